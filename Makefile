@@ -1,0 +1,59 @@
+# Every target sets up what it needs, in .venv. Another Python: PYTHON=python3.12 make test
+# Keep to GNU make 3.81, the one macOS ships.
+
+PYTHON ?= python3
+VENV := .venv
+RUN := $(VENV)/bin/python
+PIP := $(RUN) -m pip install --quiet --disable-pip-version-check
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint unit smoke bench fuzz venv clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' Makefile
+
+demo: $(VENV)/.user ## install rightcall and show what it does
+	@$(VENV)/bin/rightcall demo
+
+test: lint unit smoke ## everything that must hold
+
+lint: $(VENV)/.dev ## ruff and mypy
+	$(RUN) -m ruff check .
+	$(RUN) -m ruff format --check .
+	$(RUN) -m mypy
+
+unit: $(VENV)/.dev ## the test suite
+	$(RUN) -m pytest -n 2
+
+smoke: $(VENV)/.dev ## build the wheel and try it in a clean venv
+	$(RUN) tests/smoke_wheel.py
+
+bench: $(VENV)/.dev ## run every benchmark
+	@set -e; for file in benchmarks/bench_*.py; do echo "== $$file"; $(RUN) "$$file"; done
+
+fuzz: $(VENV)/.dev ## throw hostile text at every format
+	$(RUN) fuzz/run.py
+
+venv: $(VENV)/.dev ## only set up .venv, with the tools for development
+
+clean: ## remove what the other targets made
+	rm -rf $(VENV) build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The stamps are files, so that nothing is installed again until pyproject.toml changes.
+
+$(VENV)/.made:
+	@command -v $(PYTHON) >/dev/null || { echo "make: no $(PYTHON) here; rightcall needs Python 3.11 or newer" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "make: rightcall needs Python 3.11 or newer, and $(PYTHON) is `$(PYTHON) --version 2>&1`." >&2; \
+		echo "make: name a newer one, for example: PYTHON=python3.12 make $(MAKECMDGOALS)" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.user: $(VENV)/.made pyproject.toml
+	$(PIP) --editable .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.made pyproject.toml
+	$(PIP) --editable '.[dev]'
+	@touch $@ $(VENV)/.user

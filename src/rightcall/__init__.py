@@ -1,0 +1,53 @@
+"""rightcall turns what any language model writes into tool calls that can be trusted."""
+
+from rightcall import formats
+from rightcall.declare.toolset import Toolset
+from rightcall.errors import CannotCarry, RightcallError, UnknownFormat
+from rightcall.formats.spec import Format
+from rightcall.ids import Ids
+from rightcall.parse.detect import detect
+from rightcall.parse.parser import Parser, parse
+from rightcall.parse.render import render
+from rightcall.types import (
+    Arguments,
+    Call,
+    CallEnd,
+    CallStart,
+    Problem,
+    Reasoning,
+    Recast,
+    Repair,
+    Reply,
+    Span,
+    Text,
+    Tool,
+)
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Arguments",
+    "Call",
+    "CallEnd",
+    "CallStart",
+    "CannotCarry",
+    "Format",
+    "Ids",
+    "Parser",
+    "Problem",
+    "Reasoning",
+    "Recast",
+    "Repair",
+    "Reply",
+    "RightcallError",
+    "Span",
+    "Text",
+    "Tool",
+    "Toolset",
+    "UnknownFormat",
+    "__version__",
+    "detect",
+    "formats",
+    "parse",
+    "render",
+]

@@ -1,0 +1,91 @@
+"""How the text of an argument is to be read, from its schema.
+
+A format that writes values as bare text says nothing of their types: `007` is a string or a number by the schema alone.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from rightcall.types import Tool
+
+# plain     a string and nothing else: may be passed on while it arrives
+# string    a string under more rules (enum, pattern, ...), or one type of several: stays exactly as written
+# nullable  a string, unless the text is exactly null or None
+# json      no string allowed: read as JSON, else as a Python literal
+# any       nothing said: JSON if it is valid JSON, else text
+Kind = Literal["plain", "string", "nullable", "json", "any"]
+
+_JUDGING = ("enum", "const", "pattern", "format", "anyOf", "oneOf", "allOf", "not", "if", "$ref")
+_MAX_REFS = 32
+
+
+def kinds(tool: Tool) -> dict[str, Kind]:
+    """The kind of every declared argument."""
+    properties = tool.parameters.get("properties")
+    if not isinstance(properties, dict):
+        return {}
+    return {key: kind(schema, tool.parameters) for key, schema in properties.items()}
+
+
+def kind(schema: Any, root: Any) -> Kind:
+    types = _types(schema, root, 0)
+    if types is None:
+        return "any"
+    if "string" not in types:
+        return "json"
+    if types == {"string"} and isinstance(schema, dict):
+        return "string" if any(word in schema for word in _JUDGING) else "plain"
+    return "nullable" if "null" in types else "string"
+
+
+def _types(schema: Any, root: Any, depth: int) -> set[str] | None:
+    """The JSON types a schema lets through; None when it does not say."""
+    if not isinstance(schema, dict) or depth > _MAX_REFS:
+        return None
+    found = _stated(schema)
+    for word in ("anyOf", "oneOf"):
+        if isinstance(schema.get(word), list):
+            found = _meet(found, _join([_types(s, root, depth + 1) for s in schema[word]]))
+    for part in schema["allOf"] if isinstance(schema.get("allOf"), list) else ():
+        found = _meet(found, _types(part, root, depth + 1))
+    if isinstance(schema.get("$ref"), str):
+        found = _meet(found, _types(resolve(schema["$ref"], root), root, depth + 1))
+    return found
+
+
+def _stated(schema: dict[str, Any]) -> set[str] | None:
+    said = schema.get("type")
+    names = (
+        {said} if isinstance(said, str) else {s for s in said if isinstance(s, str)} if isinstance(said, list) else None
+    )
+    if names is None and "const" in schema:
+        names = {_type_of(schema["const"])}
+    if names is None and isinstance(schema.get("enum"), list):
+        names = {_type_of(value) for value in schema["enum"]}
+    if names is not None and schema.get("nullable") is True:
+        names = names | {"null"}
+    return names
+
+
+def _type_of(value: Any) -> str:
+    return "string" if isinstance(value, str) else "null" if value is None else "other"
+
+
+def _join(sets: list[set[str] | None]) -> set[str] | None:
+    return None if None in sets or not sets else set().union(*(s for s in sets if s is not None))
+
+
+def _meet(a: set[str] | None, b: set[str] | None) -> set[str] | None:
+    return b if a is None else a if b is None else a & b or a
+
+
+def resolve(ref: str, root: Any) -> Any:
+    """What a local reference (`#/$defs/City`) points at; None for anything else, which is never fetched."""
+    if not ref.startswith("#"):
+        return None
+    here = root
+    for step in ref[1:].split("/")[1:]:
+        step = step.replace("~1", "/").replace("~0", "~")
+        here = here.get(step) if isinstance(here, dict) else None
+    return here

@@ -1,0 +1,32 @@
+"""Cohere:  <|START_ACTION|>[{"tool_call_id": "0", "tool_name": "f", "parameters": {"x": 1}}]<|END_ACTION|>"""
+
+from rightcall.formats.spec import Envelope, Format, Special, replace
+
+_LIST = Envelope(
+    names=("tool_name", "name"),
+    args=("parameters", "arguments"),
+    ids=("tool_call_id", "id"),
+    write_id="first",
+    wrap=("[\n    ", ",\n    ", "\n]"),
+)
+_RESPONSE = (Special("<|START_RESPONSE|>"), Special("<|END_RESPONSE|>"))
+_TEXT = (Special("<|START_TEXT|>"), Special("<|END_TEXT|>"))
+
+COHERE_COMMAND3 = Format(
+    "cohere_command3",
+    body=_LIST,
+    call=(Special("<|START_ACTION|>"), Special("<|END_ACTION|>")),
+    reasoning=(Special("<|START_THINKING|>"), Special("<|END_THINKING|>")),
+    content=(_RESPONSE, _TEXT),
+    ends=(Special("<|END_OF_TURN_TOKEN|>"),),
+    aliases=("command_r7b", "command_a"),
+    models="Command R7B, Command A",
+)
+COHERE_COMMAND4 = replace(COHERE_COMMAND3, name="cohere_command4", content=(_TEXT, _RESPONSE), models="Command 4")
+COMMAND_R_PLUS = Format(
+    "command_r_plus",
+    body=Envelope(names=("tool_name", "name"), args=("parameters", "arguments"), wrap=("[\n    ", ",\n    ", "\n]")),
+    call=("Action:\n```json\n", "\n```"),
+    ends=(Special("<|END_OF_TURN_TOKEN|>"),),
+    models="Command R, Command R+",
+)

@@ -1,0 +1,36 @@
+"""Functionary 3.1, 3.2 and 2:  <function=f>{"x": 1}</function>   >>>f\\n{"x": 1}   <|recipient|>f\\n<|content|>{"x": 1}"""
+
+from rightcall.formats.spec import Channels, Format, NameThenJson, Special
+
+_ENDS = (Special("<|eot_id|>"), Special("<|eom_id|>"))
+
+FUNCTIONARY_V31 = Format(
+    "functionary_v31",
+    body=NameThenJson(open="<function={name}>", close="</function>"),
+    ends=_ENDS,
+    models="Functionary 3.1",
+)
+FUNCTIONARY_V32 = Format(
+    "functionary_v32",
+    body=NameThenJson(),
+    channels=Channels(
+        start=">>>",
+        message="\n",
+        ends=_ENDS,
+        kinds={"all": "content"},
+        messages={"content": ("all\n", ""), "call": ("{name}\n", "")},
+    ),
+    models="Functionary 3.2",
+)
+FUNCTIONARY_V2 = Format(
+    "functionary_v2",
+    body=NameThenJson(),
+    channels=Channels(
+        start="\n<|from|>assistant\n<|recipient|>",
+        message="\n<|content|>",
+        ends=(Special("<|stop|>"),),
+        kinds={"all": "content"},
+        messages={"content": ("all\n<|content|>", ""), "call": ("{name}\n<|content|>", "")},
+    ),
+    models="Functionary 2.x",
+)

@@ -1,0 +1,22 @@
+"""FunctionGemma and Gemma 4:  <|tool_call>call:f{k:<|"|>v<|"|>,l:[1]}<tool_call|>"""
+
+from rightcall.formats.spec import Braced, Format, Special
+
+FUNCTIONGEMMA = Format(
+    "functiongemma",
+    body=Braced(open="call:{name}", quote=Special("<escape>"), quoted="raw"),
+    call=(Special("<start_function_call>"), Special("<end_function_call>")),
+    ends=(Special("<end_of_turn>"), Special("<start_function_response>")),
+    tools="gemma",
+    models="FunctionGemma",
+)
+GEMMA4 = Format(
+    "gemma4",
+    body=Braced(open="call:{name}", quote=Special('<|"|>')),
+    call=(Special("<|tool_call>"), Special("<tool_call|>")),
+    reasoning=(Special("<|channel>") + "thought\n", "\n" + Special("<channel|>")),
+    ends=(Special("<|tool_response>"), Special("<turn|>")),
+    tools="gemma",
+    aliases=("gemma-4",),
+    models="Gemma 4",
+)

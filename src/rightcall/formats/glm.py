@@ -1,0 +1,49 @@
+"""GLM 4.5 and kin, key and value in tags of their own:
+<tool_call>f\\n<arg_key>k</arg_key>\\n<arg_value>v</arg_value>\\n</tool_call>"""
+
+from rightcall.formats.spec import Format, Params, Special, replace
+
+GLM45 = Format(
+    "glm45",
+    body=Params(
+        open="{name}\n",
+        param="<arg_key>{key}</arg_key>\n<arg_value>",
+        value_close="</arg_value>\n",
+    ),
+    call=("<tool_call>", "</tool_call>"),
+    between="\n",
+    reasoning=("<think>", "</think>\n"),
+    ends=(Special("<|user|>"), Special("<|observation|>"), Special("<|endoftext|>")),
+    tools="json",
+    aliases=("glm", "glm47", "glm4_moe"),
+    models="GLM 4.5, 4.6, 4.7 (its inline layout)",
+)
+LING3 = replace(
+    GLM45,
+    name="ling3",
+    body=Params(open="{name}", param="<arg_key>{key}</arg_key><arg_value>", value_close="</arg_value>"),
+    between="",
+    ends=(Special("<|role_end|>"),),
+    models="Ling 3",
+)
+POOLSIDE_V1 = replace(
+    GLM45, name="poolside_v1", ends=(Special("<|im_end|>"),), aliases=("laguna",), models="Poolside Laguna"
+)
+HY_V3 = Format(
+    "hy_v3",
+    body=Params(
+        open=("{name}<tool_sep>\n", "{name}<tool_sep:opensource>\n"),
+        param=(
+            "<arg_key>{key}</arg_key>\n<arg_value>",
+            "<arg_key:opensource>{key}</arg_key:opensource>\n<arg_value:opensource>",
+        ),
+        value_close=("</arg_value>\n", "</arg_value:opensource>\n"),
+    ),
+    section=(("<tool_calls>\n", "<tool_calls:opensource>\n"), ("\n</tool_calls>", "\n</tool_calls:opensource>")),
+    call=(("<tool_call>", "<tool_call:opensource>"), ("</tool_call>", "</tool_call:opensource>")),
+    between="\n",
+    reasoning=(("<think>", "<think:opensource>"), ("</think>", "</think:opensource>")),
+    ends=(Special("<｜hy_eos｜>"), Special("<｜hy_eos:opensource｜>")),
+    aliases=("hunyuan",),
+    models="Hunyuan Hy3",
+)

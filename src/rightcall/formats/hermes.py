@@ -1,0 +1,54 @@
+"""Hermes, Qwen 2.5, Qwen 3 and their kin:  <tool_call>\\n{"name": "f", "arguments": {"x": 1}}\\n</tool_call>"""
+
+from rightcall.formats.spec import Envelope, Format, replace
+
+_THINK = ("<think>\n", "\n</think>\n\n")
+
+HERMES = Format(
+    "hermes",
+    body=Envelope(),
+    call=("<tool_call>\n", "\n</tool_call>"),
+    between="\n",
+    reasoning=(("<think>\n", "<scratch_pad>\n"), ("\n</think>\n\n", "\n</scratch_pad>\n")),
+    ends=("<|im_end|>", "<|endoftext|>"),
+    tools="hermes",
+    aliases=("qwen", "qwen25", "qwen2.5", "qwen3", "trinity", "qwq", "internvl", "smollm3"),
+    models="Hermes 2/3, Qwen2.5, Qwen3, QwQ, Trinity, InternVL, SmolLM3",
+)
+GRANITE4 = replace(
+    HERMES, name="granite4", reasoning=None, ends=("<|end_of_text|>",), aliases=("granite-4",), models="Granite 4"
+)
+ERNIE45 = replace(
+    HERMES,
+    name="ernie45",
+    reasoning=_THINK,
+    content=(("<response>\n", "\n</response>\n"),),
+    ends=("</s>", "<|end_of_sentence|>"),
+    aliases=("ernie",),
+    models="ERNIE 4.5",
+)
+LONGCAT = replace(
+    HERMES,
+    name="longcat",
+    call=("<longcat_tool_call>\n", "\n</longcat_tool_call>"),
+    reasoning=("<longcat_think>\n", "\n</longcat_think>\n"),
+    ends=("</longcat_s>",),
+    models="LongCat-Flash",
+)
+REKA_EDGE = replace(
+    HERMES,
+    name="reka_edge",
+    call=("<tool_call>\n", "</tool_call>"),
+    reasoning=_THINK,
+    ends=("<sep>",),
+    models="Reka Edge",
+)
+INTERNLM2 = Format(
+    "internlm2",
+    body=Envelope(args=("parameters", "arguments")),
+    call=(("<|action_start|><|plugin|>\n", "<|action_start|> <|plugin|>"), "<|action_end|>"),
+    reasoning=_THINK,
+    ends=("<|im_end|>",),
+    aliases=("internlm", "interns1"),
+    models="InternLM2.5, Intern-S1",
+)

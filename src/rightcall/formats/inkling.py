@@ -1,0 +1,16 @@
+"""Inkling:  <|message_model|>f<|content_invoke_tool_json|>{"name": "f", "args": {"x": 1}}<|end_message|>"""
+
+from rightcall.formats.spec import Envelope, Format, Special
+
+_MODEL, _INVOKE = Special("<|message_model|>"), Special("<|content_invoke_tool_json|>")
+_END = Special("<|end_message|>")
+
+INKLING = Format(
+    "inkling",
+    body=Envelope(args=("args", "arguments")),
+    call=((_MODEL + "{name}" + _INVOKE, _INVOKE), _END),
+    reasoning=(Special("<|content_thinking|>"), _END),
+    content=((Special("<|content_text|>"), _END),),
+    ends=(_MODEL,),
+    models="Inkling",
+)

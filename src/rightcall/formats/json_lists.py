@@ -1,0 +1,68 @@
+"""A JSON list of envelopes:  <tool_calls>[{"name": "f", "arguments": {"x": 1}}]</tool_calls>"""
+
+from rightcall.formats.spec import Envelope, Format, Special, replace
+
+_LIST = Envelope(wrap=("[", ", ", "]"))
+_THINK = ("<think>\n", "\n</think>\n\n")
+
+JAMBA = Format(
+    "jamba",
+    body=_LIST,
+    call=("<tool_calls>", "</tool_calls>"),
+    ends=(Special("<|eom|>"), Special("<|eos|>")),
+    models="Jamba 1.5 and later",
+)
+HUNYUAN_A13B = replace(
+    JAMBA,
+    name="hunyuan_a13b",
+    reasoning=_THINK,
+    content=(("<answer>\n", "\n</answer>"),),
+    ends=(Special("<|eos|>"),),
+    models="Hunyuan-A13B",
+)
+APRIEL = replace(
+    JAMBA,
+    name="apriel",
+    reasoning=("Here are my reasoning steps:\n", "\n[BEGIN FINAL RESPONSE]\n"),
+    content=(("", "\n[END FINAL RESPONSE]"),),
+    ends=(Special("<|end|>"),),
+    models="Apriel 1.5/1.6",
+)
+MINIMAX_M1 = Format(
+    "minimax_m1",
+    body=Envelope(wrap=("", "\n", "")),
+    call=("<tool_calls>\n", "\n</tool_calls>"),
+    reasoning=_THINK,
+    ends=(Special("<end_of_sentence>"),),
+    models="MiniMax-M1",
+)
+GRANITE3 = Format(
+    "granite3",
+    body=_LIST,
+    call=(("<|tool_call|>", "<tool_call>", ""), ""),
+    reasoning=(("<think>", "Here is my thought process:"), ("</think>", "Here is my response:")),
+    content=(("<response>", "</response>"),),
+    ends=(Special("<|end_of_text|>"),),
+    aliases=("granite",),
+    models="Granite 3.x",
+)
+GRANITE_20B_FC = Format(
+    "granite_20b_fc",
+    body=Envelope(),
+    call=("<function_call> ", ""),
+    between="\n",
+    ends=(Special("<|endoftext|>"),),
+    aliases=("granite-20b-fc",),
+    models="granite-20b-functioncalling",
+)
+PHI4_MINI = Format(
+    "phi4_mini",
+    body=_LIST,
+    call=("functools", ""),
+    ends=(Special("<|end|>"),),
+    aliases=("phi4_mini_json",),
+    models="Phi-4-mini",
+)
+FIREFUNCTION_V2 = replace(
+    PHI4_MINI, name="firefunction_v2", call=(" functools", ""), ends=(Special("<|eot_id|>"),), models="Firefunction v2"
+)

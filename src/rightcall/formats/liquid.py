@@ -1,0 +1,14 @@
+"""LFM2:  <|tool_call_start|>[f(k="v")]<|tool_call_end|>"""
+
+from rightcall.formats.spec import Envelope, Format, Pythonic, Special
+
+LFM2 = Format(
+    "lfm2",
+    body=(Pythonic(), Envelope(wrap=("[", ", ", "]"))),
+    call=(Special("<|tool_call_start|>"), Special("<|tool_call_end|>")),
+    reasoning=("<think>", "</think>"),
+    ends=(Special("<|im_end|>"),),
+    tools="json",
+    aliases=("lfm2.5", "lfm"),
+    models="LFM2, LFM2.5",
+)

@@ -1,0 +1,33 @@
+"""Llama 3 and 4:  <|python_tag|>{"name": "f", "parameters": {"x": 1}}   <|python_start|>[f(x=1)]<|python_end|>"""
+
+from rightcall.formats.spec import Envelope, Format, Pythonic, Special
+
+_ENDS = (Special("<|eom_id|>"), Special("<|eot_id|>"), Special("<|eot|>"), Special("<|eom|>"))
+
+LLAMA3_JSON = Format(
+    "llama3_json",
+    body=(Envelope(args=("parameters", "arguments")), Pythonic(wrap=("", "; ", ""))),
+    call=((Special("<|python_tag|>"), ""), ""),
+    between="; ",
+    ends=_ENDS,
+    tools="llama",
+    aliases=("llama3", "llama4_json", "llama3.1", "llama3.2", "llama3.3"),
+    models="Llama 3.x, Llama 4",
+)
+LLAMA4_PYTHONIC = Format(
+    "llama4_pythonic",
+    body=Pythonic(),
+    call=((Special("<|python_start|>"), ""), (Special("<|python_end|>"), "")),
+    ends=_ENDS,
+    tools="pythonic",
+    aliases=("llama4",),
+    models="Llama 4",
+)
+PYTHONIC = Format(
+    "pythonic",
+    body=Pythonic(),
+    ends=(*_ENDS, Special("<end_of_turn>")),
+    tools="pythonic",
+    aliases=("toolace", "llama3_pythonic"),
+    models="Llama 3.2, ToolACE",
+)

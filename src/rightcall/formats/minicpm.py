@@ -1,0 +1,26 @@
+"""MiniCPM 3 and 5:  a Python fence in tags, or <function name="f"><param name="k">v</param></function>"""
+
+from rightcall.formats.spec import Format, Params, Pythonic, Special
+
+MINICPM3 = Format(
+    "minicpm3",
+    body=Pythonic(wrap=("", "\n", "")),
+    call=(Special("<|tool_call_start|>") + "\n```python\n", "\n```\n" + Special("<|tool_call_end|>") + "\n"),
+    reasoning=(Special("<|thought_start|>") + "\n", "\n" + Special("<|thought_end|>") + "\n"),
+    ends=(Special("<|im_end|>"),),
+    tools="pythonic",
+    models="MiniCPM3",
+)
+MINICPM5 = Format(
+    "minicpm5",
+    body=Params(
+        open='<function name="{name}">',
+        param='<param name="{key}">',
+        value_close="</param>",
+        close="</function>",
+        quote=("<![CDATA[", "]]>"),
+    ),
+    reasoning=("<think>\n", "\n</think>\n\n"),
+    ends=(Special("<|im_end|>"),),
+    models="MiniCPM5",
+)

@@ -1,0 +1,32 @@
+"""Qwen3-Coder and kin, values as bare text:
+<tool_call>\\n<function=f>\\n<parameter=k>\\nv\\n</parameter>\\n</function>\\n</tool_call>"""
+
+from rightcall.formats.spec import Format, Params, Special, replace
+
+_ENDS = (Special("<|im_end|>"), Special("<|endoftext|>"))
+
+QWEN3_CODER = Format(
+    "qwen3_coder",
+    body=Params(
+        open="<function={name}>\n",
+        param="<parameter={key}>\n",
+        value_close=("\n</parameter>\n", ""),
+        close="</function>",
+    ),
+    call=(("<tool_call>\n", ""), ("\n</tool_call>", "")),
+    between="\n",
+    reasoning=("<think>\n", "\n</think>\n\n"),
+    ends=_ENDS,
+    tools="qwen3_coder",
+    aliases=("qwen3_xml", "mimo", "nemotron_v3", "qwen3.5", "qwen35"),
+    models="Qwen3-Coder, Qwen3.5, MiMo, Nemotron 3",
+)
+STEP3P5 = replace(QWEN3_CODER, name="step3p5", aliases=("step3.5",), models="Step-3.5")
+SEED_OSS = replace(
+    QWEN3_CODER,
+    name="seed_oss",
+    call=(("<seed:tool_call>\n", ""), ("\n</seed:tool_call>", "")),
+    reasoning=("<seed:think>", "</seed:think>"),
+    ends=(Special("<seed:eos>"),),
+    models="Seed-OSS",
+)

@@ -1,0 +1,162 @@
+"""What a wire format is: markers, and one body that knows how arguments are written.
+
+A *marker* is a template: literal text with the holes `{name} {key} {type} {id} {index} {number}` (index counts calls
+from 0, number from 1). A tuple of templates means alternatives, of which the first is rendered. White space at the edge
+of a marker is written when rendering and optional when parsing. A marker that is one token of the model's vocabulary is
+written `Special("<|call|>")`, because grammars and servers must treat it as such.
+
+    Format("hermes", body=Envelope(), call=("<tool_call>\\n", "\\n</tool_call>"), between="\\n")
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+Marker = str | tuple[str, ...]
+Pair = tuple[Marker, Marker]
+
+
+class Special(str):
+    """Marker text whose parts in `tokens` are single special tokens. Stays so when joined to plain text with `+`."""
+
+    tokens: tuple[str, ...]
+
+    def __new__(cls, text: str, tokens: tuple[str, ...] | None = None) -> Special:
+        self = super().__new__(cls, text)
+        self.tokens = (text,) if tokens is None else tokens
+        return self
+
+    def __add__(self, other: str) -> Special:
+        return Special(str(self) + str(other), self.tokens + getattr(other, "tokens", ()))
+
+    def __radd__(self, other: str) -> Special:
+        return Special(str(other) + str(self), getattr(other, "tokens", ()) + self.tokens)
+
+
+class _Body(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag=str.lower):
+    pass
+
+
+class Envelope(_Body):
+    """A JSON object with name and arguments: `{"name": "f", "arguments": {}}`.
+
+    The first of `names`, `args`, `ids` is rendered, all are read. With no `names` the key is the name: `{"f": {}}`.
+    `wrap` is what stands before, between and after several calls in one block, `write_id` where an id is written.
+    `outer` are keys that hold the call or a list of calls, `content` a key that holds text for the user.
+    """
+
+    names: tuple[str, ...] = ("name", "tool_name", "tool")
+    args: tuple[str, ...] = ("arguments", "parameters", "args")
+    ids: tuple[str, ...] = ("id", "tool_call_id", "call_id")
+    wrap: tuple[str, str, str] | None = None
+    write_id: Literal["", "first", "last"] = ""
+    outer: tuple[str, ...] = ()
+    content: str = ""
+
+
+class NameThenJson(_Body):
+    """A name, then a JSON object: `f[ARGS]{"x": 1}`. Without `open` the name came from a channel header or the request.
+
+    `id` says how a call's id is made from the holes, where the wire writes it in pieces.
+    """
+
+    open: Marker = ""
+    close: Marker = ""
+    id: str = ""
+
+
+class Params(_Body):
+    """One tagged block per argument: `<function=f><parameter=k>v</parameter></function>`.
+
+    `types` maps what stands in the `{type}` hole to `string` or `json`, first of each is rendered. `item` is the tag of
+    a list's element where values are nested tags. `quote` may surround a value. `empty` is a whole call without
+    arguments in one tag.
+    """
+
+    open: Marker
+    param: Marker
+    value_close: Marker
+    close: Marker = ""
+    types: dict[str, Literal["string", "json"]] = {}
+    item: str = ""
+    quote: tuple[str, str] | None = None
+    empty: Marker = ""
+
+
+class Pythonic(_Body):
+    """Python calls with keyword arguments: `[f(k="v"), g(n=1)]`; `wrap` as in `Envelope`."""
+
+    wrap: tuple[str, str, str] = ("[", ", ", "]")
+
+
+class Braced(_Body):
+    """Bare keys in braces: `call:f{k:<|"|>v<|"|>,n:1}`. `quoted="raw"`: a quoted value is typed by the schema alone."""
+
+    open: Marker
+    quote: str
+    quoted: Literal["string", "raw"] = "string"
+
+
+Body = Envelope | NameThenJson | Params | Pythonic | Braced
+
+
+class Channels(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Messages with a header that says what each is: `<|channel|>commentary to=f <|constrain|>json<|message|>{...}<|call|>`.
+
+    A header is `start`, then recipient and channel in either order, then `message`; the reply's first has no `start`.
+    `to` and `channel` introduce recipient and channel (an empty `to`: the header is the recipient). `kinds` says what the
+    channels and recipients that are no tools hold; `prefix` stands before a tool's name. `messages` is how a message with
+    reasoning, with content and with a call is rendered: its header without `start`, and its end.
+    """
+
+    start: Marker
+    message: str
+    ends: tuple[str, ...]
+    kinds: dict[str, Literal["reasoning", "content"]]
+    messages: dict[Literal["reasoning", "content", "call"], tuple[str, str]]
+    to: str = ""
+    channel: str = ""
+    prefix: str = ""
+
+
+class Format(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One wire format, for every direction. See the module's docstring for markers.
+
+    `section` surrounds all calls, `call` one call (or one block of several), `between` stands between two. `reasoning`
+    and `content` surround those; `ends` are end-of-turn tokens. `tools` names how the family lists tools in a prompt.
+    """
+
+    name: str
+    body: Body | tuple[Body, ...]
+    section: Pair | None = None
+    call: Pair = ("", "")
+    between: str = ""
+    reasoning: Pair | None = None
+    content: tuple[Pair, ...] = ()
+    ends: tuple[str, ...] = ()
+    channels: Channels | None = None
+    tools: str = "json"
+    aliases: tuple[str, ...] = ()
+    models: str = ""
+
+    @property
+    def bodies(self) -> tuple[Body, ...]:
+        return self.body if isinstance(self.body, tuple) else (self.body,)
+
+    @staticmethod
+    def from_toml(text: str) -> Format:
+        """A user's own format. Data only: nothing in it is executed or compiled as an expression. Raises `BadFormat`."""
+        from rightcall.formats.toml import format_from_toml
+
+        return format_from_toml(text)
+
+
+def replace(format: Format, **changes: Any) -> Format:
+    """The same format with a few fields changed: a variant is a difference. Aliases and models do not carry over."""
+    return msgspec.structs.replace(format, **{"aliases": (), "models": "", **changes})
+
+
+def alternatives(marker: Marker) -> tuple[str, ...]:
+    return (marker,) if isinstance(marker, str) else marker

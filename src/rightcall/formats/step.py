@@ -1,0 +1,18 @@
+"""Step-3:  <｜tool_calls_begin｜><｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name="f">..."""
+
+from rightcall.formats.spec import Format, Params, Special
+
+STEP3 = Format(
+    "step3",
+    body=Params(
+        open='<steptml:invoke name="{name}">',
+        param='<steptml:parameter name="{key}">',
+        value_close="</steptml:parameter>",
+        close="</steptml:invoke>",
+    ),
+    section=(Special("<｜tool_calls_begin｜>"), Special("<｜tool_calls_end｜>")),
+    call=(Special("<｜tool_call_begin｜>") + "function" + Special("<｜tool_sep｜>"), Special("<｜tool_call_end｜>")),
+    reasoning=("<think>", "</think>"),
+    ends=(Special("<|EOT|>"),),
+    models="Step-3",
+)

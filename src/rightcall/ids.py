@@ -1,0 +1,77 @@
+"""Call ids: kept where the model gave one, minted where it did not, never twice the same.
+
+One `Ids` belongs to one conversation. `Ids()` mints `call_` and random hex and tells a repeated id apart with `_dup_N`;
+`Ids.nine()` mints nine characters, as Mistral's servers demand; `Ids.numbered("run")` counts `run_<turn>_<position>`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+_ALPHABET = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+
+
+def random_id() -> str:
+    return "call_" + os.urandom(12).hex()
+
+
+def nine_id() -> str:
+    return "".join([_ALPHABET[byte % 62] for byte in os.urandom(9)])
+
+
+class Ids:
+    """Remembers every id of a conversation. `take` gives the id to use for the one received (or for none)."""
+
+    __slots__ = ("_mint", "_position", "_received", "_repeats", "_suffix", "_turn", "_used")
+
+    def __init__(self, mint: Callable[[], str] | None = None, *, suffix: bool = True) -> None:
+        self._mint = mint or random_id
+        self._suffix = suffix
+        self._used: set[str] = set()
+        self._repeats: dict[str, int] = {}
+        self._received: dict[str, str] = {}
+        self._turn = self._position = 0
+
+    @staticmethod
+    def nine() -> Ids:
+        """Nine letters or digits; an id of another shape, or a repeated one, is minted anew and never suffixed."""
+        return Ids(nine_id, suffix=False)
+
+    @staticmethod
+    def numbered(prefix: str) -> Ids:
+        """`prefix_<turn>_<position>`: the same ids on every run. `next_turn` starts the next turn."""
+        ids = Ids(lambda: f"{prefix}_{ids._turn}_{ids._position}")
+        return ids
+
+    def next_turn(self) -> None:
+        self._turn, self._position = self._turn + 1, 0
+
+    def take(self, received: str = "") -> str:
+        """The id to use. It is unique in the conversation and remembers which id it stands for."""
+        wanted = received if self._suffix or _is_nine(received) else ""
+        used = self._unique(wanted)
+        self._used.add(used)
+        self._position += 1
+        if received:
+            self._received[used] = received
+        return used
+
+    def received(self, used: str) -> str:
+        """The id as it was received, for an id that `take` gave out; a minted id stands for itself."""
+        return self._received.get(used, used)
+
+    def _unique(self, wanted: str) -> str:
+        if not wanted or (wanted in self._used and not self._suffix):
+            wanted = self._mint()
+            while wanted in self._used and not self._suffix:
+                wanted = self._mint()
+        candidate = wanted
+        while candidate in self._used:
+            self._repeats[wanted] = self._repeats.get(wanted, 0) + 1
+            candidate = f"{wanted}_dup_{self._repeats[wanted]}"
+        return candidate
+
+
+def _is_nine(text: str) -> bool:
+    return len(text) == 9 and text.isascii() and text.isalnum()

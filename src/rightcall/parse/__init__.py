@@ -1,0 +1,1 @@
+"""From text to values: sans-IO, feed and close."""

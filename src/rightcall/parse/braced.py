@@ -1,0 +1,203 @@
+"""Bare keys in braces:  call:f{k:<|"|>v<|"|>,n:1,l:[{a:true}]}   as the Gemma family writes them.
+
+Strings stand between two quote tokens. A quote closes one only if what follows can follow a value: a comma and a key or
+a value, or a bracket that is itself followed by structure.
+"""
+
+from __future__ import annotations
+
+import re
+from json.encoder import encode_basestring as quoted
+from typing import Any
+
+from rightcall.formats.spec import Braced
+from rightcall.parse.engine import Engine, Steps
+from rightcall.parse.json_stream import Undecodable, decode
+from rightcall.parse.markers import END, Holes, Pat, Probe, Scan, alt, blanks, literal, seq
+from rightcall.parse.signals import Broken, Cut, NotACall
+from rightcall.parse.typed import typed
+
+_KEY = Pat(r"[^\s:{}\[\],<>\"']{1,256}+", r"[^\s:{}\[\],<>\"']{0,256}+")
+_KEY_PROBE = Probe(seq(_KEY, blanks(), literal(":")))
+_BARE = re.compile(r"[^,{}\[\]<]*+").match
+_WORDS: dict[str, Any] = {"true": True, "false": False, "null": None, "None": None, "True": True, "False": False}
+
+
+class BracedReader:
+    def __init__(self, body: Braced, after: list[Pat]) -> None:
+        self.body = body
+        self.open = Holes(body.open)
+        self.begins = self.open.probe
+        quote = literal(body.quote)
+        self.quote = Probe(quote)
+        self.scan = Scan([("quote", quote)])
+        value = alt(quote, *(literal(word) for word in _WORDS), Pat(r"[-+.0-9\[{]", ""))
+        deeper = Pat(r"[,}\]]", "")
+        self.follows = Probe(
+            seq(
+                quote,
+                blanks(),
+                alt(
+                    seq(literal(","), blanks(), alt(seq(_KEY, blanks(), literal(":")), value)),
+                    seq(Pat(r"[}\]]", ""), blanks(), alt(deeper, *after, END)),
+                    END,
+                ),
+            )
+        )
+
+    def read(self, p: Engine, *, bare: bool) -> Steps[None]:
+        p.raw_begin()
+        found = yield from p.test(self.open.probe)
+        if found is None:
+            raise NotACall
+        name = self.open.fill(found).get("name", "")
+        p.pos = found.end()
+        char = yield from p.peek()
+        if char and char != "{":
+            raise NotACall
+        p.begin(name)
+        if not char:
+            raise Cut
+        p.pos += 1
+        values = yield from self._members(p)
+        if values:
+            p.give("}")
+        p.finish(values, empty=not values)
+
+    def _members(self, p: Engine) -> Steps[dict[str, Any]]:
+        values: dict[str, Any] = {}
+        while True:
+            char = yield from p.peek()
+            if char == "}":
+                p.pos += 1
+                return values
+            if char == ",":
+                p.pos += 1
+                continue
+            key = yield from self._key(p)
+            if key in values:
+                raise Broken("duplicate_argument", f"the argument {key!r} is given twice", f"/{key}")
+            prefix = (", " if values else "{") + quoted(key) + ": "
+            values[key] = yield from self._argument(p, key, prefix)
+
+    def _key(self, p: Engine) -> Steps[str]:
+        if not (yield from p.peek()):
+            raise Cut
+        found = yield from p.test(_KEY_PROBE)
+        if found is None:
+            if p.ended and re.match(r"[^\s:{}\[\],<>]*\s*\Z", p.buf[p.pos :]):
+                p.pos = len(p.buf)
+                raise Cut
+            raise Broken("invalid_argument_name", "an argument must be written key:value")
+        p.pos = found.end()
+        return found.group()[:-1].strip()
+
+    def _argument(self, p: Engine, key: str, prefix: str) -> Steps[Any]:
+        kind = p.kind(key) or "any"
+        if (yield from self._at_quote(p)) and (self.body.quoted == "string" or kind in ("plain", "string")):
+            p.give(prefix + '"')
+            text = yield from self._string(p, give=True)
+            p.give('"')
+            return text
+        json, value = yield from self._value(p, 1, kind)
+        p.give(prefix + json)
+        return value
+
+    def _at_quote(self, p: Engine) -> Steps[bool]:
+        yield from p.peek()
+        return (yield from p.test(self.quote)) is not None
+
+    def _value(self, p: Engine, level: int, kind: str) -> Steps[tuple[str, Any]]:
+        """One value, as JSON text and as a value."""
+        if level > p.limits.depth:
+            raise Broken("too_deep", f"the arguments are nested deeper than {p.limits.depth} levels")
+        char = yield from p.peek()
+        if not char:
+            raise Cut
+        if char == "[":
+            return (yield from self._list(p, level))
+        if char == "{":
+            return (yield from self._object(p, level))
+        if (yield from self._at_quote(p)):
+            text = yield from self._string(p, give=False)
+            if self.body.quoted == "string":
+                return quoted(text), text
+            json, value, _ = typed(text, kind, p.limits.depth)
+            return json, value
+        return (yield from self._bare(p, kind))
+
+    def _list(self, p: Engine, level: int) -> Steps[tuple[str, Any]]:
+        p.pos += 1
+        made: list[tuple[str, Any]] = []
+        while True:
+            char = yield from p.peek()
+            if char == "]":
+                p.pos += 1
+                return "[" + ", ".join([json for json, _ in made]) + "]", [value for _, value in made]
+            if char == "," and made:
+                p.pos += 1
+            elif not char:
+                raise Cut
+            made.append((yield from self._value(p, level + 1, "any")))
+
+    def _object(self, p: Engine, level: int) -> Steps[tuple[str, Any]]:
+        p.pos += 1
+        made: dict[str, tuple[str, Any]] = {}
+        while True:
+            char = yield from p.peek()
+            if char == "}":
+                p.pos += 1
+                json = "{" + ", ".join([f"{quoted(key)}: {json}" for key, (json, _) in made.items()]) + "}"
+                return json, {key: value for key, (_, value) in made.items()}
+            if char == "," and made:
+                p.pos += 1
+            key = yield from self._key(p)
+            made[key] = yield from self._value(p, level + 1, "any")
+
+    def _bare(self, p: Engine, kind: str) -> Steps[tuple[str, Any]]:
+        """A number, a word, or text that should have been quoted."""
+        taken = p.capture()
+        while True:
+            p.pos = _BARE(p.buf, p.pos).end()  # type: ignore[union-attr]
+            if p.pos < len(p.buf) or p.ended:
+                break
+            yield
+        text = p.release(taken).strip()
+        if p.pos == len(p.buf):
+            raise Cut
+        if not text or p.buf[p.pos] in "<[{":
+            raise Broken("invalid_value", f"no value can be read at {p.buf[p.pos]!r}; strings need {self.body.quote}")
+        if text in _WORDS and (kind != "plain" or _WORDS[text] is None):
+            value = _WORDS[text]
+            return {True: "true", False: "false", None: "null"}[value], value
+        value = decode(text, p.limits.depth)
+        if isinstance(value, Undecodable) or kind in ("plain", "string", "nullable"):
+            return quoted(text), text
+        return text, value
+
+    def _string(self, p: Engine, *, give: bool) -> Steps[str]:
+        """The text between two quotes. `pos` is at the first."""
+        p.pos += len(self.body.quote)
+        pieces: list[str] = []
+        scan = self.scan
+        while True:
+            found = (scan.ended if p.ended else scan.search)(p.buf, p.pos)
+            end = found.start() if found else len(p.buf)
+            closes = False
+            if found is not None and found.lastindex is not None:
+                if end == p.pos:
+                    closes = bool((yield from p.test(self.follows)))
+                    end = p.pos + (0 if closes else 1)
+            elif p.ended and end == p.pos:
+                raise Cut
+            if end > p.pos:
+                piece = p.buf[p.pos : end]
+                pieces.append(piece)
+                p.pos = end
+                if give:
+                    p.give(quoted(piece)[1:-1])
+            elif closes:
+                p.pos += len(self.body.quote)
+                return "".join(pieces)
+            elif found is None or found.lastindex is None:
+                yield

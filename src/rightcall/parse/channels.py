@@ -1,0 +1,124 @@
+"""Messages with headers:  <|channel|>commentary to=functions.f <|constrain|>json<|message|>{"x": 1}<|call|>
+
+A header says whether what follows is reasoning, text or a call. The reply's first has no start, because the prompt ended
+with it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from rightcall.formats.spec import Channels, NameThenJson, alternatives
+from rightcall.parse.engine import Capture, Engine, Steps
+from rightcall.parse.markers import Probe
+from rightcall.parse.name_then_json import read_arguments_of
+from rightcall.parse.signals import Broken, Cut
+
+if TYPE_CHECKING:
+    from rightcall.parse.reading import Reading
+
+_MAX_HEADER = 256
+_WORD = re.compile(r"\s*([^\s<>]+)").match
+
+
+def first_header(p: Reading, probe: Probe) -> Steps[None]:
+    """The prompt may have ended with the start of the first header: then the reply begins inside one."""
+    taken = p.capture()
+    yield from p.peek()
+    if (yield from p.test(probe)):
+        yield from _header(p, taken, bare=True)
+    else:
+        p.hold_blanks(p.release(taken))
+
+
+def header(p: Reading) -> Steps[None]:
+    return _header(p, p.capture(), bare=False)
+
+
+def _header(p: Reading, taken: Capture, *, bare: bool) -> Steps[None]:
+    """Everything up to the message; then what the message is."""
+    channels = p.compiled.channels
+    assert channels is not None
+    size = len(channels.message)
+    while True:
+        end = p.buf.find(channels.message, p.pos, p.pos + _MAX_HEADER + size)
+        if end >= 0 or p.ended or len(p.buf) - p.pos >= _MAX_HEADER + size:
+            break
+        yield
+    recipient, kind = read_header(p.buf[p.pos : max(end, p.pos)], channels)
+    if end < 0 or (bare and not channels.to and not (yield from _is_recipient(p, recipient, end + size))):
+        if p.ended and end < 0:
+            p.pos = len(p.buf)
+            p.give_back(p.release(taken))
+            return
+        # No header: its first character is text, and the search goes on behind it.
+        p.pos += 1
+        p.give_back(p.release(taken))
+        return
+    p.captures.remove(taken)
+    p.thinking = kind == "reasoning"
+    if kind is None:
+        p.settle()
+    p.take_marker(end + size)
+    if kind is None and isinstance(p.compiled.format.body, NameThenJson):
+        yield from _call(p, recipient or "")
+
+
+def read_header(text: str, channels: Channels) -> tuple[str | None, str | None]:
+    """The tool a message goes to (None: to no tool), and what it holds if it is no call: reasoning or content."""
+    for start in alternatives(channels.start):
+        text = text.removeprefix(start.strip())
+    if not channels.to:
+        recipient = text.strip()
+        return recipient, channels.kinds.get(recipient)
+    recipient = _behind(text, channels.to.strip())
+    if recipient:
+        return recipient.removeprefix(channels.prefix), channels.kinds.get(recipient)
+    return None, channels.kinds.get(_behind(text, channels.channel) if channels.channel else "", "content")
+
+
+def _behind(text: str, marker: str) -> str:
+    _, found, rest = text.partition(marker)
+    word = _WORD(rest) if found else None
+    return word.group(1) if word else ""
+
+
+def _is_recipient(p: Engine, name: str | None, after: int) -> Steps[bool]:
+    """Is a line at the reply's beginning a header, or just a line of text?"""
+    assert p.compiled.channels is not None
+    if name in p.compiled.channels.kinds:
+        return True
+    if p.tools is not None:
+        return name in p.tools
+    while after >= len(p.buf) and not p.ended:
+        yield
+    return p.buf.startswith("{", after)
+
+
+def _call(p: Reading, name: str) -> Steps[None]:
+    """The message to a tool."""
+    p.raw_begin()
+    p.begin(name)
+    try:
+        if (yield from p.peek()) in ("{", "[", '"', ""):
+            yield from read_arguments_of(p, None)
+        else:
+            yield from _raw(p)
+    except Cut:
+        p.pos = len(p.buf)
+        p.fail("truncated", "the text ended before the call did; send the whole call again")
+    except Broken as broken:
+        yield from p.resync()
+        p.fail(broken.code, broken.message, broken.path)
+    p.fresh = True
+
+
+def _raw(p: Reading) -> Steps[None]:
+    """A message that is not JSON, such as code for an interpreter: kept as it is."""
+    found = yield from p.resync()
+    assert p.call is not None and p.raw is not None
+    p.call.parts.append(p.captured(p.raw))
+    if not found:
+        raise Cut
+    p.fail("arguments_not_object", "the arguments must be a JSON object")

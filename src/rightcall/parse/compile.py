@@ -1,0 +1,178 @@
+"""A `Format` turned into what the engine runs on: a search for the next marker in each state, a reader for each body.
+
+Compiled once per format and kept; a compiled format is immutable and shared.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from rightcall.formats.spec import Body, Braced, Envelope, Format, NameThenJson, Pair, Params, Pythonic, alternatives
+from rightcall.parse.braced import BracedReader
+from rightcall.parse.engine import Engine, Steps
+from rightcall.parse.envelope import EnvelopeReader
+from rightcall.parse.markers import END, NAME, Pat, Probe, Scan, alt, blanks, literal, look, seq, template, templates
+from rightcall.parse.name_then_json import NameThenJsonReader
+from rightcall.parse.params import ParamsReader
+from rightcall.parse.pythonic import PythonicReader
+
+Entries = list[tuple[str, Pat]]
+
+
+class Reader(Protocol):
+    """Reads one block of calls. `begins` tells a body from its siblings; `bare` says that no marker stood before it."""
+
+    begins: Probe
+
+    def read(self, engine: Engine, *, bare: bool) -> Steps[None]: ...
+
+
+class Compiled:
+    """What each state of the engine looks for."""
+
+    def __init__(self, format: Format) -> None:
+        self.format = format
+        self.channels = format.channels
+        bare = "" in alternatives(format.call[0])
+        # A code fence is how prose shows an example: it opens a call only where a reply may begin.
+        fences = [pat for pat in templates(format.call[0]) if pat.head == "`"]
+        self.fence = Probe(alt(*fences)) if fences else None
+        inner: Entries = [("call", pat) for pat in templates(format.call[0]) if pat.head != "`"]
+        # Without a marker before it, a body is found by its own opening tag, or opens only where a reply may begin.
+        inner += [("body", pat) for body in format.bodies for pat in _opening(body)] if bare else []
+        self.bare = (
+            "".join(_FIRST.get(type(body), "") for body in format.bodies) if bare and not format.channels else ""
+        )
+        self._states(inner)
+        self.call_close = _probe(format.call[1])
+        closes = templates(format.call[1])
+        self.extra_closers = (
+            Probe(seq(blanks(), Pat(r"[}\])]{1,3}+", r"[}\])]{0,3}"), blanks(), look(alt(*closes)))) if closes else None
+        )
+        self.resync = Scan(self._resync(inner))
+        self.between = self._between()
+        self.first_header = self._first_header()
+        after = self._after(inner)
+        self.readers: list[Reader] = [self._reader(body, after) for body in format.bodies]
+
+    def _reader(self, body: Body, after: list[Pat]) -> Reader:
+        if isinstance(body, Envelope):
+            return EnvelopeReader(body)
+        if isinstance(body, NameThenJson):
+            return NameThenJsonReader(body)
+        if isinstance(body, Params):
+            required = self.format.section is not None or "" not in alternatives(self.format.call[1])
+            return ParamsReader(body, after, "always" if required else "maybe" if self.call_close else "never")
+        if isinstance(body, Pythonic):
+            return PythonicReader()
+        return BracedReader(body, after)
+
+    def _states(self, inner: Entries) -> None:
+        format, around = self.format, self._around()
+        late: Entries = [("late_close", pat) for pat in templates(format.call[1])]
+        self.thinking = Scan(_pair_entries(format.reasoning, "", "think_close") + self._turns())
+        if format.section is None:
+            self.inside = self.outside = Scan(inner + around)
+            self.inside_due = self.outside_due = Scan(inner + around + late)
+            return
+        closes = [("section_close", pat) for pat in templates(format.section[1])]
+        follows = look(alt(*(pat for _, pat in inner + closes), END))
+        opens = [("section", seq(pat, blanks(), follows)) for pat in templates(format.section[0])]
+        # A call with a marker of its own is one even where the section's was left out.
+        opens += [entry for entry in inner if entry[0] == "call"]
+        self.outside = Scan(opens + around)
+        self.outside_due = Scan(opens + around + late)
+        self.inside = Scan(inner + closes + around)
+        self.inside_due = Scan(inner + closes + around + late)
+
+    def _around(self) -> Entries:
+        drops: Entries = []
+        for pair in self.format.content:
+            drops += _pair_entries(pair, "drop", "drop")
+        drops += self._turns()
+        # A marker that ends other things as well says nothing about reasoning once it stands in text.
+        shared = {pat.whole for _, pat in drops}
+        thinks = _pair_entries(self.format.reasoning, "think", "think_close")
+        return [entry for entry in thinks if entry[1].whole not in shared] + drops
+
+    def _turns(self) -> Entries:
+        """End-of-turn tokens, and what begins a channel's header."""
+        ends = [("end", template(end)) for end in self.format.ends]
+        if self.channels is None:
+            return ends
+        ends += [("end", template(end)) for end in self.channels.ends]
+        starts = list(alternatives(self.channels.start))
+        if self.channels.to:
+            starts += [self.channels.channel] if self.channels.channel else []
+            return ends + [("header", look(template(start))) for start in starts]
+        # The header is the recipient itself: only a whole one tells a header from text.
+        name = seq(NAME, literal(self.channels.message))
+        return ends + [("header", look(seq(template(start), name))) for start in starts]
+
+    def _after(self, inner: Entries) -> list[Pat]:
+        """What may follow the end of a body: the call's close, or where there is none whatever else is structure."""
+        closes = templates(self.format.call[1])
+        if self.format.section:
+            closes += templates(self.format.section[1])
+        return closes + [pat for _, pat in inner] + [pat for _, pat in self._turns()]
+
+    def _resync(self, inner: Entries) -> Entries:
+        closes = [("close", pat) for pat in templates(self.format.call[1])]
+        if self.channels is not None:
+            closes += [("close", pat) for _, pat in self._turns()]
+        if not closes:
+            closes = [("close", p) for body in self.format.bodies for p in templates(getattr(body, "close", ""))]
+        if self.format.section:
+            closes += [("stop", pat) for pat in templates(self.format.section[1])]
+        return closes + [("stop", pat) for _, pat in inner + self._turns()] if closes else []
+
+    def _between(self) -> Probe | None:
+        between = self.format.between.strip()
+        if not self.bare or not between:
+            return None
+        opener = alt(*(literal(char) for char in self.bare), *templates(self.format.call[0]))
+        return Probe(seq(template(between), blanks(), look(opener)))
+
+    def _first_header(self) -> Probe | None:
+        """How the reply's first header begins, which has no `start` because the prompt ended with it."""
+        if self.channels is None:
+            return None
+        if self.channels.to:
+            return Probe(look(template(self.channels.to)))
+        return Probe(look(seq(NAME, literal(self.channels.message))))
+
+
+_FIRST = {Envelope: "[{", Pythonic: "["}
+
+
+def _opening(body: Body) -> list[Pat]:
+    """The tags by which a body is found in text. A bare name is none."""
+    if isinstance(body, (Params, NameThenJson, Braced)):
+        empty = body.empty if isinstance(body, Params) else ""
+        return [pat for pat in templates(body.open) + templates(empty) if pat.head]
+    return []
+
+
+def _pair_entries(pair: Pair | None, opens: str, closes: str) -> Entries:
+    if pair is None:
+        return []
+    found = [(opens, pat) for pat in templates(pair[0])] if opens else []
+    return found + [(closes, pat) for pat in templates(pair[1])]
+
+
+def _probe(marker: str | tuple[str, ...]) -> Probe | None:
+    found = templates(marker)
+    return Probe(alt(*found)) if found else None
+
+
+_CACHE: dict[int, tuple[Format, Compiled]] = {}
+
+
+def compiled(format: Format) -> Compiled:
+    found = _CACHE.get(id(format))
+    if found is None:
+        if len(_CACHE) > 256:
+            _CACHE.clear()
+        # The format is kept beside what was made of it: an id is only unique among living objects.
+        found = _CACHE[id(format)] = (format, Compiled(format))
+    return found[1]

@@ -1,0 +1,55 @@
+"""Which formats may this text be written in? Found by their openers, ranked by what they make of the text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rightcall.declare.toolset import ToolLike, Toolset
+from rightcall.formats import FORMATS
+from rightcall.ids import Ids
+from rightcall.parse.compile import Compiled, compiled
+from rightcall.parse.engine import Options
+from rightcall.parse.fold import Fold
+from rightcall.parse.reading import Reading
+from rightcall.types import Reply
+
+_OPENERS = frozenset(("section", "call", "body", "header"))
+
+
+def detect(text: str, *, tools: Toolset | Iterable[ToolLike] | None = None) -> list[str]:
+    """Names of the formats whose opener occurs in the text, the likeliest first; empty for plain text."""
+    toolset = Toolset.of(tools)
+    ranked = [
+        (_rank(text, found, toolset), name)
+        for name, format in FORMATS.items()
+        if applies(found := compiled(format), text)
+    ]
+    # Sorting is stable: among equals the order of the registry decides, where the common ones stand first.
+    return [name for rank, name in sorted(ranked, key=lambda pair: pair[0], reverse=True) if rank is not None]
+
+
+def applies(found: Compiled, text: str) -> bool:
+    """Does the text hold what opens a call in this format?"""
+    if any(found.outside.actions[m.lastindex or 0] in _OPENERS for m in found.outside.finditer(text)):
+        return True
+    start = text.lstrip()
+    if found.first_header is not None:
+        return bool(found.first_header.at(start, 0, True))
+    return bool(found.bare) and start[:1] in tuple(found.bare)
+
+
+def _rank(text: str, found: Compiled, tools: Toolset | None) -> tuple[int, int, int, int]:
+    """Good calls, then few problems, then little text left over, then a marker rather than none."""
+    reply = read_whole(text, found, Options(tools))
+    bad = {problem.call for problem in reply.problems if problem.blocking}
+    good = sum(1 for i, call in enumerate(reply.calls) if i not in bad and call.complete)
+    return good, -len(bad), -len(reply.content) - len(reply.reasoning), 0 if found.bare else 1
+
+
+def read_whole(text: str, found: Compiled, options: Options) -> Reply:
+    reading = Reading(found, options, Ids())
+    reading.feed(text)
+    reading.close()
+    fold = Fold()
+    fold.add(reading.out)
+    return fold.reply(found.format.name, None)

@@ -1,0 +1,364 @@
+"""What every reader of a reply stands on: the text as it arrives, the events that go out, the call being read.
+
+Rules of this file and of the readers beside it:
+- A bare `yield` means: more text, please. A position in the buffer does not survive it; `pos` and captures do.
+- Nothing is taken before it is certain; nothing is given back afterwards.
+- Every loop takes at least one character, yields or raises.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+
+from rightcall.check import name_problem
+from rightcall.declare.toolset import Toolset
+from rightcall.ids import Ids
+from rightcall.parse.json_stream import Undecodable, decode
+from rightcall.parse.markers import BLANKS, Probe
+from rightcall.types import (
+    Arguments,
+    Call,
+    CallEnd,
+    CallStart,
+    Event,
+    Problem,
+    Reasoning,
+    Repair,
+    Span,
+    SpanKind,
+    Text,
+)
+
+if TYPE_CHECKING:
+    from rightcall.parse.compile import Compiled
+
+T = TypeVar("T")
+Steps = Generator[None, None, T]
+
+_BLANKS = re.compile(r"[ \t\r\n]*+").match
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """Past a limit a problem is left. A call too large or too deep is kept with its text; a reply with too much text or
+    too many calls is plain text from there on."""
+
+    reply: int = 16_000_000
+    call: int = 4_000_000
+    depth: int = 200
+    calls: int = 256
+
+
+class Options(msgspec.Struct, frozen=True):
+    tools: Toolset | None = None
+    reasoning: str = "auto"
+    repair: str = "safe"
+    choice: str | None = None
+    spans: bool = False
+    live: bool = False
+    hold: bool = False
+    limits: Limits = Limits()
+
+
+class Capture:
+    """Text from a place on, over any number of chunks."""
+
+    __slots__ = ("parts", "start")
+
+    def __init__(self, start: int) -> None:
+        self.start = start
+        self.parts: list[str] = []
+
+
+class Building:
+    """The call being read."""
+
+    __slots__ = ("given", "id", "index", "name", "parts", "repairs")
+
+    def __init__(self, index: int, id: str, name: str) -> None:
+        self.index, self.id, self.name = index, id, name
+        self.parts: list[str] = []  # pieces of argument JSON
+        self.given = 0  # how many of them were given out
+        self.repairs: tuple[Repair, ...] = ()
+
+
+class Engine:
+    """The state of one reply being read."""
+
+    def __init__(self, compiled: Compiled, options: Options, ids: Ids) -> None:
+        self.compiled = compiled
+        self.options = options
+        self.limits = options.limits
+        self.tools = options.tools
+        self.live = options.live and options.tools is not None
+        self.ids = ids
+        self.buf = ""
+        self.pos = 0
+        self.base = 0  # how much of the text lies before the buffer
+        self.ended = False
+        self.out: list[Event] = []
+        self.captures: list[Capture] = []
+        self.index = 0  # of the next call
+        self.call: Building | None = None
+        self.raw: Capture | None = None
+        self.raw_at = 0
+        self._raw_text: str | None = None
+        self.thinking = False
+        self.fresh = False  # the last thing was a marker, whose white space follows
+        self.may_open = True  # a body without opener may stand here
+        self.recastable = compiled.format.reasoning is not None
+        self.text_chars = 0
+        self.spans: list[Span] | None = [] if options.spans else None
+        self._tiled = 0  # how much of the text the spans cover
+        self._blanks: list[str] = []  # white space read but not yet known to be text or a marker's
+        self._held: list[Text] | None = [] if options.hold and self.recastable else None
+
+    # -- the text ------------------------------------------------------------------------------------------------------
+
+    def more(self, text: str) -> None:
+        """More text has arrived: what was taken leaves the buffer."""
+        pos = self.pos
+        for capture in self.captures:
+            capture.parts.append(self.buf[capture.start : pos])
+            capture.start = 0
+        self.base += pos
+        self.buf = self.buf[pos:] + text if pos < len(self.buf) else text
+        self.pos = 0
+
+    def peek(self) -> Steps[str]:
+        """The next character that is not blank, "" at the end of the text. Takes the blanks before it."""
+        while True:
+            self.pos = pos = _BLANKS(self.buf, self.pos).end()  # type: ignore[union-attr]
+            if pos < len(self.buf):
+                return self.buf[pos]
+            if self.ended:
+                return ""
+            yield
+
+    def test(self, probe: Probe) -> Steps[re.Match[str] | None]:
+        """Is this here? Takes nothing."""
+        while True:
+            found = probe.at(self.buf, self.pos, self.ended)
+            if found is not None:
+                return found or None
+            yield
+
+    def capture(self) -> Capture:
+        capture = Capture(self.pos)
+        self.captures.append(capture)
+        return capture
+
+    def captured(self, capture: Capture) -> str:
+        """What was taken since."""
+        last = self.buf[capture.start : self.pos]
+        return "".join([*capture.parts, last]) if capture.parts else last
+
+    def release(self, capture: Capture) -> str:
+        self.captures.remove(capture)
+        return self.captured(capture)
+
+    def mark(self, kind: SpanKind, end: int) -> None:
+        """The text up to here, as far as no span covers it yet, became this."""
+        if self.spans is None or end <= self._tiled:
+            return
+        if self.spans and self.spans[-1].kind == kind:
+            self.spans[-1] = Span(self.spans[-1].start, end, kind)
+        else:
+            self.spans.append(Span(self._tiled, end, kind))
+        self._tiled = end
+
+    def problem(
+        self, code: str, message: str, path: str = "", *, blocking: bool = True, call: int | None = None
+    ) -> None:
+        self.out.append(Problem(code, message, path, call, blocking))
+
+    # -- one call ------------------------------------------------------------------------------------------------------
+
+    def raw_begin(self) -> None:
+        """A call's own text starts here."""
+        self.raw_drop()
+        self.raw = self.capture()
+        self.raw_at = self.base + self.pos
+        self._raw_text = None
+
+    def raw_end(self) -> None:
+        """A whole call's own text ends here; what is read between this and `finish` is no part of it."""
+        assert self.raw is not None
+        self._raw_text = self.captured(self.raw)
+
+    def raw_drop(self) -> None:
+        if self.raw is not None:
+            self.captures.remove(self.raw)
+            self.raw = None
+
+    def begin(self, name: str, id: str = "") -> Building:
+        """It is a call: all that is known of it before its arguments goes out, and is final."""
+        self.settle()
+        self.mark("marker", self.raw_at)
+        call = self.call = Building(self.index, self.ids.take(id), name)
+        self.index += 1
+        self.out.append(CallStart(call.index, call.id, name))
+        wrong = name_problem(name, self.tools)
+        if wrong is not None:
+            self.problem(*wrong, call=call.index)
+        return call
+
+    def kind(self, key: str) -> str | None:
+        """How the schema says this argument of the current call is to be read; None when it is not declared."""
+        if self.tools is None or self.call is None:
+            return None
+        return self.tools.kinds(self.call.name).get(key)
+
+    def give(self, json: str) -> None:
+        """A final piece of argument JSON: goes out at once when live."""
+        call = self.call
+        assert call is not None
+        call.parts.append(json)
+        if self.live:
+            self.out.append(Arguments(call.index, json))
+            call.given += 1
+
+    def finish(self, value: Any = Undecodable, *, empty: bool = False) -> None:
+        """The body's own end was seen. `value` is what the argument JSON holds, where the reader already knows."""
+        call = self.call
+        assert call is not None
+        json = "".join(call.parts)
+        if empty or not json.strip(BLANKS):
+            value, json, call.parts = {}, "{}", ["{}"]
+        elif value is Undecodable:
+            value = decode(json, self.limits.depth)
+        if type(value) is dict:
+            self._end(value, json, complete=True)
+        elif isinstance(value, Undecodable):
+            self.problem(value.code, value.message, call=call.index)
+            self._end({}, json, complete=False)
+        else:
+            self._end(*self._not_object(value, json), complete=True)
+
+    def _not_object(self, value: Any, json: str) -> tuple[dict[str, Any], str]:
+        """Arguments that are valid JSON but no object. They have not been given out yet."""
+        call = self.call
+        assert call is not None
+        if value is None or (isinstance(value, str) and not value.strip(BLANKS)):
+            return {}, "{}"
+        if isinstance(value, str) and self.options.repair != "off":
+            inner = value.strip(BLANKS)
+            found = decode(inner, self.limits.depth) if inner.startswith("{") else None
+            if isinstance(found, dict):
+                self.repaired("double_encoded", json, inner)
+                return found, inner
+        kind = {str: "a string", list: "an array", bool: "a boolean"}.get(type(value), "a number")
+        self.problem("arguments_not_object", f"the arguments must be a JSON object, not {kind}", call=call.index)
+        return {}, json
+
+    def repaired(self, rule: str, before: str, after: str) -> None:
+        assert self.call is not None
+        self.call.repairs += (Repair(rule, "exact", "", before, after),)
+
+    def fail(self, code: str, message: str, path: str = "") -> None:
+        """The call cannot be used: a problem says why, and its text so far is kept."""
+        call = self.call or self.begin("")
+        self.problem(code, message, path, call=call.index)
+        self._end({}, "".join(call.parts), complete=False)
+
+    def _end(self, arguments: dict[str, Any], json: str, *, complete: bool) -> None:
+        call, raw = self.call, self.raw
+        assert call is not None and raw is not None
+        text = self.release(raw)
+        if complete and self._raw_text is not None:
+            text = self._raw_text
+        if len(text) > self.limits.call:
+            arguments, complete = {}, False
+            self.problem("too_large", f"the call is longer than {self.limits.call} characters", call=call.index)
+        if complete:
+            rest = json if not call.given else "".join(call.parts[call.given :])
+            if rest:
+                self.out.append(Arguments(call.index, rest))
+        self.out.append(CallEnd(call.index, Call(call.name, arguments, json, call.id, text, call.repairs, complete)))
+        self.mark("call", self.raw_at + len(text))
+        self.call = self.raw = None
+
+    # -- text ----------------------------------------------------------------------------------------------------------
+
+    def settle(self) -> None:
+        """A marker is certain: the blanks before it are its own, and text before it cannot be recast any more."""
+        self._blanks.clear()
+        self.recastable = False
+        self.unhold("text")
+
+    def unhold(self, kind: str) -> None:
+        if self._held is not None:
+            self.out.extend(self._held if kind == "text" else [Reasoning(event.text) for event in self._held])
+            self._held = None
+
+    @property
+    def holding(self) -> bool:
+        return self._held is not None
+
+    def take_text(self, end: int) -> None:
+        """Takes text up to there. Blanks at its end wait until it is known what follows."""
+        text = self.buf[self.pos : end]
+        self.pos = end
+        if self.fresh:
+            trimmed = text.lstrip(BLANKS)
+            self.mark("marker", self.base + end - len(trimmed))
+            if not trimmed:
+                return
+            text, self.fresh = trimmed, False
+        self._text(text)
+
+    def give_back(self, text: str) -> None:
+        """What was taken for the beginning of a call, up to `pos`, is text after all, to the byte."""
+        self.fresh = self.may_open = False
+        self._text(text)
+
+    def hold_blanks(self, blanks: str) -> None:
+        """Blanks that were taken: the last marker's, or waiting for what follows."""
+        if self.fresh:
+            self.mark("marker", self.base + self.pos)
+        elif blanks:
+            self._blanks.append(blanks)
+
+    def _text(self, text: str) -> None:
+        solid = text.rstrip(BLANKS)
+        if not solid:
+            self._blanks.append(text)
+            return
+        given = "".join(self._blanks) + solid if self._blanks else solid
+        self._blanks = [text[len(solid) :]] if len(solid) < len(text) else []
+        self._emit(given, self.base + self.pos - (len(text) - len(solid)))
+
+    def _emit(self, text: str, end: int) -> None:
+        if self.thinking:
+            self.out.append(Reasoning(text))
+            self.mark("reasoning", end)
+            return
+        self.may_open = False
+        self.text_chars += len(text)
+        (self.out if self._held is None else self._held).append(Text(text))
+        self.mark("text", end)
+
+    def take_marker(self, end: int) -> None:
+        """Drops a marker and the blanks around it."""
+        self.pos = end
+        self._blanks.clear()
+        self.fresh = True
+        self.mark("marker", self.base + end)
+
+    def content(self, text: str, source: int) -> None:
+        """Text that the format carries as a JSON value; `source` is how long it is on the wire, up to `pos`."""
+        self.settle()
+        self.mark("marker", self.base + self.pos - source)
+        if text:
+            self.out.append(Text(text))
+        self.mark("text", self.base + self.pos)
+
+    def last_blanks(self) -> None:
+        """The reply is over: blanks that no marker touched are text."""
+        self.unhold("text")
+        if self._blanks and not self.fresh:
+            self._emit("".join(self._blanks), self.base + self.pos)
+        self.mark("marker", self.base + self.pos)

@@ -1,0 +1,58 @@
+"""A reply is a fold over its events: whoever has seen all events knows all that the reply holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rightcall.types import CallEnd, Event, Part, Problem, Reasoning, Recast, Reply, Span, Text
+
+
+class Fold:
+    """Adds events up. Neighbouring pieces of text, or of reasoning, are one part."""
+
+    __slots__ = ("_parts", "_pieces", "_problems", "_thinking")
+
+    def __init__(self) -> None:
+        self._parts: list[Part] = []
+        self._pieces: list[str] = []  # of the part being added to
+        self._thinking = False  # whether that part is reasoning
+        self._problems: list[Problem] = []
+
+    def add(self, events: Iterable[Event]) -> None:
+        for event in events:
+            kind = type(event)
+            if kind is Text or kind is Reasoning:
+                if self._pieces and self._thinking != (kind is Reasoning):
+                    self._flush()
+                self._thinking = kind is Reasoning
+                self._pieces.append(event.text)  # type: ignore[union-attr]
+            elif isinstance(event, CallEnd):
+                self._flush()
+                self._parts.append(event.call)
+            elif isinstance(event, Problem):
+                self._problems.append(event)
+            elif isinstance(event, Recast):
+                self._recast(event.chars)
+
+    def _flush(self) -> None:
+        if self._pieces:
+            text = "".join(self._pieces)
+            self._parts.append(Reasoning(text) if self._thinking else Text(text))
+            self._pieces = []
+
+    def _recast(self, chars: int) -> None:
+        """The last so many characters of text were reasoning."""
+        self._flush()
+        for i in range(len(self._parts) - 1, -1, -1):
+            part = self._parts[i]
+            if chars <= 0:
+                break
+            if not isinstance(part, Text):
+                continue
+            keep = max(0, len(part.text) - chars)
+            chars -= len(part.text)
+            self._parts[i : i + 1] = [Text(part.text[:keep])] * bool(keep) + [Reasoning(part.text[keep:])]
+
+    def reply(self, format: str, spans: tuple[Span, ...] | None) -> Reply:
+        self._flush()
+        return Reply(tuple(self._parts), tuple(self._problems), format, None, spans)

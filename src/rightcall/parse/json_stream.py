@@ -1,0 +1,234 @@
+"""JSON that arrives in pieces: where a value ends, and what it holds.
+
+The C scanner is tried once at the start of each value, which takes whole texts in one go. Where the value is not all
+there yet, its end is found by brackets and strings alone, each character looked at once; then it is decoded whole.
+Strict JSON: no NaN, no control characters in strings. Numbers keep their spelling in the text that goes with the value.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Generator
+from json.scanner import make_scanner
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from rightcall.parse.signals import Cut
+
+if TYPE_CHECKING:
+    from rightcall.parse.engine import Engine
+
+
+class Undecodable(msgspec.Struct, frozen=True):
+    """Text that is not a JSON value."""
+
+    code: str
+    message: str
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse)
+scan_once = make_scanner(_DECODER)
+
+_BLANKS = re.compile(r"[ \t\r\n]*+").match
+# Outside strings. Letters are let through so that a value with Python's or JavaScript's words still has an end.
+_ODD = r"\"{}\[\]<>'`()|;\x00-\x08\x0b\x0c\x0e-\x1f"
+_LOOSE = re.compile(f"[^{_ODD}]*+").match
+_SCALAR = re.compile(f"[^{_ODD},\\s]*+").match
+STRING_RUN = re.compile(r'(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+').match
+_STRING = re.compile(r'"((?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+)"').match
+_STRING_START = re.compile(
+    r'"(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+(?:\\(?:u[0-9a-fA-F]{0,3})?)?\Z'
+).match
+_CLOSERS = {"{": "}", "[": "]"}
+MAX_KEY = 1024
+
+
+class LostEnd(Exception):
+    """No end of the value can be found from here."""
+
+
+def decode(text: str, depth: int) -> Any:
+    """The value of a JSON text, or `Undecodable`."""
+    try:
+        value, end = scan_once(text, _BLANKS(text, 0).end())  # type: ignore[union-attr]
+    except StopIteration as stop:
+        return Undecodable(
+            "invalid_json", f"the arguments are not valid JSON: expected a value at character {stop.value}"
+        )
+    except RecursionError:
+        return _too_deep(depth)
+    except ValueError as error:
+        return Undecodable("invalid_json", f"the arguments are not valid JSON: {_reason(error)}")
+    if _BLANKS(text, end).end() != len(text):  # type: ignore[union-attr]
+        return Undecodable("invalid_json", f"the arguments are not valid JSON: extra data at character {end}")
+    if is_deep(text, 0, len(text), depth):
+        return _too_deep(depth)
+    return value
+
+
+def _reason(error: ValueError) -> str:
+    if isinstance(error, json.JSONDecodeError):
+        return f"{error.msg[:1].lower()}{error.msg[1:]} at character {error.pos}"
+    return "a number has too many digits" if "digits" in str(error) else str(error)
+
+
+def _too_deep(depth: int) -> Undecodable:
+    return Undecodable("too_deep", f"the arguments are nested deeper than {depth} levels")
+
+
+_BRACKETS = re.compile(r'"(?:[^"\\]++|\\.)*+"|[\[\]{}]', re.S)
+
+
+def is_deep(text: str, start: int, end: int, depth: int) -> bool:
+    """Is this valid JSON nested deeper than that?"""
+    if text.count("[", start, end) + text.count("{", start, end) <= depth:
+        return False
+    level = 0
+    for found in _BRACKETS.finditer(text, start, end):
+        char = found.group()
+        if char in "[{":
+            level += 1
+            if level > depth:
+                return True
+        elif char in "]}":
+            level -= 1
+    return False
+
+
+def whole_value(p: Engine) -> tuple[str, Any] | None:
+    """The value that starts here, if all of it has arrived: its exact text, and what it holds."""
+    try:
+        value, end = scan_once(p.buf, p.pos)
+    except (StopIteration, ValueError, RecursionError):
+        return None
+    # A number at the very end may have more digits to come.
+    if end == len(p.buf) and not p.ended and p.buf[end - 1] not in '"}]':
+        return None
+    if is_deep(p.buf, p.pos, end, p.limits.depth):
+        return None
+    text = p.buf[p.pos : end]
+    p.pos = end
+    return text, value
+
+
+def json_value(p: Engine) -> Generator[None, None, tuple[str, Any]]:
+    """One value, with `p.pos` at its first character: its exact text, and what it holds (or `Undecodable`).
+
+    Raises `LostEnd` where no end can be found, `Cut` where the text ends first.
+    """
+    found = whole_value(p)
+    if found is not None:
+        return found
+    taken = p.capture()
+    try:
+        yield from skip_value(p)
+    except (LostEnd, Cut):
+        p.captures.remove(taken)
+        raise
+    text = p.release(taken)
+    return text, decode(text, p.limits.depth)
+
+
+def skip_value(p: Engine) -> Generator[None, None, None]:
+    """Takes one value, by its brackets and strings."""
+    char = p.buf[p.pos]
+    if char == '"':
+        p.pos += 1
+        yield from skip_string(p)
+    elif char in "[{":
+        yield from skip_nested(p, [])
+    else:
+        start = p.base + p.pos
+        yield from skip_scalar(p)
+        if p.base + p.pos == start:
+            raise LostEnd
+
+
+def skip_scalar(p: Engine) -> Generator[None, None, None]:
+    while True:
+        p.pos = _SCALAR(p.buf, p.pos).end()  # type: ignore[union-attr]
+        if p.pos < len(p.buf):
+            return
+        if p.ended:
+            raise Cut
+        yield
+
+
+def skip_nested(p: Engine, stack: list[str]) -> Generator[None, None, None]:
+    """Takes everything to the bracket that closes the outermost; `stack` holds the closers of those already open."""
+    while True:
+        buf, pos, size = p.buf, p.pos, len(p.buf)
+        while pos < size:
+            pos = _LOOSE(buf, pos).end()  # type: ignore[union-attr]
+            if pos == size:
+                break
+            char = buf[pos]
+            if char == '"':
+                whole = _STRING(buf, pos)
+                if whole is None:
+                    p.pos = pos + 1
+                    yield from skip_string(p)
+                    buf, pos, size = p.buf, p.pos, len(p.buf)
+                    continue
+                pos = whole.end()
+            elif char in _CLOSERS:
+                stack.append(_CLOSERS[char])
+                pos += 1
+            elif stack and char == stack[-1]:
+                stack.pop()
+                pos += 1
+                if not stack:
+                    p.pos = pos
+                    return
+            else:
+                p.pos = pos
+                raise LostEnd
+        p.pos = pos
+        if p.ended:
+            raise Cut
+        yield
+
+
+def skip_string(p: Engine) -> Generator[None, None, None]:
+    """Takes the rest of a string, with its closing quote. `p.pos` is inside it."""
+    while True:
+        p.pos = pos = STRING_RUN(p.buf, p.pos).end()  # type: ignore[union-attr]
+        if pos < len(p.buf):
+            if p.buf[pos] == '"':
+                p.pos += 1
+                return
+            if not escape_pending(p.buf, pos):
+                raise LostEnd
+        if p.ended:
+            raise Cut
+        yield
+
+
+_ESCAPE_START = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?\Z").match
+
+
+def escape_pending(buf: str, pos: int) -> bool:
+    """Is this the beginning of an escape whose rest has not arrived?"""
+    return _ESCAPE_START(buf, pos) is not None
+
+
+def json_string(p: Engine) -> Generator[None, None, str | None]:
+    """A short string, decoded (a key or a name), with `p.pos` at its quote; None if it is no string or too long."""
+    while True:
+        found = _STRING(p.buf, p.pos)
+        if found is None and _STRING_START(p.buf, p.pos) and len(p.buf) - p.pos <= MAX_KEY:
+            if p.ended:
+                raise Cut
+            yield
+            continue
+        if found is None or found.end() - p.pos > MAX_KEY:
+            return None
+        p.pos = found.end()
+        text = found.group(1)
+        return text if "\\" not in text else str(json.loads(f'"{text}"'))

@@ -1,0 +1,106 @@
+"""JSON arguments as they arrive: an object's members, passed on when they are final.
+
+A string goes out while it arrives if its key is declared as a plain string; anything else goes out when it is whole.
+What goes out are slices of the source, so the pieces joined are the arguments exactly as sent.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rightcall.parse.engine import Capture, Engine, Steps
+from rightcall.parse.json_stream import (
+    STRING_RUN,
+    LostEnd,
+    Undecodable,
+    escape_pending,
+    json_string,
+    skip_nested,
+    skip_scalar,
+    skip_value,
+    whole_value,
+)
+from rightcall.parse.signals import Cut
+
+
+def read_arguments(p: Engine) -> Steps[Any]:
+    """The argument value of a call that has begun. Gives what it holds, or the class `Undecodable` for "decode it"."""
+    found = whole_value(p)
+    if found is not None:
+        p.give(found[0])
+        return found[1]
+    pending = p.capture()
+    assert p.call is not None
+    try:
+        if p.live and p.buf[p.pos] == "{":
+            yield from _object(p, pending)
+        else:
+            yield from skip_value(p)
+    except (LostEnd, Cut) as lost:
+        p.pos = len(p.buf) if isinstance(lost, Cut) else p.pos
+        # Kept with the call, but never given out: it is not known to be final.
+        p.call.parts.append(p.release(pending))
+        raise
+    p.give(p.release(pending))
+    return Undecodable
+
+
+def _object(p: Engine, pending: Capture) -> Steps[None]:
+    p.pos += 1
+    while True:
+        char = yield from p.peek()
+        if char == '"' and (yield from _member(p, pending)):
+            char = yield from p.peek()
+        if not char:
+            raise Cut
+        if char != ",":
+            break
+        p.pos += 1
+        _flush(p, pending)
+    # The closing brace, or something odd: then the end is found as it is without looking inside.
+    yield from skip_nested(p, ["}"])
+
+
+def _member(p: Engine, pending: Capture) -> Steps[bool]:
+    """A key and its value; False if what is here is neither, and nothing odd was taken."""
+    key = yield from json_string(p)
+    if key is None:
+        return False
+    char = yield from p.peek()
+    if char == ":":
+        p.pos += 1
+        char = yield from p.peek()
+    if not char:
+        raise Cut
+    if char == '"' and p.kind(key) == "plain":
+        yield from _string(p, pending)
+    elif char in '"[{':
+        yield from skip_value(p)
+    else:
+        yield from skip_scalar(p)
+    return True
+
+
+def _flush(p: Engine, pending: Capture) -> None:
+    text = "".join([*pending.parts, p.buf[pending.start : p.pos]])
+    pending.parts.clear()
+    pending.start = p.pos
+    if text:
+        p.give(text)
+
+
+def _string(p: Engine, pending: Capture) -> Steps[None]:
+    """A string that is passed on while it arrives."""
+    p.pos += 1
+    while True:
+        p.pos = pos = STRING_RUN(p.buf, p.pos).end()  # type: ignore[union-attr]
+        if pos < len(p.buf):
+            if p.buf[pos] == '"':
+                p.pos += 1
+                return
+            if not escape_pending(p.buf, pos):
+                raise LostEnd
+        _flush(p, pending)
+        if p.ended:
+            raise Cut
+        yield

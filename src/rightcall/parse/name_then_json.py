@@ -1,0 +1,67 @@
+"""A name, then JSON arguments:  f[ARGS]{"x": 1}   functions.f:0<|tool_call_argument_begin|>{"x": 1}"""
+
+from __future__ import annotations
+
+import re
+
+from rightcall.formats.spec import NameThenJson, alternatives
+from rightcall.parse.engine import Engine, Steps
+from rightcall.parse.json_stream import LostEnd
+from rightcall.parse.live import read_arguments
+from rightcall.parse.markers import Holes, Probe, alt, templates
+from rightcall.parse.signals import Broken, Cut, NotACall
+
+
+class NameThenJsonReader:
+    def __init__(self, body: NameThenJson) -> None:
+        self.body = body
+        self.open = Holes(body.open) if any(alternatives(body.open)) else None
+        closes = templates(body.close)
+        self.close = Probe(alt(*closes)) if closes else None
+        self.begins = self.open.probe if self.open else Probe.never()
+
+    def read(self, p: Engine, *, bare: bool) -> Steps[None]:
+        if self.open is None:
+            raise NotACall
+        p.raw_begin()
+        found = yield from p.test(self.open.probe)
+        if found is None:
+            # At the end of the text a name without what follows it is a call that was cut off, not text.
+            if p.ended and re.match(r"[\w.:-]*\Z", p.buf[p.pos :]):
+                p.pos = len(p.buf)
+                raise Cut
+            raise NotACall
+        holes = self.open.fill(found)
+        p.pos = found.end()
+        name = holes.get("name", "")
+        if found.group().endswith(name) and (yield from p.peek()) != "{":
+            raise NotACall
+        p.begin(name, self._id(holes))
+        yield from read_arguments_of(p, self.close)
+
+    def _id(self, holes: dict[str, str]) -> str:
+        if self.body.id and all(holes.get(hole) for hole in re.findall(r"\{(\w+)\}", self.body.id)):
+            return self.body.id.format_map(holes)
+        return holes.get("id", "")
+
+
+def read_arguments_of(p: Engine, close: Probe | None) -> Steps[None]:
+    """The JSON arguments of a call that has begun, and what closes them."""
+    if not (yield from p.peek()):
+        raise Cut
+    for end in (close, p.compiled.call_close):
+        if end is not None and (yield from p.test(end)):
+            p.raw_end()
+            p.finish(empty=True)
+            break
+    else:
+        try:
+            value = yield from read_arguments(p)
+        except LostEnd:
+            raise Broken("invalid_json", "the arguments are not valid JSON from here on; send a JSON object") from None
+        p.finish(value)
+    if close is not None:
+        yield from p.peek()
+        found = yield from p.test(close)
+        if found:
+            p.pos = found.end()

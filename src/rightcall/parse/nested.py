@@ -1,0 +1,103 @@
+"""Nested tags:  <roles><item>lead</item><item>dev</item></roles>   as MiniMax M3 writes lists and objects.
+
+The tags carry no types: the schema says whether an element is a list, an object or a scalar. Without one, children that
+all have the list tag make a list, other children an object, and text is JSON if it is valid JSON.
+"""
+
+from __future__ import annotations
+
+from json.encoder import encode_basestring as quoted
+from typing import Any
+
+from rightcall.declare.kinds import kind as kind_of
+from rightcall.declare.kinds import resolve
+from rightcall.formats.spec import Params, alternatives
+from rightcall.parse.engine import Engine, Steps
+from rightcall.parse.markers import Holes, Scan, literal
+from rightcall.parse.signals import Broken, Cut
+from rightcall.parse.typed import typed
+
+
+class _Node:
+    __slots__ = ("children", "tag", "text")
+
+    def __init__(self, tag: str) -> None:
+        self.tag = tag
+        self.text: list[str] = []
+        self.children: list[_Node] = []
+
+
+class NestedTags:
+    def __init__(self, body: Params) -> None:
+        self.item = body.item
+        self.open = Holes(body.param)
+        self.close = Holes(body.value_close)
+        head = alternatives(body.param)[0].partition("{")[0]
+        self.scan = Scan([("tag", literal(head))])
+
+    def read(self, p: Engine, key: str) -> Steps[tuple[str, Any]]:
+        """The value of an argument, as JSON text and as a value. `pos` is behind its opening tag."""
+        root = _Node(key)
+        yield from self._tree(p, [root])
+        tool = p.tools.get(p.call.name) if p.tools is not None and p.call is not None else None
+        parameters = tool.parameters if tool else {}
+        properties = parameters.get("properties")
+        schema = properties.get(key) if isinstance(properties, dict) else None
+        return self._value(root, schema, parameters, p.limits.depth)
+
+    def _tree(self, p: Engine, stack: list[_Node]) -> Steps[None]:
+        while stack:
+            found = (self.scan.ended if p.ended else self.scan.search)(p.buf, p.pos)
+            end = found.start() if found else len(p.buf)
+            if end > p.pos:
+                stack[-1].text.append(p.buf[p.pos : end])
+                p.pos = end
+            if found is None or found.lastindex is None:
+                if p.ended:
+                    raise Cut
+                yield
+                continue
+            opens = yield from p.test(self.open.probe)
+            if opens:
+                node = _Node(self.open.fill(opens)["key"])
+                if len(stack) > p.limits.depth:
+                    raise Broken("too_deep", f"the arguments are nested deeper than {p.limits.depth} levels")
+                stack[-1].children.append(node)
+                stack.append(node)
+                p.pos = opens.end()
+                continue
+            closes = yield from p.test(self.close.probe)
+            if not closes:
+                stack[-1].text.append(p.buf[p.pos])
+                p.pos += 1
+            elif self.close.fill(closes)["key"] == stack[-1].tag:
+                stack.pop()
+                p.pos = closes.end()
+            else:
+                raise Broken("unclosed_argument", f"the tag {stack[-1].tag!r} is not closed", f"/{stack[0].tag}")
+
+    def _value(self, node: _Node, schema: Any, root: Any, depth: int) -> tuple[str, Any]:
+        for _ in range(32):
+            if not (isinstance(schema, dict) and isinstance(schema.get("$ref"), str)):
+                break
+            schema = resolve(schema["$ref"], root)
+        wanted = schema.get("type") if isinstance(schema, dict) else None
+        blank = not "".join(node.text).strip()
+        if (
+            (wanted == "array"
+            and blank)
+            or (node.children
+            and all(c.tag == self.item for c in node.children)
+            and wanted is None)
+        ):
+            items = schema.get("items") if isinstance(schema, dict) else None
+            made = [self._value(child, items, root, depth) for child in node.children]
+            return "[" + ", ".join(json for json, _ in made) + "]", [value for _, value in made]
+        if (wanted == "object" and blank) or node.children:
+            properties = schema.get("properties") if isinstance(schema, dict) else None
+            inner = properties if isinstance(properties, dict) else {}
+            fields = {c.tag: self._value(c, inner.get(c.tag), root, depth) for c in node.children}
+            json = "{" + ", ".join(f"{quoted(tag)}: {json}" for tag, (json, _) in fields.items()) + "}"
+            return json, {tag: value for tag, (_, value) in fields.items()}
+        json, value, _ = typed("".join(node.text), kind_of(schema, root), depth)
+        return json, value

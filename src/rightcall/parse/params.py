@@ -1,0 +1,266 @@
+"""Tagged arguments:  <function=f><parameter=k>v</parameter></function>
+
+Values are bare text. A closing tag inside one does not close it: a close counts only when the next argument's opener
+follows, or the whole chain of closes up to where the call is over. Where an opener came with its line break, only a
+close with its own counts. The schema says how the text is to be read, unless the tag does.
+"""
+
+from __future__ import annotations
+
+from json.encoder import encode_basestring as quoted
+from typing import Any
+
+from rightcall.formats.spec import Params, alternatives
+from rightcall.parse.engine import Engine, Steps
+from rightcall.parse.json_stream import LostEnd
+from rightcall.parse.live import read_arguments
+from rightcall.parse.markers import END, Holes, Pat, Probe, Scan, alt, blanks, literal, seq, template, templates
+from rightcall.parse.nested import NestedTags
+from rightcall.parse.signals import Broken, Cut, NotACall
+from rightcall.parse.typed import typed
+
+
+class ParamsReader:
+    def __init__(self, body: Params, after: list[Pat], closes: str) -> None:
+        self.body = body
+        self.open = Holes(body.open)
+        self.empty = Holes(body.empty) if any(alternatives(body.empty)) else None
+        self.param = Holes(body.param)
+        starts = templates(body.open) + templates(body.empty)
+        self.begins = Probe(alt(*starts))
+        self.named_first = any(text.startswith("{") for text in alternatives(body.open))
+        self.opens_line = any(text.endswith("\n") for text in alternatives(body.param))
+        closes = templates(body.close)
+        self.close = Probe(alt(*closes)) if closes else None
+        self.over = Probe(alt(*after)) if after else None
+        self.nested = NestedTags(body) if body.item else None
+        self.keyed = "{key}" in "".join(alternatives(body.value_close))
+        self.missing_close = "" in alternatives(body.value_close)
+        self.after = after
+        self.after_is_open, self.after_may_miss = closes == "never", closes == "maybe"
+        self._ends: dict[tuple[str, bool, str], ValueEnd] = {}
+
+    def end_of(self, key: str, line: bool, quote: str) -> ValueEnd:
+        """Where the value of an argument ends."""
+        which = (key if self.keyed else "", line, quote)
+        found = self._ends.get(which)
+        if found is None:
+            if len(self._ends) > 64:
+                self._ends.clear()
+            found = self._ends[which] = ValueEnd(self, *which)
+        return found
+
+    def read(self, p: Engine, *, bare: bool) -> Steps[None]:
+        p.raw_begin()
+        if self.empty is not None:
+            found = yield from p.test(self.empty.probe)
+            if found:
+                p.pos = found.end()
+                p.begin(self.empty.fill(found).get("name", ""))
+                p.finish(empty=True)
+                return
+        found = yield from p.test(self.open.probe)
+        if found is None:
+            raise NotACall
+        holes = self.open.fill(found)
+        name = holes.get("name", "")
+        p.pos = found.end()
+        if self.named_first and not (yield from self._really_opens(p, name)):
+            raise NotACall
+        p.begin(name, holes.get("id", ""))
+        char = yield from p.peek()
+        if char == "{":
+            yield from self._json(p)
+        else:
+            yield from self._params(p)
+
+    def _really_opens(self, p: Engine, name: str) -> Steps[bool]:
+        """A bare name is a call's if it is declared, or if an argument follows; else it is prose about the marker."""
+        char = yield from p.peek()
+        if p.tools is not None and name in p.tools:
+            return True
+        if not char:
+            raise Cut
+        if (yield from p.test(self.param.probe)):
+            return True
+        return p.tools is None and self.over is not None and bool((yield from p.test(self.over)))
+
+    def _json(self, p: Engine) -> Steps[None]:
+        """Some models write a JSON object where the tags belong."""
+        try:
+            value = yield from read_arguments(p)
+        except LostEnd:
+            raise Broken("invalid_json", "the arguments are not valid JSON from here on; send a JSON object") from None
+        yield from self._closed(p)
+        p.finish(value)
+
+    def _params(self, p: Engine) -> Steps[None]:
+        values: dict[str, Any] = {}
+        while True:
+            yield from p.peek()
+            found = yield from p.test(self.param.probe)
+            if found is None:
+                break
+            holes = self.param.fill(found)
+            key = holes["key"]
+            if key in values:
+                raise Broken("duplicate_argument", f"the argument {key!r} is given twice", "/" + key)
+            p.pos = found.end()
+            values[key] = yield from self._value(p, key, self.body.types.get(holes.get("type", "")), values)
+        yield from self._closed(p)
+        if values:
+            p.give("}")
+        p.finish(values, empty=not values)
+
+    def _closed(self, p: Engine) -> Steps[None]:
+        """The end of the body: its own close, or where it has none (or lost it) what ends the call."""
+        char = yield from p.peek()
+        if self.close is not None:
+            found = yield from p.test(self.close)
+            if found:
+                p.pos = found.end()
+                return
+        if not char:
+            raise Cut
+        if self.over is None or not (yield from p.test(self.over)):
+            raise Broken("unexpected_text", "something other than an argument stands between the call's arguments")
+
+    def _value(self, p: Engine, key: str, said: str | None, values: dict[str, Any]) -> Steps[Any]:
+        prefix = (", " if values else "{") + quoted(key) + ": "
+        kind: str = said or p.kind(key) or "any"
+        if self.nested is not None and kind not in ("plain", "string", "nullable"):
+            json, value = yield from self.nested.read(p, key)
+            p.give(prefix + json)
+            return value
+        line = False
+        if self.opens_line:
+            if p.pos == len(p.buf) and not p.ended:
+                yield
+            line = p.buf.startswith("\n", p.pos)
+            p.pos += line
+        quote = yield from self._quote(p)
+        end = self.end_of(key, line, quote)
+        if kind == "plain" or kind == "string" or (quote and kind == "any"):
+            p.give(prefix + '"')
+            pieces: list[str] = []
+            yield from end.take(p, values, pieces, give=True)
+            p.give('"')
+            return "".join(pieces)
+        pieces = []
+        yield from end.take(p, values, pieces, give=False)
+        json, value, wrong = typed("".join(pieces), kind, p.limits.depth)
+        p.give(prefix + json)
+        if wrong and p.call is not None:
+            p.problem("wrong_type", f"{key}: {wrong}", "/" + key, call=p.call.index)
+        return value
+
+    def _quote(self, p: Engine) -> Steps[str]:
+        if self.body.quote is None:
+            return ""
+        while True:
+            rest = p.buf[p.pos : p.pos + len(self.body.quote[0])]
+            if rest == self.body.quote[0]:
+                p.pos += len(rest)
+                return self.body.quote[1]
+            if p.ended or not self.body.quote[0].startswith(rest):
+                return ""
+            yield
+
+
+class ValueEnd:
+    """Finds the end of one argument's value."""
+
+    __slots__ = ("chain", "close", "line", "reader", "scan")
+
+    def __init__(self, reader: ParamsReader, key: str, line: bool, quote: str) -> None:
+        body = reader.body
+        texts = [t.replace("{key}", key) if key else t for t in alternatives(body.value_close) if t]
+        self.reader = reader
+        self.line = line and any(t.startswith("\n") for t in texts)
+        cores = [seq(literal(quote), template(t)) if quote else template(t) for t in texts]
+        lines = [seq(literal("\n"), core) for core in cores]
+        # Where the opener had no line break, one before the close is still the close's own.
+        loose = not self.line and any(t.startswith("\n") for t in texts)
+        candidates = lines if self.line else cores + lines if loose else cores
+        entries = [("close", pat) for pat in candidates]
+        if reader.missing_close:
+            entries += [("next", seq(literal("\n"), pat)) for pat in templates(body.param)]
+        self.scan = Scan(entries)
+        self.close = Probe(alt(*sorted(candidates, key=lambda c: -len(c.whole))))
+        over = alt(*reader.after, END)
+        closes = templates(body.close)
+        # Where the call's own close may be missing, the body's is enough if it stood on a line of its own.
+        short = closes and (reader.after_is_open or (reader.after_may_miss and self.line))
+        chain = closes if short else [seq(close, blanks(), over) for close in closes] or [over]
+        self.chain = Probe(seq(blanks(), alt(*templates(body.param), *chain, END)))
+
+    def take(self, p: Engine, given: dict[str, Any], pieces: list[str], *, give: bool) -> Steps[None]:
+        """Takes the value into `pieces`, and the marker that closes it; with `give` each piece goes out as it comes."""
+        scan = self.scan
+        while True:
+            found = (scan.ended if p.ended else scan.search)(p.buf, p.pos)
+            end = found.start() if found else len(p.buf)
+            if end > p.pos:
+                self._add(p, p.buf[p.pos : end], pieces, give)
+                p.pos = end
+            if found is None or found.lastindex is None:
+                if p.ended:
+                    raise Cut
+                yield
+                continue
+            if scan.actions[found.lastindex] == "next":
+                done = yield from self._next(p, given)
+            else:
+                done = yield from self._closes(p, given)
+            if done:
+                return
+            # Not structure: its first character is the value's, and the search goes on behind it.
+            self._add(p, p.buf[p.pos], pieces, give)
+            p.pos += 1
+
+    def _add(self, p: Engine, text: str, pieces: list[str], give: bool) -> None:
+        pieces.append(text)
+        if give:
+            p.give(quoted(text)[1:-1])
+
+    def _closes(self, p: Engine, given: dict[str, Any]) -> Steps[bool]:
+        """Is the close that stands here really one?"""
+        while True:
+            close = self.close.at(p.buf, p.pos, p.ended)
+            if close is False:
+                return False
+            if close:
+                follows = self.chain.at(p.buf, close.end(), p.ended)
+                if follows is False:
+                    return False
+                if follows:
+                    break
+            yield
+        opener = self.reader.param.probe.at(p.buf, close.end() + _blank_run(p.buf, close.end()), p.ended)
+        if opener and self.reader.param.fill(opener)["key"] in given:
+            return False
+        p.pos = close.end()
+        return True
+
+    def _next(self, p: Engine, given: dict[str, Any]) -> Steps[bool]:
+        """The next argument's opener where a close was due: forgiven if its key is declared and not yet given."""
+        while True:
+            found = self.reader.param.probe.at(p.buf, p.pos + 1, p.ended)
+            if found is not None:
+                break
+            yield
+        if not found:
+            return False
+        key = self.reader.param.fill(found)["key"]
+        if key in given or p.kind(key) is None or p.call is None:
+            return False
+        p.pos += 1
+        p.problem("unclosed_argument", f"the argument before {key!r} was not closed", blocking=False, call=p.call.index)
+        return True
+
+
+def _blank_run(text: str, pos: int) -> int:
+    end = pos
+    while end < len(text) and text[end] in " \t\r\n":
+        end += 1
+    return end - pos

@@ -1,0 +1,124 @@
+"""`Parser` and `parse`: text in, events and a reply out.
+
+    parser = Parser("hermes", tools=tools)
+    for chunk in stream:
+        for event in parser.feed(chunk): ...
+    parser.close()
+    parser.reply
+
+Parsing a whole text is feeding it and closing: there is no second implementation to disagree with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+from rightcall.declare.toolset import ToolLike, Toolset
+from rightcall.errors import CallerError
+from rightcall.formats import find
+from rightcall.formats.spec import Format
+from rightcall.ids import Ids
+from rightcall.parse.auto import AutoReading
+from rightcall.parse.compile import compiled
+from rightcall.parse.engine import Limits, Options
+from rightcall.parse.fold import Fold
+from rightcall.parse.reading import Reading
+from rightcall.types import Event, Reply
+
+_CHOICES = {"reasoning": ("auto", "open", "off"), "repair": ("off", "safe", "lenient")}
+
+
+class Parser:
+    """Reads one reply. `feed` gives the events that the text so far has made certain, `close` the rest.
+
+    A parser belongs to one stream; formats and toolsets may be shared. `live` passes plain string arguments on while
+    they arrive; `hold` holds back text that may turn out to be reasoning instead of recasting it later.
+    """
+
+    __slots__ = ("_closed", "_fold", "_reading")
+
+    def __init__(
+        self,
+        format: str | Format = "auto",
+        *,
+        tools: Toolset | Iterable[ToolLike] | None = None,
+        reasoning: Literal["auto", "open", "off"] = "auto",
+        repair: Literal["off", "safe", "lenient"] = "safe",
+        choice: str | None = None,
+        ids: Ids | None = None,
+        spans: bool = False,
+        live: bool = False,
+        hold: bool = False,
+        limits: Limits | None = None,
+    ) -> None:
+        for option, value in (("reasoning", reasoning), ("repair", repair)):
+            if value not in _CHOICES[option]:
+                raise CallerError(f"{option}={value!r} is not one of {', '.join(_CHOICES[option])}")
+        toolset = Toolset.of(tools)
+        options = Options(toolset, reasoning, repair, choice, spans, live, hold, limits or Limits())
+        ids = Ids() if ids is None else ids
+        self._reading: Reading | AutoReading
+        if format == "auto":
+            self._reading = AutoReading(options, ids)
+        else:
+            self._reading = Reading(compiled(find(format)), options, ids)
+        self._fold = Fold()
+        self._closed = False
+
+    def feed(self, text: str) -> list[Event]:
+        """The events that this piece of text made certain."""
+        if self._closed:
+            raise CallerError("this parser is closed; a new reply needs a new Parser")
+        if text:
+            self._reading.feed(text)
+        return self._take()
+
+    def close(self) -> list[Event]:
+        """The stream ended: the events that only the end could decide. Closing twice does nothing."""
+        if self._closed:
+            return []
+        self._closed = True
+        self._reading.close()
+        return self._take()
+
+    def _take(self) -> list[Event]:
+        events = self._reading.out
+        if events:
+            self._reading.out = []
+            self._fold.add(events)
+        return events
+
+    @property
+    def reply(self) -> Reply:
+        """What has been read so far; whole once the parser is closed."""
+        spans = self._reading.spans
+        return self._fold.reply(self._reading.compiled.format.name, None if spans is None else tuple(spans))
+
+
+def parse(
+    text: str,
+    *,
+    tools: Toolset | Iterable[ToolLike] | None = None,
+    format: str | Format = "auto",
+    reasoning: Literal["auto", "open", "off"] = "auto",
+    repair: Literal["off", "safe", "lenient"] = "safe",
+    choice: str | None = None,
+    ids: Ids | None = None,
+    spans: bool = False,
+    limits: Limits | None = None,
+) -> Reply:
+    """The reply that a model's whole text holds. Never raises because of what the text is."""
+    parser = Parser(
+        format,
+        tools=tools,
+        reasoning=reasoning,
+        repair=repair,
+        choice=choice,
+        ids=ids,
+        spans=spans,
+        limits=limits,
+    )
+    parser.feed(text)
+    parser.close()
+    return parser.reply

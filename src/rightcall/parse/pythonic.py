@@ -1,0 +1,269 @@
+"""Python calls with keyword arguments:  [f(k="v"), g(n=1)]   or one per line, without the brackets.
+
+A value that is valid JSON keeps its spelling; any other is read by `literals`. Where a call cannot be read, the problem's
+code says what is missing: a parenthesis, a name, an equals sign, a quote.
+"""
+
+from __future__ import annotations
+
+import re
+from json.encoder import encode_basestring as quoted
+from typing import Any
+
+from rightcall.parse.engine import Engine, Steps
+from rightcall.parse.json_stream import Undecodable, decode, whole_value
+from rightcall.parse.literals import BadLiteral, Literals, literal_value, unescape
+from rightcall.parse.markers import Pat, Probe, blanks, literal, look, maybe, seq
+from rightcall.parse.signals import Broken, Cut, NotACall
+from rightcall.parse.typed import to_json
+
+_WORD = Pat(r"[A-Za-z_][\w.\-]{0,255}+", r"(?:[A-Za-z_][\w.\-]{0,255}+)?")
+_STRICT = Probe(look(seq(_WORD, blanks(), literal("("))))
+_NAME = Probe(look(Pat(r"[^()\[\]{},'\"=<>\n`]{0,256}+[()\[\]{},'\"=<>\n`]", r"[^()\[\]{},'\"=<>\n`]{0,256}+")))
+_NAME_RUN = re.compile(r"[^()\[\]{},'\"=<>\n`]{0,256}+").match
+_KEY = re.compile(r"[^=(),\[\]{}'\"<>`]{0,256}+").match
+_KEY_PROBE = Probe(look(Pat(r"[^=(),\[\]{}'\"<>`]{0,256}+[=(),\[\]{}'\"<>`]", r"[^=(),\[\]{}'\"<>`]{0,256}+")))
+_GOOD_KEY = re.compile(r"[\w.\-]+").fullmatch
+_ENDS_VALUE = re.compile(r"[ \t\r\n]*+[,)]").match
+_LOOSE = re.compile(r"[^'\"()\[\]{},<`]*+").match
+_CLOSERS = {"(": ")", "[": "]", "{": "}"}
+_OPEN_CODE = {")": "unclosed_paren", "]": "unterminated_list", "}": "unterminated_object"}
+_REST = {
+    quote: (
+        re.compile(rf"(?:[^{quote}\\]++|\\.)*+{quote}", re.S).match,
+        # An escape is passed on only when the longest one there is has room to be whole.
+        re.compile(
+            rf"(?:[^{quote}\\]++|(?=.{{12}})\\(?:u[dD][89abAB][0-9a-fA-F]{{2}}\\u[dD][c-fC-F][0-9a-fA-F]{{2}}|.))*+",
+            re.S,
+        ).match,
+    )
+    for quote in "'\""
+}
+# A quote inside a value that is not closed yet: the rest of the string, or as much as has arrived.
+_RUN = {quote: re.compile(rf"(?:[^{quote}\\]++|\\.)*+", re.S).match for quote in "'\""}
+
+
+class PythonicReader:
+    begins = Probe(seq(maybe(Pat(r"\[[ \t\r\n]{0,128}+", r"(?:\[[ \t\r\n]{0,128}+)?")), Pat(r"[^\[{\s]", "")))
+
+    def read(self, p: Engine, *, bare: bool) -> Steps[None]:
+        first = p.index
+        listed = (yield from p.peek()) == "["
+        p.pos += listed
+        while True:
+            char = yield from p.peek()
+            if not char:
+                raise Cut
+            if listed and char == "]":
+                if bare and p.index == first:
+                    raise NotACall
+                p.settle()
+                p.pos += 1
+                return
+            if char == "," and p.index > first:
+                p.pos += 1
+            elif not listed and p.index > first and not (yield from p.test(_STRICT)):
+                return
+            else:
+                yield from self._call(p, bare and p.index == first, listed)
+
+    def _call(self, p: Engine, strict: bool, listed: bool) -> Steps[None]:
+        p.raw_begin()
+        if strict and not (yield from p.test(_STRICT)):
+            raise NotACall
+        yield from p.test(_NAME)
+        found = _NAME_RUN(p.buf, p.pos)
+        assert found is not None
+        p.pos = found.end()
+        if p.pos == len(p.buf):
+            raise Cut
+        if p.buf[p.pos] != "(":
+            raise Broken("expected_paren", f"a call needs '(' after its name, found {p.buf[p.pos]!r}")
+        p.begin(found.group().strip())
+        p.pos += 1
+        values = yield from self._arguments(p)
+        p.raw_end()
+        if listed and (yield from p.peek()) not in (",", "]", ""):
+            raise Broken("trailing_content", "unexpected text after the call's closing ')'")
+        if values:
+            p.give("}")
+        p.finish(values, empty=not values)
+
+    def _arguments(self, p: Engine) -> Steps[dict[str, Any]]:
+        values: dict[str, Any] = {}
+        while True:
+            char = yield from p.peek()
+            if not char:
+                raise Cut
+            if char == ")":
+                p.pos += 1
+                return values
+            if char == ",":
+                p.pos += 1
+                continue
+            key = yield from self._key(p, values)
+            prefix = (", " if values else "{") + quoted(key) + ": "
+            values[key] = yield from self._value(p, key, prefix)
+
+    def _key(self, p: Engine, values: dict[str, Any]) -> Steps[str]:
+        yield from p.test(_KEY_PROBE)
+        found = _KEY(p.buf, p.pos)
+        assert found is not None
+        if found.end() == len(p.buf):
+            p.pos = found.end()
+            raise Cut
+        if p.buf[found.end()] != "=":
+            close = p.compiled.call_close
+            p.pos = found.end()
+            if close is not None and (yield from p.test(close)):
+                raise Broken("unclosed_paren", "the call's closing ')' is missing")
+            raise Broken("positional_argument", "every argument needs its name: name=value")
+        key = found.group().strip()
+        p.pos = found.end() + 1
+        if not key:
+            raise Broken("empty_argument_name", "an argument has no name before '='")
+        if not _GOOD_KEY(key):
+            raise Broken("invalid_argument_name", f"{key[:80]!r} is no argument name")
+        if key in values:
+            raise Broken("duplicate_argument", f"the argument {key!r} is given twice", f"/{key}")
+        return key
+
+    def _value(self, p: Engine, key: str, prefix: str) -> Steps[Any]:
+        char = yield from p.peek()
+        if not char:
+            raise Cut
+        if char in ",)":
+            p.give(prefix + '""')
+            return ""
+        found = _all_there(p)
+        if found is None and char in "'\"" and p.kind(key) == "plain" and (yield from _is_single(p, char)):
+            p.give(prefix + '"')
+            return (yield from _string(p, char))
+        if found is None:
+            found = yield from _slowly(p)
+        p.give(prefix + found[0])
+        return found[1]
+
+
+def _all_there(p: Engine) -> tuple[str, Any] | None:
+    """The value, if it and the comma or parenthesis behind it have arrived."""
+    start = p.pos
+    found = whole_value(p)
+    if found is None:
+        reader = Literals(p.buf, p.limits.depth, start)
+        try:
+            value = reader.value(1)
+        except BadLiteral:
+            return None
+        p.pos = reader.pos
+        found = to_json(value), value
+    if _ENDS_VALUE(p.buf, p.pos) is None:
+        p.pos = start
+        return None
+    return found
+
+
+def _slowly(p: Engine) -> Steps[tuple[str, Any]]:
+    """The value, its end found by brackets and quotes."""
+    taken = p.capture()
+    try:
+        yield from _skip(p)
+    except (Broken, Cut):
+        p.captures.remove(taken)
+        raise
+    text = p.release(taken).strip()
+    value = decode(text, p.limits.depth)
+    if not isinstance(value, Undecodable):
+        return text, value
+    try:
+        value = literal_value(text, p.limits.depth, words=True)
+    except BadLiteral as bad:
+        raise Broken(bad.code, bad.message) from None
+    return to_json(value), value
+
+
+def _skip(p: Engine) -> Steps[None]:
+    """Takes everything up to the comma or parenthesis that ends a value."""
+    stack: list[str] = []
+    while True:
+        p.pos = _LOOSE(p.buf, p.pos).end()  # type: ignore[union-attr]
+        if p.pos == len(p.buf):
+            if p.ended:
+                raise Cut
+            yield
+            continue
+        char = p.buf[p.pos]
+        if char in "'\"":
+            p.pos += 1
+            yield from _skip_string(p, char)
+            continue
+        if char in "<`":
+            close = p.compiled.call_close
+            if close is not None and (yield from p.test(close)):
+                code = _OPEN_CODE[stack[-1] if stack else ")"]
+                raise Broken(code, f"{stack[-1] if stack else ')'!r} is missing before the end of the call")
+        elif char in _CLOSERS:
+            stack.append(_CLOSERS[char])
+        elif stack and char == stack[-1]:
+            stack.pop()
+        elif not stack and char in ",)":
+            return
+        elif char != ",":
+            raise Broken(_OPEN_CODE[stack[-1] if stack else ")"], f"{char!r} closes nothing that is open here")
+        p.pos += 1
+
+
+def _skip_string(p: Engine, quote: str) -> Steps[None]:
+    """Takes the rest of a string, triple-quoted or not. `pos` is behind its first quote."""
+    while len(p.buf) - p.pos < 2 and not p.ended:
+        yield
+    triple = p.buf.startswith(quote * 2, p.pos)
+    if triple:
+        p.pos += 2
+    run = _RUN[quote]
+    while True:
+        end = run(p.buf, p.pos).end()  # type: ignore[union-attr]
+        p.pos = end
+        if end < len(p.buf) and p.buf[end] == quote:
+            if not triple or p.buf.startswith(quote * 3, end):
+                p.pos = end + (3 if triple else 1)
+                return
+            if len(p.buf) - end >= 3 or p.ended:
+                p.pos = end + 1
+                continue
+        if p.ended:
+            p.pos = len(p.buf)
+            raise Cut
+        yield
+
+
+def _is_single(p: Engine, quote: str) -> Steps[bool]:
+    """Does a string start here that is quoted once, and not three times?"""
+    while len(p.buf) - p.pos < 3 and not p.ended:
+        yield
+    return not p.buf.startswith(quote * 3, p.pos) and not p.buf.startswith(quote * 2, p.pos)
+
+
+def _string(p: Engine, quote: str) -> Steps[str]:
+    """A string that is passed on while it arrives."""
+    p.pos += 1
+    whole, safe = _REST[quote]
+    pieces: list[str] = []
+    while True:
+        found = whole(p.buf, p.pos)
+        end = found.end() - 1 if found else safe(p.buf, p.pos).end()  # type: ignore[union-attr]
+        if end > p.pos:
+            piece = unescape(p.buf[p.pos : end])
+            pieces.append(piece)
+            p.give(quoted(piece)[1:-1])
+            p.pos = end
+        if found:
+            p.pos += 1
+            p.give('"')
+            if (yield from p.peek()) not in (",", ")", ""):
+                raise Broken("trailing_content", "a comma or ')' must follow the string")
+            return "".join(pieces)
+        if p.ended:
+            p.pos = len(p.buf)
+            raise Cut
+        yield

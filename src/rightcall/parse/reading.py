@@ -1,0 +1,292 @@
+"""The run through a reply: text, reasoning, sections, blocks of calls. One generator, resumed with every chunk.
+
+Three exceptions carry all that goes wrong in a block: `NotACall` (before a call began: it was text), `Broken` (after:
+read on at the call's close, so that its siblings live) and `Cut` (the text ended).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from rightcall.ids import Ids
+from rightcall.parse.channels import first_header, header
+from rightcall.parse.engine import Capture, Engine, Options, Steps
+from rightcall.parse.markers import Scan
+from rightcall.parse.signals import Broken, Cut, NotACall
+from rightcall.types import Recast, Span, Text
+
+if TYPE_CHECKING:
+    from rightcall.parse.compile import Compiled
+
+
+class Reading(Engine):
+    """`feed` and `close` put events into `out`."""
+
+    def __init__(self, compiled: Compiled, options: Options, ids: Ids) -> None:
+        super().__init__(compiled, options, ids)
+        self._in_section = False
+        self._close_due = False  # a block ended without the marker that closes it
+        self._over = False  # the reply was longer than it may be
+        self._steps = self._run()
+        next(self._steps)
+
+    def feed(self, text: str) -> None:
+        room = self.limits.reply - self.base - len(self.buf)
+        if len(text) <= room:
+            self.more(text)
+            next(self._steps)
+        elif self._over:
+            self._overflow(text)
+        else:
+            self.feed(text[:room])
+            self.close()
+            self._over = True
+            self.problem("too_large", f"the reply is longer than {self.limits.reply} characters; the rest was not read")
+            self._overflow(text[room:])
+
+    def close(self) -> None:
+        if not self.ended:
+            self.ended = True
+            next(self._steps)
+
+    def _overflow(self, text: str) -> None:
+        self.out.append(Text(text))
+        self.more(text)
+        self.pos = len(self.buf)
+        self.mark("text", self.base + self.pos)
+
+    # -- states --------------------------------------------------------------------------------------------------------
+
+    def _run(self) -> Steps[None]:
+        compiled = self.compiled
+        self.thinking = self.options.reasoning == "open" and compiled.format.reasoning is not None
+        yield
+        if compiled.first_header is not None:
+            yield from first_header(self, compiled.first_header)
+        while True:
+            if self.may_open and compiled.bare and not self.thinking:
+                yield from self._try_bare()
+            scan = self._scan()
+            found = (scan.ended if self.ended else scan.search)(self.buf, self.pos)
+            end = found.start() if found else len(self.buf)
+            if end > self.pos:
+                self.take_text(end)
+            if found is not None and found.lastindex is not None:
+                yield from getattr(self, "_on_" + scan.actions[found.lastindex])(found)
+            elif self.ended:
+                break
+            else:
+                yield
+        self.last_blanks()
+        yield
+
+    def _scan(self) -> Scan:
+        if self.thinking:
+            return self.compiled.thinking
+        if self._close_due:
+            return self.compiled.inside_due if self._in_section else self.compiled.outside_due
+        return self.compiled.inside if self._in_section else self.compiled.outside
+
+    def _on_drop(self, found: re.Match[str]) -> Steps[None]:
+        self.take_marker(found.end())
+        yield from ()
+
+    def _on_late_close(self, found: re.Match[str]) -> Steps[None]:
+        self._close_due = False
+        return self._on_drop(found)
+
+    def _on_end(self, found: re.Match[str]) -> Steps[None]:
+        self.may_open = True
+        if self.compiled.channels is not None:
+            self.thinking = False
+        return self._on_drop(found)
+
+    def _on_section(self, found: re.Match[str]) -> Steps[None]:
+        self.settle()
+        self._in_section = True
+        self.take_marker(found.end())
+        if self.ended and self.pos == len(self.buf):
+            self.problem("truncated", "the text ended where a tool call was about to begin")
+        yield from ()
+
+    def _on_section_close(self, found: re.Match[str]) -> Steps[None]:
+        self._in_section = False
+        return self._on_drop(found)
+
+    def _on_think(self, found: re.Match[str]) -> Steps[None]:
+        self.settle()
+        self.take_marker(found.end())
+        self.thinking = True
+        yield from ()
+
+    def _on_think_close(self, found: re.Match[str]) -> Steps[None]:
+        if not self.thinking and not self.recastable:
+            self.pos = found.end()
+            self.give_back(found.group())
+            return
+        if not self.thinking:
+            self._recast()
+        self.take_marker(found.end())
+        self.thinking = self.recastable = False
+        self.may_open = True
+        yield from ()
+
+    def _recast(self) -> None:
+        """A closing tag without its opener: the prompt had opened it, and the text so far was reasoning."""
+        if self.holding:
+            self.unhold("reasoning")
+        elif self.text_chars:
+            self.out.append(Recast(self.text_chars, "reasoning"))
+        if self.spans is not None:
+            self.spans = [Span(s.start, s.end, "reasoning" if s.kind == "text" else s.kind) for s in self.spans]
+
+    def _on_header(self, found: re.Match[str]) -> Steps[None]:
+        return header(self)
+
+    # -- blocks of calls -----------------------------------------------------------------------------------------------
+
+    def _on_call(self, found: re.Match[str]) -> Steps[None]:
+        self._in_section = True
+        return self._block(found.end())
+
+    def _on_body(self, found: re.Match[str]) -> Steps[None]:
+        return self._block(found.start())
+
+    def _try_bare(self) -> Steps[None]:
+        """Where a reply may begin, a body without a marker may stand."""
+        taken = self.capture()
+        char = yield from self.peek()
+        self.hold_blanks(self.release(taken))
+        between = self.compiled.between
+        if between is not None and self.index:
+            found = yield from self.test(between)
+            if found:
+                self.take_marker(found.end())
+                char = self.buf[self.pos]
+        self.may_open = False
+        fence = self.compiled.fence
+        if char and char in self.compiled.bare:
+            yield from self._block(self.pos, bare=True)
+        elif fence is not None and char == "`" and (found := (yield from self.test(fence))):
+            yield from self._block(found.end(), bare=True)
+
+    def _block(self, start: int, *, bare: bool = False) -> Steps[None]:
+        """One opener and the calls behind it."""
+        first = self.index
+        if first >= self.limits.calls:
+            self.problem("too_large", f"the reply has more than {self.limits.calls} calls; the rest was not read")
+            yield from self._rest_is_text()
+            return
+        self._close_due = False
+        opening = self.capture()
+        self.pos = start
+        try:
+            yield from self._read(bare)
+        except NotACall:
+            self._was_text(opening)
+            return
+        except Cut:
+            if not self._cut(first, bare=bare):
+                self._was_text(opening)
+                return
+        except Broken as broken:
+            if bare and self.index == first:
+                self._was_text(opening)
+                return
+            found = yield from self.resync()
+            if self.call is None and self.index == first and not found:
+                # Neither a name nor an end: more likely text than a call, and as text nothing is lost.
+                self._was_text(opening)
+                self.problem(broken.code, broken.message, broken.path)
+                return
+            self.fail(broken.code, broken.message, broken.path)
+        self.captures.remove(opening)
+        self.fresh = self.may_open = True
+        yield from self._after_block()
+
+    def _read(self, bare: bool) -> Steps[None]:
+        compiled = self.compiled
+        if not (yield from self.peek()):
+            raise Cut
+        if not bare and compiled.call_close and (yield from self.test(compiled.call_close)):
+            self.settle()  # an empty block
+            return
+        if len(compiled.readers) == 1:
+            yield from compiled.readers[0].read(self, bare=bare)
+            return
+        for reader in compiled.readers:
+            if (yield from self.test(reader.begins)):
+                yield from reader.read(self, bare=bare)
+                return
+        raise NotACall
+
+    def _was_text(self, opening: Capture) -> None:
+        self.raw_drop()
+        self.give_back(self.release(opening))
+
+    def _cut(self, first: int, *, bare: bool) -> bool:
+        """The text ended inside a block. False if so little of it was there that it is text."""
+        self.pos = len(self.buf)
+        if self.call is not None:
+            if self._close_inside():
+                self.fail("unterminated_string", "the call's end marker stands inside a string that was never closed")
+            else:
+                self.fail("truncated", "the text ended before the call did; send the whole call again")
+        elif bare and self.index == first:
+            return False
+        elif self.raw is not None and self.captured(self.raw).strip():
+            self.fail("truncated", "the text ended before the call's name was known; send the whole call again")
+        else:
+            self.raw_drop()
+            self.settle()
+            if self.index == first:
+                self.problem("truncated", "the text ended where a tool call was about to begin")
+        return True
+
+    def _close_inside(self) -> bool:
+        assert self.raw is not None
+        scan = self.compiled.resync
+        return any(scan.actions[f.lastindex or 0] == "close" for f in scan.finditer(self.captured(self.raw)))
+
+    def resync(self) -> Steps[bool]:
+        """Takes everything up to the call's close, or to what can only stand behind it."""
+        if self.raw is None:
+            self.raw_begin()
+        scan = self.compiled.resync
+        while len(scan.actions) > 1:
+            found = (scan.ended if self.ended else scan.search)(self.buf, self.pos)
+            self.pos = found.start() if found else len(self.buf)
+            if found is not None and found.lastindex is not None:
+                return True
+            if self.ended:
+                return False
+            yield
+        return True
+
+    def _after_block(self) -> Steps[None]:
+        close = self.compiled.call_close
+        if close is None:
+            return
+        char = yield from self.peek()
+        found = yield from self.test(close)
+        if found:
+            self.pos = found.end()
+        elif not char:
+            self.problem("unclosed", "the text ended before the marker that closes the call", blocking=False)
+        else:
+            # It may still come: then it is dropped, and what stands before it is text.
+            self._close_due = True
+            if char in ",;()[]{}" and self.index:
+                self.problem("trailing_content", f"unexpected {char!r} after the call", call=self.index - 1)
+        self.mark("marker", self.base + self.pos)
+
+    def _rest_is_text(self) -> Steps[None]:
+        while True:
+            if self.pos < len(self.buf):
+                text = self.buf[self.pos :]
+                self.pos = len(self.buf)
+                self.give_back(text)
+            if self.ended:
+                return
+            yield

@@ -1,0 +1,88 @@
+"""How each body kind writes one call: the counterpart of the readers."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from rightcall.formats.spec import Body, Braced, Envelope, NameThenJson, Params, Pythonic, alternatives
+from rightcall.types import Call
+
+
+def write_arguments(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+def write_call(body: Body, call: Call, arguments: str, index: int) -> str:
+    """The text of one call. `arguments` is their JSON, `index` the call's place in the reply."""
+    if isinstance(body, Envelope):
+        return _envelope(body, call, arguments, index)
+    if isinstance(body, NameThenJson):
+        return _fill(body.open, call, index) + arguments + _first(body.close)
+    if isinstance(body, Params):
+        inside = "".join([_param(body, key, value) for key, value in call.arguments.items()])
+        return _fill(body.open, call, index) + inside + _first(body.close)
+    if isinstance(body, Pythonic):
+        return f"{call.name}({', '.join([f'{key}={_python(value)}' for key, value in call.arguments.items()])})"
+    return _fill(body.open, call, index) + _braced(body, call.arguments)
+
+
+def _first(marker: str | tuple[str, ...]) -> str:
+    return alternatives(marker)[0]
+
+
+def _fill(marker: str | tuple[str, ...], call: Call, index: int) -> str:
+    text = _first(marker).replace("{name}", call.name).replace("{id}", call.id or f"call_{index}")
+    return text.replace("{index}", str(index)).replace("{number}", str(index + 1))
+
+
+def _envelope(body: Envelope, call: Call, arguments: str, index: int) -> str:
+    name = write_arguments(call.name)
+    if not body.names:
+        return f"{{{name}: {arguments}}}"
+    fields = [f'"{body.names[0]}": {name}', f'"{body.args[0]}": {arguments}']
+    if body.write_id:
+        id = f'"{body.ids[0]}": {write_arguments(call.id or str(index))}'
+        fields = [id, *fields] if body.write_id == "first" else [*fields, id]
+    return "{" + ", ".join(fields) + "}"
+
+
+def _param(body: Params, key: str, value: Any) -> str:
+    opener = _first(body.param).replace("{type}", _type(body, value)).replace("{key}", key)
+    close = _first(body.value_close).replace("{key}", key)
+    if isinstance(value, str):
+        tag = close.strip()
+        quote = body.quote if body.quote and tag and tag in value else ("", "")
+        return opener + quote[0] + value + quote[1] + close
+    if body.item and isinstance(value, (dict, list)) and value:
+        entries = value.items() if isinstance(value, dict) else [(body.item, item) for item in value]
+        return opener + "".join([_param(body, k, v) for k, v in entries]) + close
+    return opener + ("" if body.item and value in ({}, []) else write_arguments(value)) + close
+
+
+_JSON_TYPES = {bool: "boolean", int: "number", float: "number", dict: "object", list: "array", type(None): "null"}
+
+
+def _type(body: Params, value: Any) -> str:
+    """What to write in a `{type}` hole."""
+    wanted = "string" if isinstance(value, str) else "json"
+    name = _JSON_TYPES.get(type(value), "string")
+    if body.types.get(name) == wanted:
+        return name
+    return next((word for word, kind in body.types.items() if kind == wanted), "")
+
+
+def _python(value: Any) -> str:
+    if isinstance(value, list):
+        return "[" + ", ".join([_python(item) for item in value]) + "]"
+    if isinstance(value, dict):
+        return "{" + ", ".join([f"{write_arguments(key)}: {_python(item)}" for key, item in value.items()]) + "}"
+    return repr(value) if value is None or isinstance(value, bool) else write_arguments(value)
+
+
+def _braced(body: Braced, value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ",".join([f"{key}:{_braced(body, item)}" for key, item in value.items()]) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join([_braced(body, item) for item in value]) + "]"
+    return body.quote + value + body.quote if isinstance(value, str) else write_arguments(value)

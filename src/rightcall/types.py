@@ -1,0 +1,170 @@
+"""The values every stage passes on: frozen, comparable, cheap to make.
+
+    reply = parse('<tool_call>{"name": "f", "arguments": {}}</tool_call>', format="hermes")
+    reply.calls[0].name  # "f"
+
+Model mistakes are values of type `Problem`; nothing here raises because of what a model wrote.
+`to_json` gives the JSON form of any of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import msgspec
+
+Json = dict[str, Any]
+
+
+class Tool(msgspec.Struct, frozen=True, kw_only=True):
+    """What a model may call. `parameters` is a JSON Schema; `aliases` maps an argument's other names to its own."""
+
+    name: str
+    description: str = ""
+    parameters: Json = {}
+    output_schema: Json | None = None
+    aliases: dict[str, str] = {}
+    read_only: bool = False
+    compact: bool = False
+    run: Callable[..., Any] | None = None
+
+
+class Repair(msgspec.Struct, frozen=True):
+    """The receipt of one change: `before` and `after` are the exact texts, `path` a JSON Pointer into the arguments."""
+
+    rule: str
+    kind: Literal["exact", "schema", "guess"]
+    path: str
+    before: str
+    after: str
+
+
+class Call(msgspec.Struct, frozen=True):
+    """One call as the model made it. `complete` is False when it was cut off: such a call must never run."""
+
+    name: str
+    arguments: Json
+    json: str
+    id: str = ""
+    raw: str = ""
+    repairs: tuple[Repair, ...] = ()
+    complete: bool = True
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """What is wrong, worded for the model. `call` is the index of the call it is about; `blocking` forbids running it."""
+
+    code: str
+    message: str
+    path: str = ""
+    call: int | None = None
+    blocking: bool = True
+
+
+class Text(msgspec.Struct, frozen=True):
+    text: str
+
+
+class Reasoning(msgspec.Struct, frozen=True):
+    text: str
+
+
+class CallStart(msgspec.Struct, frozen=True):
+    """A call began. Its id and name are final."""
+
+    index: int
+    id: str
+    name: str
+
+
+class Arguments(msgspec.Struct, frozen=True):
+    """A piece of argument JSON. Joined, the pieces of a complete call are `CallEnd.call.json`."""
+
+    index: int
+    json: str
+
+
+class CallEnd(msgspec.Struct, frozen=True):
+    index: int
+    call: Call
+
+
+class Recast(msgspec.Struct, frozen=True):
+    """The last `chars` characters given as text were in fact reasoning, or part of a call."""
+
+    chars: int
+    kind: Literal["reasoning", "call"]
+
+
+Event = Text | Reasoning | CallStart | Arguments | CallEnd | Problem | Recast
+Part = Text | Reasoning | Call
+SpanKind = Literal["text", "reasoning", "call", "marker"]
+
+
+class Span(msgspec.Struct, frozen=True):
+    """`text[start:end]` became this. The spans of a reply tile its text."""
+
+    start: int
+    end: int
+    kind: SpanKind
+
+
+class Reply(msgspec.Struct, frozen=True):
+    """Everything a model wrote, in the order it was written."""
+
+    parts: tuple[Part, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    format: str = ""
+    done: str | None = None
+    spans: tuple[Span, ...] | None = None
+
+    @property
+    def content(self) -> str:
+        return "\n".join([part.text for part in self.parts if type(part) is Text])
+
+    @property
+    def reasoning(self) -> str:
+        return "\n".join([part.text for part in self.parts if type(part) is Reasoning])
+
+    @property
+    def calls(self) -> tuple[Call, ...]:
+        return tuple([part for part in self.parts if type(part) is Call])
+
+
+def to_json(value: object) -> Any:
+    """Plain JSON data of a reply, a list of events or any other value here; parts and events say their `type`."""
+    if isinstance(value, Reply):
+        return {
+            "content": value.content,
+            "reasoning": value.reasoning,
+            "calls": [to_json(call) for call in value.calls],
+            "problems": [to_json(problem) for problem in value.problems],
+            "format": value.format,
+            "done": value.done,
+            "parts": [{"type": _kind(part), **to_json(part)} for part in value.parts],
+            "spans": None if value.spans is None else [to_json(span) for span in value.spans],
+        }
+    if isinstance(value, CallEnd):
+        return {"index": value.index, "call": to_json(value.call)}
+    if isinstance(value, msgspec.Struct):
+        return {name: to_json(getattr(value, name)) for name in value.__struct_fields__ if name != "run"}
+    if isinstance(value, (list, tuple)):
+        return [{"type": _kind(item), **to_json(item)} if isinstance(item, Event) else to_json(item) for item in value]
+    return value
+
+
+_KINDS = {
+    Text: "text",
+    Reasoning: "reasoning",
+    Call: "call",
+    CallStart: "call_start",
+    Arguments: "arguments",
+    CallEnd: "call_end",
+    Problem: "problem",
+    Recast: "recast",
+}
+
+
+def _kind(value: object) -> str:
+    return _KINDS[type(value)]

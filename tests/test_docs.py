@@ -1,0 +1,291 @@
+"""The documents tell the truth: their code runs, prints what they show, and their links lead somewhere.
+
+    ```python                        run, all blocks of a document in one namespace
+    ```text or ```output             directly below a python block: what that block prints
+    ```console, ```sh                lines `$ rightcall ...` are run; the lines below are what they print
+    <!-- not run: reason -->         directly above a block: leave it alone
+    <!-- file: NAME -->              directly above a block: a file that the commands of this document can read
+
+A line `...` in shown output stands for any lines. Everything runs in an empty folder that has a copy of examples/.
+"""
+
+import contextlib
+import io
+import os
+import re
+import shutil
+import subprocess
+import sys
+import textwrap
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCUMENTS = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md") if (ROOT / name).exists()),
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
+LINKED = sorted({*ROOT.glob("*.md"), *DOCUMENTS, *(ROOT / "examples").rglob("*.md")})
+
+FENCE = re.compile(r"\s*(?P<ticks>`{3,}|~{3,})\s*(?P<language>[\w+-]*)")
+NOT_RUN = re.compile(r"<!-- not run: \S.* -->")
+FILE = re.compile(r"<!-- file: (?P<name>[\w.-]+) -->")
+LINK = re.compile(r"(?m)\]\((?P<inline><[^>]*>|[^)\s]+)(?:\s+\"[^\"]*\")?\)|^\[[^\]]+\]:\s+(?P<reference>\S+)")
+WEB = re.compile(r"[a-z][\w+.-]*:")
+COMMAND = re.compile(r"(?:^|\|\s*)(?:rightcall|cat|echo|printf)(?:\s|$)")
+
+PYTHON = {"python", "py", "python3"}
+OUTPUT = {"text", "output"}
+CONSOLE = {"console", "sh", "bash", "shell"}
+
+
+class Block(NamedTuple):
+    language: str
+    body: str
+    line: int  # of the first line of the body, counted from 1
+    above: str  # the nearest line above that is not blank
+    follows: bool  # nothing but blank lines between the block before and this one
+
+
+class Mismatch(AssertionError):
+    """A document shows something else than what happens."""
+
+
+def blocks(text: str) -> Iterator[Block]:
+    """The fenced blocks of a Markdown text, in order."""
+    lines = iter(enumerate(text.splitlines(), start=1))
+    above, follows = "", False
+    for number, line in lines:
+        if not (fence := FENCE.match(line)):
+            if line.strip():
+                above, follows = line.strip(), False
+            continue
+        ticks, body = fence["ticks"], []
+        for _, inner in lines:
+            if inner.strip().startswith(ticks) and not inner.strip().strip(ticks[0]):
+                break
+            body.append(inner)
+        yield Block(fence["language"], textwrap.dedent("\n".join(body)) + "\n", number + 1, above, follows)
+        above, follows = "", True
+
+
+def run_document(path: Path, folder: Path) -> None:
+    """Runs every block of the document in the folder; raises Mismatch where the document is wrong."""
+    module = types.ModuleType("document")  # a real module: type hints in the blocks are looked up in it
+    sys.modules["document"] = module
+    printed: str | None = None  # by the python block directly above
+    try:
+        for block in blocks(path.read_text("utf-8")):
+            where = f"{path.name}:{block.line}"
+            if file := FILE.fullmatch(block.above):
+                (folder / file["name"]).write_text(block.body, "utf-8")
+            if block.language in OUTPUT and block.follows and printed is not None:
+                compare(block.body, printed, where)
+            printed = None
+            if NOT_RUN.fullmatch(block.above):
+                continue
+            if block.language in PYTHON:
+                printed = run_python(block, path, module)
+            elif block.language in CONSOLE:
+                run_console(block, where, folder)
+    finally:
+        del sys.modules["document"]
+
+
+def run_python(block: Block, path: Path, module: types.ModuleType) -> str:
+    code = compile("\n" * (block.line - 1) + block.body, str(path), "exec")
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        exec(code, module.__dict__)
+    return printed.getvalue()
+
+
+def run_console(block: Block, where: str, folder: Path) -> None:
+    for command, shown in commands(block.body):
+        if not COMMAND.search(command):
+            continue
+        done = subprocess.run(
+            ["sh", "-c", command],
+            cwd=folder,
+            env=environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            timeout=120,
+        )
+        if shown.strip():
+            compare(shown, done.stdout, f"{where}: {command}")
+        elif done.returncode:
+            raise Mismatch(f"{where}: {command}\nended with {done.returncode}:\n{done.stdout}")
+
+
+def commands(body: str) -> Iterator[tuple[str, str]]:
+    """(command, shown output) for each `$` line; a backslash at its end continues a command."""
+    for piece in re.split(r"^\$ ", body, flags=re.MULTILINE)[1:]:
+        command, _, shown = re.sub(r"\\\n\s*", " ", piece).partition("\n")
+        yield command.strip(), shown
+
+
+def environment() -> dict[str, str]:
+    """This environment with our rightcall first on the path, and no colours or widths of this terminal."""
+    ours = {
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
+        "COLUMNS": "100",
+        "NO_COLOR": "1",
+        "PYTHONUTF8": "1",
+        "TERM": "dumb",
+    }
+    colours = {"FORCE_COLOR", "CLICOLOR_FORCE", "TTY_COMPATIBLE", "GITHUB_ACTIONS"}
+    return {key: value for key, value in os.environ.items() if key not in colours} | ours
+
+
+def compare(shown: str, printed: str, where: str) -> None:
+    pattern = "".join(r"(?:.*\n)*?" if line == "..." else re.escape(line) + r"\n" for line in tidy(shown))
+    if not re.fullmatch(pattern, "".join(line + "\n" for line in tidy(printed))):
+        raise Mismatch(f"{where}\nshows:\n{shown}\nbut this is printed:\n{printed}")
+
+
+def tidy(text: str) -> list[str]:
+    return [line.rstrip() for line in text.strip("\n").rstrip().splitlines()]
+
+
+def links(text: str) -> Iterator[str]:
+    """The targets of the links outside code."""
+    prose, inside = [], ""
+    for line in text.splitlines():
+        if fence := FENCE.match(line):
+            inside = "" if inside and line.strip().startswith(inside) else inside or fence["ticks"]
+        elif not inside:
+            prose.append(re.sub(r"`[^`]*`", "``", line))
+    for link in LINK.finditer("\n".join(prose)):
+        yield (link["inline"] or link["reference"]).strip("<>")
+
+
+def dead_links(path: Path, root: Path) -> list[str]:
+    """Relative links that lead to nothing, or out of the project."""
+    relative = [link.partition("#")[0] for link in links(path.read_text("utf-8")) if not WEB.match(link)]
+    targets = {link: (path.parent / link).resolve() for link in relative if link}
+    return [link for link, target in targets.items() if not (target.exists() and target.is_relative_to(root))]
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def test_there_are_documents_with_code_to_run() -> None:
+    assert ROOT / "README.md" in DOCUMENTS
+    assert any(block.language in PYTHON for path in DOCUMENTS for block in blocks(path.read_text("utf-8")))
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
+def test_the_code_in_a_document_does_what_the_document_shows(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if (ROOT / "examples").is_dir():
+        shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    monkeypatch.chdir(tmp_path)
+    run_document(path, tmp_path)
+
+
+@pytest.mark.parametrize("path", LINKED, ids=name_of)
+def test_relative_links_lead_to_files(path: Path) -> None:
+    assert dead_links(path, ROOT) == []
+
+
+def document(folder: Path, text: str) -> Path:
+    """A document to try the machinery on. `~~~` stands for a fence, so that this file stays readable."""
+    path = folder / "document.md"
+    path.write_text(textwrap.dedent(text).replace("~~~", "```"), "utf-8")
+    return path
+
+
+TRUE_DOCUMENTS = {
+    "blocks share a namespace": """
+        ~~~python
+        x = 20
+        ~~~
+        and
+        ~~~python
+        print(x + 1)
+        ~~~
+
+        ~~~text
+        21
+        ~~~
+        """,
+    "text that is not below code": """
+        ~~~python
+        print(1)
+        ~~~
+        A reply looks like this:
+        ~~~text
+        hello
+        ~~~
+        """,
+    "a block that is not run": """
+        <!-- not run: needs a model server -->
+        ~~~python
+        raise SystemExit
+        ~~~
+        """,
+    "a gap in the output": """
+        ~~~python
+        print("a", "b", "c", "d", sep="\\n")
+        ~~~
+        ~~~output
+        a
+        ...
+        d
+        ~~~
+        """,
+    "commands and their output": """
+        <!-- file: note.txt -->
+        ~~~json
+        {"x": 1}
+        ~~~
+        ~~~console
+        $ cat note.txt
+        {"x": 1}
+        $ echo one \\
+            two
+        one two
+        $ make a-target-that-does-not-exist
+        ~~~
+        """,
+}
+
+FALSE_DOCUMENTS = {
+    "other output": "~~~python\nprint(1)\n~~~\n~~~text\n2\n~~~\n",
+    "more output than shown": "~~~python\nprint('1\\n2')\n~~~\n~~~text\n1\n~~~\n",
+    "code that fails": "~~~python\nassert False\n~~~\n",
+    "indented code that fails": "1. Do this:\n\n   ~~~python\n   assert False\n   ~~~\n",
+    "a reason that is missing": "<!-- not run: -->\n~~~python\nassert False\n~~~\n",
+    "other output of a command": "~~~console\n$ echo one\ntwo\n~~~\n",
+    "a command that fails": "~~~sh\n$ cat no-such-file\n~~~\n",
+}
+
+
+@pytest.mark.parametrize("text", TRUE_DOCUMENTS.values(), ids=TRUE_DOCUMENTS)
+def test_a_true_document_passes(text: str, tmp_path: Path) -> None:
+    run_document(document(tmp_path, text), tmp_path)
+
+
+@pytest.mark.parametrize("text", FALSE_DOCUMENTS.values(), ids=FALSE_DOCUMENTS)
+def test_a_false_document_fails(text: str, tmp_path: Path) -> None:
+    with pytest.raises(AssertionError):
+        run_document(document(tmp_path, text), tmp_path)
+
+
+def test_a_dead_link_is_noticed_and_a_link_in_code_is_not(tmp_path: Path) -> None:
+    text = """
+        [self](document.md#top) [web](https://example.org/x) [gone](gone.md) ![out](../out.png) `[code](code.md)`
+        ~~~text
+        [fenced](fenced.md)
+        ~~~
+        [ref]: also-gone.md
+        """
+    assert dead_links(document(tmp_path, text), tmp_path) == ["gone.md", "../out.png", "also-gone.md"]

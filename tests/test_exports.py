@@ -1,0 +1,48 @@
+"""What `import rightcall` gives, and what it costs. A new public name is added here on purpose, or not at all."""
+
+import subprocess
+import sys
+
+import pytest
+
+import rightcall
+
+FUNCTIONS = {"parse", "render", "detect"}
+VALUES = {"Tool", "Toolset", "Call", "Reply", "Repair", "Problem", "Span", "Ids", "Format", "formats", "Parser"}
+EVENTS = {"Text", "Reasoning", "CallStart", "Arguments", "CallEnd", "Recast"}
+ERRORS = {"RightcallError", "CannotCarry", "UnknownFormat"}
+NAMES = FUNCTIONS | VALUES | EVENTS | ERRORS | {"__version__"}
+
+HEAVY = "pydantic jsonschema_rs json_repair llguidance typer click rich jinja2 aiohttp starlette uvicorn".split()
+
+
+def test_the_public_names_are_these() -> None:
+    assert set(rightcall.__all__) == NAMES
+
+
+def test_no_name_is_listed_twice() -> None:
+    assert len(rightcall.__all__) == len(set(rightcall.__all__))
+
+
+def test_there_are_at_most_45_public_names() -> None:
+    assert len(rightcall.__all__) <= 45
+
+
+@pytest.mark.parametrize("name", sorted(NAMES))
+def test_every_public_name_is_there(name: str) -> None:
+    assert getattr(rightcall, name) is not None
+
+
+def test_every_error_is_a_rightcall_error() -> None:
+    assert all(issubclass(getattr(rightcall, name), rightcall.RightcallError) for name in ERRORS)
+
+
+def test_importing_rightcall_imports_nothing_heavy() -> None:
+    program = f"import rightcall, sys; print([name for name in {HEAVY} if name in sys.modules])"
+    assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == "[]"
+
+
+def test_a_star_import_gives_the_public_names() -> None:
+    program = "from rightcall import *; print(*sorted(set(dir())))"
+    given = subprocess.check_output([sys.executable, "-c", program], text=True).split()
+    assert set(given) >= NAMES

@@ -1,0 +1,317 @@
+"""The order of the layers, and which of them may touch sockets and files: read off the syntax tree of every module.
+
+An import counts wherever it stands, inside a function and under TYPE_CHECKING too. The rules are functions of a path
+and a source text; the table at the end shows that each of them bites.
+"""
+
+import ast
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path, PurePosixPath
+from typing import Literal, NamedTuple
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parent.parent / "src" / "rightcall"
+SOURCES = {file.relative_to(PACKAGE).as_posix(): file.read_text("utf-8") for file in sorted(PACKAGE.rglob("*.py"))}
+
+ORDER = (
+    "types errors declare check repair formats parse apis contract constrain dispatch workspace mcp guard backend run "
+    "capture dataset serve cli"
+).split()
+
+# (file, imported layer): why this one import may point to a later layer
+EXCEPTIONS: dict[tuple[str, str], str] = {}
+
+DIALLING = set(
+    "socket ssl aiohttp httpx requests urllib3 urllib.request http.client websockets websocket ftplib smtplib imaplib "
+    "poplib telnetlib xmlrpc.client asyncio.open_connection asyncio.open_unix_connection".split()
+)
+LISTENING = set(
+    "starlette uvicorn fastapi hypercorn http.server socketserver wsgiref xmlrpc.server aiohttp.web "
+    "asyncio.start_server asyncio.start_unix_server".split()
+)
+FILES = set(
+    "open io.open io.FileIO codecs.open pathlib.Path pathlib.PosixPath shutil tempfile glob fileinput linecache mmap "
+    "zipfile tarfile sqlite3 dbm shelve importlib.resources os.open os.fdopen os.listdir os.scandir os.walk os.mkdir "
+    "os.makedirs os.remove os.unlink os.rename os.replace os.rmdir os.link os.symlink os.truncate os.chmod".split()
+)
+FILE_METHODS = {"read_text", "write_text", "read_bytes", "write_bytes"}
+HEAVY = set("pydantic jsonschema_rs llguidance typer rich jinja2 aiohttp starlette uvicorn".split())
+
+MAY_DIAL = {"backend", "mcp"}
+MAY_LISTEN = {"serve", "backend/local.py", "backend/replay.py", "mcp"}
+MAY_USE_FILES = {"workspace", "backend", "capture", "dataset", "serve", "cli"}
+
+CONTROL_FLOW = (
+    *(ast.If, ast.For, ast.AsyncFor, ast.While, ast.Try, ast.TryStar, ast.With, ast.AsyncWith, ast.Match),
+    *(ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, ast.IfExp, ast.BoolOp),
+    *(ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
+)
+FORMAT_MACHINERY = {"formats/__init__.py", "formats/spec.py", "formats/toml.py"}
+FORMAT_LINES = 60
+NAMES_THAT_SAY_NOTHING = {"utils", "util", "helpers", "helper", "common", "misc"}
+
+
+class Use(NamedTuple):
+    """One mention of a module or of something in it, by its full dotted name: "rightcall.parse.engine", "os.open"."""
+
+    name: str
+    line: int
+    how: Literal["import", "mention"]
+    when: Literal["load", "call", "never"]  # never: under TYPE_CHECKING
+
+
+class Reader(ast.NodeVisitor):
+    """Collects the uses of one file; relative imports are made absolute and aliases are undone."""
+
+    def __init__(self, path: str) -> None:
+        self.package = ["rightcall", *PurePosixPath(path).parts[:-1]]
+        self.uses: list[Use] = []
+        self.aliases: dict[str, str] = {}
+        self.when: Literal["load", "call", "never"] = "load"
+
+    def visit_Import(self, node: ast.Import) -> None:
+        for alias in node.names:
+            self.add(node, alias.name, "import")
+            if alias.asname:
+                self.aliases[alias.asname] = alias.name
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+        base = self.package[: len(self.package) - node.level + 1] if node.level else []
+        for alias in node.names:
+            name = ".".join([*base, *filter(None, [node.module]), alias.name])
+            self.add(node, name, "import")
+            self.aliases[alias.asname or alias.name] = name
+
+    def visit_Call(self, node: ast.Call) -> None:
+        match node:
+            case ast.Call(
+                func=ast.Name(id="import_module" | "__import__") | ast.Attribute(attr="import_module"),
+                args=[ast.Constant(value=str(name)), *_],
+            ):
+                self.add(node, name, "import")
+            case ast.Call(func=ast.Name(id=name)):
+                self.add(node, self.aliases.get(name, name), "mention")
+            case ast.Call(func=ast.Attribute(attr=name)) if name in FILE_METHODS:
+                self.add(node, f"pathlib.Path.{name}", "mention")
+        self.generic_visit(node)
+
+    def visit_Attribute(self, node: ast.Attribute) -> None:
+        first, _, rest = ast.unparse(node).partition(".")
+        self.add(node, f"{self.aliases.get(first, first)}.{rest}", "mention")
+        self.generic_visit(node)
+
+    def visit_If(self, node: ast.If) -> None:
+        if ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
+            self.visit_all(node.body, when="never")
+            self.visit_all(node.orelse, when=self.when)
+        else:
+            self.generic_visit(node)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
+        self.visit_all([*node.decorator_list, node.args], when=self.when)
+        self.visit_all(node.body, when="call")
+
+    visit_AsyncFunctionDef = visit_FunctionDef
+
+    def visit_all(self, nodes: Iterable[ast.AST], *, when: Literal["load", "call", "never"]) -> None:
+        before, self.when = self.when, when
+        for node in nodes:
+            self.visit(node)
+        self.when = before
+
+    def add(self, node: ast.stmt | ast.expr, name: str, how: Literal["import", "mention"]) -> None:
+        self.uses.append(Use(name, node.lineno, how, self.when))
+
+
+def uses(path: str, source: str) -> list[Use]:
+    reader = Reader(path)
+    reader.visit(ast.parse(source))
+    return reader.uses
+
+
+def layer_of(path: str) -> str:
+    first = PurePosixPath(path).parts[0].removesuffix(".py")
+    return "cli" if first == "__main__" else first
+
+
+def is_any_of(name: str, modules: set[str]) -> bool:
+    return any(name == module or name.startswith(module + ".") for module in modules)
+
+
+# The rules. Each takes a path below src/rightcall and the text of that file, and says what is wrong with it.
+
+Rule = Callable[[str, str], Iterator[str]]
+
+
+def later_layers(path: str, source: str) -> Iterator[str]:
+    layer = layer_of(path)
+    if layer == "__init__":  # the package itself re-exports from everywhere
+        return
+    for use in uses(path, source):
+        root, _, rest = use.name.partition(".")
+        if root != "rightcall" or use.how != "import" or rest == "__version__":
+            continue
+        target = rest.partition(".")[0]
+        if (path, target) in EXCEPTIONS:
+            continue
+        if target not in ORDER:
+            if layer != "cli":
+                yield f"{path}:{use.line} imports {use.name}: name the layer that has it, not the package"
+        elif ORDER.index(target) > ORDER.index(layer):
+            yield f"{path}:{use.line} imports {use.name}, and {target} comes after {layer}"
+
+
+def dialling(path: str, source: str) -> Iterator[str]:
+    yield from only_in(MAY_DIAL, DIALLING, path, source)
+
+
+def listening(path: str, source: str) -> Iterator[str]:
+    yield from only_in(MAY_LISTEN, LISTENING, path, source)
+
+
+def file_access(path: str, source: str) -> Iterator[str]:
+    yield from only_in(MAY_USE_FILES, FILES, path, source)
+
+
+def only_in(owners: set[str], modules: set[str], path: str, source: str) -> Iterator[str]:
+    if owners.isdisjoint({path, layer_of(path)}):
+        for use in uses(path, source):
+            if use.when != "never" and is_any_of(use.name, modules):
+                yield f"{path}:{use.line} uses {use.name}; only {', '.join(sorted(owners))} may"
+
+
+def heavy_imports(path: str, source: str) -> Iterator[str]:
+    if layer_of(path) != "cli":
+        for use in uses(path, source):
+            if use.how == "import" and use.when == "load" and is_any_of(use.name, HEAVY):
+                yield f"{path}:{use.line} imports {use.name} on load; import it where it is first used"
+
+
+def format_files(path: str, source: str) -> Iterator[str]:
+    if layer_of(path) != "formats" or path in FORMAT_MACHINERY:
+        return
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, CONTROL_FLOW):
+            yield f"{path}:{getattr(node, 'lineno', '?')} has {type(node).__name__}; a format is data"
+    if (lines := len(source.splitlines())) > FORMAT_LINES:
+        yield f"{path} has {lines} lines; a format file has at most {FORMAT_LINES}"
+
+
+def empty_names(path: str, source: str) -> Iterator[str]:
+    for part in PurePosixPath(path).parts:
+        if part.removesuffix(".py").strip("_") in NAMES_THAT_SAY_NOTHING:
+            yield f"{path}: {part} says nothing; name it for what it holds"
+
+
+RULES: tuple[Rule, ...] = (later_layers, dialling, listening, file_access, heavy_imports, format_files, empty_names)
+
+
+def offences(rule: Rule) -> list[str]:
+    return [line for path, source in SOURCES.items() for line in rule(path, source)]
+
+
+def test_the_core_layers_exist() -> None:
+    assert {"types", "formats", "parse"} <= {layer_of(path) for path in SOURCES}
+    assert [path for path in SOURCES if layer_of(path) == "formats" and path not in FORMAT_MACHINERY]
+
+
+def test_every_module_belongs_to_a_layer() -> None:
+    assert {layer_of(path) for path in SOURCES} - {"__init__"} <= set(ORDER)
+
+
+def test_no_module_imports_a_later_layer() -> None:
+    assert offences(later_layers) == []
+
+
+def test_every_exception_to_the_order_is_still_needed() -> None:
+    imported = {
+        (path, use.name.split(".")[1])
+        for path, source in SOURCES.items()
+        for use in uses(path, source)
+        if use.how == "import" and use.name.startswith("rightcall.")
+    }
+    assert set(EXCEPTIONS) <= imported
+
+
+def test_only_backend_and_mcp_open_connections() -> None:
+    assert offences(dialling) == []
+
+
+def test_only_servers_listen() -> None:
+    assert offences(listening) == []
+
+
+def test_only_the_layers_that_own_files_touch_files() -> None:
+    assert offences(file_access) == []
+
+
+def test_heavy_modules_are_imported_on_first_use() -> None:
+    assert offences(heavy_imports) == []
+
+
+def test_format_files_are_short_and_have_no_control_flow() -> None:
+    assert offences(format_files) == []
+
+
+def test_every_file_is_named_for_what_it_holds() -> None:
+    assert offences(empty_names) == []
+
+
+BROKEN = [
+    (later_layers, "parse/engine.py", "from rightcall.cli import main"),
+    (later_layers, "parse/engine.py", "from ..serve.proxy import app"),
+    (later_layers, "parse/engine.py", "from .. import cli"),
+    (later_layers, "parse/engine.py", "from rightcall import Tool"),
+    (later_layers, "parse/engine.py", "import rightcall"),
+    (later_layers, "types.py", "from . import errors"),
+    (later_layers, "types.py", "def f():\n    import rightcall.parse.engine"),
+    (later_layers, "types.py", "if TYPE_CHECKING:\n    from rightcall.declare import Toolset"),
+    (later_layers, "formats/__init__.py", "import importlib\nimportlib.import_module('rightcall.parse')"),
+    (dialling, "parse/engine.py", "import socket"),
+    (dialling, "serve/proxy.py", "from aiohttp import ClientSession"),
+    (dialling, "declare/schema.py", "from urllib import request"),
+    (dialling, "guard/turn.py", "import asyncio as aio\nasync def f():\n    await aio.open_connection('h', 1)"),
+    (listening, "backend/http.py", "import http.server"),
+    (listening, "run.py", "import asyncio\nasyncio.start_server(f)"),
+    (file_access, "formats/toml.py", "open('x')"),
+    (file_access, "formats/toml.py", "path.read_text()"),
+    (file_access, "declare/schema.py", "from pathlib import Path"),
+    (file_access, "declare/schema.py", "import pathlib\npathlib.Path('x')"),
+    (file_access, "run.py", "import os\ndef f():\n    return os.open('x', 0)"),
+    (file_access, "run.py", "from os import remove as forget"),
+    (file_access, "run.py", "import tempfile"),
+    (heavy_imports, "declare/model.py", "import pydantic"),
+    (heavy_imports, "check.py", "try:\n    from jsonschema_rs import validator_for\nexcept ImportError:\n    pass"),
+    (format_files, "formats/hermes.py", "NAMES = [name for name in 'ab']"),
+    (format_files, "formats/hermes.py", "A = 1 if B else 2"),
+    (format_files, "formats/hermes.py", "def f(): ..."),
+    (format_files, "formats/hermes.py", "\n" * 61),
+    (empty_names, "parse/utils.py", ""),
+    (empty_names, "common/text.py", ""),
+]
+
+SOUND = [
+    ("__init__.py", "from rightcall.parse import parse\nfrom rightcall.types import Call"),
+    ("__main__.py", "from rightcall.cli import main"),
+    ("cli/parse.py", "import typer, pathlib, rightcall\nfrom rightcall import __version__\nopen('x')"),
+    ("parse/engine.py", "from . import markers\nfrom ..types import Call\nfrom rightcall.formats.spec import Format"),
+    ("parse/engine.py", "class Section:\n    def open(self): ...\ndef f(section): section.open()"),
+    ("parse/engine.py", "from pathlib import PurePath\nimport os\nos.environ"),
+    ("declare/model.py", "def f():\n    import pydantic"),
+    ("declare/model.py", "if TYPE_CHECKING:\n    import pydantic\n    from pathlib import Path"),
+    ("backend/http.py", "def f():\n    import aiohttp"),
+    ("backend/replay.py", "import http.server\nopen('x')"),
+    ("formats/hermes.py", "HERMES = Format('hermes', call=('<tool_call>', '</tool_call>'))"),
+    ("formats/spec.py", "def f(): ...\n" * 100),
+]
+
+
+@pytest.mark.parametrize("rule, path, source", BROKEN)
+def test_a_broken_rule_is_noticed(rule: Rule, path: str, source: str) -> None:
+    assert list(rule(path, source))
+
+
+@pytest.mark.parametrize("path, source", SOUND)
+def test_sound_code_is_left_alone(path: str, source: str) -> None:
+    assert [line for rule in RULES for line in rule(path, source)] == []

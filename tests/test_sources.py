@@ -1,0 +1,171 @@
+"""The provenance table, `docs/capabilities.md`, keeps its word.
+
+Each function and each test of the source documents has its row, and what a row names exists: our module, and our test
+as pytest would find it. Tests are found by reading their files, not by importing them.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+TABLE = ROOT / "docs" / "capabilities.md"
+
+HEADER = ("source item", "kind", "what it does / asserts", "ours", "test")
+KINDS = {"function", "test", "extra"}
+AREAS = {"trust", "contract", "backend", "constrain", "dispatch", "capture"}
+
+# Counted in the source documents, which are not part of this repository: functions, tests.
+SOURCES = {
+    "Capture CLI": (13, 5),
+    "Normaliser and dispatch": (45, 32),
+    "Contract and text calls": (33, 0),
+    "Coding tools": (2, 12),
+    "Grammar": (14, 16),
+}
+
+CELL_END = re.compile(r"(?<!\\)\|")
+ITEM = re.compile(r"`[^`]+`")
+MODULES = re.compile(r"`[\w/]+\.py`(, `[\w/]+\.py`)*")
+NODE_IDS = re.compile(r"`tests/[\w/]+\.py(::\w+)+`(, `tests/[\w/]+\.py(::\w+)+`)*")
+PLANNED = re.compile(r"planned: (.+)")
+
+
+class Row(NamedTuple):
+    section: str
+    item: str
+    kind: str
+    what: str
+    ours: str
+    test: str
+
+
+def read_rows(markdown: str) -> Iterator[Row]:
+    section = ""
+    for line in markdown.splitlines():
+        if line.startswith("## "):
+            section = line[3:].strip()
+        elif line.startswith("|"):
+            cells = tuple(cell.strip() for cell in CELL_END.split(line)[1:-1])
+            if cells != HEADER and not all(set(cell) <= set("-:") for cell in cells):
+                assert len(cells) == len(HEADER), f"not {len(HEADER)} cells: {line}"
+                yield Row(section, *cells)
+
+
+def faults(row: Row, *, root: Path = ROOT) -> list[str]:
+    """What is wrong with this row alone, in words; nothing if it is right."""
+    found = [f"unknown kind {row.kind!r}"] if row.kind not in KINDS else []
+    found += [] if ITEM.fullmatch(row.item) else ["the source item is not in backticks"]
+    found += [] if row.what else ["does not say what it does"]
+    found += _module_faults(row.ours, root) + _test_faults(row.test, root)
+    if (row.ours == "planned") != row.test.startswith("planned"):
+        found.append("planned in one column only")
+    return found
+
+
+def _module_faults(ours: str, root: Path) -> list[str]:
+    if ours == "planned":
+        return []
+    if not MODULES.fullmatch(ours):
+        return [f"neither a module nor 'planned': {ours!r}"]
+    package = root / "src" / "rightcall"
+    return [f"no module {name}" for name in _quoted(ours) if not (package / name).is_file()]
+
+
+def _test_faults(test: str, root: Path) -> list[str]:
+    if planned := PLANNED.fullmatch(test):
+        return [] if planned[1] in AREAS else [f"unknown area {planned[1]!r}"]
+    if not NODE_IDS.fullmatch(test):
+        return [f"unknown status {test!r}"]
+    return [f"no test {node_id}" for node_id in _quoted(test) if not is_a_test(node_id, root=root)]
+
+
+def _quoted(cell: str) -> list[str]:
+    return re.findall(r"`([^`]+)`", cell)
+
+
+def is_a_test(node_id: str, *, root: Path = ROOT) -> bool:
+    """Does `tests/file.py::test_name` or `tests/file.py::TestClass::test_name` name a test that is there?"""
+    file, *names = node_id.split("::")
+    return names[-1].startswith("test_") and tuple(names) in _defined(root / file)
+
+
+@cache
+def _defined(path: Path) -> frozenset[tuple[str, ...]]:
+    if not path.is_file():
+        return frozenset()
+    return frozenset(_functions(ast.parse(path.read_text(encoding="utf-8")).body, ()))
+
+
+def _functions(body: Sequence[ast.stmt], outer: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield (*outer, node.name)
+        elif isinstance(node, ast.ClassDef):
+            yield from _functions(node.body, (*outer, node.name))
+
+
+def doubled(rows: Sequence[Row]) -> list[str]:
+    """Items with two rows. A test's name must be unique over all sources, a function's within its own."""
+    keys = Counter(row.item if row.kind == "test" else f"{row.section}: {row.item}" for row in rows)
+    return [key for key, count in keys.items() if count > 1]
+
+
+def _rows() -> list[Row]:
+    return list(read_rows(TABLE.read_text(encoding="utf-8")))
+
+
+def test_every_row_names_a_module_and_a_test_that_exist_or_a_known_plan() -> None:
+    wrong = [f"{row.section}, {row.item}: {fault}" for row in _rows() for fault in faults(row)]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_the_table_has_one_section_per_source_and_no_other() -> None:
+    assert list(dict.fromkeys(row.section for row in _rows())) == list(SOURCES)
+
+
+def test_each_of_the_65_source_tests_has_a_row() -> None:
+    assert sum(row.kind == "test" for row in _rows()) == 65
+
+
+def test_each_source_has_as_many_functions_and_tests_as_were_counted_in_it() -> None:
+    count = Counter((row.section, row.kind) for row in _rows())
+    assert {name: (count[name, "function"], count[name, "test"]) for name in SOURCES} == SOURCES
+
+
+def test_no_source_item_has_two_rows() -> None:
+    assert doubled(_rows()) == []
+
+
+def test_a_wrong_row_is_found_out(tmp_path: Path) -> None:
+    (tmp_path / "src/rightcall").mkdir(parents=True)
+    (tmp_path / "src/rightcall/m.py").touch()
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests/test_x.py").write_text(
+        "def test_a(): ...\ndef helper(): ...\nclass TestB:\n    async def test_c(self): ...\n"
+    )
+    right = Row("S", "`f`", "test", "does it", "`m.py`", "`tests/test_x.py::test_a`, `tests/test_x.py::TestB::test_c`")
+    wrong = {
+        "no test tests/test_x.py::test_c": right._replace(test="`tests/test_x.py::test_c`"),
+        "no test tests/test_x.py::helper": right._replace(test="`tests/test_x.py::helper`"),
+        "no test tests/gone.py::test_a": right._replace(test="`tests/gone.py::test_a`"),
+        "unknown status 'done'": right._replace(test="done"),
+        "unknown area 'later'": right._replace(ours="planned", test="planned: later"),
+        "planned in one column only": right._replace(test="planned: trust"),
+        "no module n.py": right._replace(ours="`n.py`"),
+        "unknown kind 'macro'": right._replace(kind="macro"),
+    }
+    assert faults(right, root=tmp_path) == []
+    assert {fault: faults(row, root=tmp_path) for fault, row in wrong.items()} == {fault: [fault] for fault in wrong}
+
+
+def test_a_second_row_for_a_source_test_is_found_out() -> None:
+    row = Row("S", "`t`", "test", "asserts it", "planned", "planned: trust")
+    assert doubled([row, row._replace(section="Other")]) == ["`t`"]
+    assert doubled([row._replace(kind="function"), row._replace(kind="function", section="Other")]) == []
