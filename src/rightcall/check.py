@@ -10,9 +10,7 @@ _NAME = re.compile(r"[A-Za-z0-9_.\-]+").fullmatch
 
 
 def name_problem(name: str, tools: Toolset | None) -> tuple[str, str] | None:
-    """Code and message of what is wrong with a tool's name, if anything. Without tools any well-formed name will do."""
-    if tools is not None and name in tools:
-        return None
+    """Code and message of what is wrong with the name of no declared tool. Without tools a well-formed one will do."""
     if not _NAME(name):
         if not name.strip():
             return "invalid_name", "the call has no tool name; send the name of a tool with its arguments"

@@ -49,8 +49,9 @@ class Ids:
 
     def take(self, received: str = "") -> str:
         """The id to use. It is unique in the conversation and remembers which id it stands for."""
-        wanted = received if self._suffix or _is_nine(received) else ""
-        used = self._unique(wanted)
+        used = received if received and (self._suffix or _is_nine(received)) else self._mint()
+        if used in self._used:
+            used = self._unique(used)
         self._used.add(used)
         self._position += 1
         if received:
@@ -62,11 +63,10 @@ class Ids:
         return self._received.get(used, used)
 
     def _unique(self, wanted: str) -> str:
-        if not wanted or (wanted in self._used and not self._suffix):
-            wanted = self._mint()
-            while wanted in self._used and not self._suffix:
-                wanted = self._mint()
+        """`wanted` is taken: minted anew, or told apart by a suffix."""
         candidate = wanted
+        while candidate in self._used and not self._suffix:
+            candidate = self._mint()
         while candidate in self._used:
             self._repeats[wanted] = self._repeats.get(wanted, 0) + 1
             candidate = f"{wanted}_dup_{self._repeats[wanted]}"

@@ -53,7 +53,8 @@ class Call(msgspec.Struct, frozen=True):
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """What is wrong, worded for the model. `call` is the index of the call it is about; `blocking` forbids running it."""
+    """What is wrong, worded for the model. `call` is the index of the call it is about, which a blocking one forbids
+    to run."""
 
     code: str
     message: str
@@ -154,7 +155,7 @@ def to_json(value: object) -> Any:
     return value
 
 
-_KINDS = {
+_KINDS: dict[type, str] = {
     Text: "text",
     Reasoning: "reasoning",
     Call: "call",

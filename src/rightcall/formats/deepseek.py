@@ -1,5 +1,5 @@
 """DeepSeek, from V3 to V4:
-<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\\n```json\\n{"x": 1}\\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>
+<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\\n```json\\n{"x": 1}\\n```<｜tool▁call▁end｜>...
 <｜DSML｜invoke name="f"><｜DSML｜parameter name="k" string="true">v</｜DSML｜parameter></｜DSML｜invoke>"""
 
 from rightcall.formats.spec import Format, NameThenJson, Params, Special, replace

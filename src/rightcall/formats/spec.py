@@ -39,7 +39,7 @@ class _Body(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="
     pass
 
 
-class Envelope(_Body):
+class Envelope(_Body, frozen=True):
     """A JSON object with name and arguments: `{"name": "f", "arguments": {}}`.
 
     The first of `names`, `args`, `ids` is rendered, all are read. With no `names` the key is the name: `{"f": {}}`.
@@ -56,7 +56,7 @@ class Envelope(_Body):
     content: str = ""
 
 
-class NameThenJson(_Body):
+class NameThenJson(_Body, frozen=True):
     """A name, then a JSON object: `f[ARGS]{"x": 1}`. Without `open` the name came from a channel header or the request.
 
     `id` says how a call's id is made from the holes, where the wire writes it in pieces.
@@ -67,7 +67,7 @@ class NameThenJson(_Body):
     id: str = ""
 
 
-class Params(_Body):
+class Params(_Body, frozen=True):
     """One tagged block per argument: `<function=f><parameter=k>v</parameter></function>`.
 
     `types` maps what stands in the `{type}` hole to `string` or `json`, first of each is rendered. `item` is the tag of
@@ -85,14 +85,14 @@ class Params(_Body):
     empty: Marker = ""
 
 
-class Pythonic(_Body):
+class Pythonic(_Body, frozen=True):
     """Python calls with keyword arguments: `[f(k="v"), g(n=1)]`; `wrap` as in `Envelope`."""
 
     wrap: tuple[str, str, str] = ("[", ", ", "]")
 
 
-class Braced(_Body):
-    """Bare keys in braces: `call:f{k:<|"|>v<|"|>,n:1}`. `quoted="raw"`: a quoted value is typed by the schema alone."""
+class Braced(_Body, frozen=True):
+    """Bare keys in braces: `call:f{k:<|"|>v<|"|>,n:1}`. `quoted="raw"`: the schema alone types a quoted value."""
 
     open: Marker
     quote: str
@@ -103,12 +103,12 @@ Body = Envelope | NameThenJson | Params | Pythonic | Braced
 
 
 class Channels(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Messages with a header that says what each is: `<|channel|>commentary to=f <|constrain|>json<|message|>{...}<|call|>`.
+    """Messages with a header that says what each is: `<|channel|>commentary to=f<|message|>{...}<|call|>`.
 
     A header is `start`, then recipient and channel in either order, then `message`; the reply's first has no `start`.
-    `to` and `channel` introduce recipient and channel (an empty `to`: the header is the recipient). `kinds` says what the
-    channels and recipients that are no tools hold; `prefix` stands before a tool's name. `messages` is how a message with
-    reasoning, with content and with a call is rendered: its header without `start`, and its end.
+    `to` and `channel` introduce recipient and channel (an empty `to`: the header is the recipient). `kinds` says what
+    the channels and recipients that are no tools hold; `prefix` stands before a tool's name. `messages` is how a
+    message with reasoning, with content and with a call is rendered: its header without `start`, and its end.
     """
 
     start: Marker
@@ -147,7 +147,7 @@ class Format(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @staticmethod
     def from_toml(text: str) -> Format:
-        """A user's own format. Data only: nothing in it is executed or compiled as an expression. Raises `BadFormat`."""
+        """A user's own format. Data only: nothing in it is executed. Raises `BadFormat`."""
         from rightcall.formats.toml import format_from_toml
 
         return format_from_toml(text)

@@ -67,7 +67,7 @@ class BracedReader:
     def _members(self, p: Engine) -> Steps[dict[str, Any]]:
         values: dict[str, Any] = {}
         while True:
-            char = yield from p.peek()
+            char = p.char() or (yield from p.peek())
             if char == "}":
                 p.pos += 1
                 return values
@@ -81,10 +81,12 @@ class BracedReader:
             values[key] = yield from self._argument(p, key, prefix)
 
     def _key(self, p: Engine) -> Steps[str]:
-        if not (yield from p.peek()):
+        if not (p.char() or (yield from p.peek())):
             raise Cut
-        found = yield from p.test(_KEY_PROBE)
+        found = _KEY_PROBE.at(p.buf, p.pos, p.ended)
         if found is None:
+            found = yield from p.test(_KEY_PROBE)
+        if not found:
             if p.ended and re.match(r"[^\s:{}\[\],<>]*\s*\Z", p.buf[p.pos :]):
                 p.pos = len(p.buf)
                 raise Cut
@@ -95,6 +97,10 @@ class BracedReader:
     def _argument(self, p: Engine, key: str, prefix: str) -> Steps[Any]:
         kind = p.kind(key) or "any"
         if (yield from self._at_quote(p)) and (self.body.quoted == "string" or kind in ("plain", "string")):
+            whole = self._whole(p)
+            if whole is not None:
+                p.give(prefix + quoted(whole))
+                return whole
             p.give(prefix + '"')
             text = yield from self._string(p, give=True)
             p.give('"')
@@ -104,22 +110,25 @@ class BracedReader:
         return value
 
     def _at_quote(self, p: Engine) -> Steps[bool]:
-        yield from p.peek()
-        return (yield from p.test(self.quote)) is not None
+        if not p.char():
+            yield from p.peek()
+        return p.buf.startswith(self.body.quote, p.pos) or (yield from p.test(self.quote)) is not None
 
     def _value(self, p: Engine, level: int, kind: str) -> Steps[tuple[str, Any]]:
         """One value, as JSON text and as a value."""
         if level > p.limits.depth:
             raise Broken("too_deep", f"the arguments are nested deeper than {p.limits.depth} levels")
-        char = yield from p.peek()
+        char = p.char() or (yield from p.peek())
         if not char:
             raise Cut
         if char == "[":
             return (yield from self._list(p, level))
         if char == "{":
             return (yield from self._object(p, level))
-        if (yield from self._at_quote(p)):
-            text = yield from self._string(p, give=False)
+        if char == self.body.quote[0] and (yield from self._at_quote(p)):
+            text = self._whole(p)
+            if text is None:
+                text = yield from self._string(p, give=False)
             if self.body.quoted == "string":
                 return quoted(text), text
             json, value, _ = typed(text, kind, p.limits.depth)
@@ -130,7 +139,7 @@ class BracedReader:
         p.pos += 1
         made: list[tuple[str, Any]] = []
         while True:
-            char = yield from p.peek()
+            char = p.char() or (yield from p.peek())
             if char == "]":
                 p.pos += 1
                 return "[" + ", ".join([json for json, _ in made]) + "]", [value for _, value in made]
@@ -174,6 +183,21 @@ class BracedReader:
         if isinstance(value, Undecodable) or kind in ("plain", "string", "nullable"):
             return quoted(text), text
         return text, value
+
+    def _whole(self, p: Engine) -> str | None:
+        """The text between two quotes, if it and what follows it has arrived; then it is taken."""
+        size = len(self.body.quote)
+        start = p.pos + size
+        end = p.buf.find(self.body.quote, start)
+        while end >= 0:
+            follows = self.follows.at(p.buf, end, p.ended)
+            if follows is None:
+                break
+            if follows:
+                p.pos = end + size
+                return p.buf[start:end]
+            end = p.buf.find(self.body.quote, end + 1)
+        return None
 
     def _string(self, p: Engine, *, give: bool) -> Steps[str]:
         """The text between two quotes. `pos` is at the first."""

@@ -1,7 +1,7 @@
 """Messages with headers:  <|channel|>commentary to=functions.f <|constrain|>json<|message|>{"x": 1}<|call|>
 
-A header says whether what follows is reasoning, text or a call. The reply's first has no start, because the prompt ended
-with it.
+A header says whether what follows is reasoning, text or a call. The reply's first has no start, because the prompt
+ended with it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from rightcall.formats.spec import Channels, NameThenJson, alternatives
 from rightcall.parse.engine import Capture, Engine, Steps
 from rightcall.parse.markers import Probe
 from rightcall.parse.name_then_json import read_arguments_of
-from rightcall.parse.signals import Broken, Cut
+from rightcall.parse.signals import Broken, Cut, NotACall
 
 if TYPE_CHECKING:
     from rightcall.parse.reading import Reading
@@ -99,12 +99,15 @@ def _is_recipient(p: Engine, name: str | None, after: int) -> Steps[bool]:
 def _call(p: Reading, name: str) -> Steps[None]:
     """The message to a tool."""
     p.raw_begin()
-    p.begin(name)
     try:
+        p.begin(name)
         if (yield from p.peek()) in ("{", "[", '"', ""):
             yield from read_arguments_of(p, None)
         else:
             yield from _raw(p)
+    except NotACall:
+        p.raw_drop()
+        yield from p.rest_is_text()
     except Cut:
         p.pos = len(p.buf)
         p.fail("truncated", "the text ended before the call did; send the whole call again")

@@ -43,9 +43,12 @@ class Compiled:
         self.bare = (
             "".join(_FIRST.get(type(body), "") for body in format.bodies) if bare and not format.channels else ""
         )
+        clashes = [pat for _, pat in inner if pat.head and pat.head in self.bare]
+        self.bare_clash = Probe(alt(*clashes)) if clashes else None
         self._states(inner)
         self.call_close = _probe(format.call[1])
         closes = templates(format.call[1])
+        self.close_heads = frozenset(pat.head for pat in closes)
         self.extra_closers = (
             Probe(seq(blanks(), Pat(r"[}\])]{1,3}+", r"[}\])]{0,3}"), blanks(), look(alt(*closes)))) if closes else None
         )
@@ -53,6 +56,8 @@ class Compiled:
         self.between = self._between()
         self.first_header = self._first_header()
         after = self._after(inner)
+        named = [body for body in format.bodies if isinstance(body, NameThenJson) and not body.open]
+        self.named = NameThenJsonReader(named[0]) if named and not format.channels else None
         self.readers: list[Reader] = [self._reader(body, after) for body in format.bodies]
 
     def _reader(self, body: Body, after: list[Pat]) -> Reader:

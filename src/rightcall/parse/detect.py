@@ -19,13 +19,10 @@ _OPENERS = frozenset(("section", "call", "body", "header"))
 def detect(text: str, *, tools: Toolset | Iterable[ToolLike] | None = None) -> list[str]:
     """Names of the formats whose opener occurs in the text, the likeliest first; empty for plain text."""
     toolset = Toolset.of(tools)
-    ranked = [
-        (_rank(text, found, toolset), name)
-        for name, format in FORMATS.items()
-        if applies(found := compiled(format), text)
-    ]
+    found = [each for each in map(compiled, FORMATS.values()) if applies(each, text)]
     # Sorting is stable: among equals the order of the registry decides, where the common ones stand first.
-    return [name for rank, name in sorted(ranked, key=lambda pair: pair[0], reverse=True) if rank is not None]
+    found.sort(key=lambda each: _rank(text, each, toolset), reverse=True)
+    return [each.format.name for each in found]
 
 
 def applies(found: Compiled, text: str) -> bool:

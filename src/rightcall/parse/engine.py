@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from rightcall.check import name_problem
+from rightcall.declare.kinds import Kind
 from rightcall.declare.toolset import Toolset
 from rightcall.ids import Ids
 from rightcall.parse.json_stream import Undecodable, decode
 from rightcall.parse.markers import BLANKS, Probe
+from rightcall.parse.signals import NotACall
 from rightcall.types import (
     Arguments,
     Call,
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Steps = Generator[None, None, T]
 
+_NO_KINDS: dict[str, Kind] = {}
 _BLANKS = re.compile(r"[ \t\r\n]*+").match
 
 
@@ -76,10 +79,11 @@ class Capture:
 class Building:
     """The call being read."""
 
-    __slots__ = ("given", "id", "index", "name", "parts", "repairs")
+    __slots__ = ("given", "id", "index", "kinds", "name", "parts", "repairs")
 
-    def __init__(self, index: int, id: str, name: str) -> None:
+    def __init__(self, index: int, id: str, name: str, kinds: dict[str, Kind]) -> None:
         self.index, self.id, self.name = index, id, name
+        self.kinds = kinds  # how each declared argument is to be read
         self.parts: list[str] = []  # pieces of argument JSON
         self.given = 0  # how many of them were given out
         self.repairs: tuple[Repair, ...] = ()
@@ -102,6 +106,7 @@ class Engine:
         self.out: list[Event] = []
         self.captures: list[Capture] = []
         self.index = 0  # of the next call
+        self.full = False  # there were more calls than there may be
         self.call: Building | None = None
         self.raw: Capture | None = None
         self.raw_at = 0
@@ -127,6 +132,18 @@ class Engine:
         self.base += pos
         self.buf = self.buf[pos:] + text if pos < len(self.buf) else text
         self.pos = 0
+
+    def char(self) -> str:
+        """As `peek`, but "" where more text is needed: `p.char() or (yield from p.peek())` costs less than `peek`."""
+        pos = self.pos
+        if pos < len(self.buf):
+            char = self.buf[pos]
+            if char > " ":
+                return char
+            self.pos = pos = _BLANKS(self.buf, pos).end()  # type: ignore[union-attr]
+            if pos < len(self.buf):
+                return self.buf[pos]
+        return ""
 
     def peek(self) -> Steps[str]:
         """The next character that is not blank, "" at the end of the text. Takes the blanks before it."""
@@ -161,8 +178,9 @@ class Engine:
         return self.captured(capture)
 
     def mark(self, kind: SpanKind, end: int) -> None:
-        """The text up to here, as far as no span covers it yet, became this."""
-        if self.spans is None or end <= self._tiled:
+        """The text up to here, as far as no span covers it yet, became this. Called only where spans were asked for."""
+        assert self.spans is not None
+        if end <= self._tiled:
             return
         if self.spans and self.spans[-1].kind == kind:
             self.spans[-1] = Span(self.spans[-1].start, end, kind)
@@ -179,8 +197,10 @@ class Engine:
 
     def raw_begin(self) -> None:
         """A call's own text starts here."""
-        self.raw_drop()
-        self.raw = self.capture()
+        if self.raw is not None:
+            self.raw_drop()
+        self.raw = raw = Capture(self.pos)
+        self.captures.append(raw)
         self.raw_at = self.base + self.pos
         self._raw_text = None
 
@@ -196,21 +216,26 @@ class Engine:
 
     def begin(self, name: str, id: str = "") -> Building:
         """It is a call: all that is known of it before its arguments goes out, and is final."""
-        self.settle()
-        self.mark("marker", self.raw_at)
-        call = self.call = Building(self.index, self.ids.take(id), name)
+        if self.index >= self.limits.calls:
+            self.full = True
+            raise NotACall
+        if self._blanks or self.recastable:
+            self.settle()
+        if self.spans is not None:
+            self.mark("marker", self.raw_at)
+        kinds = _NO_KINDS if self.tools is None else self.tools.kinds(name)
+        call = self.call = Building(self.index, self.ids.take(id), name, kinds)
         self.index += 1
         self.out.append(CallStart(call.index, call.id, name))
-        wrong = name_problem(name, self.tools)
-        if wrong is not None:
-            self.problem(*wrong, call=call.index)
+        if self.tools is None or name not in self.tools:
+            wrong = name_problem(name, self.tools)
+            if wrong is not None:
+                self.problem(*wrong, call=call.index)
         return call
 
     def kind(self, key: str) -> str | None:
         """How the schema says this argument of the current call is to be read; None when it is not declared."""
-        if self.tools is None or self.call is None:
-            return None
-        return self.tools.kinds(self.call.name).get(key)
+        return self.call.kinds.get(key) if self.call is not None else None
 
     def give(self, json: str) -> None:
         """A final piece of argument JSON: goes out at once when live."""
@@ -267,7 +292,8 @@ class Engine:
     def _end(self, arguments: dict[str, Any], json: str, *, complete: bool) -> None:
         call, raw = self.call, self.raw
         assert call is not None and raw is not None
-        text = self.release(raw)
+        self.captures.remove(raw)
+        text = self.captured(raw)
         if complete and self._raw_text is not None:
             text = self._raw_text
         if len(text) > self.limits.call:
@@ -278,7 +304,8 @@ class Engine:
             if rest:
                 self.out.append(Arguments(call.index, rest))
         self.out.append(CallEnd(call.index, Call(call.name, arguments, json, call.id, text, call.repairs, complete)))
-        self.mark("call", self.raw_at + len(text))
+        if self.spans is not None:
+            self.mark("call", self.raw_at + len(text))
         self.call = self.raw = None
 
     # -- text ----------------------------------------------------------------------------------------------------------
@@ -287,7 +314,8 @@ class Engine:
         """A marker is certain: the blanks before it are its own, and text before it cannot be recast any more."""
         self._blanks.clear()
         self.recastable = False
-        self.unhold("text")
+        if self._held is not None:
+            self.unhold("text")
 
     def unhold(self, kind: str) -> None:
         if self._held is not None:
@@ -304,7 +332,8 @@ class Engine:
         self.pos = end
         if self.fresh:
             trimmed = text.lstrip(BLANKS)
-            self.mark("marker", self.base + end - len(trimmed))
+            if self.spans is not None:
+                self.mark("marker", self.base + end - len(trimmed))
             if not trimmed:
                 return
             text, self.fresh = trimmed, False
@@ -318,7 +347,8 @@ class Engine:
     def hold_blanks(self, blanks: str) -> None:
         """Blanks that were taken: the last marker's, or waiting for what follows."""
         if self.fresh:
-            self.mark("marker", self.base + self.pos)
+            if self.spans is not None:
+                self.mark("marker", self.base + self.pos)
         elif blanks:
             self._blanks.append(blanks)
 
@@ -334,31 +364,36 @@ class Engine:
     def _emit(self, text: str, end: int) -> None:
         if self.thinking:
             self.out.append(Reasoning(text))
-            self.mark("reasoning", end)
+            if self.spans is not None:
+                self.mark("reasoning", end)
             return
         self.may_open = False
         self.text_chars += len(text)
         (self.out if self._held is None else self._held).append(Text(text))
-        self.mark("text", end)
+        if self.spans is not None:
+            self.mark("text", end)
 
     def take_marker(self, end: int) -> None:
         """Drops a marker and the blanks around it."""
         self.pos = end
         self._blanks.clear()
         self.fresh = True
-        self.mark("marker", self.base + end)
+        if self.spans is not None:
+            self.mark("marker", self.base + end)
 
     def content(self, text: str, source: int) -> None:
         """Text that the format carries as a JSON value; `source` is how long it is on the wire, up to `pos`."""
         self.settle()
-        self.mark("marker", self.base + self.pos - source)
         if text:
             self.out.append(Text(text))
-        self.mark("text", self.base + self.pos)
+        if self.spans is not None:
+            self.mark("marker", self.base + self.pos - source)
+            self.mark("text", self.base + self.pos)
 
     def last_blanks(self) -> None:
         """The reply is over: blanks that no marker touched are text."""
         self.unhold("text")
         if self._blanks and not self.fresh:
             self._emit("".join(self._blanks), self.base + self.pos)
-        self.mark("marker", self.base + self.pos)
+        if self.spans is not None:
+            self.mark("marker", self.base + self.pos)

@@ -6,6 +6,7 @@ before the envelope, one key that does not belong to a call decides at once that
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from rightcall.formats.spec import Envelope
@@ -15,6 +16,7 @@ from rightcall.parse.live import read_arguments
 from rightcall.parse.markers import Pat, Probe, alt, blanks, literal, seq
 from rightcall.parse.signals import Broken, Cut, NotACall
 
+_NO_CLOSER = re.compile(r"[ \t\r\n]{0,128}+[^ \t\r\n}\])]").match
 _BEGINS = Probe(alt(literal("{"), seq(literal("["), blanks(), Pat(r"[{\]]", ""))))
 
 
@@ -27,16 +29,25 @@ class EnvelopeReader:
         self.args = frozenset(body.args)
         self.ids = frozenset(body.ids)
         self.outer = frozenset(body.outer)
+        # The usual order of keys in one go: what it does not match is read key by key, with the same result.
+        names, args = "|".join(map(re.escape, body.names)), "|".join(map(re.escape, body.args))
+        self._usual = re.compile(
+            rf'\{{[ \t\r\n]*+"(?:{names})"[ \t\r\n]*+:[ \t\r\n]*+"([^"\\\x00-\x1f]{{0,256}}+)"[ \t\r\n]*+,'
+            rf'[ \t\r\n]*+"(?:{args})"[ \t\r\n]*+:[ \t\r\n]*+(?=[^ \t\r\n])'
+        ).match
 
     def read(self, p: Engine, *, bare: bool) -> Steps[None]:
-        char = yield from p.peek()
+        char = p.char() or (yield from p.peek())
         if char == "[":
             p.pos += 1
             yield from self._list(p, bare)
         elif char != "{":
             raise NotACall
         elif self.outer:
-            yield from self._outer(p)
+            try:
+                yield from self._outer(p)
+            except LostEnd:
+                raise NotACall from None
         else:
             yield from self._run(p, bare)
 
@@ -44,14 +55,14 @@ class EnvelopeReader:
         """One envelope, or several with only white space between them where a marker will close them."""
         yield from self._envelope(p, bare)
         while p.compiled.call_close is not None and not bare:
-            if (yield from p.peek()) != "{":
+            if (p.char() or (yield from p.peek())) != "{":
                 return
             yield from self._envelope(p, bare)
 
     def _list(self, p: Engine, bare: bool) -> Steps[None]:
         first = p.index
         while True:
-            char = yield from p.peek()
+            char = p.char() or (yield from p.peek())
             if char == "{":
                 yield from self._envelope(p, bare and p.index == first, listed=True)
             elif char == "]" and (p.index > first or not bare):
@@ -64,16 +75,14 @@ class EnvelopeReader:
                 raise NotACall
             else:
                 return
-            if (yield from p.peek()) == ",":
+            if (p.char() or (yield from p.peek())) == ",":
                 p.pos += 1
 
     def _outer(self, p: Engine) -> Steps[None]:
         """`{"tool_calls": [...]}`: calls, or text for the user, under a key of their own."""
         p.pos += 1
         seen = False
-        while True:
-            if (yield from p.peek()) != '"' or not (yield from self._outer_member(p, seen)):
-                break
+        while (yield from p.peek()) == '"' and (yield from self._outer_member(p, seen)):
             seen = True
             if (yield from p.peek()) == ",":
                 p.pos += 1
@@ -106,10 +115,18 @@ class EnvelopeReader:
     def _envelope(self, p: Engine, bare: bool, *, listed: bool = False) -> Steps[None]:
         """One call, from its `{` to its `}`."""
         p.raw_begin()
-        p.pos += 1
         parts = _Parts()
+        usual = self._usual(p.buf, p.pos) if self.names else None
+        p.pos = usual.end() if usual else p.pos + 1
         try:
-            yield from self._members(p, parts, bare)
+            if usual:
+                parts.name, parts.has_args = usual.group(1), True
+                p.begin(parts.name)
+                parts.value = yield from read_arguments(p)
+            if not (usual and p.char() == "}"):
+                yield from self._members(p, parts, bare, usual is not None)
+            else:
+                p.pos += 1
         except LostEnd:
             raise Broken(
                 "invalid_json", "the call is not valid JSON from here on; send it again as valid JSON"
@@ -117,7 +134,7 @@ class EnvelopeReader:
         if p.call is None:
             self._begin_late(p, parts, bare)
         extra = p.compiled.extra_closers
-        if extra is not None and p.options.repair != "off" and not listed:
+        if extra is not None and not listed and p.options.repair != "off" and not _NO_CLOSER(p.buf, p.pos):
             yield from _take_extra(p, extra)
         p.finish(parts.value, empty=not parts.has_args)
 
@@ -132,8 +149,10 @@ class EnvelopeReader:
         if parts.has_args:
             call.parts.append(parts.json)
 
-    def _members(self, p: Engine, parts: _Parts, bare: bool) -> Steps[None]:
+    def _members(self, p: Engine, parts: _Parts, bare: bool, begun: bool) -> Steps[None]:
         inner = 0  # how many `"function": {` are open
+        if begun:
+            yield from _comma(p)
         while True:
             char = yield from p.peek()
             if char == "}":
@@ -150,13 +169,7 @@ class EnvelopeReader:
                 raise Cut
             else:
                 raise LostEnd
-            char = yield from p.peek()
-            if char == ",":
-                p.pos += 1
-            elif not char:
-                raise Cut
-            elif char != "}":
-                raise LostEnd
+            yield from _comma(p)
 
     def _member(self, p: Engine, parts: _Parts, bare: bool) -> Steps[int]:
         key = yield from json_string(p)
@@ -216,11 +229,24 @@ class _Parts:
 def _take_extra(p: Engine, probe: Probe) -> Steps[None]:
     """One to three brackets too many before the call's close: taken, with a receipt."""
     p.raw_end()
-    found = yield from p.test(probe)
+    found = probe.at(p.buf, p.pos, p.ended)
+    if found is None:
+        found = yield from p.test(probe)
     if found:
         p.repaired("extra_closer", found.group().strip(), "")
         p.pos = found.end()
         p.raw_end()
+
+
+def _comma(p: Engine) -> Steps[None]:
+    """What must stand behind a member."""
+    char = yield from p.peek()
+    if char == ",":
+        p.pos += 1
+    elif not char:
+        raise Cut
+    elif char != "}":
+        raise LostEnd
 
 
 def _expect(p: Engine, char: str, otherwise: Exception) -> Steps[None]:

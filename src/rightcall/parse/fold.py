@@ -26,13 +26,13 @@ class Fold:
                     self._flush()
                 self._thinking = kind is Reasoning
                 self._pieces.append(event.text)  # type: ignore[union-attr]
-            elif isinstance(event, CallEnd):
+            elif kind is CallEnd:
                 self._flush()
-                self._parts.append(event.call)
-            elif isinstance(event, Problem):
-                self._problems.append(event)
-            elif isinstance(event, Recast):
-                self._recast(event.chars)
+                self._parts.append(event.call)  # type: ignore[union-attr, arg-type]
+            elif kind is Problem:
+                self._problems.append(event)  # type: ignore[arg-type]
+            elif kind is Recast:
+                self._recast(event.chars)  # type: ignore[union-attr]
 
     def _flush(self) -> None:
         if self._pieces:
@@ -52,6 +52,10 @@ class Fold:
             keep = max(0, len(part.text) - chars)
             chars -= len(part.text)
             self._parts[i : i + 1] = [Text(part.text[:keep])] * bool(keep) + [Reasoning(part.text[keep:])]
+        if self._parts and isinstance(last := self._parts[-1], Reasoning):
+            # Reasoning that follows belongs to the same part, as it does where the text was held back.
+            self._parts.pop()
+            self._pieces, self._thinking = [last.text], True
 
     def reply(self, format: str, spans: tuple[Span, ...] | None) -> Reply:
         self._flush()

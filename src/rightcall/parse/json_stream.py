@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from json.scanner import make_scanner
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +33,7 @@ def _refuse(constant: str) -> None:
 
 
 _DECODER = json.JSONDecoder(parse_constant=_refuse)
-scan_once = make_scanner(_DECODER)
+scan_once: Callable[[str, int], tuple[Any, int]] = make_scanner(_DECODER)  # type: ignore[arg-type]
 
 _BLANKS = re.compile(r"[ \t\r\n]*+").match
 # Outside strings. Letters are let through so that a value with Python's or JavaScript's words still has an end.

@@ -26,13 +26,15 @@ from rightcall.parse.signals import Cut
 def read_arguments(p: Engine) -> Steps[Any]:
     """The argument value of a call that has begun. Gives what it holds, or the class `Undecodable` for "decode it"."""
     found = whole_value(p)
+    assert p.call is not None
     if found is not None:
-        p.give(found[0])
+        # What is no object may still be decoded or refused: it is not final.
+        p.give(found[0]) if type(found[1]) is dict else p.call.parts.append(found[0])
         return found[1]
     pending = p.capture()
-    assert p.call is not None
+    is_object = p.buf[p.pos] == "{"
     try:
-        if p.live and p.buf[p.pos] == "{":
+        if p.live and is_object:
             yield from _object(p, pending)
         else:
             yield from skip_value(p)
@@ -41,7 +43,8 @@ def read_arguments(p: Engine) -> Steps[Any]:
         # Kept with the call, but never given out: it is not known to be final.
         p.call.parts.append(p.release(pending))
         raise
-    p.give(p.release(pending))
+    text = p.release(pending)
+    p.give(text) if is_object else p.call.parts.append(text)
     return Undecodable
 
 

@@ -30,16 +30,21 @@ _HOLE = re.compile(r"\{(name|key|type|id|index|number)\}")
 _RUN_WITH_NEWLINE = re.compile(r"([ \t\r]*\n[ \t\r\n]*)")
 
 
+# How far a whole match can be relied on while more text may come.
+FINAL, RUN, OPEN = 2, 1, 0
+
+
 class Pat(NamedTuple):
     whole: str
     part: str  # any proper beginning, the empty one included
     head: str = ""  # the first character, where it is always the same: lets a search skip at C speed
     tail: tuple[str, str] = ("", "")  # whole and part of what follows the head
+    sure: int = OPEN  # FINAL: no later text can make the match another; RUN: only by making it longer
 
 
 def literal(text: str) -> Pat:
     whole, part = _literal(text)
-    return Pat(whole, part, text[:1], _literal(text[1:]))
+    return Pat(whole, part, text[:1], _literal(text[1:]), FINAL)
 
 
 def _literal(text: str) -> tuple[str, str]:
@@ -49,18 +54,21 @@ def _literal(text: str) -> tuple[str, str]:
     return re.escape(text), part
 
 
+def one_of(chars: str) -> Pat:
+    """Any one of these characters."""
+    return Pat(f"[{re.escape(chars)}]", "", sure=FINAL)
+
+
 def blanks(most: int = MAX_BLANKS) -> Pat:
     run = f"[ \\t\\r\\n]{{0,{most}}}+"
-    return Pat(run, run)
-
-
-def maybe(pat: Pat) -> Pat:
-    return Pat(f"(?:{pat.whole})?", pat.part)
+    return Pat(run, run, sure=RUN)
 
 
 def seq(*pats: Pat) -> Pat:
     whole, part = _seq([(p.whole, p.part) for p in pats])
-    return Pat(whole, part, pats[0].head, _seq([pats[0].tail, *((p.whole, p.part) for p in pats[1:])]))
+    tail = _seq([pats[0].tail, *((p.whole, p.part) for p in pats[1:])])
+    sure = pats[-1].sure if all(p.sure for p in pats) else OPEN
+    return Pat(whole, part, pats[0].head, tail, sure)
 
 
 def _seq(pairs: list[tuple[str, str]]) -> tuple[str, str]:
@@ -74,27 +82,35 @@ def _seq(pairs: list[tuple[str, str]]) -> tuple[str, str]:
 def alt(*pats: Pat) -> Pat:
     if len(pats) == 1:
         return pats[0]
-    whole = "(?:" + "|".join(p.whole for p in pats) + ")"
-    return Pat(whole, "(?:" + "|".join(f"{p.part}\\Z" for p in pats) + ")")
+    wholes = [p.whole for p in pats]
+    # Where one alternative begins with another, the longer may still be arriving when the shorter is there.
+    apart = not any(a != b and a.startswith(b) for a in wholes for b in wholes)
+    sure = FINAL if apart and all(p.sure == FINAL for p in pats) else OPEN
+    part = "(?:" + "|".join(f"{p.part}\\Z" for p in pats) + ")"
+    return Pat("(?:" + "|".join(wholes) + ")", part, sure=sure)
 
 
 def look(pat: Pat) -> Pat:
     """Must follow, but is not taken."""
-    return Pat(f"(?={pat.whole})", pat.part, pat.head, pat.tail)
+    return pat._replace(whole=f"(?={pat.whole})")
 
 
-END = Pat(r"\Z", "")
-NAME = Pat(f"(?:{HOLES['name']})", HOLES["name"].replace("{1,", "{0,"))
+# The end of the text. While more may come it never matches.
+_END = r"(?:\Z)"
+END = Pat(_END, "", sure=FINAL)
+NAME = Pat(f"(?:{HOLES['name']})", HOLES["name"].replace("{1,", "{0,"), sure=RUN)
 
 
-def template(text: str, *, holes: bool = False) -> Pat:
-    """The pattern of one marker template, without white space at its edges; with `holes` they are named groups."""
+def template(text: str, *, named: bool = False, group: str = "") -> Pat:
+    """The pattern of one marker template, without white space at its edges. `named` makes its holes named groups,
+    `group` makes the hole of that name a numbered one."""
     pats: list[Pat] = []
     for i, piece in enumerate(_HOLE.split(text.strip(BLANKS))):
         if i % 2:
             source = HOLES[piece]
             start = _HOLE_STARTS.get(piece, source.replace("{1,", "{0,"))
-            pats.append(Pat(f"(?P<{piece}>{source})" if holes else f"(?:{source})", start))
+            opener = f"(?P<{piece}>" if named else "(" if piece == group else "(?:"
+            pats.append(Pat(f"{opener}{source})", start, sure=RUN))
             continue
         for j, run in enumerate(_RUN_WITH_NEWLINE.split(piece)):
             if run:
@@ -102,26 +118,37 @@ def template(text: str, *, holes: bool = False) -> Pat:
     return seq(*pats) if pats else Pat("", "")
 
 
-def templates(marker: Marker) -> list[Pat]:
-    """The alternatives of a marker, longest first, without the empty one."""
+def ordered(marker: Marker) -> list[str]:
+    """The alternatives of a marker, longest first, without the empty one and without white space at their edges."""
     texts = {text.strip(BLANKS) for text in alternatives(marker)} - {""}
-    return [template(text) for text in sorted(texts, key=lambda text: (-len(text), text))]
+    return sorted(texts, key=lambda text: (-len(text), text))
+
+
+def templates(marker: Marker) -> list[Pat]:
+    return [template(text) for text in ordered(marker)]
 
 
 class Probe:
     """Is this pattern at this place? `at` gives the match, False for no, None when more text is needed to tell."""
 
-    __slots__ = ("_part", "_whole")
+    __slots__ = ("_ended", "_final", "_part", "_whole")
 
     def __init__(self, pat: Pat) -> None:
-        self._whole = re.compile(pat.whole).match
+        self._ended = re.compile(pat.whole).match
+        self._whole = re.compile(pat.whole.replace(_END, "(?!)")).match
         self._part = re.compile(f"(?:{pat.part})\\Z").match
+        self._final = pat.sure == FINAL
 
     def at(self, text: str, pos: int, ended: bool) -> re.Match[str] | Literal[False] | None:
+        if ended:
+            return self._ended(text, pos) or False
+        found = self._whole(text, pos)
+        if found is not None and self._final:
+            return found
         # A beginning counts before the whole: of two alternatives the longer may still be arriving.
-        if not ended and self._part(text, pos):
+        if self._part(text, pos):
             return None
-        return self._whole(text, pos) or False
+        return found or False
 
     @staticmethod
     def never() -> Probe:
@@ -134,12 +161,15 @@ class Holes:
     __slots__ = ("_shapes", "probe")
 
     def __init__(self, marker: Marker) -> None:
-        texts = {text.strip(BLANKS) for text in alternatives(marker)} - {""}
-        ordered = sorted(texts, key=lambda text: (-len(text), text))
-        self.probe = Probe(alt(*map(template, ordered)))
-        self._shapes = [re.compile(template(text, holes=True).whole) for text in ordered]
+        texts = ordered(marker)
+        named = [template(text, named=True) for text in texts]
+        # Group names must be unique in an expression: several alternatives are told apart afterwards.
+        self.probe = Probe(named[0] if len(named) == 1 else alt(*map(template, texts)))
+        self._shapes = [] if len(named) == 1 else [re.compile(pat.whole) for pat in named]
 
     def fill(self, match: re.Match[str]) -> dict[str, str]:
+        if not self._shapes:
+            return match.groupdict()
         for shape in self._shapes:
             found = shape.fullmatch(match.string, match.start(), match.end())
             if found:
@@ -160,6 +190,9 @@ class Scan:
         starts = [f"{re.escape(p.head)}(?:{p.tail[1]})\\Z" for _, p in entries]
         wholes = [f"{re.escape(p.head)}({p.tail[0]})" for _, p in entries]
         never = "(?!)"
-        self.search = re.compile("|".join(starts + wholes) or never).search
         ended = re.compile("|".join(wholes) or never)
+        wholes = [whole.replace(_END, never) for whole in wholes]
+        # As in `Probe`: a beginning is looked for first only where a longer marker may still be arriving.
+        final = bool(entries) and alt(*(pat for _, pat in entries)).sure == FINAL
+        self.search = re.compile("|".join(wholes + starts if final else starts + wholes) or never).search
         self.ended, self.finditer = ended.search, ended.finditer

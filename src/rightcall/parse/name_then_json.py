@@ -39,6 +39,12 @@ class NameThenJsonReader:
         p.begin(name, self._id(holes))
         yield from read_arguments_of(p, self.close)
 
+    def read_choice(self, p: Engine, name: str) -> Steps[None]:
+        """The request named the tool: all the model had to write are its arguments."""
+        p.raw_begin()
+        p.begin(name)
+        yield from read_arguments_of(p, None)
+
     def _id(self, holes: dict[str, str]) -> str:
         if self.body.id and all(holes.get(hole) for hole in re.findall(r"\{(\w+)\}", self.body.id)):
             return self.body.id.format_map(holes)

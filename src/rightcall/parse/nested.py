@@ -11,11 +11,18 @@ from typing import Any
 
 from rightcall.declare.kinds import kind as kind_of
 from rightcall.declare.kinds import resolve
-from rightcall.formats.spec import Params, alternatives
+from rightcall.formats.spec import Marker, Params, alternatives
 from rightcall.parse.engine import Engine, Steps
-from rightcall.parse.markers import Holes, Scan, literal
+from rightcall.parse.markers import Probe, Scan, alt, literal, template
 from rightcall.parse.signals import Broken, Cut
 from rightcall.parse.typed import typed
+
+
+def _first(marker: Marker) -> str:
+    return alternatives(marker)[0]
+
+
+_SIMPLE = {"string": "plain", "integer": "json", "number": "json", "boolean": "json"}
 
 
 class _Node:
@@ -30,9 +37,10 @@ class _Node:
 class NestedTags:
     def __init__(self, body: Params) -> None:
         self.item = body.item
-        self.open = Holes(body.param)
-        self.close = Holes(body.value_close)
-        head = alternatives(body.param)[0].partition("{")[0]
+        self.tag = Probe(
+            alt(template(_first(body.param), group="key"), template(_first(body.value_close), group="key"))
+        )
+        head = _first(body.param).partition("{")[0]
         self.scan = Scan([("tag", literal(head))])
 
     def read(self, p: Engine, key: str) -> Steps[tuple[str, Any]]:
@@ -57,22 +65,22 @@ class NestedTags:
                     raise Cut
                 yield
                 continue
-            opens = yield from p.test(self.open.probe)
-            if opens:
-                node = _Node(self.open.fill(opens)["key"])
+            tag = self.tag.at(p.buf, p.pos, p.ended)
+            if tag is None:
+                tag = yield from p.test(self.tag)
+            if not tag:
+                stack[-1].text.append(p.buf[p.pos])
+                p.pos += 1
+                continue
+            p.pos = tag.end()
+            if tag.lastindex == 1:
+                node = _Node(tag.group(1))
                 if len(stack) > p.limits.depth:
                     raise Broken("too_deep", f"the arguments are nested deeper than {p.limits.depth} levels")
                 stack[-1].children.append(node)
                 stack.append(node)
-                p.pos = opens.end()
-                continue
-            closes = yield from p.test(self.close.probe)
-            if not closes:
-                stack[-1].text.append(p.buf[p.pos])
-                p.pos += 1
-            elif self.close.fill(closes)["key"] == stack[-1].tag:
+            elif tag.group(2) == stack[-1].tag:
                 stack.pop()
-                p.pos = closes.end()
             else:
                 raise Broken("unclosed_argument", f"the tag {stack[-1].tag!r} is not closed", f"/{stack[0].tag}")
 
@@ -83,12 +91,8 @@ class NestedTags:
             schema = resolve(schema["$ref"], root)
         wanted = schema.get("type") if isinstance(schema, dict) else None
         blank = not "".join(node.text).strip()
-        if (
-            (wanted == "array"
-            and blank)
-            or (node.children
-            and all(c.tag == self.item for c in node.children)
-            and wanted is None)
+        if (wanted == "array" and blank) or (
+            node.children and all(c.tag == self.item for c in node.children) and wanted is None
         ):
             items = schema.get("items") if isinstance(schema, dict) else None
             made = [self._value(child, items, root, depth) for child in node.children]
@@ -99,5 +103,6 @@ class NestedTags:
             fields = {c.tag: self._value(c, inner.get(c.tag), root, depth) for c in node.children}
             json = "{" + ", ".join(f"{quoted(tag)}: {json}" for tag, (json, _) in fields.items()) + "}"
             return json, {tag: value for tag, (_, value) in fields.items()}
-        json, value, _ = typed("".join(node.text), kind_of(schema, root), depth)
+        kind = _SIMPLE.get(str(wanted)) if schema == {"type": wanted} else None
+        json, value, _ = typed("".join(node.text), kind or kind_of(schema, root), depth)
         return json, value

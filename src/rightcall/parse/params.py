@@ -7,17 +7,33 @@ close with its own counts. The schema says how the text is to be read, unless th
 
 from __future__ import annotations
 
+import re
 from json.encoder import encode_basestring as quoted
-from typing import Any
+from typing import Any, Literal
 
 from rightcall.formats.spec import Params, alternatives
 from rightcall.parse.engine import Engine, Steps
 from rightcall.parse.json_stream import LostEnd
 from rightcall.parse.live import read_arguments
-from rightcall.parse.markers import END, Holes, Pat, Probe, Scan, alt, blanks, literal, seq, template, templates
+from rightcall.parse.markers import (
+    END,
+    Holes,
+    Pat,
+    Probe,
+    Scan,
+    alt,
+    blanks,
+    literal,
+    ordered,
+    seq,
+    template,
+    templates,
+)
 from rightcall.parse.nested import NestedTags
 from rightcall.parse.signals import Broken, Cut, NotACall
 from rightcall.parse.typed import typed
+
+_TEXTUAL = frozenset(("plain", "string", "nullable"))
 
 
 class ParamsReader:
@@ -30,8 +46,8 @@ class ParamsReader:
         self.begins = Probe(alt(*starts))
         self.named_first = any(text.startswith("{") for text in alternatives(body.open))
         self.opens_line = any(text.endswith("\n") for text in alternatives(body.param))
-        closes = templates(body.close)
-        self.close = Probe(alt(*closes)) if closes else None
+        ends = templates(body.close)
+        self.close = Probe(alt(*ends)) if ends else None
         self.over = Probe(alt(*after)) if after else None
         self.nested = NestedTags(body) if body.item else None
         self.keyed = "{key}" in "".join(alternatives(body.value_close))
@@ -52,6 +68,7 @@ class ParamsReader:
 
     def read(self, p: Engine, *, bare: bool) -> Steps[None]:
         p.raw_begin()
+        found: re.Match[str] | Literal[False] | None
         if self.empty is not None:
             found = yield from p.test(self.empty.probe)
             if found:
@@ -59,8 +76,10 @@ class ParamsReader:
                 p.begin(self.empty.fill(found).get("name", ""))
                 p.finish(empty=True)
                 return
-        found = yield from p.test(self.open.probe)
+        found = self.open.probe.at(p.buf, p.pos, p.ended)
         if found is None:
+            found = yield from p.test(self.open.probe)
+        if not found:
             raise NotACall
         holes = self.open.fill(found)
         name = holes.get("name", "")
@@ -68,7 +87,7 @@ class ParamsReader:
         if self.named_first and not (yield from self._really_opens(p, name)):
             raise NotACall
         p.begin(name, holes.get("id", ""))
-        char = yield from p.peek()
+        char = p.char() or (yield from p.peek())
         if char == "{":
             yield from self._json(p)
         else:
@@ -97,9 +116,12 @@ class ParamsReader:
     def _params(self, p: Engine) -> Steps[None]:
         values: dict[str, Any] = {}
         while True:
-            yield from p.peek()
-            found = yield from p.test(self.param.probe)
+            if not p.char():
+                yield from p.peek()
+            found = self.param.probe.at(p.buf, p.pos, p.ended)
             if found is None:
+                found = yield from p.test(self.param.probe)
+            if not found:
                 break
             holes = self.param.fill(found)
             key = holes["key"]
@@ -114,9 +136,11 @@ class ParamsReader:
 
     def _closed(self, p: Engine) -> Steps[None]:
         """The end of the body: its own close, or where it has none (or lost it) what ends the call."""
-        char = yield from p.peek()
+        char = p.char() or (yield from p.peek())
         if self.close is not None:
-            found = yield from p.test(self.close)
+            found = self.close.at(p.buf, p.pos, p.ended)
+            if found is None:
+                found = yield from p.test(self.close)
             if found:
                 p.pos = found.end()
                 return
@@ -128,7 +152,7 @@ class ParamsReader:
     def _value(self, p: Engine, key: str, said: str | None, values: dict[str, Any]) -> Steps[Any]:
         prefix = (", " if values else "{") + quoted(key) + ": "
         kind: str = said or p.kind(key) or "any"
-        if self.nested is not None and kind not in ("plain", "string", "nullable"):
+        if self.nested and kind not in _TEXTUAL and (yield from p.test(self.nested.tag)):
             json, value = yield from self.nested.read(p, key)
             p.give(prefix + json)
             return value
@@ -138,8 +162,15 @@ class ParamsReader:
                 yield
             line = p.buf.startswith("\n", p.pos)
             p.pos += line
-        quote = yield from self._quote(p)
+        quote = (yield from self._quote(p)) if self.body.quote else ""
         end = self.end_of(key, line, quote)
+        whole = end.whole(p, values)
+        if whole is not None:
+            json, value, wrong = typed(whole, "string" if quote and kind == "any" else kind, p.limits.depth)
+            p.give(prefix + json)
+            if wrong:
+                self._wrong(p, key, wrong)
+            return value
         if kind == "plain" or kind == "string" or (quote and kind == "any"):
             p.give(prefix + '"')
             pieces: list[str] = []
@@ -150,13 +181,17 @@ class ParamsReader:
         yield from end.take(p, values, pieces, give=False)
         json, value, wrong = typed("".join(pieces), kind, p.limits.depth)
         p.give(prefix + json)
-        if wrong and p.call is not None:
-            p.problem("wrong_type", f"{key}: {wrong}", "/" + key, call=p.call.index)
+        if wrong:
+            self._wrong(p, key, wrong)
         return value
 
+    def _wrong(self, p: Engine, key: str, wrong: str) -> None:
+        assert p.call is not None
+        p.problem("wrong_type", f"{key}: {wrong}", "/" + key, call=p.call.index)
+
     def _quote(self, p: Engine) -> Steps[str]:
-        if self.body.quote is None:
-            return ""
+        """What closes the quotes around the value, if it is quoted."""
+        assert self.body.quote is not None
         while True:
             rest = p.buf[p.pos : p.pos + len(self.body.quote[0])]
             if rest == self.body.quote[0]:
@@ -170,7 +205,7 @@ class ParamsReader:
 class ValueEnd:
     """Finds the end of one argument's value."""
 
-    __slots__ = ("chain", "close", "line", "reader", "scan")
+    __slots__ = ("chain", "line", "reader", "scan")
 
     def __init__(self, reader: ParamsReader, key: str, line: bool, quote: str) -> None:
         body = reader.body
@@ -186,13 +221,35 @@ class ValueEnd:
         if reader.missing_close:
             entries += [("next", seq(literal("\n"), pat)) for pat in templates(body.param)]
         self.scan = Scan(entries)
-        self.close = Probe(alt(*sorted(candidates, key=lambda c: -len(c.whole))))
         over = alt(*reader.after, END)
         closes = templates(body.close)
         # Where the call's own close may be missing, the body's is enough if it stood on a line of its own.
         short = closes and (reader.after_is_open or (reader.after_may_miss and self.line))
         chain = closes if short else [seq(close, blanks(), over) for close in closes] or [over]
-        self.chain = Probe(seq(blanks(), alt(*templates(body.param), *chain, END)))
+        params = [template(text, group="key") for text in ordered(body.param)]
+        self.chain = Probe(seq(blanks(), alt(*params, *chain, END)))
+
+    def whole(self, p: Engine, given: dict[str, Any]) -> str | None:
+        """The value, if all of it and what follows it has arrived; then it and its close are taken."""
+        buf, pos, ended = p.buf, p.pos, p.ended
+        search = self.scan.ended if ended else self.scan.search
+        while True:
+            found = search(buf, pos)
+            if found is None or found.lastindex is None or self.scan.actions[found.lastindex] == "next":
+                return None
+            follows = self.chain.at(buf, found.end(), ended)
+            if follows is None:
+                return None
+            if follows and not self._repeats(follows, given):
+                value = buf[p.pos : found.start()]
+                p.pos = found.end()
+                return value
+            pos = found.start() + 1
+
+    @staticmethod
+    def _repeats(follows: re.Match[str], given: dict[str, Any]) -> bool:
+        """Is what follows the opener of an argument that was already given?"""
+        return follows.lastindex is not None and follows.group(follows.lastindex) in given
 
     def take(self, p: Engine, given: dict[str, Any], pieces: list[str], *, give: bool) -> Steps[None]:
         """Takes the value into `pieces`, and the marker that closes it; with `give` each piece goes out as it comes."""
@@ -211,7 +268,7 @@ class ValueEnd:
             if scan.actions[found.lastindex] == "next":
                 done = yield from self._next(p, given)
             else:
-                done = yield from self._closes(p, given)
+                done = yield from self._closes(p, found.end() - found.start(), given)
             if done:
                 return
             # Not structure: its first character is the value's, and the search goes on behind it.
@@ -223,23 +280,16 @@ class ValueEnd:
         if give:
             p.give(quoted(text)[1:-1])
 
-    def _closes(self, p: Engine, given: dict[str, Any]) -> Steps[bool]:
-        """Is the close that stands here really one?"""
+    def _closes(self, p: Engine, size: int, given: dict[str, Any]) -> Steps[bool]:
+        """Is the close of that size that stands here really one?"""
         while True:
-            close = self.close.at(p.buf, p.pos, p.ended)
-            if close is False:
-                return False
-            if close:
-                follows = self.chain.at(p.buf, close.end(), p.ended)
-                if follows is False:
-                    return False
-                if follows:
-                    break
+            follows = self.chain.at(p.buf, p.pos + size, p.ended)
+            if follows is not None:
+                break
             yield
-        opener = self.reader.param.probe.at(p.buf, close.end() + _blank_run(p.buf, close.end()), p.ended)
-        if opener and self.reader.param.fill(opener)["key"] in given:
+        if not follows or self._repeats(follows, given):
             return False
-        p.pos = close.end()
+        p.pos += size
         return True
 
     def _next(self, p: Engine, given: dict[str, Any]) -> Steps[bool]:
@@ -257,10 +307,3 @@ class ValueEnd:
         p.pos += 1
         p.problem("unclosed_argument", f"the argument before {key!r} was not closed", blocking=False, call=p.call.index)
         return True
-
-
-def _blank_run(text: str, pos: int) -> int:
-    end = pos
-    while end < len(text) and text[end] in " \t\r\n":
-        end += 1
-    return end - pos

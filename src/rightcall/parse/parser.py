@@ -11,8 +11,8 @@ Parsing a whole text is feeding it and closing: there is no second implementatio
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Literal
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
 
 from rightcall.declare.toolset import ToolLike, Toolset
 from rightcall.errors import CallerError
@@ -26,7 +26,9 @@ from rightcall.parse.fold import Fold
 from rightcall.parse.reading import Reading
 from rightcall.types import Event, Reply
 
-_CHOICES = {"reasoning": ("auto", "open", "off"), "repair": ("off", "safe", "lenient")}
+_REASONING = ("auto", "open", "off")
+_REPAIR = ("off", "safe", "lenient")
+_LIMITS = Limits()
 
 
 class Parser:
@@ -45,18 +47,20 @@ class Parser:
         tools: Toolset | Iterable[ToolLike] | None = None,
         reasoning: Literal["auto", "open", "off"] = "auto",
         repair: Literal["off", "safe", "lenient"] = "safe",
-        choice: str | None = None,
+        choice: str | Mapping[str, Any] | None = None,
         ids: Ids | None = None,
         spans: bool = False,
         live: bool = False,
         hold: bool = False,
         limits: Limits | None = None,
     ) -> None:
-        for option, value in (("reasoning", reasoning), ("repair", repair)):
-            if value not in _CHOICES[option]:
-                raise CallerError(f"{option}={value!r} is not one of {', '.join(_CHOICES[option])}")
-        toolset = Toolset.of(tools)
-        options = Options(toolset, reasoning, repair, choice, spans, live, hold, limits or Limits())
+        if reasoning not in _REASONING:
+            raise CallerError(f"reasoning={reasoning!r} is not one of {', '.join(_REASONING)}")
+        if repair not in _REPAIR:
+            raise CallerError(f"repair={repair!r} is not one of {', '.join(_REPAIR)}")
+        toolset = tools if type(tools) is Toolset else Toolset.of(tools)
+        chosen = None if choice is None else _chosen(choice)
+        options = Options(toolset, reasoning, repair, chosen, spans, live, hold, limits or _LIMITS)
         ids = Ids() if ids is None else ids
         self._reading: Reading | AutoReading
         if format == "auto":
@@ -96,6 +100,14 @@ class Parser:
         return self._fold.reply(self._reading.compiled.format.name, None if spans is None else tuple(spans))
 
 
+def _chosen(choice: str | Mapping[str, Any] | None) -> str | None:
+    """The one tool that the request asked for, if it named one: `"f"` or OpenAI's `{"function": {"name": "f"}}`."""
+    if isinstance(choice, Mapping):
+        inner = choice.get("function", choice)
+        choice = inner.get("name") if isinstance(inner, Mapping) else None
+    return None if choice in (None, "", "auto", "required", "any", "none") else str(choice)
+
+
 def parse(
     text: str,
     *,
@@ -103,7 +115,7 @@ def parse(
     format: str | Format = "auto",
     reasoning: Literal["auto", "open", "off"] = "auto",
     repair: Literal["off", "safe", "lenient"] = "safe",
-    choice: str | None = None,
+    choice: str | Mapping[str, Any] | None = None,
     ids: Ids | None = None,
     spans: bool = False,
     limits: Limits | None = None,

@@ -1,7 +1,7 @@
 """Python calls with keyword arguments:  [f(k="v"), g(n=1)]   or one per line, without the brackets.
 
-A value that is valid JSON keeps its spelling; any other is read by `literals`. Where a call cannot be read, the problem's
-code says what is missing: a parenthesis, a name, an equals sign, a quote.
+A value that is valid JSON keeps its spelling; any other is read by `literals`. Where a call cannot be read, the
+problem's code says what is missing: a parenthesis, a name, an equals sign, a quote.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from typing import Any
 from rightcall.parse.engine import Engine, Steps
 from rightcall.parse.json_stream import Undecodable, decode, whole_value
 from rightcall.parse.literals import BadLiteral, Literals, literal_value, unescape
-from rightcall.parse.markers import Pat, Probe, blanks, literal, look, maybe, seq
+from rightcall.parse.markers import Pat, Probe, alt, blanks, literal, look, seq
 from rightcall.parse.signals import Broken, Cut, NotACall
 from rightcall.parse.typed import to_json
 
 _WORD = Pat(r"[A-Za-z_][\w.\-]{0,255}+", r"(?:[A-Za-z_][\w.\-]{0,255}+)?")
+_FIRST = Pat(r"[^\[{\s]", "")
 _STRICT = Probe(look(seq(_WORD, blanks(), literal("("))))
 _NAME = Probe(look(Pat(r"[^()\[\]{},'\"=<>\n`]{0,256}+[()\[\]{},'\"=<>\n`]", r"[^()\[\]{},'\"=<>\n`]{0,256}+")))
 _NAME_RUN = re.compile(r"[^()\[\]{},'\"=<>\n`]{0,256}+").match
@@ -44,7 +45,7 @@ _RUN = {quote: re.compile(rf"(?:[^{quote}\\]++|\\.)*+", re.S).match for quote in
 
 
 class PythonicReader:
-    begins = Probe(seq(maybe(Pat(r"\[[ \t\r\n]{0,128}+", r"(?:\[[ \t\r\n]{0,128}+)?")), Pat(r"[^\[{\s]", "")))
+    begins = Probe(alt(_FIRST, seq(literal("["), blanks(), _FIRST)))
 
     def read(self, p: Engine, *, bare: bool) -> Steps[None]:
         first = p.index

@@ -7,7 +7,8 @@ read on at the call's close, so that its siblings live) and `Cut` (the text ende
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, ClassVar
 
 from rightcall.ids import Ids
 from rightcall.parse.channels import first_header, header
@@ -54,7 +55,8 @@ class Reading(Engine):
         self.out.append(Text(text))
         self.more(text)
         self.pos = len(self.buf)
-        self.mark("text", self.base + self.pos)
+        if self.spans is not None:
+            self.mark("text", self.base + self.pos)
 
     # -- states --------------------------------------------------------------------------------------------------------
 
@@ -65,15 +67,15 @@ class Reading(Engine):
         if compiled.first_header is not None:
             yield from first_header(self, compiled.first_header)
         while True:
-            if self.may_open and compiled.bare and not self.thinking:
-                yield from self._try_bare()
+            if self.may_open and compiled.bare and not self.thinking and (yield from self._try_bare()):
+                continue
             scan = self._scan()
             found = (scan.ended if self.ended else scan.search)(self.buf, self.pos)
             end = found.start() if found else len(self.buf)
             if end > self.pos:
                 self.take_text(end)
             if found is not None and found.lastindex is not None:
-                yield from getattr(self, "_on_" + scan.actions[found.lastindex])(found)
+                yield from self._actions[scan.actions[found.lastindex]](self, found)
             elif self.ended:
                 break
             else:
@@ -82,6 +84,7 @@ class Reading(Engine):
         yield
 
     def _scan(self) -> Scan:
+        """What to look for next."""
         if self.thinking:
             return self.compiled.thinking
         if self._close_due:
@@ -153,8 +156,8 @@ class Reading(Engine):
     def _on_body(self, found: re.Match[str]) -> Steps[None]:
         return self._block(found.start())
 
-    def _try_bare(self) -> Steps[None]:
-        """Where a reply may begin, a body without a marker may stand."""
+    def _try_bare(self) -> Steps[bool]:
+        """Where a reply may begin, a body without a marker may stand. True if one may stand here again."""
         taken = self.capture()
         char = yield from self.peek()
         self.hold_blanks(self.release(taken))
@@ -166,25 +169,26 @@ class Reading(Engine):
                 char = self.buf[self.pos]
         self.may_open = False
         fence = self.compiled.fence
+        clash = self.compiled.bare_clash
         if char and char in self.compiled.bare:
-            yield from self._block(self.pos, bare=True)
+            if clash is None or not (yield from self.test(clash)):
+                yield from self._block(self.pos, bare=True)
         elif fence is not None and char == "`" and (found := (yield from self.test(fence))):
             yield from self._block(found.end(), bare=True)
+        return self.may_open
 
     def _block(self, start: int, *, bare: bool = False) -> Steps[None]:
         """One opener and the calls behind it."""
         first = self.index
-        if first >= self.limits.calls:
-            self.problem("too_large", f"the reply has more than {self.limits.calls} calls; the rest was not read")
-            yield from self._rest_is_text()
-            return
         self._close_due = False
         opening = self.capture()
         self.pos = start
         try:
             yield from self._read(bare)
         except NotACall:
-            self._was_text(opening)
+            self._was_text(opening, since_last=self.index > first)
+            if self.full:
+                yield from self.rest_is_text()
             return
         except Cut:
             if not self._cut(first, bare=bare):
@@ -203,14 +207,24 @@ class Reading(Engine):
             self.fail(broken.code, broken.message, broken.path)
         self.captures.remove(opening)
         self.fresh = self.may_open = True
-        yield from self._after_block()
+        if self.spans is not None:
+            self.mark("marker", self.base + self.pos)
+        yield from self._after_block(bare)
 
     def _read(self, bare: bool) -> Steps[None]:
         compiled = self.compiled
-        if not (yield from self.peek()):
+        char = self.char() or (yield from self.peek())
+        if not char:
             raise Cut
-        if not bare and compiled.call_close and (yield from self.test(compiled.call_close)):
-            self.settle()  # an empty block
+        if not bare and compiled.call_close and char in compiled.close_heads:
+            found = compiled.call_close.at(self.buf, self.pos, self.ended)
+            if found is None:
+                found = yield from self.test(compiled.call_close)
+            if found:
+                self.settle()  # an empty block
+                return
+        if compiled.named and self.options.choice and char == "{":
+            yield from compiled.named.read_choice(self, self.options.choice)
             return
         if len(compiled.readers) == 1:
             yield from compiled.readers[0].read(self, bare=bare)
@@ -221,9 +235,13 @@ class Reading(Engine):
                 return
         raise NotACall
 
-    def _was_text(self, opening: Capture) -> None:
+    def _was_text(self, opening: Capture, *, since_last: bool = False) -> None:
+        """What was read of a block was text; where calls of it were whole, only what came after the last."""
+        text = self.release(opening)
+        if since_last:
+            text = "" if self.raw is None else self.captured(self.raw)
         self.raw_drop()
-        self.give_back(self.release(opening))
+        self.give_back(text)
 
     def _cut(self, first: int, *, bare: bool) -> bool:
         """The text ended inside a block. False if so little of it was there that it is text."""
@@ -264,24 +282,42 @@ class Reading(Engine):
             yield
         return True
 
-    def _after_block(self) -> Steps[None]:
+    def _after_block(self, bare: bool) -> Steps[None]:
         close = self.compiled.call_close
         if close is None:
             return
-        char = yield from self.peek()
-        found = yield from self.test(close)
+        char = self.char() or (yield from self.peek())
+        found = close.at(self.buf, self.pos, self.ended)
+        if found is None:
+            found = yield from self.test(close)
         if found:
             self.pos = found.end()
-        elif not char:
+        elif not char and not bare:
             self.problem("unclosed", "the text ended before the marker that closes the call", blocking=False)
-        else:
+        elif char:
             # It may still come: then it is dropped, and what stands before it is text.
             self._close_due = True
             if char in ",;()[]{}" and self.index:
                 self.problem("trailing_content", f"unexpected {char!r} after the call", call=self.index - 1)
-        self.mark("marker", self.base + self.pos)
+        if self.spans is not None:
+            self.mark("marker", self.base + self.pos)
 
-    def _rest_is_text(self) -> Steps[None]:
+    _actions: ClassVar[dict[str, Callable[[Reading, re.Match[str]], Steps[None]]]] = {
+        "call": _on_call,
+        "body": _on_body,
+        "section": _on_section,
+        "section_close": _on_section_close,
+        "late_close": _on_late_close,
+        "think": _on_think,
+        "think_close": _on_think_close,
+        "drop": _on_drop,
+        "end": _on_end,
+        "header": _on_header,
+    }
+
+    def rest_is_text(self) -> Steps[None]:
+        """There are more calls than there may be: everything from here on is text."""
+        self.problem("too_large", f"the reply has more than {self.limits.calls} calls; the rest was not read")
         while True:
             if self.pos < len(self.buf):
                 text = self.buf[self.pos :]

@@ -1,7 +1,8 @@
 """The other direction: a reply, or some calls, written in a format.
 
 What is written is read back before it is given out, so that nothing goes out which would read back differently:
-`CannotCarry` says what the wire would change. White space at the edge of a text belongs to the markers and does not count.
+`CannotCarry` says what the wire would change. White space at the edge of a text belongs to the markers and does not
+count.
 """
 
 from __future__ import annotations
@@ -87,7 +88,9 @@ class _Writer:
         opens, closes = _first(self.format.call[0]), _first(self.format.call[1])
         if wrap is not None:
             bodies = [wrap[0] + wrap[1].join(bodies) + wrap[2]]
-        text = self.format.between.join([self._fill(opens, call) + body + closes for call, body in zip(calls, bodies)])
+        text = self.format.between.join(
+            [self._fill(opens, call) + body + closes for call, body in zip(calls, bodies, strict=False)]
+        )
         if self.format.section is None:
             return text
         return _first(self.format.section[0]) + text + _first(self.format.section[1])
@@ -146,7 +149,7 @@ def _arguments(call: Call, format: Format, i: int) -> str:
 
 def _verify(text: str, parts: Sequence[Part], format: Format, tools: Toolset | None) -> None:
     reply = read_whole(text, compiled(format), Options(tools, repair="off"))
-    for i, (sent, got) in enumerate(zip(parts, reply.parts)):
+    for i, (sent, got) in enumerate(zip(parts, reply.parts, strict=False)):
         if isinstance(sent, Call) and isinstance(got, Call):
             if sent.name != got.name:
                 raise CannotCarry(format.name, f"/parts/{i}/name", f"the name would read back as {got.name[:60]!r}")

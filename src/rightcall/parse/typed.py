@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json as stdlib
+import re
 from json.encoder import encode_basestring as quoted
 from typing import Any
 
 from rightcall.parse.json_stream import Undecodable, decode
 from rightcall.parse.literals import BadLiteral, literal_value
+
+_INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})").fullmatch
 
 
 def to_json(value: Any) -> str:
@@ -21,6 +24,8 @@ def typed(text: str, kind: str, depth: int) -> tuple[str, Any, str]:
         return quoted(text), text, ""
     if kind == "nullable":
         return "null", None, ""
+    if kind == "json" and _INTEGER(text):
+        return text, int(text), ""
     source = text.strip(" \t\r\n")
     value = decode(source, depth) if source else Undecodable("invalid_json", "")
     if not isinstance(value, Undecodable):
