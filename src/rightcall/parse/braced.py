@@ -12,10 +12,10 @@ from typing import Any
 
 from rightcall.formats.spec import Braced
 from rightcall.parse.engine import Engine, Steps
-from rightcall.parse.json_stream import Undecodable, decode
 from rightcall.parse.markers import END, Holes, Pat, Probe, Scan, alt, blanks, literal, seq
 from rightcall.parse.signals import Broken, Cut, NotACall
 from rightcall.parse.typed import typed
+from rightcall.strict_json import Undecodable, decode
 
 _KEY = Pat(r"[^\s:{}\[\],<>\"']{1,256}+", r"[^\s:{}\[\],<>\"']{0,256}+")
 _KEY_PROBE = Probe(seq(_KEY, blanks(), literal(":")))

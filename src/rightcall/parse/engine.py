@@ -18,9 +18,10 @@ from rightcall.check import name_problem
 from rightcall.declare.kinds import Kind
 from rightcall.declare.toolset import Toolset
 from rightcall.ids import Ids
-from rightcall.parse.json_stream import Undecodable, decode
 from rightcall.parse.markers import BLANKS, Probe
 from rightcall.parse.signals import NotACall
+from rightcall.repair.settle import settle
+from rightcall.strict_json import Undecodable
 from rightcall.types import (
     Arguments,
     Call,
@@ -248,36 +249,33 @@ class Engine:
 
     def finish(self, value: Any = Undecodable, *, empty: bool = False) -> None:
         """The body's own end was seen. `value` is what the argument JSON holds, where the reader already knows."""
-        call = self.call
-        assert call is not None
-        json = "".join(call.parts)
-        if empty or not json.strip(BLANKS):
-            value, json, call.parts = {}, "{}", ["{}"]
-        elif value is Undecodable:
-            value = decode(json, self.limits.depth)
-        if type(value) is dict:
-            self._end(value, json, complete=True)
-        elif isinstance(value, Undecodable):
-            self.problem(value.code, value.message, call=call.index)
-            self._end({}, json, complete=False)
-        else:
-            self._end(*self._not_object(value, json), complete=True)
-
-    def _not_object(self, value: Any, json: str) -> tuple[dict[str, Any], str]:
-        """Arguments that are valid JSON but no object. They have not been given out yet."""
-        call = self.call
-        assert call is not None
-        if value is None or (isinstance(value, str) and not value.strip(BLANKS)):
-            return {}, "{}"
-        if isinstance(value, str) and self.options.repair != "off":
-            inner = value.strip(BLANKS)
-            found = decode(inner, self.limits.depth) if inner.startswith("{") else None
-            if isinstance(found, dict):
-                self.repaired("double_encoded", json, inner)
-                return found, inner
-        kind = {str: "a string", list: "an array", bool: "a boolean"}.get(type(value), "a number")
-        self.problem("arguments_not_object", f"the arguments must be a JSON object, not {kind}", call=call.index)
-        return {}, json
+        call, raw = self.call, self.raw
+        assert call is not None and raw is not None
+        self.captures.remove(raw)
+        text = self.captured(raw) if self._raw_text is None else self._raw_text
+        json = "" if empty else "".join(call.parts)
+        if len(text) > self.limits.call:
+            self.problem("too_large", f"the call is longer than {self.limits.call} characters", call=call.index)
+            self._out(Call(call.name, {}, json, call.id, text, call.repairs, False))
+            return
+        made, problems = settle(
+            call.name,
+            json,
+            index=call.index,
+            id=call.id,
+            raw=text,
+            tools=self.tools,
+            policy=self.options.repair,
+            depth=self.limits.depth,
+            value=value,
+            repairs=call.repairs,
+        )
+        self.out.extend(problems)
+        if made.complete:
+            rest = "".join(call.parts[call.given :]) if call.given else made.json
+            if rest:
+                self.out.append(Arguments(call.index, rest))
+        self._out(made)
 
     def repaired(self, rule: str, before: str, after: str) -> None:
         assert self.call is not None
@@ -286,26 +284,15 @@ class Engine:
     def fail(self, code: str, message: str, path: str = "") -> None:
         """The call cannot be used: a problem says why, and its text so far is kept."""
         call = self.call or self.begin("")
+        assert self.raw is not None
         self.problem(code, message, path, call=call.index)
-        self._end({}, "".join(call.parts), complete=False)
+        self._out(Call(call.name, {}, "".join(call.parts), call.id, self.release(self.raw), call.repairs, False))
 
-    def _end(self, arguments: dict[str, Any], json: str, *, complete: bool) -> None:
-        call, raw = self.call, self.raw
-        assert call is not None and raw is not None
-        self.captures.remove(raw)
-        text = self.captured(raw)
-        if complete and self._raw_text is not None:
-            text = self._raw_text
-        if len(text) > self.limits.call:
-            arguments, complete = {}, False
-            self.problem("too_large", f"the call is longer than {self.limits.call} characters", call=call.index)
-        if complete:
-            rest = json if not call.given else "".join(call.parts[call.given :])
-            if rest:
-                self.out.append(Arguments(call.index, rest))
-        self.out.append(CallEnd(call.index, Call(call.name, arguments, json, call.id, text, call.repairs, complete)))
+    def _out(self, made: Call) -> None:
+        assert self.call is not None
+        self.out.append(CallEnd(self.call.index, made))
         if self.spans is not None:
-            self.mark("call", self.raw_at + len(text))
+            self.mark("call", self.raw_at + len(made.raw))
         self.call = self.raw = None
 
     # -- text ----------------------------------------------------------------------------------------------------------

@@ -11,10 +11,11 @@ from typing import Any
 
 from rightcall.formats.spec import Envelope
 from rightcall.parse.engine import Engine, Steps
-from rightcall.parse.json_stream import LostEnd, Undecodable, json_string, json_value, skip_value
+from rightcall.parse.json_stream import LostEnd, json_string, json_value, skip_value
 from rightcall.parse.live import read_arguments
 from rightcall.parse.markers import Pat, Probe, alt, blanks, literal, seq
 from rightcall.parse.signals import Broken, Cut, NotACall
+from rightcall.strict_json import Undecodable
 
 _NO_CLOSER = re.compile(r"[ \t\r\n]{0,128}+[^ \t\r\n}\])]").match
 _BEGINS = Probe(alt(literal("{"), seq(literal("["), blanks(), Pat(r"[{\]]", ""))))

@@ -9,33 +9,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Generator
-from json.scanner import make_scanner
+from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from rightcall.parse.signals import Cut
+from rightcall.strict_json import decode, is_deep, scan_once
 
 if TYPE_CHECKING:
     from rightcall.parse.engine import Engine
 
 
-class Undecodable(msgspec.Struct, frozen=True):
-    """Text that is not a JSON value."""
-
-    code: str
-    message: str
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is not JSON")
-
-
-_DECODER = json.JSONDecoder(parse_constant=_refuse)
-scan_once: Callable[[str, int], tuple[Any, int]] = make_scanner(_DECODER)  # type: ignore[arg-type]
-
-_BLANKS = re.compile(r"[ \t\r\n]*+").match
 # Outside strings. Letters are let through so that a value with Python's or JavaScript's words still has an end.
 _ODD = r"\"{}\[\]<>'`()|;\x00-\x08\x0b\x0c\x0e-\x1f"
 _LOOSE = re.compile(f"[^{_ODD}]*+").match
@@ -51,54 +34,6 @@ MAX_KEY = 1024
 
 class LostEnd(Exception):
     """No end of the value can be found from here."""
-
-
-def decode(text: str, depth: int) -> Any:
-    """The value of a JSON text, or `Undecodable`."""
-    try:
-        value, end = scan_once(text, _BLANKS(text, 0).end())  # type: ignore[union-attr]
-    except StopIteration as stop:
-        return Undecodable(
-            "invalid_json", f"the arguments are not valid JSON: expected a value at character {stop.value}"
-        )
-    except RecursionError:
-        return _too_deep(depth)
-    except ValueError as error:
-        return Undecodable("invalid_json", f"the arguments are not valid JSON: {_reason(error)}")
-    if _BLANKS(text, end).end() != len(text):  # type: ignore[union-attr]
-        return Undecodable("invalid_json", f"the arguments are not valid JSON: extra data at character {end}")
-    if is_deep(text, 0, len(text), depth):
-        return _too_deep(depth)
-    return value
-
-
-def _reason(error: ValueError) -> str:
-    if isinstance(error, json.JSONDecodeError):
-        return f"{error.msg[:1].lower()}{error.msg[1:]} at character {error.pos}"
-    return "a number has too many digits" if "digits" in str(error) else str(error)
-
-
-def _too_deep(depth: int) -> Undecodable:
-    return Undecodable("too_deep", f"the arguments are nested deeper than {depth} levels")
-
-
-_BRACKETS = re.compile(r'"(?:[^"\\]++|\\.)*+"|[\[\]{}]', re.S)
-
-
-def is_deep(text: str, start: int, end: int, depth: int) -> bool:
-    """Is this valid JSON nested deeper than that?"""
-    if text.count("[", start, end) + text.count("{", start, end) <= depth:
-        return False
-    level = 0
-    for found in _BRACKETS.finditer(text, start, end):
-        char = found.group()
-        if char in "[{":
-            level += 1
-            if level > depth:
-                return True
-        elif char in "]}":
-            level -= 1
-    return False
 
 
 def whole_value(p: Engine) -> tuple[str, Any] | None:

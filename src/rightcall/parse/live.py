@@ -12,7 +12,6 @@ from rightcall.parse.engine import Capture, Engine, Steps
 from rightcall.parse.json_stream import (
     STRING_RUN,
     LostEnd,
-    Undecodable,
     escape_pending,
     json_string,
     skip_nested,
@@ -21,6 +20,7 @@ from rightcall.parse.json_stream import (
     whole_value,
 )
 from rightcall.parse.signals import Cut
+from rightcall.strict_json import Undecodable
 
 
 def read_arguments(p: Engine) -> Steps[Any]:

@@ -11,11 +11,12 @@ from json.encoder import encode_basestring as quoted
 from typing import Any
 
 from rightcall.parse.engine import Engine, Steps
-from rightcall.parse.json_stream import Undecodable, decode, whole_value
-from rightcall.parse.literals import BadLiteral, Literals, literal_value, unescape
+from rightcall.parse.json_stream import whole_value
 from rightcall.parse.markers import Pat, Probe, alt, blanks, literal, look, seq
 from rightcall.parse.signals import Broken, Cut, NotACall
 from rightcall.parse.typed import to_json
+from rightcall.repair.literals import BadLiteral, Literals, literal_value, unescape
+from rightcall.strict_json import Undecodable, decode
 
 _WORD = Pat(r"[A-Za-z_][\w.\-]{0,255}+", r"(?:[A-Za-z_][\w.\-]{0,255}+)?")
 _FIRST = Pat(r"[^\[{\s]", "")

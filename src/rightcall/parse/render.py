@@ -18,9 +18,9 @@ from rightcall.formats.spec import Body, Envelope, Format, NameThenJson, alterna
 from rightcall.parse.compile import compiled
 from rightcall.parse.detect import read_whole
 from rightcall.parse.engine import Options
-from rightcall.parse.json_stream import Undecodable, decode
 from rightcall.parse.markers import BLANKS
 from rightcall.parse.writers import write_arguments, write_call
+from rightcall.strict_json import Undecodable, decode
 from rightcall.types import Call, Part, Reasoning, Reply, Text
 
 _DEPTH = 1_000

@@ -7,8 +7,8 @@ import re
 from json.encoder import encode_basestring as quoted
 from typing import Any
 
-from rightcall.parse.json_stream import Undecodable, decode
-from rightcall.parse.literals import BadLiteral, literal_value
+from rightcall.repair.literals import BadLiteral, literal_value
+from rightcall.strict_json import Undecodable, decode
 
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})").fullmatch
 
