@@ -7,26 +7,19 @@ import difflib
 from rightcall.errors import UnknownFormat
 from rightcall.formats.apertus import APERTUS
 from rightcall.formats.cohere import COHERE_COMMAND3, COHERE_COMMAND4, COMMAND_R_PLUS
-from rightcall.formats.deepseek import DEEPSEEK_V3, DEEPSEEK_V4, DEEPSEEK_V31, DEEPSEEK_V32
+from rightcall.formats.deepseek import DEEPSEEK_V3, DEEPSEEK_V31
+from rightcall.formats.deepseek_dsml import DEEPSEEK_V4, DEEPSEEK_V32
 from rightcall.formats.dots import DOTS
 from rightcall.formats.functionary import FUNCTIONARY_V2, FUNCTIONARY_V31, FUNCTIONARY_V32
 from rightcall.formats.gemma import FUNCTIONGEMMA, GEMMA4
 from rightcall.formats.generic import FORCED_CHOICE, GENERIC_JSON, XLAM
 from rightcall.formats.gigachat import GIGACHAT3, GIGACHAT31
 from rightcall.formats.glm import GLM45, HY_V3, LING3, POOLSIDE_V1
+from rightcall.formats.granite import GRANITE3, GRANITE4, GRANITE_20B_FC
 from rightcall.formats.harmony import HARMONY
-from rightcall.formats.hermes import ERNIE45, GRANITE4, HERMES, INTERNLM2, LONGCAT, REKA_EDGE
+from rightcall.formats.hermes import ERNIE45, HERMES, INTERNLM2, LONGCAT, REKA_EDGE
 from rightcall.formats.inkling import INKLING
-from rightcall.formats.json_lists import (
-    APRIEL,
-    FIREFUNCTION_V2,
-    GRANITE3,
-    GRANITE_20B_FC,
-    HUNYUAN_A13B,
-    JAMBA,
-    MINIMAX_M1,
-    PHI4_MINI,
-)
+from rightcall.formats.json_lists import APRIEL, HUNYUAN_A13B, JAMBA, MINIMAX_M1
 from rightcall.formats.kimi import KIMI_K2, KIMI_K3
 from rightcall.formats.liquid import LFM2
 from rightcall.formats.llama import LLAMA3_JSON, LLAMA4_PYTHONIC, PYTHONIC
@@ -36,6 +29,7 @@ from rightcall.formats.mistral import MINISTRAL3, MISTRAL, MISTRAL_V3, MISTRAL_V
 from rightcall.formats.muse import MUSE
 from rightcall.formats.nemotron import NEMOTRON_V2
 from rightcall.formats.olmo import OLMO3
+from rightcall.formats.phi import FIREFUNCTION_V2, PHI4_MINI
 from rightcall.formats.qwen3_coder import QWEN3_CODER, SEED_OSS, STEP3P5
 from rightcall.formats.solar import SOLAR_OPEN
 from rightcall.formats.spec import Format

@@ -1,8 +1,7 @@
-"""DeepSeek, from V3 to V4:
-<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\\n```json\\n{"x": 1}\\n```<｜tool▁call▁end｜>...
-<｜DSML｜invoke name="f"><｜DSML｜parameter name="k" string="true">v</｜DSML｜parameter></｜DSML｜invoke>"""
+"""DeepSeek V3 and V3.1:
+<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\\n```json\\n{"x": 1}\\n```<｜tool▁call▁end｜>..."""
 
-from rightcall.formats.spec import Format, NameThenJson, Params, Special, replace
+from rightcall.formats.spec import Format, NameThenJson, Special, replace
 
 _SEP = Special("<｜tool▁sep｜>")
 
@@ -37,28 +36,4 @@ DEEPSEEK_V31 = replace(
     reasoning=("<think>", "</think>"),
     aliases=("deepseekv31",),
     models="DeepSeek V3.1",
-)
-DEEPSEEK_V32 = Format(
-    "deepseek_v32",
-    body=Params(
-        open='<｜DSML｜invoke name="{name}">\n',
-        param='<｜DSML｜parameter name="{key}" string="{type}">',
-        value_close="</｜DSML｜parameter>\n",
-        close="</｜DSML｜invoke>",
-        types={"true": "string", "false": "json"},
-        empty='<｜DSML｜invoke name="{name}"/>',
-    ),
-    section=("<｜DSML｜function_calls>\n", "\n</｜DSML｜function_calls>"),
-    between="\n",
-    reasoning=("<think>", "</think>"),
-    ends=(Special("<｜end▁of▁sentence｜>"),),
-    aliases=("deepseekv32",),
-    models="DeepSeek V3.2",
-)
-DEEPSEEK_V4 = replace(
-    DEEPSEEK_V32,
-    name="deepseek_v4",
-    section=("<｜DSML｜tool_calls>\n", "\n</｜DSML｜tool_calls>"),
-    aliases=("deepseekv4",),
-    models="DeepSeek V4",
 )

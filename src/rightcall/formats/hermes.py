@@ -15,9 +15,6 @@ HERMES = Format(
     aliases=("qwen", "qwen25", "qwen2.5", "qwen3", "trinity", "qwq", "internvl", "smollm3"),
     models="Hermes 2/3, Qwen2.5, Qwen3, QwQ, Trinity, InternVL, SmolLM3",
 )
-GRANITE4 = replace(
-    HERMES, name="granite4", reasoning=None, ends=("<|end_of_text|>",), aliases=("granite-4",), models="Granite 4"
-)
 ERNIE45 = replace(
     HERMES,
     name="ernie45",

@@ -36,33 +36,3 @@ MINIMAX_M1 = Format(
     ends=(Special("<end_of_sentence>"),),
     models="MiniMax-M1",
 )
-GRANITE3 = Format(
-    "granite3",
-    body=_LIST,
-    call=(("<|tool_call|>", "<tool_call>", ""), ""),
-    reasoning=(("<think>", "Here is my thought process:"), ("</think>", "Here is my response:")),
-    content=(("<response>", "</response>"),),
-    ends=(Special("<|end_of_text|>"),),
-    aliases=("granite",),
-    models="Granite 3.x",
-)
-GRANITE_20B_FC = Format(
-    "granite_20b_fc",
-    body=Envelope(),
-    call=("<function_call> ", ""),
-    between="\n",
-    ends=(Special("<|endoftext|>"),),
-    aliases=("granite-20b-fc",),
-    models="granite-20b-functioncalling",
-)
-PHI4_MINI = Format(
-    "phi4_mini",
-    body=_LIST,
-    call=("functools", ""),
-    ends=(Special("<|end|>"),),
-    aliases=("phi4_mini_json",),
-    models="Phi-4-mini",
-)
-FIREFUNCTION_V2 = replace(
-    PHI4_MINI, name="firefunction_v2", call=(" functools", ""), ends=(Special("<|eot_id|>"),), models="Firefunction v2"
-)

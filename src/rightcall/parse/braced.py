@@ -74,7 +74,12 @@ class BracedReader:
             if char == ",":
                 p.pos += 1
                 continue
-            key = yield from self._key(p)
+            found = _KEY_PROBE.at(p.buf, p.pos, p.ended)
+            if found:
+                p.pos = found.end()
+                key = found.group()[:-1].rstrip()
+            else:
+                key = yield from self._key(p)
             if key in values:
                 raise Broken("duplicate_argument", f"the argument {key!r} is given twice", f"/{key}")
             prefix = (", " if values else "{") + quoted(key) + ": "
@@ -96,11 +101,14 @@ class BracedReader:
 
     def _argument(self, p: Engine, key: str, prefix: str) -> Steps[Any]:
         kind = p.kind(key) or "any"
-        if (yield from self._at_quote(p)) and (self.body.quoted == "string" or kind in ("plain", "string")):
+        is_text = self.body.quoted == "string" or kind in ("plain", "string")
+        if p.char() and p.buf.startswith(self.body.quote, p.pos):
             whole = self._whole(p)
             if whole is not None:
-                p.give(prefix + quoted(whole))
-                return whole
+                json, value = (quoted(whole), whole) if is_text else self._typed(p, whole, kind)
+                p.give(prefix + json)
+                return value
+        if is_text and (yield from self._at_quote(p)):
             p.give(prefix + '"')
             text = yield from self._string(p, give=True)
             p.give('"')
@@ -129,11 +137,15 @@ class BracedReader:
             text = self._whole(p)
             if text is None:
                 text = yield from self._string(p, give=False)
-            if self.body.quoted == "string":
-                return quoted(text), text
-            json, value, _ = typed(text, kind, p.limits.depth)
-            return json, value
+            return self._typed(p, text, kind)
         return (yield from self._bare(p, kind))
+
+    def _typed(self, p: Engine, text: str, kind: str) -> tuple[str, Any]:
+        """A quoted value: a string, or where quotes say nothing about types, what the schema says."""
+        if self.body.quoted == "string":
+            return quoted(text), text
+        json, value, _ = typed(text, kind, p.limits.depth)
+        return json, value
 
     def _list(self, p: Engine, level: int) -> Steps[tuple[str, Any]]:
         p.pos += 1
@@ -145,9 +157,11 @@ class BracedReader:
                 return "[" + ", ".join([json for json, _ in made]) + "]", [value for _, value in made]
             if char == "," and made:
                 p.pos += 1
+                char = p.char()
             elif not char:
                 raise Cut
-            made.append((yield from self._value(p, level + 1, "any")))
+            text = self._whole(p) if p.buf.startswith(self.body.quote, p.pos) else None
+            made.append((yield from self._value(p, level + 1, "any")) if text is None else self._typed(p, text, "any"))
 
     def _object(self, p: Engine, level: int) -> Steps[tuple[str, Any]]:
         p.pos += 1

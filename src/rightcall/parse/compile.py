@@ -57,14 +57,16 @@ class Compiled:
         self.first_header = self._first_header()
         after = self._after(inner)
         named = [body for body in format.bodies if isinstance(body, NameThenJson) and not body.open]
-        self.named = NameThenJsonReader(named[0]) if named and not format.channels else None
+        self.named = NameThenJsonReader(named[0], []) if named and not format.channels else None
         self.readers: list[Reader] = [self._reader(body, after) for body in format.bodies]
+        # The first body only: where there are several, what is not usual for the first goes the long way.
+        self.quick = getattr(self.readers[0], "quick", None)
 
     def _reader(self, body: Body, after: list[Pat]) -> Reader:
         if isinstance(body, Envelope):
-            return EnvelopeReader(body)
+            return EnvelopeReader(body, templates(self.format.call[1]))
         if isinstance(body, NameThenJson):
-            return NameThenJsonReader(body)
+            return NameThenJsonReader(body, templates(self.format.call[1]))
         if isinstance(body, Params):
             required = self.format.section is not None or "" not in alternatives(self.format.call[1])
             return ParamsReader(body, after, "always" if required else "maybe" if self.call_close else "never")

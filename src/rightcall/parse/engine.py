@@ -30,6 +30,7 @@ from rightcall.types import (
     Event,
     Problem,
     Reasoning,
+    Recast,
     Repair,
     Span,
     SpanKind,
@@ -120,6 +121,7 @@ class Engine:
         self.spans: list[Span] | None = [] if options.spans else None
         self._tiled = 0  # how much of the text the spans cover
         self._blanks: list[str] = []  # white space read but not yet known to be text or a marker's
+        self._last: type[Text | Reasoning] | None = None  # what the last thing given out was
         self._held: list[Text] | None = [] if options.hold and self.recastable else None
 
     # -- the text ------------------------------------------------------------------------------------------------------
@@ -227,12 +229,21 @@ class Engine:
         kinds = _NO_KINDS if self.tools is None else self.tools.kinds(name)
         call = self.call = Building(self.index, self.ids.take(id), name, kinds)
         self.index += 1
+        self._last = None
         self.out.append(CallStart(call.index, call.id, name))
         if self.tools is None or name not in self.tools:
             wrong = name_problem(name, self.tools)
             if wrong is not None:
                 self.problem(*wrong, call=call.index)
         return call
+
+    def whole_call(self, start: int, end: int, name: str, json: str, value: Any, id: str = "") -> None:
+        """A call that is all there, from `start` to `end` of the buffer."""
+        self.pos = start
+        self.raw_begin()
+        self.begin(name, id).parts.append(json)
+        self.pos = end
+        self.finish(value)
 
     def kind(self, key: str) -> str | None:
         """How the schema says this argument of the current call is to be read; None when it is not declared."""
@@ -304,14 +315,20 @@ class Engine:
         if self._held is not None:
             self.unhold("text")
 
+    def recast(self) -> None:
+        """All text so far was reasoning."""
+        if self._held is not None:
+            self.unhold("reasoning")
+        elif self.text_chars:
+            self.out.append(Recast(self.text_chars, "reasoning"))
+        self._last = Reasoning if self.text_chars else None
+        if self.spans is not None:
+            self.spans = [Span(s.start, s.end, "reasoning" if s.kind == "text" else s.kind) for s in self.spans]
+
     def unhold(self, kind: str) -> None:
         if self._held is not None:
             self.out.extend(self._held if kind == "text" else [Reasoning(event.text) for event in self._held])
             self._held = None
-
-    @property
-    def holding(self) -> bool:
-        return self._held is not None
 
     def take_text(self, end: int) -> None:
         """Takes text up to there. Blanks at its end wait until it is known what follows."""
@@ -324,6 +341,9 @@ class Engine:
             if not trimmed:
                 return
             text, self.fresh = trimmed, False
+            if self._last is (Reasoning if self.thinking else Text):
+                # A marker stood between two texts: they are told apart as two parts would be.
+                self._emit("\n", self._tiled)
         self._text(text)
 
     def give_back(self, text: str) -> None:
@@ -350,11 +370,13 @@ class Engine:
 
     def _emit(self, text: str, end: int) -> None:
         if self.thinking:
+            self._last = Reasoning
             self.out.append(Reasoning(text))
             if self.spans is not None:
                 self.mark("reasoning", end)
             return
         self.may_open = False
+        self._last = Text
         self.text_chars += len(text)
         (self.out if self._held is None else self._held).append(Text(text))
         if self.spans is not None:

@@ -11,12 +11,17 @@ from typing import Any
 
 from rightcall.formats.spec import Envelope
 from rightcall.parse.engine import Engine, Steps
-from rightcall.parse.json_stream import LostEnd, json_string, json_value, skip_value
+from rightcall.parse.json_stream import LostEnd, json_string, json_value, skip_nested, skip_value
 from rightcall.parse.live import read_arguments
 from rightcall.parse.markers import Pat, Probe, alt, blanks, literal, seq
 from rightcall.parse.signals import Broken, Cut, NotACall
-from rightcall.strict_json import Undecodable
+from rightcall.strict_json import Undecodable, is_deep, scan_once
 
+_B = r"[ \t\r\n]*+"
+_BLANK_RUN = re.compile(_B).match
+_LIST_START = re.compile(rf"{_B}\[{_B}(?=\{{)").match
+_LIST_MORE = re.compile(rf"{_B}([,\]]){_B}").match
+_OBJECT_END = re.compile(rf"{_B}\}}").match
 _NO_CLOSER = re.compile(r"[ \t\r\n]{0,128}+[^ \t\r\n}\])]").match
 _BEGINS = Probe(alt(literal("{"), seq(literal("["), blanks(), Pat(r"[{\]]", ""))))
 
@@ -24,7 +29,7 @@ _BEGINS = Probe(alt(literal("{"), seq(literal("["), blanks(), Pat(r"[{\]]", ""))
 class EnvelopeReader:
     begins = _BEGINS
 
-    def __init__(self, body: Envelope) -> None:
+    def __init__(self, body: Envelope, closes: list[Pat]) -> None:
         self.body = body
         self.names = frozenset(body.names)
         self.args = frozenset(body.args)
@@ -32,10 +37,52 @@ class EnvelopeReader:
         self.outer = frozenset(body.outer)
         # The usual order of keys in one go: what it does not match is read key by key, with the same result.
         names, args = "|".join(map(re.escape, body.names)), "|".join(map(re.escape, body.args))
-        self._usual = re.compile(
-            rf'\{{[ \t\r\n]*+"(?:{names})"[ \t\r\n]*+:[ \t\r\n]*+"([^"\\\x00-\x1f]{{0,256}}+)"[ \t\r\n]*+,'
-            rf'[ \t\r\n]*+"(?:{args})"[ \t\r\n]*+:[ \t\r\n]*+(?=[^ \t\r\n])'
-        ).match
+        first, then = (rf'"(?:{names})"{_B}:{_B}', rf'{_B},{_B}"(?:{args})"') if body.names else ("", "")
+        name = r'"([^"\\\x00-\x1f]{0,256}+)"'
+        self._usual = re.compile(rf"\{{{_B}{first}{name}{then}{_B}:{_B}(?=[^ \t\r\n])").match
+        close = "(?:" + "|".join(pat.whole for pat in closes) + ")" if closes else ""
+        self._block_end = re.compile(_B + close).match
+        self._several = bool(closes)
+
+    def quick(self, p: Engine, start: int) -> bool:
+        """Reads a whole block at once, if all of it is there and as usual; else takes nothing."""
+        if self.outer:
+            return False
+        buf = p.buf
+        opener = _LIST_START(buf, start)
+        pos = opener.end() if opener else _BLANK_RUN(buf, start).end()  # type: ignore[union-attr]
+        found: list[tuple[int, str, str, Any, int]] = []
+        while True:
+            usual = self._usual(buf, pos)
+            if usual is None:
+                return False
+            try:
+                value, end = scan_once(buf, usual.end())
+            except (StopIteration, ValueError, RecursionError):
+                return False
+            close = _OBJECT_END(buf, end)
+            if close is None or type(value) is not dict or is_deep(buf, usual.end(), end, p.limits.depth):
+                return False
+            found.append((pos, usual.group(1), buf[usual.end() : end], value, close.end()))
+            if opener is None:
+                pos = _BLANK_RUN(buf, close.end()).end()  # type: ignore[union-attr]
+                if self._several and buf.startswith("{", pos):
+                    continue
+                break
+            more = _LIST_MORE(buf, close.end())
+            if more is None:
+                return False
+            pos = more.end()
+            if more.group(1) == "]":
+                close = more
+                break
+        last = self._block_end(buf, close.end())
+        if last is None or p.index + len(found) > p.limits.calls:
+            return False
+        for at, name, json, value, end in found:
+            p.whole_call(at, end, name, json, value)
+        p.pos = last.end()
+        return True
 
     def read(self, p: Engine, *, bare: bool) -> Steps[None]:
         char = p.char() or (yield from p.peek())
@@ -117,7 +164,7 @@ class EnvelopeReader:
         """One call, from its `{` to its `}`."""
         p.raw_begin()
         parts = _Parts()
-        usual = self._usual(p.buf, p.pos) if self.names else None
+        usual = self._usual(p.buf, p.pos)
         p.pos = usual.end() if usual else p.pos + 1
         try:
             if usual:
@@ -128,16 +175,28 @@ class EnvelopeReader:
                 yield from self._members(p, parts, bare, usual is not None)
             else:
                 p.pos += 1
-        except LostEnd:
-            raise Broken(
-                "invalid_json", "the call is not valid JSON from here on; send it again as valid JSON"
-            ) from None
+        except LostEnd as lost:
+            if bare and p.call is None:
+                raise NotACall from None
+            yield from self._malformed(p, parts, lost)
+            return
         if p.call is None:
             self._begin_late(p, parts, bare)
         extra = p.compiled.extra_closers
         if extra is not None and not listed and p.options.repair != "off" and not _NO_CLOSER(p.buf, p.pos):
             yield from _take_extra(p, extra)
         p.finish(parts.value, empty=not parts.has_args)
+
+    def _malformed(self, p: Engine, parts: _Parts, lost: LostEnd) -> Steps[None]:
+        """Not valid JSON. Where the envelope's own brackets can still be matched, its siblings live."""
+        broken = Broken("invalid_json", "the call is not valid JSON; send it again as valid JSON")
+        if not isinstance(lost, _Odd):
+            raise broken
+        try:
+            yield from skip_nested(p, ["}"] * (1 + parts.inner))
+        except LostEnd:
+            raise broken from None
+        p.fail(broken.code, broken.message)
 
     def _begin_late(self, p: Engine, parts: _Parts, bare: bool) -> None:
         """The envelope ended before the name and the arguments' key had both been seen."""
@@ -151,32 +210,31 @@ class EnvelopeReader:
             call.parts.append(parts.json)
 
     def _members(self, p: Engine, parts: _Parts, bare: bool, begun: bool) -> Steps[None]:
-        inner = 0  # how many `"function": {` are open
         if begun:
             yield from _comma(p)
         while True:
             char = yield from p.peek()
             if char == "}":
                 p.pos += 1
-                if not inner:
+                if not parts.inner:
                     return
-                inner -= 1
+                parts.inner -= 1
             elif char == '"':
-                opened = yield from self._member(p, parts, bare)
-                inner += opened
-                if opened:
+                if (yield from self._member(p, parts, bare)):
+                    parts.inner += 1
                     continue
             elif not char:
                 raise Cut
             else:
-                raise LostEnd
+                raise _Odd
             yield from _comma(p)
 
-    def _member(self, p: Engine, parts: _Parts, bare: bool) -> Steps[int]:
+    def _member(self, p: Engine, parts: _Parts, bare: bool) -> Steps[bool]:
+        """A key and its value; True if the value is an object that is read as part of the envelope."""
         key = yield from json_string(p)
         if key is None:
-            raise LostEnd
-        yield from _expect(p, ":", LostEnd())
+            raise _Odd
+        yield from _colon(p)
         char = yield from p.peek()
         if not char:
             raise Cut
@@ -186,14 +244,14 @@ class EnvelopeReader:
         elif key in self.names and parts.name is None and char == '"':
             parts.name = yield from json_string(p)
             if parts.name is None:
-                raise LostEnd
+                raise _Odd
             if parts.has_args:
                 p.begin(parts.name, parts.id).parts.append(parts.json)
         elif key in self.args and not parts.has_args:
             yield from self._arguments(p, parts)
         elif key == "function" and char == "{":
             p.pos += 1
-            return 1
+            return True
         elif key == "function" and char == '"' and parts.name is None:
             parts.name = yield from json_string(p)
         elif key in self.ids and p.call is None:
@@ -203,7 +261,7 @@ class EnvelopeReader:
             raise NotACall
         else:
             yield from skip_value(p)
-        return 0
+        return False
 
     def _arguments(self, p: Engine, parts: _Parts) -> Steps[None]:
         parts.has_args = True
@@ -214,14 +272,19 @@ class EnvelopeReader:
             parts.value = yield from read_arguments(p)
 
 
+class _Odd(LostEnd):
+    """Something odd stands between the members of an envelope, and no bracket but its own is open."""
+
+
 class _Parts:
     """What of an envelope has been read."""
 
-    __slots__ = ("has_args", "id", "json", "name", "value")
+    __slots__ = ("has_args", "id", "inner", "json", "name", "value")
 
     def __init__(self) -> None:
         self.name: str | None = None
         self.id = ""
+        self.inner = 0  # how many `"function": {` are open
         self.has_args = False
         self.json = ""
         self.value: Any = Undecodable
@@ -247,13 +310,13 @@ def _comma(p: Engine) -> Steps[None]:
     elif not char:
         raise Cut
     elif char != "}":
-        raise LostEnd
+        raise _Odd
 
 
-def _expect(p: Engine, char: str, otherwise: Exception) -> Steps[None]:
-    found = yield from p.peek()
-    if not found:
+def _colon(p: Engine) -> Steps[None]:
+    char = yield from p.peek()
+    if not char:
         raise Cut
-    if found != char:
-        raise otherwise
+    if char != ":":
+        raise _Odd
     p.pos += 1

@@ -42,8 +42,8 @@ def whole_value(p: Engine) -> tuple[str, Any] | None:
         value, end = scan_once(p.buf, p.pos)
     except (StopIteration, ValueError, RecursionError):
         return None
-    # A number at the very end may have more digits to come.
-    if end == len(p.buf) and not p.ended and p.buf[end - 1] not in '"}]':
+    # A number or a word may have more to come, or may be the beginning of something else.
+    if p.buf[end - 1] not in '"}]' and ((end == len(p.buf) and not p.ended) or _SCALAR(p.buf, end).end() > end):  # type: ignore[union-attr]
         return None
     if is_deep(p.buf, p.pos, end, p.limits.depth):
         return None

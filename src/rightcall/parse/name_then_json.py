@@ -8,17 +8,46 @@ from rightcall.formats.spec import NameThenJson, alternatives
 from rightcall.parse.engine import Engine, Steps
 from rightcall.parse.json_stream import LostEnd
 from rightcall.parse.live import read_arguments
-from rightcall.parse.markers import Holes, Probe, alt, templates
+from rightcall.parse.markers import BLANKS, Holes, Pat, Probe, alt, templates
 from rightcall.parse.signals import Broken, Cut, NotACall
+from rightcall.strict_json import is_deep, scan_once
+
+_B = r"[ \t\r\n]*+"
+_BLANK_RUN = re.compile(_B).match
 
 
 class NameThenJsonReader:
-    def __init__(self, body: NameThenJson) -> None:
+    def __init__(self, body: NameThenJson, ends: list[Pat]) -> None:
         self.body = body
         self.open = Holes(body.open) if any(alternatives(body.open)) else None
         closes = templates(body.close)
         self.close = Probe(alt(*closes)) if closes else None
+        close = f"(?:{'|'.join(pat.whole for pat in closes)}){_B}" if closes else ""
+        end = f"(?:{'|'.join(pat.whole for pat in ends)})" if ends else ""
+        self._block_end = re.compile(_B + close + end).match
         self.begins = self.open.probe if self.open else Probe.never()
+
+    def quick(self, p: Engine, start: int) -> bool:
+        """Reads a whole block at once, if all of it is there and as usual; else takes nothing."""
+        buf = p.buf
+        pos = _BLANK_RUN(buf, start).end()  # type: ignore[union-attr]
+        opener = self.open.probe.at(buf, pos, False) if self.open else None
+        if not opener:
+            return False
+        try:
+            value, end = scan_once(buf, _BLANK_RUN(buf, opener.end()).end())  # type: ignore[union-attr]
+        except (StopIteration, ValueError, RecursionError):
+            return False
+        last = self._block_end(buf, end)
+        if last is None or type(value) is not dict or is_deep(buf, opener.end(), end, p.limits.depth):
+            return False
+        assert self.open is not None
+        holes = self.open.fill(opener)
+        if p.index >= p.limits.calls:
+            return False
+        p.whole_call(pos, end, holes.get("name", ""), buf[opener.end() : end].lstrip(BLANKS), value, self._id(holes))
+        p.pos = last.end()
+        return True
 
     def read(self, p: Engine, *, bare: bool) -> Steps[None]:
         if self.open is None:

@@ -13,13 +13,18 @@ from rightcall.declare.kinds import kind as kind_of
 from rightcall.declare.kinds import resolve
 from rightcall.formats.spec import Marker, Params, alternatives
 from rightcall.parse.engine import Engine, Steps
-from rightcall.parse.markers import Probe, Scan, alt, literal, template
+from rightcall.parse.markers import Probe, Scan, alt, template
 from rightcall.parse.signals import Broken, Cut
 from rightcall.parse.typed import typed
 
 
 def _first(marker: Marker) -> str:
     return alternatives(marker)[0]
+
+
+def _around(marker: str) -> tuple[int, int]:
+    before, _, after = marker.partition("{key}")
+    return len(before.lstrip()), len(after.rstrip())
 
 
 _SIMPLE = {"string": "plain", "integer": "json", "number": "json", "boolean": "json"}
@@ -37,11 +42,11 @@ class _Node:
 class NestedTags:
     def __init__(self, body: Params) -> None:
         self.item = body.item
-        self.tag = Probe(
-            alt(template(_first(body.param), group="key"), template(_first(body.value_close), group="key"))
-        )
-        head = _first(body.param).partition("{")[0]
-        self.scan = Scan([("tag", literal(head))])
+        opens, closes = _first(body.param), _first(body.value_close)
+        self.tag = Probe(alt(template(opens), template(closes)))
+        self.scan = Scan([("open", template(opens)), ("close", template(closes))])
+        # Where in a tag its name stands.
+        self.names = {"open": _around(opens), "close": _around(closes)}
 
     def read(self, p: Engine, key: str) -> Steps[tuple[str, Any]]:
         """The value of an argument, as JSON text and as a value. `pos` is behind its opening tag."""
@@ -65,21 +70,17 @@ class NestedTags:
                     raise Cut
                 yield
                 continue
-            tag = self.tag.at(p.buf, p.pos, p.ended)
-            if tag is None:
-                tag = yield from p.test(self.tag)
-            if not tag:
-                stack[-1].text.append(p.buf[p.pos])
-                p.pos += 1
-                continue
-            p.pos = tag.end()
-            if tag.lastindex == 1:
-                node = _Node(tag.group(1))
+            action = self.scan.actions[found.lastindex]
+            before, after = self.names[action]
+            name = p.buf[p.pos + before : found.end() - after]
+            p.pos = found.end()
+            if action == "open":
+                node = _Node(name)
                 if len(stack) > p.limits.depth:
                     raise Broken("too_deep", f"the arguments are nested deeper than {p.limits.depth} levels")
                 stack[-1].children.append(node)
                 stack.append(node)
-            elif tag.group(2) == stack[-1].tag:
+            elif name == stack[-1].tag:
                 stack.pop()
             else:
                 raise Broken("unclosed_argument", f"the tag {stack[-1].tag!r} is not closed", f"/{stack[0].tag}")

@@ -54,19 +54,7 @@ class Parser:
         hold: bool = False,
         limits: Limits | None = None,
     ) -> None:
-        if reasoning not in _REASONING:
-            raise CallerError(f"reasoning={reasoning!r} is not one of {', '.join(_REASONING)}")
-        if repair not in _REPAIR:
-            raise CallerError(f"repair={repair!r} is not one of {', '.join(_REPAIR)}")
-        toolset = tools if type(tools) is Toolset else Toolset.of(tools)
-        chosen = None if choice is None else _chosen(choice)
-        options = Options(toolset, reasoning, repair, chosen, spans, live, hold, limits or _LIMITS)
-        ids = Ids() if ids is None else ids
-        self._reading: Reading | AutoReading
-        if format == "auto":
-            self._reading = AutoReading(options, ids)
-        else:
-            self._reading = Reading(compiled(find(format)), options, ids)
+        self._reading = _start(format, tools, reasoning, repair, choice, ids, spans, live, hold, limits)
         self._fold = Fold()
         self._closed = False
 
@@ -100,6 +88,31 @@ class Parser:
         return self._fold.reply(self._reading.compiled.format.name, None if spans is None else tuple(spans))
 
 
+def _start(
+    format: str | Format,
+    tools: Toolset | Iterable[ToolLike] | None,
+    reasoning: str,
+    repair: str,
+    choice: str | Mapping[str, Any] | None,
+    ids: Ids | None,
+    spans: bool,
+    live: bool,
+    hold: bool,
+    limits: Limits | None,
+) -> Reading | AutoReading:
+    """A reading with these options. Raises where one of them is wrong."""
+    if reasoning not in _REASONING:
+        raise CallerError(f"reasoning={reasoning!r} is not one of {', '.join(_REASONING)}")
+    if repair not in _REPAIR:
+        raise CallerError(f"repair={repair!r} is not one of {', '.join(_REPAIR)}")
+    toolset = tools if type(tools) is Toolset else Toolset.of(tools)
+    chosen = None if choice is None else _chosen(choice)
+    options = Options(toolset, reasoning, repair, chosen, spans, live, hold, limits or _LIMITS)
+    if format == "auto":
+        return AutoReading(options, ids or Ids())
+    return Reading(compiled(find(format)), options, ids or Ids())
+
+
 def _chosen(choice: str | Mapping[str, Any] | None) -> str | None:
     """The one tool that the request asked for, if it named one: `"f"` or OpenAI's `{"function": {"name": "f"}}`."""
     if isinstance(choice, Mapping):
@@ -121,16 +134,9 @@ def parse(
     limits: Limits | None = None,
 ) -> Reply:
     """The reply that a model's whole text holds. Never raises because of what the text is."""
-    parser = Parser(
-        format,
-        tools=tools,
-        reasoning=reasoning,
-        repair=repair,
-        choice=choice,
-        ids=ids,
-        spans=spans,
-        limits=limits,
-    )
-    parser.feed(text)
-    parser.close()
-    return parser.reply
+    reading = _start(format, tools, reasoning, repair, choice, ids, spans, False, False, limits)
+    reading.feed(text)
+    reading.close()
+    fold = Fold()
+    fold.add(reading.out)
+    return fold.reply(reading.compiled.format.name, None if reading.spans is None else tuple(reading.spans))

@@ -83,10 +83,19 @@ class PythonicReader:
             raise Broken("expected_paren", f"a call needs '(' after its name, found {p.buf[p.pos]!r}")
         p.begin(found.group().strip())
         p.pos += 1
-        values = yield from self._arguments(p)
+        try:
+            values = yield from self._arguments(p)
+        except Broken as broken:
+            # Its siblings live if the parenthesis that ends it can be found.
+            yield from _skip_to(p, [")"], broken)
+            p.fail(broken.code, broken.message, broken.path)
+            return
         p.raw_end()
         if listed and (yield from p.peek()) not in (",", "]", ""):
-            raise Broken("trailing_content", "unexpected text after the call's closing ')'")
+            trailing = Broken("trailing_content", "unexpected text after the call's closing ')'")
+            yield from _skip_to(p, [], trailing)
+            p.fail(trailing.code, trailing.message)
+            return
         if values:
             p.give("}")
         p.finish(values, empty=not values)
@@ -158,7 +167,10 @@ def _all_there(p: Engine) -> tuple[str, Any] | None:
         except BadLiteral:
             return None
         p.pos = reader.pos
-        found = to_json(value), value
+        found = "", value
+    if not found[0] or isinstance(found[1], str):
+        # A string is written anew: while it arrives, its own spelling is not there to be kept.
+        found = to_json(found[1]), found[1]
     if _ENDS_VALUE(p.buf, p.pos) is None:
         p.pos = start
         return None
@@ -169,13 +181,13 @@ def _slowly(p: Engine) -> Steps[tuple[str, Any]]:
     """The value, its end found by brackets and quotes."""
     taken = p.capture()
     try:
-        yield from _skip(p)
+        yield from _skip(p, [])
     except (Broken, Cut):
         p.captures.remove(taken)
         raise
     text = p.release(taken).strip()
     value = decode(text, p.limits.depth)
-    if not isinstance(value, Undecodable):
+    if not isinstance(value, (Undecodable, str)):
         return text, value
     try:
         value = literal_value(text, p.limits.depth, words=True)
@@ -184,9 +196,17 @@ def _slowly(p: Engine) -> Steps[tuple[str, Any]]:
     return to_json(value), value
 
 
-def _skip(p: Engine) -> Steps[None]:
-    """Takes everything up to the comma or parenthesis that ends a value."""
-    stack: list[str] = []
+def _skip_to(p: Engine, stack: list[str], broken: Broken) -> Steps[None]:
+    """Takes everything to where the brackets in `stack` are closed; raises `broken` where that cannot be found."""
+    try:
+        yield from _skip(p, stack, ",]")
+    except Broken:
+        raise broken from None
+
+
+def _skip(p: Engine, stack: list[str], ends: str = ",)") -> Steps[None]:
+    """Takes everything up to what ends a value: one of `ends`, outside all brackets. `stack` are those already open."""
+    outer = len(stack)
     while True:
         p.pos = _LOOSE(p.buf, p.pos).end()  # type: ignore[union-attr]
         if p.pos == len(p.buf):
@@ -208,7 +228,10 @@ def _skip(p: Engine) -> Steps[None]:
             stack.append(_CLOSERS[char])
         elif stack and char == stack[-1]:
             stack.pop()
-        elif not stack and char in ",)":
+            if outer and not stack:
+                p.pos += 1
+                return
+        elif not stack and char in ends:
             return
         elif char != ",":
             raise Broken(_OPEN_CODE[stack[-1] if stack else ")"], f"{char!r} closes nothing that is open here")

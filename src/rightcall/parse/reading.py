@@ -7,7 +7,7 @@ read on at the call's close, so that its siblings live) and `Cut` (the text ende
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, ClassVar
 
 from rightcall.ids import Ids
@@ -15,7 +15,7 @@ from rightcall.parse.channels import first_header, header
 from rightcall.parse.engine import Capture, Engine, Options, Steps
 from rightcall.parse.markers import Scan
 from rightcall.parse.signals import Broken, Cut, NotACall
-from rightcall.types import Recast, Span, Text
+from rightcall.types import Text
 
 if TYPE_CHECKING:
     from rightcall.parse.compile import Compiled
@@ -129,32 +129,35 @@ class Reading(Engine):
             self.give_back(found.group())
             return
         if not self.thinking:
-            self._recast()
+            # A closing tag without its opener: the prompt had opened it.
+            self.recast()
         self.take_marker(found.end())
         self.thinking = self.recastable = False
         self.may_open = True
         yield from ()
-
-    def _recast(self) -> None:
-        """A closing tag without its opener: the prompt had opened it, and the text so far was reasoning."""
-        if self.holding:
-            self.unhold("reasoning")
-        elif self.text_chars:
-            self.out.append(Recast(self.text_chars, "reasoning"))
-        if self.spans is not None:
-            self.spans = [Span(s.start, s.end, "reasoning" if s.kind == "text" else s.kind) for s in self.spans]
 
     def _on_header(self, found: re.Match[str]) -> Steps[None]:
         return header(self)
 
     # -- blocks of calls -----------------------------------------------------------------------------------------------
 
-    def _on_call(self, found: re.Match[str]) -> Steps[None]:
+    def _on_call(self, found: re.Match[str]) -> Iterable[None]:
         self._in_section = True
-        return self._block(found.end())
+        return self._open(found.end())
 
-    def _on_body(self, found: re.Match[str]) -> Steps[None]:
-        return self._block(found.start())
+    def _on_body(self, found: re.Match[str]) -> Iterable[None]:
+        return self._open(found.start())
+
+    def _open(self, start: int, *, bare: bool = False) -> Iterable[None]:
+        """A block of calls: at once if all of it is there and as usual, else step by step."""
+        quick = self.compiled.quick
+        if quick is None or (bare and self.compiled.call_close) or not quick(self, start):
+            return self._block(start, bare=bare)
+        self._close_due = False
+        self.fresh = self.may_open = True
+        if self.spans is not None:
+            self.mark("marker", self.base + self.pos)
+        return ()
 
     def _try_bare(self) -> Steps[bool]:
         """Where a reply may begin, a body without a marker may stand. True if one may stand here again."""
@@ -172,7 +175,7 @@ class Reading(Engine):
         clash = self.compiled.bare_clash
         if char and char in self.compiled.bare:
             if clash is None or not (yield from self.test(clash)):
-                yield from self._block(self.pos, bare=True)
+                yield from self._open(self.pos, bare=True)
         elif fence is not None and char == "`" and (found := (yield from self.test(fence))):
             yield from self._block(found.end(), bare=True)
         return self.may_open
@@ -194,6 +197,9 @@ class Reading(Engine):
             if not self._cut(first, bare=bare):
                 self._was_text(opening)
                 return
+            self.captures.remove(opening)
+            self.fresh = True
+            return
         except Broken as broken:
             if bare and self.index == first:
                 self._was_text(opening)
@@ -302,7 +308,7 @@ class Reading(Engine):
         if self.spans is not None:
             self.mark("marker", self.base + self.pos)
 
-    _actions: ClassVar[dict[str, Callable[[Reading, re.Match[str]], Steps[None]]]] = {
+    _actions: ClassVar[dict[str, Callable[[Reading, re.Match[str]], Iterable[None]]]] = {
         "call": _on_call,
         "body": _on_body,
         "section": _on_section,

@@ -10,6 +10,7 @@ from typing import Any
 from rightcall.repair.literals import BadLiteral, literal_value
 from rightcall.strict_json import Undecodable, decode
 
+_JSON_STARTS = frozenset('-0123456789"[{tfn')
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})").fullmatch
 
 
@@ -27,6 +28,8 @@ def typed(text: str, kind: str, depth: int) -> tuple[str, Any, str]:
     if kind == "json" and _INTEGER(text):
         return text, int(text), ""
     source = text.strip(" \t\r\n")
+    if kind == "any" and source[:1] not in _JSON_STARTS:
+        return quoted(text), text, ""
     value = decode(source, depth) if source else Undecodable("invalid_json", "")
     if not isinstance(value, Undecodable):
         return source, value, ""

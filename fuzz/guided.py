@@ -1,0 +1,62 @@
+"""The same laws under atheris, which changes the text by what the code does with it. Started by `run.py`.
+
+python fuzz/guided.py -max_total_time=60 [--format=hermes]      (other options are libFuzzer's)
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent / "tests"), str(HERE)]
+
+import atheris  # noqa: E402
+
+with atheris.instrument_imports(include=["rightcall.parse", "rightcall.repair"]):
+    import rightcall
+
+from hostile import FORMATS, check_laws, markers, places  # noqa: E402
+
+NAMES = list(FORMATS)
+
+
+def one(data: bytes) -> None:
+    """The first byte says which format, the second where the text is cut, the rest is the text."""
+    if len(data) < 3:
+        return
+    format = NAMES[data[0] % len(NAMES)]
+    text = data[2:].decode("utf-8", "replace")
+    check_laws(text, format, [list(range(1, len(text))), [data[1] % (len(text) + 1)]])
+
+
+def write_seeds(folder: Path, wanted: list[str]) -> None:
+    for name in wanted:
+        for i, (before, after) in enumerate(places(name).values()):
+            (folder / f"{name}_{i}").write_bytes(bytes([NAMES.index(name), 7]) + f"{before}a{after}".encode())
+
+
+def write_words(path: Path, wanted: list[str]) -> None:
+    words = {marker.encode() for name in wanted for marker in markers(name)}
+    path.write_text("".join('"' + "".join(f"\\x{byte:02x}" for byte in word) + '"\n' for word in sorted(words)))
+
+
+def main() -> None:
+    asked = [a.partition("=")[2] for a in sys.argv[1:] if a.startswith("--format=")]
+    wanted = [rightcall.formats.find(name).name for name in asked] or NAMES
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        (folder / "seeds").mkdir()
+        write_seeds(folder / "seeds", wanted)
+        write_words(folder / "words", wanted)
+        options = [a for a in sys.argv[1:] if not a.startswith("--format=")]
+        crash = f"-artifact_prefix={folder}/"
+        atheris.Setup(
+            [sys.argv[0], f"-dict={folder}/words", "-max_len=400", crash, *options, str(folder / "seeds")], one
+        )
+        atheris.Fuzz()
+
+
+if __name__ == "__main__":
+    main()

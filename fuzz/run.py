@@ -1,0 +1,272 @@
+"""Throws hostile text at every format.    fuzz/run.py [--seconds 60] [--seed 1] [--format hermes]
+
+Four kinds of text in turn: spoiled renderings, shapes made to hurt, noise, and what hypothesis comes up with. For each the
+laws must hold (no exception, one reply whatever the cuts, nothing lost, limits honoured), and for large shapes the cost
+must grow with the size and no faster. Where `atheris` is installed, it looks for more, guided by what the code does.
+
+The first failure is made as small as it will get and printed as Python; the exit status is 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import random
+import signal
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import NamedTuple
+
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent / "tests"), str(HERE)]
+
+import hostile  # noqa: E402
+from hostile import FORMATS, TOOLS, Broken, Limits, Toolset, check_laws  # noqa: E402
+from mutate import mutated, noise, small_stress  # noqa: E402
+from reduce import reduced  # noqa: E402
+
+import rightcall  # noqa: E402
+
+CASE_SECONDS = 20.0
+GROWTH = 8.0  # four times the size: 4 is linear, 16 quadratic
+BIG = 1_000_000
+
+
+class Hang(Exception):
+    """A single case took too much CPU time."""
+
+
+class Setting(NamedTuple):
+    """Everything about one case but its text, so that a smaller text can be tried under the same."""
+
+    format: str
+    tools: Toolset | None
+    limits: Limits | None
+    reasoning: str
+    seed: int
+
+    def cuts(self, text: str) -> list[list[int]]:
+        rng = random.Random(self.seed)
+        some = sorted({rng.randint(0, len(text)) for _ in range(rng.randint(1, 8))})
+        return [list(range(1, len(text))), some, list(hostile.every(rng.choice((2, 3, 4, 7)), text)), []]
+
+
+class Failure(NamedTuple):
+    law: str
+    detail: str
+    repro: str
+
+
+def main() -> int:
+    asked = arguments()
+    seed = asked.seed if asked.seed is not None else random.SystemRandom().randrange(10**6)
+    rng = random.Random(seed)
+    names = [rightcall.formats.find(asked.format).name] if asked.format else list(FORMATS)
+    signal.signal(signal.SIGPROF, _hang)
+    print(f"seed {seed}, {len(names)} formats, {asked.seconds:g} s")
+    guided = has_atheris()
+    deadline = time.monotonic() + asked.seconds * (0.75 if guided else 1.0)
+    count, failure = search(names, rng, deadline)
+    if failure is None and guided:
+        failure = coverage_guided(asked.seconds * 0.25, asked.format)
+    if failure is not None:
+        print(f"\n{failure.law}\n{failure.detail}\n\n{failure.repro}")
+        return 1
+    print(f"{count} cases, no law broken")
+    return 0
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Throws hostile text at every format.")
+    parser.add_argument("--seconds", type=float, default=60.0, help="how long (default 60)")
+    parser.add_argument("--seed", type=int, help="the same seed gives the same texts")
+    parser.add_argument("--format", help="only this format")
+    return parser.parse_args()
+
+
+def search(names: list[str], rng: random.Random, deadline: float) -> tuple[int, Failure | None]:
+    count = 0
+    while time.monotonic() < deadline:
+        format = rng.choice(names)
+        turn = rng.random()
+        if turn < 0.97:
+            failure = laws(format, rng)
+        elif turn < 0.99:
+            failure = growth(format, rng)
+        elif turn < 0.992:
+            failure = big(format, rng)
+        else:
+            failure = by_hypothesis(format, rng)
+        count += 1
+        progress(count, deadline)
+        if failure is not None:
+            return count, failure
+    return count, None
+
+
+def progress(count: int, deadline: float) -> None:
+    if sys.stderr.isatty() and count % 50 == 0:
+        print(f"\r{count} cases, {max(0, deadline - time.monotonic()):.0f} s left  ", end="", file=sys.stderr)
+
+
+# -- the laws ----------------------------------------------------------------------------------------------------------
+
+
+def laws(format: str, rng: random.Random) -> Failure | None:
+    make = rng.choice((mutated, mutated, mutated, small_stress, noise))
+    text = make(format, rng)
+    return judged(text, setting(format, rng))
+
+
+def setting(format: str, rng: random.Random) -> Setting:
+    few = Limits(
+        reply=rng.choice((40, 200, 10**6)),
+        call=rng.choice((20, 10**6)),
+        depth=rng.choice((1, 3, 200)),
+        calls=rng.choice((1, 2, 256)),
+    )
+    return Setting(
+        format if rng.random() < 0.98 else "auto",
+        TOOLS if rng.random() < 0.8 else None,
+        None if rng.random() < 0.8 else few,
+        rng.choice(("auto", "auto", "open", "off")),
+        rng.randrange(10**9),
+    )
+
+
+def judged(text: str, how: Setting) -> Failure | None:
+    found = violation(text, how)
+    if found is None:
+        return None
+    law = found[0]
+    small = reduced(text, lambda smaller: (violation(smaller, how) or ("", ""))[0] == law)
+    detail = (violation(small, how) or found)[1]
+    tools = "TOOLS" if how.tools is not None else "None"
+    cuts = f"[list(range(1, len(text))), {how.cuts(small)[1]}]"
+    repro = (
+        f"text = {small!r}\n"
+        f"check_laws(text, {how.format!r}, {cuts}, tools={tools}, limits={how.limits}, reasoning={how.reasoning!r})"
+    )
+    return Failure(law, detail, repro)
+
+
+def violation(text: str, how: Setting) -> tuple[str, str] | None:
+    """Which law this text breaks, and how."""
+    return guarded(
+        lambda: check_laws(
+            text, how.format, how.cuts(text), tools=how.tools, limits=how.limits, reasoning=how.reasoning
+        )
+    )
+
+
+def guarded(run: Callable[[], object]) -> tuple[str, str] | None:
+    """What goes wrong when this runs, however it goes wrong."""
+    signal.setitimer(signal.ITIMER_PROF, CASE_SECONDS)
+    try:
+        run()
+    except Broken as broken:
+        return broken.law, str(broken)
+    except Hang:
+        return "hang", f"more than {CASE_SECONDS:g} CPU-seconds"
+    except Exception as error:  # noqa: BLE001 - any exception at all is what this looks for; it is reported as a failure
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{Path(last.filename).name}:{last.lineno} in {last.name}"
+        return f"exception {type(error).__name__} at {where}", repr(error)[:500]
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+    return None
+
+
+def _hang(number: int, frame: FrameType | None) -> None:
+    raise Hang
+
+
+def by_hypothesis(format: str, rng: random.Random) -> Failure | None:
+    """Texts from hypothesis, which looks for its own kind of odd."""
+    from hypothesis import HealthCheck, Phase, given, seed, settings
+    from hypothesis import strategies as st
+
+    piece = st.sampled_from(
+        [*hostile.markers(format), '{"name": "write", "arguments": {', "{", "}", '"', "write", "\n"]
+    )
+    texts = st.lists(st.one_of(piece, st.text(max_size=8)), max_size=12).map("".join)
+    how = setting(format, rng)
+    found: list[Failure] = []
+
+    @seed(how.seed)
+    @settings(
+        max_examples=60,
+        deadline=None,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(texts)
+    def try_one(text: str) -> None:
+        if not found:
+            failure = judged(text, how)
+            found.extend([failure] if failure else [])
+
+    try_one()
+    return found[0] if found else None
+
+
+# -- cost --------------------------------------------------------------------------------------------------------------
+
+
+def growth(format: str, rng: random.Random) -> Failure | None:
+    """Does the cost of a shape grow faster than its size?"""
+    place = rng.choice(list(hostile.places(format)))
+    stress = rng.choice(list(hostile.stresses(format)))
+    step = rng.choice((0, 1, 4))
+    size = 6_000 if step else 40_000
+
+    def make(size: int) -> Callable[[], object]:
+        text = hostile.hostile(format, place, stress, size)
+        return lambda: hostile.stream(text, format, step or len(text), live=bool(step))
+
+    times: list[float] = []
+    wrong = guarded(lambda: times.append(hostile.growth(make, size, enough=0.08, most=GROWTH)))
+    how = f"hostile({format!r}, {place!r}, {stress!r}, {4 * size}), {f'in pieces of {step}' if step else 'whole'}"
+    if wrong is not None:
+        return Failure(*wrong, how)
+    if times[0] > GROWTH:
+        return Failure("linear", f"four times the size costs {times[0]:.1f} times as much", how)
+    return None
+
+
+def big(format: str, rng: random.Random) -> Failure | None:
+    """Very large texts, whole: no exception, no hang."""
+    own = hostile.markers(format) or ("[",)
+    near = rng.choice(own).strip()[:-1] or "<"
+    text = rng.choice(("[" * 100_000, "{" * 100_000, "<" * BIG, near * (BIG // len(near)), '{"a":"' + "a" * BIG))
+    before, _ = rng.choice(list(hostile.places(format).values()))
+    wrong = guarded(lambda: hostile.stream(before + text, format, rng.choice((100, 4096, BIG * 2))))
+    return Failure(*wrong, f"{format}: {before!r} + {text[:40]!r}... ({len(text)} characters)") if wrong else None
+
+
+# -- atheris -----------------------------------------------------------------------------------------------------------
+
+
+def has_atheris() -> bool:
+    if importlib.util.find_spec("atheris") is not None:
+        return True
+    print("atheris is not installed: no coverage-guided search (pip install atheris)")
+    return False
+
+
+def coverage_guided(seconds: float, format: str | None) -> Failure | None:
+    command = [sys.executable, str(HERE / "guided.py"), f"-max_total_time={max(1, round(seconds))}"]
+    done = subprocess.run([*command, *([f"--format={format}"] if format else [])], capture_output=True, text=True)
+    return (
+        Failure("found by atheris", (done.stdout + done.stderr)[-3000:], " ".join(command)) if done.returncode else None
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,45 @@
+"""All commands in one place."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from rightcall import __version__
+from rightcall.cli.demo import demo
+from rightcall.cli.formats import formats
+from rightcall.cli.parse import detect, parse
+from rightcall.cli.render import render
+
+app = typer.Typer(
+    help="Turns what any language model writes into tool calls that can be trusted.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"rightcall {__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def rightcall(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Turns what any language model writes into tool calls that can be trusted.
+
+    Exit codes: 0 fine, 1 something blocking was found, 2 wrong usage.
+    """
+
+
+app.command()(parse)
+app.command()(render)
+app.command()(detect)
+app.command()(formats)
+app.command()(demo)

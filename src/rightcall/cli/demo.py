@@ -1,0 +1,120 @@
+"""`rightcall demo`: replies as models really write them, and what rightcall makes of each, worked out on the spot.
+
+Each scene is a failure that users of other parsers have paid for. Add one to `SCENES`; nothing else needs to change.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import typer
+from rich.rule import Rule
+
+from rightcall.cli.inputs import AsJson
+from rightcall.cli.safe import json_text, visible
+from rightcall.cli.show import console, row, show_reply
+from rightcall.declare.toolset import Toolset
+from rightcall.ids import Ids
+from rightcall.parse.parser import Parser
+from rightcall.types import Reply, Tool, to_json
+
+
+class Scene(msgspec.Struct, frozen=True):
+    """One raw reply. `elsewhere` is what other parsers make of it, `chunk` how many characters arrive at once."""
+
+    title: str
+    elsewhere: str
+    format: str
+    text: str
+    chunk: int = 4
+
+    def play(self) -> Reply:
+        """What rightcall makes of it, streamed."""
+        parser = Parser(self.format, tools=TOOLS, ids=Ids.numbered("call"))
+        for start in range(0, len(self.text), self.chunk):
+            parser.feed(self.text[start : start + self.chunk])
+        parser.close()
+        return parser.reply
+
+
+def _tool(name: str, **types: str) -> Tool:
+    return Tool(
+        name=name,
+        parameters={"type": "object", "properties": {key: {"type": type} for key, type in types.items()}},
+    )
+
+
+TOOLS = Toolset(
+    [
+        _tool("get_weather", city="string", days="integer"),
+        _tool("write_file", path="string", text="string"),
+        _tool("set_heating", degrees="number", on="boolean"),
+    ]
+)
+
+SCENES: tuple[Scene, ...] = (
+    Scene(
+        "A closing marker inside a string does not close the call",
+        "the call ends at the first </tool_call>, and the rest of the file is shown to the user",
+        "hermes",
+        '<tool_call>\n{"name": "write_file", "arguments": {"path": "notes.md", "text": "calls end with '
+        '</tool_call>, always"}}\n</tool_call>',
+    ),
+    Scene(
+        "A call that was cut off is never completed",
+        "the open string is closed for the model, and half a file is written",
+        "qwen3_coder",
+        "<tool_call>\n<function=write_file>\n<parameter=path>\nmain.py\n</parameter>\n<parameter=text>\nimport os\n"
+        "os.remove(",
+    ),
+    Scene(
+        "JSON that is an answer stays an answer",
+        "the object is eaten as a call without a name, and the user sees nothing",
+        "llama3_json",
+        '{"answer": 42, "unit": "km"}',
+    ),
+    Scene(
+        "One bad call takes neither its sibling nor the text with it",
+        "one JSON error loses both calls, and the text between and after them is dropped",
+        "hermes",
+        'First Oslo.\n<tool_call>\n{"name": "get_weather", "arguments": {"city": "Oslo", "days": }}\n</tool_call>\n'
+        'Then Rome.\n<tool_call>\n{"name": "get_weather", "arguments": {"city": "Rome"}}\n</tool_call>\nThat is all.',
+    ),
+    Scene(
+        "Python calls with -3 and true are read",
+        "a minus sign or a lower-case true is no plain literal, and every call of the reply is lost",
+        "pythonic",
+        '[set_heating(degrees=-3, on=true), get_weather(city="Tromsø")]',
+    ),
+    Scene(
+        "Arguments before the name, and a tool that does not exist",
+        "the arguments come out as invalid JSON, and an undeclared tool loses call and text",
+        "hermes",
+        '<tool_call>\n{"arguments": {"city": "Oslo"}, "name": "get_wether"}\n</tool_call>',
+    ),
+)
+
+
+def demo(json: AsJson = False) -> None:
+    """Show real failure shapes of model replies, and what rightcall makes of them."""
+    if json:
+        typer.echo(json_text([_as_json(number, scene) for number, scene in enumerate(SCENES, 1)]))
+        return
+    out = console()
+    for number, scene in enumerate(SCENES, 1):
+        out.print(Rule(f"{number}. {scene.title}", align="left", style="bold"), soft_wrap=False)
+        row(out, "raw", visible(scene.text), "dim")
+        row(out, "elsewhere", scene.elsewhere, "yellow")
+        show_reply(out, scene.play())
+        out.print()
+
+
+def _as_json(number: int, scene: Scene) -> dict[str, Any]:
+    return {
+        "number": number,
+        "title": scene.title,
+        "elsewhere": scene.elsewhere,
+        "raw": scene.text,
+        "reply": to_json(scene.play()),
+    }

@@ -1,0 +1,110 @@
+"""The page `docs/formats.md`: made from the formats themselves, so that it cannot say anything that is not so."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from rightcall.cli.safe import visible
+from rightcall.declare.toolset import Toolset
+from rightcall.errors import CannotCarry
+from rightcall.formats import FORMATS
+from rightcall.formats.spec import Format
+from rightcall.parse.render import render
+from rightcall.types import Call, Part, Reasoning, Text, Tool
+
+_TOOLS = Toolset(
+    [
+        Tool(
+            name="get_weather",
+            parameters={
+                "type": "object",
+                "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
+            },
+        ),
+        Tool(name="get_time", parameters={"type": "object", "properties": {"zone": {"type": "string"}}}),
+    ]
+)
+
+
+def _call(name: str, arguments: dict[str, object]) -> Call:
+    return Call(name, arguments, json.dumps(arguments), "call12345")
+
+
+_WEATHER = _call("get_weather", {"city": "Oslo", "days": 3})
+_TIME = _call("get_time", {"zone": "CET"})
+
+
+def sample(format: Format, *, calls: int = 2) -> str:
+    """What a reply looks like in this format, rendered now: reasoning, text and calls, as far as it carries them."""
+    several: tuple[Sequence[Part], ...] = (
+        (Reasoning("The user asks about Oslo."), Text("Let me look."), _WEATHER, _TIME),
+        (Text("Let me look."), _WEATHER, _TIME),
+        (_WEATHER, _TIME),
+    )
+    for parts in (several if calls > 1 else ()) + ((_WEATHER,),):
+        try:
+            return render(parts, format=format, tools=_TOOLS)
+        except CannotCarry:
+            continue
+    return ""
+
+
+_HEAD = """\
+# Wire formats
+
+Every format that rightcall reads and writes, streamed or whole. `format=` and `--format` take a name or an alias.
+This page is made by `rightcall formats --markdown`; every sample on it was rendered by `rightcall.render`.
+
+| format | aliases | models |
+|---|---|---|
+"""
+_OWN = """
+## A format of your own
+
+A format is data: what surrounds calls, and one body that says how a call is written. As TOML:
+
+~~~toml
+name = "mine"                                # a-z, 0-9 and _; no built-in name or alias
+section = ["<calls>\\n", "\\n</calls>"]        # around all calls
+between = "\\n"                               # between two calls
+reasoning = ["<thinking>", "</thinking>"]
+ends = ["<|end|>"]                           # end-of-turn tokens
+
+[body]
+kind = "params"                              # envelope, namethenjson, params, pythonic or braced
+open = '<use tool="{name}">'
+param = '<with key="{key}">'
+value_close = "</with>"
+close = "</use>"
+~~~
+
+A marker is a string, or an array of alternatives of which the first is written. White space at its edge is written and
+optional when read. Its holes are `{name} {key} {type} {id} {index} {number}`. A marker has at most 128 characters, the
+file at most 64 KB; unknown keys are refused, and nothing in the file is executed.
+
+`rightcall formats check mine.toml` tries the laws on it, `rightcall parse --format-file mine.toml` reads with it, and
+in Python `Format.from_toml(text)` gives the value that `format=` takes.
+
+| body | a call | fields |
+|---|---|---|
+"""
+_BODIES = """\
+| `envelope` | `{"name": "f", "arguments": {"x": 1}}` | `names`, `args`, `ids`, `wrap`, `write_id`, `outer`, `content` |
+| `namethenjson` | `f[ARGS]{"x": 1}` | `open`, `close`, `id` |
+| `params` | `<f><x>1</x></f>` | `open`, `param`, `value_close`, `close`, `types`, `item`, `quote`, `empty` |
+| `pythonic` | `[f(x=1)]` | `wrap` |
+| `braced` | `call:f{x:1}` | `open`, `quote`, `quoted` |
+
+## Samples
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    rows = [f"| [{f.name}](#{f.name}) | {', '.join(f.aliases)} | {f.models} |\n" for f in FORMATS.values()]
+    return "".join([_HEAD, *rows, _OWN, _BODIES, *map(_section, FORMATS.values())])
+
+
+def _section(format: Format) -> str:
+    return f"\n### {format.name}\n\n~~~\n{visible(sample(format)).rstrip()}\n~~~\n"

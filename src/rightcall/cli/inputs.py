@@ -1,0 +1,121 @@
+"""What the commands are given: files, formats, tools. Whatever cannot be used ends in one line and exit code 2."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any, BinaryIO, NoReturn
+
+import typer
+
+from rightcall.cli.safe import visible
+from rightcall.declare.toolset import Toolset
+from rightcall.errors import CallerError
+from rightcall.formats import find
+from rightcall.formats.spec import Format
+from rightcall.formats.toml import MAX_BYTES
+
+MAX_INPUT = 64_000_000  # bytes: a reply of 16 million characters, four bytes each
+
+File = Annotated[str, typer.Argument(metavar="FILE|-", help="The file to read; - is standard input.")]
+FormatName = Annotated[str, typer.Option("--format", "-f", metavar="NAME", help="Name or alias of the format.")]
+FormatFile = Annotated[
+    str | None,
+    typer.Option("--format-file", metavar="FILE", help="A format of your own, as TOML, instead of --format."),
+]
+ToolsFile = Annotated[
+    str | None, typer.Option("--tools", "-t", metavar="FILE", help="JSON file with tool definitions, OpenAI style.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def say(message: str) -> None:
+    """One line on standard error."""
+    typer.echo("rightcall: " + visible(message, one_line=True), err=True)
+
+
+def refuse(message: str) -> NoReturn:
+    """Wrong usage: one line, exit code 2."""
+    say(message)
+    raise typer.Exit(2)
+
+
+@contextmanager
+def usage_errors() -> Iterator[None]:
+    """What the caller got wrong becomes one line and exit code 2, never a traceback."""
+    try:
+        yield
+    except CallerError as error:
+        refuse(str(error))
+
+
+def read_bytes(path: str, most: int = MAX_INPUT) -> bytes:
+    """The bytes of a file, or of standard input for `-`."""
+    try:
+        if path == "-":
+            if sys.stdin.isatty():
+                say("reading from the terminal; end with Ctrl-D")
+            return _bounded(sys.stdin.buffer, "standard input", most)
+        with open(path, "rb") as file:
+            return _bounded(file, repr(path), most)
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        reason = (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
+        refuse(f"cannot read {path!r}: {reason}")
+
+
+def _bounded(file: BinaryIO, name: str, most: int) -> bytes:
+    data = file.read(most + 1)
+    if len(data) > most:
+        refuse(f"{name} is larger than {most:,} bytes; nothing that long is read")
+    return data
+
+
+def read_text(path: str, most: int = MAX_INPUT) -> str:
+    """The text of a file. Bytes that are not UTF-8 become U+FFFD, and a line on standard error says so."""
+    data = read_bytes(path, most)
+    text = data.decode("utf-8-sig", "replace")
+    lost = text.count("\ufffd") - data.count("\ufffd".encode())
+    if lost > 0:
+        say(f"{path!r} is not all UTF-8: U+FFFD stands for what could not be read, in {lost} places")
+    return text
+
+
+def read_json(path: str) -> Any:
+    text = read_text(path)
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        refuse(f"{path!r} is not valid JSON: {error.msg} (line {error.lineno}, column {error.colno})")
+    except (ValueError, RecursionError) as error:  # a number too long, nested too deeply
+        refuse(f"{path!r} cannot be read as JSON: {error}")
+
+
+def choose_format(name: str, file: str | None) -> Format | str:
+    """The format of that name, or the one in the file; "auto" stays. Raises what the caller got wrong."""
+    if file is not None:
+        if name != "auto":
+            refuse("--format and --format-file both say what the format is; give one of them")
+        return read_format(file)
+    return name if name == "auto" else find(name)
+
+
+def read_format(path: str) -> Format:
+    """The format that a TOML file defines. Raises `BadFormat`."""
+    return Format.from_toml(read_text(path, MAX_BYTES))
+
+
+def read_tools(path: str | None) -> Toolset | None:
+    """The tools of a file: a list of definitions, one definition, or an object with a list under "tools"."""
+    if path is None:
+        return None
+    data = read_json(path)
+    if isinstance(data, dict) and isinstance(data.get("tools"), list):
+        data = data["tools"]
+    if not isinstance(data, (list, dict)):
+        refuse(f"{path!r} holds no tools: expected a list of definitions, found {type(data).__name__}")
+    try:
+        return Toolset.of(data)
+    except CallerError as error:
+        refuse(f"{path!r}: {error}")

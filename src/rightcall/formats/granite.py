@@ -1,0 +1,27 @@
+"""Granite 4, 3 and 20B:  <tool_call>\\n{"name": "f", "arguments": {"x": 1}}\\n</tool_call>   <|tool_call|>[{...}]"""
+
+from rightcall.formats.hermes import HERMES
+from rightcall.formats.spec import Envelope, Format, Special, replace
+
+GRANITE4 = replace(
+    HERMES, name="granite4", reasoning=None, ends=("<|end_of_text|>",), aliases=("granite-4",), models="Granite 4"
+)
+GRANITE3 = Format(
+    "granite3",
+    body=Envelope(wrap=("[", ", ", "]")),
+    call=(("<|tool_call|>", "<tool_call>", ""), ""),
+    reasoning=(("<think>", "Here is my thought process:"), ("</think>", "Here is my response:")),
+    content=(("<response>", "</response>"),),
+    ends=(Special("<|end_of_text|>"),),
+    aliases=("granite",),
+    models="Granite 3.x",
+)
+GRANITE_20B_FC = Format(
+    "granite_20b_fc",
+    body=Envelope(),
+    call=("<function_call> ", ""),
+    between="\n",
+    ends=(Special("<|endoftext|>"),),
+    aliases=("granite-20b-fc",),
+    models="granite-20b-functioncalling",
+)

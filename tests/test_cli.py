@@ -1,0 +1,336 @@
+"""The commands: what they print and how they end."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from rightcall import __version__, formats, parse
+from rightcall.cli.app import app
+from rightcall.cli.demo import SCENES
+
+REPLY = 'On it.\n<tool_call>\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n</tool_call>'
+BAD = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Os'
+TOOLS = [{"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object"}}}]
+MINE = 'name = "mine"\ncall = ["<c>", "</c>"]\nbody = { kind = "envelope" }\n'
+
+
+def run(*args: str, stdin: str | bytes = "", env: dict[str, str] | None = None) -> Result:
+    return CliRunner().invoke(app, args, input=stdin, env=env)
+
+
+def failed(result: Result, code: int = 2) -> str:
+    """The one line that a wrong usage ends in."""
+    assert result.exit_code == code, result.output
+    assert result.stdout == ""
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("rightcall: ")
+    return line
+
+
+def process(*args: str, stdin: bytes = b"", **env: str) -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-m", "rightcall", *args]
+    return subprocess.run(command, input=stdin, capture_output=True, env={**os.environ, **env}, timeout=60)
+
+
+@pytest.fixture
+def tools(tmp_path: Path) -> str:
+    path = tmp_path / "tools.json"
+    path.write_text(json.dumps(TOOLS))
+    return str(path)
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> str:
+    path = tmp_path / "mine.toml"
+    path.write_text(MINE)
+    return str(path)
+
+
+# -- parse -------------------------------------------------------------------------------------------------------------
+
+
+def test_parse_shows_text_calls_and_arguments() -> None:
+    result = run("parse", "-", "--format", "hermes", stdin=REPLY)
+    assert result.exit_code == 0
+    assert [line.split()[0] for line in result.stdout.splitlines()[:3]] == ["format", "text", "call"]
+    assert "get_weather" in result.stdout and '"city": "Oslo"' in result.stdout
+
+
+def test_parse_reads_standard_input_without_being_told() -> None:
+    assert run("parse", stdin=REPLY).stdout.startswith("format     hermes")
+
+
+def test_parse_as_json_is_the_reply() -> None:
+    data = json.loads(run("parse", "--format", "qwen", "--json", stdin=REPLY).stdout)
+    assert data["content"] == "On it." and data["format"] == "hermes"
+    assert [(call["name"], call["arguments"]) for call in data["calls"]] == [("get_weather", {"city": "Oslo"})]
+    assert "events" not in data
+
+
+def test_blocking_problems_end_in_exit_code_1(tools: str) -> None:
+    assert run("parse", "--format", "hermes", stdin=BAD).exit_code == 1
+    unknown = run("parse", "-f", "hermes", "--tools", tools, stdin=REPLY.replace("get_weather", "get_wether"))
+    assert unknown.exit_code == 1 and "did you mean 'get_weather'?" in unknown.stdout
+
+
+@pytest.mark.parametrize("live", [[], ["--live"]])
+def test_the_reply_does_not_depend_on_how_it_is_streamed(live: list[str], tools: str) -> None:
+    args = ["parse", "-f", "hermes", "--tools", tools, "--json"]
+    replies = [json.loads(run(*args, "--stream", n, *live, stdin=REPLY).stdout) for n in ("1", "3", "999999")]
+    for reply in replies:
+        for call in [*reply["calls"], *reply["parts"]]:
+            call.pop("id", None)
+    assert replies[0] == replies[1] == replies[2]
+
+
+def test_explain_labels_every_span_and_lists_the_events() -> None:
+    result = run("parse", "-f", "hermes", "--explain", "--stream", "5", stdin=REPLY, env={"NO_COLOR": "1"})
+    spans = [line.split()[:2] for line in result.stdout.splitlines()[1:5]]
+    assert spans == [["0-6", "text"], ["6-19", "marker"], ["19-73", "call"], ["73-86", "marker"]]
+    assert r"\n<tool_call>\n" in result.stdout
+    names = [line.split()[1] for line in result.stdout.splitlines() if line[:7].strip().isdigit()]
+    assert names[0] == "Text" and names[-3:] == ["CallStart", "Arguments", "CallEnd"]
+
+
+def test_explain_colours_the_text_where_there_are_colours() -> None:
+    done = process(
+        "parse", "-f", "hermes", "--explain", stdin=REPLY.encode(), FORCE_COLOR="1", TERM="xterm", NO_COLOR=""
+    )
+    assert b"\x1b[32m" in done.stdout
+
+
+def test_explain_as_json_has_spans_and_events() -> None:
+    data = json.loads(run("parse", "-f", "hermes", "--explain", "--json", stdin=REPLY).stdout)
+    assert "".join(REPLY[span["start"] : span["end"]] for span in data["spans"]) == REPLY
+    assert [event["type"] for event in data["events"]] == ["text", "call_start", "arguments", "call_end"]
+
+
+def test_reasoning_that_the_prompt_opened_can_be_said() -> None:
+    data = json.loads(run("parse", "-f", "hermes", "--reasoning", "open", "--json", stdin="hm</think>Yes.").stdout)
+    assert (data["reasoning"], data["content"]) == ("hm", "Yes.")
+
+
+def test_a_format_file_is_read(mine: str) -> None:
+    text = '<c>{"name": "f", "arguments": {}}</c>'
+    assert json.loads(run("parse", "--format-file", mine, "--json", stdin=text).stdout)["format"] == "mine"
+    assert "give one of them" in failed(run("parse", "--format-file", mine, "-f", "hermes", stdin=text))
+
+
+def test_an_empty_reply_is_nothing() -> None:
+    result = run("parse", "-f", "hermes", stdin="")
+    assert result.exit_code == 0 and "(nothing)" in result.stdout
+
+
+def test_a_number_beyond_floats_is_shown_as_it_was_written() -> None:
+    text = REPLY.replace('"Oslo"', "1e999")
+    assert '{"city": 1e999}' in run("parse", "-f", "hermes", stdin=text).stdout
+    data = json.loads(run("parse", "-f", "hermes", "--json", stdin=text).stdout)
+    assert data["calls"][0]["json"] == '{"city": 1e999}'
+
+
+# -- wrong usage -------------------------------------------------------------------------------------------------------
+
+
+def test_an_unknown_format_is_one_line_with_the_nearest_name() -> None:
+    for command in (["parse"], ["render"]):
+        assert "did you mean 'hermes'?" in failed(run(*command, "--format", "herms", stdin="[]"))
+    assert "did you mean 'hermes'?" in failed(run("formats", "herms"))
+
+
+@pytest.mark.parametrize(
+    "content, words",
+    [
+        ("{", "not valid JSON"),
+        ("3", "holds no tools"),
+        ('[{"nome": "f"}]', 'no "name"'),
+        ('[{"name": "f", "parameters": 3}]', "JSON Schema object"),
+        ("[3]", "not int"),
+        ("[" * 100_000, "cannot be read as JSON"),
+        ("1" * 10_000, "cannot be read as JSON"),
+    ],
+)
+def test_bad_tools_are_one_line(content: str, words: str, tmp_path: Path) -> None:
+    path = tmp_path / "tools.json"
+    path.write_text(content)
+    line = failed(run("parse", "-f", "hermes", "--tools", str(path), stdin=REPLY))
+    assert words in line and "tools.json" in line
+
+
+def test_files_that_cannot_be_read_are_one_line(tmp_path: Path) -> None:
+    assert "No such file" in failed(run("parse", str(tmp_path / "no")))
+    assert "directory" in failed(run("parse", str(tmp_path)))
+    assert "No such file" in failed(run("parse", "--tools", "no.json", stdin=REPLY))
+    assert "No such file" in failed(run("formats", "check", "no.toml"))
+    big = tmp_path / "big.toml"
+    big.write_text("#" * 70_000)
+    assert "larger than 65,536 bytes" in failed(run("formats", "check", str(big)))
+
+
+def test_bytes_that_are_not_utf_8_are_replaced_and_reported() -> None:
+    result = run("parse", "-f", "hermes", stdin=b"caf\xe9 \xef\xbf\xbd")
+    assert result.exit_code == 0
+    assert "caf\ufffd \ufffd" in result.stdout and "in 1 places" in result.stderr
+
+
+def test_a_byte_order_mark_is_no_text() -> None:
+    assert json.loads(run("parse", "-f", "hermes", "--json", stdin=b"\xef\xbb\xbfhi").stdout)["content"] == "hi"
+
+
+@pytest.mark.parametrize("args", [["--nope"], ["parse", "--stream", "0"], ["parse", "--reasoning", "x"], ["nope"]])
+def test_wrong_options_end_in_exit_code_2(args: list[str]) -> None:
+    assert run(*args).exit_code == 2
+
+
+# -- render and detect -------------------------------------------------------------------------------------------------
+
+
+def test_what_parse_prints_as_json_renders_back(tmp_path: Path) -> None:
+    text = REPLY.replace('"Oslo"', '"Os\\u00e9 lo\\n", "n": 1e999')
+    printed = run("parse", "-f", "hermes", "--json", stdin=text).stdout
+    assert run("render", "-f", "hermes", stdin=printed).stdout == text
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        [{"name": "f", "arguments": {"x": 1}}],
+        [{"name": "f", "arguments": '{"x": 1}'}],
+        {"name": "f", "arguments": {"x": 1}},
+        {"calls": [{"name": "f", "arguments": {"x": 1}}]},
+        [{"type": "function", "id": "a", "function": {"name": "f", "arguments": '{"x": 1}'}}],
+        [{"name": "f", "arguments": {"x": 1}, "json": '{"x": 2}'}],
+    ],
+)
+def test_calls_render_however_they_are_given(data: Any) -> None:
+    result = run("render", "--format", "functionary_v31", stdin=json.dumps(data))
+    assert (result.exit_code, result.stdout) == (0, '<function=f>{"x": 1}</function>')
+
+
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        ("3", "int"),
+        ("[3]", "item 0 is int"),
+        ('[{"arguments": {}}]', 'no "name"'),
+        ('[{"name": "f", "arguments": [1]}]', "no JSON object"),
+        ('[{"type": "text"}]', 'without a string "text"'),
+        ("{", "not valid JSON"),
+    ],
+)
+def test_what_cannot_be_rendered_is_one_line(text: str, words: str) -> None:
+    assert words in failed(run("render", "-f", "hermes", stdin=text))
+
+
+def test_render_wants_a_format_to_write() -> None:
+    assert "--format" in failed(run("render", stdin="[]"))
+    assert "'auto' is for reading" in failed(run("render", "-f", "auto", stdin="[]"))
+
+
+def test_what_a_format_cannot_carry_ends_in_exit_code_1() -> None:
+    parts = [{"type": "reasoning", "text": "hm"}]
+    assert "cannot carry" in failed(run("render", "-f", "granite4", stdin=json.dumps(parts)), 1)
+    cut = [{"name": "f", "arguments": {}, "complete": False}]
+    assert "cut off" in failed(run("render", "-f", "hermes", stdin=json.dumps(cut)), 1)
+
+
+def test_detect_names_the_likeliest_first(tools: str) -> None:
+    result = run("detect", "--tools", tools, stdin=REPLY)
+    assert result.exit_code == 0 and result.stdout.splitlines()[0] == "hermes"
+    assert json.loads(run("detect", "--json", stdin=REPLY).stdout)[0] == "hermes"
+
+
+def test_detect_finds_nothing_in_plain_text() -> None:
+    assert "plain text" in failed(run("detect", stdin="Hello."), 1)
+
+
+# -- formats -----------------------------------------------------------------------------------------------------------
+
+
+def test_formats_lists_every_format() -> None:
+    listed = [line.split()[0] for line in run("formats").stdout.splitlines()[1:]]
+    assert listed == list(formats.formats())
+    assert [entry["name"] for entry in json.loads(run("formats", "--json").stdout)] == listed
+
+
+@pytest.mark.parametrize("name", formats.formats())
+def test_a_format_is_shown_with_a_sample_that_parses(name: str) -> None:
+    entry = json.loads(run("formats", name, "--json").stdout)
+    assert entry["name"] == name and entry["bodies"]
+    assert [call.name for call in parse(entry["sample"], format=name).calls] == ["get_weather", "get_time"]
+
+
+def test_an_alias_shows_its_format() -> None:
+    result = run("formats", "gpt-oss")
+    assert result.exit_code == 0 and result.stdout.startswith("format     harmony")
+    assert "<|channel|>" in result.stdout
+
+
+def test_check_passes_a_sound_format(mine: str) -> None:
+    result = run("formats", "check", mine, "--samples", "5")
+    assert result.exit_code == 0 and "keeps every law" in result.stdout
+    assert json.loads(run("formats", "check", mine, "--samples", "5", "--json").stdout)["violations"] == []
+
+
+def test_check_finds_a_broken_format(tmp_path: Path) -> None:
+    path = tmp_path / "broken.toml"
+    path.write_text(MINE.replace('"envelope"', '"envelope", wrap = ["(", " and ", ")"]'))
+    result = run("formats", "check", str(path), "--samples", "5")
+    assert result.exit_code == 1 and "breaks laws" in result.stdout
+    assert json.loads(run("formats", "check", str(path), "--samples", "5", "--json").stdout)["violations"]
+
+
+def test_check_refuses_a_file_that_is_no_format(tmp_path: Path) -> None:
+    path = tmp_path / "bad.toml"
+    path.write_text(MINE + "[bdoy]\n")
+    assert "did you mean 'body'?" in failed(run("formats", "check", str(path)))
+    assert "which file" in failed(run("formats", "check"))
+    assert "formats check x.toml" in failed(run("formats", "hermes", "x.toml"))
+
+
+# -- demo, version, help -----------------------------------------------------------------------------------------------
+
+
+def test_the_demo_numbers_its_scenes() -> None:
+    result = run("demo")
+    assert result.exit_code == 0
+    assert all(f"{number}. {scene.title}" in result.stdout for number, scene in enumerate(SCENES, 1))
+    assert [scene["number"] for scene in json.loads(run("demo", "--json").stdout)] == [1, 2, 3, 4, 5, 6]
+
+
+def test_the_scenes_show_what_their_titles_say() -> None:
+    close, cut, answer, sibling, python, unknown = [scene.play() for scene in SCENES]
+    assert "</tool_call>" in close.calls[0].arguments["text"] and close.problems == ()
+    assert [call.complete for call in cut.calls] == [False]
+    assert answer.calls == () and answer.content == SCENES[2].text
+    assert [call.complete for call in sibling.calls] == [False, True]
+    assert sibling.content == "First Oslo.\nThen Rome.\nThat is all."
+    assert python.calls[0].arguments == {"degrees": -3, "on": True}
+    assert unknown.calls[0].arguments == {"city": "Oslo"} and unknown.problems[0].code == "unknown_tool"
+
+
+def test_the_version_is_printed() -> None:
+    assert run("--version").stdout == f"rightcall {__version__}\n"
+
+
+@pytest.mark.parametrize("command", ["parse", "render", "detect", "formats", "demo"])
+def test_every_command_has_help(command: str) -> None:
+    result = run(command, "--help")
+    assert result.exit_code == 0 and "Usage: " in result.stdout
+
+
+@pytest.mark.parametrize("module", ["rightcall", "rightcall.cli"])
+def test_the_command_is_a_module_too(module: str) -> None:
+    done = subprocess.run([sys.executable, "-m", module, "--version"], capture_output=True, text=True, timeout=60)
+    assert done.stdout == f"rightcall {__version__}\n"
+
+
+def test_a_closed_pipe_is_no_error() -> None:
+    command = f"'{sys.executable}' -m rightcall formats --json | head -c 1"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, timeout=60)
+    assert (done.stdout, done.stderr) == (b"[", b"")

@@ -1,0 +1,54 @@
+"""Every sample of the corpus gives the calls, the text and the reasoning that its template was given to write."""
+
+from __future__ import annotations
+
+import pytest
+
+from cuts import Setting, hold_of_every_cut
+from rightcall.formats import FORMATS
+from samples import CORPUS, Sample, exceptions, files, outcome, read_samples, samples, toolset
+
+BY_ID = {sample.id: sample for sample in samples()}
+
+
+@pytest.mark.parametrize("sample", [s for s in samples() if not s.lossy], ids=lambda sample: str(sample.id))
+def test_a_sample_reads_as_it_was_meant_however_it_is_cut(sample: Sample) -> None:
+    reply = hold_of_every_cut(sample.text, Setting(sample.format, toolset(sample.tools)))
+    right = outcome(reply) == sample.expect and not any(problem.blocking for problem in reply.problems)
+    if sample.id in exceptions():
+        assert not right, "it reads well now: take it out of exceptions.toml"
+    else:
+        assert outcome(reply) == sample.expect
+        assert right, reply.problems
+
+
+@pytest.mark.parametrize("sample", [s for s in samples() if s.lossy], ids=lambda sample: str(sample.id))
+def test_what_a_lossy_template_writes_reads_the_same_however_it_is_cut(sample: Sample) -> None:
+    hold_of_every_cut(sample.text, Setting(sample.format, toolset(sample.tools)))
+
+
+def test_every_format_has_samples_and_every_file_a_format() -> None:
+    assert {file.stem for file in files()} == set(FORMATS)
+    assert all(read_samples(file) for file in files())
+
+
+def test_every_sample_stands_in_the_file_of_its_format() -> None:
+    assert [(s.id, file.stem) for file in files() for s in read_samples(file) if s.format != file.stem] == []
+
+
+def test_every_format_has_the_basic_shapes() -> None:
+    shapes = {name: {s.shape for s in samples() if s.format == name and not s.lossy} for name in FORMATS}
+    assert {name for name, found in shapes.items() if not {"single", "no_args", "markers"} <= found} == set()
+
+
+def test_no_two_samples_share_an_id() -> None:
+    assert len(BY_ID) == len(samples())
+
+
+def test_every_exception_names_a_sample_and_a_reason() -> None:
+    assert {id for id in exceptions() if id not in BY_ID} == set()
+    assert all(reason.strip() for reason in exceptions().values())
+
+
+def test_the_corpus_stays_small() -> None:
+    assert sum(file.stat().st_size for file in CORPUS.iterdir()) <= 1_500_000

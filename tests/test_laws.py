@@ -1,0 +1,562 @@
+"""The laws, over every format by discovery: a format added to the registry is held to them without a line here.
+
+Law 1, cut: the reply does not depend on how its text is cut. Law 2, round trip: what is rendered reads back as it was,
+and what a wire cannot carry is refused, only for the reasons in `CANNOT`. Law 4, nothing lost: the spans tile the text,
+and a call that was cut off is never completed.
+
+Law 3, grammar, has its place behind law 2: whatever the grammar of some tools accepts reads as calls that pass the
+check, and it accepts every rendering of such calls. It comes with the grammars, judged by an outside engine.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import assume, event, given, settings
+from hypothesis import strategies as st
+
+from cuts import Setting, hold_of_every_cut, markers, read
+from rightcall import Call, CannotCarry, Format, Reasoning, Recast, Text, Tool, Toolset, parse, render
+from rightcall.formats import FORMATS, find
+from rightcall.formats.spec import Braced, Envelope, NameThenJson, Params, Pythonic, alternatives
+from rightcall.types import Part
+
+Json = dict[str, Any]
+every_format = pytest.mark.parametrize("name", list(FORMATS))
+
+# Formats whose rendering has no marker before a call: a call opens only where the reply begins.
+BARE = {name for name, f in FORMATS.items() if not f.section and not f.channels and not alternatives(f.call[0])[0]}
+BARE -= {"functionary_v31", "minicpm5"}  # their calls open with a tag of their own
+# Formats that carry either text or calls, never both.
+EITHER = {"generic_json"}
+
+
+# -- what to write -----------------------------------------------------------------------------------------------------
+
+ODD = [
+    '"',
+    "'",
+    "\\",
+    "\n",
+    "\n\n",
+    "\t",
+    "\r\n",
+    " ",
+    "\\n",
+    "\\u0041",
+    "{",
+    "}",
+    "[",
+    "]",
+    "(",
+    ")",
+    "<",
+    ">",
+    "<|",
+    "|>",
+    "`",
+]
+ODD += [
+    "```",
+    ",",
+    ":",
+    "=",
+    "/",
+    "null",
+    "None",
+    "true",
+    "12",
+    "é",
+    "東京",
+    "👋",
+    "\u2028",
+    "\ud83d",
+    "\x00",
+    "\x7f",
+    "&lt;",
+    "]]>",
+]
+
+
+def strings(format: Format) -> st.SearchStrategy[str]:
+    """Text with quotes, line breaks, odd characters and the format's own markers in it."""
+    piece = st.one_of(st.sampled_from(ODD), st.sampled_from(markers(format) or ["x"]), st.text(max_size=5))
+    return st.one_of(st.text(max_size=8), st.lists(piece, max_size=5).map("".join))
+
+
+def numbers() -> st.SearchStrategy[int | float]:
+    return st.one_of(st.integers(), st.floats(allow_nan=False, allow_infinity=False))
+
+
+def any_json(format: Format) -> st.SearchStrategy[Any]:
+    text = strings(format)
+    return st.recursive(
+        st.one_of(st.none(), st.booleans(), numbers(), text),
+        lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(text, inner, max_size=3)),
+        max_leaves=6,
+    )
+
+
+KEYS = st.sampled_from(["city", "n", "max_items", "a-b", "x.y", "K9", "_", "größe"])
+NAMES = st.sampled_from(["f", "get_weather", "search.docs-v2", "mcp__x__y", "F2"])
+WORDS = st.lists(st.sampled_from(["So", "the", "plan", "is", "this:", "ok.", "é", "(1)"]), min_size=1, max_size=6).map(
+    " ".join
+)
+SCALARS = ("string", "integer", "number", "boolean", "null", "nullable")
+
+
+@st.composite
+def typed(draw: st.DrawFn, text: st.SearchStrategy[str], depth: int = 2) -> tuple[Json, Any]:
+    """A schema that fixes the type at every level, and a value of it."""
+    kind = draw(st.sampled_from(SCALARS if not depth else (*SCALARS, "string", "array", "object")))
+    if kind == "string":
+        return {"type": "string"}, draw(text)
+    if kind == "nullable":
+        return {"type": ["string", "null"]}, draw(st.one_of(st.none(), text))
+    if kind == "integer":
+        return {"type": "integer"}, draw(st.integers())
+    if kind == "number":
+        return {"type": "number"}, draw(st.floats(allow_nan=False, allow_infinity=False))
+    if kind == "boolean":
+        return {"type": "boolean"}, draw(st.booleans())
+    if kind == "null":
+        return {"type": "null"}, None
+    if kind == "array":
+        schema, value = draw(typed(text, depth - 1))
+        return {"type": "array", "items": schema}, [value] * draw(st.integers(0, 2))
+    fields = draw(st.dictionaries(KEYS, typed(text, depth - 1), max_size=2))
+    schemas = {key: schema for key, (schema, _) in fields.items()}
+    return {"type": "object", "properties": schemas}, {key: value for key, (_, value) in fields.items()}
+
+
+class Made(NamedTuple):
+    calls: list[Call]
+    tools: list[Tool]
+
+
+@st.composite
+def made_calls(draw: st.DrawFn, format: Format, text: st.SearchStrategy[str] | None = None) -> Made:
+    """One to three calls, and the tools that say what types their arguments have."""
+    text = strings(format) if text is None else text
+    calls, tools = [], []
+    for name in draw(st.lists(NAMES, min_size=1, max_size=3, unique=True)):
+        fields = draw(st.dictionaries(KEYS, typed(text), max_size=3))
+        schema = {"type": "object", "properties": {key: schema for key, (schema, _) in fields.items()}}
+        tools.append(Tool(name=name, parameters=schema))
+        arguments = {key: value for key, (_, value) in fields.items()}
+        calls.append(Call(name, arguments, draw(spelled(arguments))))
+    return Made(calls, tools)
+
+
+@st.composite
+def spelled(draw: st.DrawFn, value: Any) -> str:
+    """The same JSON as different writers spell it."""
+    style: Json = draw(st.sampled_from([{}, {"separators": (",", ":")}, {"indent": 2}, {"ensure_ascii": False}]))
+    return json.dumps(value, **style)
+
+
+@st.composite
+def around(draw: st.DrawFn, format: Format, calls: list[Call]) -> list[Part]:
+    """The calls with reasoning before them and text around them, where the format has a place for it."""
+    parts: list[Part] = list(calls)
+    if format.name not in BARE | EITHER:
+        for place in draw(st.sets(st.sampled_from(range(len(calls) + 1)), max_size=2)):
+            parts.insert(parts.index(calls[place]) if place < len(calls) else len(parts), Text(draw(WORDS)))
+    if has_reasoning(format) and draw(st.booleans()):
+        parts.insert(0, Reasoning(draw(WORDS)))
+    return parts
+
+
+def has_reasoning(format: Format) -> bool:
+    return "reasoning" in format.channels.messages if format.channels else format.reasoning is not None
+
+
+def plainly(parts: list[Part] | tuple[Part, ...]) -> list[Any]:
+    """What the round trip must keep: kinds, order, names, exact values; text apart from white space at its edges."""
+    return [
+        (part.name, json.dumps(part.arguments)) if isinstance(part, Call) else (type(part), part.text.strip())
+        for part in parts
+    ]
+
+
+# -- what a wire cannot carry ------------------------------------------------------------------------------------------
+
+
+class Place(NamedTuple):
+    """One value inside the arguments: its key, its schema, and whether it is an argument itself or inside one."""
+
+    format: Format
+    body: Any
+    key: str
+    schema: Json
+    value: Any
+    top: bool
+
+
+class Limit(NamedTuple):
+    what: str
+    holds: Callable[[Place], bool]
+
+
+def _own_tags(place: Place) -> bool:
+    """A string that holds one of the body's own tags, or a piece of white space that one takes for itself."""
+    if not isinstance(place.value, str):
+        return False
+    body = place.body
+    tags = [
+        *alternatives(body.value_close),
+        *alternatives(body.param),
+        *alternatives(body.close),
+        *alternatives(body.open),
+    ]
+    pieces = {piece.strip() for tag in tags for piece in re.split(r"\{\w+\}", tag)} - {"", ">", '">'}
+    return any(piece in place.value for piece in pieces)
+
+
+def _edge_newline(place: Place) -> bool:
+    lines = any(text.startswith("\n") for text in alternatives(place.body.value_close))
+    return isinstance(place.value, str) and place.top and lines and place.value != place.value.strip("\n")
+
+
+def _says_null(place: Place) -> bool:
+    return place.value in ("null", "None") and "null" in place.schema.get("type", ())
+
+
+def _looks_like_json(place: Place) -> bool:
+    try:
+        json.loads(place.value)
+    except (TypeError, ValueError):
+        return False
+    return isinstance(place.value, str)
+
+
+CANNOT: dict[type, list[Limit]] = {
+    Envelope: [],
+    NameThenJson: [],
+    Pythonic: [
+        Limit("an argument's name that is no identifier", lambda p: p.top and not re.fullmatch(r"[\w.\-]+", p.key)),
+    ],
+    Params: [
+        Limit(
+            'a key with < > " or a line break',
+            lambda p: p.top and not re.fullmatch(r'[^<>"\r\n/][^<>"\r\n]{0,255}', p.key),
+        ),
+        Limit("a string that holds the body's own tags", _own_tags),
+        Limit("a line break at the edge of a string that stands on lines of its own", _edge_newline),
+        Limit("the string null where null is allowed too", lambda p: not p.body.types and _says_null(p)),
+        Limit(
+            "a string that opens with the value's quote",
+            lambda p: p.body.quote is not None and isinstance(p.value, str) and p.value.startswith(p.body.quote[0]),
+        ),
+        Limit("nested tags: an element called like a list's", lambda p: bool(p.body.item) and p.key == p.body.item),
+        Limit(
+            "nested tags: a key that is no tag's name",
+            lambda p: bool(p.body.item) and not re.fullmatch(r'[^<>"\r\n/][^<>"\r\n]{0,255}', p.key),
+        ),
+    ],
+    Braced: [
+        Limit("a key with blanks or punctuation", lambda p: not re.fullmatch(r"[^\s:{}\[\],<>\"']{1,256}", p.key)),
+        Limit("a string that holds the quote", lambda p: isinstance(p.value, str) and p.body.quote in p.value),
+        Limit("the string null where null is allowed too", lambda p: p.body.quoted == "raw" and _says_null(p)),
+        Limit(
+            "a nested string that reads as JSON, where quotes carry no type",
+            lambda p: p.body.quoted == "raw" and not p.top and _looks_like_json(p),
+        ),
+    ],
+}
+
+
+def places(format: Format, schema: Json, value: Any, key: str = "", level: int = 0) -> list[Place]:
+    found = [Place(format, format.bodies[0], key, schema, value, level == 1)] if level else []
+    if isinstance(value, dict):
+        inner = schema.get("properties", {})
+        return found + [p for k, v in value.items() for p in places(format, inner.get(k, {}), v, k, level + 1)]
+    if isinstance(value, list):
+        return found + [p for v in value for p in places(format, schema.get("items", {}), v, key, level + 2)]
+    return found
+
+
+def reasons(format: Format, made: Made) -> set[str]:
+    """Why this format may refuse these calls."""
+    spots = [
+        place
+        for call, tool in zip(made.calls, made.tools, strict=True)
+        for place in places(format, tool.parameters, call.arguments)
+    ]
+    return {limit.what for limit in CANNOT[type(format.bodies[0])] for spot in spots if limit.holds(spot)}
+
+
+def rendered(format: Format, parts: list[Part], made: Made) -> str | None:
+    """The text, or None where the format refuses it for a reason in the table."""
+    known = reasons(format, made)
+    try:
+        return render(parts, format=format, tools=made.tools)
+    except CannotCarry:
+        if not known:
+            raise
+    event("refused: " + ", ".join(sorted(known)))
+    return None
+
+
+# -- law 1: cut, and law 4: nothing lost, on any text ------------------------------------------------------------------
+
+TOOLS = Toolset(
+    [
+        Tool(
+            name="f",
+            parameters={
+                "type": "object",
+                "properties": {
+                    "s": {"type": "string"},
+                    "n": {"type": "integer"},
+                    "u": {"type": ["string", "null"]},
+                    "o": {"type": "object"},
+                },
+            },
+        ),
+        Tool(name="g", parameters={"type": "object", "properties": {}}),
+    ]
+)
+NOISE = [
+    '{"name": "f", "arguments": {"s": "x"}}',
+    '{"arguments": {}, "name": "g"}',
+    '{"name": "f"',
+    '"arguments": ',
+    '{"s": "',
+]
+NOISE += [
+    '"}',
+    "}}",
+    "]",
+    "[",
+    "{",
+    "f",
+    "g",
+    "s",
+    "f(s='x')",
+    "g()",
+    "(",
+    ")",
+    "s=",
+    "'",
+    '"',
+    "\\",
+    "\n",
+    " ",
+    "\n\n",
+    ",",
+    ":",
+]
+NOISE += [
+    "null",
+    "-1.5e3",
+    "true",
+    "Hello",
+    "é👋",
+    "<",
+    "|",
+    "\ud800",
+    "functions.f:0",
+    "function",
+    "call:f{",
+    "s:",
+    "to=f",
+    "json",
+]
+
+
+def filled(format: Format) -> list[str]:
+    """The format's markers, those with holes filled."""
+    names = {"name": "f", "key": "s", "type": "string", "id": "abcdefghi", "index": "0", "number": "1"}
+    fields = [format.section, format.call, format.reasoning, *format.content]
+    texts = [t for pair in fields if pair for marker in pair for t in alternatives(marker)]
+    for body in format.bodies:
+        for field in ("open", "param", "value_close", "close", "empty"):
+            texts += alternatives(getattr(body, field, ""))
+    if format.channels:
+        texts += [text for pair in format.channels.messages.values() for text in pair]
+        texts += [*alternatives(format.channels.start), *format.channels.ends]
+    holes = re.compile(r"\{(" + "|".join(names) + r")\}")
+    return [holes.sub(lambda hole: names[hole.group(1)], text) for text in (*texts, *format.ends) if text]
+
+
+def made_of_markers(format: Format) -> st.SearchStrategy[str]:
+    """Text that is nothing but markers and pieces of calls, in any order."""
+    piece = st.one_of(
+        st.sampled_from(filled(format) or NOISE),
+        st.sampled_from(markers(format) or NOISE),
+        st.sampled_from(NOISE),
+        st.text(max_size=3),
+    )
+    return st.lists(piece, max_size=14).map("".join)
+
+
+@every_format
+@settings(max_examples=2 * settings().max_examples)
+@given(data=st.data())
+def test_any_text_reads_the_same_however_it_is_cut_and_nothing_is_lost(name: str, data: st.DataObject) -> None:
+    text = data.draw(made_of_markers(FORMATS[name]))
+    setting = data.draw(st.sampled_from([Setting(name), Setting(name, TOOLS), Setting(name, TOOLS, repair="off")]))
+    hold_of_every_cut(text, setting, seed=len(text))
+
+
+@every_format
+@given(data=st.data())
+def test_a_rendered_reply_reads_the_same_however_it_is_cut(name: str, data: st.DataObject) -> None:
+    format = FORMATS[name]
+    made = data.draw(made_calls(format))
+    text = rendered(format, data.draw(around(format, made.calls)), made)
+    assume(text is not None)
+    assert text is not None
+    hold_of_every_cut(text, Setting(name, Toolset(made.tools)), seed=len(text))
+
+
+@every_format
+@given(data=st.data())
+def test_what_is_held_back_gives_the_same_reply_and_never_takes_text_back(name: str, data: st.DataObject) -> None:
+    text = data.draw(made_of_markers(FORMATS[name]))
+    whole = read([text], Setting(name, TOOLS))
+    held = read(list(text), Setting(name, TOOLS), hold=True)
+    assert held.reply == whole.reply
+    assert not any(isinstance(event, Recast) for event in held.events)
+
+
+@every_format
+@given(data=st.data())
+def test_no_prefix_completes_a_call_that_the_whole_does_not_have(name: str, data: st.DataObject) -> None:
+    format = FORMATS[name]
+    kinds = tuple(type(body) for body in format.bodies)
+    # A tag in a bare value is the value's or the structure's by what follows it: cut off there, nobody can tell.
+    text_of = st.text(max_size=8).filter(lambda s: "<" not in s) if set(kinds) & {Params, Braced} else None
+    made = data.draw(made_calls(format, text_of))
+    text = rendered(format, data.draw(around(format, made.calls)), made)
+    assume(text is not None)
+    assert text is not None
+    setting = Setting(name, Toolset(made.tools))
+    whole = [(call.name, json.dumps(call.arguments)) for call in read([text], setting).reply.calls]
+    for end in range(len(text)):
+        reply = read([text[:end]], setting).reply
+        done = [(i, call) for i, call in enumerate(reply.calls) if call.complete]
+        assert [(call.name, json.dumps(call.arguments)) for _, call in done] == [whole[i] for i, _ in done], text[:end]
+    for end in data.draw(st.lists(st.integers(0, len(text)), max_size=2)):
+        hold_of_every_cut(text[:end], setting, seed=end)
+
+
+# -- law 2: round trip -------------------------------------------------------------------------------------------------
+
+
+@every_format
+@settings(max_examples=2 * settings().max_examples)
+@given(data=st.data())
+def test_a_reply_reads_back_as_it_was_rendered(name: str, data: st.DataObject) -> None:
+    format = FORMATS[name]
+    made = data.draw(made_calls(format))
+    parts = data.draw(around(format, made.calls))
+    text = rendered(format, parts, made)
+    if text is not None:
+        reply = parse(text, format=name, tools=made.tools)
+        assert plainly(reply.parts) == plainly(parts)
+        assert reply.problems == ()
+
+
+JSON_BODIES = [name for name, format in FORMATS.items() if isinstance(format.bodies[0], (Envelope, NameThenJson))]
+
+
+@pytest.mark.parametrize("name", JSON_BODIES)
+@given(data=st.data())
+def test_a_json_body_carries_any_arguments_and_keeps_their_spelling(name: str, data: st.DataObject) -> None:
+    format = FORMATS[name]
+    arguments = data.draw(st.dictionaries(strings(format), any_json(format), max_size=3))
+    spelling = data.draw(spelled(arguments))
+    call = Call("f", arguments, spelling)
+    choice = "f" if name == "forced_choice" else None
+    reply = parse(render([call, call], format=name), format=name, choice=choice)
+    assert plainly(reply.parts) == plainly([call, call])
+    assert [read_back.json for read_back in reply.calls] == [spelling, spelling]
+    assert reply.problems == ()
+
+
+PYTHONIC = [name for name, format in FORMATS.items() if isinstance(format.bodies[0], Pythonic)]
+
+
+@pytest.mark.parametrize("name", PYTHONIC)
+@given(data=st.data())
+def test_a_pythonic_body_carries_any_values(name: str, data: st.DataObject) -> None:
+    arguments = data.draw(st.dictionaries(KEYS, any_json(FORMATS[name]), max_size=3))
+    call = Call("f", arguments, json.dumps(arguments))
+    reply = parse(render([call, call], format=name), format=name)
+    assert plainly(reply.parts) == plainly([call, call])
+    assert reply.problems == ()
+
+
+@every_format
+@given(data=st.data())
+def test_text_with_the_formats_own_markers_is_carried_unchanged_or_refused(name: str, data: st.DataObject) -> None:
+    format = FORMATS[name]
+    prose = data.draw(made_of_markers(format))
+    assume(prose.strip())
+    parts: list[Part] = [Text(prose), Call("f", {"s": "x"}, '{"s": "x"}')]
+    try:
+        text = render(parts, format=name, tools=TOOLS)
+    except CannotCarry:
+        return
+    assert plainly(parse(text, format=name, tools=TOOLS).parts) == plainly(parts)
+
+
+@every_format
+@given(prose=st.text(alphabet=st.characters(blacklist_categories=["Cs"], blacklist_characters="<[{>|`]"), max_size=40))
+def test_text_without_markers_is_kept_to_the_byte(name: str, prose: str) -> None:
+    assume(not any(marker in prose for marker in markers(FORMATS[name]) if len(marker) > 1))
+    reply = parse(prose, format=name)
+    assert reply.content == prose
+    assert reply.calls == () and reply.problems == () and reply.reasoning == ""
+
+
+REFUSED: list[tuple[str, Json, Json]] = [
+    # format, schema of the argument, arguments
+    ("pythonic", {"type": "string"}, {"two words": "x"}),
+    ("qwen3_coder", {"type": "string"}, {"a>b": "x"}),
+    ("qwen3_coder", {"type": "string"}, {"s": "x\n</parameter>\n</function>\n</tool_call>"}),
+    ("qwen3_coder", {"type": ["string", "null"]}, {"s": "null"}),
+    ("glm45", {"type": ["string", "null"]}, {"s": "None"}),
+    ("glm45", {"type": "string"}, {"s": "x</arg_value>\n</tool_call>"}),
+    ("minimax_m3", {}, {"s": {"item": 1}}),
+    ("gemma4", {"type": "object"}, {"s": {"a b": 1}}),
+    ("gemma4", {"type": "string"}, {"s": 'x<|"|>}<tool_call|>'}),
+    ("functiongemma", {"type": ["string", "null"]}, {"s": "null"}),
+]
+
+
+@pytest.mark.parametrize("name, schema, arguments", REFUSED)
+def test_what_a_wire_cannot_carry_is_refused_with_its_path_and_its_cause(
+    name: str, schema: Json, arguments: Json
+) -> None:
+    tool = Tool(name="f", parameters={"type": "object", "properties": dict.fromkeys(arguments, schema)})
+    call = Call("f", arguments, json.dumps(arguments))
+    with pytest.raises(CannotCarry) as refusal:
+        render(call, format=name, tools=[tool])
+    assert refusal.value.path.startswith("/parts/0")
+    assert refusal.value.cause
+    assert reasons(find(name), Made([call], [tool])), "refused for no reason that is known"
+
+
+@pytest.mark.parametrize("name", sorted(BARE))
+def test_a_format_without_an_opener_refuses_text_before_a_call(name: str) -> None:
+    with pytest.raises(CannotCarry):
+        render([Text("Now then."), Call("f", {"s": "x"}, '{"s": "x"}')], format=name)
+
+
+@pytest.mark.parametrize("name", [name for name, format in FORMATS.items() if not has_reasoning(format)])
+def test_a_format_without_reasoning_refuses_it(name: str) -> None:
+    with pytest.raises(CannotCarry):
+        render([Reasoning("Hm."), Call("f", {}, "{}")], format=name)
+
+
+@every_format
+def test_a_call_that_was_cut_off_is_not_rendered(name: str) -> None:
+    with pytest.raises(CannotCarry):
+        render(Call("f", {}, "", complete=False), format=name)

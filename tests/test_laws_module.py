@@ -1,0 +1,92 @@
+"""The laws as a library: every built-in format keeps them, and a format that cannot work is found out."""
+
+import msgspec
+import pytest
+
+from rightcall import Call, Format, Text, formats
+from rightcall.formats.spec import Envelope, NameThenJson, Params
+from rightcall.laws import Violation, check_format, cut_law, cuttings, round_trip_law, truncation_law
+from rightcall.laws.samples import TOOLS, markers_of, samples
+
+HERMES = formats.find("hermes")
+
+BROKEN = {
+    "the value's close is ordinary text": Format(
+        "broken", body=Params(open="<{name}>", param="[{key}]", value_close="o", close="l"), call=("<c>", "</c>")
+    ),
+    "reasoning and calls open alike": Format(
+        "broken", body=Envelope(), call=("<a>", "</a>"), reasoning=("<a>", "</a>")
+    ),
+    "nothing says the name": Format("broken", body=NameThenJson(), call=("<c>", "</c>")),
+    "the list is written in other brackets than it is read": Format(
+        "broken", body=Envelope(wrap=("(", " and ", ")")), call=("<c>", "</c>")
+    ),
+}
+IMPOSSIBLE = {
+    "a hole that occurs twice": Format("broken", body=NameThenJson(open="{name} {name}"), call=("<c>", "</c>")),
+}
+
+
+@pytest.mark.parametrize("name", formats.formats())
+def test_every_built_in_format_keeps_the_laws(name: str) -> None:
+    assert check_format(formats.find(name), samples=6) == []
+
+
+@pytest.mark.parametrize("format", BROKEN.values(), ids=BROKEN)
+def test_a_format_that_cannot_work_is_found_out(format: Format) -> None:
+    assert check_format(format, samples=12)
+
+
+@pytest.mark.parametrize("format", IMPOSSIBLE.values(), ids=IMPOSSIBLE)
+def test_a_format_that_does_not_even_compile_is_a_violation_and_no_exception(format: Format) -> None:
+    violations = check_format(format, samples=2)
+    assert {violation.law for violation in violations} == {"never raises"}
+
+
+def test_the_same_seed_gives_the_same_samples() -> None:
+    assert list(samples(HERMES, 3, 20)) == list(samples(HERMES, 3, 20))
+    assert list(samples(HERMES, 3, 20)) != list(samples(HERMES, 4, 20))
+
+
+def test_the_samples_hold_the_formats_own_markers() -> None:
+    strings = repr(list(samples(HERMES, 0, 60)))
+    assert all(marker in strings for marker in ("<tool_call>", "</tool_call>", "<think>"))
+
+
+def test_the_number_of_violations_is_bounded() -> None:
+    assert 0 < len(check_format(BROKEN["nothing says the name"], samples=200)) < 30
+
+
+def test_every_cutting_is_the_whole_text() -> None:
+    text = '<tool_call>\n{"name": "f", "arguments": {}}\n</tool_call>'
+    ways = cuttings(HERMES, text)
+    assert {"".join(chunks) for chunks in ways.values()} == {text}
+    assert "<tool" in ways["with every marker split in half"][0]
+
+
+@pytest.mark.parametrize("text", ["", "x", "<tool_call>"])
+def test_texts_of_no_length_to_speak_of_are_cut_too(text: str) -> None:
+    assert cut_law(HERMES, text) == []
+
+
+def test_markers_have_their_holes_filled() -> None:
+    assert not [marker for name in formats.formats() for marker in markers_of(formats.find(name)) if "{name}" in marker]
+
+
+def test_the_laws_hold_for_one_text_and_one_reply() -> None:
+    text = 'Hm.<tool_call>{"name": "get_weather", "arguments": {"city": "</tool_call>"}}</tool_call>'
+    assert cut_law(HERMES, text, tools=TOOLS) == []
+    assert truncation_law(HERMES, text, tools=TOOLS) == []
+    assert round_trip_law(HERMES, [Text("Hm."), Call("ping", {}, "{}")], tools=TOOLS) == []
+
+
+def test_what_a_format_says_it_cannot_carry_is_no_violation() -> None:
+    assert round_trip_law(HERMES, [Text("<tool_call>"), Call("ping", {}, "{}")]) == []
+
+
+def test_a_violation_is_a_frozen_value() -> None:
+    violation = Violation("cut", "what", "input")
+    assert violation == Violation("cut", "what", "input")
+    with pytest.raises(AttributeError):
+        violation.law = "truncation"  # type: ignore[misc]
+    assert msgspec.to_builtins(violation)["law"] == "cut"
