@@ -1,10 +1,11 @@
 """Throws hostile text at every format.    fuzz/run.py [--seconds 60] [--seed 1] [--format hermes]
 
-Four kinds of text in turn: spoiled renderings, shapes made to hurt, noise, and what hypothesis comes up with. For each the
-laws must hold (no exception, one reply whatever the cuts, nothing lost, limits honoured), and for large shapes the cost
-must grow with the size and no faster. Where `atheris` is installed, it looks for more, guided by what the code does.
+Four kinds of text in turn: spoiled renderings, shapes made to hurt, noise, and what hypothesis comes up with. For each
+the laws must hold (no exception, one reply whatever the cuts, nothing lost, limits honoured), and for large shapes the
+cost must grow with the size and no faster. Where `atheris` is installed, it looks for more, led by what the code does.
 
-The first failure is made as small as it will get and printed as Python; the exit status is 1.
+The first failure is made as small as it will get and printed as Python; the exit status is 1. With --keep-going the
+search goes on, and one failure of each kind is printed.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ from typing import NamedTuple
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "tests"), str(HERE)]
 
-import hostile  # noqa: E402
-from hostile import FORMATS, TOOLS, Broken, Limits, Toolset, check_laws  # noqa: E402
 from mutate import mutated, noise, small_stress  # noqa: E402
 from reduce import reduced  # noqa: E402
 
+import hostile  # noqa: E402
 import rightcall  # noqa: E402
+from hostile import FORMATS, TOOLS, Broken, Limits, Toolset, check_laws  # noqa: E402
 
 CASE_SECONDS = 20.0
 GROWTH = 8.0  # four times the size: 4 is linear, 16 quadratic
@@ -71,14 +72,13 @@ def main() -> int:
     print(f"seed {seed}, {len(names)} formats, {asked.seconds:g} s")
     guided = has_atheris()
     deadline = time.monotonic() + asked.seconds * (0.75 if guided else 1.0)
-    count, failure = search(names, rng, deadline)
-    if failure is None and guided:
-        failure = coverage_guided(asked.seconds * 0.25, asked.format)
-    if failure is not None:
+    count, failures = search(names, rng, deadline, keep_going=asked.keep_going)
+    if guided and not failures:
+        failures += coverage_guided(asked.seconds * 0.25, asked.format)
+    for failure in failures:
         print(f"\n{failure.law}\n{failure.detail}\n\n{failure.repro}")
-        return 1
-    print(f"{count} cases, no law broken")
-    return 0
+    print(f"\n{count} cases, {len(failures) or 'no'} law{'s' * (len(failures) > 1)} broken")
+    return 1 if failures else 0
 
 
 def arguments() -> argparse.Namespace:
@@ -86,27 +86,35 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=60.0, help="how long (default 60)")
     parser.add_argument("--seed", type=int, help="the same seed gives the same texts")
     parser.add_argument("--format", help="only this format")
+    parser.add_argument("--keep-going", action="store_true", help="do not stop at the first failure")
     return parser.parse_args()
 
 
-def search(names: list[str], rng: random.Random, deadline: float) -> tuple[int, Failure | None]:
+def search(names: list[str], rng: random.Random, deadline: float, *, keep_going: bool) -> tuple[int, list[Failure]]:
+    found: dict[str, Failure] = {}
     count = 0
-    while time.monotonic() < deadline:
+    while time.monotonic() < deadline and (keep_going or not found):
         format = rng.choice(names)
-        turn = rng.random()
-        if turn < 0.97:
-            failure = laws(format, rng)
-        elif turn < 0.99:
-            failure = growth(format, rng)
-        elif turn < 0.992:
-            failure = big(format, rng)
-        else:
-            failure = by_hypothesis(format, rng)
+        failure = attack(format, rng)
+        if failure is not None:
+            kind = f"{failure.law} {type(FORMATS[format].bodies[0]).__name__}"
+            shortest = min(found.get(kind, failure), failure, key=lambda f: len(f.repro))
+            found[kind] = shortest
         count += 1
         progress(count, deadline)
-        if failure is not None:
-            return count, failure
-    return count, None
+    return count, [found[kind] for kind in sorted(found)]
+
+
+def attack(format: str, rng: random.Random) -> Failure | None:
+    """One case, mostly small: large ones take a second each."""
+    turn = rng.random()
+    if turn < 0.97:
+        return laws(format, rng)
+    if turn < 0.99:
+        return growth(format, rng)
+    if turn < 0.992:
+        return big(format, rng)
+    return by_hypothesis(format, rng)
 
 
 def progress(count: int, deadline: float) -> None:
@@ -260,12 +268,12 @@ def has_atheris() -> bool:
     return False
 
 
-def coverage_guided(seconds: float, format: str | None) -> Failure | None:
+def coverage_guided(seconds: float, format: str | None) -> list[Failure]:
     command = [sys.executable, str(HERE / "guided.py"), f"-max_total_time={max(1, round(seconds))}"]
     done = subprocess.run([*command, *([f"--format={format}"] if format else [])], capture_output=True, text=True)
-    return (
-        Failure("found by atheris", (done.stdout + done.stderr)[-3000:], " ".join(command)) if done.returncode else None
-    )
+    if done.returncode == 0:
+        return []
+    return [Failure("found by atheris", (done.stdout + done.stderr)[-3000:], " ".join(command))]
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Hostile texts and what must hold of every one of them, shared by `test_hostile.py` and `fuzz/run.py`.
 
 A hostile text is a *stress* (100,000 brackets, half a marker again and again, ...) put at a *place* of a reply that is
-otherwise well written: in its text, in a string argument, in a key, where a name should stand, ... The places are found by
-rendering a reply with words nobody uses and cutting it there, so that a new format is covered without a line here.
+otherwise well written: in its text, in a string argument, in a key, where a name should stand, ... The places are found
+by rendering a reply with words nobody uses and cutting it there, so that a new format is covered without a line here.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def read(
     reasoning: str = "auto",
     look: bool = False,
 ) -> tuple[Reply, list[object]]:
-    """The reply, and every event, of a text cut at these places; with `look` the reply is looked at after each piece."""
+    """The reply, and every event, of a text cut at these places; `look` looks at the reply after each piece."""
     parser = Parser(
         format,
         tools=tools,
@@ -135,7 +135,7 @@ def check_laws(
             hold = "hold" in how
             said = f"cuts={at if len(at) < 20 else f'[{at[0]}, {at[1]}, ...]'} {how}"
             if got != whole:
-                raise Broken("cut", f"{said}: {difference(whole, got)}")
+                raise Broken("look" if "look" in how else "cut", f"{said}: {difference(whole, got)}")
             check_events(got, events)
             if not hold and join(events) != joined:
                 raise Broken("cut (events)", f"{said}: {join(events)} is not {joined}")
@@ -220,7 +220,8 @@ def check_nothing_lost(text: str, format: str, reply: Reply) -> None:
     if _says_text_in_json(reply.format):
         held["text"] = under["text"]
     for kind, want in held.items():
-        if under[kind] != want:
+        # Where a marker between two pieces was dropped, a line break stands for it.
+        if under[kind].replace("\n", "") != want.replace("\n", ""):
             raise Broken("nothing lost", f"the spans of {kind} hold {under[kind]!r}, the parts {want!r}")
     for span in spans:
         if span.kind == "marker":
@@ -257,7 +258,7 @@ def _loose(marker: str) -> str:
     )
 
 
-# -- markers of a format, as data ---------------------------------------------------------------------------------------
+# -- markers of a format, as data --------------------------------------------------------------------------------------
 
 
 def templates(format: Format) -> Iterator[str]:

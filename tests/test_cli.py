@@ -1,41 +1,19 @@
 """The commands: what they print and how they end."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
 
+from command import MINE, REPLY, failed, process, run
 from rightcall import __version__, formats, parse
-from rightcall.cli.app import app
 from rightcall.cli.demo import SCENES
 
-REPLY = 'On it.\n<tool_call>\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n</tool_call>'
 BAD = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Os'
 TOOLS = [{"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object"}}}]
-MINE = 'name = "mine"\ncall = ["<c>", "</c>"]\nbody = { kind = "envelope" }\n'
-
-
-def run(*args: str, stdin: str | bytes = "", env: dict[str, str] | None = None) -> Result:
-    return CliRunner().invoke(app, args, input=stdin, env=env)
-
-
-def failed(result: Result, code: int = 2) -> str:
-    """The one line that a wrong usage ends in."""
-    assert result.exit_code == code, result.output
-    assert result.stdout == ""
-    (line,) = result.stderr.splitlines()
-    assert line.startswith("rightcall: ")
-    return line
-
-
-def process(*args: str, stdin: bytes = b"", **env: str) -> subprocess.CompletedProcess[bytes]:
-    command = [sys.executable, "-m", "rightcall", *args]
-    return subprocess.run(command, input=stdin, capture_output=True, env={**os.environ, **env}, timeout=60)
 
 
 @pytest.fixture
@@ -94,7 +72,8 @@ def test_explain_labels_every_span_and_lists_the_events() -> None:
     spans = [line.split()[:2] for line in result.stdout.splitlines()[1:5]]
     assert spans == [["0-6", "text"], ["6-19", "marker"], ["19-73", "call"], ["73-86", "marker"]]
     assert r"\n<tool_call>\n" in result.stdout
-    names = [line.split()[1] for line in result.stdout.splitlines() if line[:7].strip().isdigit()]
+    events = result.stdout.split("Events, ")[1].splitlines()
+    names = [line.split()[1] for line in events if line[:7].strip().isdigit()]
     assert names[0] == "Text" and names[-3:] == ["CallStart", "Arguments", "CallEnd"]
 
 

@@ -6,10 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from command import MINE, REPLY, failed, process, run
 from rightcall.cli.safe import brief, json_text, visible
-from test_cli import MINE, REPLY, failed, process, run, tools
-
-__all__ = ["tools"]
 
 HOSTILE = (
     "\x1b[2J\x1b]0;owned\x07\x9b31m\x7f\x00\r\b[red]not red[/red][link=http://evil]x[/link]:skull:"
@@ -43,10 +41,12 @@ def test_colours_are_ours_alone() -> None:
     assert b"[red]not red[/red]" in done.stdout
 
 
-def test_names_problems_and_raw_text_are_made_visible(tools: str) -> None:
+def test_names_problems_and_raw_text_are_made_visible(tmp_path: Path) -> None:
+    tools = tmp_path / "tools.json"
+    tools.write_text('[{"name": "f"}]')
     named = f'<tool_call>{{"name": {json.dumps(HOSTILE)}, "arguments": {{"\u202e": 1}}}}</tool_call>'
     for text in (named, named[:-20], f'<tool_call>{{"name": "{HOSTILE}'):
-        done = process("parse", "-f", "hermes", "--explain", "--tools", tools, stdin=text.encode())
+        done = process("parse", "-f", "hermes", "--explain", "--tools", str(tools), stdin=text.encode())
         assert unseen(done.stdout.decode() + done.stderr.decode()) == []
 
 

@@ -174,9 +174,10 @@ UNDECLARED = [
 TAGGED = {
     "qwen3_coder": "<tool_call>\n<function=f>\n<parameter=v>\n%s\n</parameter>\n</function>\n</tool_call>",
     "glm45": "<tool_call>f\n<arg_key>v</arg_key>\n<arg_value>%s</arg_value>\n</tool_call>",
-    "minimax_m2": '<minimax:tool_call>\n<invoke name="f">\n<parameter name="v">%s</parameter>\n</invoke>\n</minimax:tool_call>',
-    "step3": '<｜tool_calls_begin｜><｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name="f"><steptml:parameter name="v">%s'
-    "</steptml:parameter></steptml:invoke><｜tool_call_end｜><｜tool_calls_end｜>",
+    "minimax_m2": '<minimax:tool_call>\n<invoke name="f">\n<parameter name="v">%s</parameter>\n</invoke>\n'
+    "</minimax:tool_call>",
+    "step3": '<｜tool_calls_begin｜><｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name="f">'
+    '<steptml:parameter name="v">%s</steptml:parameter></steptml:invoke><｜tool_call_end｜><｜tool_calls_end｜>',
     "minicpm5": '<function name="f"><param name="v">%s</param></function>',
 }
 
@@ -210,14 +211,15 @@ def test_text_that_is_not_of_its_type_stays_text_with_a_problem(format: str) -> 
     [
         (
             "deepseek_v32",
-            '<｜DSML｜function_calls><｜DSML｜invoke name="f"><｜DSML｜parameter name="s" string="false">7</｜DSML｜parameter>'
+            '<｜DSML｜function_calls><｜DSML｜invoke name="f">'
+            '<｜DSML｜parameter name="s" string="false">7</｜DSML｜parameter>'
             '<｜DSML｜parameter name="n" string="true">7</｜DSML｜parameter></｜DSML｜invoke></｜DSML｜function_calls>',
         ),
         (
             "kimi_k3",
             '<|open|>tools<|sep|><|open|>call tool="f" index="1"<|sep|><|open|>argument key="s" type="number"<|sep|>7'
-            '<|close|>argument<|sep|><|open|>argument key="n" type="string"<|sep|>7<|close|>argument<|sep|><|close|>call<|sep|>'
-            "<|close|>tools<|sep|>",
+            '<|close|>argument<|sep|><|open|>argument key="n" type="string"<|sep|>7<|close|>argument<|sep|>'
+            "<|close|>call<|sep|><|close|>tools<|sep|>",
         ),
         ("gemma4", '<|tool_call>call:f{n:<|"|>7<|"|>}<tool_call|>'),
     ],
@@ -378,13 +380,14 @@ def test_end_of_turn_tokens_are_never_content(name: str) -> None:
         ("gigachat31", 'Look.<|message_sep|><|function_call|>{"name": "f", "arguments": {"s": "x"}}'),
         (
             "harmony",
-            "<|channel|>final<|message|>Look.<|end|><|start|>assistant<|channel|>commentary to=functions.f <|constrain|>json"
-            '<|message|>{"s": "x"}<|call|>',
+            "<|channel|>final<|message|>Look.<|end|><|start|>assistant"
+            '<|channel|>commentary to=functions.f <|constrain|>json<|message|>{"s": "x"}<|call|>',
         ),
         (
             "muse",
             " to=user<|message|>Look.<|eom|><|start|>assistant to=f<|message|><atem:function_calls>\n"
-            '<atem:invoke name="f">\n<atem:parameter name="s">x</atem:parameter>\n</atem:invoke>\n</atem:function_calls><|eom|>',
+            '<atem:invoke name="f">\n<atem:parameter name="s">x</atem:parameter>\n</atem:invoke>\n'
+            "</atem:function_calls><|eom|>",
         ),
         (
             "solar_open",

@@ -108,7 +108,7 @@ class BracedReader:
                 json, value = (quoted(whole), whole) if is_text else self._typed(p, whole, kind)
                 p.give(prefix + json)
                 return value
-        if is_text and (yield from self._at_quote(p)):
+        if kind == "plain" and (yield from self._at_quote(p)):
             p.give(prefix + '"')
             text = yield from self._string(p, give=True)
             p.give('"')

@@ -13,7 +13,7 @@ from rightcall.formats.spec import Channels, NameThenJson, alternatives
 from rightcall.parse.engine import Capture, Engine, Steps
 from rightcall.parse.markers import Probe
 from rightcall.parse.name_then_json import read_arguments_of
-from rightcall.parse.signals import Broken, Cut, NotACall
+from rightcall.parse.signals import Broken, Cut, NotACall, too_deep
 
 if TYPE_CHECKING:
     from rightcall.parse.reading import Reading
@@ -89,8 +89,8 @@ def _is_recipient(p: Engine, name: str | None, after: int) -> Steps[bool]:
     assert p.compiled.channels is not None
     if name in p.compiled.channels.kinds:
         return True
-    if p.tools is not None:
-        return name in p.tools
+    if p.tools is not None and name in p.tools:
+        return True
     while after >= len(p.buf) and not p.ended:
         yield
     return p.buf.startswith("{", after)
@@ -101,8 +101,12 @@ def _call(p: Reading, name: str) -> Steps[None]:
     p.raw_begin()
     try:
         p.begin(name)
-        if (yield from p.peek()) in ("{", "[", '"', ""):
+        char = yield from p.peek()
+        if not char or char in '{["':
             yield from read_arguments_of(p, None)
+        elif p.compiled.turn_end and (yield from p.test(p.compiled.turn_end)):
+            p.raw_end()
+            p.finish(empty=True)
         else:
             yield from _raw(p)
     except NotACall:
@@ -111,7 +115,8 @@ def _call(p: Reading, name: str) -> Steps[None]:
     except Cut:
         p.pos = len(p.buf)
         p.fail("truncated", "the text ended before the call did; send the whole call again")
-    except Broken as broken:
+    except (Broken, RecursionError) as error:
+        broken = error if isinstance(error, Broken) else too_deep(p.limits.depth)
         yield from p.resync()
         p.fail(broken.code, broken.message, broken.path)
     p.fresh = True

@@ -53,6 +53,8 @@ class Compiled:
             Probe(seq(blanks(), Pat(r"[}\])]{1,3}+", r"[}\])]{0,3}"), blanks(), look(alt(*closes)))) if closes else None
         )
         self.resync = Scan(self._resync(inner))
+        ends = [pat for end in format.channels.ends for pat in templates(end)] if format.channels else []
+        self.turn_end = Probe(alt(*ends)) if ends else None
         self.between = self._between()
         self.first_header = self._first_header()
         after = self._after(inner)

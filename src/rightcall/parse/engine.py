@@ -222,7 +222,7 @@ class Engine:
         if self.index >= self.limits.calls:
             self.full = True
             raise NotACall
-        if self._blanks or self.recastable:
+        if self._blanks or self.recastable or self._held is not None:
             self.settle()
         if self.spans is not None:
             self.mark("marker", self.raw_at)

@@ -36,9 +36,12 @@ class Fold:
 
     def _flush(self) -> None:
         if self._pieces:
-            text = "".join(self._pieces)
-            self._parts.append(Reasoning(text) if self._thinking else Text(text))
+            self._parts.append(self._part())
             self._pieces = []
+
+    def _part(self) -> Part:
+        text = "".join(self._pieces)
+        return Reasoning(text) if self._thinking else Text(text)
 
     def _recast(self, chars: int) -> None:
         """The last so many characters of text were reasoning."""
@@ -58,5 +61,6 @@ class Fold:
             self._pieces, self._thinking = [last.text], True
 
     def reply(self, format: str, spans: tuple[Span, ...] | None) -> Reply:
-        self._flush()
-        return Reply(tuple(self._parts), tuple(self._problems), format, None, spans)
+        """What the events so far add up to; more may still be added."""
+        last = (self._part(),) if self._pieces else ()
+        return Reply((*self._parts, *last), tuple(self._problems), format, None, spans)

@@ -98,6 +98,7 @@ def _string(p: Engine, pending: Capture) -> Steps[None]:
     while True:
         p.pos = pos = STRING_RUN(p.buf, p.pos).end()  # type: ignore[union-attr]
         if pos < len(p.buf):
+            _flush(p, pending)
             if p.buf[pos] == '"':
                 p.pos += 1
                 return

@@ -31,7 +31,7 @@ from rightcall.parse.markers import (
 )
 from rightcall.parse.nested import NestedTags
 from rightcall.parse.signals import Broken, Cut, NotACall
-from rightcall.parse.typed import typed
+from rightcall.parse.typed import Wrong, typed
 
 _TEXTUAL = frozenset(("plain", "string", "nullable"))
 
@@ -171,7 +171,7 @@ class ParamsReader:
             if wrong:
                 self._wrong(p, key, wrong)
             return value
-        if kind == "plain" or kind == "string" or (quote and kind == "any"):
+        if kind == "plain":
             p.give(prefix + '"')
             pieces: list[str] = []
             yield from end.take(p, values, pieces, give=True)
@@ -179,15 +179,16 @@ class ParamsReader:
             return "".join(pieces)
         pieces = []
         yield from end.take(p, values, pieces, give=False)
+        kind = "string" if quote and kind == "any" else kind
         json, value, wrong = typed("".join(pieces), kind, p.limits.depth)
         p.give(prefix + json)
         if wrong:
             self._wrong(p, key, wrong)
         return value
 
-    def _wrong(self, p: Engine, key: str, wrong: str) -> None:
+    def _wrong(self, p: Engine, key: str, wrong: Wrong) -> None:
         assert p.call is not None
-        p.problem("wrong_type", f"{key}: {wrong}", "/" + key, call=p.call.index)
+        p.problem(wrong[0], f"{key}: {wrong[1]}", "/" + key, call=p.call.index)
 
     def _quote(self, p: Engine) -> Steps[str]:
         """What closes the quotes around the value, if it is quoted."""

@@ -67,7 +67,8 @@ class PythonicReader:
             elif not listed and p.index > first and not (yield from p.test(_STRICT)):
                 return
             else:
-                yield from self._call(p, bare and p.index == first, listed)
+                # Without a bracket only a name and its parenthesis tell a call from prose about the marker.
+                yield from self._call(p, (bare or not listed) and p.index == first, listed)
 
     def _call(self, p: Engine, strict: bool, listed: bool) -> Steps[None]:
         p.raw_begin()

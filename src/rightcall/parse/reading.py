@@ -14,7 +14,7 @@ from rightcall.ids import Ids
 from rightcall.parse.channels import first_header, header
 from rightcall.parse.engine import Capture, Engine, Options, Steps
 from rightcall.parse.markers import Scan
-from rightcall.parse.signals import Broken, Cut, NotACall
+from rightcall.parse.signals import Broken, Cut, NotACall, too_deep
 from rightcall.types import Text
 
 if TYPE_CHECKING:
@@ -131,8 +131,9 @@ class Reading(Engine):
         if not self.thinking:
             # A closing tag without its opener: the prompt had opened it.
             self.recast()
+        self.settle()
         self.take_marker(found.end())
-        self.thinking = self.recastable = False
+        self.thinking = False
         self.may_open = True
         yield from ()
 
@@ -200,10 +201,11 @@ class Reading(Engine):
             self.captures.remove(opening)
             self.fresh = True
             return
-        except Broken as broken:
+        except (Broken, RecursionError) as error:
             if bare and self.index == first:
                 self._was_text(opening)
                 return
+            broken = error if isinstance(error, Broken) else too_deep(self.limits.depth)
             found = yield from self.resync()
             if self.call is None and self.index == first and not found:
                 # Neither a name nor an end: more likely text than a call, and as text nothing is lost.

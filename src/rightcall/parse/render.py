@@ -70,7 +70,9 @@ class _Writer:
     def _join(self, out: list[str]) -> str:
         """Blocks that stand on lines of their own stay so."""
         opener = _first(self.format.section[0]) if self.format.section else _first(self.format.call[0])
-        return ("\n" if opener.endswith("\n") else "").join(out)
+        if not opener.endswith("\n"):
+            return "".join(out)
+        return "\n".join([text.removesuffix("\n") for text in out[:-1]] + out[-1:])
 
     def _prose(self, part: Text | Reasoning, i: int) -> str:
         if isinstance(part, Reasoning):

@@ -15,5 +15,9 @@ class Broken(Exception):
         self.code, self.message, self.path = code, message, path
 
 
+def too_deep(depth: int) -> Broken:
+    return Broken("too_deep", f"the arguments are nested deeper than {depth} levels; send them flatter")
+
+
 class Cut(Exception):
     """The text ended inside a call."""

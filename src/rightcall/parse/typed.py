@@ -16,29 +16,36 @@ _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})").fullmatch
 
 def to_json(value: Any) -> str:
     """Compact enough to read, never reformatting text: what goes out where the source was not JSON."""
-    return stdlib.dumps(value, ensure_ascii=False)
+    return quoted(value) if isinstance(value, str) else stdlib.dumps(value, ensure_ascii=False)
 
 
-def typed(text: str, kind: str, depth: int) -> tuple[str, Any, str]:
-    """JSON text, value, and what is wrong (or ""). `kind` is one of `declare.kinds.Kind`."""
+Wrong = tuple[str, str]  # code and message
+
+
+def typed(text: str, kind: str, depth: int) -> tuple[str, Any, Wrong | None]:
+    """JSON text, value, and what is wrong with it. `kind` is one of `declare.kinds.Kind`."""
     if kind == "plain" or kind == "string" or (kind == "nullable" and text not in ("null", "None")):
-        return quoted(text), text, ""
+        return quoted(text), text, None
     if kind == "nullable":
-        return "null", None, ""
+        return "null", None, None
     if kind == "json" and _INTEGER(text):
-        return text, int(text), ""
+        return text, int(text), None
     source = text.strip(" \t\r\n")
     if kind == "any" and source[:1] not in _JSON_STARTS:
-        return quoted(text), text, ""
+        return quoted(text), text, None
     value = decode(source, depth) if source else Undecodable("invalid_json", "")
     if not isinstance(value, Undecodable):
-        return source, value, ""
+        return source, value, None
+    if value.code == "too_deep":
+        return quoted(text), text, (value.code, value.message)
     if kind == "any":
-        return quoted(text), text, ""
+        return quoted(text), text, None
     try:
         value = literal_value(source, depth)
-    except BadLiteral:
+    except BadLiteral as bad:
+        if bad.code == "too_deep":
+            return quoted(text), text, (bad.code, bad.message)
         value = source
     if isinstance(value, str):
-        return quoted(text), text, f"{text[:60]!r} is not of the declared type; send it as JSON"
-    return to_json(value), value, ""
+        return quoted(text), text, ("wrong_type", f"{text[:60]!r} is not of the declared type; send it as JSON")
+    return to_json(value), value, None

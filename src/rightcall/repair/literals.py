@@ -52,7 +52,10 @@ def _unescape_one(found: re.Match[str]) -> str:
 def literal_value(text: str, depth: int, *, words: bool = False) -> Any:
     """The value of a whole literal; with `words` a bare word is a string. Raises `BadLiteral`."""
     reader = Literals(text, depth, words=words)
-    value = reader.value(0)
+    try:
+        value = reader.value(0)
+    except RecursionError:
+        raise BadLiteral("too_deep", f"the arguments are nested deeper than {depth} levels") from None
     if _BLANK(text, reader.pos).end() != len(text):  # type: ignore[union-attr]
         raise BadLiteral("trailing_content", f"unexpected text after the value: {text[reader.pos :][:40]!r}")
     return value

@@ -1,0 +1,30 @@
+"""Running the command line in tests: in this process, or as a process of its own."""
+
+import os
+import subprocess
+import sys
+
+from typer.testing import CliRunner, Result
+
+from rightcall.cli.app import app
+
+REPLY = 'On it.\n<tool_call>\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n</tool_call>'
+MINE = 'name = "mine"\ncall = ["<c>", "</c>"]\nbody = { kind = "envelope" }\n'
+
+
+def run(*args: str, stdin: str | bytes = "", env: dict[str, str] | None = None) -> Result:
+    return CliRunner().invoke(app, args, input=stdin, env=env)
+
+
+def failed(result: Result, code: int = 2) -> str:
+    """The one line that a wrong usage ends in."""
+    assert result.exit_code == code, result.output
+    assert result.stdout == ""
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("rightcall: ")
+    return line
+
+
+def process(*args: str, stdin: bytes = b"", **env: str) -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-m", "rightcall", *args]
+    return subprocess.run(command, input=stdin, capture_output=True, env={**os.environ, **env}, timeout=60)

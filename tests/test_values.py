@@ -1,0 +1,172 @@
+"""The values and events: frozen, slotted, comparable, with a JSON form at the edge."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+from typing import Any
+
+import msgspec
+import pytest
+
+from rightcall import (
+    Arguments,
+    Call,
+    CallEnd,
+    CallStart,
+    Problem,
+    Reasoning,
+    Recast,
+    Repair,
+    Reply,
+    Span,
+    Text,
+    Tool,
+    parse,
+)
+from rightcall.types import to_json
+
+REPAIR = Repair("extra_closer", "exact", "", "}", "")
+CALL = Call("f", {"x": [1, None]}, '{"x": [1, null]}', "c1", '{"name": "f"}', (REPAIR,), True)
+PROBLEM = Problem("unknown_tool", "there is no tool 'f'", "/x", 0, True)
+SPAN = Span(0, 4, "text")
+REPLY = Reply((Text("Hi"), Reasoning("Hm"), CALL, Text("Bye")), (PROBLEM,), "hermes", None, (SPAN,))
+
+REPAIR_JSON = {"rule": "extra_closer", "kind": "exact", "path": "", "before": "}", "after": ""}
+CALL_JSON = {
+    "name": "f",
+    "arguments": {"x": [1, None]},
+    "json": '{"x": [1, null]}',
+    "id": "c1",
+    "raw": '{"name": "f"}',
+    "repairs": [REPAIR_JSON],
+    "complete": True,
+}
+PROBLEM_JSON = {"code": "unknown_tool", "message": "there is no tool 'f'", "path": "/x", "call": 0, "blocking": True}
+SPAN_JSON = {"start": 0, "end": 4, "kind": "text"}
+
+# a value, another that differs in one field, its JSON form
+VALUES: list[tuple[Any, Any, Any]] = [
+    (REPAIR, Repair("extra_closer", "guess", "", "}", ""), REPAIR_JSON),
+    (CALL, msgspec.structs.replace(CALL, complete=False), CALL_JSON),
+    (PROBLEM, msgspec.structs.replace(PROBLEM, blocking=False), PROBLEM_JSON),
+    (SPAN, Span(0, 4, "marker"), SPAN_JSON),
+    (Text("a"), Text("b"), {"text": "a"}),
+    (Reasoning("a"), Reasoning("b"), {"text": "a"}),
+    (CallStart(0, "c1", "f"), CallStart(1, "c1", "f"), {"index": 0, "id": "c1", "name": "f"}),
+    (Arguments(0, "{"), Arguments(0, "}"), {"index": 0, "json": "{"}),
+    (CallEnd(0, CALL), CallEnd(1, CALL), {"index": 0, "call": CALL_JSON}),
+    (Recast(4, "reasoning"), Recast(4, "call"), {"chars": 4, "kind": "reasoning"}),
+    (
+        Tool(name="f", description="d", parameters={"type": "object"}, aliases={"p": "path"}, run=print),
+        Tool(
+            name="f", description="d", parameters={"type": "object"}, aliases={"p": "path"}, run=print, read_only=True
+        ),
+        {
+            "name": "f",
+            "description": "d",
+            "parameters": {"type": "object"},
+            "output_schema": None,
+            "aliases": {"p": "path"},
+            "read_only": False,
+            "compact": False,
+        },
+    ),
+    (
+        REPLY,
+        msgspec.structs.replace(REPLY, done="yes"),
+        {
+            "content": "Hi\nBye",
+            "reasoning": "Hm",
+            "calls": [CALL_JSON],
+            "problems": [PROBLEM_JSON],
+            "format": "hermes",
+            "done": None,
+            "parts": [
+                {"type": "text", "text": "Hi"},
+                {"type": "reasoning", "text": "Hm"},
+                {"type": "call", **CALL_JSON},
+                {"type": "text", "text": "Bye"},
+            ],
+            "spans": [SPAN_JSON],
+        },
+    ),
+]
+each_value = pytest.mark.parametrize("value, other, form", VALUES, ids=lambda v: type(v).__name__)
+
+
+@each_value
+def test_a_value_cannot_be_changed(value: Any, other: Any, form: Any) -> None:
+    for field in value.__struct_fields__:
+        with pytest.raises(AttributeError):
+            setattr(value, field, None)
+    with pytest.raises(AttributeError):
+        value.something_else = 1
+
+
+@each_value
+def test_a_value_has_slots_and_no_dict(value: Any, other: Any, form: Any) -> None:
+    assert not hasattr(value, "__dict__")
+
+
+@each_value
+def test_values_with_the_same_fields_are_equal_and_others_are_not(value: Any, other: Any, form: Any) -> None:
+    assert copy.copy(value) == value
+    assert type(value)(**{name: getattr(value, name) for name in value.__struct_fields__}) == value
+    assert value != other
+    assert value != form
+
+
+@each_value
+def test_a_value_has_a_json_form(value: Any, other: Any, form: Any) -> None:
+    assert to_json(value) == form
+    assert json.loads(json.dumps(to_json(value))) == form
+
+
+@each_value
+def test_a_value_shows_its_fields(value: Any, other: Any, form: Any) -> None:
+    shown = repr(value)
+    assert shown.startswith(type(value).__name__ + "(")
+    assert all(f"{field}=" in shown for field in value.__struct_fields__)
+
+
+@each_value
+def test_a_value_can_be_sent_to_another_process(value: Any, other: Any, form: Any) -> None:
+    assert pickle.loads(pickle.dumps(value)) == value  # noqa: S301 - our own bytes
+
+
+def test_events_in_a_list_say_their_type() -> None:
+    events = [Text("a"), Reasoning("b"), CallStart(0, "c1", "f"), Arguments(0, "{}"), CallEnd(0, CALL), PROBLEM]
+    types = [event["type"] for event in to_json([*events, Recast(1, "call")])]
+    assert types == ["text", "reasoning", "call_start", "arguments", "call_end", "problem", "recast"]
+
+
+def test_a_text_and_a_reasoning_of_the_same_words_differ() -> None:
+    assert {type(part) for part in (Text("a"), Reasoning("a"))} == {Text, Reasoning}
+    assert [Text("a")] != [Reasoning("a")]
+
+
+def test_the_views_of_a_reply_are_views_of_its_parts() -> None:
+    assert (REPLY.content, REPLY.reasoning, REPLY.calls) == ("Hi\nBye", "Hm", (CALL,))
+    empty = Reply()
+    assert (empty.content, empty.reasoning, empty.calls, empty.spans) == ("", "", (), None)
+
+
+def test_spans_are_there_on_request_only() -> None:
+    assert parse("Hi", format="hermes").spans is None
+    assert parse("Hi", format="hermes", spans=True).spans == (Span(0, 2, "text"),)
+
+
+def test_a_call_and_a_tool_are_made_with_their_defaults() -> None:
+    assert Call("f", {}, "{}") == Call("f", {}, "{}", "", "", (), True)
+    tool = Tool(name="f")
+    assert (tool.parameters, tool.read_only, tool.run) == ({}, False, None)
+    assert Tool(name="a").parameters is not Tool(name="b").parameters
+    with pytest.raises(TypeError):
+        Tool("f")  # type: ignore[misc]
+
+
+def test_a_problem_blocks_unless_it_says_otherwise() -> None:
+    assert Problem("c", "m").blocking
+    assert Problem("c", "m").call is None
