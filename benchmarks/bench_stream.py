@@ -8,8 +8,10 @@ from __future__ import annotations
 import math
 import statistics
 import sys
+from functools import partial
 
 from measure import TOOLS, best, table, verdict
+
 from rightcall import Call, Parser, render
 from rightcall.formats import FORMATS
 
@@ -22,7 +24,7 @@ PROSE = 'The quick "brown" fox\njumps over the lazy dog, {again} and <again>; 3 
 
 def pieces(format: str, size: int) -> list[str]:
     text = (PROSE * (size // len(PROSE) + 1))[:size].rstrip()
-    written = render(Call("write_file", {"path": "a.txt", "text": text}, ""), format=format, tools=TOOLS)
+    written = render(Call("edit_file", {"path": "a.txt", "text": text}, ""), format=format, tools=TOOLS)
     return [written[i : i + STEP] for i in range(0, len(written), STEP)]
 
 
@@ -46,9 +48,9 @@ def main() -> int:
     rows: list[tuple[str, float, float, float]] = []
     for name in FORMATS:
         small, large = pieces(name, SIZE // 4), pieces(name, SIZE)
-        seconds = best(lambda chunks=large: stream(name, chunks), 3)  # type: ignore[misc]
-        less = best(lambda chunks=small: stream(name, chunks), 3)  # type: ignore[misc]
-        floor = best(lambda chunks=large: append(chunks), 3)  # type: ignore[misc]
+        seconds = best(partial(stream, name, large), 3)
+        less = best(partial(stream, name, small), 3)
+        floor = best(partial(append, large), 3)
         rows.append((name, seconds, math.log(seconds / less, 4), seconds / floor))
     table(
         ("format", "CPU s", "exponent", "x list.append"),

@@ -8,8 +8,10 @@ from __future__ import annotations
 import json
 import statistics
 import sys
+from functools import partial
 
 from measure import TOOLS, best, table, verdict
+
 from rightcall import Call, parse, render
 from rightcall.formats import FORMATS
 
@@ -20,17 +22,18 @@ WORDS = "All that is gold does not glitter, not all those who wander are lost. "
 
 
 def calls(chars: int) -> list[Call]:
-    """Two calls: a string, an integer, a list."""
+    """Two calls: a string, an integer, a list of objects."""
     text = (WORDS * (chars // len(WORDS) + 1))[:chars].rstrip()
+    edits = [{"line": line, "old": "not all", "new": "only some", "keep": line % 2 == 0} for line in (12, 345)]
     return [
-        Call("write_file", {"text": text, "mode": 420, "tags": ["draft", "poem", "old"]}, ""),
-        Call("write_file", {"text": text[::-1].strip(), "mode": 7, "tags": ["copy"]}, ""),
+        Call("edit_file", {"text": text, "mode": 420, "edits": edits}, ""),
+        Call("edit_file", {"text": text[::-1].strip(), "mode": -7, "edits": edits}, ""),
     ]
 
 
 def reply(format: str) -> str:
     """About 1 KB of it, whatever the markers take."""
-    chars = 360
+    chars = 200
     text = render(calls(chars), format=format, tools=TOOLS)
     chars += (SIZE - len(text)) // 2
     return render(calls(chars), format=format, tools=TOOLS)
@@ -38,7 +41,7 @@ def reply(format: str) -> str:
 
 def as_json(size: int) -> str:
     """The arguments of the same two calls as plain JSON of the same size."""
-    chars = 400
+    chars = 200
     text = json.dumps([call.arguments for call in calls(chars)])
     chars += (size - len(text)) // 2
     return json.dumps([call.arguments for call in calls(chars)])
@@ -50,8 +53,8 @@ def main() -> int:
         text = reply(name)
         plain = as_json(len(text))
         assert len(parse(text, format=name, tools=TOOLS).calls) == 2
-        ours = best(lambda: parse(text, format=name, tools=TOOLS), 7, times=100)  # noqa: B023 - runs before the next turn
-        loads = best(lambda: json.loads(plain), 7, times=300)  # noqa: B023
+        ours = best(partial(parse, text, format=name, tools=TOOLS), 7, times=100)
+        loads = best(partial(json.loads, plain), 7, times=300)
         rows.append((name, ours * 1e6, ours / loads))
     table(("format", "us", "x json.loads"), [(name, f"{us:.1f}", f"{ratio:.1f}") for name, us, ratio in rows])
     median = statistics.median(ratio for _, _, ratio in rows)

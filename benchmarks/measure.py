@@ -8,22 +8,22 @@ from collections.abc import Callable, Sequence
 
 from rightcall import Tool, Toolset
 
-TOOLS = Toolset(
-    [
-        Tool(
-            name="write_file",
-            parameters={
-                "type": "object",
-                "properties": {
-                    "path": {"type": "string"},
-                    "text": {"type": "string"},
-                    "mode": {"type": "integer"},
-                    "tags": {"type": "array", "items": {"type": "string"}},
-                },
-            },
-        )
-    ]
-)
+_EDIT = {
+    "type": "object",
+    "properties": {
+        "line": {"type": "integer"},
+        "old": {"type": "string"},
+        "new": {"type": "string"},
+        "keep": {"type": "boolean"},
+    },
+}
+_PROPERTIES = {
+    "path": {"type": "string"},
+    "text": {"type": "string"},
+    "mode": {"type": "integer"},
+    "edits": {"type": "array", "items": _EDIT},
+}
+TOOLS = Toolset([Tool(name="edit_file", parameters={"type": "object", "properties": _PROPERTIES})])
 
 
 def best(run: Callable[[], object], runs: int, *, times: int = 1) -> float:

@@ -24,6 +24,7 @@ from rightcall import Call, CannotCarry, Format, Reasoning, Recast, Text, Tool, 
 from rightcall.formats import FORMATS, find
 from rightcall.formats.spec import Braced, Envelope, NameThenJson, Params, Pythonic, alternatives
 from rightcall.types import Part
+from samples import samples, toolset
 
 Json = dict[str, Any]
 every_format = pytest.mark.parametrize("name", list(FORMATS))
@@ -404,6 +405,26 @@ def test_any_text_reads_the_same_however_it_is_cut_and_nothing_is_lost(name: str
     hold_of_every_cut(text, setting, seed=len(text))
 
 
+@st.composite
+def damaged(draw: st.DrawFn, text: str, format: Format) -> str:
+    """The text with one piece of it lost, doubled, moved to the end, or with a marker put in."""
+    start = draw(st.integers(0, len(text)))
+    end = draw(st.integers(start, min(len(text), start + 40)))
+    before, piece, after = text[:start], text[start:end], text[end:]
+    marker = draw(st.sampled_from([*markers(format), *NOISE]))
+    return draw(
+        st.sampled_from([before + after, before + piece * 2 + after, before + after + piece, before + marker + after])
+    )
+
+
+@every_format
+@given(data=st.data())
+def test_a_damaged_sample_reads_the_same_however_it_is_cut_and_nothing_is_lost(name: str, data: st.DataObject) -> None:
+    sample = data.draw(st.sampled_from([s for s in samples() if s.format == name and len(s.text) < 500]))
+    text = data.draw(damaged(sample.text, FORMATS[name]))
+    hold_of_every_cut(text, Setting(name, toolset(sample.tools)), seed=len(text))
+
+
 @every_format
 @given(data=st.data())
 def test_a_rendered_reply_reads_the_same_however_it_is_cut(name: str, data: st.DataObject) -> None:
@@ -426,6 +447,7 @@ def test_what_is_held_back_gives_the_same_reply_and_never_takes_text_back(name: 
 
 
 @every_format
+@settings(max_examples=settings().max_examples // 2)
 @given(data=st.data())
 def test_no_prefix_completes_a_call_that_the_whole_does_not_have(name: str, data: st.DataObject) -> None:
     format = FORMATS[name]

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from rightcall.types import Tool
+from rightcall.declare.schema import Refs
+from rightcall.types import Json, Tool
 
 # plain     a string and nothing else: may be passed on while it arrives
 # string    a string under more rules (enum, pattern, ...), or one type of several: stays exactly as written
@@ -22,14 +23,31 @@ _MAX_REFS = 32
 
 def kinds(tool: Tool) -> dict[str, Kind]:
     """The kind of every declared argument."""
-    properties = tool.parameters.get("properties")
-    if not isinstance(properties, dict):
-        return {}
-    return {key: kind(schema, tool.parameters) for key, schema in properties.items()}
+    refs = Refs(tool.parameters)
+    return {key: kind(schema, refs) for key, schema in properties(tool.parameters, refs).items()}
+
+
+def properties(parameters: Json, refs: Refs | None = None) -> Json:
+    """The schema of every declared argument, those that the root takes from a reference or from `allOf` included."""
+    refs = refs or Refs(parameters)
+    found: Json = {}
+    waiting: list[Any] = [parameters]
+    for _ in range(_MAX_REFS):
+        here = waiting.pop(0) if waiting else None
+        if isinstance(here, dict):
+            found = {**_mapping(here.get("properties")), **found}
+            waiting += [refs.get(here["$ref"])] if isinstance(here.get("$ref"), str) else []
+            waiting += here["allOf"] if isinstance(here.get("allOf"), list) else []
+    return found
+
+
+def _mapping(value: Any) -> Json:
+    return value if isinstance(value, dict) else {}
 
 
 def kind(schema: Any, root: Any) -> Kind:
-    types = _types(schema, root, 0)
+    """`root` is the document that the schema's references are to be followed in, or its `Refs`."""
+    types = _types(schema, root if isinstance(root, Refs) else Refs(root), 0)
     if types is None:
         return "any"
     if "string" not in types:
@@ -39,18 +57,18 @@ def kind(schema: Any, root: Any) -> Kind:
     return "nullable" if "null" in types else "string"
 
 
-def _types(schema: Any, root: Any, depth: int) -> set[str] | None:
+def _types(schema: Any, refs: Refs, depth: int) -> set[str] | None:
     """The JSON types a schema lets through; None when it does not say."""
     if not isinstance(schema, dict) or depth > _MAX_REFS:
         return None
     found = _stated(schema)
     for word in ("anyOf", "oneOf"):
         if isinstance(schema.get(word), list):
-            found = _meet(found, _join([_types(s, root, depth + 1) for s in schema[word]]))
+            found = _meet(found, _join([_types(s, refs, depth + 1) for s in schema[word]]))
     for part in schema["allOf"] if isinstance(schema.get("allOf"), list) else ():
-        found = _meet(found, _types(part, root, depth + 1))
+        found = _meet(found, _types(part, refs, depth + 1))
     if isinstance(schema.get("$ref"), str):
-        found = _meet(found, _types(resolve(schema["$ref"], root), root, depth + 1))
+        found = _meet(found, _types(refs.get(schema["$ref"]), refs, depth + 1))
     return found
 
 
@@ -82,10 +100,4 @@ def _meet(a: set[str] | None, b: set[str] | None) -> set[str] | None:
 
 def resolve(ref: str, root: Any) -> Any:
     """What a local reference (`#/$defs/City`) points at; None for anything else, which is never fetched."""
-    if not ref.startswith("#"):
-        return None
-    here = root
-    for step in ref[1:].split("/")[1:]:
-        step = step.replace("~1", "/").replace("~0", "~")
-        here = here.get(step) if isinstance(here, dict) else None
-    return here
+    return Refs(root).get(ref)

@@ -294,8 +294,13 @@ class Engine:
 
     def fail(self, code: str, message: str, path: str = "") -> None:
         """The call cannot be used: a problem says why, and its text so far is kept."""
-        call = self.call or self.begin("")
         assert self.raw is not None
+        if self.call is None and self.index >= self.limits.calls:
+            self.full = True
+            self.give_back(self.release(self.raw))
+            self.raw = None
+            return
+        call = self.call or self.begin("")
         self.problem(code, message, path, call=call.index)
         self._out(Call(call.name, {}, "".join(call.parts), call.id, self.release(self.raw), call.repairs, False))
 

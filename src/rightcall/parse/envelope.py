@@ -105,14 +105,15 @@ class EnvelopeReader:
         while p.compiled.call_close is not None and not bare:
             if (p.char() or (yield from p.peek())) != "{":
                 return
-            yield from self._envelope(p, bare)
+            yield from self._envelope(p, bare, later=True)
 
     def _list(self, p: Engine, bare: bool) -> Steps[None]:
         first = p.index
         while True:
             char = p.char() or (yield from p.peek())
             if char == "{":
-                yield from self._envelope(p, bare and p.index == first, listed=True)
+                later = p.index > first
+                yield from self._envelope(p, bare and not later, listed=True, later=later)
             elif char == "]" and (p.index > first or not bare):
                 p.settle()
                 p.pos += 1
@@ -160,7 +161,7 @@ class EnvelopeReader:
             return False
         return True
 
-    def _envelope(self, p: Engine, bare: bool, *, listed: bool = False) -> Steps[None]:
+    def _envelope(self, p: Engine, bare: bool, *, listed: bool = False, later: bool = False) -> Steps[None]:
         """One call, from its `{` to its `}`."""
         p.raw_begin()
         parts = _Parts()
@@ -181,7 +182,7 @@ class EnvelopeReader:
             yield from self._malformed(p, parts, lost)
             return
         if p.call is None:
-            self._begin_late(p, parts, bare)
+            self._begin_late(p, parts, bare, later)
         extra = p.compiled.extra_closers
         if extra is not None and not listed and p.options.repair != "off" and not _NO_CLOSER(p.buf, p.pos):
             yield from _take_extra(p, extra)
@@ -198,10 +199,11 @@ class EnvelopeReader:
             raise broken from None
         p.fail(broken.code, broken.message)
 
-    def _begin_late(self, p: Engine, parts: _Parts, bare: bool) -> None:
-        """The envelope ended before the name and the arguments' key had both been seen."""
+    def _begin_late(self, p: Engine, parts: _Parts, bare: bool, later: bool) -> None:
+        """The envelope ended before the name and the arguments' key had both been seen. Beside another call of the same
+        block (`later`) it is one too, whatever it holds."""
         declared = p.tools is not None and parts.name in p.tools
-        if parts.name is None and not parts.has_args:
+        if parts.name is None and not parts.has_args and not later:
             raise NotACall
         if bare and not (parts.has_args and parts.name) and not declared:
             raise NotACall

@@ -162,7 +162,7 @@ def _all_there(p: Engine) -> tuple[str, Any] | None:
     start = p.pos
     found = whole_value(p)
     if found is None:
-        reader = Literals(p.buf, p.limits.depth, start)
+        reader = Literals(p.buf, p.limits.depth, start, words=False)
         try:
             value = reader.value(1)
         except BadLiteral:

@@ -200,6 +200,8 @@ class Reading(Engine):
                 return
             self.captures.remove(opening)
             self.fresh = True
+            if self.full:
+                yield from self.rest_is_text()
             return
         except (Broken, RecursionError) as error:
             if bare and self.index == first:
@@ -214,6 +216,9 @@ class Reading(Engine):
                 return
             self.fail(broken.code, broken.message, broken.path)
         self.captures.remove(opening)
+        if self.full:
+            yield from self.rest_is_text()
+            return
         self.fresh = self.may_open = True
         if self.spans is not None:
             self.mark("marker", self.base + self.pos)

@@ -1,0 +1,72 @@
+"""What a provider's answer is made of, whatever the dialect: the values between a dialect and `assemble`.
+
+    {"choices": [{"delta": {"content": "Hi"}}]}  ->  [(0, Said("Hi"))]
+
+The number is the choice (or candidate) that the delta belongs to.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+Slot = int | str
+
+
+class Said(msgspec.Struct, frozen=True):
+    """A piece of the answer's text."""
+
+    text: str
+
+
+class Thought(msgspec.Struct, frozen=True):
+    """A piece of reasoning."""
+
+    text: str
+
+
+class Piece(msgspec.Struct, frozen=True, kw_only=True):
+    """A piece of a native call. What the wire did not say is empty.
+
+    `slot` is where the provider counts the call. A `whole` piece is a call of its own, a piece that is `all` carries the
+    final argument text whatever came before, `draft` is used if no argument text comes. `fault` is code and message of
+    what made the entry unusable.
+    """
+
+    slot: Slot | None = None
+    id: str = ""
+    name: str = ""
+    arguments: str = ""
+    draft: str = ""
+    custom: bool = False
+    whole: bool = False
+    all: bool = False
+    fault: tuple[str, str] | None = None
+
+
+class End(msgspec.Struct, frozen=True):
+    """Nothing more comes for the call in this slot."""
+
+    slot: Slot | None
+
+
+class Stop(msgspec.Struct, frozen=True):
+    """The provider gave a reason for stopping; `cut` if it was a limit."""
+
+    cut: bool
+
+
+class Fault(msgspec.Struct, frozen=True):
+    """Something is wrong with the answer as such."""
+
+    code: str
+    message: str
+    blocking: bool = True
+
+
+Delta = Said | Thought | Piece | End | Stop | Fault
+Deltas = list[tuple[int, Delta]]
+
+# What a stream has already shown, for the dialects that say things twice. Each dialect keeps its own keys here.
+Seen = dict[Any, Any]

@@ -1,0 +1,157 @@
+"""Which call does this piece belong to? Servers count, name and repeat in many ways.
+
+In this order: the id, the provider's index, the position, and last whether the JSON is already whole: then what begins
+again is another call. A piece that cannot be told apart continues the call before it, so that no argument text is lost.
+"""
+
+from __future__ import annotations
+
+from rightcall.apis.deltas import Piece, Slot
+from rightcall.apis.json_state import JsonState
+from rightcall.declare.toolset import Toolset
+
+_BLANKS = " \t\r\n"
+
+
+class Gathered:
+    """A native call as far as it has come."""
+
+    __slots__ = (
+        *("arguments", "custom", "done", "draft", "fault", "given", "id", "index", "name", "named_at"),
+        *("_scanned", "slot", "started", "state", "used_id"),
+    )
+
+    def __init__(self, piece: Piece, index: int) -> None:
+        self.index = index
+        self.slot, self.id, self.custom = piece.slot, piece.id, piece.custom
+        self.name = self.draft = ""
+        self.arguments: list[str] = []
+        self.fault: tuple[str, str] | None = None
+        self.done = False  # nothing more comes
+        self.started = False  # `CallStart` went out: id and name are final
+        self.used_id = ""
+        self.given = 0  # how many characters of the arguments went out
+        self.named_at = -1  # the chunk that last named it
+        self.state = JsonState()
+        self._scanned = 0
+
+    @property
+    def text(self) -> str:
+        if len(self.arguments) > 1:
+            self.arguments = ["".join(self.arguments)]
+            self._scanned = min(self._scanned, 1)
+        return self.arguments[0] if self.arguments else ""
+
+    def scan(self) -> JsonState:
+        """The state of the arguments that have come."""
+        for piece in self.arguments[self._scanned :]:
+            self.state.feed(piece)
+        self._scanned = len(self.arguments)
+        return self.state
+
+    @property
+    def begun(self) -> bool:
+        return any(piece.strip(_BLANKS) for piece in self.arguments)
+
+
+class Gather:
+    """The calls of one answer, in the order they began."""
+
+    def __init__(self, tools: Toolset | None, first: int) -> None:
+        self.calls: list[Gathered] = []
+        self.chunk = 0
+        self._first = first
+        self._tools = tools
+        self._by_id: dict[str, Gathered] = {}
+        self._by_slot: dict[Slot, Gathered] = {}
+
+    def call_in(self, slot: Slot | None) -> Gathered | None:
+        if slot is None:
+            return self.calls[-1] if self.calls else None
+        return self._by_slot.get(slot)
+
+    def add(self, piece: Piece) -> Gathered:
+        """The call that this piece went to; its argument text is the caller's to add."""
+        call = None if piece.whole else self._known(piece)
+        if call is None or self._begins_anew(call, piece):
+            call = Gathered(piece, self._first + len(self.calls))
+            self.calls.append(call)
+        if piece.slot is not None:
+            self._by_slot[piece.slot] = call
+        if piece.id and not call.id:
+            call.id = piece.id
+        if piece.id:
+            self._by_id.setdefault(piece.id, call)
+            if call.id == piece.id:
+                self._by_id[piece.id] = call
+        if piece.name:
+            self._name(call, piece.name)
+        call.draft = call.draft or piece.draft
+        call.fault = call.fault or piece.fault
+        return call
+
+    def _known(self, piece: Piece) -> Gathered | None:
+        """The call that this piece points at, if any."""
+        if piece.id and piece.id in self._by_id:
+            return self._by_id[piece.id]
+        if piece.slot is not None and piece.slot in self._by_slot:
+            return self._by_slot[piece.slot]
+        points = bool(piece.id) or piece.slot is not None
+        if not self.calls or (points and (piece.name or not piece.arguments)):
+            return None
+        if piece.name:
+            return self.calls[-1]
+        # An unheard-of index or id with nothing but arguments: they were announced under another one.
+        return next((call for call in reversed(self.calls) if not call.done and not call.scan().whole), self.calls[-1])
+
+    def _begins_anew(self, call: Gathered, piece: Piece) -> bool:
+        """The piece points at this call; but is it the beginning of another?"""
+        if piece.id and call.id and piece.id != call.id:
+            return bool(piece.name) or not piece.arguments
+        if piece.all:
+            return False
+        if not piece.name:
+            sure = bool(piece.id) or piece.slot is not None
+            return not sure and _opens(piece) and call.scan().whole and piece.arguments != call.text
+        if not call.name:
+            return False
+        if call.named_at == self.chunk or call.done:
+            return True
+        if not call.begun:
+            return self._is_another_name(call, piece)
+        return piece.name != call.name or self._same_tool_again(call, piece)
+
+    def _is_another_name(self, call: Gathered, piece: Piece) -> bool:
+        """No arguments yet: is this a part of the name, the name again, or the next call's?"""
+        if piece.name == call.name:
+            return False
+        if piece.id and piece.slot is not None and call.slot is not None and piece.slot != call.slot:
+            return True
+        tools = self._tools
+        return tools is not None and call.name in tools and piece.name in tools and call.name + piece.name not in tools
+
+    def _same_tool_again(self, call: Gathered, piece: Piece) -> bool:
+        """The name came again after arguments: repeated with every chunk, or a second call of the same tool."""
+        state = call.scan()
+        if state.whole:
+            repeated = bool(piece.id) and piece.id == call.id and piece.arguments == call.text
+            return bool(piece.arguments.strip(_BLANKS)) and not repeated
+        if not _opens(piece) or call.custom:
+            return False
+        ahead = state.copy()
+        ahead.feed(piece.arguments)
+        return ahead.broken and not state.broken
+
+    def _name(self, call: Gathered, name: str) -> None:
+        call.named_at = self.chunk
+        if call.started or (call.name and call.begun):
+            return
+        if name == call.name:
+            tools = self._tools
+            if tools is None or call.name in tools or call.name + name not in tools:
+                return  # repeated whole, not the second half of a name that repeats itself
+        call.name += name
+
+
+def _opens(piece: Piece) -> bool:
+    return piece.arguments.lstrip(_BLANKS).startswith("{")

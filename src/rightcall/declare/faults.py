@@ -1,0 +1,34 @@
+"""A definition that cannot be used, told in parts: which tool, where in it, why, and what to write instead."""
+
+from __future__ import annotations
+
+import msgspec
+
+from rightcall.errors import BadTools
+
+
+class Refused(BadTools):
+    """`path` is a JSON Pointer into the definition as it was given."""
+
+    def __init__(self, path: str, cause: str, cure: str, *, tool: str = "") -> None:
+        who = f"tool {tool!r}" if tool else "a tool definition"
+        super().__init__(f"{who} cannot be used: {f'{path}: ' if path else ''}{cause}; {cure}")
+        self.tool, self.path, self.cause, self.cure = tool, path, cause, cure
+
+    def within(self, prefix: str = "", *, tool: str = "") -> Refused:
+        """The same fault, seen from further outside."""
+        return Refused(prefix + self.path, self.cause, self.cure, tool=self.tool or tool)
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """A definition that a lenient toolset left out. `source` says where it came from, `path` where in it the fault is."""
+
+    source: str
+    tool: str
+    path: str
+    message: str
+
+
+def step(key: str | int) -> str:
+    """One step of a JSON Pointer."""
+    return f"/{str(key).replace('~', '~0').replace('/', '~1')}"

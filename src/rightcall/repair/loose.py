@@ -1,0 +1,296 @@
+"""JSON as models write it when they do not write JSON: read in one pass, every liberty taken on record.
+
+    read_loose("{'city': 'Oslo', days: 3,} // done")  ->  {"city": "Oslo", "days": 3} and four rules
+
+Nothing is evaluated, each character is looked at once, and a text that ends inside a value is refused unless the caller
+knows that nothing was cut off.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+
+from rightcall.repair.literals import unescape
+from rightcall.strict_json import MAX_DEPTH
+
+_BLANK = re.compile(r"[ \t\r\n\ufeff\u00a0]*+").match
+_COMMENT = re.compile(r"//[^\n]*+|#[^\n]*+|/\*(?:[^*]++|\*(?!/))*+\*/", re.S).match
+_NUMBER = re.compile(r"[+-]?(?:\d[\d_]*+(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d++)?(?![\w.])").match
+_STRICT_NUMBER = re.compile(r"-?(?:0|[1-9]\d*+)(?:\.\d++)?(?:[eE][+-]?\d++)?").fullmatch
+_BARE_KEY = re.compile(r"[A-Za-z_$][\w$.\-]*+").match
+_BARE_VALUE = re.compile(r"[^,\]}{\[\n\"':]++").match
+_PLAIN = {
+    '"': re.compile(r'[^"\\\x00-\x1f]*+').match,
+    "'": re.compile(r"[^'\\\x00-\x1f]*+").match,
+    "\u201d": re.compile(r"[^\u201c\u201d\\\x00-\x1f]*+").match,
+    "\u2019": re.compile(r"[^\u2018\u2019\\\x00-\x1f]*+").match,
+    "`": re.compile(r"[^`\\\x00-\x1f]*+").match,
+}
+_CLOSING = {
+    '"': '"',
+    "'": "'",
+    "\u201c": "\u201d",
+    "\u201d": "\u201d",
+    "\u2018": "\u2019",
+    "\u2019": "\u2019",
+    "`": "`",
+}
+_ESCAPE = re.compile(r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})').match
+_WINDOWS_PATH = re.compile(r"[A-Za-z]:\\|\\\\").match
+_WORDS: dict[str, Any] = {
+    "true": True,
+    "false": False,
+    "null": None,
+    "True": True,
+    "False": False,
+    "None": None,
+    "undefined": None,
+}
+_FENCE = re.compile(r"\s*```[A-Za-z0-9_+-]*[ \t]*\r?\n(.*?)\r?\n?[ \t]*```\s*", re.S)
+
+
+class Liberty(msgspec.Struct, frozen=True):
+    """One thing that strict JSON does not allow: the rule that reads it, and the first place where it was met."""
+
+    rule: str
+    before: str
+    after: str
+
+
+class Unreadable(Exception):
+    """No value can be made of the text; `cut` says that it ended too early."""
+
+    def __init__(self, reason: str, *, cut: bool = False) -> None:
+        super().__init__(reason)
+        self.cut = cut
+
+
+class Loose(msgspec.Struct, frozen=True):
+    value: Any
+    end: int
+    liberties: tuple[Liberty, ...]
+
+
+def unfence(text: str) -> str | None:
+    """What stands inside the code fence around a text, if there is one."""
+    if not text.lstrip().startswith("```"):
+        return None
+    found = _FENCE.fullmatch(text)
+    return found.group(1) if found else None
+
+
+def read_loose(text: str, pos: int = 0, *, depth: int = MAX_DEPTH, closed: bool = False) -> Loose:
+    """One value from `pos` on. `closed`: the end of the text is known to be the end of what was sent."""
+    reader = _Reader(text, pos, depth, closed)
+    try:
+        value = reader.value(0)
+    except RecursionError:
+        raise Unreadable(f"nested deeper than {depth} levels") from None
+    return Loose(value, reader.pos, tuple(reader.found.values()))
+
+
+class _Reader:
+    __slots__ = ("closed", "depth", "found", "pos", "text")
+
+    def __init__(self, text: str, pos: int, depth: int, closed: bool) -> None:
+        self.text, self.pos, self.depth, self.closed = text, pos, depth, closed
+        self.found: dict[str, Liberty] = {}
+
+    def _took(self, rule: str, before: str, after: str) -> None:
+        self.found.setdefault(rule, Liberty(rule, before[:200], after[:200]))
+
+    def peek(self) -> str:
+        while True:
+            self.pos = _BLANK(self.text, self.pos).end()  # type: ignore[union-attr]
+            comment = _COMMENT(self.text, self.pos)
+            if comment is None:
+                return self.text[self.pos : self.pos + 1]
+            self._took("comment", comment.group(), "")
+            self.pos = comment.end()
+
+    def value(self, level: int) -> Any:
+        if level > self.depth:
+            raise Unreadable(f"nested deeper than {self.depth} levels")
+        char = self.peek()
+        if char == "{":
+            return self._object(level)
+        if char == "[":
+            return self._array(level)
+        if char in _CLOSING:
+            return self._string(char)
+        if not char:
+            raise Unreadable("the text ends where a value should be", cut=True)
+        return self._scalar()
+
+    def _scalar(self) -> Any:
+        number = _NUMBER(self.text, self.pos)
+        if number is not None:
+            self.pos = number.end()
+            return self._number(number.group())
+        word = _BARE_KEY(self.text, self.pos)
+        if word is not None and word.group() in _WORDS:
+            self.pos = word.end()
+            value = _WORDS[word.group()]
+            if word.group() not in ("true", "false", "null"):
+                self._took("python_literal", word.group(), {True: "true", False: "false", None: "null"}[value])
+            return value
+        bare = _BARE_VALUE(self.text, self.pos)
+        if bare is None:
+            raise Unreadable(f"no value can be read at {self.text[self.pos :][:30]!r}")
+        self.pos = bare.end()
+        text = bare.group().rstrip()
+        self._took("unquoted_value", text, f'"{text}"')
+        return text
+
+    def _number(self, text: str) -> int | float:
+        clean = text.replace("_", "")
+        try:
+            value: int | float = int(clean)
+        except ValueError:
+            value = float(clean)
+        if value in (float("inf"), float("-inf")):
+            raise Unreadable(f"{text[:30]} is not a number that JSON can carry")
+        if _STRICT_NUMBER(text) is None:
+            self._took("number_spelling", text, repr(value))
+        return value
+
+    def _array(self, level: int) -> list[Any]:
+        self.pos += 1
+        items: list[Any] = []
+        comma = True
+        while True:
+            char = self.peek()
+            if char == "]":
+                self.pos += 1
+                if comma and items:
+                    self._took("trailing_comma", ",]", "]")
+                return items
+            if char == ",":
+                self.pos += 1
+                if comma:
+                    self._took("trailing_comma", ",,", ",")
+                comma = True
+            elif self._unclosed(char, "]", level):
+                return items
+            else:
+                if not comma:
+                    self._took("missing_comma", char, "," + char)
+                items.append(self.value(level + 1))
+                comma = False
+
+    def _object(self, level: int) -> dict[str, Any]:
+        self.pos += 1
+        found: dict[str, Any] = {}
+        comma = True
+        while True:
+            char = self.peek()
+            if char == "}":
+                self.pos += 1
+                if comma and found:
+                    self._took("trailing_comma", ",}", "}")
+                return found
+            if char == ",":
+                self.pos += 1
+                if comma:
+                    self._took("trailing_comma", ",,", ",")
+                comma = True
+            elif self._unclosed(char, "}", level):
+                return found
+            else:
+                if not comma:
+                    self._took("missing_comma", char, "," + char)
+                key = self._key(char)
+                found[key] = self.value(level + 1)
+                comma = False
+
+    def _unclosed(self, char: str, wanted: str, level: int) -> bool:
+        """Is this where a bracket should have been closed?"""
+        if char and char not in "}])":
+            return False
+        if not char and not self.closed:
+            raise Unreadable("the text ends inside a value", cut=True)
+        self._took("missing_closer", char, wanted + char)
+        return True
+
+    def _key(self, char: str) -> str:
+        if char in _CLOSING:
+            key = self._string(char)
+        else:
+            bare = _BARE_KEY(self.text, self.pos) or re.compile(r"\d++").match(self.text, self.pos)
+            if bare is None:
+                raise Unreadable(f"no key can be read at {self.text[self.pos :][:30]!r}")
+            key = bare.group()
+            self.pos = bare.end()
+            self._took("unquoted_key", key, f'"{key}"')
+        separator = self.peek()
+        if separator == "=":
+            self.pos += 1 + self.text.startswith("=>", self.pos)
+            self._took("key_separator", "=", ":")
+        elif separator == ":":
+            self.pos += 1
+        else:
+            raise Unreadable(f"the key {key[:40]!r} has no ':'", cut=not separator)
+        return key
+
+    def _string(self, quote: str) -> str:
+        start = self.pos
+        self.pos += 1
+        close = _CLOSING[quote]
+        run = _PLAIN[close]
+        pieces: list[str] = []
+        odd: set[str] = set()
+        while True:
+            end = run(self.text, self.pos).end()  # type: ignore[union-attr]
+            pieces.append(self.text[self.pos : end])
+            self.pos = end
+            char = self.text[end : end + 1]
+            if char == close or (char and char in "\u201c\u2018" and _CLOSING[char] == close):
+                self.pos += 1
+                break
+            if not char:
+                raise Unreadable("a string is not closed", cut=True)
+            if char == "\\":
+                pieces.append(self._escape(odd))
+            else:
+                odd.add("raw_newline")
+                pieces.append(char)
+                self.pos += 1
+        return self._decoded(pieces, quote, start, odd)
+
+    def _escape(self, odd: set[str]) -> str:
+        found = _ESCAPE(self.text, self.pos)
+        size = 2 if found is None else found.end() - found.start()
+        piece = self.text[self.pos : self.pos + size]
+        self.pos += size
+        if found is None:
+            odd.add("python_escape" if piece in ("\\'", "\\`") else "bad_escape")
+        return piece
+
+    def _decoded(self, pieces: list[str], quote: str, start: int, odd: set[str]) -> str:
+        source = "".join(pieces)
+        if "bad_escape" in odd and _WINDOWS_PATH(source):
+            value = source  # a path: none of its backslashes is an escape
+        elif odd:
+            value = "".join([_piece(piece) for piece in pieces])
+        else:
+            value = unescape(source)
+        before = self.text[start : self.pos]
+        if quote in "'`":
+            self._took("single_quotes", before, f'"{source}"')
+        elif quote != '"':
+            self._took("smart_quotes", before, f'"{source}"')
+        for rule in odd & {"raw_newline", "bad_escape"}:
+            self._took(rule, before, value)
+        return value
+
+
+def _piece(piece: str) -> str:
+    """One escape or a run of plain text, where some escape of the string is none."""
+    if not piece.startswith("\\"):
+        return piece
+    if piece in ("\\'", "\\`"):
+        return piece[1]
+    return unescape(piece) if _ESCAPE(piece, 0) else piece
