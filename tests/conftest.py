@@ -1,11 +1,11 @@
-"""How far hypothesis looks: a little, and the same on every run; RIGHTCALL_EXAMPLES=1000 looks further, elsewhere each time."""
+"""How far hypothesis looks: a little, the same on every run; RIGHTCALL_EXAMPLES=1000 looks further, elsewhere."""
 
 import os
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-pytest.register_assert_rewrite("cuts", "samples")
+pytest.register_assert_rewrite("cuts", "replies")
 
 _QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 _MANY = int(os.environ.get("RIGHTCALL_EXAMPLES", "0"))

@@ -12,14 +12,12 @@ import pytest
 
 from cuts import Setting, hold_of_every_cut
 from cuts import read as read_chunks
+from replies import args, kept
+from replies import hermes as body
 from rightcall import Call, CallStart, Parser, Reasoning, Recast, Reply, Text, parse, render
 from rightcall.types import Part
 
 OFF = Setting("hermes", repair="off")
-
-
-def body(inside: str) -> str:
-    return f"<tool_call>\n{inside}\n</tool_call>"
 
 
 def read(text: str) -> Reply:
@@ -34,16 +32,8 @@ def read_body(inside: str) -> Reply:
     return reply
 
 
-def args(reply: Reply) -> list[tuple[str, dict[str, Any]]]:
-    return [(call.name, call.arguments) for call in reply.calls]
-
-
 def blocked(reply: Reply) -> list[tuple[str, bool, int | None]]:
     return [(problem.code, problem.blocking, problem.call) for problem in reply.problems]
-
-
-def kept(reply: Reply, text: str) -> bool:
-    return text in reply.content or any(text in call.raw for call in reply.calls)
 
 
 def test_a_clean_body_is_one_call() -> None:

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from cuts import Setting, hold_of_every_cut
+from replies import args, codes, kept, runnable
+from replies import read as read_under_every_cut
 from rightcall import Call, Problem, Reply, Text, detect
 
 START, END = "<|tool_call_start|>", "<|tool_call_end|>"
-Calls = list[tuple[str, dict[str, Any]]]
 
 
 def block(inside: str) -> str:
@@ -23,24 +23,7 @@ def block(inside: str) -> str:
 
 
 def read(text: str) -> Reply:
-    return hold_of_every_cut(text, Setting("lfm2", repair="off"))
-
-
-def args(reply: Reply) -> Calls:
-    return [(call.name, call.arguments) for call in reply.calls]
-
-
-def codes(reply: Reply) -> list[str]:
-    return [problem.code for problem in reply.problems]
-
-
-def runnable(reply: Reply) -> list[Call]:
-    blocked = {problem.call for problem in reply.problems if problem.blocking}
-    return [call for i, call in enumerate(reply.calls) if call.complete and i not in blocked]
-
-
-def kept(reply: Reply, text: str) -> bool:
-    return text in reply.content or any(text in call.raw for call in reply.calls)
+    return read_under_every_cut(text, "lfm2", None, repair="off")
 
 
 def reads_as(inside: str, *calls: tuple[str, dict[str, Any]]) -> Reply:
@@ -273,7 +256,7 @@ def test_a_name_cut_off_in_the_middle_is_kept_and_never_runs() -> None:
 def test_a_bad_call_leaves_its_siblings_and_the_text_alone() -> None:
     reply = read(f"Hi {block('[good(a=1), bad(1), fine(b=2)]')} bye")
     assert [call.name for call in reply.calls] == ["good", "bad", "fine"]
-    assert [(call.name, call.arguments) for call in runnable(reply)] == [("good", {"a": 1}), ("fine", {"b": 2})]
+    assert runnable(reply) == [("good", {"a": 1}), ("fine", {"b": 2})]
     assert [(problem.code, problem.call) for problem in reply.problems] == [("positional_argument", 1)]
     assert reply.content == "Hi\nbye"
 

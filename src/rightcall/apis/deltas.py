@@ -29,7 +29,7 @@ class Thought(msgspec.Struct, frozen=True):
 class Piece(msgspec.Struct, frozen=True, kw_only=True):
     """A piece of a native call. What the wire did not say is empty.
 
-    `slot` is where the provider counts the call. A `whole` piece is a call of its own, a piece that is `all` carries the
+    `slot` is where the provider counts the call. A `whole` piece is a call of its own, a piece that is `all` has the
     final argument text whatever came before, `draft` is used if no argument text comes. `fault` is code and message of
     what made the entry unusable.
     """

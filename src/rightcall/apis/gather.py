@@ -6,6 +6,8 @@ again is another call. A piece that cannot be told apart continues the call befo
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from rightcall.apis.deltas import Piece, Slot
 from rightcall.apis.json_state import JsonState
 from rightcall.declare.toolset import Toolset
@@ -17,8 +19,8 @@ class Gathered:
     """A native call as far as it has come."""
 
     __slots__ = (
-        *("arguments", "custom", "done", "draft", "fault", "given", "id", "index", "name", "named_at"),
-        *("_scanned", "slot", "started", "state", "used_id"),
+        *("arguments", "begun", "custom", "done", "draft", "fault", "given", "id", "index", "name", "named_at"),
+        *("_scanned", "slot", "started", "state", "used_id", "waiting"),
     )
 
     def __init__(self, piece: Piece, index: int) -> None:
@@ -26,12 +28,14 @@ class Gathered:
         self.slot, self.id, self.custom = piece.slot, piece.id, piece.custom
         self.name = self.draft = ""
         self.arguments: list[str] = []
+        self.begun = False  # argument text has come
         self.fault: tuple[str, str] | None = None
         self.done = False  # nothing more comes
         self.started = False  # `CallStart` went out: id and name are final
         self.used_id = ""
         self.given = 0  # how many characters of the arguments went out
         self.named_at = -1  # the chunk that last named it
+        self.waiting: list[str] = []  # argument text that was not passed on
         self.state = JsonState()
         self._scanned = 0
 
@@ -49,9 +53,31 @@ class Gathered:
         self._scanned = len(self.arguments)
         return self.state
 
-    @property
-    def begun(self) -> bool:
-        return any(piece.strip(_BLANKS) for piece in self.arguments)
+    def watch(self, plain: Callable[[str], bool]) -> None:
+        """From now on the state tells what may be passed on."""
+        self.state, self._scanned = JsonState(plain), 0
+        self.waiting = list(self.arguments)
+
+    def passable(self) -> str:
+        """Argument text that is final and was not passed on yet."""
+        ready = self.scan().final - self.given
+        if ready <= 0:
+            return ""
+        waiting = "".join(self.waiting)
+        self.waiting = [waiting[ready:]]
+        self.given += ready
+        return waiting[:ready]
+
+    def extend(self, text: str) -> None:
+        self.arguments.append(text)
+        self.waiting.append(text)
+        self.begun = self.begun or bool(text.strip(_BLANKS))
+
+    def replace(self, text: str) -> None:
+        """These are all the arguments, whatever came before."""
+        self.arguments, self.waiting = [text], [text]
+        self.state, self._scanned = JsonState(self.state.plain), 0
+        self.begun = bool(text.strip(_BLANKS))
 
 
 class Gather:
@@ -81,9 +107,7 @@ class Gather:
         if piece.id and not call.id:
             call.id = piece.id
         if piece.id:
-            self._by_id.setdefault(piece.id, call)
-            if call.id == piece.id:
-                self._by_id[piece.id] = call
+            self._by_id[piece.id] = call
         if piece.name:
             self._name(call, piece.name)
         call.draft = call.draft or piece.draft
@@ -92,10 +116,12 @@ class Gather:
 
     def _known(self, piece: Piece) -> Gathered | None:
         """The call that this piece points at, if any."""
-        if piece.id and piece.id in self._by_id:
-            return self._by_id[piece.id]
-        if piece.slot is not None and piece.slot in self._by_slot:
-            return self._by_slot[piece.slot]
+        by_slot = None if piece.slot is None else self._by_slot.get(piece.slot)
+        by_id = self._by_id.get(piece.id) if piece.id else None
+        if by_id is not None and (by_slot is None or by_slot.id != piece.id):
+            return by_id
+        if by_slot is not None:
+            return by_slot
         points = bool(piece.id) or piece.slot is not None
         if not self.calls or (points and (piece.name or not piece.arguments)):
             return None
@@ -123,10 +149,11 @@ class Gather:
 
     def _is_another_name(self, call: Gathered, piece: Piece) -> bool:
         """No arguments yet: is this a part of the name, the name again, or the next call's?"""
+        elsewhere = None not in (piece.slot, call.slot) and piece.slot != call.slot
+        if elsewhere and (piece.name != call.name or not piece.arguments):
+            return True
         if piece.name == call.name:
             return False
-        if piece.id and piece.slot is not None and call.slot is not None and piece.slot != call.slot:
-            return True
         tools = self._tools
         return tools is not None and call.name in tools and piece.name in tools and call.name + piece.name not in tools
 

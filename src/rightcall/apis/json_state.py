@@ -23,14 +23,16 @@ _CLOSERS = {"{": "}", "[": "]"}
 class JsonState:
     """Strict: no NaN, no control characters in strings, no trailing commas, nothing behind the value."""
 
-    __slots__ = ("_at", "_held", "_key", "_live", "_plain", "_stack", "_want", "final")
+    __slots__ = ("_at", "_held", "_key", "_live", "_stack", "_want", "final", "plain")
 
     def __init__(self, plain: Callable[[str], bool] | None = None) -> None:
-        self._want = "value"  # value, first (value or close), key, first_key, colon, more, string, key_string, word, end, broken
+        self._want = (
+            "value"  # value, first (value or close), key, first_key, colon, more, string, key_string, word, end, broken
+        )
         self._stack: list[str] = []  # closers of what is open
         self._held = ""  # the beginning of an escape, whose rest has not arrived
         self._key: list[str] = []  # pieces of the key or the scalar being read
-        self._plain = plain
+        self.plain = plain
         self._live = False  # in a string that may be passed on while it arrives
         self._at = 0  # how much was fed
         self.final = 0
@@ -55,7 +57,7 @@ class JsonState:
         return self.open and (bool(self._stack) or self._want == "string")
 
     def copy(self) -> JsonState:
-        made = JsonState(self._plain)
+        made = JsonState(self.plain)
         made._want, made._stack, made._held = self._want, list(self._stack), self._held
         made._key, made._live, made._at, made.final = list(self._key), self._live, self._at, self.final
         return made
@@ -98,7 +100,7 @@ class JsonState:
             self._want = "first_key" if char == "{" else "first"
         elif char == '"':
             self._want = "string"
-            self._live = self._at_member and self._plain is not None and self._plain("".join(self._key))
+            self._live = self._at_member and self.plain is not None and self.plain("".join(self._key))
         elif _WORD(char):
             self._want, self._key = "word", []
             return pos
@@ -113,7 +115,7 @@ class JsonState:
     def _string(self, text: str, pos: int, base: int) -> int:
         end = _RUN(text, pos).end()  # type: ignore[union-attr]
         is_key = self._want == "key_string"
-        if is_key and self._plain is not None and self._at_member:
+        if is_key and self.plain is not None and self._at_member:
             self._key.append(text[pos:end])
         if end == len(text):
             pass

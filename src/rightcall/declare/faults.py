@@ -21,7 +21,7 @@ class Refused(BadTools):
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """A definition that a lenient toolset left out. `source` says where it came from, `path` where in it the fault is."""
+    """A definition that a lenient toolset left out: where it came from, and where in it the fault is."""
 
     source: str
     tool: str

@@ -8,15 +8,17 @@ A relaxed schema lets through whatever the original does: where leaving out a pa
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
+from urllib.parse import unquote
 
 import msgspec
 
 from rightcall.declare.faults import step
-from rightcall.declare.schema import LISTS, MAPS, ONE, REFS, all_schemas, subschemas
+from rightcall.declare.schema import LISTS, MAPS, ONE, REFS, Refs, all_schemas, reachable, subschemas
 from rightcall.types import Json
+
+_FORBIDDING = {"not", "if", "contains", "oneOf"}  # they let less through when what is inside lets more through
 
 
 class Relaxation(msgspec.Struct, frozen=True):
@@ -30,17 +32,11 @@ class Relaxation(msgspec.Struct, frozen=True):
 
 def relaxed(tool: str, parameters: Json) -> tuple[Json, tuple[Relaxation, ...]]:
     """The copy to compile, and what was left out of it."""
-    relaxer = _Relaxer(tool, {pattern for pattern in _patterns(parameters) if not runs_in_linear_time(pattern)})
+    refs = Refs(parameters)
+    relaxer = _Relaxer(tool, list(reachable(refs)))
     copy = relaxer.schema(parameters, "")
-    return copy if isinstance(copy, dict) else {}, tuple(relaxer.made)
-
-
-def _patterns(root: Json) -> Iterator[str]:
-    for schema in all_schemas(root):
-        if isinstance(schema.get("pattern"), str):
-            yield schema["pattern"]
-        if isinstance(schema.get("patternProperties"), dict):
-            yield from schema["patternProperties"]
+    _mend_references(copy, refs, relaxer)
+    return copy, tuple(dict.fromkeys(relaxer.made))
 
 
 @lru_cache(4096)
@@ -56,9 +52,12 @@ def runs_in_linear_time(pattern: str) -> bool:
 
 
 class _Relaxer:
-    def __init__(self, tool: str, refused: set[str]) -> None:
+    def __init__(self, tool: str, schemas: list[Json]) -> None:
+        named = {key for schema in schemas for key in schema.get("patternProperties", ())}
+        patterns = named | {schema["pattern"] for schema in schemas if "pattern" in schema}
         self.tool = tool
-        self.refused = refused
+        self.refused = {pattern for pattern in patterns if not runs_in_linear_time(pattern)}
+        self.names_lost = not named.isdisjoint(self.refused)
         self.made: list[Relaxation] = []
 
     def schema(self, schema: Any, path: str) -> Any:
@@ -70,7 +69,9 @@ class _Relaxer:
         _modernise(copy)
         if self.refused:
             self.relax(copy, schema, path)
-        return _with_null(copy) if copy.pop("nullable", None) is True else copy
+        if copy.pop("nullable", None) is True:
+            _allow_null(copy)
+        return copy
 
     def keyword(self, word: str, value: Any, path: str) -> Any:
         if word in LISTS or (word == "items" and isinstance(value, list)):
@@ -88,13 +89,17 @@ class _Relaxer:
             self.note(
                 f"{path}/patternProperties{step(key)}", "patternProperties", "its pattern cannot run in linear time"
             )
-        for word in ("additionalProperties", "unevaluatedProperties") if named else ():
-            self.drop(copy, word, path, "a pattern beside it that says which names are allowed was left out")
+        if named:
+            self.drop(copy, "additionalProperties", path, "a pattern beside it that allows names was left out")
+        if self.names_lost:
+            self.drop(copy, "unevaluatedProperties", path, "a pattern that allows names was left out")
         self.relax_around(copy, schema, path)
 
     def relax_around(self, copy: Json, schema: Json, path: str) -> None:
         """Keywords that forbid more when a schema inside them lets more through."""
-        inside = {sub.keyword for sub in subschemas(schema) if self.may_change(sub.schema)}
+        inside = {
+            sub.keyword for sub in subschemas(schema) if sub.keyword in _FORBIDDING and self.may_change(sub.schema)
+        }
         why = "a pattern inside it was left out"
         if "not" in inside:
             self.drop(copy, "not", path, why)
@@ -140,7 +145,40 @@ def _modernise(schema: Json) -> None:
         schema.setdefault("dependentRequired" if isinstance(needs, list) else "dependentSchemas", {})[key] = needs
 
 
-def _with_null(schema: Json) -> Json:
+def _allow_null(schema: Json) -> None:
     """`nullable: true`, which only OpenAPI knows, said in JSON Schema."""
-    kept = {word: schema.pop(word) for word in ("$defs", "definitions") if word in schema}
-    return {**kept, "anyOf": [schema, {"type": "null"}]}
+    if "type" in schema:
+        said = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+        schema["type"] = said if "null" in said else [*said, "null"]
+    if "const" in schema:
+        schema["enum"] = [schema.pop("const")]
+    if "enum" in schema and None not in schema["enum"]:
+        schema["enum"] = [*schema["enum"], None]
+    for word in ("anyOf", "oneOf"):
+        if word in schema:
+            schema[word] = [*schema[word], {"type": "null"}]
+    taken = {word: schema.pop(word) for word in ("$ref", "allOf") if word in schema}
+    if taken:
+        inner = schema.pop("anyOf", None)
+        both: Json = {"anyOf": [taken, {"type": "null"}]}
+        schema.update(both if inner is None else {"allOf": [both, {"anyOf": inner}]})
+
+
+def _mend_references(copy: Json, originals: Refs, relaxer: _Relaxer) -> None:
+    """What a reference points at, and is no longer there or was never a schema's place, moves to `$defs`."""
+    refs, names = Refs(copy), dict[str, str]()
+    reached = {id(schema) for schema in all_schemas(copy)}
+    waiting = [copy]
+    while waiting:
+        for schema in list(all_schemas(waiting.pop())):
+            for word in REFS:
+                ref = schema.get(word)
+                if not isinstance(ref, str) or isinstance(refs.get(ref), bool) or id(refs.get(ref)) in reached:
+                    continue
+                if ref not in names:
+                    names[ref] = f"moved{len(names)}"
+                    moved = relaxer.schema(originals.get(ref), unquote(ref[1:]))
+                    copy.setdefault("$defs", {})[names[ref]] = moved
+                    reached.update(id(inner) for inner in all_schemas(moved))
+                    waiting.append(moved)
+                schema[word] = f"#/$defs/{names[ref]}"

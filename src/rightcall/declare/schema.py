@@ -92,7 +92,7 @@ def check_schema(schema: Json) -> None:
     """Raises `Refused` unless this is a sound schema. It must be `plain`."""
     checker = _Checker(schema)
     checker.run()
-    _check_expansion(schema, checker.refs)
+    _check_expansion(checker.refs)
 
 
 class Sub(NamedTuple):
@@ -163,6 +163,19 @@ def all_schemas(root: Any) -> Iterator[Json]:
         if isinstance(here, dict):
             yield here
             waiting += [sub.schema for sub in subschemas(here)]
+
+
+def reachable(refs: Refs) -> Iterator[Json]:
+    """Every schema of a document once, wherever else references point included."""
+    seen: set[int] = set()
+    waiting: list[Any] = [refs.root]
+    while waiting:
+        here = waiting.pop()
+        if isinstance(here, dict) and id(here) not in seen:
+            seen.add(id(here))
+            yield here
+            waiting += [sub.schema for sub in subschemas(here)]
+            waiting += [refs.get(here[word]) for word in REFS if isinstance(here.get(word), str)]
 
 
 class _Checker:
@@ -303,11 +316,11 @@ _JUDGES: dict[str, Judge] = {
 }
 
 
-def _check_expansion(root: Json, refs: Refs) -> None:
+def _check_expansion(refs: Refs) -> None:
     """Bounds what one value can cost to check: a schema that applies itself to the same value, or applies very many
     or very long chains of others, is refused."""
     done: dict[int, tuple[int, int]] = {}  # schemas that apply, longest chain
-    for start in all_schemas(root):
+    for start in reachable(refs):
         if id(start) not in done:
             _expand(start, refs, done)
 

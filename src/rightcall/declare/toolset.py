@@ -1,39 +1,93 @@
 """`Toolset`: the tools of one conversation, looked up by name in constant time.
 
-Toolset([{"type": "function", "function": {"name": "f", "parameters": {...}}}])
+    Toolset(get_weather, {"type": "function", "function": {"name": "f", "parameters": {...}}}, mcp_listing)
+
+Sources of every kind may be mixed. A bad definition raises `BadTools` with the place of the fault; `Toolset.lenient`
+leaves it out and says so in `refused`. Where a name comes twice the first stays, and `clashes` says so.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Literal
 
+import msgspec
+
+from rightcall.declare.collect import Found, ToolLike, collect, to_tool
+from rightcall.declare.faults import Refusal, Refused
 from rightcall.declare.kinds import Kind, kinds
-from rightcall.errors import BadTools
-from rightcall.types import Tool
+from rightcall.declare.names import wire_names
+from rightcall.declare.relax import Relaxation, relaxed
+from rightcall.types import Json, Tool
 
-ToolLike = Tool | Mapping[str, Any]
-Tools = "Toolset | Iterable[ToolLike]"
+__all__ = ["Clash", "Refusal", "Relaxation", "ToolLike", "Tools", "Toolset", "to_tool"]
+
+
+class Clash(msgspec.Struct, frozen=True):
+    """Two sources had a tool of this name; `same` when the two say the same of it."""
+
+    name: str
+    kept: str
+    dropped: str
+    same: bool
 
 
 class Toolset:
-    """Immutable, and safe to share between threads."""
+    """Immutable, and safe to share between threads. Iterates in the order of declaration."""
 
-    __slots__ = ("_by_name", "_kinds")
+    __slots__ = ("_all", "_allowed", "_by_name", "_checked", "_kinds", "_sources", "_wire", "clashes", "refused")
 
-    def __init__(self, tools: Iterable[ToolLike] = ()) -> None:
-        self._by_name = {tool.name: tool for tool in map(to_tool, tools)}
-        self._kinds: dict[str, dict[str, Kind]] = {}
+    clashes: tuple[Clash, ...]
+    refused: tuple[Refusal, ...]
+    _allowed: frozenset[str] | None
+
+    def __init__(self, *sources: Tools, replace: bool = False) -> None:
+        """`replace=True`: where a name comes twice the last one stays, not the first."""
+        self._fill(_labelled(sources), replace, lenient=False)
+
+    @classmethod
+    def lenient(cls, *sources: Tools, replace: bool = False) -> Toolset:
+        """The tools that can be used; `refused` tells which cannot, and why."""
+        made = cls.__new__(cls)
+        made._fill(_labelled(sources), replace, lenient=True)
+        return made
+
+    @classmethod
+    def merge(cls, sources: Mapping[str, Tools], *, replace: bool = False, lenient: bool = False) -> Toolset:
+        """Tools of sources that have names, such as servers; the names stand in `clashes` and `refused`."""
+        made = cls.__new__(cls)
+        made._fill(sources, replace, lenient=lenient)
+        return made
 
     @staticmethod
-    def of(tools: Toolset | Iterable[ToolLike] | None) -> Toolset | None:
+    def of(tools: Tools | None) -> Toolset | None:
         """A toolset as it is, anything else turned into one; None stays None: names are not checked then."""
-        if tools is None or isinstance(tools, Toolset):
-            return tools
-        if isinstance(tools, (Tool, Mapping)):
-            tools = [tools]
-        return Toolset(tools)
+        return tools if tools is None or isinstance(tools, Toolset) else Toolset(tools)
+
+    def _fill(self, sources: Mapping[str, Tools], replace: bool, *, lenient: bool) -> None:
+        by_name: dict[str, Tool] = {}
+        origins: dict[str, str] = {}
+        clashes: list[Clash] = []
+        refused: list[Refusal] = []
+        for label, source in sources.items():
+            for tool, origin in _found(source, label):
+                if isinstance(tool, Refused):
+                    if not lenient:
+                        raise tool
+                    refused.append(Refusal(origin, tool.tool, tool.path, str(tool)))
+                    continue
+                old = by_name.get(tool.name)
+                if old is not None:
+                    kept, dropped = (origin, origins[tool.name]) if replace else (origins[tool.name], origin)
+                    clashes.append(Clash(tool.name, kept, dropped, _alike(old, tool)))
+                if old is None or replace:
+                    by_name[tool.name], origins[tool.name] = tool, origin
+        self._by_name, self._all, self._allowed = by_name, by_name, None
+        self._sources, self.clashes, self.refused = origins, tuple(clashes), tuple(refused)
+        self._kinds: dict[str, dict[str, Kind]] = {}
+        self._checked: dict[str, tuple[Json, tuple[Relaxation, ...]]] = {}
+        self._wire: dict[str, tuple[dict[str, str], dict[str, str]]] = {}
 
     def __contains__(self, name: object) -> bool:
         return name in self._by_name
@@ -44,16 +98,45 @@ class Toolset:
     def __len__(self) -> int:
         return len(self._by_name)
 
+    def __repr__(self) -> str:
+        return f"Toolset({', '.join(self._by_name)})"
+
     def get(self, name: str) -> Tool | None:
         return self._by_name.get(name)
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Sorted."""
+        return tuple(sorted(self._by_name))
+
+    def source(self, name: str) -> str:
+        """Where this tool came from, in words; "" for a tool that is not declared."""
+        return self._sources.get(name, "") if name in self._by_name else ""
+
+    def scoped(self, names: Iterable[str]) -> Toolset:
+        """The same tools, but only these names may be called. A scope of a scope never allows more."""
+        made = object.__new__(Toolset)
+        for slot in self.__slots__:
+            setattr(made, slot, getattr(self, slot))
+        allowed = frozenset([names] if isinstance(names, str) else names)
+        made._allowed = allowed if self._allowed is None else allowed & self._allowed
+        made._by_name = {name: tool for name, tool in self._by_name.items() if name in allowed}
+        return made
+
+    def authorise(self, name: str) -> Literal["not_authorised", "unknown_tool"] | None:
+        """The code of what forbids to call this name, or None. What is outside the scope is not authorised, whether it
+        exists or not: a scope tells nothing of what is behind it."""
+        if self._allowed is not None and name not in self._allowed:
+            return "not_authorised"
+        return None if name in self._by_name else "unknown_tool"
+
     def kinds(self, name: str) -> dict[str, Kind]:
         """How each declared argument of this tool is to be read; empty for a tool that is not declared."""
+        tool = self._by_name.get(name)
+        if tool is None:
+            return {}
         found = self._kinds.get(name)
         if found is None:
-            tool = self._by_name.get(name)
-            if tool is None:
-                return {}
             found = self._kinds[name] = kinds(tool)
         return found
 
@@ -61,23 +144,56 @@ class Toolset:
         """Declared names, the most similar first, at most three."""
         return difflib.get_close_matches(name[:64], list(self._by_name)[:1000], 3, 0.5)
 
+    def schema(self, name: str) -> Json | None:
+        """The schema to check calls of this tool with: its parameters as plain 2020-12, without patterns that a linear
+        engine cannot run. None for a tool that is not declared."""
+        tool = self._by_name.get(name)
+        return None if tool is None else self._check(tool)[0]
 
-def to_tool(definition: ToolLike) -> Tool:
-    """A `Tool` as it is, or one made from an OpenAI-style definition. Raises `BadTools`."""
-    if isinstance(definition, Tool):
-        return definition
-    if not isinstance(definition, Mapping):
-        raise BadTools(f"a tool must be a Tool or a definition with a name, not {type(definition).__name__}")
-    inner = definition.get("function", definition)
-    name = inner.get("name") if isinstance(inner, Mapping) else None
-    if not isinstance(name, str) or not name:
-        raise BadTools('a tool definition has no "name": expected {"type": "function", "function": {"name": ...}}')
-    parameters = inner.get("parameters")
-    if parameters is not None and not isinstance(parameters, Mapping):
-        raise BadTools(f'the "parameters" of tool {name!r} must be a JSON Schema object')
-    description = inner.get("description")
-    return Tool(
-        name=name,
-        description=description if isinstance(description, str) else "",
-        parameters=dict(parameters or {}),
-    )
+    @property
+    def relaxed(self) -> tuple[Relaxation, ...]:
+        """What of the declared schemas is not checked, and why."""
+        return tuple(relaxation for tool in self for relaxation in self._check(tool)[1])
+
+    def _check(self, tool: Tool) -> tuple[Json, tuple[Relaxation, ...]]:
+        found = self._checked.get(tool.name)
+        if found is None:
+            found = self._checked[tool.name] = relaxed(tool.name, tool.parameters)
+        return found
+
+    def wire_names(self, provider: str) -> dict[str, str]:
+        """From each name to the one this provider takes; a scope does not change it."""
+        forth = self._names(provider)[0]
+        return {name: forth[name] for name in self._by_name}
+
+    def from_wire_name(self, provider: str, wire: str) -> str | None:
+        """The name that this provider's name stands for, or None."""
+        name = self._names(provider)[1].get(wire)
+        return name if name in self._by_name else None
+
+    def _names(self, provider: str) -> tuple[dict[str, str], dict[str, str]]:
+        found = self._wire.get(provider)
+        if found is None:
+            forth = wire_names(self._all, provider)
+            found = self._wire[provider] = forth, {wire: name for name, wire in forth.items()}
+        return found
+
+
+Tools = Toolset | ToolLike | Iterable[ToolLike | Toolset]
+
+
+def _labelled(sources: Sequence[Tools]) -> dict[str, Tools]:
+    return {"": sources[0]} if len(sources) == 1 else {f"/{at}": source for at, source in enumerate(sources)}
+
+
+def _found(source: Tools, label: str) -> Iterator[Found]:
+    if isinstance(source, Toolset):
+        yield from (Found(tool, f"{label}: {source.source(tool.name)}".removeprefix(": ")) for tool in source)
+    elif label and not label.startswith("/"):
+        yield from (Found(found.tool, f"{label}: {found.source}") for found in collect(source))
+    else:
+        yield from collect(source, label)
+
+
+def _alike(one: Tool, other: Tool) -> bool:
+    return all(getattr(one, field) == getattr(other, field) for field in Tool.__struct_fields__ if field != "run")

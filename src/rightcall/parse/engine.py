@@ -9,7 +9,7 @@ Rules of this file and of the readers beside it:
 from __future__ import annotations
 
 import re
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -20,7 +20,10 @@ from rightcall.declare.toolset import Toolset
 from rightcall.ids import Ids
 from rightcall.parse.markers import BLANKS, Probe
 from rightcall.parse.signals import NotACall
-from rightcall.repair.settle import settle
+from rightcall.parse.typed import to_json
+from rightcall.repair.names import settle_name
+from rightcall.repair.settle import receipts, settle
+from rightcall.repair.sketch import Sketch
 from rightcall.strict_json import Undecodable
 from rightcall.types import (
     Arguments,
@@ -60,7 +63,7 @@ class Limits(msgspec.Struct, frozen=True):
 class Options(msgspec.Struct, frozen=True):
     tools: Toolset | None = None
     reasoning: str = "auto"
-    repair: str = "safe"
+    repair: str | Mapping[str, str] = "safe"
     choice: str | None = None
     spans: bool = False
     live: bool = False
@@ -112,6 +115,7 @@ class Engine:
         self.call: Building | None = None
         self.raw: Capture | None = None
         self.raw_at = 0
+        self.args_at = 0  # where the arguments of the call began
         self._raw_text: str | None = None
         self.thinking = False
         self.fresh = False  # the last thing was a marker, whose white space follows
@@ -217,7 +221,7 @@ class Engine:
             self.captures.remove(self.raw)
             self.raw = None
 
-    def begin(self, name: str, id: str = "") -> Building:
+    def begin(self, name: str, id: str = "", repairs: tuple[Repair, ...] = ()) -> Building:
         """It is a call: all that is known of it before its arguments goes out, and is final."""
         if self.index >= self.limits.calls:
             self.full = True
@@ -226,8 +230,12 @@ class Engine:
             self.settle()
         if self.spans is not None:
             self.mark("marker", self.raw_at)
+        if self.tools is not None and name not in self.tools:
+            name, found = settle_name(name, self.tools, self.policy(name))
+            repairs += found
         kinds = _NO_KINDS if self.tools is None else self.tools.kinds(name)
         call = self.call = Building(self.index, self.ids.take(id), name, kinds)
+        call.repairs = repairs
         self.index += 1
         self._last = None
         self.out.append(CallStart(call.index, call.id, name))
@@ -237,6 +245,11 @@ class Engine:
                 self.problem(*wrong, call=call.index)
         return call
 
+    def policy(self, name: str) -> str:
+        """How far calls of this tool may be repaired. What was given out is final, and never."""
+        repair = self.options.repair
+        return repair if isinstance(repair, str) else repair.get(name, repair.get("*", "safe"))
+
     def whole_call(self, start: int, end: int, name: str, json: str, value: Any, id: str = "") -> None:
         """A call that is all there, from `start` to `end` of the buffer."""
         self.pos = start
@@ -244,6 +257,18 @@ class Engine:
         self.begin(name, id).parts.append(json)
         self.pos = end
         self.finish(value)
+
+    def mended_call(self, sketch: Sketch, text: str, start: int) -> None:
+        """A call that was read loosely: `text` is its block from `start` on."""
+        if self.call is None:
+            self.raw_begin()
+            self.raw_at = start + sketch.start
+            self.begin(sketch.name, sketch.id)
+        assert self.call is not None
+        self.call.repairs += receipts(sketch.liberties)
+        self.call.parts = [to_json(sketch.arguments)]
+        self._raw_text = text[sketch.start : sketch.end]
+        self.finish(sketch.arguments, empty=sketch.arguments is None)
 
     def kind(self, key: str) -> str | None:
         """How the schema says this argument of the current call is to be read; None when it is not declared."""
@@ -276,7 +301,7 @@ class Engine:
             id=call.id,
             raw=text,
             tools=self.tools,
-            policy=self.options.repair,
+            policy="off" if call.given else self.policy(call.name),
             depth=self.limits.depth,
             value=value,
             repairs=call.repairs,

@@ -15,7 +15,11 @@ from rightcall.parse.json_stream import LostEnd, json_string, json_value, skip_n
 from rightcall.parse.live import read_arguments
 from rightcall.parse.markers import Pat, Probe, alt, blanks, literal, seq
 from rightcall.parse.signals import Broken, Cut, NotACall
+from rightcall.parse.typed import to_json
+from rightcall.repair.names import hoist_name, infer_name
+from rightcall.repair.sketch import Sketch, sketch_envelopes
 from rightcall.strict_json import Undecodable, is_deep, scan_once
+from rightcall.types import Repair
 
 _B = r"[ \t\r\n]*+"
 _BLANK_RUN = re.compile(_B).match
@@ -83,6 +87,16 @@ class EnvelopeReader:
             p.whole_call(at, end, name, json, value)
         p.pos = last.end()
         return True
+
+    def sketch(self, p: Engine, text: str) -> list[Sketch]:
+        """The calls of a block that is not valid JSON, read loosely."""
+        if not self.names or self.outer:
+            return []
+        found = sketch_envelopes(
+            text, names=self.body.names, args=self.body.args, ids=self.body.ids, depth=p.limits.depth
+        )
+        begun = p.call
+        return [] if begun is not None and found and found[0].name != begun.name else found
 
     def read(self, p: Engine, *, bare: bool) -> Steps[None]:
         char = p.char() or (yield from p.peek())
@@ -207,7 +221,11 @@ class EnvelopeReader:
             raise NotACall
         if bare and not (parts.has_args and parts.name) and not declared:
             raise NotACall
-        call = p.begin(parts.name or "", parts.id)
+        name: str = parts.name or ""
+        repairs: tuple[Repair, ...] = ()
+        if not name and p.policy("") != "off":
+            name, repairs = _find_name(p, parts)
+        call = p.begin(name, parts.id, repairs)
         if parts.has_args:
             call.parts.append(parts.json)
 
@@ -290,6 +308,17 @@ class _Parts:
         self.has_args = False
         self.json = ""
         self.value: Any = Undecodable
+
+
+def _find_name(p: Engine, parts: _Parts) -> tuple[str, tuple[Repair, ...]]:
+    """The name that stands among the arguments, or that of the one tool they fit."""
+    hoisted = hoist_name(parts.value, p.tools)
+    if hoisted is not None:
+        name, parts.value = hoisted
+        before, parts.json = parts.json, to_json(parts.value)
+        return name, (Repair("hoisted_name", "schema", "", before, parts.json),)
+    inferred = infer_name(parts.value, p.tools)
+    return (inferred, (Repair("inferred_name", "schema", "", "", inferred),)) if inferred else ("", ())
 
 
 def _take_extra(p: Engine, probe: Probe) -> Steps[None]:

@@ -25,6 +25,7 @@ from rightcall.strict_json import Undecodable
 
 def read_arguments(p: Engine) -> Steps[Any]:
     """The argument value of a call that has begun. Gives what it holds, or the class `Undecodable` for "decode it"."""
+    p.args_at = p.base + p.pos
     found = whole_value(p)
     assert p.call is not None
     if found is not None:

@@ -10,6 +10,7 @@ from rightcall.parse.json_stream import LostEnd
 from rightcall.parse.live import read_arguments
 from rightcall.parse.markers import BLANKS, Holes, Pat, Probe, alt, templates
 from rightcall.parse.signals import Broken, Cut, NotACall
+from rightcall.repair.sketch import Sketch, sketch_arguments
 from rightcall.strict_json import is_deep, scan_once
 
 _B = r"[ \t\r\n]*+"
@@ -48,6 +49,14 @@ class NameThenJsonReader:
         p.whole_call(pos, end, holes.get("name", ""), buf[opener.end() : end].lstrip(BLANKS), value, self._id(holes))
         p.pos = last.end()
         return True
+
+    def sketch(self, p: Engine, text: str) -> list[Sketch]:
+        """A call whose arguments are not valid JSON, read loosely."""
+        if p.call is None:
+            return []
+        start = p.args_at - p.raw_at
+        found = sketch_arguments(text[start:], p.limits.depth)
+        return [Sketch(0, len(text), p.call.name, "", *found)] if found else []
 
     def read(self, p: Engine, *, bare: bool) -> Steps[None]:
         if self.open is None:

@@ -168,8 +168,7 @@ class ParamsReader:
         if whole is not None:
             json, value, wrong = typed(whole, "string" if quote and kind == "any" else kind, p.limits.depth)
             p.give(prefix + json)
-            if wrong:
-                self._wrong(p, key, wrong)
+            self._wrong(p, key, wrong)
             return value
         if kind == "plain":
             p.give(prefix + '"')
@@ -182,13 +181,13 @@ class ParamsReader:
         kind = "string" if quote and kind == "any" else kind
         json, value, wrong = typed("".join(pieces), kind, p.limits.depth)
         p.give(prefix + json)
-        if wrong:
-            self._wrong(p, key, wrong)
+        self._wrong(p, key, wrong)
         return value
 
-    def _wrong(self, p: Engine, key: str, wrong: Wrong) -> None:
-        assert p.call is not None
-        p.problem(wrong[0], f"{key}: {wrong[1]}", "/" + key, call=p.call.index)
+    def _wrong(self, p: Engine, key: str, wrong: Wrong | None) -> None:
+        # A wrong type is for the check of the whole call to tell, which may also mend it.
+        if wrong is not None and wrong[0] != "wrong_type" and p.call is not None:
+            p.problem(wrong[0], f"{key}: {wrong[1]}", "/" + key, call=p.call.index)
 
     def _quote(self, p: Engine) -> Steps[str]:
         """What closes the quotes around the value, if it is quoted."""

@@ -26,6 +26,7 @@ from rightcall.parse.fold import Fold
 from rightcall.parse.reading import Reading
 from rightcall.types import Event, Reply
 
+Policy = Literal["off", "safe", "lenient"]
 _REASONING = ("auto", "open", "off")
 _REPAIR = ("off", "safe", "lenient")
 _LIMITS = Limits()
@@ -46,7 +47,7 @@ class Parser:
         *,
         tools: Toolset | Iterable[ToolLike] | None = None,
         reasoning: Literal["auto", "open", "off"] = "auto",
-        repair: Literal["off", "safe", "lenient"] = "safe",
+        repair: Policy | Mapping[str, Policy] = "safe",
         choice: str | Mapping[str, Any] | None = None,
         ids: Ids | None = None,
         spans: bool = False,
@@ -92,7 +93,7 @@ def _start(
     format: str | Format,
     tools: Toolset | Iterable[ToolLike] | None,
     reasoning: str,
-    repair: str,
+    repair: str | Mapping[str, str],
     choice: str | Mapping[str, Any] | None,
     ids: Ids | None,
     spans: bool,
@@ -103,8 +104,9 @@ def _start(
     """A reading with these options. Raises where one of them is wrong."""
     if reasoning not in _REASONING:
         raise CallerError(f"reasoning={reasoning!r} is not one of {', '.join(_REASONING)}")
-    if repair not in _REPAIR:
-        raise CallerError(f"repair={repair!r} is not one of {', '.join(_REPAIR)}")
+    for policy in (repair,) if isinstance(repair, str) else repair.values():
+        if policy not in _REPAIR:
+            raise CallerError(f"repair={policy!r} is not one of {', '.join(_REPAIR)}")
     toolset = tools if type(tools) is Toolset else Toolset.of(tools)
     chosen = None if choice is None else _chosen(choice)
     options = Options(toolset, reasoning, repair, chosen, spans, live, hold, limits or _LIMITS)
@@ -127,7 +129,7 @@ def parse(
     tools: Toolset | Iterable[ToolLike] | None = None,
     format: str | Format = "auto",
     reasoning: Literal["auto", "open", "off"] = "auto",
-    repair: Literal["off", "safe", "lenient"] = "safe",
+    repair: Policy | Mapping[str, Policy] = "safe",
     choice: str | Mapping[str, Any] | None = None,
     ids: Ids | None = None,
     spans: bool = False,

@@ -15,10 +15,12 @@ from rightcall.parse.channels import first_header, header
 from rightcall.parse.engine import Capture, Engine, Options, Steps
 from rightcall.parse.markers import Scan
 from rightcall.parse.signals import Broken, Cut, NotACall, too_deep
+from rightcall.repair.settle import allowed, receipts
+from rightcall.repair.sketch import Sketch
 from rightcall.types import Text
 
 if TYPE_CHECKING:
-    from rightcall.parse.compile import Compiled
+    from rightcall.parse.compile import Compiled, Reader
 
 
 class Reading(Engine):
@@ -28,6 +30,7 @@ class Reading(Engine):
         super().__init__(compiled, options, ids)
         self._in_section = False
         self._close_due = False  # a block ended without the marker that closes it
+        self._reader: Reader | None = None  # of the block being read
         self._over = False  # the reply was longer than it may be
         self._steps = self._run()
         next(self._steps)
@@ -209,12 +212,15 @@ class Reading(Engine):
                 return
             broken = error if isinstance(error, Broken) else too_deep(self.limits.depth)
             found = yield from self.resync()
-            if self.call is None and self.index == first and not found:
+            if found and self._mend():
+                pass
+            elif self.call is None and self.index == first and not found:
                 # Neither a name nor an end: more likely text than a call, and as text nothing is lost.
                 self._was_text(opening)
                 self.problem(broken.code, broken.message, broken.path)
                 return
-            self.fail(broken.code, broken.message, broken.path)
+            else:
+                self.fail(broken.code, broken.message, broken.path)
         self.captures.remove(opening)
         if self.full:
             yield from self.rest_is_text()
@@ -239,14 +245,31 @@ class Reading(Engine):
         if compiled.named and self.options.choice and char == "{":
             yield from compiled.named.read_choice(self, self.options.choice)
             return
-        if len(compiled.readers) == 1:
-            yield from compiled.readers[0].read(self, bare=bare)
-            return
         for reader in compiled.readers:
-            if (yield from self.test(reader.begins)):
+            if len(compiled.readers) == 1 or (yield from self.test(reader.begins)):
+                self._reader = reader
                 yield from reader.read(self, bare=bare)
                 return
         raise NotACall
+
+    def _mend(self) -> bool:
+        """Reads a broken call again, loosely. Its end was seen; what is left of the block stands in `raw`."""
+        call, raw = self.call, self.raw
+        sketch = getattr(self._reader, "sketch", None)
+        policy = self.policy("" if call is None else call.name)
+        if sketch is None or raw is None or policy == "off" or (call is not None and call.given):
+            return False
+        text, start = self.captured(raw), self.raw_at
+        found: list[Sketch] = sketch(self, text)
+        for each in found:
+            tool = self.tools.get(each.name) if self.tools is not None else None
+            if not allowed(receipts(each.liberties), tool, policy):
+                return False
+        if not found or self.index + len(found) > self.limits.calls:
+            return False
+        for each in found:
+            self.mended_call(each, text, start)
+        return True
 
     def _was_text(self, opening: Capture, *, since_last: bool = False) -> None:
         """What was read of a block was text; where calls of it were whole, only what came after the last."""

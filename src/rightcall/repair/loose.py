@@ -282,8 +282,8 @@ class _Reader:
             self._took("single_quotes", before, f'"{source}"')
         elif quote != '"':
             self._took("smart_quotes", before, f'"{source}"')
-        for rule in odd & {"raw_newline", "bad_escape"}:
-            self._took(rule, before, value)
+        for rule in odd:
+            self._took("bad_escape" if rule == "python_escape" else rule, before, value)
         return value
 
 

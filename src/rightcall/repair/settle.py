@@ -1,14 +1,27 @@
-"""The end of every call, whatever wire it came on: its argument text becomes arguments, receipts and problems."""
+"""The end of every call, whatever wire it came on: its argument text becomes arguments, receipts and problems.
+
+The ladder, cheapest rung first: strict JSON; a code fence, or a JSON string that holds the object; JSON as models write
+it (`loose`); declared aliases; what the schema suggests (`schema`); under `lenient` json_repair. Arguments that fit are
+byte for byte what was sent. A call that was cut off never comes here, and none is ever completed.
+"""
 
 from __future__ import annotations
 
+import json as stdlib
+from collections.abc import Iterable
 from typing import Any
 
+from rightcall.check import argument_problems, fits
 from rightcall.declare.toolset import Toolset
+from rightcall.repair.loose import Liberty, Unreadable, read_loose, unfence
+from rightcall.repair.schema import mend, rename_aliases
 from rightcall.strict_json import MAX_DEPTH, Undecodable, decode
-from rightcall.types import Call, Problem, Repair
+from rightcall.types import Call, Problem, Repair, Tool
 
 _BLANKS = " \t\r\n"
+_GUESSES = frozenset(("missing_comma", "unquoted_value", "merged_objects"))
+_MOST_FOR_JSON_REPAIR = 16_384
+TRUNCATED = Problem("truncated", "the text ended before the call did; send the whole call again")
 
 
 def settle(
@@ -23,27 +36,178 @@ def settle(
     depth: int = MAX_DEPTH,
     value: Any = Undecodable,
     repairs: tuple[Repair, ...] = (),
+    closed: bool = True,
 ) -> tuple[Call, list[Problem]]:
-    """A whole call (never one that was cut off) and what is wrong with it. `value` is what `json` holds, if known.
+    """A whole call and what is wrong with it. `value` is what `json` holds, if known; `closed` says that the end of
+    `json` is known to be the end of what was sent, so that brackets left open were forgotten and not cut off.
 
     Blank, `null` or absent arguments are `{}`. Arguments that cannot be read leave `complete=False`.
     """
+    tool = tools.get(name) if tools is not None else None
     if not json.strip(_BLANKS):
-        return Call(name, {}, "{}", id, raw, repairs), []
-    if value is Undecodable:
+        value, json = {}, "{}"
+    elif value is Undecodable:
         value = decode(json, depth)
-    if type(value) is dict:
+    if type(value) is dict and (tool is None or (not tool.aliases and fits(tool, value))):
         return Call(name, value, json, id, raw, repairs), []
-    if isinstance(value, Undecodable):
-        return Call(name, {}, json, id, raw, repairs, False), [Problem(value.code, value.message, call=index)]
-    if value is None or (isinstance(value, str) and not value.strip(_BLANKS)):
-        return Call(name, {}, "{}", id, raw, repairs), []
-    if isinstance(value, str) and policy != "off":
-        inner = value.strip(_BLANKS)
-        found = decode(inner, depth) if inner.startswith("{") else None
-        if isinstance(found, dict):
-            receipt = Repair("double_encoded", "exact", "", json, inner)
-            return Call(name, found, inner, id, raw, (*repairs, receipt)), []
-    kind = {str: "a string", list: "an array", bool: "a boolean"}.get(type(value), "a number")
-    problem = Problem("arguments_not_object", f"the arguments must be a JSON object, not {kind}", call=index)
-    return Call(name, {}, json, id, raw, repairs), [problem]
+    settling = _Settling(tool, policy, depth, closed)
+    arguments = settling.arguments(value, json)
+    made = (*repairs, *settling.receipts)
+    if arguments is None:
+        problem = settling.problem
+        unread = problem.code != "arguments_not_object"
+        return Call(name, {}, json, id, raw, made, not unread), [_about(problem, index)]
+    text = json if not settling.changed else stdlib.dumps(arguments, ensure_ascii=False)
+    problems = argument_problems(tool, arguments, index) if tool is not None else []
+    return Call(name, arguments, text, id, raw, made), problems
+
+
+def _about(problem: Problem, index: int) -> Problem:
+    return Problem(problem.code, problem.message, problem.path, index, problem.blocking)
+
+
+class _Settling:
+    """One climb up the ladder."""
+
+    def __init__(self, tool: Tool | None, policy: str, depth: int, closed: bool) -> None:
+        self.tool, self.depth, self.closed, self.policy = tool, depth, closed, policy
+        self.guesses = policy == "lenient" or (policy == "safe" and tool is not None and tool.read_only)
+        self.receipts: list[Repair] = []
+        self.changed = False
+        self.problem = Problem("arguments_not_object", "the arguments must be a JSON object")
+
+    def arguments(self, value: Any, json: str) -> dict[str, Any] | None:
+        found = self._object(value, json)
+        if found is None or self.tool is None or self.policy == "off":
+            return found
+        found, receipts = rename_aliases(self.tool, found)
+        self._took(*receipts)
+        if not fits(self.tool, found):
+            found, receipts = mend(self.tool, found, guesses=self.guesses, depth=self.depth)
+            self._took(*receipts)
+        return found
+
+    def _took(self, *receipts: Repair) -> None:
+        if receipts:
+            self.receipts.extend(receipts)
+            self.changed = True
+
+    def _object(self, value: Any, json: str) -> dict[str, Any] | None:
+        """An object made of what was sent, or None with a problem."""
+        if isinstance(value, dict):
+            return value
+        if value is None or (isinstance(value, str) and not value.strip(_BLANKS)):
+            self.changed = True
+            return {}
+        if isinstance(value, Undecodable):
+            return self._unreadable(value, json)
+        if isinstance(value, str) and self.policy != "off":
+            inner = value.strip(_BLANKS)
+            found = decode(inner, self.depth) if inner.startswith("{") else None
+            if isinstance(found, dict):
+                self._took(Repair("double_encoded", "exact", "", json, inner))
+                return found
+        kind = {str: "a string", list: "an array", bool: "a boolean"}.get(type(value), "a number")
+        self.problem = Problem("arguments_not_object", f"the arguments must be a JSON object, not {kind}")
+        return None
+
+    def _unreadable(self, value: Undecodable, json: str) -> dict[str, Any] | None:
+        self.problem = Problem(value.code, value.message)
+        if self.policy == "off" or value.code == "too_deep":
+            return None
+        inner = unfence(json)
+        if inner is not None:
+            self._took(Repair("code_fence", "exact", "", json[:200], inner[:200]))
+            found = decode(inner, self.depth)
+            if isinstance(found, dict):
+                return found
+        text = json if inner is None else inner
+        found = self._loosely(text)
+        if found is None and self.policy == "lenient" and self.problem.code != "truncated":
+            found = self._by_json_repair(text)
+        if found is None:
+            self.receipts.clear()
+            self.changed = False
+        return found
+
+    def _loosely(self, text: str) -> dict[str, Any] | None:
+        try:
+            read = read_loose(text, depth=self.depth, closed=self.closed)
+            objects, liberties = self._rest(text, read.value, read.end, list(read.liberties))
+        except Unreadable as error:
+            if error.cut and not self.closed:
+                self.problem = TRUNCATED
+            return None
+        value = objects[0] if objects else None
+        if not isinstance(value, dict):
+            return None
+        made = receipts(liberties)
+        if not allowed(made, self.tool, self.policy):
+            return None
+        self._took(*made)
+        return value
+
+    def _rest(self, text: str, value: Any, end: int, liberties: list[Liberty]) -> tuple[list[Any], list[Liberty]]:
+        """What stands behind the first value: too many brackets, or more objects."""
+        objects = [value]
+        while rest := text[end:].strip(_BLANKS):
+            if len(rest) <= 3 and not rest.strip("}])"):
+                liberties.append(Liberty("extra_closer", rest, ""))
+                break
+            if not rest.startswith("{") or len(objects) > 8:
+                raise Unreadable("there is more text behind the arguments")
+            read = read_loose(text, text.index("{", end), depth=self.depth, closed=self.closed)
+            objects.append(read.value)
+            liberties += read.liberties
+            end = read.end
+        return _one_object(objects, liberties), liberties
+
+    def _by_json_repair(self, text: str) -> dict[str, Any] | None:
+        """The last rung. It is quadratic on some texts and inventive on others: short texts, and only if it fits."""
+        if len(text) > _MOST_FOR_JSON_REPAIR:
+            return None
+        import json_repair
+
+        try:
+            found = json_repair.loads(text)
+        except (ValueError, RecursionError):
+            return None
+        if not isinstance(found, dict) or not found or (self.tool is not None and not fits(self.tool, found)):
+            return None
+        self._took(Repair("json_repair", "guess", "", text[:200], stdlib.dumps(found, ensure_ascii=False)[:200]))
+        return found
+
+
+def receipts(liberties: Iterable[Liberty]) -> tuple[Repair, ...]:
+    """What a loose reading is to be recorded as."""
+    return tuple([_receipt(liberty) for liberty in liberties])
+
+
+def allowed(made: Iterable[Repair], tool: Tool | None, policy: str) -> bool:
+    """May these repairs be made to a call of this tool?"""
+    may_guess = policy == "lenient" or (policy == "safe" and tool is not None and tool.read_only)
+    return policy != "off" and (may_guess or all(repair.kind != "guess" for repair in made))
+
+
+def _receipt(liberty: Liberty) -> Repair:
+    kind = "guess" if liberty.rule in _GUESSES else "exact"
+    return Repair(liberty.rule, kind, "", liberty.before, liberty.after)  # type: ignore[arg-type]
+
+
+def _one_object(objects: list[Any], liberties: list[Liberty]) -> list[Any]:
+    """One of several objects in a row: the only one that is not empty, or the one they all are; else all in one."""
+    if len(objects) == 1:
+        return objects
+    if not all(isinstance(found, dict) for found in objects):
+        raise Unreadable("there is more text behind the arguments")
+    filled = [found for found in objects if found]
+    if all(found == filled[0] for found in filled[1:]):
+        liberties.append(Liberty("concatenated", "{...}{...}", "{...}"))
+        return filled[:1] or [{}]
+    merged: dict[str, Any] = {}
+    for found in filled:
+        if merged.keys() & found.keys():
+            raise Unreadable("several objects stand in a row, and they disagree")
+        merged |= found
+    liberties.append(Liberty("merged_objects", "{...}{...}", "{...}"))
+    return [merged]

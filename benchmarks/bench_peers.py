@@ -1,0 +1,154 @@
+"""How do others do?    SGLang's own detectors beside ours, on the same texts: what streaming costs, and what is right.
+
+Needs the network once (see `peers.py`); where SGLang cannot be had, says so and leaves.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from bench_stream import pieces, stream
+from measure import TOOLS, best, table
+from peers import Found, Unavailable, as_tools, load, streamed, whole
+
+from rightcall import Call, CannotCarry, Text, parse, render
+from rightcall.formats import FORMATS
+
+SMALL, LARGE = 8 * 1024, 16 * 1024
+
+Parts = list[Text | Call]
+
+
+def call(**arguments: Any) -> Call:
+    return Call("edit_file", arguments, "")
+
+
+# What it is: the reply. Each is written in each format by `render`, and must come back as it was.
+TRICKY: dict[str, Callable[[str], Parts]] = {
+    "one call": lambda close: [call(path="a.txt", mode=3)],
+    "two calls": lambda close: [call(path="a"), call(path="b")],
+    "no arguments": lambda close: [call()],
+    "quotes, backslashes, line breaks": lambda close: [call(text='say "hi"\n\\n it\'s C:\\temp')],
+    "other scripts": lambda close: [call(text="naïve 東京 \U0001f600")],
+    "nested values": lambda close: [call(edits=[{"line": -3, "old": "a", "new": "b", "keep": True}])],
+    "a number in a string": lambda close: [call(text="007")],
+    "null in a string": lambda close: [call(text="null")],
+    "brackets in a string": lambda close: [call(text="a[0] = {x: (1)}")],
+    "its own close in a string": lambda close: [call(text=f"see {close} here")],
+    "text before": lambda close: [Text("I will do it."), call(path="a")],
+    "text after": lambda close: [call(path="a"), Text("Done.")],
+}
+
+
+def cases(format: str) -> dict[str, tuple[str, list[tuple[str, Any]], str]]:
+    """Text, the calls in it, and the prose in it."""
+    spec = FORMATS[format]
+    close = next((m.strip() for m in (spec.call[1], spec.section[1] if spec.section else "") if isinstance(m, str)), "")
+    found = {}
+    for name, make in TRICKY.items():
+        parts = make(close or "</tool_call>")
+        try:
+            text = render(parts, format=format, tools=TOOLS)
+        except CannotCarry:
+            continue
+        calls = [(part.name, part.arguments) for part in parts if isinstance(part, Call)]
+        found[name] = (text, calls, "".join(part.text for part in parts if isinstance(part, Text)))
+    one, calls, _ = found["one call"]
+    found["prose and no call"] = ("Use 3 < 4, [1] and {x}.", [], "Use 3 < 4, [1] and {x}.")
+    found["cut off"] = (one[: one.index("a.txt") + 3], [], "")
+    return found
+
+
+def right(name: str, got: Found | None, calls: list[tuple[str, Any]], prose: str) -> bool:
+    if got is None:
+        return False
+    if name == "cut off":  # no call may come out of it as if it were whole
+        return not any(arguments is not None and arguments != {} for _, arguments in got[0])
+    return got[0] == calls and got[1].strip() == prose.strip()
+
+
+def ours(format: str, text: str) -> Found:
+    reply = parse(text, format=format, tools=TOOLS)
+    return [(c.name, c.arguments if c.complete else None) for c in reply.calls], reply.content
+
+
+def attempt(run: Callable[[], Found]) -> Found | None:
+    try:
+        return run()
+    except Exception:  # noqa: BLE001 - an exception on model text counts as a wrong answer
+        return None
+
+
+def judge(format: str, detector: type[Any], tools: list[Any]) -> tuple[int, list[int], dict[str, list[str]]]:
+    """How many cases there are; how many each gets right (ours, whole, in pieces of 4, in one piece); what they miss."""
+    scores, missed = [0, 0, 0, 0], {}
+    found = cases(format)
+    for name, (text, calls, prose) in found.items():
+        ways: list[Callable[[], Found]] = [
+            partial(ours, format, text),
+            partial(whole, detector, text, tools),
+            partial(streamed, detector, [text[i : i + 4] for i in range(0, len(text), 4)], tools),
+            partial(streamed, detector, [text], tools),
+        ]
+        results = [right(name, attempt(way), calls, prose) for way in ways]
+        scores = [score + ok for score, ok in zip(scores, results, strict=True)]
+        for who, ok in zip(("ours", "whole", "pieces", "one delta"), results, strict=True):
+            if not ok:
+                missed.setdefault(name, []).append(who)
+    return len(found), scores, missed
+
+
+def costs(format: str, detector: type[Any], tools: list[Any]) -> tuple[float, float, float]:
+    """Our CPU seconds for 16 KB, theirs, and the exponent of theirs."""
+    small, large = pieces(format, SMALL), pieces(format, LARGE)
+    mine = best(partial(stream, format, large), 3)
+    less = best(partial(streamed, detector, small, tools), 1)
+    more = best(partial(streamed, detector, large, tools), 1)
+    return mine, more, math.log2(more / less)
+
+
+def main() -> int:
+    try:
+        version, detectors = load()
+    except Unavailable as why:
+        print(f"SGLang is not compared: {why}")
+        return 0
+    tools = as_tools(list(TOOLS))
+    rows, missed = [], {}
+    for name, detector in detectors.items():
+        total, scores, missed[name] = judge(name, detector, tools)
+        cells = [f"{score}/{total}" for score in scores]
+        try:
+            mine, theirs, exponent = costs(name, detector, tools)
+            cost = [f"{mine:.4f}", f"{theirs:.3f}", f"{theirs / mine:.0f}", f"{exponent:.2f}"]
+        except Exception as error:  # noqa: BLE001 - their detector failed on a well-formed stream: the row says so
+            cost = ["", type(error).__name__, "", ""]
+        rows.append([name, *cost, *cells])
+        print(".", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+    print(f"SGLang {version}: 16 KB argument in pieces of 4 (CPU s); then cases that come out right")
+    head = ("format", "ours", "SGLang", "x", "its exponent", "ours", "whole", "pieces of 4", "one delta")
+    table(head, rows)
+    report(missed)
+    return 0
+
+
+def report(missed: dict[str, dict[str, list[str]]]) -> None:
+    print("cases missed by SGLang (w whole, p pieces of 4, d one delta) or by us (!):")
+    letters = {"whole": "w", "pieces": "p", "one delta": "d", "ours": "!"}
+    names = dict.fromkeys(name for found in missed.values() for name in found)
+    for name in names:
+        where = [
+            f"{format} {''.join(letters[who] for who in found[name])}"
+            for format, found in missed.items()
+            if name in found
+        ]
+        print(f"  {name}: {', '.join(where)}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

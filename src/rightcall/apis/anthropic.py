@@ -1,0 +1,199 @@
+"""Anthropic Messages:
+
+    {"type": "message", "role": "assistant", "content": [{"type": "thinking", "thinking": "..."},
+        {"type": "text", "text": "..."}, {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {"x": 1}}]}
+
+Read besides: a list of blocks, one block. Tools that the server runs itself (`server_tool_use`) are no calls of ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from rightcall.apis.deltas import Delta, Deltas, End, Fault, Piece, Said, Seen, Stop, Thought
+from rightcall.apis.plain import arguments, error_text, items, obj, objects, text
+from rightcall.apis.writing import Extras, fields_of, output_text, turn
+from rightcall.types import Call, Json, Reply
+
+_CUT = ("max_tokens", "model_context_window_exceeded")
+_THINKING = ("thinking", "redacted_thinking")
+_KNOWN = frozenset(("type", "id", "name", "input"))
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+
+
+def whole(response: Any) -> Deltas:
+    """Everything in a message, a list of blocks or one block."""
+    found = obj(response)
+    if found is None:
+        return [(0, delta) for block in objects(items(response)) for delta in _block(block)]
+    return [(0, delta) for delta in (_message(found) if "content" in found or "role" in found else _block(found))]
+
+
+def _message(message: Json) -> Iterator[Delta]:
+    if thought := text(message.get("reasoning")):
+        yield Thought(thought)
+    content = message.get("content")
+    if text(content):
+        yield Said(text(content))
+    for block in objects(content):
+        yield from _block(block)
+    yield from _ending(message)
+
+
+def _ending(fields: Json) -> Iterator[Delta]:
+    reason = text(fields.get("stop_reason"))
+    if reason:
+        yield Stop(reason in _CUT)
+
+
+def _block(block: Json) -> Iterator[Delta]:
+    kind = text(block.get("type"))
+    if kind == "text" and text(block.get("text")):
+        yield Said(text(block["text"]))
+    elif kind == "thinking" and text(block.get("thinking")):
+        yield Thought(text(block["thinking"]))
+    elif kind == "tool_use":
+        yield Piece(
+            id=text(block.get("id")),
+            name=text(block.get("name")),
+            arguments=arguments(block.get("input")),
+            whole=True,
+        )
+
+
+def chunk(payload: Json, seen: Seen) -> Deltas:
+    """What one event of a stream adds. A chunk may be a whole message."""
+    return [(0, delta) for delta in _event(payload, seen)]
+
+
+def _event(payload: Json, seen: Seen) -> Iterator[Delta]:
+    kind = text(payload.get("type"))
+    if kind == "message_start":
+        message = obj(payload.get("message")) or {}
+        if message.get("content"):
+            yield from _message(message)
+    elif kind == "content_block_start":
+        yield from _opened(payload, seen)
+    elif kind == "content_block_delta":
+        yield from _grown(payload, seen)
+    elif kind == "content_block_stop":
+        if seen.get(payload.get("index"), "tool_use") == "tool_use":
+            yield End(_slot(payload))
+    elif kind == "message_delta":
+        yield from _ending(obj(payload.get("delta")) or {})
+    elif kind == "error":
+        yield Fault("provider_error", f"the server reported an error: {error_text(payload)}")
+    elif kind not in ("ping", "message_stop"):
+        yield from (delta for _, delta in whole(payload))
+
+
+def _slot(payload: Json) -> int | None:
+    index = payload.get("index")
+    return index if type(index) is int else None
+
+
+def _opened(payload: Json, seen: Seen) -> Iterator[Delta]:
+    block = obj(payload.get("content_block")) or {}
+    kind = seen[payload.get("index")] = text(block.get("type"))
+    if kind != "tool_use":
+        yield from _block(block)
+        return
+    given = block.get("input")
+    yield Piece(
+        slot=_slot(payload),
+        id=text(block.get("id")),
+        name=text(block.get("name")),
+        draft=arguments(given) if given else "",
+    )
+
+
+def _grown(payload: Json, seen: Seen) -> Iterator[Delta]:
+    delta = obj(payload.get("delta")) or {}
+    if said := text(delta.get("text")):
+        yield Said(said)
+    if thought := text(delta.get("thinking")):
+        yield Thought(thought)
+    # The arguments of a tool that the server runs come the same way.
+    if "partial_json" in delta and seen.get(payload.get("index"), "tool_use") == "tool_use":
+        yield Piece(slot=_slot(payload), arguments=arguments(delta["partial_json"]))
+
+
+# -- writing -----------------------------------------------------------------------------------------------------------
+
+
+def assistant_message(
+    reply: Reply | str,
+    calls: Iterable[Call] | None = None,
+    *,
+    reasoning: str | None = None,
+    blocks: list[Json] | None = None,
+    extras: Extras | None = None,
+    reasoning_key: str | None = "reasoning",
+) -> Json:
+    """The assistant's turn for the history. Without calls `blocks`, if any, or the text are the content.
+
+    Thinking blocks among the `extras` are sent back signed, as they came. Otherwise reasoning goes under
+    `reasoning_key`; None leaves it out, as Anthropic's own server wants it.
+    """
+    said = turn(reply, calls, reasoning)
+    thinking: list[Json] = list(fields_of(extras, "").get("thinking", ()))
+    content: Any = said.text
+    if said.calls or thinking:
+        text_blocks = [{"type": "text", "text": said.text}] if said.text else []
+        content = [*thinking, *(text_blocks if said.calls else blocks or text_blocks)]
+        content += [_written(call, extras) for call in said.calls]
+    elif blocks:
+        content = blocks
+    message: Json = {"role": "assistant", "content": content}
+    if said.reasoning and reasoning_key and not thinking:
+        message[reasoning_key] = said.reasoning
+    return message
+
+
+def _written(call: Call, extras: Extras | None) -> Json:
+    return {
+        "type": "tool_use",
+        "id": call.id,
+        "name": call.name,
+        "input": call.arguments,
+        **fields_of(extras, call.id),
+    }
+
+
+def tool_result(call: Call, output: Any, *, is_error: bool = False) -> Json:
+    """A user message with one result. A list of content blocks goes out as it is."""
+    blocks = isinstance(output, list) and bool(output) and all(isinstance(o, dict) and "type" in o for o in output)
+    result: Json = {"type": "tool_result", "tool_use_id": call.id, "content": output if blocks else output_text(output)}
+    if is_error:
+        result["is_error"] = True
+    return {"role": "user", "content": [result]}
+
+
+_WORDS = {"auto": "auto", "required": "any", "none": "none"}
+
+
+def tool_choice(choice: str) -> Any:
+    """`auto`, `required`, `none` or a tool's name, as this dialect says it."""
+    return {"type": _WORDS[choice]} if choice in _WORDS else {"type": "tool", "name": choice}
+
+
+def read_tool_choice(value: Any) -> str:
+    """Our word for it; `auto` for what is absent or unknown."""
+    found = obj(value) or {}
+    kind = text(found.get("type"))
+    return text(found.get("name")) or next((word for word, theirs in _WORDS.items() if theirs == kind), "auto")
+
+
+def opaque(response: Any) -> tuple[Json, list[tuple[str, Json]]]:
+    """Thinking blocks with their signatures, and fields of calls that we do not read."""
+    found = obj(response)
+    blocks = objects(response if found is None else found.get("content", [found]))
+    thinking = [block for block in blocks if block.get("type") in _THINKING]
+    calls = [block for block in blocks if block.get("type") == "tool_use"]
+    fields = [
+        (text(each.get("id")), {k: v for k, v in each.items() if k not in _KNOWN and v is not None}) for each in calls
+    ]
+    return {"thinking": thinking} if thinking else {}, fields

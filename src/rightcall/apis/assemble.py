@@ -1,0 +1,262 @@
+"""Deltas in, events and a reply out: one answer of a provider, native calls and text alike.
+
+Native calls win: calls that stand in the text count only if the answer has none of its own. So a call found in the text
+waits until the answer is over; with `live` it goes out at once, and native calls that follow are kept beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from rightcall.apis.calls import Calls
+from rightcall.apis.deltas import Delta, End, Fault, Piece, Said, Stop, Thought
+from rightcall.declare.toolset import Toolset
+from rightcall.formats.spec import Format
+from rightcall.ids import Ids
+from rightcall.parse.engine import Limits
+from rightcall.parse.fold import Fold
+from rightcall.parse.parser import Parser
+from rightcall.types import Call, CallEnd, CallStart, Event, Problem, Reasoning, Recast, Reply, Text
+
+
+class Manner(msgspec.Struct, frozen=True):
+    """How an answer is to be read."""
+
+    tools: Toolset | None = None
+    format: str | Format = "auto"
+    reasoning: Literal["auto", "open", "off"] = "auto"
+    repair: Literal["off", "safe", "lenient"] = "safe"
+    choice: str | Mapping[str, Any] | None = None
+    live: bool = False
+    limits: Limits = Limits()
+
+
+class _AsReceived(Ids):
+    """Ids are taken when a call is known to count, not when it is found in the text."""
+
+    def take(self, received: str = "") -> str:
+        return received
+
+
+class Assembler:
+    """Reads one answer (one choice, one candidate)."""
+
+    def __init__(self, api: str, manner: Manner, ids: Ids, first: int = 0) -> None:
+        self._manner, self._ids = manner, ids
+        self._format = api
+        self._out: list[Event] = []
+        self._fold = Fold()
+        self._first = first
+        self._count = first  # calls found in the text, the one that comes next
+        self._given_ids: dict[int, str] = {}  # of calls found in the text
+        self._calls: Calls | None = None  # of its own, once there is one
+        self._parser: Parser | None = None
+        self._base = first  # index of the first call in the text being read
+        self._held: list[Event] = []
+        self._rescued = False
+        self._said = False
+        self._thoughts: list[str] = []
+        self._cut = False
+
+    def chunk(self, deltas: Iterable[Delta]) -> None:
+        """What one chunk holds."""
+        if self._calls is not None:
+            self._calls.gather.chunk += 1
+        for delta in deltas:
+            self.add(delta)
+
+    def add(self, delta: Delta) -> None:
+        if isinstance(delta, Said):
+            self._text(delta.text)
+        elif isinstance(delta, Thought):
+            self._thought(delta.text)
+        elif isinstance(delta, Piece):
+            self._native().add(delta)
+        elif isinstance(delta, End):
+            if self._calls is not None:
+                self._calls.end(delta.slot)
+        elif isinstance(delta, Stop):
+            self._cut = self._cut or delta.cut
+        elif isinstance(delta, Fault):
+            self._hold_or_give(Problem(delta.code, delta.message, blocking=delta.blocking))
+
+    def close(self) -> None:
+        self._end_text()
+        if self._calls is not None:
+            self._calls.close(self._cut)
+        for event in self._held:
+            self._give(event)
+        self._held = []
+        self._look_into_reasoning()
+
+    def take(self) -> list[Event]:
+        """The events since the last time."""
+        events = list(self._out)
+        self._out.clear()
+        self._fold.add(events)
+        return events
+
+    @property
+    def reply(self) -> Reply:
+        return self._fold.reply(self._format, None)
+
+    @property
+    def count(self) -> int:
+        """The index that the next call would have."""
+        return self._count if self._calls is None else self._calls.next
+
+    # -- native calls --------------------------------------------------------------------------------------------------
+
+    def _native(self) -> Calls:
+        if self._calls is None:
+            self._end_text()
+            held, self._held = self._held, []
+            if not self._manner.live:
+                self._count = self._first
+            manner = self._manner
+            self._calls = Calls(
+                self._out,
+                self._ids,
+                self._count,
+                tools=manner.tools,
+                repair=manner.repair,
+                live=manner.live,
+                limits=manner.limits,
+            )
+            self._out.extend(self._as_text(held))
+        self._end_text()
+        return self._calls
+
+    def _as_text(self, events: Iterable[Event]) -> list[Event]:
+        """What was found in the text of an answer that has calls of its own: its calls are text."""
+        out: list[Event] = []
+        for event in events:
+            kind = type(event)
+            if kind is Text or kind is Reasoning:
+                out.append(event)
+            elif isinstance(event, Recast):
+                # Calls behind such a recast were given out as text before.
+                self._rescued = self._rescued or event.kind == "call"
+                out += [event] if event.kind == "reasoning" else []
+            elif isinstance(event, CallEnd):
+                out += [] if self._rescued else [Text(event.call.raw)]
+                out.append(Problem("call_in_text", _CALL_IN_TEXT, blocking=False))
+            elif isinstance(event, Problem) and event.call is None:
+                out.append(msgspec.structs.replace(event, blocking=False))
+        return out
+
+    # -- text ----------------------------------------------------------------------------------------------------------
+
+    def _text(self, text: str) -> None:
+        if not text:
+            return
+        if self._calls is not None:
+            self._calls.end_whole()
+        if self._parser is None:
+            manner = self._manner
+            self._base, self._rescued = self._count, False
+            self._parser = Parser(
+                manner.format,
+                tools=manner.tools,
+                reasoning=manner.reasoning,
+                repair=manner.repair,
+                choice=manner.choice,
+                ids=_AsReceived(),
+                live=manner.live,
+                limits=manner.limits,
+            )
+        self._from_text(self._parser.feed(text))
+
+    def _end_text(self) -> None:
+        parser = self._parser
+        if parser is None:
+            return
+        self._from_text(parser.close())
+        self._parser = None
+        if self._count > self._base and self._calls is None:
+            self._format = parser.reply.format
+
+    def _from_text(self, events: list[Event]) -> None:
+        if self._calls is not None:
+            self._out.extend(self._as_text(events))
+            return
+        for event in events:
+            if isinstance(event, CallStart):
+                self._count += 1
+            if not self._manner.live and (_starts_call(event) or self._held):
+                self._held.append(_renumbered(event, self._base))
+            else:
+                self._give(_renumbered(event, self._base))
+
+    def _hold_or_give(self, event: Event) -> None:
+        if self._held:
+            self._held.append(event)
+        else:
+            self._give(event)
+
+    def _give(self, event: Event) -> None:
+        """An event goes out; a call found in the text gets the id it will keep."""
+        if isinstance(event, CallStart):
+            id = self._given_ids[event.index] = self._ids.take(event.id)
+            event = CallStart(event.index, id, event.name)
+        elif isinstance(event, CallEnd):
+            call: Call = msgspec.structs.replace(event.call, id=self._given_ids[event.index])
+            event = CallEnd(event.index, call)
+        elif isinstance(event, Text):
+            self._said = self._said or bool(event.text.strip())
+        self._out.append(event)
+
+    # -- reasoning -----------------------------------------------------------------------------------------------------
+
+    def _thought(self, text: str) -> None:
+        if text:
+            self._end_text()
+            self._thoughts.append(text)
+            self._hold_or_give(Reasoning(text))
+
+    def _look_into_reasoning(self) -> None:
+        """A call in the reasoning of an answer that has nothing else: taken if nothing is wrong with it."""
+        if self._said or self._calls is not None or self._count > self._first or not self._thoughts:
+            return
+        if self._manner.reasoning == "off":
+            return
+        manner = self._manner
+        parser = Parser(
+            manner.format,
+            tools=manner.tools,
+            repair=manner.repair,
+            choice=manner.choice,
+            ids=_AsReceived(),
+            limits=manner.limits,
+        )
+        events = [*parser.feed("".join(self._thoughts)), *parser.close()]
+        reply = parser.reply
+        bad = any(problem.blocking for problem in reply.problems) or not all(call.complete for call in reply.calls)
+        if not reply.calls or bad:
+            return
+        self._format = reply.format
+        self._count += len(reply.calls)
+        for event in events:
+            if not isinstance(event, (Text, Reasoning, Recast)):
+                self._give(_renumbered(event, self._first))
+        self._out.append(Problem("call_in_reasoning", _CALL_IN_REASONING, blocking=False))
+
+
+_CALL_IN_TEXT = "the text holds a call too; it stays text, since the answer has calls of its own"
+_CALL_IN_REASONING = "the call stood in the reasoning; write calls after it"
+
+
+def _starts_call(event: Event) -> bool:
+    return isinstance(event, CallStart) or (isinstance(event, Recast) and event.kind == "call")
+
+
+def _renumbered(event: Event, base: int) -> Event:
+    """A call's number in its text becomes its number in the reply."""
+    if not base or isinstance(event, (Text, Reasoning, Recast)):
+        return event
+    if isinstance(event, Problem):
+        return event if event.call is None else msgspec.structs.replace(event, call=event.call + base)
+    return msgspec.structs.replace(event, index=event.index + base)

@@ -1,0 +1,173 @@
+"""Gemini:
+
+    {"candidates": [{"content": {"role": "model", "parts": [{"text": "...", "thought": true}, {"text": "..."},
+        {"functionCall": {"name": "f", "args": {"x": 1}}, "thoughtSignature": "..."}]}}]}
+
+Read besides: a content, a list of parts, one part; keys in snake_case, as the SDK has them. A stream has the same shape
+as a whole response, and its calls come whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from rightcall.apis.deltas import Delta, Deltas, Fault, Piece, Said, Seen, Stop, Thought
+from rightcall.apis.plain import arguments, items, obj, objects, text
+from rightcall.apis.writing import Extras, fields_of, output_text, turn
+from rightcall.types import Call, Json, Reply
+
+# The model tried to call, and the server took the call away.
+_FAILED = ("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MALFORMED_RESPONSE")
+_WORDS = {"auto": "AUTO", "required": "ANY", "none": "NONE"}
+
+
+def field(fields: Json, name: str) -> Any:
+    """A field under its name or as the SDK spells it: `functionCall`, `function_call`."""
+    found = fields.get(name)
+    return fields.get(_snake(name)) if found is None else found
+
+
+def _snake(name: str) -> str:
+    return "".join(["_" + char.lower() if char.isupper() else char for char in name])
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+
+
+def whole(response: Any) -> Deltas:
+    """Everything in a response, a content, a list of parts or one part."""
+    found = obj(response)
+    if found is None:
+        return [(0, delta) for part in objects(items(response)) for delta in _part(part)]
+    if "candidates" in found or field(found, "promptFeedback") is not None:
+        return _response(found)
+    content = obj(found.get("content"))
+    if content is not None:
+        return [(0, delta) for delta in _candidate(found)]
+    parts = objects(found["parts"]) if "parts" in found else [found]
+    return [(0, delta) for part in parts for delta in _part(part)]
+
+
+def chunk(payload: Json, seen: Seen) -> Deltas:
+    """What one chunk of a stream adds: it has the shape of a whole response."""
+    return whole(payload)
+
+
+def _response(response: Json) -> Deltas:
+    out: Deltas = []
+    for position, candidate in enumerate(objects(response.get("candidates"))):
+        index = candidate.get("index")
+        number = index if type(index) is int else position
+        out += [(number, delta) for delta in _candidate(candidate)]
+    blocked = text(field(obj(field(response, "promptFeedback")) or {}, "blockReason"))
+    if blocked:
+        out.append((0, Fault("provider_error", f"the server blocked the prompt: {blocked}")))
+    return out
+
+
+def _candidate(candidate: Json) -> Iterator[Delta]:
+    content = obj(candidate.get("content")) or {}
+    for part in objects(content.get("parts")):
+        yield from _part(part)
+    reason = text(field(candidate, "finishReason"))
+    if reason in _FAILED:
+        said = text(field(candidate, "finishMessage"))
+        yield Fault("provider_error", f"the server refused the model's call: {said or reason}")
+    if reason:
+        yield Stop(reason == "MAX_TOKENS")
+
+
+def _part(part: Json) -> Iterator[Delta]:
+    call = obj(field(part, "functionCall"))
+    if call is not None:
+        unfinished = field(call, "partialArgs") is not None or field(call, "willContinue") is True
+        yield Piece(
+            id=text(call.get("id")),
+            name=text(call.get("name")),
+            arguments=arguments(call.get("args")),
+            whole=True,
+            fault=("truncated", "the call came in pieces that are not read; ask for whole calls")
+            if unfinished
+            else None,
+        )
+    elif said := text(part.get("text")):
+        yield Thought(said) if part.get("thought") is True else Said(said)
+
+
+# -- writing -----------------------------------------------------------------------------------------------------------
+
+
+def assistant_message(
+    reply: Reply | str,
+    calls: Iterable[Call] | None = None,
+    *,
+    reasoning: str | None = None,
+    extras: Extras | None = None,
+    ids: bool = True,
+) -> Json:
+    """The model's turn as one content. `ids=False` leaves the ids out, for servers that refuse them."""
+    said = turn(reply, calls, reasoning)
+    parts: list[Json] = []
+    if said.reasoning:
+        parts.append({"text": said.reasoning, "thought": True})
+    if said.text:
+        parts.append({"text": said.text, **fields_of(extras, "")})
+    for call in said.calls:
+        function: Json = {"id": call.id} if ids and call.id else {}
+        parts.append(
+            {"functionCall": {**function, "name": call.name, "args": call.arguments}, **fields_of(extras, call.id)}
+        )
+    return {"role": "model", "parts": parts}
+
+
+def tool_result(call: Call, output: Any, *, is_error: bool = False, ids: bool = True) -> Json:
+    """A user's content with one result: `output`, or `error` where the tool failed. An object goes out as it is."""
+    found = obj(output)
+    if is_error:
+        response: Json = {"error": output_text(output)}
+    else:
+        response = found if found is not None else {"output": output}
+    function: Json = {"id": call.id} if ids and call.id else {}
+    return {"role": "user", "parts": [{"functionResponse": {**function, "name": call.name, "response": response}}]}
+
+
+def tool_choice(choice: str) -> Any:
+    """`auto`, `required`, `none` or a tool's name, as this dialect says it: a `toolConfig`."""
+    if choice in _WORDS:
+        return {"functionCallingConfig": {"mode": _WORDS[choice]}}
+    return {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": [choice]}}
+
+
+def read_tool_choice(value: Any) -> str:
+    """Our word for it; `auto` for what is absent or unknown."""
+    config = obj(field(obj(value) or {}, "functionCallingConfig")) or {}
+    names = items(field(config, "allowedFunctionNames"))
+    mode = text(config.get("mode"))
+    if mode == "ANY" and len(names) == 1:
+        return text(names[0])
+    return next((word for word, theirs in _WORDS.items() if theirs == mode), "auto")
+
+
+def opaque(response: Any) -> tuple[Json, list[tuple[str, Json]]]:
+    """Thought signatures: of the text, and of each call."""
+    message: Json = {}
+    calls: list[tuple[str, Json]] = []
+    for part in _parts(response):
+        signature = field(part, "thoughtSignature")
+        fields = {} if signature is None else {"thoughtSignature": signature}
+        call = obj(field(part, "functionCall"))
+        if call is not None:
+            calls.append((text(call.get("id")), fields))
+        elif fields:
+            message = fields
+    return message, calls
+
+
+def _parts(response: Any) -> list[Json]:
+    found = obj(response)
+    if found is None:
+        return objects(items(response))
+    candidates = objects(found.get("candidates"))
+    content = obj((candidates[0] if candidates else found).get("content")) or found
+    return objects(content["parts"]) if "parts" in content else [content]

@@ -1,0 +1,90 @@
+"""Ollama's own chat (`/api/chat`), and its `/api/generate`:
+
+    {"message": {"role": "assistant", "content": "", "thinking": "...", "tool_calls": [
+        {"function": {"name": "f", "arguments": {"x": 1}}}]}, "done": true}
+
+Arguments are objects, ids mostly missing, and a stream has whole calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from rightcall.apis import openai_chat
+from rightcall.apis.deltas import Delta, Deltas, Fault, Said, Seen, Stop, Thought
+from rightcall.apis.plain import error_text, obj, text
+from rightcall.apis.writing import Extras, fields_of, output_text, turn
+from rightcall.types import Call, Json, Reply
+
+
+def whole(response: Any) -> Deltas:
+    """Everything in a response, a message, a list of calls or one call."""
+    found = obj(response)
+    if found is None:
+        return openai_chat.whole(response)
+    return [(0, delta) for delta in _response(found)]
+
+
+def chunk(payload: Json, seen: Seen) -> Deltas:
+    """What one line of a stream adds: it has the shape of a whole response."""
+    return whole(payload)
+
+
+def _response(response: Json) -> Iterator[Delta]:
+    if response.get("error"):
+        yield Fault("provider_error", f"the server reported an error: {error_text(response['error'])}")
+    message = obj(response.get("message"))
+    if message is None and "response" in response:
+        if thought := text(response.get("thinking")):
+            yield Thought(thought)
+        if said := text(response.get("response")):
+            yield Said(said)
+    else:
+        yield from (delta for _, delta in openai_chat.whole(response if message is None else message))
+    reason = text(response.get("done_reason"))
+    if reason:
+        yield Stop(reason == "length")
+
+
+def assistant_message(
+    reply: Reply | str,
+    calls: Iterable[Call] | None = None,
+    *,
+    reasoning: str | None = None,
+    extras: Extras | None = None,
+    reasoning_key: str | None = "thinking",
+) -> Json:
+    """The assistant's turn for the history: arguments as objects, no ids, `content` left out beside calls if empty."""
+    said = turn(reply, calls, reasoning)
+    message: Json = {"role": "assistant"}
+    if said.text or not said.calls:
+        message["content"] = said.text
+    if said.calls:
+        message["tool_calls"] = [_written(i, call, extras) for i, call in enumerate(said.calls)]
+    if said.reasoning and reasoning_key:
+        message[reasoning_key] = said.reasoning
+    return message
+
+
+def _written(index: int, call: Call, extras: Extras | None) -> Json:
+    function = {"index": index, "name": call.name, "arguments": call.arguments}
+    return {"type": "function", "function": function, **fields_of(extras, call.id)}
+
+
+def tool_result(call: Call, output: Any, *, is_error: bool = False) -> Json:
+    """What a tool gave back, under the tool's name. The wire has no error flag: an error says so in its text."""
+    return {"role": "tool", "tool_name": call.name, "content": output_text(output, is_error=is_error)}
+
+
+def tool_choice(choice: str) -> Any:
+    """None: the wire has no such field. A grammar or a guard must enforce the choice."""
+    return None
+
+
+def read_tool_choice(value: Any) -> str:
+    return openai_chat.read_tool_choice(value)
+
+
+def opaque(response: Any) -> tuple[Json, list[tuple[str, Json]]]:
+    return openai_chat.opaque(response)

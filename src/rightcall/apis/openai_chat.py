@@ -1,0 +1,237 @@
+"""OpenAI Chat Completions and everything that speaks it:
+
+    {"choices": [{"message": {"role": "assistant", "content": "", "tool_calls": [
+        {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": "{\\"x\\": 1}"}}]}}]}
+
+Read besides: a message, a list of calls or one call alone, the legacy `function_call`, custom calls, content in parts,
+reasoning under the names that servers give it, a lone call where a list should be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from rightcall.apis.deltas import Delta, Deltas, Fault, Piece, Said, Seen, Stop, Thought
+from rightcall.apis.plain import arguments, dumps, error_text, items, obj, objects, text
+from rightcall.apis.writing import Extras, argument_text, custom_input, fields_of, output_text, turn
+from rightcall.types import Call, Json, Reply
+
+_CUT = ("length", "max_tokens")
+_KNOWN = frozenset(("id", "type", "index", "function", "custom"))
+_OPAQUE = ("reasoning_details", "extra_content", "thought_signature", "encrypted_content")
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+
+
+def whole(response: Any) -> Deltas:
+    """Everything in a response, a message, a list of calls or one call."""
+    found = obj(response)
+    if found is None:
+        return [(0, delta) for delta in _calls(items(response))]
+    if "choices" in found:
+        choices = found["choices"]
+        if not isinstance(choices, list | tuple):
+            return [(0, Fault("malformed_response", "the response's `choices` is no list"))]
+        return [(i, delta) for i, each in enumerate(objects(choices)) for delta in _choice(each)]
+    if obj(found.get("message")) is not None:
+        return [(0, delta) for delta in _choice(found)]
+    if "function" in found or obj(found.get("custom")) is not None:
+        return [(0, delta) for delta in _calls([found])]
+    return [(0, delta) for delta in _message(found)]
+
+
+def chunk(payload: Json, seen: Seen) -> Deltas:
+    """What one chunk of a stream adds. A chunk may be a whole response."""
+    if not isinstance(payload.get("choices"), list | tuple):
+        return whole(payload)
+    out: Deltas = []
+    for position, choice in enumerate(objects(payload["choices"])):
+        index = choice.get("index")
+        number = index if type(index) is int else position
+        delta = obj(choice.get("delta"))
+        if delta is not None:
+            found = list(_delta(delta))
+            seen[number] = seen.get(number, False) or bool(found)
+            out += [(number, each) for each in [*found, *_ending(choice)]]
+        elif not seen.get(number):  # a message after its own deltas says nothing new
+            out += [(number, each) for each in _choice(choice)]
+        else:
+            out += [(number, each) for each in _ending(choice)]
+    return out
+
+
+def _choice(choice: Json) -> Iterator[Delta]:
+    message = obj(choice.get("message")) or obj(choice.get("delta"))
+    if message is not None:
+        yield from _message(message)
+    elif text(choice.get("text")):
+        yield Said(text(choice["text"]))
+    yield from _ending(choice)
+
+
+def _ending(choice: Json) -> Iterator[Delta]:
+    if choice.get("error"):
+        yield Fault("provider_error", f"the server reported an error: {error_text(choice['error'])}")
+    reason = text(choice.get("finish_reason"))
+    if reason:
+        yield Stop(reason in _CUT)
+
+
+def _message(message: Json) -> Iterator[Delta]:
+    yield from _words(message)
+    calls = message.get("tool_calls")
+    lone = obj(calls)
+    found = list(_calls([lone] if lone is not None and "function" in lone else items(calls)))
+    yield from found
+    legacy = obj(message.get("function_call"))
+    if legacy is not None and not found:
+        yield Piece(name=text(legacy.get("name")), arguments=arguments(legacy.get("arguments")), whole=True)
+
+
+def _delta(delta: Json) -> Iterator[Delta]:
+    yield from _words(delta)
+    calls = delta.get("tool_calls")
+    lone = obj(calls)
+    entries = [lone] if lone is not None else objects(calls)
+    for position, entry in enumerate(entries):
+        yield _piece(entry, position if len(entries) > 1 else None)
+    legacy = obj(delta.get("function_call"))
+    if legacy is not None and not entries:
+        yield Piece(slot="function_call", name=text(legacy.get("name")), arguments=arguments(legacy.get("arguments")))
+
+
+def _piece(entry: Json, position: int | None) -> Piece:
+    index = entry.get("index")
+    slot = index if type(index) is int else position
+    function, custom = obj(entry.get("function")) or {}, obj(entry.get("custom"))
+    if custom is not None:
+        name, said = text(custom.get("name")), text(custom.get("input"))
+    else:
+        name, said = text(function.get("name")), arguments(function.get("arguments"))
+    return Piece(slot=slot, id=text(entry.get("id")), name=name, arguments=said, custom=custom is not None)
+
+
+def _calls(entries: Iterable[Any]) -> Iterator[Delta]:
+    """A list of calls, each of which must be one."""
+    for entry in entries:
+        found = obj(entry)
+        if found is None:
+            yield Fault("call_not_object", f"an entry of the list of calls must be an object, not {entry!r:.80}")
+            continue
+        if obj(found.get("function")) is not None or obj(found.get("custom")) is not None:
+            piece = _piece(found, None)
+            yield Piece(id=piece.id, name=piece.name, arguments=piece.arguments, custom=piece.custom, whole=True)
+            continue
+        what = "`function` is no object" if "function" in found else "there is no `function`"
+        yield Piece(
+            id=text(found.get("id")),
+            name=text(found.get("name")),
+            arguments=arguments(found.get("arguments")) or dumps(found),
+            whole=True,
+            fault=("missing_function", f"the call cannot be read: {what} with a name and arguments"),
+        )
+
+
+def _words(message: Json) -> Iterator[Delta]:
+    """Reasoning, then text; servers that give the reasoning under two names mean it once."""
+    thought = text(message.get("reasoning_content")) or text(message.get("reasoning")) or text(message.get("thinking"))
+    if not thought:
+        details = objects(message.get("reasoning_details"))
+        thought = "".join([text(each.get("text")) or text(each.get("summary")) for each in details])
+    if thought:
+        yield Thought(thought)
+    content = message.get("content")
+    if type(content) is str:
+        if content:
+            yield Said(content)
+    else:
+        yield from _parts(content)
+    if refusal := text(message.get("refusal")):
+        yield Said(refusal)
+
+
+def _parts(content: Any) -> Iterator[Delta]:
+    """Content in parts: text, refusals, and thinking, which is itself text or parts."""
+    for part in items(content):
+        found = obj(part)
+        if found is None:
+            if text(part):
+                yield Said(text(part))
+        elif "thinking" in found:
+            inner = found["thinking"]
+            thought = text(inner) or "".join([text(each.get("text")) for each in objects(inner)])
+            if thought:
+                yield Thought(thought)
+        elif said := text(found.get("text")) or text(found.get("refusal")):
+            yield Thought(said) if text(found.get("type")) == "reasoning" else Said(said)
+
+
+# -- writing -----------------------------------------------------------------------------------------------------------
+
+
+def assistant_message(
+    reply: Reply | str,
+    calls: Iterable[Call] | None = None,
+    *,
+    reasoning: str | None = None,
+    blocks: list[Json] | None = None,
+    extras: Extras | None = None,
+    reasoning_key: str | None = "reasoning",
+) -> Json:
+    """The assistant's turn for the history. `content` is text, never null.
+
+    Where there are no calls, `blocks` stand for the text. Reasoning goes under `reasoning_key`; None leaves it out.
+    """
+    said = turn(reply, calls, reasoning)
+    message: Json = {"role": "assistant", "content": said.text}
+    if said.calls:
+        message["tool_calls"] = [_written(call, extras) for call in said.calls]
+    elif blocks:
+        message["content"] = blocks
+    if said.reasoning and reasoning_key:
+        message[reasoning_key] = said.reasoning
+    return {**message, **fields_of(extras, "")}
+
+
+def _written(call: Call, extras: Extras | None) -> Json:
+    fields = fields_of(extras, call.id)
+    if fields.pop("type", "function") == "custom":
+        return {"id": call.id, "type": "custom", "custom": {"name": call.name, "input": custom_input(call)}, **fields}
+    function = {"name": call.name, "arguments": argument_text(call)}
+    return {"id": call.id, "type": "function", "function": function, **fields}
+
+
+def tool_result(call: Call, output: Any, *, is_error: bool = False) -> Json:
+    """What a tool gave back. The wire has no error flag: an error says so in its text."""
+    return {"role": "tool", "tool_call_id": call.id, "content": output_text(output, is_error=is_error)}
+
+
+def tool_choice(choice: str) -> Any:
+    """`auto`, `required`, `none` or a tool's name, as this dialect says it."""
+    return choice if choice in ("auto", "required", "none") else {"type": "function", "function": {"name": choice}}
+
+
+def read_tool_choice(value: Any) -> str:
+    """Our word for it; `auto` for what is absent or unknown."""
+    found = obj(value)
+    if found is None:
+        return {"any": "required"}.get(text(value), text(value)) or "auto"
+    inner = obj(found.get("function")) or obj(found.get("custom")) or obj(found.get("allowed_tools")) or found
+    return text(inner.get("name")) or text(inner.get("mode")) or "auto"
+
+
+def opaque(response: Any) -> tuple[Json, list[tuple[str, Json]]]:
+    """Fields we do not read but a provider wants back: of the message, and of each call with its id."""
+    found = obj(response) or {}
+    choices = objects(found.get("choices"))
+    message = obj((choices[0] if choices else found).get("message")) or (choices[0] if choices else found)
+    calls = [obj(message["tool_calls"])] if obj(message.get("tool_calls")) else objects(message.get("tool_calls"))
+    fields = [(text(each.get("id")), _fields(each)) for each in calls if each]
+    return {key: message[key] for key in _OPAQUE if message.get(key)}, fields
+
+
+def _fields(entry: Json) -> Json:
+    kept = {key: value for key, value in entry.items() if key not in _KNOWN and value is not None}
+    return {"type": "custom", **kept} if obj(entry.get("custom")) is not None else kept

@@ -1,0 +1,256 @@
+"""OpenAI Responses:
+
+    {"output": [{"type": "reasoning", "summary": [...]}, {"type": "message", "content": [{"type": "output_text", ...}]},
+                {"type": "function_call", "call_id": "call_1", "name": "f", "arguments": "{\\"x\\": 1}"}]}
+
+Read besides: a list of items, one item, `custom_tool_call`. Items that the server runs itself are no calls of ours.
+A stream says things twice (`delta`, `done`, the whole response at the end), and some servers only once: what was not
+seen as deltas is taken from what comes later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from rightcall.apis.deltas import Delta, Deltas, End, Fault, Piece, Said, Seen, Slot, Stop, Thought
+from rightcall.apis.plain import arguments, error_text, items, obj, objects, text
+from rightcall.apis.writing import Extras, argument_text, custom_input, fields_of, output_text, turn
+from rightcall.types import Call, Json, Reply
+
+_CALLS = ("function_call", "custom_tool_call")
+_BREAK = "\n\n"  # between the parts of one item's reasoning
+_KNOWN = frozenset(("type", "id", "call_id", "name", "arguments", "input", "status"))
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+
+
+def whole(response: Any) -> Deltas:
+    """Everything in a response, a list of items or one item."""
+    found = obj(response)
+    if found is None:
+        entries = items(response)
+    elif "output" in found:
+        entries = items(found["output"])
+    else:
+        entries = [found]
+    out = [delta for item in objects(entries) for delta in _item(item)]
+    return [(0, delta) for delta in (*out, *_ending(found or {}))]
+
+
+def _ending(response: Json) -> Iterator[Delta]:
+    status = text(response.get("status"))
+    if status == "failed" or response.get("error"):
+        yield Fault("provider_error", f"the server reported an error: {error_text(response.get('error') or status)}")
+    if status:
+        yield Stop(status == "incomplete")
+
+
+def _item(item: Json) -> Iterator[Delta]:
+    kind = text(item.get("type"))
+    if kind in _CALLS:
+        yield _call(item, None, whole=True)
+    elif kind == "reasoning":
+        if thought := _thought(item):
+            yield Thought(thought)
+    elif kind == "message":
+        content = item.get("content")
+        parts = [text(content)] if text(content) else [_said(part) for part in objects(content)]
+        yield from (Said(part) for part in parts if part)
+
+
+def _call(item: Json, slot: Slot | None, *, whole: bool = False, all: bool = False) -> Piece:
+    custom = item.get("type") == "custom_tool_call"
+    return Piece(
+        slot=slot,
+        id=text(item.get("call_id")) or text(item.get("id")),
+        name=text(item.get("name")),
+        arguments=text(item.get("input")) if custom else arguments(item.get("arguments")),
+        custom=custom,
+        whole=whole,
+        all=all,
+    )
+
+
+def _thought(item: Json) -> str:
+    parts = [*objects(item.get("summary")), *objects(item.get("content"))]
+    return _BREAK.join([said for part in parts if (said := text(part.get("text")))])
+
+
+def _said(part: Json) -> str:
+    return text(part.get("text")) or text(part.get("refusal"))
+
+
+def chunk(payload: Json, seen: Seen) -> Deltas:
+    """What one event of a stream adds. A chunk may be a whole response."""
+    kind = text(payload.get("type"))
+    read = _EVENTS.get(kind)
+    if read is not None:
+        return [(0, delta) for delta in read(payload, seen)]
+    return [] if kind.startswith("response.") else whole(payload)
+
+
+def _slot(payload: Json) -> Slot | None:
+    index = payload.get("output_index")
+    return index if type(index) is int else text(payload.get("item_id")) or None
+
+
+def _on_text(payload: Json, seen: Seen) -> Iterator[Delta]:
+    seen["said", _slot(payload)] = seen["said"] = True
+    yield Said(text(payload.get("delta")))
+
+
+def _on_thought(payload: Json, seen: Seen) -> Iterator[Delta]:
+    slot = _slot(payload)
+    part = (text(payload.get("type")), payload.get("summary_index"), payload.get("content_index"))
+    before = seen.get(("thought", slot))
+    seen["thought", slot], seen["thought"] = part, True
+    yield Thought(text(payload.get("delta")) if before in (None, part) else _BREAK + text(payload.get("delta")))
+
+
+def _on_added(payload: Json, seen: Seen) -> Iterator[Delta]:
+    item = obj(payload.get("item")) or {}
+    if item.get("type") in _CALLS:
+        call = _call(item, _slot(payload) if _slot(payload) is not None else text(item.get("id")) or None)
+        seen["ids", call.id] = True
+        yield call
+
+
+def _on_arguments(payload: Json, seen: Seen) -> Iterator[Delta]:
+    custom = "custom" in text(payload.get("type"))
+    yield Piece(slot=_slot(payload), arguments=text(payload.get("delta")), custom=custom)
+
+
+def _on_arguments_done(payload: Json, seen: Seen) -> Iterator[Delta]:
+    custom = "input" in payload
+    said = text(payload.get("input")) if custom else arguments(payload.get("arguments"))
+    yield Piece(slot=_slot(payload), arguments=said, custom=custom, all=True)
+
+
+def _on_done(payload: Json, seen: Seen) -> Iterator[Delta]:
+    item = obj(payload.get("item")) or {}
+    slot = _slot(payload)
+    if item.get("type") in _CALLS:
+        slot = slot if slot is not None else text(item.get("id")) or None
+        call = _call(item, slot, all=True)
+        seen["ids", call.id] = True
+        yield call
+        yield End(slot)
+    elif item.get("type") == "reasoning":
+        if ("thought", slot) not in seen:
+            seen["thought", slot] = seen["thought"] = True
+            yield from _item(item)
+    elif ("said", slot) not in seen:
+        seen["said", slot] = seen["said"] = True
+        yield from _item(item)
+
+
+def _on_end(payload: Json, seen: Seen) -> Iterator[Delta]:
+    """The whole response once more: what no event has shown is taken from it."""
+    response = obj(payload.get("response")) or {}
+    for item in objects(response.get("output")):
+        if item.get("type") in _CALLS:
+            if ("ids", _call(item, None).id) not in seen:
+                yield from _item(item)
+        elif ("thought" if item.get("type") == "reasoning" else "said") not in seen:
+            yield from _item(item)
+    ending = list(_ending(response))
+    yield from ending or [Stop(payload.get("type") == "response.incomplete")]
+
+
+def _on_error(payload: Json, seen: Seen) -> Iterator[Delta]:
+    yield Fault("provider_error", f"the server reported an error: {error_text(payload)}")
+
+
+_EVENTS: dict[str, Callable[[Json, Seen], Iterator[Delta]]] = {
+    "response.output_text.delta": _on_text,
+    "response.refusal.delta": _on_text,
+    "response.reasoning_summary_text.delta": _on_thought,
+    "response.reasoning_summary.delta": _on_thought,
+    "response.reasoning_text.delta": _on_thought,
+    "response.reasoning.delta": _on_thought,
+    "response.output_item.added": _on_added,
+    "response.function_call_arguments.delta": _on_arguments,
+    "response.custom_tool_call_input.delta": _on_arguments,
+    "response.function_call_arguments.done": _on_arguments_done,
+    "response.custom_tool_call_input.done": _on_arguments_done,
+    "response.output_item.done": _on_done,
+    "response.completed": _on_end,
+    "response.incomplete": _on_end,
+    "response.failed": _on_end,
+    "error": _on_error,
+}
+
+
+# -- writing -----------------------------------------------------------------------------------------------------------
+
+
+def assistant_message(
+    reply: Reply | str,
+    calls: Iterable[Call] | None = None,
+    *,
+    reasoning: str | None = None,
+    extras: Extras | None = None,
+) -> list[Json]:
+    """The assistant's turn as input items: reasoning, message, one item per call."""
+    said = turn(reply, calls, reasoning)
+    out: list[Json] = list(fields_of(extras, "").get("reasoning", ()))
+    if said.reasoning and not out:
+        out.append({"type": "reasoning", "summary": [{"type": "summary_text", "text": said.reasoning}]})
+    if said.text:
+        content = [{"type": "output_text", "text": said.text}]
+        out.append({"type": "message", "role": "assistant", "content": content})
+    return out + [_written(call, extras) for call in said.calls]
+
+
+def _written(call: Call, extras: Extras | None) -> Json:
+    fields = fields_of(extras, call.id)
+    if fields.pop("type", "") == "custom_tool_call":
+        return {
+            "type": "custom_tool_call",
+            "call_id": call.id,
+            "name": call.name,
+            "input": custom_input(call),
+            **fields,
+        }
+    return {
+        "type": "function_call",
+        "call_id": call.id,
+        "name": call.name,
+        "arguments": argument_text(call),
+        **fields,
+    }
+
+
+def tool_result(call: Call, output: Any, *, is_error: bool = False, custom: bool = False) -> Json:
+    """What a tool gave back. The wire has no error flag: an error says so in its text."""
+    kind = "custom_tool_call_output" if custom else "function_call_output"
+    return {"type": kind, "call_id": call.id, "output": output_text(output, is_error=is_error)}
+
+
+def tool_choice(choice: str) -> Any:
+    """`auto`, `required`, `none` or a tool's name, as this dialect says it."""
+    return choice if choice in ("auto", "required", "none") else {"type": "function", "name": choice}
+
+
+def read_tool_choice(value: Any) -> str:
+    """Our word for it; `auto` for what is absent or unknown."""
+    found = obj(value)
+    if found is None:
+        return text(value) or "auto"
+    return text(found.get("name")) or text(found.get("mode")) or "auto"
+
+
+def opaque(response: Any) -> tuple[Json, list[tuple[str, Json]]]:
+    """Reasoning items to be sent back as they came, and fields of calls that we do not read."""
+    found = obj(response)
+    entries = objects(response if found is None else found.get("output", [found]))
+    thoughts = [item for item in entries if item.get("type") == "reasoning"]
+    calls = [item for item in entries if item.get("type") in _CALLS]
+    return {"reasoning": thoughts} if thoughts else {}, [(_call(item, None).id, _fields(item)) for item in calls]
+
+
+def _fields(item: Json) -> Json:
+    kept = {key: value for key, value in item.items() if key not in _KNOWN and value is not None}
+    return {"type": "custom_tool_call", **kept} if item.get("type") == "custom_tool_call" else kept

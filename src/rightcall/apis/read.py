@@ -1,0 +1,206 @@
+"""`read` and `read_all`: a provider's whole answer as a reply.
+
+    read({"choices": [{"message": {"tool_calls": [{"function": {"name": "f", "arguments": "{}"}}]}}]}).calls[0].name
+
+Never raises because of what a model or a server sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+from rightcall.apis.assemble import Assembler, Manner
+from rightcall.apis.deltas import Deltas, Fault, Seen
+from rightcall.apis.plain import error_text, obj
+from rightcall.apis.sniff import DIALECTS, named, sniff
+from rightcall.apis.sse import as_payloads, json_value
+from rightcall.declare.toolset import ToolLike, Toolset
+from rightcall.errors import CallerError
+from rightcall.formats.spec import Format
+from rightcall.ids import Ids
+from rightcall.parse.engine import Limits
+from rightcall.parse.parser import parse
+from rightcall.types import Json, Reply
+
+_REASONING = ("auto", "open", "off")
+_REPAIR = ("off", "safe", "lenient")
+
+
+def read(
+    response: Any,
+    *,
+    tools: Toolset | Iterable[ToolLike] | None = None,
+    api: str = "auto",
+    format: str | Format = "auto",
+    reasoning: Literal["auto", "open", "off"] = "auto",
+    repair: Literal["off", "safe", "lenient"] = "safe",
+    choice: str | Mapping[str, Any] | None = None,
+    ids: Ids | None = None,
+    limits: Limits | None = None,
+) -> Reply:
+    """The reply that a response holds; several choices are one after the other. See `read_all` for what it takes."""
+    how = manner(tools, format, reasoning, repair, choice, limits)
+    return merged(_replies(response, api, how, Ids() if ids is None else ids, separate=False))
+
+
+def read_all(
+    response: Any,
+    *,
+    tools: Toolset | Iterable[ToolLike] | None = None,
+    api: str = "auto",
+    format: str | Format = "auto",
+    reasoning: Literal["auto", "open", "off"] = "auto",
+    repair: Literal["off", "safe", "lenient"] = "safe",
+    choice: str | Mapping[str, Any] | None = None,
+    ids: Ids | None = None,
+    limits: Limits | None = None,
+) -> list[Reply]:
+    """One reply per choice or candidate, at least one.
+
+    `response` is a whole response, a message, a list of items or one item: a dict, an SDK's object, or JSON as str or
+    bytes. Any other text is what a model wrote, and is parsed.
+    """
+    how = manner(tools, format, reasoning, repair, choice, limits)
+    return _replies(response, api, how, Ids() if ids is None else ids, separate=True)
+
+
+def manner(
+    tools: Toolset | Iterable[ToolLike] | None,
+    format: str | Format,
+    reasoning: Literal["auto", "open", "off"],
+    repair: Literal["off", "safe", "lenient"],
+    choice: str | Mapping[str, Any] | None,
+    limits: Limits | None,
+    *,
+    live: bool = False,
+) -> Manner:
+    """The options of a reading, checked."""
+    if reasoning not in _REASONING:
+        raise CallerError(f"reasoning={reasoning!r} is not one of {', '.join(_REASONING)}")
+    if repair not in _REPAIR:
+        raise CallerError(f"repair={repair!r} is not one of {', '.join(_REPAIR)}")
+    return Manner(Toolset.of(tools), format, reasoning, repair, choice, live, limits or _LIMITS)
+
+
+_LIMITS = Limits()
+
+
+def _replies(response: Any, api: str, how: Manner, ids: Ids, *, separate: bool) -> list[Reply]:
+    api = named(api)
+    if isinstance(response, bytes | bytearray):
+        response = bytes(response).decode("utf-8", "replace")
+    if isinstance(response, str):
+        found = _from_text(response, api)
+        if found is None:
+            return [_parsed(response, how, ids)]
+        response = found
+    response = response if (fields := obj(response)) is None else fields  # an SDK's object is taken apart once
+    if isinstance(response, Recording):
+        deltas, api = response.deltas(api)
+    else:
+        api = sniff(response) or api if api == "auto" else api
+        deltas = whole(response, api)
+    return _assembled(deltas, api, how, ids, separate=separate)
+
+
+class Recording(list[Any]):
+    """The payloads of a recorded stream."""
+
+    def deltas(self, api: str) -> tuple[Deltas, str]:
+        seen: Seen = {}
+        out: Deltas = []
+        for payload in self:
+            api = sniff(payload) or api if api == "auto" else api
+            out += chunk(payload, api, seen)
+        return out, api
+
+
+def _from_text(text: str, api: str) -> Any:
+    """What JSON text holds, if it is a provider's; None if the text is a model's."""
+    value = json_value(text)
+    if value is not None:
+        return value if api != "auto" or sniff(value) or _error(value) else None
+    payloads = as_payloads(text)
+    return Recording(payloads) if payloads and any(map(sniff, payloads)) else None
+
+
+def _parsed(text: str, how: Manner, ids: Ids) -> Reply:
+    return parse(
+        text,
+        tools=how.tools,
+        format=how.format,
+        reasoning=how.reasoning,
+        repair=how.repair,
+        choice=how.choice,
+        ids=ids,
+        limits=how.limits,
+    )
+
+
+def whole(response: Any, api: str) -> Deltas:
+    """The deltas of a whole response; an error in its place is a fault."""
+    if error := _error(response):
+        return [(0, Fault("provider_error", f"the server reported an error: {error}"))]
+    if api == "auto":
+        return [(0, _unknown(response))] if response else []
+    return DIALECTS[api].whole(response)
+
+
+def chunk(payload: Json, api: str, seen: Seen) -> Deltas:
+    """The deltas of one chunk of a stream."""
+    if error := _error(payload):
+        return [(0, Fault("provider_error", f"the server reported an error: {error}"))]
+    return [(0, _unknown(payload))] if api == "auto" else DIALECTS[api].chunk(payload, seen)
+
+
+def _unknown(response: Any) -> Fault:
+    shown = f"keys {', '.join(map(repr, list(fields)[:8]))}" if (fields := obj(response)) else f"{response!r:.80}"
+    return Fault("unknown_shape", f"this is no answer of a known provider: {shown}", blocking=False)
+
+
+def _error(response: Any) -> str:
+    """What an error that stands where an answer should says."""
+    found = obj(response)
+    if not found or not found.get("error") or any(found.get(key) for key in ("choices", "output", "candidates")):
+        return ""
+    return error_text(found["error"])
+
+
+def _assembled(deltas: Deltas, api: str, how: Manner, ids: Ids, *, separate: bool) -> list[Reply]:
+    numbers = sorted({number for number, _ in deltas}) or [0]
+    replies: list[Reply] = []
+    first = 0
+    for number in numbers:
+        assembler = Assembler(api, how, ids, first)
+        assembler.chunk([delta for each, delta in deltas if each == number])
+        assembler.close()
+        assembler.take()
+        replies.append(assembler.reply)
+        first = 0 if separate else assembler.count
+    return replies
+
+
+def merged(replies: list[Reply]) -> Reply:
+    """Replies whose calls are already counted through, as one."""
+    if len(replies) == 1:
+        return replies[0]
+    parts = [part for reply in replies for part in reply.parts]
+    problems = [problem for reply in replies for problem in reply.problems]
+    return Reply(tuple(parts), tuple(problems), replies[0].format)
+
+
+def opaque(response: Any, reply: Reply | None = None, *, api: str = "auto") -> dict[str, Json]:
+    """Fields that we do not read and a provider wants back (thought signatures, encrypted reasoning, `extra_content`).
+
+    By call id, and under "" those of the message; give it to `assistant_message` as `extras`. With the `reply` that
+    `read` made of the response, calls go by the ids that the reply gave them.
+    """
+    api = named(api)
+    api = sniff(response) or api if api == "auto" else api
+    if api == "auto":
+        return {}
+    message, calls = DIALECTS[api].opaque(response)
+    ids = [call.id for call in reply.calls] if reply is not None else [id for id, _ in calls]
+    fields = {id: fields for id, (_, fields) in zip(ids, calls, strict=False) if fields}
+    return {**({"": message} if message else {}), **fields}

@@ -1,0 +1,123 @@
+"""api="auto": which dialect is this? Told by the keys that only one of them has."""
+
+from __future__ import annotations
+
+import difflib
+from typing import Any, Protocol
+
+from rightcall.apis import anthropic, gemini, ollama, openai_chat, openai_responses
+from rightcall.apis.deltas import Deltas, Seen
+from rightcall.apis.plain import items, obj, objects, text
+from rightcall.errors import CallerError
+from rightcall.types import Json
+
+
+class Dialect(Protocol):
+    def whole(self, response: Any) -> Deltas: ...
+    def chunk(self, payload: Json, seen: Seen) -> Deltas: ...
+    def opaque(self, response: Any) -> tuple[Json, list[tuple[str, Json]]]: ...
+
+
+DIALECTS: dict[str, Dialect] = {
+    "openai_chat": openai_chat,
+    "openai_responses": openai_responses,
+    "anthropic": anthropic,
+    "gemini": gemini,
+    "ollama": ollama,
+}
+ALIASES = {
+    "openai": "openai_chat",
+    "chat": "openai_chat",
+    "responses": "openai_responses",
+    "messages": "anthropic",
+    "claude": "anthropic",
+    "google": "gemini",
+}
+
+_ANTHROPIC_EVENTS = frozenset(
+    "message_start content_block_start content_block_delta content_block_stop message_delta message_stop ping".split()
+)
+_ANTHROPIC_BLOCKS = frozenset("tool_use thinking redacted_thinking server_tool_use tool_result".split())
+_RESPONSES_ITEMS = frozenset(("function_call", "custom_tool_call", "reasoning"))
+_RESPONSES_PARTS = frozenset(("output_text", "refusal", "summary_text", "reasoning_text"))
+
+
+def named(api: str) -> str:
+    """The dialect's own name, or "auto". Raises `CallerError` for a name that is none."""
+    api = ALIASES.get(api, api)
+    if api == "auto" or api in DIALECTS:
+        return api
+    near = difflib.get_close_matches(api, [*DIALECTS, *ALIASES], 1, 0.4)
+    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(DIALECTS)}"
+    raise CallerError(f"no api {api!r}; {hint}")
+
+
+def sniff(response: Any) -> str | None:
+    """The dialect of a response, a message, a list of items, one item or a chunk; None if it is none we know."""
+    found = obj(response)
+    if found is None:
+        return next((api for each in items(response) if (api := sniff(each)) is not None), None)
+    for api, shows in _SIGNS.items():
+        if shows(found):
+            return api
+    return None
+
+
+def _is_responses(found: Json) -> bool:
+    kind = text(found.get("type"))
+    if kind.startswith("response.") or found.get("object") == "response" or kind in _RESPONSES_ITEMS or kind == "error":
+        return True
+    if "choices" not in found and isinstance(found.get("output"), list | tuple):
+        return True
+    return kind == "message" and not _kinds(found).isdisjoint(_RESPONSES_PARTS)
+
+
+def _is_anthropic(found: Json) -> bool:
+    kind = text(found.get("type"))
+    if kind in _ANTHROPIC_EVENTS or kind == "message" or "stop_reason" in found:
+        return True
+    if kind in ("tool_use", "redacted_thinking") or (kind == "thinking" and "signature" in found):
+        return True
+    blocks = [block for block in objects(found.get("content")) if not isinstance(block.get("thinking"), list)]
+    return not {text(block.get("type")) for block in blocks}.isdisjoint(_ANTHROPIC_BLOCKS)
+
+
+def _is_gemini(found: Json) -> bool:
+    if any(key in found for key in ("candidates", "parts", "functionCall", "promptFeedback", "usageMetadata")):
+        return True
+    if "prompt_feedback" in found or "usage_metadata" in found:
+        return True
+    call = obj(found.get("function_call"))
+    return (call is not None and "args" in call) or "parts" in (obj(found.get("content")) or {})
+
+
+def _is_ollama(found: Json) -> bool:
+    if "choices" in found:
+        return False
+    if "done" in found and ("message" in found or "response" in found):
+        return True
+    if "created_at" in found and obj(found.get("message")) is not None:
+        return True
+    calls = [obj(each.get("function")) or {} for each in objects(found.get("tool_calls")) if not each.get("id")]
+    return isinstance(found.get("thinking"), str) or any(obj(call.get("arguments")) is not None for call in calls)
+
+
+def _is_chat(found: Json) -> bool:
+    if any(key in found for key in ("choices", "tool_calls", "function", "function_call", "reasoning_content")):
+        return True
+    if text(found.get("object")).startswith("chat.completion") or found.get("type") == "custom":
+        return True
+    return "content" in found and ("role" in found or isinstance(found["content"], str))
+
+
+def _kinds(message: Json) -> set[str]:
+    return {text(part.get("type")) for part in objects(message.get("content"))}
+
+
+_SIGNS = {
+    "openai_responses": _is_responses,
+    "gemini": _is_gemini,
+    "anthropic": _is_anthropic,
+    "ollama": _is_ollama,
+    "openai_chat": _is_chat,
+}

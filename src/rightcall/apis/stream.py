@@ -1,0 +1,129 @@
+"""`Stream`: a provider's streamed answer, chunk by chunk.
+
+    stream = Stream(tools=tools)
+    for chunk in response:
+        for event in stream.feed(chunk): ...
+    stream.close()
+    stream.reply
+
+The reply is the one that `read` makes of the same answer given whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+from rightcall.apis import read as reading
+from rightcall.apis.assemble import Assembler
+from rightcall.apis.deltas import Delta, Deltas, Fault, Seen
+from rightcall.apis.plain import items, obj
+from rightcall.apis.sniff import named, sniff
+from rightcall.apis.sse import Payloads
+from rightcall.declare.toolset import ToolLike, Toolset
+from rightcall.errors import CallerError
+from rightcall.formats.spec import Format
+from rightcall.ids import Ids
+from rightcall.parse.engine import Limits
+from rightcall.types import Event, Json, Reply
+
+
+class Stream:
+    """Reads one streamed answer. `feed` gives the events that a chunk made certain, `close` the rest.
+
+    A chunk is parsed JSON, an SDK's object, or text or bytes of the stream in any pieces. Of several choices the first
+    goes out as it comes, the others at the end. With `live` plain string arguments go out while they arrive, and calls
+    found in the text as soon as they are found; otherwise those wait, since native calls may follow and win.
+    """
+
+    def __init__(
+        self,
+        api: str = "auto",
+        *,
+        tools: Toolset | Iterable[ToolLike] | None = None,
+        format: str | Format = "auto",
+        reasoning: Literal["auto", "open", "off"] = "auto",
+        repair: Literal["off", "safe", "lenient"] = "safe",
+        choice: str | Mapping[str, Any] | None = None,
+        ids: Ids | None = None,
+        live: bool = False,
+        limits: Limits | None = None,
+    ) -> None:
+        self._api = named(api)
+        self._manner = reading.manner(tools, format, reasoning, repair, choice, limits, live=live)
+        self._ids = Ids() if ids is None else ids
+        self._payloads = Payloads()
+        self._seen: Seen = {}
+        self._first: Assembler | None = None  # of choice 0
+        self._others: dict[int, list[list[Delta]]] = {}
+        self._replies: list[Reply] = []
+        self._closed = False
+
+    def feed(self, chunk: Any) -> list[Event]:
+        """The events that this chunk made certain."""
+        if self._closed:
+            raise CallerError("this stream is closed; a new answer needs a new Stream")
+        if isinstance(chunk, str | bytes):
+            found: list[Any] = list(self._payloads.feed(chunk))
+        elif isinstance(chunk, list | tuple):
+            found = items(chunk)
+        else:
+            found = [chunk]
+        events: list[Event] = []
+        for payload in found:
+            events += self._payload(payload)
+        return events
+
+    def close(self) -> list[Event]:
+        """The stream ended: the events that only the end could decide. Closing twice does nothing."""
+        if self._closed:
+            return []
+        self._closed = True
+        events = [event for fault in self._payloads.close() for event in self._payload(fault)]
+        first = self._assembler()
+        first.close()
+        events += first.take()
+        self._replies = [first.reply]
+        count = first.count
+        for number in sorted(self._others):
+            other = Assembler(self._api, self._manner, self._ids, count)
+            for deltas in self._others[number]:
+                other.chunk(deltas)
+            other.close()
+            events += other.take()
+            self._replies.append(other.reply)
+            count = other.count
+        return events
+
+    @property
+    def reply(self) -> Reply:
+        """What has been read so far; whole once the stream is closed."""
+        if self._closed:
+            return reading.merged(self._replies)
+        return self._first.reply if self._first is not None else Reply()
+
+    def _payload(self, payload: Any) -> list[Event]:
+        if isinstance(payload, Fault):
+            deltas: Deltas = [(0, payload)]
+        else:
+            fields = obj(payload)
+            if not fields:
+                return []
+            deltas = self._deltas(fields)
+        if not deltas:
+            return []
+        first = self._assembler()
+        first.chunk([delta for number, delta in deltas if not number])
+        for number in {number for number, _ in deltas} - {0}:
+            self._others.setdefault(number, []).append([delta for each, delta in deltas if each == number])
+        return first.take()
+
+    def _deltas(self, payload: Json) -> Deltas:
+        if self._api == "auto":
+            self._api = sniff(payload) or "auto"
+        return reading.chunk(payload, self._api, self._seen)
+
+    def _assembler(self) -> Assembler:
+        if self._first is None:
+            self._first = Assembler(self._api, self._manner, self._ids)
+        return self._first

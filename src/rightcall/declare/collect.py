@@ -1,0 +1,103 @@
+"""Whatever people have at hand, taken apart into single tools: each with where it came from, or why it was refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from rightcall.declare.faults import Refused, step
+from rightcall.declare.functions import callable_tool
+from rightcall.declare.providers import definition_tool, judge
+from rightcall.declare.schema import plain
+from rightcall.types import Tool
+
+ToolLike = Tool | Mapping[str, Any] | Callable[..., Any]
+
+_LISTS = ("tools", "functions", "functionDeclarations", "function_declarations")
+_DEFINING = ("function", "parameters", "input_schema", "inputSchema", "properties")
+_DEEPEST = 8
+
+
+class Found(NamedTuple):
+    """A tool, or the reason why there is none. `source` tells the form and the place: `openai at /tools/0`."""
+
+    tool: Tool | Refused
+    source: str
+
+
+def to_tool(definition: ToolLike) -> Tool:
+    """The tool that a `Tool`, a function, a class or any provider's definition is. Raises `BadTools`."""
+    found = list(collect(definition))
+    if len(found) != 1:
+        raise Refused("", f"one tool is needed here, and there are {len(found)}", "pass several to Toolset")
+    if isinstance(found[0].tool, Refused):
+        raise found[0].tool
+    return found[0].tool
+
+
+def collect(source: object, path: str = "", root: Any = None, depth: int = 0) -> Iterator[Found]:
+    """Every tool in a source, however it is wrapped."""
+    if isinstance(source, Tool):
+        yield _tried(lambda: (_judged(source), "Tool"), path)
+    elif not isinstance(source, type) and callable(getattr(source, "model_dump", None)):
+        dumped = source.model_dump(by_alias=True, exclude_none=True, mode="json")  # type: ignore[attr-defined]
+        yield from collect(dumped, path, root, depth + 1)
+    elif isinstance(source, Mapping):
+        yield from _mapping(source, path, root, depth)
+    elif callable(source):
+        yield _tried(lambda: _from_callable(source), path)
+    elif isinstance(source, Iterable) and not isinstance(source, (str, bytes)) and depth < _DEEPEST:
+        for at, item in enumerate(source):
+            yield from collect(item, path + step(at), source if root is None else root, depth + 1)
+    else:
+        cause = f"{type(source).__name__} is no tool"
+        cure = "tools are functions, pydantic models, Tools, definition dicts, or lists of these"
+        yield Found(Refused("", cause, cure), _place(type(source).__name__, path))
+
+
+def _mapping(source: Mapping[str, Any], path: str, root: Any, depth: int) -> Iterator[Found]:
+    wrapped = [key for key in _LISTS if key in source] if not any(key in source for key in _DEFINING) else []
+    if wrapped and depth < _DEEPEST:
+        for key in wrapped:
+            yield from collect(source[key] or (), path + step(key), source if root is None else root, depth + 1)
+    elif isinstance(source.get("result"), Mapping) and "tools" in source["result"]:
+        yield from collect(source["result"], path + "/result", root, depth + 1)
+    else:
+        yield _tried(lambda: definition_tool(source, root), path)
+
+
+def _from_callable(function: Callable[..., Any]) -> tuple[Tool, str]:
+    tool = _judged(callable_tool(function))
+    return tool, f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', tool.name)}".lstrip(".")
+
+
+def _judged(tool: Tool) -> Tool:
+    plain_tool = Tool(
+        name=tool.name,
+        parameters=_plain(tool.parameters, "/parameters", tool.name),
+        output_schema=None if tool.output_schema is None else _plain(tool.output_schema, "/output_schema", tool.name),
+        aliases=tool.aliases,
+    )
+    judge(plain_tool)
+    return tool
+
+
+def _plain(schema: Any, at: str, tool: str) -> Any:
+    if not isinstance(schema, Mapping):
+        raise Refused(at, f"a JSON Schema is an object, not {type(schema).__name__}", "write a dict", tool=tool)
+    try:
+        return plain(schema)
+    except Refused as refused:
+        raise refused.within(at, tool=tool) from None
+
+
+def _tried(make: Callable[[], tuple[Tool, str]], path: str) -> Found:
+    try:
+        tool, form = make()
+    except Refused as refused:
+        return Found(refused, _place("", path))
+    return Found(tool, _place(form, path))
+
+
+def _place(form: str, path: str) -> str:
+    return f"{form} at {path}" if form and path else form or path or "the definition"

@@ -1,0 +1,149 @@
+"""The registry form: a map from each parameter's name to what it is.
+
+    {"tools": [{"name": "read", "parameters": {"path": "Where", "limit": {"type": "int", "required": false}}}]}
+
+A parameter is required unless it says `"required": false`; a text alone is its description. References point into the
+whole registry; what they point at is copied into the tool, so that a `Tool` stands on its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rightcall.declare.faults import Refused, step
+from rightcall.declare.schema import LISTS, MAPS, ONE, TYPES, Refs, plain
+from rightcall.types import Json
+
+WORDS = {name: name for name in TYPES} | {
+    "str": "string",
+    "int": "integer",
+    "long": "integer",
+    "float": "number",
+    "double": "number",
+    "bool": "boolean",
+    "nil": "null",
+    "none": "null",
+    "dict": "object",
+    "map": "object",
+    "list": "array",
+}
+_LISTS = ("allOf", "anyOf", "oneOf")
+
+
+def is_registry(parameters: Any) -> bool:
+    """Is this a map of parameters, and not a JSON Schema of them?"""
+    if not isinstance(parameters, Mapping) or not parameters:
+        return False
+    if parameters.get("type") in ("object", "OBJECT") or isinstance(parameters.get("type"), list):
+        return False
+    inner = parameters.get("properties")
+    if isinstance(inner, Mapping) and all(isinstance(item, (Mapping, bool)) for item in inner.values()):
+        return False
+    return not isinstance(parameters.get("$ref"), str) and not any(isinstance(parameters.get(w), list) for w in _LISTS)
+
+
+def parameters_schema(parameters: Mapping[str, Any], root: Any) -> Json:
+    """The JSON Schema of a map of parameters: required ones first, then by name."""
+    writer = _Writer(root)
+    required = sorted(key for key, given in parameters.items() if not _is_optional(given))
+    names = required + sorted(parameters.keys() - set(required))
+    properties = {key: writer.parameter(parameters[key], step(key)) for key in names}
+    schema: Json = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+    definitions = writer.finish()
+    return {**schema, "$defs": definitions} if definitions else schema
+
+
+def text_schema(text: Any) -> Json:
+    """A parameter of which only a text is known: a string, unless the text is the name of a type."""
+    return {"type": WORDS.get(str(text).strip(), "string"), "description": str(text)}
+
+
+def _is_optional(given: Any) -> bool:
+    return isinstance(given, Mapping) and given.get("required") is False
+
+
+class _Writer:
+    """Rewrites definitions as schemas and collects what they refer to."""
+
+    def __init__(self, root: Any) -> None:
+        self.refs = Refs(root)
+        self.names: dict[str, str] = {}
+        self.definitions: Json = {}
+        self.waiting: list[tuple[str, Any, str]] = []
+
+    def finish(self) -> Json:
+        """The definitions, once all that they refer to is in as well."""
+        while self.waiting:
+            name, target, path = self.waiting.pop()
+            self.definitions[name] = self.schema(plain(target), path)
+        return self.definitions
+
+    def parameter(self, given: Any, path: str) -> Json:
+        if not isinstance(given, Mapping):
+            return text_schema(given)
+        schema: Json = self.schema(given, path)
+        if isinstance(schema.get("required"), bool):
+            del schema["required"]
+        return schema
+
+    def schema(self, given: Any, path: str) -> Any:
+        if isinstance(given, str):
+            given = {"type": given}
+        if not isinstance(given, Mapping):
+            return given
+        new: Json = {word: self.keyword(word, value, f"{path}{step(word)}") for word, value in given.items()}
+        if "example" in new and not isinstance(new.get("examples"), list):
+            new["examples"] = [new["example"]]
+        new.pop("example", None)
+        if new.get("type") == "any":
+            del new["type"]
+        return _with_required(new, given.get("properties"))
+
+    def keyword(self, word: str, value: Any, path: str) -> Any:
+        if word == "type":
+            return [_word(item) for item in value] if isinstance(value, list) else _word(value)
+        if word == "$ref" and isinstance(value, str):
+            return self.reference(value, path)
+        if word in LISTS and isinstance(value, list):
+            return [self.schema(item, f"{path}/{at}") for at, item in enumerate(value)]
+        if word in MAPS and isinstance(value, Mapping):
+            return {key: _without_flag(self.schema(item, path + step(key))) for key, item in value.items()}
+        return self.schema(value, path) if word in ONE else value
+
+    def reference(self, ref: str, path: str) -> str:
+        if ref not in self.names:
+            target = self.refs.get(ref)
+            if target is None:
+                raise Refused(path, f"{ref[:80]!r} points at nothing in this registry", "correct the reference")
+            self.names[ref] = name = self.fresh(ref.rpartition("/")[2] or "root")
+            self.definitions[name] = {}
+            self.waiting.append((name, target, path))
+        return f"#/$defs/{self.names[ref].replace('~', '~0').replace('/', '~1')}"
+
+    def fresh(self, name: str) -> str:
+        """Two places whose last steps are alike are two types."""
+        number, new = 1, name
+        while new in self.definitions:
+            number, new = number + 1, f"{name}{number + 1}"
+        return new
+
+
+def _word(word: Any) -> Any:
+    return WORDS.get(word, word) if isinstance(word, str) else word
+
+
+def _with_required(new: Json, properties: Any) -> Json:
+    """Inside an object too, a property may say itself that it is required."""
+    if not isinstance(properties, Mapping):
+        return new
+    flagged = [key for key, item in properties.items() if isinstance(item, Mapping) and item.get("required") is True]
+    listed = new["required"] if isinstance(new.get("required"), list) else []
+    both = [*listed, *(key for key in flagged if key not in listed)]
+    return {**new, "required": both} if both else new
+
+
+def _without_flag(schema: Any) -> Any:
+    if isinstance(schema, dict) and isinstance(schema.get("required"), bool):
+        return {word: value for word, value in schema.items() if word != "required"}
+    return schema

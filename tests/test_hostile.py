@@ -1,0 +1,190 @@
+"""Whatever a model writes: no exception, one reply however it is cut, nothing lost, and cost that grows with size.
+
+The shapes stand in a table; `make fuzz` makes many more of the same kind, and random ones.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+import pytest
+
+from hostile import FORMATS, TOOLS, check_laws, every, growth, markers, places, read, stream, times
+from rightcall import Call, Ids, Parser, Tool, parse, render
+from rightcall.parse.engine import Limits
+
+# What it is: where it stands, and what it is made of (a format's name and a size give the text).
+Shape = tuple[str, Callable[[str, int], str]]
+
+
+def again(unit: str) -> Callable[[str, int], str]:
+    return lambda format, size: times(unit, size)
+
+
+def near_markers(format: str, size: int) -> str:
+    """Every marker of the format without its last character, in turn."""
+    return times("".join(marker.strip()[:-1] + " " for marker in markers(format)) or "[ ", size)
+
+
+def half_markers(format: str, size: int) -> str:
+    return times("".join(marker.strip()[: len(marker.strip()) // 2 or 1] for marker in markers(format)) or "[", size)
+
+
+def whole_markers(format: str, size: int) -> str:
+    return times("".join(markers(format)) or "[]", size)
+
+
+def spaced_markers(format: str, size: int) -> str:
+    """Markers with more white space behind them than a marker may have."""
+    return times("".join(marker + "\n" * 130 for marker in markers(format)) or " ", size)
+
+
+def many_calls(format: str, size: int) -> str:
+    before, after = places(format)["a string"]
+    return times(before + "a" + after, size)
+
+
+def open_calls(format: str, size: int) -> str:
+    before, _ = places(format)["a string"]
+    return times(before, size)
+
+
+SHAPES: dict[str, Shape] = {
+    "brackets": ("all", again("[")),
+    "braces": ("all", again("{")),
+    "angles": ("all", again("<")),
+    "brackets as a value": ("a list", again("[")),
+    "objects in objects as a value": ("a number", again('{"a":')),
+    "closing brackets as a value": ("a list", again("]")),
+    "a deep list in a string": ("a string", again("[]")),
+    "a string that never ends": ("a string, cut", again("a")),
+    "quotes in a string": ("a string", again('\\"')),
+    "bare quotes in a string": ("a string", again('"')),
+    "single quotes in a string": ("a string", again("'")),
+    "backslashes": ("a string", again("\\")),
+    "escapes": ("a string", again("\\n\\t")),
+    "half escapes": ("a string", again("\\u12")),
+    "halves of surrogate pairs, escaped": ("a string", again("\\ud83d")),
+    "lone surrogates": ("a string", again("\ud800")),
+    "lone surrogates in text": ("text", again("\udfff")),
+    "NULs": ("a string", again("\0")),
+    "NULs in text": ("text", again("\0")),
+    "blanks": ("all", again(" ")),
+    "blanks before a call": ("text before a call", again("\n ")),
+    "blanks in a value": ("a number", again(" \n")),
+    "line ends of Windows": ("a string", again("\r\n")),
+    "a name that never ends": ("a name, cut", again("f")),
+    "a name of blanks": ("a name", again(" ")),
+    "a key that never ends": ("a key, cut", again("k")),
+    "keys": ("a key", again('k": 1, "')),
+    "a number that never ends": ("a number, cut", again("1")),
+    "near-markers in text": ("text", near_markers),
+    "near-markers in a string": ("a string", near_markers),
+    "half markers in text": ("all", half_markers),
+    "half markers in a string": ("a string", half_markers),
+    "markers and nothing else": ("all", whole_markers),
+    "markers in a string": ("a string", whole_markers),
+    "markers in a string that never ends": ("a string, cut", whole_markers),
+    "markers far apart in a string": ("a string", spaced_markers),
+    "reasoning that never ends": ("reasoning, cut", near_markers),
+    "calls": ("all", many_calls),
+    "calls in a string": ("a string", many_calls),
+    "calls that never end": ("all", open_calls),
+}
+CASES = [
+    pytest.param(format, shape, id=f"{format}-{shape}")
+    for format in FORMATS
+    for shape, (place, _) in SHAPES.items()
+    if place in places(format)
+]
+
+
+def text_of(format: str, shape: str, size: int) -> str:
+    place, make = SHAPES[shape]
+    before, after = places(format)[place]
+    return before + make(format, size) + after
+
+
+@pytest.mark.parametrize("format, shape", CASES)
+def test_the_laws_hold_for_hostile_text(format: str, shape: str) -> None:
+    text = text_of(format, shape, 70)
+    check_laws(text, format, [list(range(1, len(text)))])
+
+
+@pytest.mark.parametrize("format, shape", CASES)
+def test_cost_grows_no_faster_than_hostile_text(format: str, shape: str) -> None:
+    def whole(size: int) -> Callable[[], object]:
+        return functools.partial(parse, text_of(format, shape, size), format=format, tools=TOOLS)
+
+    def streamed(size: int) -> Callable[[], object]:
+        return functools.partial(stream, text_of(format, shape, size), format, 4)
+
+    # Four times the text: about 4 if linear, 16 if quadratic. What is quick anyway is not compared.
+    assert growth(whole, 10_000, enough=0.06, most=9.0) <= 9.0
+    assert growth(streamed, 3_000, enough=0.06, most=9.0) <= 9.0
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_megabyte_is_read_in_seconds(format: str) -> None:
+    for text in ("[" * 100_000, "<" * 1_000_000, near_markers(format, 200_000), "{" * 100_000):
+        reply = parse(text, format=format, tools=TOOLS, spans=True)
+        assert sum(span.end - span.start for span in reply.spans or ()) == len(text)
+
+
+def test_a_megabyte_of_unknown_format_is_read_in_seconds() -> None:
+    for text in ("[" * 100_000, "<" * 1_000_000, "<tool_call" * 10_000, '{"name": ' * 10_000):
+        assert not parse(text, tools=TOOLS).calls
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_limits_are_honoured(format: str) -> None:
+    calls = [Call("write", {"text": "a" * 20}, ""), Call("write", {"text": "b" * 200}, "")] * 3
+    text = render(calls, format=format)
+    for limits in (Limits(calls=2), Limits(call=100), Limits(reply=150), Limits(calls=1, call=50, reply=400, depth=1)):
+        check_laws(text, format, [list(range(1, len(text))), list(every(5, text))], limits=limits)
+        reply, _ = read(text, format, limits=limits)
+        assert "too_large" in {problem.code for problem in reply.problems}
+        assert all(len(call.raw) <= limits.call or not call.complete for call in reply.calls)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("limit", [3, 200, 100_000])
+def test_depth_is_limited_whatever_the_caller_allows(format: str, limit: int) -> None:
+    before, after = places(format)["a list"]
+    for opens, closes in (("[", "]"), ('{"a":', "}"), ("{a:", "}"), ("(", ")")):
+        text = before + opens * 5_000 + "1" + closes * 5_000 + after
+        reply = parse(text, format=format, tools=TOOLS, limits=Limits(depth=limit))
+        assert all(depth(call.arguments) <= limit + 1 for call in reply.calls)
+
+
+def depth(value: object) -> int:
+    """How many lists and objects lie one in the other, without recursion."""
+    level, values = 0, [value]
+    while values := [v for v in values if isinstance(v, (dict, list))]:
+        level += 1
+        values = [inner for v in values for inner in (v.values() if isinstance(v, dict) else v)]
+    return level
+
+
+def test_many_unknown_names_among_many_tools_are_cheap() -> None:
+    tools = [Tool(name=f"some_tool_name_{i}_of_many") for i in range(1_000)]
+    text = render([Call("sometoolname", {}, "")] * 256, format="hermes")
+    assert (
+        growth(
+            lambda size: functools.partial(parse, text[:size], format="hermes", tools=tools),
+            4_000,
+            enough=1.0,
+            most=9.0,
+        )
+        <= 9.0
+    )
+
+
+def test_a_looked_at_reply_is_the_same_at_the_end() -> None:
+    parser = Parser("hermes", ids=Ids.numbered("call"))
+    for piece in ("a", "b", "</think>", "c", "d"):
+        parser.feed(piece)
+        assert parser.reply.parts
+    parser.close()
+    assert parser.reply.parts == parse("ab</think>cd", format="hermes").parts

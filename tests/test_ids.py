@@ -1,0 +1,94 @@
+"""Ids of calls: kept where the model gave one before the arguments, minted where it did not, never twice the same."""
+
+from __future__ import annotations
+
+import pytest
+
+from cuts import Setting
+from cuts import read as read_chunks
+from replies import (
+    hermes,
+    read,
+)
+from rightcall import CallStart, Ids, parse
+from rightcall.formats import FORMATS
+
+every_format = pytest.mark.parametrize("name", list(FORMATS))
+
+
+IDS = [
+    # format, text, id of the call
+    ("hermes", hermes('{"id": "abc", "name": "f", "arguments": {"s": "x"}}'), "abc"),
+    (
+        "cohere_command3",
+        '<|START_ACTION|>[{"tool_call_id": "0", "tool_name": "f", "parameters": {}}]<|END_ACTION|>',
+        "0",
+    ),
+    ("kimi_k2", "<|tool_call_begin|>functions.f:3<|tool_call_argument_begin|>{}<|tool_call_end|>", "functions.f:3"),
+    ("mistral_v11", "[TOOL_CALLS]f[CALL_ID]abcdefghi[ARGS]{}", "abcdefghi"),
+    (
+        "solar_open",
+        "<|tool_calls|><|tool_call:begin|>tc-1<|tool_call:name|>f<|tool_call:args|>{}<|tool_call:end|><|calls|>",
+        "tc-1",
+    ),
+]
+
+
+@pytest.mark.parametrize("format, text, id", IDS)
+def test_an_id_before_the_arguments_is_kept_and_final(format: str, text: str, id: str) -> None:
+    got = read_chunks(list(text), Setting(format))
+    assert [event.id for event in got.events if isinstance(event, CallStart)] == [id]
+    assert [call.id for call in got.reply.calls] == [id]
+
+
+def test_an_id_behind_the_arguments_is_ignored_and_stays_in_the_raw_text() -> None:
+    text = '[TOOL_CALLS] [{"name": "f", "arguments": {}, "id": "abcdefghi"}]'
+    [call] = read(text, "mistral_v3").calls
+    assert call.id == "c_0_0"
+    assert "abcdefghi" in call.raw
+
+
+def test_a_call_without_an_id_gets_one_and_no_two_are_alike() -> None:
+    one = hermes('{"name": "f", "arguments": {"s": "x"}}')
+    ids = [call.id for call in parse("\n".join([one] * 5), format="hermes").calls]
+    assert len(set(ids)) == 5
+    assert all(id.startswith("call_") for id in ids)
+
+
+def test_an_id_given_twice_in_a_reply_is_told_apart() -> None:
+    one = hermes('{"id": "a", "name": "f", "arguments": {}}')
+    assert [call.id for call in parse(one * 3, format="hermes").calls] == ["a", "a_dup_1", "a_dup_2"]
+
+
+def test_ids_of_one_conversation_are_told_apart_over_its_turns() -> None:
+    ids = Ids.numbered("capture_call")
+    turns = [["a", "a", "a"], ["a", ""], ["capture_call_1_1"]]
+    used = []
+    for turn in turns:
+        used.append([ids.take(received) for received in turn])
+        ids.next_turn()
+    assert used == [
+        ["a", "a_dup_1", "a_dup_2"],
+        ["a_dup_3", "capture_call_1_1"],
+        ["capture_call_1_1_dup_1"],
+    ]
+    assert ids.received("a_dup_3") == "a"
+    assert ids.received("capture_call_1_1") == "capture_call_1_1"
+
+
+def test_nine_character_ids_are_kept_or_minted_anew_and_never_suffixed() -> None:
+    ids = Ids.nine()
+    assert ids.take("abcdefghi") == "abcdefghi"
+    others = [ids.take("abcdefghi"), ids.take("functions.f:0"), ids.take(""), ids.take("too-short")]
+    assert all(len(id) == 9 and id.isalnum() and id.isascii() for id in others)
+    assert len({"abcdefghi", *others}) == 5
+    assert ids.received(others[1]) == "functions.f:0"
+
+
+def test_numbered_ids_are_the_same_on_every_run() -> None:
+    text = hermes('{"name": "f"}') * 2
+    for _ in range(2):
+        assert [call.id for call in parse(text, format="hermes", ids=Ids.numbered("run")).calls] == [
+            "run_0_0",
+            "run_0_1",
+        ]

@@ -1,0 +1,95 @@
+"""Past a limit a problem is left: never an exception, and nothing is lost. And what callers get wrong."""
+
+from __future__ import annotations
+
+import pytest
+
+from replies import (
+    TOOLS,
+    Json,
+    blocking,
+    codes,
+    made,
+    read,
+    runnable,
+    tool,
+)
+from rightcall import Parser, Toolset, render
+from rightcall.errors import CallerError
+from rightcall.formats import FORMATS
+from rightcall.parse.engine import Limits
+
+every_format = pytest.mark.parametrize("name", list(FORMATS))
+
+
+# -- limits ------------------------------------------------------------------------------------------------------------
+
+
+@every_format
+def test_a_reply_that_is_too_long_is_text_from_there_on(name: str) -> None:
+    text = "Hello there. " * 10
+    reply = read(text, name, limits=Limits(reply=40))
+    assert reply.content == text
+    assert codes(reply) == ["too_large"]
+
+
+@every_format
+def test_a_limit_in_the_middle_of_a_call_leaves_the_call_cut_off(name: str) -> None:
+    text = render(made("f", s="needle in hay"), format=name, tools=TOOLS)
+    reply = read(text, name, limits=Limits(reply=text.index("hay")))
+    assert [(call.name, call.complete) for call in reply.calls] == [("f", False)]
+    assert sorted(codes(reply)) == ["too_large", "truncated"]
+    assert "hay" in reply.content
+
+
+@every_format
+def test_a_call_that_is_too_large_is_kept_and_never_runs(name: str) -> None:
+    text = render([made("f", s="x" * 400), made("f", s="y")], format=name, tools=TOOLS)
+    reply = read(text, name, limits=Limits(call=300))
+    assert [(call.name, call.complete) for call in reply.calls] == [("f", False), ("f", True)]
+    assert "x" * 400 in reply.calls[0].raw
+    assert blocking(reply) == [("too_large", 0)]
+
+
+@every_format
+def test_calls_beyond_the_limit_are_text(name: str) -> None:
+    text = render([made("f", s=str(n)) for n in range(6)], format=name, tools=TOOLS)
+    reply = read(text, name, limits=Limits(calls=3))
+    assert len(reply.calls) == 3
+    assert codes(reply) == ["too_large"]
+    assert "5" in reply.content
+
+
+def nested(depth: int) -> Json:
+    value: Json = {"n": 1}
+    for _ in range(depth - 1):
+        value = {"o": value}
+    return value
+
+
+@every_format
+def test_arguments_that_are_too_deep_are_kept_and_never_run(name: str) -> None:
+    tools = Toolset([tool("f", o={"type": "object"}), tool("g")])
+    text = render([made("f", **nested(30)), made("g")], format=name, tools=tools)
+    reply = read(text, name, tools, limits=Limits(depth=20))
+    assert [call.name for call in reply.calls] == ["f", "g"]
+    assert blocking(reply) == [("too_deep", 0)]
+    assert runnable(reply) == [("g", {})]
+    assert len(runnable(read(text, name, tools, limits=Limits(depth=30)))) == 2
+
+
+# -- callers' mistakes -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("option", ["reasoning", "repair"])
+def test_an_option_with_another_value_is_refused(option: str) -> None:
+    with pytest.raises(CallerError, match="maybe"):
+        Parser("hermes", **{option: "maybe"})  # type: ignore[arg-type]
+
+
+def test_a_closed_parser_takes_no_more_text() -> None:
+    parser = Parser("hermes")
+    parser.close()
+    assert parser.close() == []
+    with pytest.raises(CallerError):
+        parser.feed("x")

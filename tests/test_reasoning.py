@@ -1,0 +1,72 @@
+"""Reasoning: what is told from text, when it is known, and what is held back until then."""
+
+from __future__ import annotations
+
+import pytest
+
+from replies import (
+    TOOLS,
+    args,
+    hermes,
+    made,
+    read,
+)
+from rightcall import CallStart, Parser, Reasoning, Recast, Text, render
+from rightcall.formats import FORMATS
+from rightcall.formats.spec import alternatives
+
+every_format = pytest.mark.parametrize("name", list(FORMATS))
+
+
+THINKING = [name for name, format in FORMATS.items() if format.reasoning and name not in ("solar_open", "inkling")]
+
+
+@pytest.mark.parametrize("name", THINKING)
+def test_a_close_of_reasoning_without_its_opener_makes_the_text_before_it_reasoning(name: str) -> None:
+    pair = FORMATS[name].reasoning
+    assert pair is not None
+    close = alternatives(pair[1])[0]
+    text = f"First I look.{close}" + render(made("f", s="x"), format=name, tools=TOOLS)
+    reply = read(text, name)
+    assert (reply.reasoning, reply.content, args(reply)) == ("First I look.", "", [("f", {"s": "x"})])
+    opened = read(text, name, reasoning="open")
+    assert (opened.parts, opened.problems) == (reply.parts, reply.problems)
+
+
+@pytest.mark.parametrize("name", THINKING)
+def test_reasoning_that_the_prompt_opened_is_reasoning_from_the_first_character(name: str) -> None:
+    parser = Parser(name, reasoning="open")
+    assert parser.feed("Let me") == [Reasoning("Let me")]
+    parser.feed(" think")
+    parser.close()
+    assert parser.reply.parts == (Reasoning("Let me think"),)
+
+
+def test_text_is_given_at_once_and_recast_when_it_turns_out_to_be_reasoning() -> None:
+    parser = Parser("hermes")
+    assert parser.feed("I look") == [Text("I look")]
+    assert parser.feed(" first</think>") == [Text(" first"), Recast(12, "reasoning")]
+    assert parser.feed("Hi") == [Text("Hi")]
+    parser.close()
+    assert parser.reply.parts == (Reasoning("I look first"), Text("Hi"))
+
+
+def test_with_hold_text_waits_until_it_is_known_what_it_is() -> None:
+    parser = Parser("hermes", hold=True)
+    assert parser.feed("I look first") == []
+    assert parser.feed("</think>Hi") == [Reasoning("I look first"), Text("Hi")]
+    other = Parser("hermes", hold=True)
+    assert other.feed("Plain text.") == []
+    assert other.close() == [Text("Plain text.")]
+
+
+def test_with_hold_text_goes_out_when_a_call_begins() -> None:
+    parser = Parser("hermes", hold=True)
+    events = parser.feed('I look.\n<tool_call>{"name": "f", "arguments": {')
+    assert [type(event) for event in events] == [Text, CallStart]
+
+
+def test_a_close_of_reasoning_behind_a_call_is_text() -> None:
+    text = hermes('{"name": "f", "arguments": {"s": "x"}}') + "\nso </think> what"
+    reply = read(text, "hermes")
+    assert (reply.reasoning, reply.content) == ("", "so </think> what")
