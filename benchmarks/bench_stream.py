@@ -22,9 +22,14 @@ MOST_EXPONENT = 1.1
 PROSE = 'The quick "brown" fox\njumps over the lazy dog, {again} and <again>; 3 < 4.\n'
 
 
-def pieces(format: str, size: int) -> list[str]:
+def argument(format: str, size: int) -> str:
+    """A call with a string argument of this size."""
     text = (PROSE * (size // len(PROSE) + 1))[:size].rstrip()
-    written = render(Call("edit_file", {"path": "a.txt", "text": text}, ""), format=format, tools=TOOLS)
+    return render(Call("edit_file", {"path": "a.txt", "text": text}, ""), format=format, tools=TOOLS)
+
+
+def pieces(format: str, size: int) -> list[str]:
+    written = argument(format, size)
     return [written[i : i + STEP] for i in range(0, len(written), STEP)]
 
 

@@ -22,12 +22,12 @@ WORDS = "All that is gold does not glitter, not all those who wander are lost. "
 
 
 def calls(chars: int) -> list[Call]:
-    """Two calls: a string, an integer, a list of objects."""
+    """Two calls: a string, an integer, an object."""
     text = (WORDS * (chars // len(WORDS) + 1))[:chars].rstrip()
-    edits = [{"line": line, "old": "not all", "new": "only some", "keep": line % 2 == 0} for line in (12, 345)]
+    edit = {"line": 12, "old": "not all those", "new": ["only some", "of those"], "keep": True}
     return [
-        Call("edit_file", {"text": text, "mode": 420, "edits": edits}, ""),
-        Call("edit_file", {"text": text[::-1].strip(), "mode": -7, "edits": edits}, ""),
+        Call("edit_file", {"text": text, "mode": 420, "edit": edit}, ""),
+        Call("edit_file", {"text": text[::-1].strip(), "mode": -7, "edit": edit}, ""),
     ]
 
 

@@ -13,7 +13,7 @@ _EDIT = {
     "properties": {
         "line": {"type": "integer"},
         "old": {"type": "string"},
-        "new": {"type": "string"},
+        "new": {"type": "array", "items": {"type": "string"}},
         "keep": {"type": "boolean"},
     },
 }
@@ -21,7 +21,7 @@ _PROPERTIES = {
     "path": {"type": "string"},
     "text": {"type": "string"},
     "mode": {"type": "integer"},
-    "edits": {"type": "array", "items": _EDIT},
+    "edit": _EDIT,
 }
 TOOLS = Toolset([Tool(name="edit_file", parameters={"type": "object", "properties": _PROPERTIES})])
 

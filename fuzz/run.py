@@ -49,6 +49,7 @@ class Setting(NamedTuple):
     tools: Toolset | None
     limits: Limits | None
     reasoning: str
+    repair: str
     seed: int
 
     def cuts(self, text: str) -> list[list[int]]:
@@ -143,6 +144,7 @@ def setting(format: str, rng: random.Random) -> Setting:
         TOOLS if rng.random() < 0.8 else None,
         None if rng.random() < 0.8 else few,
         rng.choice(("auto", "auto", "open", "off")),
+        rng.choice(("off", "safe", "lenient")),
         rng.randrange(10**9),
     )
 
@@ -158,7 +160,8 @@ def judged(text: str, how: Setting) -> Failure | None:
     cuts = f"[list(range(1, len(text))), {how.cuts(small)[1]}]"
     repro = (
         f"text = {small!r}\n"
-        f"check_laws(text, {how.format!r}, {cuts}, tools={tools}, limits={how.limits}, reasoning={how.reasoning!r})"
+        f"check_laws(text, {how.format!r}, {cuts}, tools={tools}, limits={how.limits},\n"
+        f"           reasoning={how.reasoning!r}, repair={how.repair!r})"
     )
     return Failure(law, detail, repro)
 
@@ -167,7 +170,13 @@ def violation(text: str, how: Setting) -> tuple[str, str] | None:
     """Which law this text breaks, and how."""
     return guarded(
         lambda: check_laws(
-            text, how.format, how.cuts(text), tools=how.tools, limits=how.limits, reasoning=how.reasoning
+            text,
+            how.format,
+            how.cuts(text),
+            tools=how.tools,
+            limits=how.limits,
+            reasoning=how.reasoning,
+            repair=how.repair,
         )
     )
 

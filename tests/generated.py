@@ -73,11 +73,11 @@ def numbers() -> st.SearchStrategy[int | float]:
 
 def any_json(format: Format) -> st.SearchStrategy[Any]:
     text = strings(format)
-    return st.recursive(
-        st.one_of(st.none(), st.booleans(), numbers(), text),
-        lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(text, inner, max_size=3)),
-        max_leaves=6,
-    )
+
+    def nested(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+        return st.one_of(st.lists(inner, max_size=3), st.dictionaries(text, inner, max_size=3))
+
+    return st.recursive(st.one_of(st.none(), st.booleans(), numbers(), text), nested, max_leaves=6)
 
 
 KEYS = st.sampled_from(["city", "n", "max_items", "a-b", "x.y", "K9", "_", "größe"])

@@ -45,8 +45,8 @@ def hermes(inside: str) -> str:
 
 
 def read(text: str, format: str, tools: Toolset | None = TOOLS, **how: Any) -> Reply:
-    """The reply to a text, after it was found to be the same under every cut."""
-    return hold_of_every_cut(text, Setting(format, tools, **how))
+    """The reply to a text, the same under every cut. Nothing is repaired unless `how` says so."""
+    return hold_of_every_cut(text, Setting(format, tools, **{"repair": "off", **how}))
 
 
 def args(reply: Reply) -> Args:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import pytest
 
 from replies import (
+    INTEGER,
+    STRING,
     TOOLS,
     Json,
     blocking,
     codes,
+    hermes,
     made,
     read,
     runnable,
     tool,
 )
-from rightcall import Parser, Toolset, render
+from rightcall import Parser, Tool, Toolset, render
 from rightcall.errors import CallerError
 from rightcall.formats import FORMATS
 from rightcall.parse.engine import Limits
@@ -73,9 +76,32 @@ def test_arguments_that_are_too_deep_are_kept_and_never_run(name: str) -> None:
     text = render([made("f", **nested(30)), made("g")], format=name, tools=tools)
     reply = read(text, name, tools, limits=Limits(depth=20))
     assert [call.name for call in reply.calls] == ["f", "g"]
-    assert blocking(reply) == [("too_deep", 0)]
+    assert blocking(reply)[0] == ("too_deep", 0)
     assert runnable(reply) == [("g", {})]
     assert len(runnable(read(text, name, tools, limits=Limits(depth=30)))) == 2
+
+
+ODD_ARGUMENTS = [
+    r'{"\ud800": 1}',
+    r'{"s": "\ud800"}',
+    r'{"o": {"\ud800": ["\udc00"]}}',
+    '{"\ud800": "\udfff"}',
+    '{"n": 1e400, "s": -1e-400}',
+    '{"n": ' + "9" * 5000 + "}",
+    '{"s": "\x7f\u2028\ufffe"}',
+    '{"": {"": ""}}',
+]
+
+
+@pytest.mark.parametrize("arguments", ODD_ARGUMENTS)
+@pytest.mark.parametrize("repair", ["off", "safe", "lenient"])
+def test_what_a_schema_checker_cannot_take_is_no_exception(repair: str, arguments: str) -> None:
+    tools = Toolset(
+        [Tool(name="f", parameters={**tool("f", s=STRING, n=INTEGER).parameters, "additionalProperties": False})]
+    )
+    reply = read(hermes(f'{{"name": "f", "arguments": {arguments}}}'), "hermes", tools, repair=repair)
+    assert [call.name for call in reply.calls] == ["f"]
+    assert arguments in reply.calls[0].raw
 
 
 # -- callers' mistakes -------------------------------------------------------------------------------------------------

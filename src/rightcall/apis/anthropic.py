@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from rightcall.apis.deltas import Delta, Deltas, End, Fault, Piece, Said, Seen, Stop, Thought
-from rightcall.apis.plain import arguments, error_text, items, obj, objects, text
+from rightcall.apis.deltas import Delta, Deltas, End, Piece, Said, Seen, Stop, Thought
+from rightcall.apis.plain import arguments, items, obj, objects, text
 from rightcall.apis.writing import Extras, fields_of, output_text, turn
 from rightcall.types import Call, Json, Reply
 
@@ -80,12 +80,10 @@ def _event(payload: Json, seen: Seen) -> Iterator[Delta]:
     elif kind == "content_block_delta":
         yield from _grown(payload, seen)
     elif kind == "content_block_stop":
-        if seen.get(payload.get("index"), "tool_use") == "tool_use":
+        if seen.get(_slot(payload), "tool_use") == "tool_use":
             yield End(_slot(payload))
     elif kind == "message_delta":
         yield from _ending(obj(payload.get("delta")) or {})
-    elif kind == "error":
-        yield Fault("provider_error", f"the server reported an error: {error_text(payload)}")
     elif kind not in ("ping", "message_stop"):
         yield from (delta for _, delta in whole(payload))
 
@@ -97,7 +95,7 @@ def _slot(payload: Json) -> int | None:
 
 def _opened(payload: Json, seen: Seen) -> Iterator[Delta]:
     block = obj(payload.get("content_block")) or {}
-    kind = seen[payload.get("index")] = text(block.get("type"))
+    kind = seen[_slot(payload)] = text(block.get("type"))
     if kind != "tool_use":
         yield from _block(block)
         return
@@ -117,7 +115,7 @@ def _grown(payload: Json, seen: Seen) -> Iterator[Delta]:
     if thought := text(delta.get("thinking")):
         yield Thought(thought)
     # The arguments of a tool that the server runs come the same way.
-    if "partial_json" in delta and seen.get(payload.get("index"), "tool_use") == "tool_use":
+    if "partial_json" in delta and seen.get(_slot(payload), "tool_use") == "tool_use":
         yield Piece(slot=_slot(payload), arguments=arguments(delta["partial_json"]))
 
 

@@ -18,7 +18,7 @@ from rightcall.formats.spec import Format
 from rightcall.ids import Ids
 from rightcall.parse.engine import Limits
 from rightcall.parse.fold import Fold
-from rightcall.parse.parser import Parser
+from rightcall.parse.parser import Parser, Policy
 from rightcall.types import Call, CallEnd, CallStart, Event, Problem, Reasoning, Recast, Reply, Text
 
 
@@ -28,7 +28,7 @@ class Manner(msgspec.Struct, frozen=True):
     tools: Toolset | None = None
     format: str | Format = "auto"
     reasoning: Literal["auto", "open", "off"] = "auto"
-    repair: Literal["off", "safe", "lenient"] = "safe"
+    repair: Policy | Mapping[str, Policy] = "safe"
     choice: str | Mapping[str, Any] | None = None
     live: bool = False
     limits: Limits = Limits()
@@ -81,6 +81,7 @@ class Assembler:
         elif isinstance(delta, Stop):
             self._cut = self._cut or delta.cut
         elif isinstance(delta, Fault):
+            self._cut = self._cut or delta.code in _LOSSES
             self._hold_or_give(Problem(delta.code, delta.message, blocking=delta.blocking))
 
     def close(self) -> None:
@@ -214,6 +215,8 @@ class Assembler:
     def _thought(self, text: str) -> None:
         if text:
             self._end_text()
+            if self._calls is not None:
+                self._calls.end_whole()
             self._thoughts.append(text)
             self._hold_or_give(Reasoning(text))
 
@@ -245,6 +248,7 @@ class Assembler:
         self._out.append(Problem("call_in_reasoning", _CALL_IN_REASONING, blocking=False))
 
 
+_LOSSES = ("provider_error", "malformed_chunk")  # after one of these the end of the answer may be missing
 _CALL_IN_TEXT = "the text holds a call too; it stays text, since the answer has calls of its own"
 _CALL_IN_REASONING = "the call stood in the reasoning; write calls after it"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from rightcall.apis.deltas import Piece, Slot
@@ -12,9 +13,10 @@ from rightcall.check import name_problem
 from rightcall.declare.toolset import Toolset
 from rightcall.ids import Ids
 from rightcall.parse.engine import Limits
+from rightcall.repair.names import hoist_name, infer_name, settle_name
 from rightcall.repair.settle import settle
 from rightcall.strict_json import Undecodable, decode
-from rightcall.types import Arguments, Call, CallEnd, CallStart, Event, Problem, Text
+from rightcall.types import Arguments, Call, CallEnd, CallStart, Event, Problem, Repair, Text
 
 _BLANKS = " \t\r\n"
 
@@ -23,7 +25,15 @@ class Calls:
     """The native calls of one answer. Events go into the list it was given."""
 
     def __init__(
-        self, out: list[Event], ids: Ids, first: int, *, tools: Toolset | None, repair: str, live: bool, limits: Limits
+        self,
+        out: list[Event],
+        ids: Ids,
+        first: int,
+        *,
+        tools: Toolset | None,
+        repair: str | Mapping[str, str],
+        live: bool,
+        limits: Limits,
     ) -> None:
         self.gather = Gather(tools, first)
         self._out = out
@@ -44,11 +54,12 @@ class Calls:
             if piece.arguments.strip(_BLANKS) and not piece.all and piece.arguments != call.text:
                 self._problem("trailing_content", "more arguments came after the call had ended", call)
             return
+        if len(self.gather.calls) > known:
+            self._end_ready()
         self._arguments(call, piece)
         if piece.whole:
             call.done = True
-        if len(self.gather.calls) > known:
-            self._end_ready(but=call)
+            self._end_ready()
 
     def _arguments(self, call: Gathered, piece: Piece) -> None:
         text = piece.arguments
@@ -59,7 +70,7 @@ class Calls:
             if call.begun and not call.custom and call.scan().whole and text == call.text:
                 return  # sent once more in whole
             call.extend(text)
-        if call.begun:
+        if call.begun and (call.name or self._tools is None):  # the name may turn out to stand among the arguments
             self._start(call)
             if self._live and not call.custom and (ready := call.passable()):
                 self._out.append(Arguments(call.index, ready))
@@ -74,10 +85,9 @@ class Calls:
     def end_whole(self) -> None:
         """Something else than a call follows: whatever is whole has ended."""
         for call in self.gather.calls[self._ended :]:
-            if not call.scan().whole:
+            if not call.done and (call.custom or not call.scan().whole):
                 return
-            call.done = True
-        self._end_ready()
+            self._end(call, cut=False)
 
     def close(self, cut: bool) -> None:
         """The answer is over; `cut` if the provider says that a limit ended it."""
@@ -85,12 +95,14 @@ class Calls:
         while self._ended < len(calls):
             self._end(calls[self._ended], cut=cut and self._ended == len(calls) - 1)
 
-    def _end_ready(self, but: Gathered | None = None) -> None:
+    def _end_ready(self) -> None:
         """Ends calls from the first on, as long as they are known to be over."""
         calls = self.gather.calls
         while self._ended < len(calls):
-            call = calls[self._ended]
-            if not call.done and (call is but or but is None or not call.scan().whole):
+            call, is_last = calls[self._ended], self._ended == len(calls) - 1
+            if is_last and (not call.done or call.custom or not (call.begun or call.draft)):
+                return  # a limit may have cut it off, which is said last
+            if not call.done and (call.custom or not call.scan().whole):
                 return
             self._end(call, cut=False)
 
@@ -103,6 +115,8 @@ class Calls:
         for each in self.gather.calls[self._started : call.index - self._first + 1]:
             each.started = True
             each.used_id = self._ids.take(each.id)
+            each.name, found = settle_name(each.name, self._tools, self._policy(each.name))
+            each.repairs += found
             self._out.append(CallStart(each.index, each.used_id, each.name))
             if each.fault is None and (self._tools is None or each.name not in self._tools):
                 wrong = name_problem(each.name, self._tools)
@@ -113,56 +127,70 @@ class Calls:
                 each.watch(lambda key, kinds=kinds: kinds.get(key) == "plain")  # type: ignore[misc]
         self._started = max(self._started, call.index - self._first + 1)
 
+    def _policy(self, name: str) -> str:
+        """How far calls of this tool may be repaired."""
+        repair = self._repair
+        return repair if isinstance(repair, str) else repair.get(name, repair.get("*", "safe"))
+
     def _end(self, call: Gathered, *, cut: bool) -> None:
         self._ended += 1
         if call.index - self._first >= self._limits.calls:
             self._too_many(call)
             return
+        text = call.text if call.begun or not call.draft else call.draft
+        json, value = self._read(call, text)
         self._start(call)
-        text = call.text
-        if not call.begun and call.draft:
-            text = call.draft
-        made = self._made(call, text, cut)
-        if made.complete:
-            rest = made.json[call.given :]
-            if rest:
-                self._out.append(Arguments(call.index, rest))
+        made, problems = self._made(call, text, json, value, cut)
+        if made.complete and (rest := made.json[call.given :]):
+            self._out.append(Arguments(call.index, rest))
+        self._out.extend(problems)
         self._out.append(CallEnd(call.index, made))
 
-    def _made(self, call: Gathered, text: str, cut: bool) -> Call:
-        broken = Call(call.name, {}, text, call.used_id, text, (), False)
-        if call.fault is not None:
-            self._problem(*call.fault, call)
-            return broken
-        if len(text) > self._limits.call:
-            self._problem("too_large", f"the call is longer than {self._limits.call} characters", call)
-            return broken
-        json = text
-        value: Any = Undecodable
+    def _read(self, call: Gathered, text: str) -> tuple[str, Any]:
+        """The arguments as JSON, and what that holds. A name that stands among them, or that they imply, is taken."""
         if call.custom:
-            json, value = dumps({"input": text}), {"input": text}
-        elif text.strip(_BLANKS):
-            value = decode(text, self._limits.depth)
-        early = isinstance(value, Undecodable) and value.code == "invalid_json" and ends_early(text)
-        if early or (cut and (call.custom or not text.strip(_BLANKS))):
-            self._problem("truncated", "the answer ended before the call did; send the whole call again", call)
-            return broken
-        return self._settled(call, json, text, value)
+            return dumps({"input": text}), {"input": text}
+        value = (
+            decode(text, self._limits.depth) if text.strip(_BLANKS) and len(text) <= self._limits.call else Undecodable
+        )
+        if call.name or call.started or call.fault is not None or self._policy("") == "off":
+            return text, value
+        hoisted = hoist_name(value, self._tools)
+        if hoisted is not None:
+            call.name, value = hoisted
+            call.repairs += (Repair("hoisted_name", "schema", "", text, dumps(value)),)
+            return dumps(value), value
+        inferred = infer_name(value, self._tools)
+        if inferred is not None:
+            call.name = inferred
+            call.repairs += (Repair("inferred_name", "schema", "", "", inferred),)
+        return text, value
 
-    def _settled(self, call: Gathered, json: str, raw: str, value: Any) -> Call:
-        made, problems = settle(
+    def _made(self, call: Gathered, text: str, json: str, value: Any, cut: bool) -> tuple[Call, list[Problem]]:
+        """The call and what is wrong with it. One that ends early, or may have been cut off, is never completed."""
+        wrong = call.fault
+        if wrong is None and len(text) > self._limits.call:
+            wrong = "too_large", f"the call is longer than {self._limits.call} characters"
+        early = isinstance(value, Undecodable) and value.code == "invalid_json" and ends_early(text)
+        if wrong is None and (early or (cut and (call.custom or not text.strip(_BLANKS)))):
+            wrong = "truncated", "the answer ended before the call did; send the whole call again"
+        if wrong is not None:
+            broken = Call(call.name, {}, text, call.used_id, text, call.repairs, False)
+            return broken, [Problem(*wrong, call=call.index)]
+        return settle(
             call.name,
             json,
             index=call.index,
             id=call.used_id,
-            raw=raw,
+            raw=text,
             tools=self._tools,
-            policy="off" if call.given else self._repair,  # what was given out is final
+            # What was given out is final; and what is repaired must not depend on how the arguments were cut.
+            policy="off" if self._live and json.lstrip(_BLANKS).startswith("{") else self._policy(call.name),
             depth=self._limits.depth,
             value=value,
+            repairs=call.repairs,
+            closed=False,
         )
-        self._out.extend(problems)
-        return made
 
     def _too_many(self, call: Gathered) -> None:
         if call.index - self._first == self._limits.calls:

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from rightcall.apis import openai_chat
-from rightcall.apis.deltas import Delta, Deltas, Fault, Said, Seen, Stop, Thought
-from rightcall.apis.plain import error_text, obj, text
+from rightcall.apis.deltas import Delta, Deltas, Said, Seen, Stop, Thought
+from rightcall.apis.plain import obj, text
 from rightcall.apis.writing import Extras, fields_of, output_text, turn
 from rightcall.types import Call, Json, Reply
 
@@ -32,8 +32,6 @@ def chunk(payload: Json, seen: Seen) -> Deltas:
 
 
 def _response(response: Json) -> Iterator[Delta]:
-    if response.get("error"):
-        yield Fault("provider_error", f"the server reported an error: {error_text(response['error'])}")
     message = obj(response.get("message"))
     if message is None and "response" in response:
         if thought := text(response.get("thinking")):

@@ -159,10 +159,6 @@ def _on_end(payload: Json, seen: Seen) -> Iterator[Delta]:
     yield from ending or [Stop(payload.get("type") == "response.incomplete")]
 
 
-def _on_error(payload: Json, seen: Seen) -> Iterator[Delta]:
-    yield Fault("provider_error", f"the server reported an error: {error_text(payload)}")
-
-
 _EVENTS: dict[str, Callable[[Json, Seen], Iterator[Delta]]] = {
     "response.output_text.delta": _on_text,
     "response.refusal.delta": _on_text,
@@ -179,7 +175,6 @@ _EVENTS: dict[str, Callable[[Json, Seen], Iterator[Delta]]] = {
     "response.completed": _on_end,
     "response.incomplete": _on_end,
     "response.failed": _on_end,
-    "error": _on_error,
 }
 
 

@@ -54,8 +54,11 @@ def text(value: Any) -> str:
 
 
 def dumps(value: Any) -> str:
-    """Compact JSON. What no JSON can carry stays visible in it and fails later, as a problem of the call."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_default)
+    """Compact JSON. What no JSON can carry becomes a string that says so, and a problem of the call later on."""
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_default)
+    except (RecursionError, TypeError, ValueError) as error:
+        return json.dumps(f"not JSON: {error}")
 
 
 def _default(value: Any) -> Any:

@@ -20,7 +20,7 @@ from rightcall.errors import CallerError
 from rightcall.formats.spec import Format
 from rightcall.ids import Ids
 from rightcall.parse.engine import Limits
-from rightcall.parse.parser import parse
+from rightcall.parse.parser import Policy, parse
 from rightcall.types import Json, Reply
 
 _REASONING = ("auto", "open", "off")
@@ -34,7 +34,7 @@ def read(
     api: str = "auto",
     format: str | Format = "auto",
     reasoning: Literal["auto", "open", "off"] = "auto",
-    repair: Literal["off", "safe", "lenient"] = "safe",
+    repair: Policy | Mapping[str, Policy] = "safe",
     choice: str | Mapping[str, Any] | None = None,
     ids: Ids | None = None,
     limits: Limits | None = None,
@@ -51,7 +51,7 @@ def read_all(
     api: str = "auto",
     format: str | Format = "auto",
     reasoning: Literal["auto", "open", "off"] = "auto",
-    repair: Literal["off", "safe", "lenient"] = "safe",
+    repair: Policy | Mapping[str, Policy] = "safe",
     choice: str | Mapping[str, Any] | None = None,
     ids: Ids | None = None,
     limits: Limits | None = None,
@@ -69,7 +69,7 @@ def manner(
     tools: Toolset | Iterable[ToolLike] | None,
     format: str | Format,
     reasoning: Literal["auto", "open", "off"],
-    repair: Literal["off", "safe", "lenient"],
+    repair: Policy | Mapping[str, Policy],
     choice: str | Mapping[str, Any] | None,
     limits: Limits | None,
     *,
@@ -78,8 +78,9 @@ def manner(
     """The options of a reading, checked."""
     if reasoning not in _REASONING:
         raise CallerError(f"reasoning={reasoning!r} is not one of {', '.join(_REASONING)}")
-    if repair not in _REPAIR:
-        raise CallerError(f"repair={repair!r} is not one of {', '.join(_REPAIR)}")
+    for policy in (repair,) if isinstance(repair, str) else repair.values():
+        if policy not in _REPAIR:
+            raise CallerError(f"repair={policy!r} is not one of {', '.join(_REPAIR)}")
     return Manner(Toolset.of(tools), format, reasoning, repair, choice, live, limits or _LIMITS)
 
 
@@ -97,22 +98,23 @@ def _replies(response: Any, api: str, how: Manner, ids: Ids, *, separate: bool) 
         response = found
     response = response if (fields := obj(response)) is None else fields  # an SDK's object is taken apart once
     if isinstance(response, Recording):
-        deltas, api = response.deltas(api)
+        chunks, api = response.chunks(api)
     else:
         api = sniff(response) or api if api == "auto" else api
-        deltas = whole(response, api)
-    return _assembled(deltas, api, how, ids, separate=separate)
+        chunks = [whole(response, api)]
+    return _assembled(chunks, api, how, ids, separate=separate)
 
 
 class Recording(list[Any]):
     """The payloads of a recorded stream."""
 
-    def deltas(self, api: str) -> tuple[Deltas, str]:
+    def chunks(self, api: str) -> tuple[list[Deltas], str]:
+        """What each of them adds, and the dialect."""
         seen: Seen = {}
-        out: Deltas = []
+        out: list[Deltas] = []
         for payload in self:
             api = sniff(payload) or api if api == "auto" else api
-            out += chunk(payload, api, seen)
+            out.append(chunk(payload, api, seen))
         return out, api
 
 
@@ -162,18 +164,21 @@ def _unknown(response: Any) -> Fault:
 def _error(response: Any) -> str:
     """What an error that stands where an answer should says."""
     found = obj(response)
-    if not found or not found.get("error") or any(found.get(key) for key in ("choices", "output", "candidates")):
+    if not found or any(found.get(key) for key in ("choices", "output", "candidates")):
         return ""
-    return error_text(found["error"])
+    if found.get("error"):
+        return error_text(found["error"])
+    return error_text(found) if found.get("type") == "error" else ""
 
 
-def _assembled(deltas: Deltas, api: str, how: Manner, ids: Ids, *, separate: bool) -> list[Reply]:
-    numbers = sorted({number for number, _ in deltas}) or [0]
+def _assembled(chunks: list[Deltas], api: str, how: Manner, ids: Ids, *, separate: bool) -> list[Reply]:
+    numbers = sorted({number for deltas in chunks for number, _ in deltas}) or [0]
     replies: list[Reply] = []
     first = 0
     for number in numbers:
         assembler = Assembler(api, how, ids, first)
-        assembler.chunk([delta for each, delta in deltas if each == number])
+        for deltas in chunks:
+            assembler.chunk([delta for each, delta in deltas if each == number])
         assembler.close()
         assembler.take()
         replies.append(assembler.reply)

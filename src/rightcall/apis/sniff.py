@@ -65,7 +65,7 @@ def sniff(response: Any) -> str | None:
 
 def _is_responses(found: Json) -> bool:
     kind = text(found.get("type"))
-    if kind.startswith("response.") or found.get("object") == "response" or kind in _RESPONSES_ITEMS or kind == "error":
+    if kind.startswith("response.") or found.get("object") == "response" or kind in _RESPONSES_ITEMS:
         return True
     if "choices" not in found and isinstance(found.get("output"), list | tuple):
         return True

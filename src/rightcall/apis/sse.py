@@ -6,7 +6,6 @@ A payload may be cut anywhere, also inside a character; it is given out when its
 from __future__ import annotations
 
 import codecs
-import re
 from typing import Any
 
 from rightcall.apis.deltas import Fault
@@ -14,8 +13,7 @@ from rightcall.apis.json_state import JsonState
 from rightcall.strict_json import Undecodable, decode
 from rightcall.types import Json
 
-_BEGINNING = re.compile(r"\s*(?:d|da|dat|data|e|ev|eve|even|event|i|id|r|re|ret|retr|retry)").fullmatch
-_FIELD = re.compile(r"(event|id|retry)\s*:").match
+_FIELDS = ("data:", "event:", "id:", "retry:", ":")
 _DEPTH = 400  # of a payload; arguments have a limit of their own
 
 
@@ -25,24 +23,20 @@ class Payloads:
     def __init__(self) -> None:
         self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
         self._head = ""  # the beginning of a line that does not yet say what it is
+        self._field = ""  # what the line being read is
         self._parts: list[str] = []  # a payload that is not whole yet
         self._state = JsonState()
-        self._inside = False  # of a line of which a piece has been taken
         self._event = ""
 
     def feed(self, chunk: str | bytes) -> list[Json | Fault]:
-        text = self._head + (chunk if isinstance(chunk, str) else self._decode(chunk))
-        self._head = ""
+        text = chunk if isinstance(chunk, str) else self._decode(chunk)
         out: list[Json | Fault] = []
         lines = text.split("\n")
         for line in lines[:-1]:
             self._take(line + "\n", out)
-            self._inside = False
-        if _BEGINNING(lines[-1]) and not self._inside:
-            self._head = lines[-1]
-        elif lines[-1]:
+            self._head = self._field = ""
+        if lines[-1]:
             self._take(lines[-1], out)
-            self._inside = True
         return out
 
     def close(self) -> list[Json | Fault]:
@@ -51,22 +45,25 @@ class Payloads:
         self._refuse(out)
         return out
 
-    def _take(self, line: str, out: list[Json | Fault]) -> None:
-        stripped = line.strip()
-        if stripped.startswith("data:") and not self._inside:
-            self._data(line.lstrip()[5:].lstrip(" "), out)
-        elif self._parts:
-            self._data(line, out)
-        elif not stripped or stripped.startswith(":"):
-            return
-        elif _FIELD(stripped):
-            name, _, value = stripped.partition(":")
-            self._event = value.strip() if name.strip() == "event" else self._event
-        else:
-            self._data(line, out)
+    def _take(self, text: str, out: list[Json | Fault]) -> None:
+        """A line, or a piece of one."""
+        if not self._field:
+            text = self._head + text
+            start = text.lstrip(" \r\n")
+            if not start.endswith("\n") and any(name.startswith(start) for name in _FIELDS if name != start):
+                self._head = text
+                return
+            self._head = ""
+            self._field = next((name for name in _FIELDS if start.startswith(name)), "data:")
+            self._event = "" if self._field == "event:" else self._event
+            text = start.removeprefix(self._field)
+        if self._field == "data:":
+            self._data(text, out)
+        elif self._field == "event:":
+            self._event += text
 
     def _data(self, text: str, out: list[Json | Fault]) -> None:
-        if not self._parts and text.strip() in ("", "[DONE]"):
+        if not self._parts and not text.strip():
             return
         self._parts.append(text)
         self._state.feed(text)
@@ -80,9 +77,10 @@ class Payloads:
         if isinstance(value, Undecodable):
             self._refuse(out)
             return
+        is_error = self._event.strip() == "error"
         for each in value if isinstance(value, list) else [value]:
             if isinstance(each, dict):
-                out.append({"error": each} if self._event == "error" and "error" not in each else each)
+                out.append({"error": each} if is_error and "error" not in each else each)
         self._reset()
 
     def _refuse(self, out: list[Json | Fault]) -> None:
@@ -92,7 +90,8 @@ class Payloads:
         self._reset()
 
     def _reset(self) -> None:
-        self._parts, self._state, self._event, self._inside = [], JsonState(), "", False
+        self._parts, self._state, self._event = [], JsonState(), ""
+        self._head = self._field = ""
 
 
 def as_payloads(text: str) -> list[Any] | None:

@@ -25,6 +25,7 @@ from rightcall.errors import CallerError
 from rightcall.formats.spec import Format
 from rightcall.ids import Ids
 from rightcall.parse.engine import Limits
+from rightcall.parse.parser import Policy
 from rightcall.types import Event, Json, Reply
 
 
@@ -43,7 +44,7 @@ class Stream:
         tools: Toolset | Iterable[ToolLike] | None = None,
         format: str | Format = "auto",
         reasoning: Literal["auto", "open", "off"] = "auto",
-        repair: Literal["off", "safe", "lenient"] = "safe",
+        repair: Policy | Mapping[str, Policy] = "safe",
         choice: str | Mapping[str, Any] | None = None,
         ids: Ids | None = None,
         live: bool = False,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from rightcall.declare.faults import Refused, step
 from rightcall.declare.functions import callable_tool
@@ -11,7 +11,15 @@ from rightcall.declare.providers import definition_tool, judge
 from rightcall.declare.schema import plain
 from rightcall.types import Tool
 
-ToolLike = Tool | Mapping[str, Any] | Callable[..., Any]
+
+class SdkObject(Protocol):
+    """A pydantic object of some SDK, such as a tool listed by an MCP client: read as the JSON it stands for."""
+
+    @property
+    def model_dump(self) -> Callable[..., dict[str, Any]]: ...
+
+
+ToolLike = Tool | Mapping[str, Any] | Callable[..., Any] | SdkObject
 
 _LISTS = ("tools", "functions", "functionDeclarations", "function_declarations")
 _DEFINING = ("function", "parameters", "input_schema", "inputSchema", "properties")
@@ -39,7 +47,7 @@ def collect(source: object, path: str = "", root: Any = None, depth: int = 0) ->
     """Every tool in a source, however it is wrapped."""
     if isinstance(source, Tool):
         yield _tried(lambda: (_judged(source), "Tool"), path)
-    elif not isinstance(source, type) and callable(getattr(source, "model_dump", None)):
+    elif depth < _DEEPEST and not isinstance(source, type) and callable(getattr(source, "model_dump", None)):
         dumped = source.model_dump(by_alias=True, exclude_none=True, mode="json")  # type: ignore[attr-defined]
         yield from collect(dumped, path, root, depth + 1)
     elif isinstance(source, Mapping):
@@ -51,8 +59,8 @@ def collect(source: object, path: str = "", root: Any = None, depth: int = 0) ->
             yield from collect(item, path + step(at), source if root is None else root, depth + 1)
     else:
         cause = f"{type(source).__name__} is no tool"
-        cure = "tools are functions, pydantic models, Tools, definition dicts, or lists of these"
-        yield Found(Refused("", cause, cure), _place(type(source).__name__, path))
+        cure = "tools must be functions, classes, Tools, tool definition dicts, a tool registry, or a list of these"
+        yield Found(Refused(path, cause, cure), _place(type(source).__name__, path))
 
 
 def _mapping(source: Mapping[str, Any], path: str, root: Any, depth: int) -> Iterator[Found]:
@@ -95,7 +103,7 @@ def _tried(make: Callable[[], tuple[Tool, str]], path: str) -> Found:
     try:
         tool, form = make()
     except Refused as refused:
-        return Found(refused, _place("", path))
+        return Found(refused.within(path), _place("", path))
     return Found(tool, _place(form, path))
 
 

@@ -8,7 +8,7 @@ from rightcall.errors import BadTools
 
 
 class Refused(BadTools):
-    """`path` is a JSON Pointer into the definition as it was given."""
+    """`path` is a JSON Pointer into what was passed."""
 
     def __init__(self, path: str, cause: str, cure: str, *, tool: str = "") -> None:
         who = f"tool {tool!r}" if tool else "a tool definition"

@@ -28,6 +28,7 @@ import msgspec
 from rightcall.declare.annotations import allows_none, described, object_schema, understood
 from rightcall.declare.docstrings import read_docstring
 from rightcall.declare.faults import Refused
+from rightcall.declare.providers import judge
 from rightcall.types import Json, Tool
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -112,7 +113,9 @@ def _mark(function: F, options: Options) -> F:
         raise Refused("", f"{_label(function)} cannot be marked", cure, tool=options.name or "") from None
     if inner is function and not _in_class_body(function):
         with contextlib.suppress(_Later):
-            setattr(function, _TOOL, callable_tool(function))
+            made = callable_tool(function)
+            judge(made)
+            setattr(function, _TOOL, made)
     return function
 
 
@@ -146,7 +149,7 @@ def class_tool(cls: type[Any], name: str, options: Options) -> Tool:
         cure = "pass a function, a pydantic model, a dataclass or a TypedDict"
         raise Refused("", f"the class {_label(cls)} has no fields that a model could fill in", cure)
     adapter = _adapter(understood(cls), {}, cls)
-    schema = object_schema(adapter, cls.__name__)
+    schema = _schema(adapter, {}, cls)
     docs = read_docstring(schema.pop("description", ""))
     _describe(schema, docs.parameters)
 
@@ -159,11 +162,10 @@ def class_tool(cls: type[Any], name: str, options: Options) -> Tool:
 def _tool(function: Callable[..., Any], name: str, options: Options) -> Tool:
     parameters = _parameters(function)
     docs = read_docstring(_docstring(function))
-    adapter = _adapter(
-        _keyword_only(function, parameters), {key: p.annotation for key, p in parameters.items()}, function
-    )
-    schema = _schema(adapter, parameters, function)
-    notes = {key: described(parameter.annotation) for key, parameter in parameters.items()}
+    hints = {key: parameter.annotation for key, parameter in parameters.items()}
+    adapter = _adapter(_keyword_only(function, parameters), hints, function)
+    schema = _schema(adapter, hints, function)
+    notes = {key: described(hint) for key, hint in hints.items()}
     _describe(schema, {**docs.parameters, **{key: text for key, text in notes.items() if text}})
     return _made(name, docs.description, schema, _runner(function, adapter), options)
 
@@ -284,13 +286,13 @@ def _adapter(target: Any, hints: Mapping[str, Any], named: object) -> Any:
         raise _unfit(hints, named, error) from error
 
 
-def _schema(adapter: Any, parameters: Mapping[str, inspect.Parameter], named: object) -> Json:
+def _schema(adapter: Any, hints: Mapping[str, Any], named: object) -> Json:
     from pydantic import PydanticUserError
 
     try:
-        return object_schema(adapter)
+        return object_schema(adapter, getattr(named, "__name__", ""))
     except PydanticUserError as error:
-        raise _unfit({key: parameter.annotation for key, parameter in parameters.items()}, named, error) from error
+        raise _unfit(hints, named, error) from error
 
 
 def _unfit(hints: Mapping[str, Any], named: object, error: Exception) -> Refused:

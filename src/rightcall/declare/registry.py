@@ -83,8 +83,8 @@ class _Writer:
         if not isinstance(given, Mapping):
             return text_schema(given)
         schema: Json = self.schema(given, path)
-        if isinstance(schema.get("required"), bool):
-            del schema["required"]
+        if not isinstance(schema.get("required"), list):
+            schema.pop("required", None)
         return schema
 
     def schema(self, given: Any, path: str) -> Any:

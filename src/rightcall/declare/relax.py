@@ -117,6 +117,7 @@ class _Relaxer:
         return any(
             any(word in inner for word in REFS)
             or inner.get("pattern") in self.refused
+            or (self.names_lost and "unevaluatedProperties" in inner)
             or not self.refused.isdisjoint(inner.get("patternProperties", ()))
             for inner in all_schemas(schema)
         )

@@ -179,7 +179,7 @@ class Toolset:
         return found
 
 
-Tools = Toolset | ToolLike | Iterable[ToolLike | Toolset]
+Tools = Toolset | ToolLike | Iterable[ToolLike | Toolset | Iterable[ToolLike]]
 
 
 def _labelled(sources: Sequence[Tools]) -> dict[str, Tools]:

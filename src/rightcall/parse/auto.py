@@ -1,39 +1,251 @@
-"""The format is not known: the text is read when it is whole, in the format that `detect` finds likeliest."""
+"""The format is not known: text is passed on until an opener tells which it is, and the rest is read in that format.
+
+An opener counts when what follows it can only be a call, and when it does not stand in a code fence or behind a quote,
+where prose shows an example. A reply that begins like a bare call is held until it is whole, and handed to `rescue`.
+"""
 
 from __future__ import annotations
 
+import re
+from functools import lru_cache
+from typing import Literal
+
 from rightcall.formats import FORMATS
-from rightcall.formats.spec import Envelope, Format
+from rightcall.formats.spec import Envelope, Format, Special, alternatives
 from rightcall.ids import Ids
-from rightcall.parse.compile import compiled
-from rightcall.parse.detect import detect
+from rightcall.parse.compile import Compiled, compiled
 from rightcall.parse.engine import Options
+from rightcall.parse.markers import NAME, Pat, Probe, Scan, alt, blanks, literal, look, seq, template, templates
 from rightcall.parse.reading import Reading
+from rightcall.parse.rescue import whole_reply
 from rightcall.types import Event, Span
 
-# No opener of any format: only reasoning is told from text.
-_PLAIN = Format("auto", body=Envelope(), call=("\0no call\0", ""), reasoning=("<think>\n", "\n</think>\n\n"))
+_THINK = ("<think>\n", "\n</think>\n\n")
+_QUOTES = frozenset("`'\"\\")
+_BARE = re.compile(r"\s*(?:```|[\[{]|[A-Za-z_][\w.\-]*(?:\(|\[ARGS\]))").match
+_BARE_START = re.compile(r"\s*(?:`{0,3}|[A-Za-z_][\w.\-]{0,255}+(?:\[[A-Z]{0,4})?)\Z").match
+_KEYS = "name|tool|tool_name|tool_calls?|function|type|id|arguments|parameters|args"
+_NO_CALL = re.compile(rf'\s*\{{\s*"(?!(?:{_KEYS})")[^"]*"\s*:').match
+_PREFIX = 600
+
+
+class _Detector:
+    """The openers of every format, and for each the formats it may begin."""
+
+    def __init__(self) -> None:
+        patterns: dict[str, list[tuple[Compiled, Pat]]] = {}
+        shapes: dict[str, Pat] = {}
+        for format in FORMATS.values():
+            if format.call == ("", "") and not format.section and not format.channels and _untagged(format):
+                continue
+            for pat, whole in _signs(format):
+                shapes.setdefault(pat.whole, pat)
+                patterns.setdefault(pat.whole, []).append((compiled(format), whole))
+        self.scan = Scan([*((key, pat) for key, pat in shapes.items()), ("fence", literal("```"))])
+        self.candidates = {key: [(found, Probe(pat)) for found, pat in choices] for key, choices in patterns.items()}
+        self.first = _first_headers()
+        ends = tuple(dict.fromkeys(end for f in FORMATS.values() for end in f.ends if isinstance(end, Special)))
+        self.plain = compiled(Format("auto", body=Envelope(), call=("\0", ""), reasoning=_THINK, ends=ends))
+
+
+def _untagged(format: Format) -> bool:
+    return all(not getattr(body, "open", "") for body in format.bodies)
+
+
+def _signs(format: Format) -> list[tuple[Pat, Pat]]:
+    """What tells this format: a marker to look for, and the marker with what must follow it."""
+    found = compiled(format)
+    begins = [_begin(reader.begins) for reader in found.readers]
+    signs: list[tuple[Pat, Pat]] = []
+    for opener in templates(format.call[0]):
+        if opener.head != "`":
+            signs.append((opener, seq(opener, blanks(), alt(*begins))))
+    if "" in alternatives(format.call[0]):
+        signs += [(pat, pat) for body in format.bodies for pat in templates(getattr(body, "open", "")) if pat.head]
+    if format.section:
+        inner = look(alt(*(whole for _, whole in signs)))
+        opens = [(pat, seq(pat, blanks(), inner)) for pat in templates(format.section[0])]
+        signs = opens if format.call == ("", "") else signs + opens
+    if format.channels is not None:
+        starts = [*alternatives(format.channels.start), format.channels.channel]
+        pats = [template(start) for start in starts if isinstance(start, Special)]
+        signs += [(pat, pat) for pat in pats]
+    pairs = [*format.content, *([format.reasoning] if format.reasoning and format.reasoning[0] != _THINK[0] else [])]
+    marks = [m for pair in pairs for side in pair for m in alternatives(side) if isinstance(m, Special) or ":" in m]
+    return signs + [(template(mark), template(mark)) for mark in marks]
+
+
+def _begin(probe: Probe) -> Pat:
+    return look(probe.pat)
+
+
+def _first_headers() -> list[tuple[Compiled, Probe]]:
+    """How a reply begins whose first header has no start, because the prompt ended with it."""
+    found: list[tuple[Compiled, Probe]] = []
+    for format in FORMATS.values():
+        channels = format.channels
+        if channels is None:
+            continue
+        follows = template(channels.channel or channels.message)
+        name = seq(template(channels.to), NAME) if channels.to else NAME
+        # Where the header is nothing but a name and a line break, arguments must follow, or the word for text.
+        plain = not channels.message.strip()
+        line = alt(seq(name, literal("\n"), look(literal("{"))), literal("all\n"))
+        head = line if plain else seq(name, blanks(), follows)
+        found.append((compiled(format), Probe(seq(blanks(), head))))
+    return found
+
+
+@lru_cache(1)
+def _detector() -> _Detector:
+    return _Detector()
 
 
 class AutoReading:
-    """Gives nothing out before the end."""
+    """`feed` and `close` put events into `out`, as `Reading` does."""
 
     def __init__(self, options: Options, ids: Ids) -> None:
         self._options, self._ids = options, ids
+        self._detector = _detector()
+        self._reading = Reading(self._detector.plain, options, ids)
+        self._shift = 0  # how much of the text the first reading had
+        self._before: list[Span] | None = None
+        self._found = False
+        self._fenced = False
+        self._at_start = True
+        self._held = ""  # text not yet passed on; while the whole reply may be held, only its beginning
         self._chunks: list[str] = []
-        self.compiled = compiled(_PLAIN)
+        self._last = "\n"  # the character before it
+        self._maybe_bare = bool(options.tools is not None and len(options.tools))
         self.out: list[Event] = []
-        self.spans: list[Span] | None = None
+
+    @property
+    def compiled(self) -> Compiled:
+        return self._reading.compiled
+
+    @property
+    def spans(self) -> list[Span] | None:
+        if self._before is None or self._reading.spans is None:
+            return self._reading.spans
+        later = [Span(s.start + self._shift, s.end + self._shift, s.kind) for s in self._reading.spans]
+        return self._before + later
 
     def feed(self, text: str) -> None:
-        self._chunks.append(text)
+        if self._found:
+            self._pass_on(text)
+            return
+        if self._maybe_bare:
+            self._chunks.append(text)
+            self._held = (self._held + text)[:_PREFIX] if len(self._held) < _PREFIX else self._held
+            if self._still_bare():
+                return
+            self._held = "".join(self._chunks)
+        else:
+            self._held += text
+        self._go_on(ended=False)
+
+    def _go_on(self, *, ended: bool) -> None:
+        if self._at_start and self._held:
+            chosen = self._first(ended)
+            if chosen is False:
+                return
+            self._at_start = False
+            if chosen is not None:
+                self._switch(chosen)
+                return
+        self._look(ended=ended)
+
+    def _first(self, ended: bool) -> Compiled | Literal[False] | None:
+        """The format whose first header the reply begins with; False where more text is needed to tell."""
+        return self._pick(self._detector.first, ended)
 
     def close(self) -> None:
-        text = "".join(self._chunks)
-        names = detect(text[: self._options.limits.reply], tools=self._options.tools)
-        if names:
-            self.compiled = compiled(FORMATS[names[0]])
-        reading = Reading(self.compiled, self._options, self._ids)
-        reading.feed(text)
-        reading.close()
-        self.out, self.spans = reading.out, reading.spans
+        if not self._found:
+            if self._maybe_bare:
+                self._held = "".join(self._chunks)
+            reply = whole_reply(self._held, self._options) if self._maybe_bare else None
+            if reply is not None:
+                self._as(reply.format)
+                self._reading.rescued(self._held, reply)
+                self._held = ""
+            self._maybe_bare = False
+            self._go_on(ended=True)
+        self._reading.close()
+        self._take()
+
+    def _still_bare(self) -> bool:
+        """Could the reply still be nothing but bare calls? Then it is held."""
+        if self._maybe_bare:
+            text = self._held
+            self._maybe_bare = bool(_BARE(text) or _BARE_START(text)) and not _NO_CALL(text)
+        return self._maybe_bare
+
+    def _pass_on(self, text: str) -> None:
+        if text:
+            self._reading.feed(text)
+            self._take()
+
+    def _take(self) -> None:
+        self.out += self._reading.out
+        self._reading.out = []
+
+    def _give(self, end: int) -> None:
+        """Passes held text on, as text."""
+        text, self._held = self._held[:end], self._held[end:]
+        if text:
+            self._last = text[-1]
+            self._pass_on(text)
+
+    def _look(self, *, ended: bool) -> None:
+        """Passes text on up to the first opener that counts."""
+        scan = self._detector.scan
+        while self._held and not self._found:
+            found = (scan.ended if ended else scan.search)(self._held, 0)
+            if found is None:
+                self._give(len(self._held))
+                return
+            self._give(found.start())
+            if found.lastindex is None:
+                return
+            action = scan.actions[found.lastindex]
+            if action == "fence":
+                self._fenced = not self._fenced
+                self._give(3)
+                continue
+            chosen = None if self._fenced or self._last in _QUOTES else self._choose(action, ended)
+            if isinstance(chosen, Compiled):
+                self._switch(chosen)
+            elif chosen is None:
+                self._give(1)
+            else:
+                return
+
+    def _choose(self, action: str, ended: bool) -> Compiled | Literal[False] | None:
+        """The format that this opener begins; False where more text is needed to tell."""
+        return self._pick(self._detector.candidates[action], ended)
+
+    def _pick(self, choices: list[tuple[Compiled, Probe]], ended: bool) -> Compiled | Literal[False] | None:
+        waiting = False
+        for found, probe in choices:
+            at = probe.at(self._held, 0, ended)
+            if at:
+                return False if waiting else found
+            waiting = waiting or at is None
+        return False if waiting else None
+
+    def _switch(self, chosen: Compiled) -> None:
+        rest, self._held = self._held, ""
+        self._as_compiled(chosen)
+        self._pass_on(rest)
+
+    def _as(self, name: str) -> None:
+        self._as_compiled(compiled(FORMATS[name]))
+
+    def _as_compiled(self, chosen: Compiled) -> None:
+        """From here on the text is read in that format."""
+        self._found = True
+        plain = self._reading
+        self._before, self._shift = plain.hand_over()
+        self._take()
+        self._reading = Reading(chosen, self._options, self._ids)
+        self._reading.take_over(plain)

@@ -69,6 +69,8 @@ class Options(msgspec.Struct, frozen=True):
     live: bool = False
     hold: bool = False
     limits: Limits = Limits()
+    rescue: bool = True
+    calls_in_reasoning: bool = True
 
 
 class Capture:
@@ -301,16 +303,17 @@ class Engine:
             id=call.id,
             raw=text,
             tools=self.tools,
-            policy="off" if call.given else self.policy(call.name),
+            # Of an object some may have been given out, which is final. What is repaired must not depend on the cut.
+            policy="off" if self.live and json.startswith("{") else self.policy(call.name),
             depth=self.limits.depth,
             value=value,
             repairs=call.repairs,
         )
-        self.out.extend(problems)
         if made.complete:
             rest = "".join(call.parts[call.given :]) if call.given else made.json
             if rest:
                 self.out.append(Arguments(call.index, rest))
+        self.out.extend(problems)
         self._out(made)
 
     def repaired(self, rule: str, before: str, after: str) -> None:
@@ -428,6 +431,12 @@ class Engine:
         if self.spans is not None:
             self.mark("marker", self.base + self.pos - source)
             self.mark("text", self.base + self.pos)
+
+    def settle_blanks(self) -> None:
+        """A marker follows: the blanks read last are its own."""
+        self._blanks.clear()
+        if self.spans is not None:
+            self.mark("marker", self.base + self.pos)
 
     def last_blanks(self) -> None:
         """The reply is over: blanks that no marker touched are text."""

@@ -32,7 +32,7 @@ class Fold:
             elif kind is Problem:
                 self._problems.append(event)  # type: ignore[arg-type]
             elif kind is Recast:
-                self._recast(event.chars)  # type: ignore[union-attr]
+                self._recast(event)  # type: ignore[arg-type]
 
     def _flush(self) -> None:
         if self._pieces:
@@ -43,9 +43,10 @@ class Fold:
         text = "".join(self._pieces)
         return Reasoning(text) if self._thinking else Text(text)
 
-    def _recast(self, chars: int) -> None:
-        """The last so many characters of text were reasoning."""
+    def _recast(self, event: Recast) -> None:
+        """The last so many characters of text were reasoning, or belong to a call that follows."""
         self._flush()
+        chars = event.chars
         for i in range(len(self._parts) - 1, -1, -1):
             part = self._parts[i]
             if chars <= 0:
@@ -54,7 +55,8 @@ class Fold:
                 continue
             keep = max(0, len(part.text) - chars)
             chars -= len(part.text)
-            self._parts[i : i + 1] = [Text(part.text[:keep])] * bool(keep) + [Reasoning(part.text[keep:])]
+            said = [Reasoning(part.text[keep:])] if event.kind == "reasoning" else []
+            self._parts[i : i + 1] = [*([Text(part.text[:keep])] if keep else []), *said]
         if self._parts and isinstance(last := self._parts[-1], Reasoning):
             # Reasoning that follows belongs to the same part, as it does where the text was held back.
             self._parts.pop()

@@ -131,9 +131,10 @@ def templates(marker: Marker) -> list[Pat]:
 class Probe:
     """Is this pattern at this place? `at` gives the match, False for no, None when more text is needed to tell."""
 
-    __slots__ = ("_ended", "_final", "_part", "_whole")
+    __slots__ = ("_ended", "_final", "_part", "_whole", "pat")
 
     def __init__(self, pat: Pat) -> None:
+        self.pat = pat
         self._ended = re.compile(pat.whole).match
         self._whole = re.compile(pat.whole.replace(_END, "(?!)")).match
         self._part = re.compile(f"(?:{pat.part})\\Z").match

@@ -10,14 +10,17 @@ import re
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, ClassVar
 
+import msgspec
+
 from rightcall.ids import Ids
 from rightcall.parse.channels import first_header, header
 from rightcall.parse.engine import Capture, Engine, Options, Steps
 from rightcall.parse.markers import Scan
+from rightcall.parse.rescue import in_reasoning, whole_reply
 from rightcall.parse.signals import Broken, Cut, NotACall, too_deep
 from rightcall.repair.settle import allowed, receipts
 from rightcall.repair.sketch import Sketch
-from rightcall.types import Text
+from rightcall.types import Arguments, CallEnd, CallStart, Reasoning, Recast, Reply, Span, Text
 
 if TYPE_CHECKING:
     from rightcall.parse.compile import Compiled, Reader
@@ -32,12 +35,19 @@ class Reading(Engine):
         self._close_due = False  # a block ended without the marker that closes it
         self._reader: Reader | None = None  # of the block being read
         self._over = False  # the reply was longer than it may be
+        rescue = options.rescue and self.tools is not None and len(self.tools) > 0
+        self._seen: list[str] | None = [] if rescue else None
         self._steps = self._run()
         next(self._steps)
 
     def feed(self, text: str) -> None:
         room = self.limits.reply - self.base - len(self.buf)
         if len(text) <= room:
+            if self._seen is not None:
+                if self.index:
+                    self._seen = None
+                else:
+                    self._seen.append(text)
             self.more(text)
             next(self._steps)
         elif self._over:
@@ -53,6 +63,51 @@ class Reading(Engine):
         if not self.ended:
             self.ended = True
             next(self._steps)
+            if self._seen is not None and not self.index:
+                self._rescue("".join(self._seen))
+            self._seen = None
+
+    def _rescue(self, text: str) -> None:
+        """No call was found. Is the reply one in another format, or did it end inside its own reasoning?"""
+        if self.text_chars:
+            reply = whole_reply(text, self.options)
+            if reply is not None:
+                self.rescued(text, reply)
+        elif self.options.calls_in_reasoning:
+            said = "".join([event.text for event in self.out if isinstance(event, Reasoning)]) or text
+            reply = in_reasoning(self, said)
+            if reply is not None:
+                self._give_calls(reply, "call_in_reasoning", "the call stood in the reasoning")
+
+    def rescued(self, text: str, reply: Reply) -> None:
+        """All text that was given out was calls of another format."""
+        if self.text_chars:
+            self.out.append(Recast(self.text_chars, "call"))
+        self.spans = None if self.spans is None else [Span(0, len(text), "call")]
+        self._give_calls(reply, "rescued", f"the call was written as {reply.format} writes it")
+
+    def _give_calls(self, reply: Reply, code: str, message: str) -> None:
+        for call in reply.calls:
+            id = self.ids.take()
+            self.out.append(CallStart(self.index, id, call.name))
+            self.out.append(Arguments(self.index, call.json))
+            self.problem(code, message, blocking=False, call=self.index)
+            self.out.append(CallEnd(self.index, msgspec.structs.replace(call, id=id)))
+            self.index += 1
+
+    def hand_over(self) -> tuple[list[Span] | None, int]:
+        """The text ends here for this reading, and a marker follows: the spans so far, and how much it read."""
+        self.settle_blanks()
+        return self.spans, self.base + self.pos
+
+    def take_over(self, before: Reading) -> None:
+        """This reading goes on where another stopped."""
+        self.text_chars = before.text_chars
+        self.index = before.index
+        self.fresh = before.fresh
+        self.limits = msgspec.structs.replace(self.limits, reply=max(0, self.limits.reply - before.base - before.pos))
+        self.recastable = self.recastable and before.recastable
+        self._seen = None
 
     def _overflow(self, text: str) -> None:
         self.out.append(Text(text))
@@ -257,7 +312,7 @@ class Reading(Engine):
         call, raw = self.call, self.raw
         sketch = getattr(self._reader, "sketch", None)
         policy = self.policy("" if call is None else call.name)
-        if sketch is None or raw is None or policy == "off" or (call is not None and call.given):
+        if sketch is None or raw is None or policy == "off" or self.live:
             return False
         text, start = self.captured(raw), self.raw_at
         found: list[Sketch] = sketch(self, text)
@@ -276,6 +331,8 @@ class Reading(Engine):
         text = self.release(opening)
         if since_last:
             text = "" if self.raw is None else self.captured(self.raw)
+            if self.spans is not None:
+                self.mark("marker", self.base + self.pos - len(text))
         self.raw_drop()
         self.give_back(text)
 

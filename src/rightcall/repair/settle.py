@@ -57,7 +57,7 @@ def settle(
         problem = settling.problem
         unread = problem.code != "arguments_not_object"
         return Call(name, {}, json, id, raw, made, not unread), [_about(problem, index)]
-    text = json if not settling.changed else stdlib.dumps(arguments, ensure_ascii=False)
+    text = stdlib.dumps(arguments, ensure_ascii=False) if settling.changed else settling.text
     problems = argument_problems(tool, arguments, index) if tool is not None else []
     return Call(name, arguments, text, id, raw, made), problems
 
@@ -73,10 +73,12 @@ class _Settling:
         self.tool, self.depth, self.closed, self.policy = tool, depth, closed, policy
         self.guesses = policy == "lenient" or (policy == "safe" and tool is not None and tool.read_only)
         self.receipts: list[Repair] = []
+        self.text = ""  # the arguments as they were sent, where that still says what they are
         self.changed = False
         self.problem = Problem("arguments_not_object", "the arguments must be a JSON object")
 
     def arguments(self, value: Any, json: str) -> dict[str, Any] | None:
+        self.text = json
         found = self._object(value, json)
         if found is None or self.tool is None or self.policy == "off":
             return found
@@ -105,7 +107,8 @@ class _Settling:
             inner = value.strip(_BLANKS)
             found = decode(inner, self.depth) if inner.startswith("{") else None
             if isinstance(found, dict):
-                self._took(Repair("double_encoded", "exact", "", json, inner))
+                self.receipts.append(Repair("double_encoded", "exact", "", json, inner))
+                self.text = inner
                 return found
         kind = {str: "a string", list: "an array", bool: "a boolean"}.get(type(value), "a number")
         self.problem = Problem("arguments_not_object", f"the arguments must be a JSON object, not {kind}")
@@ -117,9 +120,10 @@ class _Settling:
             return None
         inner = unfence(json)
         if inner is not None:
-            self._took(Repair("code_fence", "exact", "", json[:200], inner[:200]))
+            self.receipts.append(Repair("code_fence", "exact", "", json[:200], inner[:200]))
             found = decode(inner, self.depth)
             if isinstance(found, dict):
+                self.text = inner
                 return found
         text = json if inner is None else inner
         found = self._loosely(text)

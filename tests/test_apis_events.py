@@ -1,0 +1,178 @@
+"""`Stream`: when events go out, errors in the stream, and the wire itself."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from provider_answers import LEAK, calls, codes, delta, entry
+from rightcall import Arguments, CallEnd, CallStart, Ids, Reply, Tool
+from rightcall.apis.json_state import JsonState, ends_early
+from rightcall.apis.read import read
+from rightcall.apis.stream import Stream
+from rightcall.errors import CallerError
+from rightcall.types import Event, Reasoning, Text
+
+
+def run(*chunks: Any, **options: Any) -> Reply:
+    stream = Stream(ids=Ids.numbered("n"), **options)
+    for chunk in chunks:
+        stream.feed(chunk)
+    stream.close()
+    return stream.reply
+
+
+# -- text, errors, the wire itself -------------------------------------------------------------------------------------
+
+
+def feed(stream: Stream, *chunks: Any) -> list[list[Event]]:
+    return [stream.feed(chunk) for chunk in chunks]
+
+
+def test_text_goes_out_as_it_comes() -> None:
+    stream = Stream(format="hermes")
+    assert feed(stream, delta(content="Hel"), delta(content="lo")) == [[Text("Hel")], [Text("lo")]]
+
+
+def test_a_call_in_the_text_waits_for_native_calls_that_may_win() -> None:
+    stream = Stream(format="hermes")
+    assert feed(stream, delta(content="So" + LEAK)) == [[Text("So")]]
+    assert [type(event) for event in stream.close()] == [CallStart, Arguments, CallEnd]
+
+
+def test_a_live_stream_does_not_wait() -> None:
+    stream = Stream(format="hermes", live=True)
+    assert [type(event) for event in stream.feed(delta(content=LEAK))] == [CallStart, Arguments, CallEnd]
+    stream.feed(delta(entry(0, "a", "g", '{"y": 2}')))
+    stream.close()
+    assert calls(stream.reply) == [("f", {"x": 1}), ("g", {"y": 2})]
+
+
+def test_native_calls_win_over_calls_in_the_text_before_them() -> None:
+    reply = run(delta(content=LEAK), delta(entry(0, "a", "g", "{}")))
+    assert calls(reply) == [("g", {})] and codes(reply) == ["call_in_text"] and '"f"' in reply.content
+
+
+def test_a_plain_string_goes_out_while_it_arrives() -> None:
+    tool = Tool(
+        name="f", parameters={"type": "object", "properties": {"q": {"type": "string"}, "n": {"type": "integer"}}}
+    )
+    stream = Stream(tools=[tool], live=True)
+    events = feed(
+        stream,
+        delta(entry(0, "a", "f", '{"n": 1')),
+        delta(entry(0, arguments='2, "q": "ab')),
+        delta(entry(0, arguments="cd\\")),
+        delta(entry(0, arguments='n"}')),
+    )
+    assert [[event.json for event in each if isinstance(event, Arguments)] for each in events] == [
+        [],
+        ['{"n": 12, "q": "ab'],
+        ["cd"],
+        ['\\n"'],
+    ]
+    assert [event for event in stream.close() if isinstance(event, Arguments)] == [Arguments(0, "}")]
+    assert stream.reply.calls[0].arguments == {"n": 12, "q": "abcd\n"}
+
+
+def test_the_call_starts_when_its_arguments_begin() -> None:
+    stream = Stream()
+    events = feed(stream, delta(entry(0, "a", "ge")), delta(entry(0, None, "t")), delta(entry(0, arguments="{")))
+    assert events == [[], [], [CallStart(0, "a", "get")]]
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        {"error": {"message": "boom"}},
+        {"type": "error", "error": {"type": "overloaded_error", "message": "boom"}},
+        {"type": "error", "message": "boom"},
+        'event: error\ndata: {"message": "boom"}\n\n',
+    ],
+)
+def test_an_error_in_the_stream_is_a_problem_and_what_came_before_is_kept(error: Any) -> None:
+    reply = run(delta(content="Hel"), error)
+    assert reply.content == "Hel" and codes(reply) == ["provider_error"] and "boom" in reply.problems[0].message
+
+
+def test_a_call_without_arguments_before_an_error_is_truncated() -> None:
+    assert codes(run(delta(entry(0, "a", "f", "")), {"error": "boom"})) == ["provider_error", "truncated"]
+
+
+def test_a_failed_response_is_a_problem() -> None:
+    assert codes(run({"type": "response.failed", "response": {"status": "failed", "error": {"message": "x"}}})) == [
+        "provider_error"
+    ]
+
+
+def test_a_chunk_that_is_no_json_is_a_problem_and_the_rest_is_read() -> None:
+    reply = run('data: {"choices": oops}\n\n', "data: " + json.dumps(delta(content="Hi")))
+    assert reply.content == "Hi" and codes(reply) == ["malformed_chunk"]
+
+
+@pytest.mark.parametrize(
+    "payload", ["{}", "data: {}", "data:{}\n\n", "event: e\nid: 1\nretry: 5\ndata: {}\n\n: ping\n"]
+)
+def test_a_payload_comes_with_and_without_its_lines(payload: str) -> None:
+    text = payload.replace("{}", json.dumps(delta(content="Hi")))
+    assert run(text, text.encode(), "data: [DONE]").content == "HiHi"
+
+
+def test_several_payloads_in_one_piece_are_read_one_by_one() -> None:
+    text = "".join([f"data: {json.dumps(delta(content=char))}\r\n\r\n" for char in "Hi!"]) + "data: [DONE]\n\n"
+    assert run(text).content == "Hi!"
+
+
+def test_json_lines_and_a_json_list_are_read() -> None:
+    lines = [{"message": {"content": char}, "done": char == "i"} for char in "Hi"]
+    assert run("\n".join(map(json.dumps, lines))).content == "Hi"
+    parts = [{"candidates": [{"content": {"parts": [{"text": char}]}}]} for char in "Hi"]
+    assert run(json.dumps(parts, indent=1)).content == "Hi"
+
+
+def test_sdk_objects_are_chunks_too() -> None:
+    choice = SimpleNamespace(index=0, delta=SimpleNamespace(content="Hi", tool_calls=None), finish_reason=None)
+    assert run(SimpleNamespace(choices=[choice])).content == "Hi"
+
+
+def test_a_cut_off_payload_is_a_problem_at_the_end() -> None:
+    assert codes(run('data: {"choices": [')) == ["malformed_chunk"]
+
+
+def test_an_empty_stream_is_an_empty_reply() -> None:
+    assert run() == Reply(format="auto") == read(None)
+
+
+def test_a_closed_stream_takes_no_more() -> None:
+    stream = Stream()
+    stream.close()
+    assert stream.close() == []
+    with pytest.raises(CallerError, match="closed"):
+        stream.feed({})
+
+
+def test_reasoning_and_text_of_one_chunk_are_in_this_order() -> None:
+    assert run(delta(reasoning_content="hm", content="Hi")).parts == (Reasoning("hm"), Text("Hi"))
+
+
+@pytest.mark.parametrize("text", ['{"a": ["x\\u00e9\\n", {"b": [1.5, null, true]}], "": {}}', '[[], "", -0.5e3]'])
+def test_the_state_of_json_does_not_depend_on_how_it_is_cut(text: str) -> None:
+    pieces = JsonState()
+    for char in text[:-1]:
+        pieces.feed(char)
+        assert pieces.open
+    pieces.feed(text[-1])
+    assert pieces.whole and not ends_early(text)
+    assert all(ends_early(text[:end]) for end in range(1, len(text)))
+
+
+@pytest.mark.parametrize(
+    "text", ["{a}", "{'a': 1}", '{"a": 01}', '{"a": nan}', '{"a" 1}', '["\n"]', "{,}", "{} x", "]"]
+)
+def test_broken_json_is_told_from_json_that_goes_on(text: str) -> None:
+    state = JsonState()
+    state.feed(text)
+    assert state.broken and not ends_early(text)

@@ -1,0 +1,223 @@
+"""`read` of OpenAI's two dialects, row by row: shapes, names, arguments."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from provider_answers import Json, calls, chat, chat_call, codes, item
+from rightcall import Call, Ids, Reply, Tool
+from rightcall.apis.read import read, read_all
+from rightcall.types import Reasoning, Text
+
+# -- OpenAI Responses --------------------------------------------------------------------------------------------------
+
+
+def test_a_bare_responses_item_is_one_call() -> None:
+    reply = read(item())
+    assert reply.calls == (Call("f", {"x": 1}, '{"x": 1}', "call_1", '{"x": 1}'),)
+    assert reply.format == "openai_responses"
+
+
+def test_a_whole_responses_answer_gives_text_and_calls_in_order() -> None:
+    message = {"type": "message", "content": [{"type": "output_text", "text": "Looking."}]}
+    reply = read({"output": [message, item("search.docs", {"query": "x"})]})
+    assert [type(part) for part in reply.parts] == [Text, Call]
+    assert calls(reply) == [("search.docs", {"query": "x"})]
+
+
+def test_a_list_of_responses_items_is_read_item_by_item() -> None:
+    assert calls(read([{"type": "web_search_call"}, item(), item("g", "")])) == [("f", {"x": 1}), ("g", {})]
+
+
+def test_other_items_and_other_outputs_are_no_calls() -> None:
+    assert calls(read({"output": [{"type": "web_search_call", "name": "f", "arguments": "{}"}]})) == []
+    assert calls(read({"object": "response", "output": "f"})) == []
+
+
+def test_responses_reasoning_is_reasoning() -> None:
+    summary = [{"type": "summary_text", "text": "a"}, {"type": "summary_text", "text": "b"}]
+    assert read({"output": [{"type": "reasoning", "summary": summary}]}).parts == (Reasoning("a\n\nb"),)
+
+
+def test_a_custom_call_has_its_text_as_input() -> None:
+    custom = {"type": "custom_tool_call", "call_id": "c", "name": "patch", "input": "*** Begin"}
+    assert read(custom).calls == (Call("patch", {"input": "*** Begin"}, '{"input":"*** Begin"}', "c", "*** Begin"),)
+
+
+def test_a_custom_chat_call_has_its_text_as_input() -> None:
+    entry = {"id": "c", "type": "custom", "custom": {"name": "patch", "input": "{"}}
+    assert calls(read(chat(content=None, tool_calls=[entry]))) == [("patch", {"input": "{"})]
+
+
+# -- OpenAI chat -------------------------------------------------------------------------------------------------------
+
+
+def test_a_chat_completion_gives_its_calls() -> None:
+    reply = read(chat(content=None, tool_calls=[chat_call()]))
+    assert reply == Reply((Call("f", {"x": 1}, '{"x": 1}', "call_1", '{"x": 1}'),), (), "openai_chat")
+
+
+@pytest.mark.parametrize("wrap", [lambda m: m, lambda m: m["tool_calls"], lambda m: m["tool_calls"][0]])
+def test_a_message_a_list_of_calls_and_one_call_read_alike(wrap: Any) -> None:
+    assert calls(read(wrap({"role": "assistant", "tool_calls": [chat_call()]}))) == [("f", {"x": 1})]
+
+
+def test_a_lone_call_where_a_list_should_be_is_read() -> None:
+    assert calls(read(chat(content="", tool_calls=chat_call()))) == [("f", {"x": 1})]
+
+
+@pytest.mark.parametrize("nothing", [None, "f", [], 5])
+def test_tool_calls_that_are_no_calls_are_nothing(nothing: Any) -> None:
+    assert read(chat("stop", content="Hi", tool_calls=nothing)) == Reply((Text("Hi"),), (), "openai_chat")
+
+
+def test_choices_that_are_no_list_are_a_problem() -> None:
+    assert codes(read({"choices": {"message": {}}})) == ["malformed_response"]
+
+
+def test_an_entry_that_is_no_object_is_a_problem_and_its_siblings_live() -> None:
+    reply = read(chat(tool_calls=["f", chat_call()]))
+    assert codes(reply) == ["call_not_object"] and calls(reply) == [("f", {"x": 1})]
+
+
+@pytest.mark.parametrize("entry", [{"id": "a"}, {"id": "a", "function": "f"}, {"id": "a", "function": None}])
+def test_an_entry_without_its_function_is_kept_and_blocked(entry: Json) -> None:
+    reply = read([entry, chat_call()], api="openai_chat")
+    assert reply.problems[0].code == "missing_function" and reply.problems[0].call == 0
+    assert [call.complete for call in reply.calls] == [False, True] and reply.calls[0].id == "a"
+
+
+@pytest.mark.parametrize("name", [None, 5, "", "  ", "bad/name", "a b"])
+def test_a_name_that_is_none_is_kept_and_blocked(name: Any) -> None:
+    reply = read(chat(tool_calls=[chat_call(name)]))
+    assert codes(reply) == ["invalid_name"] and reply.calls[0].arguments == {"x": 1}
+
+
+def test_a_name_may_hold_dots_and_dashes() -> None:
+    assert codes(read(chat(tool_calls=[chat_call("search.docs-v2_x")]))) == []
+
+
+def test_an_undeclared_tool_is_kept_and_blocked() -> None:
+    reply = read(chat(tool_calls=[chat_call("get_wether")]), tools=[Tool(name="get_weather")])
+    assert codes(reply) == ["unknown_tool"] and "get_weather" in reply.problems[0].message
+    assert codes(read(chat(tool_calls=[chat_call()]), tools=())) == ["unknown_tool"]
+
+
+def test_read_merges_all_choices_and_read_all_keeps_them_apart() -> None:
+    both = {
+        "choices": [*chat(tool_calls=[chat_call()])["choices"], *chat(tool_calls=[chat_call("bad/name")])["choices"]]
+    }
+    merged, apart = read(both), read_all(both)
+    assert [call.name for call in merged.calls] == ["f", "bad/name"]
+    assert [call.id for call in merged.calls] == ["call_1", "call_1_dup_1"]
+    assert merged.problems[0].call == 1 and apart[1].problems[0].call == 0
+    assert [[call.name for call in reply.calls] for reply in apart] == [["f"], ["bad/name"]]
+
+
+def test_the_legacy_function_call_is_read() -> None:
+    reply = read(chat(content=None, function_call={"name": "f", "arguments": "{}"}), ids=Ids.numbered("n"))
+    assert calls(reply) == [("f", {})] and reply.calls[0].id == "n_0_0"
+
+
+def test_a_legacy_call_beside_the_same_new_one_is_not_read_twice() -> None:
+    legacy = {"name": "f", "arguments": '{"x": 1}'}
+    assert len(read(chat(tool_calls=[chat_call()], function_call=legacy)).calls) == 1
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"reasoning_content": "hm"},
+        {"reasoning": "hm"},
+        {"reasoning_content": "hm", "reasoning": "hm"},
+        {"reasoning": "hm", "reasoning_details": [{"type": "reasoning.text", "text": "hm"}]},
+        {"reasoning_details": [{"type": "reasoning.summary", "summary": "h"}, {"type": "reasoning.text", "text": "m"}]},
+        {
+            "content": [
+                {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]},
+                {"type": "text", "text": "Hi"},
+            ]
+        },
+    ],
+)
+def test_reasoning_is_read_under_every_name_and_once(message: Json) -> None:
+    reply = read(chat("stop", **{"content": "Hi", **message}), api="openai_chat")
+    assert reply.parts == (Reasoning("hm"), Text("Hi"))
+
+
+def test_content_in_parts_and_refusals_are_text() -> None:
+    parts = [{"type": "text", "text": "No"}, {"type": "refusal", "refusal": ", sorry"}, {"type": "image_url"}]
+    assert read(chat("stop", content=parts)).content == "No, sorry"
+    assert read(chat("stop", content=None, refusal="I cannot.")).content == "I cannot."
+    refusal = {"type": "message", "content": [{"type": "refusal", "refusal": "I cannot."}]}
+    assert read({"output": [refusal]}).content == "I cannot."
+
+
+# -- arguments ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("nothing", [None, "", "  ", "\n"])
+def test_no_arguments_are_an_empty_object(nothing: Any) -> None:
+    reply = read(chat(tool_calls=[chat_call(arguments=nothing)]))
+    assert reply.calls[0].arguments == {} and reply.calls[0].json == "{}" and not reply.problems
+
+
+def test_absent_arguments_are_an_empty_object() -> None:
+    assert calls(read([{"function": {"name": "f"}}])) == [("f", {})]
+    assert calls(read({"type": "function_call", "name": "f"})) == [("f", {})]
+
+
+def test_argument_text_is_kept_to_the_byte() -> None:
+    sent = ' {"n": 12345678901234567890123, "f": 1.0e2}'
+    call = read(chat(tool_calls=[chat_call(arguments=sent)])).calls[0]
+    assert call.json == call.raw == sent and call.arguments["n"] == 12345678901234567890123
+
+
+@pytest.mark.parametrize("sent, text", [("[1]", "[1]"), (5, "5"), ([1], "[1]"), (True, "true")])
+def test_arguments_that_are_no_object_are_kept_as_text_and_blocked(sent: Any, text: str) -> None:
+    reply = read(chat(tool_calls=[chat_call(arguments=sent)]), repair="off")
+    assert codes(reply) == ["arguments_not_object"]
+    assert reply.calls[0].json == reply.calls[0].raw == text and reply.calls[0].arguments == {}
+
+
+def test_arguments_as_an_object_are_taken_as_they_are() -> None:
+    call = read(chat(tool_calls=[chat_call(arguments={"x": 1})])).calls[0]
+    assert call.arguments == {"x": 1} and call.raw == '{"x":1}'
+
+
+def test_arguments_that_are_no_json_are_a_problem_of_that_call_only() -> None:
+    reply = read(chat(tool_calls=[chat_call(arguments="{not json}"), chat_call(id="b")]), repair="off")
+    assert [(problem.code, problem.call) for problem in reply.problems] == [("invalid_json", 0)]
+    assert [call.complete for call in reply.calls] == [False, True] and reply.calls[0].raw == "{not json}"
+
+
+@pytest.mark.parametrize("finish", ["length", "stop", "tool_calls"])
+@pytest.mark.parametrize("cut", ['{"x": "ab', '{"x": 1', "{", '{"x": [1, {"y": tr', "{'x': 'ab"])
+def test_arguments_that_end_early_are_truncated_whatever_the_finish_reason(cut: str, finish: str) -> None:
+    reply = read(chat(finish, tool_calls=[chat_call(arguments=cut)]), repair="lenient")
+    assert codes(reply) == ["truncated"]
+    assert not reply.calls[0].complete and reply.calls[0].arguments == {} and reply.calls[0].raw == cut
+
+
+def test_whole_arguments_are_complete_even_where_a_limit_ended_the_answer() -> None:
+    assert read(chat("length", tool_calls=[chat_call()])).calls[0].complete
+
+
+def test_a_call_without_arguments_at_the_limit_is_truncated() -> None:
+    reply = read(chat("length", tool_calls=[chat_call(), chat_call(arguments="", id="b")]))
+    assert codes(reply) == ["truncated"] and [call.complete for call in reply.calls] == [True, False]
+
+
+def test_arguments_nested_too_deep_or_too_long_are_a_problem() -> None:
+    deep = '{"a":' * 300 + "1" + "}" * 300
+    assert codes(read(chat(tool_calls=[chat_call(arguments=deep)]))) == ["too_deep"]
+    long = json.dumps({"a": "x" * 4_000_001})
+    assert codes(read(chat(tool_calls=[chat_call(arguments=long)]))) == ["too_large"]
+
+
+def test_calls_beyond_the_limit_are_text() -> None:
+    reply = read(chat(tool_calls=[chat_call(id=f"c{i}") for i in range(258)]))
+    assert len(reply.calls) == 256 and codes(reply) == ["too_large"] and reply.content.count("f(") == 2

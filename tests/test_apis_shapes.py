@@ -1,0 +1,268 @@
+"""`read` of the other dialects, of calls in the text, and of whatever may be handed over."""
+
+from __future__ import annotations
+
+import json
+from enum import Enum
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from provider_answers import LEAK, Json, calls, chat, chat_call, codes, item
+from rightcall import Call, Ids, Problem, Reply, Tool, Toolset
+from rightcall.apis.read import read, read_all
+from rightcall.apis.sniff import sniff
+from rightcall.errors import CallerError
+from rightcall.types import Reasoning, Text
+
+# -- the other dialects ------------------------------------------------------------------------------------------------
+
+
+def test_an_anthropic_message_gives_its_blocks_in_order() -> None:
+    blocks = [
+        {"type": "thinking", "thinking": "hm", "signature": "s"},
+        {"type": "redacted_thinking", "data": "x"},
+        {"type": "text", "text": "Hi"},
+        {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}},
+        {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {"x": 1}},
+    ]
+    reply = read({"type": "message", "role": "assistant", "content": blocks, "stop_reason": "tool_use"})
+    assert reply.parts == (Reasoning("hm"), Text("Hi"), Call("f", {"x": 1}, '{"x":1}', "toolu_1", '{"x":1}'))
+    assert read(blocks).parts == reply.parts and calls(read(blocks[-1])) == [("f", {"x": 1})]
+
+
+@pytest.mark.parametrize("call, thought", [("functionCall", "thought"), ("function_call", "thought")])
+def test_a_gemini_response_gives_its_parts_in_order(call: str, thought: str) -> None:
+    parts = [{"text": "hm", thought: True}, {"text": "Hi"}, {call: {"name": "f", "args": {"x": 1}}}]
+    response = {"candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": "STOP"}]}
+    for shape in (response, response["candidates"][0], {"role": "model", "parts": parts}, parts):
+        reply = read(shape, ids=Ids.numbered("n"))
+        assert reply.parts == (Reasoning("hm"), Text("Hi"), Call("f", {"x": 1}, '{"x":1}', "n_0_0", '{"x":1}'))
+    assert calls(read(parts[-1])) == [("f", {"x": 1})]
+
+
+def test_every_gemini_candidate_is_a_reply() -> None:
+    candidates = [{"content": {"parts": [{"text": text}]}} for text in "ab"]
+    assert [reply.content for reply in read_all({"candidates": candidates})] == ["a", "b"]
+    assert read({"candidates": candidates}).content == "a\nb"
+
+
+def test_a_call_that_gemini_took_away_is_a_problem() -> None:
+    reply = read({"candidates": [{"finishReason": "MALFORMED_FUNCTION_CALL", "finishMessage": "print(f(x=1))"}]})
+    assert codes(reply) == ["provider_error"] and "print(f(x=1))" in reply.problems[0].message
+    assert codes(read({"promptFeedback": {"blockReason": "SAFETY"}})) == ["provider_error"]
+
+
+def test_a_gemini_call_in_pieces_is_never_taken_for_a_whole_one() -> None:
+    part = {"functionCall": {"name": "f", "partialArgs": [{"jsonPath": "$.x", "numberValue": 1}], "willContinue": True}}
+    reply = read(part)
+    assert codes(reply) == ["truncated"] and not reply.calls[0].complete
+
+
+def test_an_ollama_answer_gives_thinking_text_and_calls() -> None:
+    message = {"role": "assistant", "content": "Hi", "thinking": "hm"}
+    message["tool_calls"] = [{"function": {"name": "f", "arguments": {"x": 1}}}]  # type: ignore[assignment]
+    for shape in ({"model": "m", "message": message, "done": True}, message):
+        reply = read(shape, ids=Ids.numbered("n"))
+        assert reply.format == "ollama"
+        assert reply.parts == (Reasoning("hm"), Text("Hi"), Call("f", {"x": 1}, '{"x":1}', "n_0_0", '{"x":1}'))
+    assert read({"model": "m", "response": "Hi", "done": True}).content == "Hi"
+
+
+# -- calls in the text -------------------------------------------------------------------------------------------------
+
+LEAKING = [
+    chat("stop", content=LEAK),
+    {"output": [{"type": "message", "content": [{"type": "output_text", "text": LEAK}]}]},
+    {"type": "message", "role": "assistant", "content": [{"type": "text", "text": LEAK}]},
+    {"candidates": [{"content": {"parts": [{"text": LEAK}]}}]},
+    {"message": {"role": "assistant", "content": LEAK}, "done": True},
+]
+
+
+@pytest.mark.parametrize("response", LEAKING)
+@pytest.mark.parametrize("format", ["auto", "hermes"])
+def test_a_call_in_the_text_counts_where_the_answer_has_none_of_its_own(response: Json, format: str) -> None:
+    reply = read(response, format=format)
+    assert calls(reply) == [("f", {"x": 1})] and reply.content == "" and reply.format == "hermes"
+
+
+def test_native_calls_win_over_calls_in_the_text() -> None:
+    reply = read(chat(content="So: " + LEAK, tool_calls=[chat_call("g", "{}")]))
+    assert calls(reply) == [("g", {})] and '{"name": "f", "arguments": {"x": 1}}' in reply.content
+    assert [(problem.code, problem.blocking) for problem in reply.problems] == [("call_in_text", False)]
+    assert reply.calls[0].id == "call_1"
+
+
+def test_think_tags_in_the_content_are_reasoning_beside_native_calls_too() -> None:
+    reply = read(chat(content="<think>\nhm\n</think>\n\nHi", tool_calls=[chat_call()]))
+    assert reply.reasoning == "hm" and reply.content == "Hi" and len(reply.calls) == 1
+
+
+def test_a_call_in_the_reasoning_counts_only_where_there_is_nothing_else() -> None:
+    alone = read(chat("stop", content="", reasoning_content="I call " + LEAK), tools=[Tool(name="f")])
+    assert calls(alone) == [("f", {"x": 1})] and codes(alone) == ["call_in_reasoning"]
+    assert calls(read(chat("stop", content="Hi", reasoning_content=LEAK))) == []
+    assert calls(read(chat("stop", content="", reasoning_content=LEAK), tools=[Tool(name="g")])) == []
+    assert calls(read(chat(content="", reasoning_content=LEAK, tool_calls=[chat_call("g", "{}")]))) == [("g", {})]
+
+
+# -- what may be handed over -------------------------------------------------------------------------------------------
+
+
+class Reason(Enum):
+    STOP = "tool_calls"
+
+
+class Dumped:
+    """As pydantic models do."""
+
+    def __init__(self, data: Json) -> None:
+        self.data = data
+
+    def model_dump(self) -> Json:
+        return self.data
+
+
+class Dictable:
+    def __init__(self, data: Json) -> None:
+        self._data = data
+
+    def to_dict(self) -> Json:
+        return self._data
+
+
+def spaced(value: Any) -> Any:
+    """Plain objects with attributes, all the way down."""
+    if isinstance(value, dict):
+        return SimpleNamespace(**{key: spaced(each) for key, each in value.items()})
+    return [spaced(each) for each in value] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize("wrap", [Dumped, Dictable, spaced, json.dumps, lambda v: json.dumps(v).encode(), lambda v: v])
+def test_an_answer_reads_the_same_as_dict_sdk_object_text_and_bytes(wrap: Any) -> None:
+    response = chat(content="Hi", reasoning_content="hm", tool_calls=[chat_call()])
+    assert read(wrap(response)) == read(response)
+
+
+def test_nested_sdk_objects_and_enums_are_read() -> None:
+    choice = SimpleNamespace(message=Dumped({"tool_calls": [chat_call()]}), finish_reason=Reason.STOP)
+    assert calls(read({"choices": [choice]})) == [("f", {"x": 1})]
+
+
+@pytest.mark.parametrize("text", ["Hello.", "5", '"Hi"', "{not json", "[1, 2]", '{"answer": 42}', ""])
+def test_text_that_is_no_answer_of_a_provider_is_what_a_model_wrote(text: str) -> None:
+    assert read(text).content == text
+
+
+def test_the_text_of_a_model_is_parsed() -> None:
+    assert calls(read(LEAK)) == [("f", {"x": 1})]
+    assert calls(read(LEAK, format="hermes")) == [("f", {"x": 1})]
+
+
+def test_a_recorded_stream_is_read() -> None:
+    lines = ['{"message": {"content": "H"}, "done": false}', '{"message": {"content": "i"}, "done": true}']
+    assert read("\n".join(lines)).content == "Hi"
+
+
+@pytest.mark.parametrize("nothing", [None, {}, []])
+def test_nothing_is_an_empty_reply(nothing: Any) -> None:
+    assert read(nothing) == Reply(format="auto")
+
+
+def test_a_shape_that_nobody_knows_is_noted() -> None:
+    reply = read({"detail": "Not Found"})
+    assert reply.problems == (
+        Problem("unknown_shape", "this is no answer of a known provider: keys 'detail'", blocking=False),
+    )
+
+
+ERRORS = [
+    {"error": {"message": "boom", "type": "server_error"}},
+    {"error": "boom"},
+    {"type": "error", "error": {"type": "overloaded_error", "message": "boom"}},
+    {"type": "error", "message": "boom", "code": "x"},
+    {"object": "response", "status": "failed", "error": {"message": "boom"}, "output": []},
+    {"error": {"code": 503, "message": "boom", "status": "UNAVAILABLE"}},
+    {"choices": [{"error": {"message": "boom"}, "message": {"content": ""}}]},
+]
+
+
+@pytest.mark.parametrize("response", ERRORS)
+def test_an_error_in_place_of_an_answer_is_a_problem(response: Json) -> None:
+    reply = read(response)
+    assert codes(reply) == ["provider_error"] and "boom" in reply.problems[0].message
+
+
+def test_an_unknown_api_is_refused_with_the_nearest_name() -> None:
+    with pytest.raises(CallerError, match="did you mean 'openai_chat'"):
+        read({}, api="openai_chatt")
+
+
+def test_options_that_do_not_exist_are_refused() -> None:
+    with pytest.raises(CallerError, match="repair="):
+        read({}, repair="never")  # type: ignore[arg-type]
+    with pytest.raises(CallerError, match="reasoning="):
+        read({}, reasoning="never")  # type: ignore[arg-type]
+
+
+def test_ids_are_unique_over_a_conversation() -> None:
+    ids = Ids.numbered("capture_call")
+    turns = []
+    for sent in (["a", "a", "a"], ["a", ""], ["capture_call_1_1"]):
+        reply = read(chat(tool_calls=[chat_call(id=id) for id in sent]), ids=ids)
+        turns.append([call.id for call in reply.calls])
+        ids.next_turn()
+    assert turns == [["a", "a_dup_1", "a_dup_2"], ["a_dup_3", "capture_call_1_1"], ["capture_call_1_1_dup_1"]]
+
+
+def test_lists_and_items_of_every_dialect_are_told_apart() -> None:
+    assert sniff([{"type": "tool_use"}]) == "anthropic"
+    assert sniff([{"functionCall": {}}]) == "gemini"
+    assert sniff([item()]) == "openai_responses"
+    assert sniff([chat_call()]) == "openai_chat"
+    assert sniff({"role": "assistant", "content": "x"}) == "openai_chat"
+    assert sniff({"x": 1}) is None
+
+
+def test_a_toolset_may_be_shared() -> None:
+    tools = Toolset([Tool(name="f")])
+    assert codes(read(chat(tool_calls=[chat_call()]), tools=tools)) == []
+
+
+# -- names and repairs -------------------------------------------------------------------------------------------------
+
+WEATHER = Tool(
+    name="get_weather",
+    parameters={"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+)
+
+
+def test_a_namespaced_name_is_folded_with_a_receipt() -> None:
+    call = read(chat(tool_calls=[chat_call("functions.get_weather", '{"city": "B"}')]), tools=[WEATHER]).calls[0]
+    assert call.name == "get_weather" and [repair.rule for repair in call.repairs] == ["namespace"]
+
+
+def test_a_missing_name_is_taken_from_the_arguments_with_a_receipt() -> None:
+    hoisted = read(chat(tool_calls=[chat_call("", '{"name": "get_weather", "city": "B"}')]), tools=[WEATHER])
+    inferred = read(chat(tool_calls=[chat_call("", '{"city": "B"}')]), tools=[WEATHER])
+    for reply, rule in ((hoisted, "hoisted_name"), (inferred, "inferred_name")):
+        assert calls(reply) == [("get_weather", {"city": "B"})] and codes(reply) == []
+        assert [repair.rule for repair in reply.calls[0].repairs] == [rule]
+    assert codes(read(chat(tool_calls=[chat_call("", '{"city": "B"}')]), tools=[WEATHER], repair="off")) == [
+        "invalid_name"
+    ]
+
+
+def test_repair_may_differ_from_tool_to_tool() -> None:
+    broken = chat(tool_calls=[chat_call("get_weather", "{'city': 'B'}")])
+    mended = read(broken, tools=[WEATHER])
+    assert calls(mended) == [("get_weather", {"city": "B"})] and mended.calls[0].raw == "{'city': 'B'}"
+    assert mended.calls[0].repairs
+    assert codes(read(broken, tools=[WEATHER], repair={"get_weather": "off"})) == ["invalid_json"]
+
+
+def test_arguments_that_do_not_fit_the_schema_are_a_problem() -> None:
+    reply = read(chat(tool_calls=[chat_call("get_weather", "{}")]), tools=[WEATHER])
+    assert codes(reply) == ["missing"] and reply.problems[0].call == 0

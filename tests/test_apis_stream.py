@@ -1,0 +1,303 @@
+"""`Stream`: streams as servers really send them, one way of misbehaving per row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from provider_answers import Json, calls, codes, delta, entry
+from rightcall import Ids, Reply, Tool, Toolset
+from rightcall.apis.stream import Stream
+
+TOOLS = Toolset([Tool(name="f"), Tool(name="g")])
+
+
+def run(*chunks: Any, **options: Any) -> Reply:
+    stream = Stream(ids=Ids.numbered("n"), **options)
+    for chunk in chunks:
+        stream.feed(chunk)
+    stream.close()
+    return stream.reply
+
+
+TWO = [("f", {"x": 1}), ("g", {"y": 2})]
+MISBEHAVING: dict[str, list[Json]] = {
+    "as it should be": [
+        delta(entry(0, "a", "f", "")),
+        delta(entry(0, arguments='{"x"')),
+        delta(entry(0, arguments=": 1}")),
+        delta(entry(1, "b", "g", "")),
+        delta(entry(1, arguments='{"y": 2}')),
+    ],
+    "no index": [
+        delta(entry(None, "a", "f", '{"x"')),
+        delta(entry(None, arguments=": 1}")),
+        delta(entry(None, "b", "g", '{"y": ')),
+        delta(entry(None, arguments="2}")),
+    ],
+    "neither index nor id": [
+        delta(entry(name="f", arguments='{"x": ')),
+        delta(entry(arguments="1}")),
+        delta(entry(name="g", arguments='{"y": 2}')),
+    ],
+    "index always 0": [
+        delta(entry(0, "a", "f", '{"x": 1}')),
+        delta(entry(0, "b", "g", '{"y"')),
+        delta(entry(0, arguments=": 2}")),
+    ],
+    "index always 0 and no ids": [
+        delta(entry(0, name="f", arguments='{"x": 1}')),
+        delta(entry(0, name="g", arguments='{"y"')),
+        delta(entry(0, arguments=": 2}")),
+    ],
+    "index differs between id chunk and argument chunks": [
+        delta(entry(0, "a", "f", "")),
+        delta(entry(1, arguments='{"x"')),
+        delta(entry(1, arguments=": 1}")),
+        delta(entry(1, "b", "g", "")),
+        delta(entry(2, arguments='{"y": 2}')),
+    ],
+    "the same id twice": [
+        delta(entry(0, "a", "f", '{"x": 1}')),
+        delta(entry(1, "a", "g", '{"y":')),
+        delta(entry(1, "a", arguments=" 2}")),
+    ],
+    "the same id and index twice": [
+        delta(entry(0, "a", "f", '{"x": 1}')),
+        delta(entry(0, "a", "g", '{"y": 2}')),
+    ],
+    "id and name with every chunk": [
+        delta(entry(0, "a", "f", '{"x"')),
+        delta(entry(0, "a", "f", ": 1")),
+        delta(entry(0, "a", "f", "}")),
+        delta(entry(0, "a", "f", "")),
+        delta(entry(1, "b", "g", '{"y": ')),
+        delta(entry(1, "b", "g", "2}")),
+    ],
+    "another id with every chunk": [
+        delta(entry(0, "a", "f", "")),
+        delta(entry(0, "a2", arguments='{"x"')),
+        delta(entry(0, "a3", arguments=": 1}")),
+        delta(entry(1, "b", "g", "")),
+        delta(entry(1, "b2", arguments='{"y": 2}')),
+    ],
+    "name repeated whole before the arguments": [
+        delta(entry(0, "a", "f", "")),
+        delta(entry(0, "a", "f", "")),
+        delta(entry(0, arguments='{"x": 1}')),
+        delta(entry(1, "b", "g", '{"y": 2}')),
+    ],
+    "heads first, arguments mixed": [
+        delta(entry(0, "a", "f"), entry(1, "b", "g")),
+        delta(entry(1, arguments='{"y"')),
+        delta(entry(0, arguments='{"x"')),
+        delta(entry(1, arguments=": 2}"), entry(0, arguments=": 1}")),
+    ],
+    "several calls in one chunk": [delta(entry(0, "a", "f", '{"x": 1}'), entry(1, "b", "g", '{"y": 2}'))],
+    "several calls in one chunk, all with index 0": [
+        delta(entry(0, name="f", arguments='{"x": 1}'), entry(0, name="g", arguments='{"y": 2}'))
+    ],
+    "several calls in every chunk, told by position": [
+        delta(entry(name="f", arguments='{"x"'), entry(name="g", arguments='{"y"')),
+        delta(entry(arguments=": 1}"), entry(arguments=": 2}")),
+    ],
+    "the whole answer in one chunk": [
+        {"choices": [{"message": {"tool_calls": [entry(0, "a", "f", '{"x": 1}'), entry(1, "b", "g", '{"y": 2}')]}}]}
+    ],
+    "the whole message after its deltas": [
+        delta(entry(0, "a", "f", '{"x": 1}'), entry(1, "b", "g", '{"y": 2}')),
+        {"choices": [{"message": {"tool_calls": [entry(0, "a", "f", '{"x": 1}')]}, "finish_reason": "stop"}]},
+    ],
+    "arguments as an object": [delta(entry(0, "a", "f", {"x": 1})), delta(entry(1, "b", "g", {"y": 2}))],
+    "arguments sent once more in whole": [
+        delta(entry(0, "a", "f", '{"x": 1}')),
+        delta(entry(0, "a", "f", '{"x": 1}')),
+        delta(entry(1, "b", "g", '{"y": 2}')),
+        delta(entry(1, arguments='{"y": 2}')),
+    ],
+    "empty chunks and nulls": [
+        {},
+        {"choices": []},
+        delta(content="", tool_calls=None),
+        delta(entry(0, "a", "f", "")),
+        delta({"index": 0, "function": None}),
+        delta({"index": 0, "id": None, "type": None, "function": {"name": None, "arguments": '{"x": 1}'}}),
+        delta(None, entry(1, "b", "g", '{"y": 2}')),
+        {"choices": [{"delta": None, "finish_reason": "stop"}]},
+        {"choices": [{"delta": {}, "finish_reason": "tool_calls"}]},
+    ],
+    "a lone call where a list should be": [
+        delta(tool_calls=entry(0, "a", "f", '{"x": 1}')),
+        delta(tool_calls=entry(1, "b", "g", '{"y": 2}')),
+    ],
+    "the id after the name": [
+        delta(entry(0, name="f")),
+        delta({"index": 0, "id": "a"}),
+        delta(entry(0, arguments='{"x": 1}')),
+        delta(entry(1, "b", "g", '{"y": 2}')),
+    ],
+}
+
+
+@pytest.mark.parametrize("tools", [None, TOOLS], ids=["no tools", "tools"])
+@pytest.mark.parametrize("how", list(MISBEHAVING))
+def test_a_misbehaving_stream_gives_its_calls(how: str, tools: Toolset | None) -> None:
+    reply = run(*MISBEHAVING[how], tools=tools)
+    assert calls(reply) == TWO and codes(reply) == [] and len({call.id for call in reply.calls}) == 2
+
+
+def test_a_name_may_come_in_pieces() -> None:
+    chunks = [delta(entry(0, "a", piece)) for piece in ("get", "_wea", "ther")]
+    assert calls(run(*chunks, delta(entry(0, arguments="{}")))) == [("get_weather", {})]
+
+
+def test_a_name_that_repeats_itself_is_told_by_the_tools() -> None:
+    chunks = [delta(entry(0, "a", "ha")), delta(entry(0, None, "ha")), delta(entry(0, arguments="{}"))]
+    assert calls(run(*chunks)) == [("ha", {})]
+    assert calls(run(*chunks, tools=[Tool(name="haha")])) == [("haha", {})]
+
+
+def test_calls_without_arguments_and_ids_are_told_by_the_tools() -> None:
+    assert calls(run(delta(entry(name="f")), delta(entry(name="g")), tools=TOOLS)) == [("f", {}), ("g", {})]
+
+
+def test_the_same_call_twice_is_two_calls() -> None:
+    twice = [delta(entry(0, name="f", arguments='{"x": 1}'))] * 2
+    assert calls(run(*twice)) == [("f", {"x": 1})] * 2
+
+
+def test_a_call_that_starts_again_leaves_its_first_try_blocked() -> None:
+    reply = run(delta(entry(0, "a", "f", '{"x": 1')), delta(entry(0, "a", "f", '{"x": 1}')))
+    assert [(call.complete, call.arguments) for call in reply.calls] == [(False, {}), (True, {"x": 1})]
+    assert codes(reply) == ["truncated"]
+
+
+def test_arguments_after_the_end_of_a_call_are_not_lost_silently() -> None:
+    chunks = [delta(entry(0, "a", "f", "{}")), delta(entry(1, "b", "g", "{}")), delta(entry(0, arguments='"x": 1}'))]
+    assert codes(run(*chunks)) == ["trailing_content"]
+
+
+def test_the_legacy_function_call_is_streamed() -> None:
+    chunks = [delta(function_call={"name": "f", "arguments": ""})]
+    chunks += [delta(function_call={"arguments": piece}) for piece in ('{"x"', ": 1}")]
+    assert calls(run(*chunks)) == [("f", {"x": 1})]
+
+
+def test_a_custom_call_is_streamed() -> None:
+    chunks = [delta({"index": 0, "id": "a", "type": "custom", "custom": {"name": "patch", "input": ""}})]
+    chunks += [delta({"index": 0, "custom": {"input": piece}}) for piece in ("*** ", "Begin")]
+    assert calls(run(*chunks)) == [("patch", {"input": "*** Begin"})]
+
+
+def test_a_second_finish_reason_changes_nothing() -> None:
+    finish = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+    assert calls(run(delta(entry(0, "a", "f", '{"x"')), finish, delta(entry(0, arguments=": 1}")), finish)) == TWO[:1]
+
+
+def test_a_stream_that_breaks_off_leaves_a_truncated_call() -> None:
+    reply = run(delta(entry(0, "a", "f", "{}")), delta(entry(1, "b", "g", '{"y": "ab')))
+    assert codes(reply) == ["truncated"] and [call.complete for call in reply.calls] == [True, False]
+
+
+def test_several_choices_are_one_after_the_other() -> None:
+    def choice(index: int, text: str) -> Json:
+        return {"index": index, "delta": {"content": text}}
+
+    reply = run(
+        {"choices": [choice(1, "c"), choice(0, "a")]}, {"choices": [choice(0, "b")]}, {"choices": [choice(1, "d")]}
+    )
+    assert reply.content == "ab\ncd"
+
+
+# -- the other dialects ------------------------------------------------------------------------------------------------
+
+
+def test_the_arguments_of_a_tool_that_anthropic_runs_itself_are_not_ours() -> None:
+    chunks = [
+        {
+            "type": "content_block_start",
+            "index": 0,
+            "content_block": {"type": "server_tool_use", "id": "s", "name": "w"},
+        },
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": '{"q": 1}'}},
+        {"type": "content_block_stop", "index": 0},
+        {
+            "type": "content_block_start",
+            "index": 1,
+            "content_block": {"type": "tool_use", "id": "a", "name": "f", "input": {}},
+        },
+        {"type": "content_block_delta", "index": 1, "delta": {"type": "input_json_delta", "partial_json": ""}},
+        {"type": "content_block_stop", "index": 1},
+        {"type": "message_delta", "delta": {"stop_reason": "tool_use"}},
+    ]
+    assert calls(run(*chunks)) == [("f", {})]
+
+
+def test_arguments_in_the_start_of_an_anthropic_block_are_used_if_no_others_come() -> None:
+    block = {"type": "tool_use", "id": "a", "name": "f", "input": {"x": 1}}
+    start = {"type": "content_block_start", "index": 0, "content_block": block}
+    piece = {
+        "type": "content_block_delta",
+        "index": 0,
+        "delta": {"type": "input_json_delta", "partial_json": '{"x": 2}'},
+    }
+    assert calls(run(start, {"type": "content_block_stop", "index": 0})) == [("f", {"x": 1})]
+    assert calls(run(start, piece)) == [("f", {"x": 2})]
+
+
+def test_text_after_an_anthropic_call_stays_after_it() -> None:
+    chunks = [
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "tool_use", "id": "a", "name": "f"}},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "content_block_delta", "index": 1, "delta": {"type": "text_delta", "text": "Hi"}},
+    ]
+    assert [type(part).__name__ for part in run(*chunks).parts] == ["Call", "Text"]
+
+
+ITEM = {"type": "function_call", "id": "fc", "call_id": "a", "name": "f", "arguments": '{"x": 1}'}
+ENDING = {"type": "response.completed", "response": {"status": "completed", "output": [ITEM]}}
+
+
+def test_a_responses_stream_may_say_everything_only_at_the_end() -> None:
+    assert calls(run(ENDING)) == [("f", {"x": 1})]
+
+
+def test_a_responses_stream_may_say_calls_only_when_they_are_done() -> None:
+    assert calls(run({"type": "response.output_item.done", "output_index": 0, "item": ITEM}, ENDING)) == [
+        ("f", {"x": 1})
+    ]
+
+
+def test_argument_chunks_that_a_responses_server_lost_come_with_the_end() -> None:
+    added = {"type": "response.output_item.added", "output_index": 0, "item": {**ITEM, "arguments": ""}}
+    piece = {"type": "response.function_call_arguments.delta", "output_index": 0, "delta": 'x": 1}'}
+    done = {"type": "response.function_call_arguments.done", "output_index": 0, "arguments": '{"x": 1}'}
+    assert calls(run(added, piece, done, ENDING)) == [("f", {"x": 1})]
+
+
+def test_a_responses_stream_without_indexes_is_read() -> None:
+    added = {"type": "response.output_item.added", "item": {**ITEM, "arguments": ""}}
+    pieces = [{"type": "response.function_call_arguments.delta", "item_id": "fc", "delta": d} for d in ('{"x"', ": 1}")]
+    assert calls(run(added, *pieces)) == [("f", {"x": 1})]
+
+
+def test_an_incomplete_response_never_completes_a_call() -> None:
+    added = {"type": "response.output_item.added", "output_index": 0, "item": {**ITEM, "arguments": ""}}
+    ending = {"type": "response.incomplete", "response": {"status": "incomplete", "output": []}}
+    assert codes(run(added, ending)) == ["truncated"]
+
+
+def test_a_custom_responses_call_is_streamed() -> None:
+    item = {"type": "custom_tool_call", "id": "ct", "call_id": "a", "name": "patch", "input": ""}
+    chunks = [{"type": "response.output_item.added", "output_index": 0, "item": item}]
+    chunks += [{"type": "response.custom_tool_call_input.delta", "output_index": 0, "delta": d} for d in ("**", "*")]
+    assert calls(run(*chunks)) == [("patch", {"input": "***"})]
+
+
+def test_reasoning_summaries_of_one_item_are_kept_apart() -> None:
+    kind = "response.reasoning_summary_text.delta"
+    chunks = [
+        {"type": kind, "output_index": 0, "summary_index": i, "delta": d} for i, d in ((0, "a"), (0, "b"), (1, "c"))
+    ]
+    assert run(*chunks).reasoning == "ab\n\nc"

@@ -1,0 +1,252 @@
+"""Writing: the assistant's turn, a tool's result and the tool choice, in every dialect; opaque fields sent back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rightcall import Call, Reply
+from rightcall.apis import anthropic, gemini, ollama, openai_chat, openai_responses
+from rightcall.apis.read import opaque, read
+from rightcall.types import Reasoning, Text
+
+Json = dict[str, Any]
+CALL = Call("edit", {"path": "a b", "n": 1}, '{"path": "a b", "n": 1}', "call_1")
+REPLY = Reply((Reasoning("hm"), Text("Hi"), CALL))
+
+
+# -- the assistant's turn ----------------------------------------------------------------------------------------------
+
+
+def test_an_openai_message_has_calls_with_compact_argument_text() -> None:
+    assert openai_chat.assistant_message("Hi", [CALL]) == {
+        "role": "assistant",
+        "content": "Hi",
+        "tool_calls": [
+            {"id": "call_1", "type": "function", "function": {"name": "edit", "arguments": '{"path":"a b","n":1}'}}
+        ],
+    }
+
+
+def test_empty_text_is_empty_content_and_never_null() -> None:
+    assert openai_chat.assistant_message("", [CALL])["content"] == ""
+    assert openai_chat.assistant_message("") == {"role": "assistant", "content": ""}
+
+
+def test_an_anthropic_message_has_a_text_block_only_if_there_is_text() -> None:
+    use = {"type": "tool_use", "id": "call_1", "name": "edit", "input": {"path": "a b", "n": 1}}
+    assert anthropic.assistant_message("", [CALL]) == {"role": "assistant", "content": [use]}
+    assert anthropic.assistant_message("Hi", [CALL])["content"] == [{"type": "text", "text": "Hi"}, use]
+
+
+@pytest.mark.parametrize("dialect", [openai_chat, anthropic])
+def test_without_calls_blocks_are_the_content_and_else_the_text(dialect: Any) -> None:
+    blocks = [{"type": "text", "text": "Hi"}]
+    assert dialect.assistant_message("Hi", blocks=blocks) == {"role": "assistant", "content": blocks}
+    assert dialect.assistant_message("Hi") == {"role": "assistant", "content": "Hi"}
+    assert dialect.assistant_message("Hi", [CALL], blocks=[]) == dialect.assistant_message("Hi", [CALL])
+
+
+@pytest.mark.parametrize("dialect", [openai_chat, anthropic])
+@pytest.mark.parametrize("calls, blocks", [([CALL], None), (None, [{"type": "text", "text": "Hi"}]), (None, None)])
+def test_reasoning_is_kept_under_a_key_of_its_own_in_every_case(dialect: Any, calls: Any, blocks: Any) -> None:
+    plain = dialect.assistant_message("Hi", calls, blocks=blocks)
+    assert dialect.assistant_message("Hi", calls, blocks=blocks, reasoning="hm") == {**plain, "reasoning": "hm"}
+    assert dialect.assistant_message("Hi", calls, blocks=blocks, reasoning="") == plain
+    assert dialect.assistant_message("Hi", calls, blocks=blocks, reasoning="hm", reasoning_key=None) == plain
+
+
+def test_a_reply_brings_its_text_calls_and_reasoning() -> None:
+    message = openai_chat.assistant_message(REPLY, reasoning_key="reasoning_content")
+    assert message["content"] == "Hi" and message["reasoning_content"] == "hm" and len(message["tool_calls"]) == 1
+
+
+def test_an_ollama_message_has_object_arguments_and_an_index_and_no_id() -> None:
+    function = {"index": 0, "name": "edit", "arguments": {"path": "a b", "n": 1}}
+    calls = [{"type": "function", "function": function}]
+    assert ollama.assistant_message("", [CALL]) == {"role": "assistant", "tool_calls": calls}
+    assert ollama.assistant_message("Hi", [CALL]) == {"role": "assistant", "content": "Hi", "tool_calls": calls}
+    assert ollama.assistant_message(REPLY)["thinking"] == "hm"
+
+
+def test_a_responses_turn_is_a_list_of_items() -> None:
+    assert openai_responses.assistant_message(REPLY) == [
+        {"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}]},
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Hi"}]},
+        {"type": "function_call", "call_id": "call_1", "name": "edit", "arguments": '{"path":"a b","n":1}'},
+    ]
+
+
+def test_a_gemini_turn_is_one_content() -> None:
+    assert gemini.assistant_message(REPLY) == {
+        "role": "model",
+        "parts": [
+            {"text": "hm", "thought": True},
+            {"text": "Hi"},
+            {"functionCall": {"id": "call_1", "name": "edit", "args": {"path": "a b", "n": 1}}},
+        ],
+    }
+    assert "id" not in gemini.assistant_message("", [CALL], ids=False)["parts"][0]["functionCall"]
+
+
+@pytest.mark.parametrize(
+    "json, arguments, written",
+    [
+        ('{ "n": 1.50, "s": "a  \\" b" }', {"n": 1.5, "s": 'a  " b'}, '{"n":1.50,"s":"a  \\" b"}'),
+        ('{"n": 12345678901234567890123}', {"n": 12345678901234567890123}, '{"n":12345678901234567890123}'),
+        ('{"n": "ab', {}, "{}"),
+        ("[1]", {}, "{}"),
+        ("", {}, "{}"),
+        ("", {"a": "é"}, '{"a":"é"}'),
+    ],
+)
+def test_written_arguments_are_always_an_object_and_spelled_as_they_were(
+    json: str, arguments: Json, written: str
+) -> None:
+    call = Call("f", arguments, json, "a")
+    assert openai_chat.assistant_message("", [call])["tool_calls"][0]["function"]["arguments"] == written
+
+
+# -- a tool's result ---------------------------------------------------------------------------------------------------
+
+
+def test_an_openai_result_is_a_tool_message() -> None:
+    assert openai_chat.tool_result(CALL, "ok") == {"role": "tool", "tool_call_id": "call_1", "content": "ok"}
+
+
+def test_an_anthropic_result_is_a_user_message_with_one_block() -> None:
+    block = {"type": "tool_result", "tool_use_id": "call_1", "content": "ok"}
+    assert anthropic.tool_result(CALL, "ok") == {"role": "user", "content": [block]}
+    assert anthropic.tool_result(CALL, "ok", is_error=True)["content"] == [{**block, "is_error": True}]
+    blocks = [{"type": "text", "text": "ok"}]
+    assert anthropic.tool_result(CALL, blocks)["content"][0]["content"] == blocks
+
+
+def test_an_ollama_result_names_the_tool_and_has_no_id() -> None:
+    assert ollama.tool_result(CALL, "ok") == {"role": "tool", "tool_name": "edit", "content": "ok"}
+
+
+def test_a_responses_result_is_an_item() -> None:
+    output = {"type": "function_call_output", "call_id": "call_1", "output": "ok"}
+    assert openai_responses.tool_result(CALL, "ok") == output
+    assert openai_responses.tool_result(CALL, "ok", custom=True)["type"] == "custom_tool_call_output"
+
+
+def test_a_gemini_result_is_a_part_of_the_user() -> None:
+    def response(output: Any, **flags: Any) -> Json:
+        content = gemini.tool_result(CALL, output, **flags)
+        assert content["role"] == "user" and content["parts"][0]["functionResponse"]["name"] == "edit"
+        found: Json = content["parts"][0]["functionResponse"]["response"]
+        return found
+
+    assert response("ok") == {"output": "ok"}
+    assert response({"a": 1}) == {"a": 1}
+    assert response("no", is_error=True) == {"error": "no"}
+
+
+@pytest.mark.parametrize("dialect, key", [(openai_chat, "content"), (ollama, "content"), (openai_responses, "output")])
+def test_where_the_wire_has_no_error_flag_the_text_says_it(dialect: Any, key: str) -> None:
+    assert dialect.tool_result(CALL, "no such file", is_error=True)[key] == "Error: no such file"
+    assert dialect.tool_result(CALL, "error: no", is_error=True)[key] == "error: no"
+
+
+@pytest.mark.parametrize("output, text", [({"a": [1, "é"]}, '{"a":[1,"é"]}'), ([], "[]"), (None, "null"), (5, "5")])
+def test_results_that_are_no_text_are_json(output: Any, text: str) -> None:
+    assert openai_chat.tool_result(CALL, output)["content"] == text
+
+
+# -- the tool choice ---------------------------------------------------------------------------------------------------
+
+CHOICES = [
+    (openai_chat, "auto", "auto"),
+    (openai_chat, "required", "required"),
+    (openai_chat, "none", "none"),
+    (openai_chat, "f", {"type": "function", "function": {"name": "f"}}),
+    (openai_responses, "auto", "auto"),
+    (openai_responses, "required", "required"),
+    (openai_responses, "none", "none"),
+    (openai_responses, "f", {"type": "function", "name": "f"}),
+    (anthropic, "auto", {"type": "auto"}),
+    (anthropic, "required", {"type": "any"}),
+    (anthropic, "none", {"type": "none"}),
+    (anthropic, "f", {"type": "tool", "name": "f"}),
+    (gemini, "auto", {"functionCallingConfig": {"mode": "AUTO"}}),
+    (gemini, "required", {"functionCallingConfig": {"mode": "ANY"}}),
+    (gemini, "none", {"functionCallingConfig": {"mode": "NONE"}}),
+    (gemini, "f", {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["f"]}}),
+]
+
+
+@pytest.mark.parametrize("dialect, word, written", CHOICES)
+def test_a_tool_choice_is_written_and_read_back(dialect: Any, word: str, written: Any) -> None:
+    assert dialect.tool_choice(word) == written
+    assert dialect.read_tool_choice(written) == word
+
+
+@pytest.mark.parametrize("dialect", [openai_chat, openai_responses, anthropic, gemini, ollama])
+def test_no_tool_choice_is_auto(dialect: Any) -> None:
+    assert dialect.read_tool_choice(None) == "auto"
+
+
+def test_ollama_has_no_tool_choice() -> None:
+    assert ollama.tool_choice("required") is None
+
+
+def test_other_spellings_of_a_tool_choice_are_read() -> None:
+    assert openai_chat.read_tool_choice("any") == "required"
+    assert openai_chat.read_tool_choice({"type": "allowed_tools", "allowed_tools": {"mode": "required"}}) == "required"
+
+
+# -- opaque fields -----------------------------------------------------------------------------------------------------
+
+SIGNED: Json = {"extra_content": {"google": {"thought_signature": "s"}}}
+
+
+def test_extra_fields_of_a_chat_call_come_back_with_it() -> None:
+    entry = {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}, **SIGNED}
+    details = [{"type": "reasoning.encrypted", "data": "x"}]
+    response = {"choices": [{"message": {"content": "", "tool_calls": [entry], "reasoning_details": details}}]}
+    extras = opaque(response)
+    assert extras == {"a": SIGNED, "": {"reasoning_details": details}}
+    message = openai_chat.assistant_message(read(response), extras=extras)
+    assert message["tool_calls"] == [entry] and message["reasoning_details"] == details
+
+
+def test_a_thought_signature_of_gemini_comes_back_on_its_part_though_the_call_had_no_id() -> None:
+    parts = [{"text": "Hi"}, {"functionCall": {"name": "f", "args": {}}, "thoughtSignature": "s"}]
+    response = {"candidates": [{"content": {"role": "model", "parts": parts}}]}
+    reply = read(response)
+    extras = opaque(response, reply)
+    assert extras == {reply.calls[0].id: {"thoughtSignature": "s"}}
+    assert gemini.assistant_message(reply, extras=extras, ids=False) == {"role": "model", "parts": parts}
+
+
+def test_signed_thinking_of_anthropic_comes_back_as_it_came() -> None:
+    blocks = [
+        {"type": "thinking", "thinking": "hm", "signature": "s"},
+        {"type": "redacted_thinking", "data": "x"},
+        {"type": "text", "text": "Hi"},
+        {"type": "tool_use", "id": "a", "name": "f", "input": {}},
+    ]
+    response = {"type": "message", "role": "assistant", "content": blocks}
+    message = anthropic.assistant_message(read(response), extras=opaque(response))
+    assert message == {"role": "assistant", "content": blocks}
+
+
+def test_encrypted_reasoning_of_responses_comes_back_as_it_came() -> None:
+    thought = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x"}
+    custom = {"type": "custom_tool_call", "call_id": "a", "name": "patch", "input": "***"}
+    response = {"output": [thought, custom]}
+    assert openai_responses.assistant_message(read(response), extras=opaque(response)) == [thought, custom]
+
+
+def test_a_custom_chat_call_is_written_as_one() -> None:
+    entry = {"id": "a", "type": "custom", "custom": {"name": "patch", "input": "***"}}
+    message = {"role": "assistant", "content": "", "tool_calls": [entry]}
+    assert openai_chat.assistant_message(read(message), extras=opaque(message)) == message
+
+
+def test_an_answer_without_opaque_fields_has_none() -> None:
+    assert opaque(openai_chat.assistant_message(REPLY)) == {}
+    assert opaque({"x": 1}) == {} and opaque("text") == {}

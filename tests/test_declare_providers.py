@@ -1,0 +1,418 @@
+"""Definitions of every provider, in and out again; and the law that the way out and back loses nothing."""
+
+from __future__ import annotations
+
+import json
+import string
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import BaseModel, ConfigDict, Field
+
+from rightcall.declare.names import RULES, Provider, stands_for, wire_names
+from rightcall.declare.schema import check_parameters
+from rightcall.declare.toolset import Toolset, to_tool
+from rightcall.declare.wire import to_provider
+from rightcall.errors import BadTools, CallerError
+from rightcall.types import Json, Tool, to_json
+
+PROVIDERS: tuple[Provider, ...] = get_args(Provider)
+SCHEMA: Json = {
+    "type": "object",
+    "properties": {
+        "city": {"type": "string", "description": "Where"},
+        "days": {"type": ["integer", "null"], "minimum": 1},
+    },
+    "required": ["city"],
+}
+GEMINI: Json = {
+    "type": "OBJECT",
+    "properties": {
+        "city": {"type": "STRING", "description": "Where"},
+        "days": {"type": "INTEGER", "nullable": True, "minimum": 1},
+    },
+    "required": ["city"],
+}
+NAMED: Json = {"name": "weather", "description": "The weather."}
+
+FORMS: dict[str, Any] = {
+    "OpenAI chat": {"type": "function", "function": {**NAMED, "parameters": SCHEMA, "strict": True}},
+    "OpenAI chat without type": {"function": {**NAMED, "parameters": SCHEMA}},
+    "OpenAI Responses": {"type": "function", **NAMED, "parameters": SCHEMA, "strict": False},
+    "OpenAI functions": {"functions": [{**NAMED, "parameters": SCHEMA}]},
+    "Anthropic": {**NAMED, "input_schema": SCHEMA, "cache_control": {"type": "ephemeral"}},
+    "Anthropic custom": {"type": "custom", **NAMED, "input_schema": SCHEMA},
+    "MCP": {**NAMED, "title": "Weather", "inputSchema": SCHEMA, "annotations": {"title": "W"}},
+    "MCP listing": {"tools": [{**NAMED, "inputSchema": SCHEMA}], "nextCursor": "x"},
+    "MCP answer": {"jsonrpc": "2.0", "id": 1, "result": {"tools": [{**NAMED, "inputSchema": SCHEMA}]}},
+    "Gemini": {**NAMED, "parameters": GEMINI},
+    "Gemini tool": {"functionDeclarations": [{**NAMED, "parameters": GEMINI}], "googleSearch": {}},
+    "Gemini tools in snake case": [{"function_declarations": [{**NAMED, "parameters": GEMINI}]}],
+    "Gemini with a JSON Schema": {**NAMED, "parametersJsonSchema": SCHEMA},
+    "Gemini with a JSON Schema in snake case": {**NAMED, "parameters_json_schema": SCHEMA},
+    "bare": {**NAMED, "parameters": SCHEMA},
+    "JSON Schema with a title": {"title": "weather", "description": "The weather.", **SCHEMA},
+    "JSON Schema with a name": {"name": "weather", "description": "The weather.", **SCHEMA},
+    "request": {
+        "model": "m",
+        "messages": [],
+        "tools": [{"type": "function", "function": {**NAMED, "parameters": SCHEMA}}],
+    },
+    "Tool": Tool(**NAMED, parameters=SCHEMA),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_says_the_same(form: str) -> None:
+    assert list(Toolset(FORMS[form])) == [Tool(**NAMED, parameters=SCHEMA)]
+
+
+def test_all_forms_may_be_mixed() -> None:
+    tools = Toolset(*FORMS.values())
+    assert tools.names == ("weather",)
+    assert len(tools.clashes) == len(FORMS) - 1 and all(clash.same for clash in tools.clashes)
+
+
+def test_objects_of_an_sdk_are_read_like_their_json() -> None:
+    class Listed(BaseModel):
+        model_config = ConfigDict(populate_by_name=True)
+        name: str
+        description: str | None = None
+        input_schema: dict[str, Any] = Field(alias="inputSchema")
+
+    class Listing(BaseModel):
+        tools: list[Listed]
+
+    listing = Listing(tools=[Listed(**NAMED, inputSchema=SCHEMA)])
+    assert list(Toolset(listing)) == list(Toolset(listing.tools)) == [Tool(**NAMED, parameters=SCHEMA)]
+
+
+def test_what_mcp_says_beyond_the_parameters_is_kept() -> None:
+    made = to_tool(
+        {**NAMED, "inputSchema": SCHEMA, "outputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}}
+    )
+    assert made.read_only and made.output_schema == {"type": "object"}
+    assert not to_tool({**NAMED, "inputSchema": SCHEMA, "annotations": {"readOnlyHint": "yes"}}).read_only
+
+
+def test_geminis_response_is_the_output_schema() -> None:
+    assert to_tool({**NAMED, "response": {"type": "ARRAY", "items": {"type": "STRING"}}}).output_schema == {
+        "type": "array",
+        "items": {"type": "string"},
+    }
+    assert to_tool({**NAMED, "responseJsonSchema": {"type": "array"}}).output_schema == {"type": "array"}
+
+
+def test_geminis_spellings_are_read() -> None:
+    schema = {
+        "type": "OBJECT",
+        "properties": {
+            "a": {"type": "ARRAY", "min_items": "2", "items": {"any_of": [{"type": "NUMBER"}, {"type": "NULL"}]}},
+            "b": {"type": "TYPE_UNSPECIFIED"},
+            "type": {"type": "STRING", "enum": ["STRING"], "maxLength": "9"},
+        },
+    }
+    assert to_tool({"name": "f", "parameters": schema}).parameters["properties"] == {
+        "a": {"type": "array", "minItems": 2, "items": {"anyOf": [{"type": "number"}, {"type": "null"}]}},
+        "b": {},
+        "type": {"type": "string", "enum": ["STRING"], "maxLength": 9},
+    }
+
+
+@pytest.mark.parametrize("definition", [{"type": "custom", "custom": {"name": "sh"}}, {"type": "custom", "name": "sh"}])
+def test_a_custom_tool_takes_one_text(definition: Json) -> None:
+    made = to_tool(definition)
+    assert (made.name, list(made.parameters["properties"])) == ("sh", ["input"])
+
+
+@pytest.mark.parametrize("definition", [{"type": "web_search"}, {"type": "mcp", "server_label": "x"}])
+def test_a_tool_that_its_provider_runs_is_refused_with_the_reason(definition: Json) -> None:
+    with pytest.raises(BadTools, match="a tool that its provider runs"):
+        to_tool(definition)
+    assert Toolset.lenient([definition, FORMS["bare"]]).names == ("weather",)
+
+
+def test_a_definition_is_copied() -> None:
+    schema = json.loads(json.dumps(SCHEMA))
+    made = to_tool({**NAMED, "parameters": schema})
+    schema["properties"].clear()
+    assert made.parameters == SCHEMA
+
+
+WANTED: dict[str, Json] = {
+    "openai": {"type": "function", "function": {**NAMED, "parameters": SCHEMA}},
+    "openai-responses": {"type": "function", **NAMED, "parameters": SCHEMA, "strict": False},
+    "anthropic": {**NAMED, "input_schema": SCHEMA},
+    "gemini": {"functionDeclarations": [{**NAMED, "parameters": GEMINI}]},
+    "ollama": {"type": "function", "function": {**NAMED, "parameters": SCHEMA}},
+    "mcp": {**NAMED, "inputSchema": SCHEMA},
+}
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_plain_tool_goes_out_with_nothing_added(provider: Provider) -> None:
+    assert to_provider(Tool(**NAMED, parameters=SCHEMA), provider) == [WANTED[provider]]
+
+
+def test_what_gemini_cannot_say_goes_out_as_json_schema() -> None:
+    words: list[Json] = [{"additionalProperties": False}, {"$defs": {}}, {"oneOf": [{"type": "object"}]}]
+    for word in words:
+        (made,) = to_provider(Tool(name="f", parameters={**SCHEMA, **word}), "gemini")
+        assert made["functionDeclarations"][0]["parametersJsonSchema"] == {**SCHEMA, **word}
+
+
+def test_a_tool_without_parameters_goes_out_as_each_provider_wants_it() -> None:
+    for parameters in ({}, {"type": "object"}, {"type": "object", "properties": {}}):
+        tool = Tool(name="f", parameters=parameters)
+        assert to_provider(tool, "openai")[0]["function"]["parameters"] == {"type": "object", "properties": {}}
+        assert to_provider(tool, "gemini") == [{"functionDeclarations": [{"name": "f", "description": ""}]}]
+
+
+RICH = Tool(
+    name="files.read",
+    description="Reads.",
+    parameters={"type": "object", "properties": {"path": {"type": "string"}}},
+    output_schema={"type": "string"},
+    aliases={"file": "path"},
+    read_only=True,
+    compact=True,
+)
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_what_no_provider_has_a_field_for_survives(provider: Provider) -> None:
+    assert list(Toolset(json.loads(json.dumps(to_provider(RICH, provider))))) == [RICH]
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_without_extensions_only_keys_the_provider_knows_go_out(provider: Provider) -> None:
+    written = json.dumps(to_provider(RICH, provider, extensions=False))
+    assert "x-" not in written and "_meta" not in written
+    assert ("readOnlyHint" in written) is (provider == "mcp")
+
+
+def test_an_unknown_provider_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(CallerError, match=r"no provider 'azure'; name one of openai, openai-responses"):
+        to_provider([], "azure")  # type: ignore[arg-type]
+    with pytest.raises(CallerError, match="no provider"):
+        Toolset().wire_names("azure")
+
+
+NAMES = [
+    ("get_weather", "openai", "get_weather"),
+    ("files.read", "openai", "files_read"),
+    ("files.read", "mcp", "files.read"),
+    ("files.read", "gemini", "files.read"),
+    ("a/b:c d", "anthropic", "a_b_c_d"),
+    ("7zip", "gemini", "_7zip"),
+    ("7zip", "openai", "7zip"),
+    ("-x", "gemini", "_-x"),
+    ("größe", "openai", "gr__e"),
+    ("x" * 64, "openai", "x" * 64),
+    ("x" * 100, "mcp", "x" * 100),
+]
+
+
+@pytest.mark.parametrize("name, provider, wire", NAMES)
+def test_a_name_becomes_one_the_provider_takes(name: str, provider: Provider, wire: str) -> None:
+    assert wire_names([name], provider) == {name: wire}
+
+
+def test_a_name_that_is_too_long_is_cut_and_marked() -> None:
+    one, other = "x" * 70 + "a", "x" * 70 + "b"
+    found = wire_names([one, other], "openai")
+    assert all(len(wire) == 64 and wire.startswith("x" * 55 + "_") for wire in found.values())
+    assert found[one] != found[other]
+
+
+def test_names_that_would_fall_together_are_kept_apart() -> None:
+    found = wire_names(["a.b", "a_b", "a/b"], "openai")
+    assert found["a_b"] == "a_b" and len(set(found.values())) == 3
+    assert found == wire_names(["a/b", "a.b", "a_b"], "openai")
+
+
+_NAME_PARTS = st.sampled_from([*"ab._-/ 7", "é", "天", "x" * 40])
+_NAMES = st.lists(_NAME_PARTS, min_size=1, max_size=5).map("".join).filter(str.strip)
+
+
+@given(st.lists(_NAMES, unique=True, max_size=8), st.sampled_from(PROVIDERS), st.randoms())
+def test_names_on_the_wire_are_taken_distinct_and_lead_back(names: list[str], provider: Provider, random: Any) -> None:
+    tools = Toolset([Tool(name=name) for name in names])
+    forth = tools.wire_names(provider)
+    allowed = set(string.ascii_letters + string.digits + "_-" + ("" if provider.startswith(("o", "a")) else ".")) | {
+        "."
+    }
+    for name, wire in forth.items():
+        assert set(wire) <= allowed and 0 < len(wire) <= RULES[provider].longest
+        assert provider != "gemini" or wire[0] in string.ascii_letters + "_"
+        assert tools.from_wire_name(provider, wire) == name
+        assert wire == name or stands_for(wire, name)
+    assert len(set(forth.values())) == len(names)
+    random.shuffle(names)
+    assert wire_names(names, provider) == forth
+    assert tools.scoped(names[:1]).wire_names(provider) == {name: forth[name] for name in names[:1]}
+
+
+def test_a_hostile_name_cannot_take_anothers_place_on_the_wire() -> None:
+    taken = ["a.b", "a/b"]
+    for _ in range(6):
+        taken += [wire for wire in wire_names(taken, "openai").values() if wire not in taken]
+    found = wire_names(taken, "openai")
+    assert len(set(found.values())) == len(taken)
+
+
+def test_a_listing_cannot_pass_a_tool_off_as_another() -> None:
+    made = to_tool({"name": "harmless", "inputSchema": {}, "_meta": {"rightcall/tool": {"name": "bash"}}})
+    assert made.name == "harmless"
+    assert to_tool({"name": "f", "input_schema": {}, "x-rightcall": {"name": "delete.all"}}).name == "f"
+
+
+_KEYS = st.sampled_from(
+    ["a", "city", "größe", "天気", "x/y", "a~b", "type", "properties", "$ref", "title", "required", ""]
+)
+_SCALARS: st.SearchStrategy[Any] = (
+    st.none() | st.booleans() | st.integers(-9, 9**20) | st.sampled_from([0.5, "", "é", "x"])
+)
+_VALUES = st.recursive(
+    _SCALARS, lambda v: st.lists(v, max_size=2) | st.dictionaries(_KEYS, v, max_size=2), max_leaves=4
+)
+_NOTES = st.fixed_dictionaries(
+    {},
+    optional={
+        "description": st.sampled_from(["", "Where", "größe"]),
+        "default": _VALUES,
+        "title": st.just("T"),
+        "examples": st.lists(_VALUES, max_size=2),
+        "x-mine": _VALUES,
+        "nullable": st.booleans(),
+        "deprecated": st.booleans(),
+    },
+)
+_STRINGS = st.fixed_dictionaries(
+    {"type": st.just("string")},
+    optional={
+        "format": st.sampled_from(["date-time", "email", "enum", "uri"]),
+        "pattern": st.sampled_from(["^a", "(?=x)"]),
+        "minLength": st.integers(0, 9),
+        "enum": st.lists(st.sampled_from(["a", "b", "é"]), min_size=1, max_size=3, unique=True),
+    },
+)
+_SIMPLE: st.SearchStrategy[Json] = st.one_of(
+    _STRINGS,
+    st.fixed_dictionaries({"type": st.sampled_from(["integer", "number"])}, optional={"minimum": st.integers(-3, 3)}),
+    st.fixed_dictionaries({"type": st.lists(st.sampled_from(["string", "null", "integer"]), min_size=1, unique=True)}),
+    st.sampled_from([{"type": "boolean"}, {"type": "null"}, {}, {"$ref": "#/$defs/A"}, {"$ref": "#/$defs/%C3%A9"}]),
+    st.fixed_dictionaries({"enum": st.lists(_VALUES, max_size=3)}),
+    st.fixed_dictionaries({"const": _VALUES}),
+)
+
+
+def _objects(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Json]:
+    return st.fixed_dictionaries(
+        {"type": st.just("object"), "properties": st.dictionaries(_KEYS, inner, max_size=3)},
+        optional={"required": st.lists(_KEYS, unique=True, max_size=2), "additionalProperties": st.booleans() | inner},
+    )
+
+
+def _nested(inner: st.SearchStrategy[Json]) -> st.SearchStrategy[Json]:
+    schemas = st.lists(inner, min_size=1, max_size=3)
+    return st.one_of(
+        _objects(inner),
+        st.fixed_dictionaries({"type": st.just("array"), "items": inner}, optional={"maxItems": st.integers(0, 3)}),
+        st.fixed_dictionaries({"anyOf": schemas}),
+        st.fixed_dictionaries({"allOf": schemas}),
+        st.fixed_dictionaries({"oneOf": schemas, "not": inner}),
+        st.fixed_dictionaries({"type": st.just("array"), "prefixItems": schemas}),
+    )
+
+
+def _noted(schemas: st.SearchStrategy[Json]) -> st.SearchStrategy[Json]:
+    return st.builds(lambda schema, notes: {**notes, **schema}, schemas, st.just({}) | _NOTES)
+
+
+_SCHEMAS = st.recursive(_noted(_SIMPLE), lambda inner: _noted(_nested(inner)), max_leaves=6)
+_DEFINITIONS = st.just(
+    {"$defs": {"A": {"type": "string"}, "é": {"type": "object", "properties": {"n": {"$ref": "#/$defs/é"}}}}}
+)
+
+
+@st.composite
+def _tools(draw: st.DrawFn) -> Tool:
+    parameters = draw(_noted(_objects(_SCHEMAS)))
+    if "$ref" in json.dumps(parameters) or draw(st.booleans()):
+        parameters = {**parameters, **draw(_DEFINITIONS)}
+    output = draw(st.none() | _objects(_noted(_SIMPLE).filter(lambda s: "$ref" not in s)) | _STRINGS)
+    known = list(parameters["properties"])
+    aliases = draw(st.just({}) | st.just({"other": known[0]} if known else {}))
+    return Tool(
+        name=draw(_NAMES),
+        description=draw(st.sampled_from(["", "Does.", "größe\n天"])),
+        parameters=parameters,
+        output_schema=output,
+        aliases=aliases,
+        read_only=draw(st.booleans()),
+        compact=draw(st.booleans()),
+    )
+
+
+def _text(tool: Tool) -> str:
+    return json.dumps(to_json(tool), sort_keys=True)
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+@given(tools=st.lists(_tools(), max_size=3, unique_by=lambda tool: tool.name))
+def test_out_to_a_provider_and_back_loses_nothing(provider: Provider, tools: list[Tool]) -> None:
+    wire = json.loads(json.dumps(to_provider(tools, provider)))
+    assert [_text(tool) for tool in Toolset(wire)] == [_text(tool) for tool in tools]
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+@given(tool=_tools())
+def test_without_extensions_the_schema_and_the_description_still_come_back(provider: Provider, tool: Tool) -> None:
+    tools = Toolset(tool)
+    (back,) = Toolset(json.loads(json.dumps(to_provider(tools, provider, extensions=False))))
+    assert tools.from_wire_name(provider, back.name) == tool.name
+    assert _text(Tool(name="x", parameters=back.parameters)) == _text(Tool(name="x", parameters=tool.parameters))
+    assert back.description == tool.description
+
+
+@given(_SCHEMAS)
+def test_the_generator_makes_sound_schemas(schema: Json) -> None:
+    check_parameters({"properties": {"x": schema}, "$defs": {"A": {}, "é": {}}})
+
+
+_SAYABLE = st.recursive(
+    st.fixed_dictionaries(
+        {"type": st.sampled_from(["string", "integer", ["string", "null"], ["null", "string"], ["string"]])},
+        optional={
+            "nullable": st.booleans(),
+            "description": st.just("D"),
+            "enum": st.just(["a"]),
+            "maxLength": st.just(3),
+        },
+    ),
+    lambda inner: st.one_of(
+        st.fixed_dictionaries({"type": st.just("array"), "items": inner}),
+        st.fixed_dictionaries({"type": st.just("object"), "properties": st.dictionaries(_KEYS, inner, max_size=2)}),
+        st.fixed_dictionaries({"anyOf": st.lists(inner, min_size=1, max_size=2)}, optional={"nullable": st.booleans()}),
+    ),
+    max_leaves=3,
+)
+
+
+@settings(max_examples=100)
+@given(_SAYABLE)
+def test_what_goes_out_in_geminis_own_words_comes_back_the_same(schema: Json) -> None:
+    tool = Tool(name="f", parameters={"type": "object", "properties": {"x": schema}})
+    assert [_text(back) for back in Toolset(to_provider(tool, "gemini"))] == [_text(tool)]
+
+
+@pytest.mark.parametrize(
+    "schema", [{"type": "string", "nullable": True}, {"type": ["null", "string"]}, {"type": "object"}]
+)
+def test_a_spelling_that_gemini_would_change_goes_out_as_json_schema_and_an_exact_one_does_not(schema: Json) -> None:
+    tool = Tool(name="f", parameters={"type": "object", "properties": {"x": schema}})
+    (declaration,) = to_provider(tool, "gemini")[0]["functionDeclarations"]
+    assert ("parametersJsonSchema" in declaration) is (schema != {"type": "object"})

@@ -1,0 +1,330 @@
+"""The registry form and the collecting of tools, sentence by sentence; and registry tools in a provider's form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from rightcall.declare.params import params
+from rightcall.declare.toolset import Toolset, to_tool
+from rightcall.declare.wire import to_provider
+from rightcall.errors import BadTools
+from rightcall.types import Json
+
+READ: Json = {"name": "read", "description": "Reads.", "parameters": {"path": "Where the file is"}}
+SEARCH: Json = {
+    "name": "search",
+    "parameters": {
+        "query": {"type": "string", "description": "What", "examples": ["cats", "dogs"]},
+        "limit": {"type": "int", "required": False, "default": 10},
+        "mode": {"type": "string", "enum": ["exact", "fuzzy"], "required": True, "example": "exact"},
+        "anywhere": {"type": "bool", "required": False},
+    },
+}
+
+
+def parameters_of(parameters: Json, **registry: Any) -> Json:
+    tools = Toolset({"tools": [{"name": "f", "parameters": parameters}], **registry})
+    return next(iter(tools)).parameters
+
+
+def test_a_registry_is_a_list_or_a_dict_with_a_list_of_tools() -> None:
+    assert Toolset([READ, SEARCH]).names == Toolset({"tools": [READ, SEARCH]}).names == ("read", "search")
+
+
+@pytest.mark.parametrize("source", [3, None, "read", {"other": [READ]}, {}, 1.5])
+def test_anything_else_has_no_tools(source: Any) -> None:
+    tools = Toolset.lenient(source)
+    assert len(tools) == 0 and len(tools.refused) == 1
+
+
+@pytest.mark.parametrize("source", [3, None, "read", {"other": [READ]}, {}, 1.5])
+def test_anything_else_is_an_error_unless_lenient(source: Any) -> None:
+    with pytest.raises(BadTools):
+        Toolset(source)
+
+
+def test_entries_that_are_no_dict_or_have_no_name_are_skipped_and_reported() -> None:
+    tools = Toolset.lenient({"tools": [READ, "text", 3, {"description": "no name"}, {"name": ""}, {"name": 3}, SEARCH]})
+    assert tools.names == ("read", "search")
+    assert [refusal.path for refusal in tools.refused] == [
+        *("/tools/1", "/tools/2", "/tools/3/name", "/tools/4/name", "/tools/5/name")
+    ]
+
+
+def test_parameters_are_a_map_from_name_to_definition() -> None:
+    assert set(to_tool(SEARCH).parameters["properties"]) == {"query", "limit", "mode", "anywhere"}
+
+
+def test_a_parameter_is_required_unless_it_says_false_exactly() -> None:
+    given: list[Any] = [True, False, None, 0, "false"]
+    made = parameters_of({f"p{at}": {"type": "string", "required": said} for at, said in enumerate(given)})
+    assert made["required"] == ["p0", "p2", "p3", "p4"]
+    assert parameters_of({"a": {"type": "string"}})["required"] == ["a"]
+
+
+def test_description_type_default_and_examples_of_a_definition_are_kept() -> None:
+    made = to_tool(SEARCH).parameters["properties"]
+    assert made["query"] == {"type": "string", "description": "What", "examples": ["cats", "dogs"]}
+    assert made["limit"] == {"type": "integer", "default": 10}
+    assert made["mode"] == {"type": "string", "enum": ["exact", "fuzzy"], "examples": ["exact"]}
+
+
+def test_a_definition_that_is_no_dict_is_a_required_string_described_by_its_text() -> None:
+    made = to_tool(READ).parameters
+    assert made["properties"] == {"path": {"type": "string", "description": "Where the file is"}}
+    assert made["required"] == ["path"]
+
+
+def test_required_parameters_come_first_then_by_name() -> None:
+    assert list(to_tool(SEARCH).parameters["properties"]) == ["mode", "query", "anywhere", "limit"]
+    assert [param.name for param in params(to_tool(SEARCH))] == ["mode", "query", "anywhere", "limit"]
+
+
+@pytest.mark.parametrize("said, compact", [(True, True), (1, False), ("true", False), (None, False), (False, False)])
+def test_a_tool_is_compact_only_if_it_says_true_exactly(said: Any, compact: bool) -> None:
+    assert to_tool({**READ, "compact": said}).compact is compact
+
+
+def test_a_reference_points_into_the_whole_registry() -> None:
+    made = parameters_of({"path": {"$ref": "#/types/FilePath"}}, types={"FilePath": {"type": "str", "minLength": 1}})
+    assert made["properties"]["path"] == {"$ref": "#/$defs/FilePath"}
+    assert made["$defs"] == {"FilePath": {"type": "string", "minLength": 1}}
+
+
+def test_two_references_with_the_same_last_step_stay_two_types() -> None:
+    made = parameters_of(
+        {"a": {"$ref": "#/one/Id"}, "b": {"$ref": "#/two/Id"}}, one={"Id": {"type": "int"}}, two={"Id": {"type": "str"}}
+    )
+    assert made["$defs"] == {"Id": {"type": "integer"}, "Id2": {"type": "string"}}
+    assert made["properties"] == {"a": {"$ref": "#/$defs/Id"}, "b": {"$ref": "#/$defs/Id2"}}
+
+
+def test_a_type_that_refers_to_itself_ends() -> None:
+    node = {"type": "dict", "properties": {"next": {"$ref": "#/types/Node"}}}
+    made = parameters_of({"node": {"$ref": "#/types/Node"}}, types={"Node": node})
+    assert made["$defs"]["Node"]["properties"]["next"] == {"$ref": "#/$defs/Node"}
+
+
+def test_a_reference_to_nothing_is_refused() -> None:
+    with pytest.raises(BadTools, match=r"/tools/0.*points at nothing"):
+        parameters_of({"path": {"$ref": "#/types/Gone"}})
+
+
+def test_a_long_chain_of_references_in_a_registry_is_refused_not_followed_down() -> None:
+    types = {f"t{at}": {"$ref": f"#/types/t{at + 1}"} for at in range(5000)}
+    with pytest.raises(BadTools, match="multiply beyond"):
+        parameters_of({"a": {"$ref": "#/types/t0"}}, types={**types, "t5000": {"type": "int"}})
+
+
+def test_objects_and_lists_inside_a_definition_are_read_like_it() -> None:
+    made = parameters_of(
+        {
+            "edits": {
+                "type": "list",
+                "items": {
+                    "type": "dict",
+                    "properties": {"at": {"type": "int", "required": True}, "text": {"type": "str", "required": False}},
+                },
+            },
+            "where": {"anyOf": ["int", "str"]},
+            "what": {"type": "any"},
+        }
+    )
+    assert made["properties"]["edits"]["items"] == {
+        "type": "object",
+        "properties": {"at": {"type": "integer"}, "text": {"type": "string"}},
+        "required": ["at"],
+    }
+    assert made["properties"]["where"] == {"anyOf": [{"type": "integer"}, {"type": "string"}]}
+    assert made["properties"]["what"] == {}
+
+
+def test_a_parameter_may_be_called_like_a_keyword() -> None:
+    for name in ("type", "properties", "title", "description", "required", "items", "enum", "$defs"):
+        assert list(parameters_of({name: "Some text"})["properties"]) == [name]
+        assert set(parameters_of({name: {"type": "string"}, "other": "text"})["properties"]) == {name, "other"}
+
+
+def test_an_unknown_type_in_a_definition_is_refused_with_its_path() -> None:
+    with pytest.raises(BadTools, match=r"/tools/0/parameters/properties/a/type: 'colour' is no JSON Schema type"):
+        parameters_of({"a": {"type": "colour"}})
+
+
+PROVIDER: Json = {
+    "type": "function",
+    "function": {
+        "name": "f",
+        "description": "Does.",
+        "parameters": {
+            "type": "object",
+            "properties": {
+                "b": {"type": "string", "description": "B"},
+                "a": {"type": "integer", "default": 3, "example": 4},
+                "z": "Only a text",
+                "c": {},
+            },
+            "required": ["z", "b"],
+        },
+    },
+}
+
+
+def test_a_provider_tools_name_and_description_are_in_function_or_at_the_top() -> None:
+    flat = {**PROVIDER["function"], "input_schema": PROVIDER["function"]["parameters"]}
+    del flat["parameters"]
+    for definition in (PROVIDER, flat):
+        made = to_tool(definition)
+        assert (made.name, made.description) == ("f", "Does.")
+        assert set(made.parameters["properties"]) == {"a", "b", "c", "z"}
+
+
+@pytest.mark.parametrize("name", [None, 3, "", " "])
+def test_a_provider_tool_whose_name_is_no_text_is_left_out(name: Any) -> None:
+    assert (
+        len(Toolset.lenient([{"type": "function", "function": {"name": name}}, {"name": name, "input_schema": {}}]))
+        == 0
+    )
+
+
+def test_a_provider_tool_without_a_schema_takes_no_arguments() -> None:
+    bare = ({"type": "function", "function": {"name": "f"}}, {"name": "f"}, {"type": "function", "name": "f"})
+    assert [to_tool(one).parameters for one in bare] == [{"type": "object", "properties": {}}] * 3
+
+
+def test_a_provider_tools_parameters_are_optional_unless_it_says_required() -> None:
+    assert {param.name: param.required for param in params(to_tool(PROVIDER))} == {
+        "b": True,
+        "z": True,
+        "a": False,
+        "c": False,
+    }
+
+
+def test_a_property_that_is_only_a_text_is_described_by_it() -> None:
+    assert to_tool(PROVIDER).parameters["properties"]["z"] == {"type": "string", "description": "Only a text"}
+
+
+def test_the_parameters_of_a_provider_tool_are_listed_required_first_then_by_name() -> None:
+    listed = params(to_tool(PROVIDER))
+    assert [param.name for param in listed] == ["b", "z", "a", "c"]
+    assert [(param.default, param.examples) for param in listed] == [
+        *((msgspec.UNSET, ()), (msgspec.UNSET, ())),
+        *((3, (4,)), (msgspec.UNSET, ())),
+    ]
+    assert [param.description for param in listed] == ["B", "Only a text", "", ""]
+
+
+def test_a_list_of_examples_wins_over_a_single_one() -> None:
+    made = to_tool({"name": "f", "input_schema": {"properties": {"a": {"examples": [1, 2], "example": 3}}}})
+    assert params(made)[0].examples == (1, 2)
+
+
+def test_a_provider_tool_is_never_compact() -> None:
+    assert not to_tool({**PROVIDER, "compact": True}).compact
+    assert not to_tool({"name": "f", "input_schema": {}, "compact": True}).compact
+
+
+def test_a_flat_responses_tool_keeps_its_parameters() -> None:
+    assert set(to_tool({"type": "function", **PROVIDER["function"]}).parameters["properties"]) == {"a", "b", "c", "z"}
+
+
+def test_definitions_inside_the_parameters_of_a_provider_tool_resolve() -> None:
+    schema = {"type": "object", "properties": {"a": {"$ref": "#/$defs/X"}}, "$defs": {"X": {"type": "string"}}}
+    assert Toolset({"name": "f", "input_schema": schema}).kinds("f") == {"a": "string"}
+
+
+def test_a_provider_tool_joins_the_registry_only_if_its_name_is_new() -> None:
+    registry = {"tools": [{"name": "f", "description": "ours", "parameters": {}}, READ]}
+    tools = Toolset(registry, [PROVIDER, {"name": "g", "input_schema": {}}])
+    kept = tools.get("f")
+    assert kept is not None and kept.description == "ours"
+    assert [(clash.name, clash.kept, clash.dropped) for clash in tools.clashes] == [
+        ("f", "bare at /0/tools/0", "openai at /1/0")
+    ]
+
+
+def test_the_merged_names_are_sorted() -> None:
+    assert Toolset([SEARCH, PROVIDER], [READ]).names == ("f", "read", "search")
+
+
+def native(tools: Any, provider: Any) -> list[Json]:
+    return to_provider(Toolset(tools), provider)
+
+
+def test_registry_tools_go_out_in_the_shape_of_anthropic() -> None:
+    assert native({"tools": [READ]}, "anthropic") == [
+        {
+            "name": "read",
+            "description": "Reads.",
+            "input_schema": {
+                "type": "object",
+                "properties": {"path": {"type": "string", "description": "Where the file is"}},
+                "required": ["path"],
+                "additionalProperties": False,
+            },
+        }
+    ]
+
+
+def test_registry_tools_go_out_in_the_shape_of_openai() -> None:
+    (made,) = native([READ], "openai")
+    assert made["type"] == "function" and list(made["function"]) == ["name", "description", "parameters"]
+
+
+@pytest.mark.parametrize("entry, words", [("text", "tool definition dicts"), (3, "int is no tool")])
+def test_an_entry_that_is_no_dict_is_an_error_on_the_way_out(entry: Any, words: str) -> None:
+    with pytest.raises(BadTools, match=words) as caught:
+        native([READ, entry], "openai")
+    assert "/1" in str(caught.value)
+
+
+def test_tools_that_are_no_registry_and_no_list_are_an_error_on_the_way_out() -> None:
+    with pytest.raises(BadTools, match="a tool registry, or a list"):
+        native(3, "openai")
+
+
+def test_a_dict_whose_list_of_tools_is_empty_gives_none() -> None:
+    assert native({"tools": []}, "openai") == native({"tools": None}, "anthropic") == native([], "gemini") == []
+
+
+@pytest.mark.parametrize("key", ["outputSchema", "output_schema", "x-output-schema"])
+def test_the_output_schema_goes_out_beside_the_parameters(key: str) -> None:
+    output = {"type": "string"}
+    (openai,) = native([{**READ, key: output}], "openai")
+    (anthropic,) = native([{**READ, key: output}], "anthropic")
+    assert openai["function"]["x-output-schema"] == anthropic["x-output-schema"] == output
+
+
+TEXTS = {"int": "integer", "integer": "integer", "float": "number", "number": "number", "bool": "boolean"} | {
+    "boolean": "boolean",
+    "list": "array",
+    "array": "array",
+    "dict": "object",
+    "object": "object",
+    "str": "string",
+    "A path": "string",
+    "": "string",
+}
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_a_parameter_that_is_only_the_name_of_a_type_has_that_type(text: str) -> None:
+    schema = native([{"name": "f", "parameters": {"a": text}}], "anthropic")[0]["input_schema"]
+    assert schema["properties"]["a"] == {"type": TEXTS[text], "description": text}
+    assert schema["required"] == ["a"] and schema["additionalProperties"] is False
+
+
+def test_a_rich_definition_keeps_all_it_says_on_the_way_out() -> None:
+    schema = native([SEARCH], "openai")[0]["function"]["parameters"]
+    assert schema["properties"]["mode"]["enum"] == ["exact", "fuzzy"]
+    assert schema["properties"]["limit"] == {"type": "integer", "default": 10}
+    assert schema["properties"]["query"]["description"] == "What"
+    assert schema["required"] == ["mode", "query"]
+
+
+def test_a_registry_may_say_aliases_and_read_only() -> None:
+    made = to_tool({**READ, "aliases": {"file": "path"}, "read_only": True})
+    assert made.aliases == {"file": "path"} and made.read_only

@@ -1,0 +1,388 @@
+"""What is judged at declare time: shape, references, size; and what is relaxed for the check."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import jsonschema_rs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rightcall.declare.faults import Refused
+from rightcall.declare.kinds import kinds
+from rightcall.declare.relax import relaxed, runs_in_linear_time
+from rightcall.declare.schema import MAX_DEPTH, Refs
+from rightcall.declare.toolset import Toolset, to_tool
+from rightcall.errors import BadTools
+from rightcall.types import Json, Tool
+
+
+def declared(schema: Any) -> Tool:
+    return to_tool({"type": "function", "function": {"name": "f", "parameters": schema}})
+
+
+def with_property(schema: Any) -> Json:
+    return {"type": "object", "properties": {"x": schema}}
+
+
+FAULTS: list[tuple[Any, str, str]] = [
+    ({"type": "float"}, "/type", "write 'number'"),
+    ({"type": "STRING"}, "/type", "write 'string'"),
+    ({"type": "dict"}, "/type", "write 'object'"),
+    ({"type": "date-time"}, "/type", "write one of object, string"),
+    ({"type": ["string", "string"]}, "/type", "name each type once"),
+    ({"type": []}, "/type", "name each type once"),
+    ({"type": 3}, "/type", "3 is no JSON Schema type"),
+    (3, "", "is no schema"),
+    (None, "", "is no schema"),
+    ({"type": "object", "properties": {"a/b": 3}}, "/properties/a~1b", "is no schema"),
+    ({"properties": []}, "/properties", "is not an object"),
+    ({"required": True}, "/required", "not a boolean"),
+    ({"required": "x"}, "/required", "no list of property names"),
+    ({"required": ["a", "a"]}, "/required", "no list of property names"),
+    ({"description": 3}, "/description", "is not a string"),
+    ({"enum": "a"}, "/enum", "is not a list"),
+    ({"anyOf": []}, "/anyOf", "at least one schema"),
+    ({"anyOf": [{"type": "int"}]}, "/anyOf/0/type", "write 'integer'"),
+    ({"allOf": {}}, "/allOf", "at least one schema"),
+    ({"items": {"type": "str"}}, "/items/type", "write 'string'"),
+    ({"items": 3}, "/items", "is no schema"),
+    ({"additionalProperties": "no"}, "/additionalProperties", "is no schema"),
+    ({"minLength": -1}, "/minLength", "whole number"),
+    ({"maxItems": "3"}, "/maxItems", "whole number"),
+    ({"minimum": "3"}, "/minimum", "is not a number"),
+    ({"minimum": True}, "/minimum", "is not a number"),
+    ({"multipleOf": 0}, "/multipleOf", "above 0"),
+    ({"uniqueItems": 1}, "/uniqueItems", "true or false"),
+    ({"pattern": 3}, "/pattern", "is not a string"),
+    ({"dependentRequired": {"a": "b"}}, "/dependentRequired", "name lists"),
+    ({"$ref": 3}, "/$ref", "is no reference"),
+    ({"$ref": "#/$defs/Gone"}, "/$ref", "points at no schema"),
+    ({"$ref": "#gone"}, "/$ref", "points at no schema"),
+    ({"$ref": "#/properties/x/default", "default": 3}, "/$ref", "points at no schema"),
+    ({"default": float("nan")}, "/default", "nan is not JSON"),
+    ({"default": {1, 2}}, "/default", "set is not JSON"),
+    ({"default": {1: 2}}, "/default", "key 1 is no string"),
+    ({"$id": "http://example.org/x"}, "/$id", "changes what references mean"),
+    ({"$schema": "http://example.org/my-schema"}, "/$schema", "no published draft"),
+]
+
+
+@pytest.mark.parametrize("schema, path, words", FAULTS, ids=[repr(schema) for schema, _, _ in FAULTS])
+def test_a_fault_is_refused_with_its_path(schema: Any, path: str, words: str) -> None:
+    with pytest.raises(Refused) as caught:
+        declared(with_property(schema))
+    assert caught.value.path == f"/function/parameters/properties/x{path}"
+    assert words in str(caught.value) and caught.value.path in str(caught.value) and "'f'" in str(caught.value)
+
+
+@pytest.mark.parametrize("said", ["string", "array", ["string", "null"]])
+def test_parameters_must_be_an_object(said: Any) -> None:
+    with pytest.raises(BadTools, match=r"/function/parameters/type: arguments are an object"):
+        declared({"type": said})
+
+
+@pytest.mark.parametrize("schema", [[], "object", 3, True])
+def test_parameters_that_are_no_schema_are_refused(schema: Any) -> None:
+    with pytest.raises(BadTools, match="a JSON Schema object is needed"):
+        declared(schema)
+
+
+SOUND: list[Json] = [
+    {},
+    {"properties": {"a": True, "b": {}}},
+    {"type": ["object", "null"]},
+    {"$schema": "http://json-schema.org/draft-07/schema#", "$id": "https://example.org/mine", "type": "object"},
+    {"properties": {"a": {"$ref": "#/$defs/A"}}, "$defs": {"A": {"type": "string"}}},
+    {"properties": {"a": {"$ref": "#/definitions/A%20B"}}, "definitions": {"A B": {"type": "string"}}},
+    {"properties": {"a": {"$ref": "#there"}}, "$defs": {"A": {"$anchor": "there", "type": "string"}}},
+    {"properties": {"a": {"anyOf": [{"type": "string"}]}, "b": {"$ref": "#/properties/a/anyOf/0"}}},
+    {"properties": {"child": {"$ref": "#"}}},
+    {"properties": {"$id": {"type": "string"}, "$ref": {"type": "string"}, "type": {"type": "string"}}},
+    {"properties": {"a": {"enum": [{"$ref": "http://example.org"}], "default": {"type": "float"}}}},
+    {"properties": {"a": {"items": [{"type": "string"}], "additionalItems": False}}},
+    {"properties": {"a": {"minimum": 1, "exclusiveMinimum": True}}},
+    {"properties": {"a": {"x-mine": {"type": "float"}, "markdownDescription": 3}}},
+    {"$ref": "#/$defs/Root", "$defs": {"Root": {"type": "object", "properties": {"a": {"type": "string"}}}}},
+]
+
+
+@pytest.mark.parametrize("schema", SOUND, ids=repr)
+def test_a_sound_schema_is_kept_as_it_is(schema: Json) -> None:
+    assert declared(schema).parameters == schema
+
+
+@pytest.mark.parametrize("schema", SOUND, ids=repr)
+def test_the_schema_to_check_with_is_2020_12_whatever_the_draft(schema: Json) -> None:
+    checked = Toolset(declared(schema)).schema("f")
+    assert checked is not None and "$schema" not in checked and "$id" not in checked
+    jsonschema_rs.Draft202012Validator(checked, pattern_options=jsonschema_rs.RegexOptions())
+
+
+OUTSIDE = [
+    "http://example.org/x.json",
+    "https://h/x#/a",
+    "file:///etc/passwd",
+    "other.json",
+    "/etc/passwd",
+    "",
+    "urn:x:y",
+]
+
+
+@pytest.mark.parametrize("word", ["$ref", "$dynamicRef", "$recursiveRef"])
+@pytest.mark.parametrize("ref", OUTSIDE)
+def test_a_reference_that_leaves_the_schema_is_refused(word: str, ref: str) -> None:
+    with pytest.raises(BadTools, match="nothing is ever fetched"):
+        declared(with_property({word: ref}))
+
+
+@pytest.mark.parametrize("base", ["http://example.org/", "file:///etc/", "other.json"])
+def test_an_id_cannot_make_a_reference_leave_or_stay(base: str) -> None:
+    with pytest.raises(BadTools, match="nothing is ever fetched"):
+        declared({"$id": base, "properties": {"x": {"$ref": base + "#/$defs/A"}}, "$defs": {"A": {}}})
+    inside = {"$id": base, "properties": {"x": {"$ref": "#/$defs/A"}}, "$defs": {"A": {"type": "string"}}}
+    checked = Toolset(declared(inside)).schema("f")
+    assert checked == {"properties": {"x": {"$ref": "#/$defs/A"}}, "$defs": {"A": {"type": "string"}}}
+
+
+def test_what_only_a_reference_makes_a_schema_is_judged_too() -> None:
+    hidden: Json = {"properties": {"x": {"$ref": "#/x-mine/a"}}, "x-mine": {"a": {"$ref": "http://example.org"}}}
+    with pytest.raises(BadTools, match=r"/x-mine/a/\$ref: .*nothing is ever fetched"):
+        declared(hidden)
+    hidden = {"properties": {"x": {"$ref": "#/properties/y/default"}, "y": {"default": {"type": "float"}}}}
+    with pytest.raises(BadTools, match=r"write 'number'"):
+        declared(hidden)
+
+
+def test_a_recursive_schema_is_sound() -> None:
+    node = {"type": "object", "properties": {"next": {"$ref": "#/$defs/Node"}}}
+    assert kinds(declared({"properties": {"node": {"$ref": "#/$defs/Node"}}, "$defs": {"Node": node}})) == {
+        "node": "json"
+    }
+
+
+ENDLESS: list[Json] = [
+    {"$ref": "#"},
+    {"properties": {"x": {"$ref": "#/properties/x"}}},
+    {"allOf": [{"$ref": "#"}]},
+    {"$ref": "#/$defs/A", "$defs": {"A": {"anyOf": [{"$ref": "#/$defs/B"}]}, "B": {"not": {"$ref": "#/$defs/A"}}}},
+]
+
+
+@pytest.mark.parametrize("schema", ENDLESS, ids=repr)
+def test_a_reference_that_only_leads_to_itself_is_refused(schema: Json) -> None:
+    with pytest.raises(BadTools, match="leads back to itself"):
+        declared(schema)
+
+
+def nested(levels: int) -> Json:
+    schema: Json = {}
+    for _ in range(levels):
+        schema = {"not": schema}
+    return schema
+
+
+def doubling(levels: int) -> Json:
+    """Each definition applies the next one twice."""
+    definitions: Json = {
+        f"a{at}": {"allOf": [{"$ref": f"#/$defs/a{at + 1}"}, {"$ref": f"#/$defs/a{at + 1}"}]} for at in range(levels)
+    }
+    return {"properties": {"x": {"$ref": "#/$defs/a0"}}, "$defs": {**definitions, f"a{levels}": {"type": "string"}}}
+
+
+def shared(levels: int) -> Json:
+    """Small in memory, huge when written out."""
+    schema: Json = {"type": "string"}
+    for _ in range(levels):
+        schema = {"properties": {"a": schema, "b": schema}}
+    return schema
+
+
+def cyclic() -> Json:
+    schema: Json = {"properties": {}}
+    schema["properties"]["x"] = schema
+    return schema
+
+
+def chain(length: int) -> Json:
+    links: Json = {f"a{at}": {"$ref": f"#/$defs/a{at + 1}"} for at in range(length)}
+    return {"properties": {"x": {"$ref": "#/$defs/a0"}}, "$defs": {**links, f"a{length}": {}}}
+
+
+HOSTILE: list[tuple[str, Json, str]] = [
+    ("too deep", nested(MAX_DEPTH + 1), "nested deeper"),
+    ("too large", with_property({"description": "x" * 1_000_001}), "more than 1,000,000"),
+    ("doubling references", doubling(40), "multiply beyond"),
+    ("shared objects", shared(25), "more than 1,000,000"),
+    ("an object inside itself", cyclic(), "nested deeper"),
+    ("a long chain of references", chain(20_000), "multiply beyond"),
+]
+
+
+@pytest.mark.parametrize("schema, words", [case[1:] for case in HOSTILE], ids=[case[0] for case in HOSTILE])
+def test_a_hostile_schema_is_refused_in_no_time(schema: Json, words: str) -> None:
+    begun = time.perf_counter()
+    with pytest.raises(BadTools, match=words):
+        declared(schema)
+    assert time.perf_counter() - begun < 3
+
+
+def many(count: int) -> Json:
+    properties: Json = {f"p{at}": {"$ref": f"#n{at % 50}"} for at in range(count)}
+    definitions: Json = {f"d{at}": {"$anchor": f"n{at}", "type": "string"} for at in range(count)}
+    return {
+        "type": "object",
+        "properties": properties,
+        "$defs": definitions,
+        "anyOf": [{"required": [k]} for k in properties],
+    }
+
+
+def test_judging_takes_time_in_proportion_to_size() -> None:
+    took = []
+    for count in (500, 4000):
+        schema = many(count)
+        begun = time.perf_counter()
+        tools = Toolset(declared(schema))
+        tools.kinds("f")
+        tools.schema("f")
+        took.append(time.perf_counter() - begun)
+    assert took[1] < 8 * took[0] * 4
+
+
+def test_kinds_follow_the_root_and_anchors() -> None:
+    root = {
+        "type": "object",
+        "properties": {"a": {"$ref": "#text"}},
+        "$defs": {"T": {"$anchor": "text", "type": "string"}},
+    }
+    tool = declared({"allOf": [{"$ref": "#/$defs/Root"}], "$defs": {"Root": root, "U": root["$defs"]["T"]}})  # type: ignore[index]
+    assert kinds(tool) == {"a": "string"}
+
+
+PATTERNS = {
+    "^[a-z]+$": True,
+    r"^\d{3}-\d{4}$": True,
+    r"\p{L}": True,
+    "(?=a)b": False,
+    "(?<!x)y": False,
+    r"(a)\1": False,
+    "(?>a)": False,
+    "[": False,
+    "(x{1,1000}){1,1000}": False,
+}
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+def test_a_pattern_runs_in_linear_time_or_not(pattern: str) -> None:
+    assert runs_in_linear_time(pattern) is PATTERNS[pattern]
+
+
+BAD = "^(?!x)"
+RELAXED: list[tuple[Json, Json, list[tuple[str, str]]]] = [
+    ({"pattern": BAD, "minLength": 1}, {"minLength": 1}, [("/pattern", "pattern")]),
+    ({"pattern": "^y"}, {"pattern": "^y"}, []),
+    ({"default": {"pattern": BAD}}, {"default": {"pattern": BAD}}, []),
+    (
+        {"patternProperties": {BAD: {}, "^y": {}}, "additionalProperties": False},
+        {"patternProperties": {"^y": {}}},
+        [(f"/patternProperties/{BAD}", "patternProperties"), ("/additionalProperties", "additionalProperties")],
+    ),
+    ({"not": {"pattern": BAD}}, {}, [("/not/pattern", "pattern"), ("/not", "not")]),
+    (
+        {"if": {"pattern": BAD}, "then": {"minLength": 3}},
+        {},
+        [("/if/pattern", "pattern"), ("/then", "then"), ("/if", "if")],
+    ),
+    (
+        {"oneOf": [{"pattern": BAD}, {"type": "string"}]},
+        {"allOf": [{"anyOf": [{}, {"type": "string"}]}]},
+        [("/oneOf/0/pattern", "pattern"), ("/oneOf", "oneOf")],
+    ),
+    ({"anyOf": [{"pattern": BAD}]}, {"anyOf": [{}]}, [("/anyOf/0/pattern", "pattern")]),
+    ({"type": "string", "nullable": True}, {"type": ["string", "null"]}, []),
+    ({"enum": ["a"], "nullable": True}, {"enum": ["a", None]}, []),
+    ({"items": [{"type": "string"}]}, {"prefixItems": [{"type": "string"}]}, []),
+    ({"minimum": 1, "exclusiveMinimum": True}, {"exclusiveMinimum": 1}, []),
+    ({"dependencies": {"a": ["b"], "c": {}}}, {"dependentRequired": {"a": ["b"]}, "dependentSchemas": {"c": {}}}, []),
+]
+
+
+@pytest.mark.parametrize("schema, checked, made", RELAXED, ids=[repr(case[0]) for case in RELAXED])
+def test_what_a_linear_engine_cannot_run_is_relaxed_and_reported(
+    schema: Json, checked: Json, made: list[tuple[str, str]]
+) -> None:
+    tools = Toolset(declared(with_property(schema)))
+    assert tools.schema("f") == with_property(checked)
+    assert [(one.path.removeprefix("/properties/x"), one.keyword) for one in tools.relaxed] == made
+    assert all(one.tool == "f" and one.reason for one in tools.relaxed)
+    tool = tools.get("f")
+    assert tool is not None and tool.parameters == with_property(schema)
+
+
+def test_a_reference_into_what_moved_still_means_the_same() -> None:
+    schema = {
+        "properties": {
+            "a": {"items": [{"type": "string", "pattern": BAD}]},
+            "b": {"$ref": "#/properties/a/items/0"},
+            "c": {"$ref": "#/x-shared/d"},
+        },
+        "x-shared": {"d": {"type": "integer", "nullable": True}},
+    }
+    tools = Toolset(declared(schema))
+    checked = tools.schema("f")
+    assert checked is not None
+    validator = jsonschema_rs.Draft202012Validator(checked, pattern_options=jsonschema_rs.RegexOptions())
+    assert validator.is_valid({"b": "x", "c": None}) and not validator.is_valid({"b": 3})
+    assert not validator.is_valid({"c": "x"})
+    assert {one.path for one in tools.relaxed} == {"/properties/a/items/0/pattern"}
+
+
+_LEAVES = st.sampled_from(
+    [{"pattern": BAD}, {"pattern": "^x"}, {"type": "string"}, {"minLength": 2}, {}, False, {"$ref": "#/$defs/d"}]
+)
+
+
+def _wrap(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    lists = st.lists(inner, min_size=1, max_size=2)
+    return st.one_of(
+        st.builds(lambda s: {"not": s}, inner),
+        st.builds(lambda a, b, c: {"if": a, "then": b, "else": c}, inner, inner, inner),
+        st.builds(lambda word, s: {word: s}, st.sampled_from(["anyOf", "allOf", "oneOf"]), lists),
+        st.builds(lambda s: {"contains": s, "maxContains": 1}, inner),
+        st.builds(
+            lambda p, s: {"patternProperties": {p: s}, "additionalProperties": False},
+            st.sampled_from([BAD, "^x"]),
+            inner,
+        ),
+        st.builds(lambda s, t: {"allOf": [s], "properties": {"x": t}, "unevaluatedProperties": False}, inner, inner),
+        st.builds(lambda s: {"items": s}, inner),
+    )
+
+
+_SCHEMAS = st.recursive(_LEAVES, _wrap, max_leaves=5)
+_VALUES = st.recursive(
+    st.sampled_from(["", "x", "xy", "y", "yz", 1, None]),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["x", "y"]), inner, max_size=2),
+    max_leaves=4,
+)
+
+
+@given(_SCHEMAS, st.sampled_from([{"pattern": BAD}, {"type": "string"}]), st.lists(_VALUES, min_size=5, max_size=10))
+def test_a_relaxed_schema_lets_through_whatever_the_original_does(schema: Any, d: Json, values: list[Any]) -> None:
+    parameters = {"properties": {"v": schema}, "$defs": {"d": d}}
+    copy, _ = relaxed("f", json.loads(json.dumps(parameters)))
+    original = jsonschema_rs.Draft202012Validator(parameters)
+    loosened = jsonschema_rs.Draft202012Validator(copy, pattern_options=jsonschema_rs.RegexOptions())
+    for value in values:
+        assert loosened.is_valid({"v": value}) or not original.is_valid({"v": value}), (copy, value)
+
+
+def test_references_follow_escapes_and_list_indices() -> None:
+    refs = Refs({"a/b": {"c~d": [{"e": 1}]}})
+    assert refs.get("#/a~1b/c~0d/0/e") == 1
+    assert refs.get("#/a~1b/c~0d/1") is None and refs.get("#/nothing/at/all") is None and refs.get("x") is None

@@ -1,0 +1,215 @@
+"""`Toolset`: merging, refusing, scoping, looking up."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from rightcall.declare.toolset import Toolset, to_tool
+from rightcall.errors import BadTools
+from rightcall.types import Json, Tool
+
+WEATHER: Json = {
+    "type": "function",
+    "function": {
+        "name": "get_weather",
+        "parameters": {
+            "type": "object",
+            "properties": {"location": {"type": "string"}, "unit": {"type": "string"}},
+            "required": ["location"],
+        },
+    },
+}
+CALC: Json = {"name": "calculate", "input_schema": {"type": "object", "properties": {"expression": {"type": "string"}}}}
+BAD: Json = {"name": "bad", "input_schema": {"type": "object", "properties": {"a": {"type": "float"}}}}
+
+
+def roll(sides: int = 6) -> int:
+    """Rolls a die."""
+    return sides
+
+
+def test_a_tool_is_found_by_its_name_and_others_are_not() -> None:
+    tools = Toolset([WEATHER, CALC])
+    found = tools.get("get_weather")
+    assert found is not None and found.name == "get_weather"
+    assert tools.get("missing") is None and "missing" not in tools and "calculate" in tools
+
+
+def test_the_size_is_known_and_an_empty_toolset_is_false() -> None:
+    assert len(Toolset([WEATHER, CALC])) == 2 and Toolset([WEATHER])
+    assert len(Toolset()) == len(Toolset([])) == 0 and not Toolset()
+
+
+def test_all_names_are_listed_sorted_and_tools_in_the_order_declared() -> None:
+    tools = Toolset([WEATHER, CALC])
+    assert tools.names == ("calculate", "get_weather")
+    assert [tool.name for tool in tools] == ["get_weather", "calculate"]
+    assert repr(tools) == "Toolset(get_weather, calculate)"
+
+
+def test_anything_may_be_passed_alone_in_a_list_or_mixed() -> None:
+    tools = Toolset(
+        roll, [WEATHER, [CALC]], Toolset(Tool(name="x")), {"tools": [{"name": "y"}]}, (t for t in [Tool(name="z")])
+    )
+    assert tools.names == ("calculate", "get_weather", "roll", "x", "y", "z")
+    for alone in (roll, WEATHER, Tool(name="x"), {"tools": [CALC]}):
+        made = Toolset.of(alone)
+        assert made is not None and len(made) == 1
+
+
+def test_a_toolset_stays_itself_and_none_stays_none() -> None:
+    tools = Toolset(roll)
+    assert Toolset.of(tools) is tools and Toolset.of(None) is None
+    nothing = Toolset.of(())
+    assert nothing is not None and len(nothing) == 0
+
+
+def test_where_a_name_comes_twice_the_first_stays_and_the_clash_is_reported() -> None:
+    tools = Toolset([Tool(name="f", description="one")], [Tool(name="g"), Tool(name="f", description="two")])
+    kept = tools.get("f")
+    assert kept is not None and kept.description == "one"
+    (clash,) = tools.clashes
+    assert (clash.name, clash.kept, clash.dropped, clash.same) == ("f", "Tool at /0/0", "Tool at /1/1", False)
+
+
+def test_replace_lets_the_last_of_a_name_stay_in_the_place_of_the_first() -> None:
+    tools = Toolset([Tool(name="f"), Tool(name="g"), Tool(name="f", description="new")], replace=True)
+    kept = tools.get("f")
+    assert kept is not None and kept.description == "new"
+    assert [tool.name for tool in tools] == ["f", "g"]
+    assert (tools.clashes[0].kept, tools.clashes[0].dropped) == ("Tool at /2", "Tool at /0")
+
+
+def test_registering_again_replaces() -> None:
+    tools = Toolset(Toolset(WEATHER), Tool(name="get_weather", description="new"), replace=True)
+    kept = tools.get("get_weather")
+    assert len(tools) == 1 and kept is not None and kept.description == "new"
+
+
+def test_sources_with_names_are_told_by_their_names() -> None:
+    tools = Toolset.merge({"github": [Tool(name="search")], "jira": {"tools": [{"name": "search"}, BAD]}}, lenient=True)
+    (clash,) = tools.clashes
+    assert (clash.kept, clash.dropped, clash.same) == ("github: Tool at /0", "jira: bare at /tools/0", False)
+    assert tools.refused[0].source == "jira: /tools/1"
+    assert tools.source("search") == "github: Tool at /0" and tools.source("none") == ""
+    with pytest.raises(BadTools):
+        Toolset.merge({"jira": [BAD]})
+
+
+def test_a_bad_tool_raises_with_its_name_and_the_path_of_its_fault() -> None:
+    with pytest.raises(BadTools, match=r"tool 'bad' .*/1/input_schema/properties/a/type: 'float'.*write 'number'"):
+        Toolset([WEATHER, BAD])
+    with pytest.raises(BadTools, match=r"/0/1/input_schema"):
+        Toolset([WEATHER, BAD], roll)
+
+
+def test_one_bad_tool_never_takes_the_others_down() -> None:
+    def bad_function(*args: int) -> None: ...
+
+    mixed: list[Any] = [BAD, WEATHER, 3, bad_function, CALC, None, Tool(name="")]
+    tools = Toolset.lenient(mixed, roll)
+    assert tools.names == ("calculate", "get_weather", "roll")
+    assert [(refusal.tool, refusal.path) for refusal in tools.refused] == [
+        ("bad", "/0/0/input_schema/properties/a/type"),
+        ("", "/0/2"),
+        ("bad_function", "/0/3"),
+        ("", "/0/5"),
+        ("", "/0/6/name"),
+    ]
+    assert all(refusal.message for refusal in tools.refused)
+
+
+@pytest.mark.parametrize("name", ["", " ", "a\nb", "a\x00", "\x1b[31m", "x" * 257])
+def test_a_name_that_no_text_could_hold_is_refused(name: str) -> None:
+    with pytest.raises(BadTools):
+        Toolset(Tool(name=name))
+
+
+@pytest.mark.parametrize("name", ["a", "a.b/c", "größe", "天気", "mcp__x__y", "a b"])
+def test_a_name_may_be_any_printable_text(name: str) -> None:
+    assert Toolset(Tool(name=name)).names == (name,)
+
+
+@pytest.mark.parametrize("aliases", [{"file": "nowhere"}, {"path": "path"}, {"path": "other"}])
+def test_aliases_must_be_other_names_of_parameters(aliases: dict[str, str]) -> None:
+    schema = {"properties": {"path": {"type": "string"}, "other": {"type": "string"}}}
+    with pytest.raises(BadTools, match="/aliases/"):
+        Toolset(Tool(name="f", parameters=schema, aliases=aliases))
+
+
+def test_a_scope_shows_only_its_names() -> None:
+    tools = Toolset([WEATHER, CALC], roll).scoped(["calculate", "ghost"])
+    assert len(tools) == 1 and tools.names == ("calculate",) and [tool.name for tool in tools] == ["calculate"]
+    assert (
+        tools.get("roll") is None and "roll" not in tools and tools.kinds("roll") == {} and tools.schema("roll") is None
+    )
+    assert (
+        tools.nearest("rol") == [] and tools.source("roll") == "" and set(tools.wire_names("openai")) == {"calculate"}
+    )
+    assert tools.from_wire_name("openai", "roll") is None
+
+
+def test_authorisation_is_checked_before_existence() -> None:
+    tools = Toolset([WEATHER, CALC], roll)
+    scope = tools.scoped(["calculate", "ghost"])
+    assert scope.authorise("calculate") is None
+    assert scope.authorise("roll") == "not_authorised"
+    assert scope.authorise("never_declared") == "not_authorised"
+    assert scope.authorise("ghost") == "unknown_tool"
+    assert tools.authorise("roll") is None and tools.authorise("ghost") == "unknown_tool"
+
+
+def test_a_scope_leaves_the_toolset_alone_and_a_scope_of_a_scope_never_allows_more() -> None:
+    tools = Toolset([WEATHER, CALC], roll)
+    inner = tools.scoped(["calculate", "roll"]).scoped(["roll", "get_weather"])
+    assert len(tools) == 3 and inner.names == ("roll",)
+    assert inner.authorise("get_weather") == "not_authorised" and inner.authorise("calculate") == "not_authorised"
+
+
+def test_an_empty_scope_allows_nothing() -> None:
+    scope = Toolset(roll).scoped([])
+    assert len(scope) == 0 and scope.authorise("roll") == "not_authorised"
+
+
+def test_a_scope_passed_on_gives_only_what_it_shows() -> None:
+    assert Toolset(Toolset([WEATHER, CALC]).scoped(["calculate"])).names == ("calculate",)
+
+
+def test_looking_up_takes_the_same_time_in_a_large_toolset() -> None:
+    def took(tools: Toolset) -> float:
+        begun = time.perf_counter()
+        for _ in range(20_000):
+            tools.get("t7")
+            tools.authorise("t7")
+        return time.perf_counter() - begun
+
+    small, large = (Toolset([Tool(name=f"t{at}") for at in range(count)]) for count in (10, 5000))
+    assert min(took(large) for _ in range(3)) < 4 * min(took(small) for _ in range(3))
+
+
+def test_a_toolset_may_be_shared_between_threads() -> None:
+    tools = Toolset([Tool(name=f"t{at}", parameters={"properties": {"a": {"pattern": "(?=x)"}}}) for at in range(50)])
+    seen: list[Any] = []
+
+    def use() -> None:
+        seen.append(([tools.kinds(name) for name in tools.names], tools.relaxed, tools.wire_names("openai")))
+
+    threads = [threading.Thread(target=use) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(seen) == 4 and all(one == seen[0] for one in seen)
+    assert len(seen[0][1]) == 50
+
+
+def test_one_tool_is_made_of_one_definition_only() -> None:
+    assert to_tool({"tools": [CALC]}).name == "calculate"
+    with pytest.raises(BadTools, match="there are 2"):
+        to_tool({"tools": [CALC, WEATHER]})
+    with pytest.raises(BadTools, match="'float'"):
+        to_tool(BAD)
