@@ -17,7 +17,8 @@ import atheris  # noqa: E402
 with atheris.instrument_imports(include=["rightcall.parse", "rightcall.repair"]):
     import rightcall
 
-from hostile import FORMATS, check_laws, markers, places  # noqa: E402
+from hostile import check_laws, markers, places  # noqa: E402
+from rightcall.formats import FORMATS  # noqa: E402
 
 NAMES = list(FORMATS)
 

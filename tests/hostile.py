@@ -227,8 +227,11 @@ def check_nothing_lost(text: str, format: str, reply: Reply) -> None:
     held = {
         "text": "".join(part.text for part in reply.parts if isinstance(part, Text)),
         "reasoning": "".join(part.text for part in reply.parts if isinstance(part, Reasoning)),
-        "call": "".join(call.raw for call in reply.calls),
+        "call": "".join(call.raw for i, call in enumerate(reply.calls) if i not in _found_elsewhere(reply)),
     }
+    for i in _found_elsewhere(reply):
+        if reply.calls[i].raw not in text:
+            raise Broken("nothing lost", f"{reply.calls[i].raw!r} is not what was written")
     if _says_text_in_json(reply.format):
         held["text"] = under["text"]
     for kind, want in held.items():
@@ -243,6 +246,11 @@ def check_nothing_lost(text: str, format: str, reply: Reply) -> None:
 
 
 _KINDS = ("text", "reasoning", "call", "marker")
+
+
+def _found_elsewhere(reply: Reply) -> set[int]:
+    """Calls that were found in reasoning, which stays as it was."""
+    return {p.call for p in reply.problems if p.code == "call_in_reasoning" and p.call is not None}
 
 
 def _says_text_in_json(format: str) -> bool:

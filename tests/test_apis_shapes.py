@@ -266,3 +266,12 @@ def test_repair_may_differ_from_tool_to_tool() -> None:
 def test_arguments_that_do_not_fit_the_schema_are_a_problem() -> None:
     reply = read(chat(tool_calls=[chat_call("get_weather", "{}")]), tools=[WEATHER])
     assert codes(reply) == ["missing"] and reply.problems[0].call == 0
+
+
+def test_bare_json_beside_native_calls_is_text_and_said_once() -> None:
+    bare = '{"name": "get_weather", "arguments": {"city": "B"}}'
+    for format in ("auto", "hermes"):
+        reply = read(
+            chat(content=bare, tool_calls=[chat_call("get_weather", '{"city": "C"}')]), tools=[WEATHER], format=format
+        )
+        assert calls(reply) == [("get_weather", {"city": "C"})] and reply.content == bare

@@ -7,8 +7,21 @@ import pytest
 
 import rightcall
 
-FUNCTIONS = {"parse", "render", "detect"}
-VALUES = {"Tool", "Toolset", "Call", "Reply", "Repair", "Problem", "Span", "Ids", "Format", "formats", "Parser"}
+FUNCTIONS = {"parse", "render", "detect", "check", "repair", "select", "tool"}
+VALUES = {
+    "Tool",
+    "Toolset",
+    "Call",
+    "Reply",
+    "Repair",
+    "Problem",
+    "Span",
+    "Ids",
+    "Limits",
+    "Format",
+    "formats",
+    "Parser",
+}
 EVENTS = {"Text", "Reasoning", "CallStart", "Arguments", "CallEnd", "Recast"}
 ERRORS = {"RightcallError", "CannotCarry", "UnknownFormat"}
 NAMES = FUNCTIONS | VALUES | EVENTS | ERRORS | {"__version__"}

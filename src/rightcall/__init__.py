@@ -1,13 +1,18 @@
 """rightcall turns what any language model writes into tool calls that can be trusted."""
 
 from rightcall import formats
+from rightcall.check import check
+from rightcall.declare.functions import tool
 from rightcall.declare.toolset import Toolset
 from rightcall.errors import CannotCarry, RightcallError, UnknownFormat
 from rightcall.formats.spec import Format
 from rightcall.ids import Ids
 from rightcall.parse.detect import detect
+from rightcall.parse.engine import Limits
 from rightcall.parse.parser import Parser, parse
 from rightcall.parse.render import render
+from rightcall.parse.select import select
+from rightcall.repair.settle import repair
 from rightcall.types import (
     Arguments,
     Call,
@@ -33,6 +38,7 @@ __all__ = [
     "CannotCarry",
     "Format",
     "Ids",
+    "Limits",
     "Parser",
     "Problem",
     "Reasoning",
@@ -46,8 +52,12 @@ __all__ = [
     "Toolset",
     "UnknownFormat",
     "__version__",
+    "check",
     "detect",
     "formats",
     "parse",
     "render",
+    "repair",
+    "select",
+    "tool",
 ]

@@ -71,6 +71,8 @@ def name_problem(name: str, tools: Toolset | None) -> tuple[str, str] | None:
         return "invalid_name", f"{name[:80]!r} is no tool name; a name has only letters, digits, '_', '-' and '.'"
     if tools is None:
         return None
+    if tools.authorise(name) == "not_authorised":
+        return "not_authorised", f"the tool {name[:80]!r} may not be called here; {_listing(tools)}"
     near = tools.nearest(name)
     hint = f"did you mean {' or '.join(map(repr, near))}?" if near else _listing(tools)
     return "unknown_tool", f"there is no tool {name[:80]!r}; {hint}"

@@ -5,8 +5,13 @@
     |   |-- UnknownFormat      no format of that name; names the nearest
     |   |-- BadFormat          a format definition that breaks its own rules
     |   |-- BadTools           a tool definition that cannot be used
+    |   |-- EmptyToolList      tools are needed here, and there are none
+    |   |-- GrammarCompileError  a grammar cannot say what the caller insists on
     |   `-- CannotCarry        this reply cannot be written in that format without changing it
     |-- ModelError             what the model wrote, where the caller asked for an exception
+    |   |-- NoToolCallFound    there is no call in it
+    |   |-- UnknownTool        the call is for no tool that may be called
+    |   `-- MalformedArguments the call was cut off, cannot be read or does not fit its schema
     |-- ToolError              a tool's own code failed
     `-- BackendError           a model server or the way to it failed
 
@@ -46,8 +51,42 @@ class CannotCarry(CallerError):
         self.format, self.path, self.cause = format, path, cause
 
 
+class EmptyToolList(CallerError):
+    def __init__(self) -> None:
+        super().__init__("tool list is empty: pass at least one tool")
+
+
+class GrammarCompileError(CallerError):
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"grammar compile error: {reason}")
+        self.reason = reason
+
+
 class ModelError(RightcallError):
-    pass
+    """Comparable: two that say the same are equal."""
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and other.args == self.args
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.args))
+
+
+class NoToolCallFound(ModelError):
+    def __init__(self) -> None:
+        super().__init__("no tool call found in model output")
+
+
+class UnknownTool(ModelError):
+    def __init__(self, name: str, hint: str = "") -> None:
+        super().__init__(f"unknown tool: {name!r}" + (f" ({hint})" if hint else ""))
+        self.name = name
+
+
+class MalformedArguments(ModelError):
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"malformed tool arguments: {reason}")
+        self.reason = reason
 
 
 class ToolError(RightcallError):

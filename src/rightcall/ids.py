@@ -34,6 +34,11 @@ class Ids:
         self._turn = self._position = 0
 
     @staticmethod
+    def new() -> str:
+        """One fresh id, of no conversation."""
+        return random_id()
+
+    @staticmethod
     def nine() -> Ids:
         """Nine letters or digits; an id of another shape, or a repeated one, is minted anew and never suffixed."""
         return Ids(nine_id, suffix=False)

@@ -14,6 +14,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from rightcall.errors import MalformedArguments, ModelError, UnknownTool
+
 Json = dict[str, Any]
 
 
@@ -131,6 +133,19 @@ class Reply(msgspec.Struct, frozen=True):
     @property
     def calls(self) -> tuple[Call, ...]:
         return tuple([part for part in self.parts if type(part) is Call])
+
+    def raise_for_problems(self) -> None:
+        """Raises what the first blocking problem is: `UnknownTool` or `MalformedArguments`. Else does nothing."""
+        for problem in self.problems:
+            if problem.blocking:
+                raise as_error(problem, "" if problem.call is None else self.calls[problem.call].name)
+
+
+def as_error(problem: Problem, name: str) -> ModelError:
+    """A problem as the exception it is for callers who ask for one."""
+    if problem.code in ("unknown_tool", "not_authorised", "invalid_name"):
+        return UnknownTool(name, problem.message)
+    return MalformedArguments(problem.message)
 
 
 def to_json(value: object) -> Any:

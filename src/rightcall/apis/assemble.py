@@ -56,7 +56,7 @@ class Assembler:
         self._parser: Parser | None = None
         self._base = first  # index of the first call in the text being read
         self._held: list[Event] = []
-        self._rescued = False
+        self._again = False  # what follows was given out as text before
         self._said = False
         self._thoughts: list[str] = []
         self._cut = False
@@ -89,7 +89,8 @@ class Assembler:
         if self._calls is not None:
             self._calls.close(self._cut)
         for event in self._held:
-            self._give(event)
+            if event is not _END_OF_TEXT:
+                self._give(event)
         self._held = []
         self._look_into_reasoning()
 
@@ -135,18 +136,18 @@ class Assembler:
         """What was found in the text of an answer that has calls of its own: its calls are text."""
         out: list[Event] = []
         for event in events:
-            kind = type(event)
-            if kind is Text or kind is Reasoning:
-                out.append(event)
-            elif isinstance(event, Recast):
-                # Calls behind such a recast were given out as text before.
-                self._rescued = self._rescued or event.kind == "call"
-                out += [event] if event.kind == "reasoning" else []
+            if event is _END_OF_TEXT:
+                self._again = False
+            elif isinstance(event, Recast) and event.kind == "call":
+                self._again = True
+            elif isinstance(event, Problem):
+                self._again = self._again or event.code == "call_in_reasoning"
+                out += [msgspec.structs.replace(event, blocking=False)] if event.call is None else []
             elif isinstance(event, CallEnd):
-                out += [] if self._rescued else [Text(event.call.raw)]
+                out += [] if self._again else [Text(event.call.raw)]
                 out.append(Problem("call_in_text", _CALL_IN_TEXT, blocking=False))
-            elif isinstance(event, Problem) and event.call is None:
-                out.append(msgspec.structs.replace(event, blocking=False))
+            elif isinstance(event, Text | Reasoning | Recast) and not self._again:
+                out.append(event)
         return out
 
     # -- text ----------------------------------------------------------------------------------------------------------
@@ -158,7 +159,7 @@ class Assembler:
             self._calls.end_whole()
         if self._parser is None:
             manner = self._manner
-            self._base, self._rescued = self._count, False
+            self._base = self._count
             self._parser = Parser(
                 manner.format,
                 tools=manner.tools,
@@ -177,6 +178,9 @@ class Assembler:
             return
         self._from_text(parser.close())
         self._parser = None
+        self._again = False
+        if self._held:
+            self._held.append(_END_OF_TEXT)
         if self._count > self._base and self._calls is None:
             self._format = parser.reply.format
 
@@ -249,6 +253,7 @@ class Assembler:
 
 
 _LOSSES = ("provider_error", "malformed_chunk")  # after one of these the end of the answer may be missing
+_END_OF_TEXT = Recast(0, "reasoning")  # where a run of text ended, among the events that are held
 _CALL_IN_TEXT = "the text holds a call too; it stays text, since the answer has calls of its own"
 _CALL_IN_REASONING = "the call stood in the reasoning; write calls after it"
 

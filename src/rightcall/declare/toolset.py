@@ -33,6 +33,10 @@ class Clash(msgspec.Struct, frozen=True):
     same: bool
 
 
+def _pairs(text: str) -> set[str]:
+    return {text[i : i + 2] for i in range(len(text) - 1)}
+
+
 class Toolset:
     """Immutable, and safe to share between threads. Iterates in the order of declaration."""
 
@@ -142,7 +146,10 @@ class Toolset:
 
     def nearest(self, name: str) -> list[str]:
         """Declared names, the most similar first, at most three."""
-        return difflib.get_close_matches(name[:64], list(self._by_name)[:1000], 3, 0.5)
+        # Close matching costs too much for a thousand tools: only those that share the most pairs of letters are asked.
+        wanted = _pairs(name[:64].lower())
+        shared = sorted(((len(wanted & _pairs(other.lower())), other) for other in self._by_name), reverse=True)[:12]
+        return difflib.get_close_matches(name[:64], [other for count, other in shared if count], 3, 0.5)
 
     def schema(self, name: str) -> Json | None:
         """The schema to check calls of this tool with: its parameters as plain 2020-12, without patterns that a linear

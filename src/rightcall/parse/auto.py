@@ -166,7 +166,7 @@ class AutoReading:
             reply = whole_reply(self._held, self._options) if self._maybe_bare else None
             if reply is not None:
                 self._as(reply.format)
-                self._reading.rescued(self._held, reply)
+                self._reading.rescued(reply, [Span(0, len(self._held), "call")])
                 self._held = ""
             self._maybe_bare = False
             self._go_on(ended=True)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
+import msgspec
+
 from rightcall.formats.spec import Body, Braced, Envelope, Format, NameThenJson, Pair, Params, Pythonic, alternatives
 from rightcall.parse.braced import BracedReader
 from rightcall.parse.engine import Engine, Steps
@@ -185,3 +187,12 @@ def compiled(format: Format) -> Compiled:
         # The format is kept beside what was made of it: an id is only unique among living objects.
         found = _CACHE[id(format)] = (format, Compiled(format))
     return found[1]
+
+
+def without_reasoning(found: Compiled) -> Compiled:
+    """The same format, but its reasoning markers are text."""
+    key = ~id(found.format)  # never another format's own
+    kept = _CACHE.get(key)
+    if kept is None or kept[0] is not found.format:
+        kept = _CACHE[key] = (found.format, Compiled(msgspec.structs.replace(found.format, reasoning=None)))
+    return kept[1]

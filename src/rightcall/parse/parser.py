@@ -20,7 +20,7 @@ from rightcall.formats import find
 from rightcall.formats.spec import Format
 from rightcall.ids import Ids
 from rightcall.parse.auto import AutoReading
-from rightcall.parse.compile import compiled
+from rightcall.parse.compile import compiled, without_reasoning
 from rightcall.parse.engine import Limits, Options
 from rightcall.parse.fold import Fold
 from rightcall.parse.reading import Reading
@@ -112,7 +112,8 @@ def _start(
     options = Options(toolset, reasoning, repair, chosen, spans, live, hold, limits or _LIMITS)
     if format == "auto":
         return AutoReading(options, ids or Ids())
-    return Reading(compiled(find(format)), options, ids or Ids())
+    found = compiled(find(format))
+    return Reading(found if reasoning != "off" else without_reasoning(found), options, ids or Ids())
 
 
 def _chosen(choice: str | Mapping[str, Any] | None) -> str | None:

@@ -16,11 +16,11 @@ from rightcall.ids import Ids
 from rightcall.parse.channels import first_header, header
 from rightcall.parse.engine import Capture, Engine, Options, Steps
 from rightcall.parse.markers import Scan
-from rightcall.parse.rescue import in_reasoning, whole_reply
+from rightcall.parse.rescue import in_reasoning, other_format, whole_reply
 from rightcall.parse.signals import Broken, Cut, NotACall, too_deep
 from rightcall.repair.settle import allowed, receipts
 from rightcall.repair.sketch import Sketch
-from rightcall.types import Arguments, CallEnd, CallStart, Reasoning, Recast, Reply, Span, Text
+from rightcall.types import Arguments, Call, CallEnd, CallStart, Recast, Reply, Span, Text
 
 if TYPE_CHECKING:
     from rightcall.parse.compile import Compiled, Reader
@@ -72,23 +72,27 @@ class Reading(Engine):
         if self.text_chars:
             reply = whole_reply(text, self.options)
             if reply is not None:
-                self.rescued(text, reply)
+                self.rescued(reply, [Span(0, len(text), "call")])
+            elif (other := other_format(text, self.options)) is not None:
+                self.rescued(*other)
         elif self.options.calls_in_reasoning:
-            said = "".join([event.text for event in self.out if isinstance(event, Reasoning)]) or text
-            reply = in_reasoning(self, said)
+            reply = in_reasoning(text, self.compiled, self.options)
             if reply is not None:
-                self._give_calls(reply, "call_in_reasoning", "the call stood in the reasoning")
+                self._give_parts(reply, "call_in_reasoning", "the call stood in the reasoning")
 
-    def rescued(self, text: str, reply: Reply) -> None:
-        """All text that was given out was calls of another format."""
+    def rescued(self, reply: Reply, spans: list[Span]) -> None:
+        """The text that was given out was a reply in another format: it is given again, as what it is."""
         if self.text_chars:
             self.out.append(Recast(self.text_chars, "call"))
-        self.spans = None if self.spans is None else [Span(0, len(text), "call")]
-        self._give_calls(reply, "rescued", f"the call was written as {reply.format} writes it")
+        self.spans = None if self.spans is None else spans
+        self._give_parts(reply, "rescued", f"the call was written as {reply.format} writes it")
 
-    def _give_calls(self, reply: Reply, code: str, message: str) -> None:
-        for call in reply.calls:
-            id = self.ids.take()
+    def _give_parts(self, reply: Reply, code: str, message: str) -> None:
+        for part in reply.parts:
+            if not isinstance(part, Call):
+                self.out.append(part)
+                continue
+            call, id = part, self.ids.take()
             self.out.append(CallStart(self.index, id, call.name))
             self.out.append(Arguments(self.index, call.json))
             self.problem(code, message, blocking=False, call=self.index)

@@ -8,17 +8,13 @@ code, or behind a quote. Without any opener, the whole reply must be calls: JSON
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from rightcall.formats import FORMATS
 from rightcall.ids import Ids
-from rightcall.parse.compile import compiled
+from rightcall.parse.compile import Compiled, compiled
 from rightcall.parse.engine import Options
 from rightcall.parse.fold import Fold
-from rightcall.types import Call, Event, Reply
-
-if TYPE_CHECKING:
-    from rightcall.parse.reading import Reading
+from rightcall.types import Event, Reply, Span
 
 # A reply that is nothing but calls, said as if it had stood in the markers of a format that reads it.
 _WRAPS = (
@@ -41,10 +37,23 @@ def whole_reply(text: str, options: Options) -> Reply | None:
     inner = fenced.group(1).strip() if fenced else inner
     for before, after, name, begins in _WRAPS:
         if begins(inner):
-            reply = read_as(before + inner + after, name, options)
+            reply = _read(before + inner + after, compiled(FORMATS[name]), quiet(options))
             if reply.calls and not reply.content and trusted(reply, options):
                 return reply
     return None
+
+
+def other_format(text: str, options: Options) -> tuple[Reply, list[Span]] | None:
+    """What a reply holds that is written in another format than was said, and its spans; None if it is none."""
+    from rightcall.parse.auto import AutoReading
+
+    if options.tools is None or len(text) > _MOST:
+        return None
+    reading = AutoReading(quiet(options, spans=True), Ids())
+    reading.feed(text)
+    reading.close()
+    reply = fold(reading.out, reading.compiled.format.name)
+    return (reply, reading.spans or []) if reply.calls and trusted(reply, options) else None
 
 
 def trusted(reply: Reply, options: Options) -> bool:
@@ -53,38 +62,32 @@ def trusted(reply: Reply, options: Options) -> bool:
     return declared and not any(problem.blocking for problem in reply.problems)
 
 
-def read_as(text: str, name: str, options: Options) -> Reply:
-    return fold(read_events(text, name, options), name)
+def in_reasoning(text: str, found: Compiled, options: Options) -> Reply | None:
+    """The calls in a reply that is nothing but reasoning."""
+    reply = _read(text, found, quiet(options, reasoning=options.reasoning))
+    if not reply.reasoning or reply.content:
+        return None
+    inner = _read(reply.reasoning, found, quiet(options))
+    calls = Reply(inner.calls, inner.problems, inner.format)
+    return calls if calls.calls and trusted(calls, options) else None
 
 
-def read_events(text: str, name: str, options: Options, ids: Ids | None = None) -> list[Event]:
-    from rightcall.parse.reading import Reading
-
-    reading = Reading(compiled(FORMATS[name]), quiet(options), ids or Ids())
-    reading.feed(text)
-    reading.close()
-    return reading.out
-
-
-def quiet(options: Options) -> Options:
+def quiet(options: Options, *, spans: bool = False, reasoning: str = "auto") -> Options:
     """The same options for a reading inside another: no rescue of its own, nothing held, nothing live."""
     tools, repair, limits = options.tools, options.repair, options.limits
-    return Options(tools, repair=repair, choice=options.choice, limits=limits, rescue=False)
+    return Options(tools, reasoning, repair, choice=options.choice, spans=spans, limits=limits, rescue=False)
+
+
+def _read(text: str, found: Compiled, options: Options) -> Reply:
+    from rightcall.parse.reading import Reading
+
+    reading = Reading(found, options, Ids())
+    reading.feed(text)
+    reading.close()
+    return fold(reading.out, found.format.name)
 
 
 def fold(events: list[Event], name: str) -> Reply:
     folding = Fold()
     folding.add(events)
     return folding.reply(name, None)
-
-
-def in_reasoning(reading: Reading, reasoning: str) -> Reply | None:
-    """The calls in a reply that is nothing but reasoning."""
-    if reading.tools is None or not reasoning.strip():
-        return None
-    reply = read_as(reasoning, reading.compiled.format.name, reading.options)
-    return reply if reply.calls and trusted(reply, reading.options) else None
-
-
-def calls_of(reply: Reply) -> list[Call]:
-    return list(reply.calls)

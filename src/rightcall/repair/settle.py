@@ -12,8 +12,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from rightcall.check import argument_problems, fits
-from rightcall.declare.toolset import Toolset
+from rightcall.declare.toolset import ToolLike, Toolset
 from rightcall.repair.loose import Liberty, Unreadable, read_loose, unfence
+from rightcall.repair.names import settle_name
 from rightcall.repair.schema import mend, rename_aliases
 from rightcall.strict_json import MAX_DEPTH, Undecodable, decode
 from rightcall.types import Call, Problem, Repair, Tool
@@ -180,6 +181,29 @@ class _Settling:
             return None
         self._took(Repair("json_repair", "guess", "", text[:200], stdlib.dumps(found, ensure_ascii=False)[:200]))
         return found
+
+
+def repair(call: Call, tools: Toolset | Iterable[ToolLike] | None, *, policy: str = "safe") -> Call:
+    """The call as it was meant, with a receipt for every change; the same call where none is needed or none helps.
+
+    A call that was cut off or could not be read comes back as it is: it is never completed.
+    """
+    toolset = Toolset.of(tools)
+    if not call.complete:
+        return call
+    name, renamed = settle_name(call.name, toolset, policy)
+    made, _ = settle(
+        name,
+        call.json or stdlib.dumps(call.arguments, ensure_ascii=False),
+        index=0,
+        id=call.id,
+        raw=call.raw,
+        tools=toolset,
+        policy=policy,
+        repairs=(*call.repairs, *renamed),
+        closed=False,
+    )
+    return made if made.complete and made.repairs != call.repairs else call
 
 
 def receipts(liberties: Iterable[Liberty]) -> tuple[Repair, ...]:
