@@ -118,7 +118,8 @@ def tokens(text: str, format: str) -> list[str]:
 
 def judge(format: str, detector: type[Any], tools: list[Any]) -> tuple[int, list[int], dict[str, list[str]]]:
     """How many cases there are; how many each gets right (ours, whole, streamed, in one delta); what each misses."""
-    scores, missed = [0, 0, 0, 0], {}
+    scores = [0, 0, 0, 0]
+    missed: dict[str, list[str]] = {}
     found = cases(format)
     for name, (text, calls, prose) in found.items():
         ways: list[Callable[[], Found]] = [
@@ -153,7 +154,8 @@ def main() -> int:
         print(f"SGLang is not compared: {why}")
         return 0
     tools = as_tools(list(TOOLS))
-    rows, missed = [], {}
+    rows: list[list[str]] = []
+    missed: dict[str, dict[str, list[str]]] = {}
     for name, detector in detectors.items():
         total, scores, missed[name] = judge(name, detector, tools)
         cells = [f"{score}/{total}" for score in scores]

@@ -20,7 +20,8 @@ with atheris.instrument_imports(include=["rightcall.parse", "rightcall.repair"])
 from hostile import check_laws, markers, places  # noqa: E402
 from rightcall.formats import FORMATS  # noqa: E402
 
-NAMES = list(FORMATS)
+ASKED = [a.partition("=")[2] for a in sys.argv[1:] if a.startswith("--format=")]
+NAMES = [rightcall.formats.find(name).name for name in ASKED] or list(FORMATS)
 
 
 def one(data: bytes) -> None:
@@ -32,25 +33,23 @@ def one(data: bytes) -> None:
     check_laws(text, format, [list(range(1, len(text))), [data[1] % (len(text) + 1)]])
 
 
-def write_seeds(folder: Path, wanted: list[str]) -> None:
-    for name in wanted:
+def write_seeds(folder: Path) -> None:
+    for name in NAMES:
         for i, (before, after) in enumerate(places(name).values()):
             (folder / f"{name}_{i}").write_bytes(bytes([NAMES.index(name), 7]) + f"{before}a{after}".encode())
 
 
-def write_words(path: Path, wanted: list[str]) -> None:
-    words = {marker.encode() for name in wanted for marker in markers(name)}
+def write_words(path: Path) -> None:
+    words = {marker.encode() for name in NAMES for marker in markers(name)}
     path.write_text("".join('"' + "".join(f"\\x{byte:02x}" for byte in word) + '"\n' for word in sorted(words)))
 
 
 def main() -> None:
-    asked = [a.partition("=")[2] for a in sys.argv[1:] if a.startswith("--format=")]
-    wanted = [rightcall.formats.find(name).name for name in asked] or NAMES
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         (folder / "seeds").mkdir()
-        write_seeds(folder / "seeds", wanted)
-        write_words(folder / "words", wanted)
+        write_seeds(folder / "seeds")
+        write_words(folder / "words")
         options = [a for a in sys.argv[1:] if not a.startswith("--format=")]
         crash = f"-artifact_prefix={folder}/"
         atheris.Setup(

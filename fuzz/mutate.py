@@ -87,5 +87,6 @@ def _once(text: str, format: str, rng: Random) -> str:
 
 def _insertion(format: str, rng: Random) -> str:
     own = markers(format) or _WORDS
-    word = rng.choice(rng.choice((own, own, _WORDS, all_markers())))
+    words: tuple[str, ...] = rng.choice((own, own, _WORDS, all_markers()))
+    word = rng.choice(words)
     return word if rng.random() < 0.7 else word[: rng.randint(1, len(word))]

@@ -7,7 +7,7 @@ import pytest
 
 import rightcall
 
-FUNCTIONS = {"parse", "render", "detect", "check", "repair", "select", "tool"}
+FUNCTIONS = {"parse", "render", "detect", "check", "repair", "select", "tool", "read", "read_all"}
 VALUES = {
     "Tool",
     "Toolset",

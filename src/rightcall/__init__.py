@@ -1,6 +1,8 @@
 """rightcall turns what any language model writes into tool calls that can be trusted."""
 
 from rightcall import formats
+from rightcall.apis.read import read, read_all
+from rightcall.apis.stream import Stream
 from rightcall.check import check
 from rightcall.declare.functions import tool
 from rightcall.declare.toolset import Toolset
@@ -47,6 +49,7 @@ __all__ = [
     "Reply",
     "RightcallError",
     "Span",
+    "Stream",
     "Text",
     "Tool",
     "Toolset",
@@ -56,6 +59,8 @@ __all__ = [
     "detect",
     "formats",
     "parse",
+    "read",
+    "read_all",
     "render",
     "repair",
     "select",

@@ -111,7 +111,10 @@ def _compile(tool: Tool) -> Any:
 
 
 def fits(tool: Tool, arguments: Any) -> bool:
-    return bool(validator(tool).is_valid(arguments))
+    try:
+        return bool(validator(tool).is_valid(arguments))
+    except ValueError:  # a lone surrogate in a key
+        return bool(validator(tool).is_valid(plain(arguments)))
 
 
 def errors(tool: Tool, arguments: Any, most: int = _LOOK_AT) -> list[Any]:

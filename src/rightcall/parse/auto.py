@@ -13,7 +13,7 @@ from typing import Literal
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import Envelope, Format, Special, alternatives
 from rightcall.ids import Ids
-from rightcall.parse.compile import Compiled, compiled
+from rightcall.parse.compile import Compiled, compiled, without_reasoning
 from rightcall.parse.engine import Options
 from rightcall.parse.markers import NAME, Pat, Probe, Scan, alt, blanks, literal, look, seq, template, templates
 from rightcall.parse.reading import Reading
@@ -107,7 +107,8 @@ class AutoReading:
     def __init__(self, options: Options, ids: Ids) -> None:
         self._options, self._ids = options, ids
         self._detector = _detector()
-        self._reading = Reading(self._detector.plain, options, ids)
+        plain = self._detector.plain
+        self._reading = Reading(plain if options.reasoning != "off" else without_reasoning(plain), options, ids)
         self._shift = 0  # how much of the text the first reading had
         self._before: list[Span] | None = None
         self._found = False
@@ -247,5 +248,6 @@ class AutoReading:
         plain = self._reading
         self._before, self._shift = plain.hand_over()
         self._take()
-        self._reading = Reading(chosen, self._options, self._ids)
+        off = self._options.reasoning == "off"
+        self._reading = Reading(without_reasoning(chosen) if off else chosen, self._options, self._ids)
         self._reading.take_over(plain)

@@ -67,7 +67,6 @@ class Options(msgspec.Struct, frozen=True):
     choice: str | None = None
     spans: bool = False
     live: bool = False
-    hold: bool = False
     limits: Limits = Limits()
     rescue: bool = True
     calls_in_reasoning: bool = True
@@ -86,12 +85,13 @@ class Capture:
 class Building:
     """The call being read."""
 
-    __slots__ = ("given", "id", "index", "kinds", "name", "parts", "repairs")
+    __slots__ = ("checked", "given", "id", "index", "kinds", "name", "parts", "repairs")
 
     def __init__(self, index: int, id: str, name: str, kinds: dict[str, Kind]) -> None:
         self.index, self.id, self.name = index, id, name
         self.kinds = kinds  # how each declared argument is to be read
         self.parts: list[str] = []  # pieces of argument JSON
+        self.checked = False  # a problem was found that says it all
         self.given = 0  # how many of them were given out
         self.repairs: tuple[Repair, ...] = ()
 
@@ -128,7 +128,10 @@ class Engine:
         self._tiled = 0  # how much of the text the spans cover
         self._blanks: list[str] = []  # white space read but not yet known to be text or a marker's
         self._last: type[Text | Reasoning] | None = None  # what the last thing given out was
-        self._held: list[Text] | None = [] if options.hold and self.recastable else None
+        # What was said and thought so far, kept until there is a call: without one, rescue looks at it again.
+        rescue = options.rescue and self.tools is not None and len(self.tools) > 0
+        self.said: list[str] | None = [] if rescue else None
+        self.thought: list[str] = []
 
     # -- the text ------------------------------------------------------------------------------------------------------
 
@@ -228,8 +231,9 @@ class Engine:
         if self.index >= self.limits.calls:
             self.full = True
             raise NotACall
-        if self._blanks or self.recastable or self._held is not None:
+        if self._blanks or self.recastable:
             self.settle()
+        self.said = None
         if self.spans is not None:
             self.mark("marker", self.raw_at)
         if self.tools is not None and name not in self.tools:
@@ -302,7 +306,7 @@ class Engine:
             index=call.index,
             id=call.id,
             raw=text,
-            tools=self.tools,
+            tools=None if call.checked else self.tools,
             # Of an object some may have been given out, which is final. What is repaired must not depend on the cut.
             policy="off" if self.live and json.startswith("{") else self.policy(call.name),
             depth=self.limits.depth,
@@ -323,11 +327,6 @@ class Engine:
     def fail(self, code: str, message: str, path: str = "") -> None:
         """The call cannot be used: a problem says why, and its text so far is kept."""
         assert self.raw is not None
-        if self.call is None and self.index >= self.limits.calls:
-            self.full = True
-            self.give_back(self.release(self.raw))
-            self.raw = None
-            return
         call = self.call or self.begin("")
         self.problem(code, message, path, call=call.index)
         self._out(Call(call.name, {}, "".join(call.parts), call.id, self.release(self.raw), call.repairs, False))
@@ -345,23 +344,17 @@ class Engine:
         """A marker is certain: the blanks before it are its own, and text before it cannot be recast any more."""
         self._blanks.clear()
         self.recastable = False
-        if self._held is not None:
-            self.unhold("text")
 
     def recast(self) -> None:
         """All text so far was reasoning."""
-        if self._held is not None:
-            self.unhold("reasoning")
-        elif self.text_chars:
+        if self.text_chars:
             self.out.append(Recast(self.text_chars, "reasoning"))
-        self._last = Reasoning if self.text_chars else None
+        if self.said is not None:
+            self.thought, self.said = self.said, []
+        self.text_chars = 0
+        self._last = Reasoning if self._last is Text else None
         if self.spans is not None:
             self.spans = [Span(s.start, s.end, "reasoning" if s.kind == "text" else s.kind) for s in self.spans]
-
-    def unhold(self, kind: str) -> None:
-        if self._held is not None:
-            self.out.extend(self._held if kind == "text" else [Reasoning(event.text) for event in self._held])
-            self._held = None
 
     def take_text(self, end: int) -> None:
         """Takes text up to there. Blanks at its end wait until it is known what follows."""
@@ -405,13 +398,17 @@ class Engine:
         if self.thinking:
             self._last = Reasoning
             self.out.append(Reasoning(text))
+            if self.said is not None:
+                self.thought.append(text)
             if self.spans is not None:
                 self.mark("reasoning", end)
             return
         self.may_open = False
         self._last = Text
         self.text_chars += len(text)
-        (self.out if self._held is None else self._held).append(Text(text))
+        self.out.append(Text(text))
+        if self.said is not None:
+            self.said.append(text)
         if self.spans is not None:
             self.mark("text", end)
 
@@ -440,7 +437,6 @@ class Engine:
 
     def last_blanks(self) -> None:
         """The reply is over: blanks that no marker touched are text."""
-        self.unhold("text")
         if self._blanks and not self.fresh:
             self._emit("".join(self._blanks), self.base + self.pos)
         if self.spans is not None:

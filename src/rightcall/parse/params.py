@@ -188,6 +188,7 @@ class ParamsReader:
         # A wrong type is for the check of the whole call to tell, which may also mend it.
         if wrong is not None and wrong[0] != "wrong_type" and p.call is not None:
             p.problem(wrong[0], f"{key}: {wrong[1]}", "/" + key, call=p.call.index)
+            p.call.checked = True
 
     def _quote(self, p: Engine) -> Steps[str]:
         """What closes the quotes around the value, if it is quoted."""

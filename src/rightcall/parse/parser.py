@@ -24,7 +24,7 @@ from rightcall.parse.compile import compiled, without_reasoning
 from rightcall.parse.engine import Limits, Options
 from rightcall.parse.fold import Fold
 from rightcall.parse.reading import Reading
-from rightcall.types import Event, Reply
+from rightcall.types import Call, CallStart, Event, Reply
 
 Policy = Literal["off", "safe", "lenient"]
 _REASONING = ("auto", "open", "off")
@@ -39,7 +39,7 @@ class Parser:
     they arrive; `hold` holds back text that may turn out to be reasoning instead of recasting it later.
     """
 
-    __slots__ = ("_closed", "_fold", "_reading")
+    __slots__ = ("_closed", "_fold", "_held", "_reading")
 
     def __init__(
         self,
@@ -55,9 +55,10 @@ class Parser:
         hold: bool = False,
         limits: Limits | None = None,
     ) -> None:
-        self._reading = _start(format, tools, reasoning, repair, choice, ids, spans, live, hold, limits)
+        self._reading = _start(format, tools, reasoning, repair, choice, ids, spans, live, limits)
         self._fold = Fold()
         self._closed = False
+        self._held: list[Event] | None = [] if hold else None
 
     def feed(self, text: str) -> list[Event]:
         """The events that this piece of text made certain."""
@@ -80,7 +81,22 @@ class Parser:
         if events:
             self._reading.out = []
             self._fold.add(events)
-        return events
+        return events if self._held is None else self._hold(events)
+
+    def _hold(self, events: list[Event]) -> list[Event]:
+        """Nothing goes out that may still be recast: text and reasoning wait for the first call, or for the end."""
+        assert self._held is not None
+        self._held += events
+        begun = next((i for i, event in enumerate(self._held) if isinstance(event, CallStart)), None)
+        if begun is None and not self._closed:
+            return []
+        held, self._held = self._held, None
+        before = held[:begun]
+        settled = Fold()
+        settled.add(before)
+        reply = settled.reply("", None)
+        parts = [part for part in reply.parts if not isinstance(part, Call)]
+        return [*parts, *reply.problems, *(held[begun:] if begun is not None else ())]
 
     @property
     def reply(self) -> Reply:
@@ -98,7 +114,6 @@ def _start(
     ids: Ids | None,
     spans: bool,
     live: bool,
-    hold: bool,
     limits: Limits | None,
 ) -> Reading | AutoReading:
     """A reading with these options. Raises where one of them is wrong."""
@@ -109,7 +124,7 @@ def _start(
             raise CallerError(f"repair={policy!r} is not one of {', '.join(_REPAIR)}")
     toolset = tools if type(tools) is Toolset else Toolset.of(tools)
     chosen = None if choice is None else _chosen(choice)
-    options = Options(toolset, reasoning, repair, chosen, spans, live, hold, limits or _LIMITS)
+    options = Options(toolset, reasoning, repair, chosen, spans, live, limits or _LIMITS)
     if format == "auto":
         return AutoReading(options, ids or Ids())
     found = compiled(find(format))
@@ -137,7 +152,7 @@ def parse(
     limits: Limits | None = None,
 ) -> Reply:
     """The reply that a model's whole text holds. Never raises because of what the text is."""
-    reading = _start(format, tools, reasoning, repair, choice, ids, spans, False, False, limits)
+    reading = _start(format, tools, reasoning, repair, choice, ids, spans, False, limits)
     reading.feed(text)
     reading.close()
     fold = Fold()

@@ -35,19 +35,12 @@ class Reading(Engine):
         self._close_due = False  # a block ended without the marker that closes it
         self._reader: Reader | None = None  # of the block being read
         self._over = False  # the reply was longer than it may be
-        rescue = options.rescue and self.tools is not None and len(self.tools) > 0
-        self._seen: list[str] | None = [] if rescue else None
         self._steps = self._run()
         next(self._steps)
 
     def feed(self, text: str) -> None:
         room = self.limits.reply - self.base - len(self.buf)
         if len(text) <= room:
-            if self._seen is not None:
-                if self.index:
-                    self._seen = None
-                else:
-                    self._seen.append(text)
             self.more(text)
             next(self._steps)
         elif self._over:
@@ -63,20 +56,21 @@ class Reading(Engine):
         if not self.ended:
             self.ended = True
             next(self._steps)
-            if self._seen is not None and not self.index:
-                self._rescue("".join(self._seen))
-            self._seen = None
+            if self.said is not None and not self._over:
+                self._rescue("".join(self.said))
 
     def _rescue(self, text: str) -> None:
-        """No call was found. Is the reply one in another format, or did it end inside its own reasoning?"""
-        if self.text_chars:
+        """No call was found. Is the text one in another format, or did the reply end inside its own reasoning?"""
+        if text.strip():
             reply = whole_reply(text, self.options)
+            # Where markers of this format were read as such, the reply is one in this format.
+            plain = len(text) == self.base + self.pos
             if reply is not None:
-                self.rescued(reply, [Span(0, len(text), "call")])
-            elif (other := other_format(text, self.options)) is not None:
+                self.rescued(reply, [_as_call(span) for span in self.spans or ()])
+            elif plain and (other := other_format(text, self.options)) is not None:
                 self.rescued(*other)
         elif self.options.calls_in_reasoning:
-            reply = in_reasoning(text, self.compiled, self.options)
+            reply = in_reasoning("".join(self.thought), self.compiled, self.options)
             if reply is not None:
                 self._give_parts(reply, "call_in_reasoning", "the call stood in the reasoning")
 
@@ -111,7 +105,7 @@ class Reading(Engine):
         self.fresh = before.fresh
         self.limits = msgspec.structs.replace(self.limits, reply=max(0, self.limits.reply - before.base - before.pos))
         self.recastable = self.recastable and before.recastable
-        self._seen = None
+        self.said = None
 
     def _overflow(self, text: str) -> None:
         self.out.append(Text(text))
@@ -257,13 +251,13 @@ class Reading(Engine):
                 yield from self.rest_is_text()
             return
         except Cut:
-            if not self._cut(first, bare=bare):
-                self._was_text(opening)
+            if self._is_full() or not self._cut(first, bare=bare):
+                self._was_text(opening, since_last=self.index > first)
+                if self.full:
+                    yield from self.rest_is_text()
                 return
             self.captures.remove(opening)
             self.fresh = True
-            if self.full:
-                yield from self.rest_is_text()
             return
         except (Broken, RecursionError) as error:
             if bare and self.index == first:
@@ -271,6 +265,10 @@ class Reading(Engine):
                 return
             broken = error if isinstance(error, Broken) else too_deep(self.limits.depth)
             found = yield from self.resync()
+            if self._is_full():
+                self._was_text(opening, since_last=self.index > first)
+                yield from self.rest_is_text()
+                return
             if found and self._mend():
                 pass
             elif self.call is None and self.index == first and not found:
@@ -281,13 +279,17 @@ class Reading(Engine):
             else:
                 self.fail(broken.code, broken.message, broken.path)
         self.captures.remove(opening)
-        if self.full:
-            yield from self.rest_is_text()
-            return
         self.fresh = self.may_open = True
         if self.spans is not None:
             self.mark("marker", self.base + self.pos)
         yield from self._after_block(bare)
+
+    def _is_full(self) -> bool:
+        """Is there no room for the call that was being read? Then it is text."""
+        self.full = self.call is None and self.index >= self.limits.calls
+        if self.full and self.ended:
+            self.pos = len(self.buf)
+        return self.full
 
     def _read(self, bare: bool) -> Steps[None]:
         compiled = self.compiled
@@ -423,3 +425,7 @@ class Reading(Engine):
             if self.ended:
                 return
             yield
+
+
+def _as_call(span: Span) -> Span:
+    return Span(span.start, span.end, "call") if span.kind == "text" else span

@@ -62,20 +62,19 @@ def trusted(reply: Reply, options: Options) -> bool:
     return declared and not any(problem.blocking for problem in reply.problems)
 
 
-def in_reasoning(text: str, found: Compiled, options: Options) -> Reply | None:
+def in_reasoning(reasoning: str, found: Compiled, options: Options) -> Reply | None:
     """The calls in a reply that is nothing but reasoning."""
-    reply = _read(text, found, quiet(options, reasoning=options.reasoning))
-    if not reply.reasoning or reply.content:
+    if not reasoning or len(reasoning) > _MOST:
         return None
-    inner = _read(reply.reasoning, found, quiet(options))
-    calls = Reply(inner.calls, inner.problems, inner.format)
+    reply = _read(reasoning, found, quiet(options))
+    calls = Reply(reply.calls, reply.problems, reply.format)
     return calls if calls.calls and trusted(calls, options) else None
 
 
-def quiet(options: Options, *, spans: bool = False, reasoning: str = "auto") -> Options:
+def quiet(options: Options, *, spans: bool = False) -> Options:
     """The same options for a reading inside another: no rescue of its own, nothing held, nothing live."""
     tools, repair, limits = options.tools, options.repair, options.limits
-    return Options(tools, reasoning, repair, choice=options.choice, spans=spans, limits=limits, rescue=False)
+    return Options(tools, repair=repair, choice=options.choice, spans=spans, limits=limits, rescue=False)
 
 
 def _read(text: str, found: Compiled, options: Options) -> Reply:
