@@ -127,9 +127,9 @@ def test_an_unknown_format_is_one_line_with_the_nearest_name() -> None:
     [
         ("{", "not valid JSON"),
         ("3", "holds no tools"),
-        ('[{"nome": "f"}]', 'no "name"'),
+        ('[{"nome": "f"}]', "has no name"),
         ('[{"name": "f", "parameters": 3}]', "JSON Schema object"),
-        ("[3]", "not int"),
+        ("[3]", "int is no tool"),
         ("[" * 100_000, "cannot be read as JSON"),
         ("1" * 10_000, "cannot be read as JSON"),
     ],
@@ -196,7 +196,7 @@ def test_calls_render_however_they_are_given(data: Any) -> None:
     [
         ("3", "int"),
         ("[3]", "item 0 is int"),
-        ('[{"arguments": {}}]', 'no "name"'),
+        ('[{"arguments": {}}]', "has no name"),
         ('[{"name": "f", "arguments": [1]}]', "no JSON object"),
         ('[{"type": "text"}]', 'without a string "text"'),
         ("{", "not valid JSON"),
@@ -279,11 +279,11 @@ def test_the_demo_numbers_its_scenes() -> None:
     result = run("demo")
     assert result.exit_code == 0
     assert all(f"{number}. {scene.title}" in result.stdout for number, scene in enumerate(SCENES, 1))
-    assert [scene["number"] for scene in json.loads(run("demo", "--json").stdout)] == [1, 2, 3, 4, 5, 6]
+    assert [scene["number"] for scene in json.loads(run("demo", "--json").stdout)] == list(range(1, len(SCENES) + 1))
 
 
 def test_the_scenes_show_what_their_titles_say() -> None:
-    close, cut, answer, sibling, python, unknown = [scene.play() for scene in SCENES]
+    close, cut, answer, sibling, python, unknown, *_ = [scene.play() for scene in SCENES]
     assert "</tool_call>" in close.calls[0].arguments["text"] and close.problems == ()
     assert [call.complete for call in cut.calls] == [False]
     assert answer.calls == () and answer.content == SCENES[2].text
@@ -293,11 +293,21 @@ def test_the_scenes_show_what_their_titles_say() -> None:
     assert unknown.calls[0].arguments == {"city": "Oslo"} and unknown.problems[0].code == "unknown_tool"
 
 
+def test_the_scenes_of_repair_and_rescue_show_what_their_titles_say() -> None:
+    typed, nested, unnamed, cut, leaked, example = [scene.play() for scene in SCENES[6:]]
+    assert [receipt.rule for receipt in typed.calls[0].repairs] == ["namespace", "folded_name", "scalar_type"]
+    assert nested.calls[0].arguments["guest"] == {"name": "Ada"} and nested.problems == ()
+    assert unnamed.calls[0].name == "book_room" and unnamed.problems == ()
+    assert [call.complete for call in cut.calls] == [False] and cut.problems[0].code == "truncated"
+    assert leaked.calls[0].arguments == {"city": "Oslo"} and leaked.problems[0].code == "rescued"
+    assert example.calls == () and example.content == SCENES[11].text
+
+
 def test_the_version_is_printed() -> None:
     assert run("--version").stdout == f"rightcall {__version__}\n"
 
 
-@pytest.mark.parametrize("command", ["parse", "render", "detect", "formats", "demo"])
+@pytest.mark.parametrize("command", ["parse", "check", "repair", "tools", "render", "detect", "formats", "demo"])
 def test_every_command_has_help(command: str) -> None:
     result = run(command, "--help")
     assert result.exit_code == 0 and "Usage: " in result.stdout

@@ -21,6 +21,7 @@ VALUES = {
     "Format",
     "formats",
     "Parser",
+    "Stream",
 }
 EVENTS = {"Text", "Reasoning", "CallStart", "Arguments", "CallEnd", "Recast"}
 ERRORS = {"RightcallError", "CannotCarry", "UnknownFormat"}

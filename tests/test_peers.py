@@ -36,6 +36,14 @@ def test_a_cut_off_call_never_runs(name: str) -> None:
             assert runnable(read_chunks(chunks, Setting(name, TOOLS), live=True).reply) in allowed
 
 
+@pytest.mark.parametrize("call", ['[{"name": "g", "arguments": {}}', '{"name": "g", "parameters": {}}', "[g()", "g()"])
+@every_format
+def test_a_call_without_markers_that_was_cut_off_never_runs(name: str, call: str) -> None:
+    for end in range(len(call)):
+        reply = parse(call[:end], format=name, tools=TOOLS)
+        assert not any(found.complete for found in reply.calls), call[:end]
+
+
 @every_format
 def test_one_big_delta_gives_all_arguments(name: str) -> None:
     calls = [made("f", s="x" * 300, n=n) for n in range(5)]

@@ -54,7 +54,7 @@ def test_text_is_given_at_once_and_recast_when_it_turns_out_to_be_reasoning() ->
 def test_with_hold_text_waits_until_it_is_known_what_it_is() -> None:
     parser = Parser("hermes", hold=True)
     assert parser.feed("I look first") == []
-    assert parser.feed("</think>Hi") == [Reasoning("I look first"), Text("Hi")]
+    assert [*parser.feed("</think>Hi"), *parser.close()] == [Reasoning("I look first"), Text("Hi")]
     other = Parser("hermes", hold=True)
     assert other.feed("Plain text.") == []
     assert other.close() == [Text("Plain text.")]

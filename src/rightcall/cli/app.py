@@ -7,10 +7,12 @@ from typing import Annotated
 import typer
 
 from rightcall import __version__
+from rightcall.cli.calls import check, repair
 from rightcall.cli.demo import demo
 from rightcall.cli.formats import formats
 from rightcall.cli.parse import detect, parse
 from rightcall.cli.render import render
+from rightcall.cli.tools import tools
 
 app = typer.Typer(
     help="Turns what any language model writes into tool calls that can be trusted.",
@@ -39,6 +41,9 @@ def rightcall(
 
 
 app.command()(parse)
+app.command()(check)
+app.command()(repair)
+app.command()(tools)
 app.command()(render)
 app.command()(detect)
 app.command()(formats)

@@ -16,7 +16,7 @@ from rightcall.cli.safe import json_text, visible
 from rightcall.cli.show import console, row, show_reply
 from rightcall.declare.toolset import Toolset
 from rightcall.ids import Ids
-from rightcall.parse.parser import Parser
+from rightcall.parse.parser import Parser, Policy
 from rightcall.types import Reply, Tool, to_json
 
 
@@ -28,10 +28,11 @@ class Scene(msgspec.Struct, frozen=True):
     format: str
     text: str
     chunk: int = 4
+    repair: Policy = "safe"
 
     def play(self) -> Reply:
         """What rightcall makes of it, streamed."""
-        parser = Parser(self.format, tools=TOOLS, ids=Ids.numbered("call"))
+        parser = Parser(self.format, tools=TOOLS, ids=Ids.numbered("call"), repair=self.repair)
         for start in range(0, len(self.text), self.chunk):
             parser.feed(self.text[start : start + self.chunk])
         parser.close()
@@ -50,6 +51,18 @@ TOOLS = Toolset(
         _tool("get_weather", city="string", days="integer"),
         _tool("write_file", path="string", text="string"),
         _tool("set_heating", degrees="number", on="boolean"),
+        Tool(
+            name="book_room",
+            parameters={
+                "type": "object",
+                "properties": {
+                    "hotel": {"type": "string"},
+                    "nights": {"type": "integer"},
+                    "guest": {"type": "object", "properties": {"name": {"type": "string"}}},
+                },
+                "required": ["hotel", "nights"],
+            },
+        ),
     ]
 )
 
@@ -92,6 +105,44 @@ SCENES: tuple[Scene, ...] = (
         "the arguments come out as invalid JSON, and an undeclared tool loses call and text",
         "hermes",
         '<tool_call>\n{"arguments": {"city": "Oslo"}, "name": "get_wether"}\n</tool_call>',
+    ),
+    Scene(
+        "A namespace and wrong types are put right, and each change has a receipt",
+        "the tool is unknown; or it is called with the string '2', and nobody is told",
+        "hermes",
+        '<tool_call>\n{"name": "functions.book_room", "arguments": {"Hotel": "Bristol", "nights": "2"}}\n</tool_call>',
+    ),
+    Scene(
+        "An object inside a string is decoded where the schema wants an object",
+        "the tool gets a string where it was promised an object",
+        "hermes",
+        '<tool_call>\n{"name": "book_room", "arguments": {"hotel": "Bristol", "nights": 2, "guest": '
+        '"{\\"name\\": \\"Ada\\"}"}}\n</tool_call>',
+    ),
+    Scene(
+        "A call without a name is a call of the one tool that its arguments fit",
+        "the call is lost, or an empty name is handed on",
+        "hermes",
+        '<tool_call>\n{"arguments": {"hotel": "Bristol", "nights": 2}}\n</tool_call>',
+    ),
+    Scene(
+        "Not even a lenient repair completes what was cut off",
+        "a JSON repair library closes the string, and half a file is written",
+        "hermes",
+        '<tool_call>\n{"name": "write_file", "arguments": {"path": "notes.md", "text": "Dear all, this is to',
+        repair="lenient",
+    ),
+    Scene(
+        "A call that leaked as bare JSON is rescued, whatever format was expected",
+        "the JSON is shown to the user as if it were an answer, and the agent stops",
+        "qwen3_coder",
+        '{"name": "get_weather", "arguments": {"city": "Oslo"}}',
+    ),
+    Scene(
+        "A call that is shown as an example stays text",
+        "a rescue by regular expression calls the tool that the answer only explains",
+        "auto",
+        'A call looks like this:\n```json\n{"name": "set_heating", "arguments": {"degrees": 30}}\n```\nShall I make it?',
     ),
 )
 

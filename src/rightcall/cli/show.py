@@ -18,6 +18,7 @@ from rightcall.types import (
     Problem,
     Reasoning,
     Recast,
+    Repair,
     Reply,
     Span,
     SpanKind,
@@ -69,7 +70,14 @@ def _show_call(out: Console, number: int, call: Call) -> None:
     else:
         row(out, "", visible(call.raw), "red")
     for repair in call.repairs:
-        row(out, "repair", f"{repair.rule} ({repair.kind}) at {brief(repair.path) or '/'}", "yellow")
+        row(out, "repair", receipt(repair), "yellow")
+
+
+def receipt(repair: Repair) -> str:
+    """One receipt on one line: the rule, its kind, where, and what became of what."""
+    where = f" at {brief(repair.path)}" if repair.path else ""
+    before, after = brief(repair.before) or "(nothing)", brief(repair.after) or "(nothing)"
+    return f"{repair.rule} ({repair.kind}){where}: {before} -> {after}"
 
 
 def _pretty(call: Call) -> str:

@@ -151,7 +151,9 @@ class ParamsReader:
 
     def _value(self, p: Engine, key: str, said: str | None, values: dict[str, Any]) -> Steps[Any]:
         prefix = (", " if values else "{") + quoted(key) + ": "
-        kind: str = said or p.kind(key) or "any"
+        declared = p.kind(key)
+        # A type in the text wins; where it says string and so does the schema, the schema says more.
+        kind: str = declared or "any" if said is None or (said == "string" and declared == "plain") else said
         if self.nested and kind not in _TEXTUAL and (yield from p.test(self.nested.tag)):
             json, value = yield from self.nested.read(p, key)
             p.give(prefix + json)

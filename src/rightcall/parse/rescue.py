@@ -24,6 +24,7 @@ _WRAPS = (
     ("<function_calls>", "</function_calls>", "olmo3", re.compile(r"[A-Za-z_][\w.\-]*\(").match),
     ("[TOOL_CALLS]", "", "mistral_v11", re.compile(r"[A-Za-z_][\w.\-]*\[ARGS\]").match),
 )
+_ENDS = {"[": "]", "{": "}"}
 _FENCE = re.compile(r"```[A-Za-z_]*[ \t]*\n(.*?)\n?[ \t]*```", re.S)
 _MOST = 400_000
 
@@ -35,12 +36,19 @@ def whole_reply(text: str, options: Options) -> Reply | None:
     inner = text.strip()
     fenced = _FENCE.fullmatch(inner)
     inner = fenced.group(1).strip() if fenced else inner
+    if inner[-1:] not in _ENDS.get(inner[:1], ")}"):
+        return None  # cut off, or not nothing but calls
     for before, after, name, begins in _WRAPS:
         if begins(inner):
             reply = _read(before + inner + after, compiled(FORMATS[name]), quiet(options))
-            if reply.calls and not reply.content and trusted(reply, options):
+            if reply.calls and not reply.content and trusted(reply, options) and not _completed(reply):
                 return reply
     return None
+
+
+def _completed(reply: Reply) -> bool:
+    """Were brackets added? Nothing says that the text was not cut off, so they may not be."""
+    return any(repair.rule == "missing_closer" for call in reply.calls for repair in call.repairs)
 
 
 def other_format(text: str, options: Options) -> tuple[Reply, list[Span]] | None:

@@ -1,0 +1,297 @@
+"""How right is rightcall, by the truths of others?    python evals/bfcl.py [--every N] [--write]
+
+Takes cases, tools and truths from the Berkeley Function Calling Leaderboard and asks: does the truth pass `check`, does
+it survive every format, is a missing name found, is damage repaired? `prose` adds the opposite question: is text left
+alone? Leaves with status 1 when a figure misses its target or is worse than `ratchet.json` says.
+
+`--every 10` looks at a tenth of the cases and only prints; `--write` writes the page and the ratchet.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from bfcl_cases import VERSION, Case, Wheel, cases, fetch
+from damage import KINDS, Damaged
+from prose import measure_prose
+from report import PAGE, Figure, Section, faults, figures_table, page, percent, table, tighten
+
+from rightcall import Call, CannotCarry, Problem, Reply, check, parse, render, repair
+from rightcall.formats import FORMATS
+from rightcall.repair.names import infer_name
+
+HEAD = f"""
+# Results
+
+How right rightcall is, measured on cases and truths of others. This page is written by
+
+```sh
+make bfcl                              # measures, and fails if a figure got worse
+.venv/bin/python evals/bfcl.py --write   # the same, and writes this page and evals/ratchet.json
+```
+
+The cases are those of the Berkeley Function Calling Leaderboard, taken from the wheel `bfcl-eval` {VERSION}, which is
+downloaded without its dependencies and none of whose code is run. Its types become JSON Schema (`dict` is an object,
+`float` a number, `tuple` an array, `any` anything; a default may be sent even if it is null or not among the options).
+Of the values that a truth accepts for an argument, the first that the schema allows is taken. Turns that appear in
+several sets of conversations count once.
+"""
+
+
+def equal(a: Any, b: Any) -> bool:
+    """The same JSON value: 1 and 1.0 are, 1 and true are not."""
+    if isinstance(a, bool) or isinstance(b, bool):
+        return a is b
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(equal(a[key], b[key]) for key in a)
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(map(equal, a, b))
+    return type(a) is type(b) and a == b or (isinstance(a, (int, float)) and isinstance(b, (int, float)) and a == b)
+
+
+def same_call(got: Call, want: Call) -> bool:
+    return got.name == want.name and got.complete and equal(got.arguments, want.arguments)
+
+
+def blocked(reply: Reply) -> bool:
+    return any(problem.blocking for problem in reply.problems)
+
+
+# -- does the truth pass? ----------------------------------------------------------------------------------------------
+
+
+def measure_truth(found: Sequence[Case]) -> Section:
+    reasons: dict[str, list[str]] = {}
+    total = 0
+    for case in found:
+        for call in case.calls:
+            total += 1
+            problems = check(call, case.tools)
+            if problems:
+                reasons.setdefault(reason(call, problems[0]), []).append(case.id)
+    failed = sum(map(len, reasons.values()))
+    rows = [(why, len(ids), ", ".join(dict.fromkeys(ids))) for why, ids in sorted(reasons.items())]
+    text = f"{total:,} calls in {len(found):,} cases; {failed} do not fit the tool they are the truth for, because:\n\n"
+    text += table(("reason", "calls", "cases"), rows)
+    return Section("The truth passes `check`", text, (Figure("truth passes check", total - failed, total, 0.99),))
+
+
+def reason(call: Call, problem: Problem) -> str:
+    """Why a truth does not fit, as a class."""
+    value: Any = call.arguments
+    for step in problem.path.split("/")[1:]:
+        value = value[int(step)] if isinstance(value, list) else value.get(step) if isinstance(value, dict) else None
+    if problem.code == "missing":
+        return "a required argument is missing"
+    if problem.code == "not_allowed":
+        return "a value that is not among the declared options"
+    if value == "":
+        return "an empty string, where a list is declared and required"
+    if isinstance(value, str):
+        return "the name of a variable or constant, or another string, where the declared type is no string"
+    return "another type than declared: a boolean or a number for one of several strings"
+
+
+def fitting(found: Iterable[Case]) -> list[Case]:
+    """The cases whose truth passes."""
+    return [case for case in found if not any(check(call, case.tools) for call in case.calls)]
+
+
+# -- does it survive every format? -------------------------------------------------------------------------------------
+
+
+def measure_formats(found: Sequence[Case]) -> Section:
+    carried = right = 0
+    refused: Counter[str] = Counter()
+    wrong: list[str] = []
+    for name in FORMATS:
+        for case in found:
+            try:
+                text = render(case.calls, format=name, tools=case.tools)
+            except CannotCarry as error:
+                refused[f"{name}: {error.cause}"] += 1
+                continue
+            carried += 1
+            if came_back(parse(text, format=name, tools=case.tools), case):
+                right += 1
+            else:
+                wrong.append(f"{name}: {case.id}")
+    text = f"{len(found):,} cases, each rendered in each of {len(FORMATS)} formats and parsed back.\n\n"
+    text += "What a format cannot carry (`CannotCarry`) is left out: "
+    text += "; ".join([f"{why} ({count})" for why, count in sorted(refused.items())]) or "there was none."
+    text += "\n\nWrong: " + ", ".join(wrong[:50]) if wrong else ""
+    every = len(found) * len(FORMATS)
+    figures = (
+        Figure("rendered and parsed back", right, carried, 1.0),
+        Figure("what a format can carry", carried, every),
+    )
+    return Section("The truth survives every format", text, figures)
+
+
+def came_back(reply: Reply, case: Case) -> bool:
+    alike = len(reply.calls) == len(case.calls) and all(map(same_call, reply.calls, case.calls))
+    return alike and not reply.content and not reply.problems and not any(call.repairs for call in reply.calls)
+
+
+# -- is a missing name found? ------------------------------------------------------------------------------------------
+
+
+def measure_names(found: Sequence[Case]) -> Section:
+    several = [(case, call) for case in found if len(case.tools) >= 3 for call in case.calls]
+    count: Counter[str] = Counter()
+    for case, call in several:
+        name = infer_name(call.arguments, case.tools)
+        count["inferred"] += name is not None
+        count["right"] += name == call.name
+        reply = parse(nameless(call), format="hermes", tools=case.tools)
+        if len(reply.calls) == 1 and not blocked(reply):
+            count["parsed"] += 1
+            count["parsed right"] += same_call(reply.calls[0], call)
+    text = f"{len(several):,} calls of cases with three or more tools, their names removed. A name is inferred only if "
+    text += "exactly one tool fits; else the call keeps its blocking problem. Recall is therefore a matter of how alike "
+    text += "the declared tools are."
+    figures = (
+        Figure("name inferred: precision", count["right"], count["inferred"], 0.995),
+        Figure("name inferred: recall", count["right"], len(several)),
+        Figure("call without a name, parsed: precision", count["parsed right"], count["parsed"], 0.995),
+        Figure("call without a name, parsed: recall", count["parsed right"], len(several)),
+    )
+    return Section("Names removed", text, figures)
+
+
+def nameless(call: Call) -> str:
+    from damage import PLAIN
+
+    return "<tool_call>" + PLAIN.write({"arguments": call.arguments}) + "</tool_call>"
+
+
+# -- is damage repaired? -----------------------------------------------------------------------------------------------
+
+
+class Tally:
+    """What became of one kind of damage."""
+
+    def __init__(self) -> None:
+        self.skipped = 0
+        self.parsed: Counter[str] = Counter()
+        self.repaired: Counter[str] = Counter()
+        self.shown: list[str] = []
+
+    def add(self, made: Damaged, id: str) -> None:
+        verdict = by_parse(made)
+        self.parsed[verdict] += 1
+        if verdict != "right":
+            self.shown.append(f"parse, {verdict}: {id}: {made.block}")
+        if made.sent is not None:
+            verdict = by_repair(made.sent, made)
+            self.repaired[verdict] += 1
+            if verdict != "right":
+                self.shown.append(f"repair, {verdict}: {id}: {made.sent.json}")
+
+
+def by_parse(made: Damaged) -> str:
+    reply = parse(f"<tool_call>\n{made.block}\n</tool_call>", format="hermes", tools=made.tools)
+    if not reply.calls or blocked(reply) or any(check(call, made.tools) for call in reply.calls):
+        return "refused"
+    return "right" if len(reply.calls) == 1 and same_call(reply.calls[0], made.truth) else "differs"
+
+
+def by_repair(sent: Call, made: Damaged) -> str:
+    mended = repair(sent, made.tools)
+    # A text that could not be read comes back as it was sent: still no arguments to run with.
+    if check(mended, made.tools) or (mended is sent and not sent.arguments and sent.json.strip() != "{}"):
+        return "refused"
+    return "right" if same_call(mended, made.truth) else "differs"
+
+
+def measure_damage(found: Sequence[Case]) -> Section:
+    tallies = {kind: Tally() for kind in KINDS}
+    turn = 0
+    for case in found:
+        for call in case.calls:
+            turn += 1
+            for kind, make in KINDS.items():
+                made = list(make(call, case.tools, turn))
+                tallies[kind].skipped += not made
+                for damaged in made:
+                    tallies[kind].add(damaged, case.id)
+    for kind, tally in tallies.items():
+        for line in tally.shown[:3]:
+            print(f"  {kind}: {line[:300]}", file=sys.stderr)
+    text = f"{turn:,} calls, each damaged in twelve ways, policy `safe`. Through `parse` the whole call is damaged and "
+    text += "stands in `<tool_call>`; through `repair` only the argument text is. What is not right is refused, with a "
+    text += "problem that names it; *differs* is the bad case: it passes `check`, but is not what was meant.\n\n"
+    text += table(("damage", "not applicable", *columns("parse"), *columns("repair")), map(row, tallies.items()))
+    return Section("Damage repaired", text, damage_figures(tallies))
+
+
+def columns(way: str) -> tuple[str, str, str]:
+    return f"`{way}`: calls", "right", "differs"
+
+
+def row(item: tuple[str, Tally]) -> list[str]:
+    kind, tally = item
+    cells = [kind, f"{tally.skipped:,}"]
+    for tried in (tally.parsed, tally.repaired):
+        of = tried.total()
+        cells += [f"{of:,}", percent(tried["right"] / of) if of else "", f"{tried['differs']:,}"]
+    return cells
+
+
+def damage_figures(tallies: dict[str, Tally]) -> tuple[Figure, ...]:
+    figures = []
+    for way in ("parsed", "repaired"):
+        all_of_it: Counter[str] = sum([getattr(tally, way) for tally in tallies.values()], Counter())
+        of = all_of_it.total()
+        figures.append(Figure(f"damage {way}: equal to the truth", all_of_it["right"], of, 0.95))
+        figures.append(Figure(f"damage {way}: passes check, differs", all_of_it["differs"], of, at_most=0.001))
+        for kind, tally in tallies.items():
+            tried: Counter[str] = getattr(tally, way)
+            if tried:
+                figures.append(Figure(f"{kind}, {way}", tried["right"], tried.total(), 0.95))
+    return tuple(figures)
+
+
+# -- all of it ---------------------------------------------------------------------------------------------------------
+
+
+def measure(wheel: Wheel, every: int) -> list[Section]:
+    found = list(cases(wheel))[::every]
+    right = fitting(found)
+    return [
+        measure_truth(found),
+        measure_formats(right),
+        measure_names(right),
+        measure_damage(right),
+        measure_prose(wheel, every),
+    ]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="look at every Nth case only")
+    parser.add_argument("--write", action="store_true", help="write docs/results.md and evals/ratchet.json")
+    options = parser.parse_args(arguments)
+    sections = measure(fetch(), options.every)
+    figures = [figure for section in sections for figure in section.figures]
+    print(figures_table(figures))
+    if options.every > 1:
+        print("a sample: neither written nor compared")
+        return 0
+    wrong = faults(figures)
+    text = page(HEAD, sections)
+    if options.write and not wrong:
+        PAGE.write_text(text, "utf-8")
+        tighten(figures)
+    elif not PAGE.exists() or PAGE.read_text("utf-8") != text:
+        print(f"docs/{PAGE.name} shows other figures; run again with --write once they are right")
+    print(*wrong, sep="\n")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

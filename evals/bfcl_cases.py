@@ -1,0 +1,206 @@
+"""The cases of the Berkeley Function Calling Leaderboard that have calls as their truth, out of its published wheel.
+
+The wheel is fetched once, without its dependencies, and read as a zip file: none of its code runs. A truth lists the
+acceptable values of every argument; the call made of it takes, for each, the first that the schema allows, or leaves an
+argument out where none does and it may be left out. Conversations of several turns give one case per turn.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import msgspec
+
+from rightcall import Call, Tool, Toolset
+
+CACHE = Path(__file__).resolve().parent / ".cache"
+VERSION = "2026.3.23"
+DATA = "bfcl_eval/data/"
+ONE_TURN = (
+    *("simple_python", "simple_java", "simple_javascript", "multiple", "parallel", "parallel_multiple"),
+    *("live_simple", "live_multiple", "live_parallel", "live_parallel_multiple"),
+)
+MANY_TURNS = ("multi_turn_base", "multi_turn_miss_func", "multi_turn_miss_param", "multi_turn_long_context")
+DOCUMENTS = {
+    "GorillaFileSystem": "gorilla_file_system",
+    "MathAPI": "math_api",
+    "MessageAPI": "message_api",
+    "TwitterAPI": "posting_api",
+    "TicketAPI": "ticket_api",
+    "TradingBot": "trading_bot",
+    "TravelAPI": "travel_booking",
+    "VehicleControlAPI": "vehicle_control",
+}
+TYPES = {
+    "dict": "object",
+    "HashMap": "object",
+    "float": "number",
+    "double": "number",
+    "tuple": "array",
+    "Array": "array",
+    "ArrayList": "array",
+    "String": "string",
+    "char": "string",
+    "long": "integer",
+    "Boolean": "boolean",
+}
+KEPT = ("string", "integer", "number", "boolean", "array", "object", "null")
+KEYWORDS = ("description", "enum", "default", "format", "maximum", "minItems", "maxItems")
+
+
+class Case(msgspec.Struct, frozen=True, dict=True):
+    """What was asked, with which tools, and the calls that are right."""
+
+    id: str
+    tools: Toolset
+    calls: tuple[Call, ...]
+
+    @cached_property
+    def key(self) -> str:
+        """Two cases with the same key ask for the same calls with the same tools."""
+        return json.dumps([self.tools.names, [[call.name, call.arguments] for call in self.calls]], sort_keys=True)
+
+
+class Wheel:
+    """The published data, read where it lies."""
+
+    def __init__(self, path: Path) -> None:
+        self._zip = zipfile.ZipFile(path)
+
+    def rows(self, name: str) -> list[dict[str, Any]]:
+        text = self._zip.read(f"{DATA}{name}.json").decode()
+        return [json.loads(line) for line in text.splitlines() if line.strip()]
+
+    def names(self) -> list[str]:
+        """Every file of questions, truths left aside."""
+        files = [name.removeprefix(DATA).removesuffix(".json") for name in self._zip.namelist() if self._is_data(name)]
+        return [name for name in files if "possible_answer" not in name and "format_sensitivity" not in name]
+
+    @staticmethod
+    def _is_data(name: str) -> bool:
+        return name.startswith(DATA) and name.endswith(".json") and "sanity_check" not in name
+
+
+def fetch() -> Wheel:
+    """The wheel, downloaded unless it is there already."""
+    found = sorted(CACHE.glob(f"bfcl_eval-{VERSION}-*.whl"))
+    if not found:
+        wanted = f"bfcl-eval=={VERSION}"
+        command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
+        subprocess.run([*command, "--dest", str(CACHE), wanted], check=True)
+        found = sorted(CACHE.glob(f"bfcl_eval-{VERSION}-*.whl"))
+    return Wheel(found[0])
+
+
+def cases(wheel: Wheel) -> Iterator[Case]:
+    """Every case whose truth is calls, each once: several sets of conversations repeat the same turns."""
+    seen: set[str] = set()
+    for case in _all(wheel):
+        if case.calls and case.key not in seen:
+            seen.add(case.key)
+            yield case
+
+
+def _all(wheel: Wheel) -> Iterator[Case]:
+    for name in ONE_TURN:
+        truths = {row["id"]: row["ground_truth"] for row in wheel.rows(f"possible_answer/BFCL_v4_{name}")}
+        for row in wheel.rows(f"BFCL_v4_{name}"):
+            tools = toolset(row["function"])
+            yield Case(row["id"], tools, tuple([_call(truth, tools) for truth in truths[row["id"]]]))
+    documents = {name: wheel.rows(f"multi_turn_func_doc/{file}") for name, file in DOCUMENTS.items()}
+    for name in MANY_TURNS:
+        truths = {row["id"]: row["ground_truth"] for row in wheel.rows(f"possible_answer/BFCL_v4_{name}")}
+        for row in wheel.rows(f"BFCL_v4_{name}"):
+            tools = toolset(tool for part in row["involved_classes"] for tool in documents[part])
+            for number, turn in enumerate(truths[row["id"]]):
+                yield Case(f"{row['id']}/{number}", tools, tuple([_written_call(text, tools) for text in turn]))
+
+
+# -- tools -------------------------------------------------------------------------------------------------------------
+
+
+def toolset(functions: Iterable[dict[str, Any]]) -> Toolset:
+    return Toolset([tool(function) for function in functions])
+
+
+def tool(function: dict[str, Any]) -> Tool:
+    return Tool(name=function["name"], description=function["description"], parameters=schema(function["parameters"]))
+
+
+def schema(said: dict[str, Any]) -> dict[str, Any]:
+    """JSON Schema of a type as the leaderboard says it. A default may be sent, so it is allowed, whatever it is; the
+    options of an array are those of its items."""
+    made = {word: said[word] for word in KEYWORDS if word in said}
+    kind = TYPES.get(said.get("type", ""), said.get("type", ""))
+    if kind in KEPT:
+        made["type"] = [kind, "null"] if said.get("default", "") is None else kind
+    if isinstance(said.get("properties"), dict):
+        made["properties"] = {name: schema(inner) for name, inner in said["properties"].items()}
+    if isinstance(said.get("required"), list):
+        made["required"] = said["required"]
+    if isinstance(said.get("items"), dict):
+        made["items"] = schema(said["items"])
+    if "enum" in said:
+        _place_options(made, kind)
+    return made
+
+
+def _place_options(made: dict[str, Any], kind: str) -> None:
+    options = made.pop("enum")
+    if kind == "array" and not any(isinstance(option, list) for option in options):
+        made["items"] = {**made.get("items", {}), "enum": options}
+        return
+    made["enum"] = [*options, *[made[word] for word in ("default",) if word in made and made[word] not in options]]
+
+
+# -- truths ------------------------------------------------------------------------------------------------------------
+
+
+def _call(truth: dict[str, Any], tools: Toolset) -> Call:
+    ((name, values),) = truth.items()
+    found = tools.get(name)
+    parameters = found.parameters if found is not None else {}
+    return Call(name, _chosen_object(values, parameters), "")
+
+
+def _chosen_object(values: dict[str, Any], parameters: dict[str, Any]) -> dict[str, Any]:
+    """One acceptable value of each key. "" says that the key may be left out."""
+    chosen: dict[str, Any] = {}
+    for key, options in values.items():
+        inner = parameters.get("properties", {}).get(key, {})
+        acceptable = [_chosen(option, inner) for option in (options if isinstance(options, list) else [options])]
+        filled = [option for option in acceptable if option != ""]
+        fitting = [option for option in filled if jsonschema_rs.is_valid(inner, option)]
+        required = key in parameters.get("required", ())
+        if fitting or required or "" not in acceptable:
+            chosen[key] = (fitting or filled or [""])[0]
+    return chosen
+
+
+def _chosen(value: Any, parameters: dict[str, Any]) -> Any:
+    """Inside objects, too, each key has a list of acceptable values."""
+    if isinstance(value, dict) and value and all(isinstance(options, list) for options in value.values()):
+        return _chosen_object(value, parameters)
+    if isinstance(value, list):
+        return [_chosen(item, parameters.get("items", {})) for item in value]
+    return value
+
+
+def _written_call(text: str, tools: Toolset) -> Call:
+    """A truth that is written as Python: `f(1, b='x')`."""
+    node = ast.parse(text, mode="eval").body
+    assert isinstance(node, ast.Call) and isinstance(node.func, ast.Name), text
+    found = tools.get(node.func.id)
+    names = list(found.parameters.get("properties", {})) if found is not None else []
+    given = dict(zip(names, [ast.literal_eval(value) for value in node.args], strict=False))
+    given |= {word.arg: ast.literal_eval(word.value) for word in node.keywords if word.arg}
+    return Call(node.func.id, json.loads(json.dumps(given)), "")

@@ -1,0 +1,183 @@
+"""Is text left alone?    python evals/prose.py [--every N]
+
+Texts that hold no call, each read with tools declared that it talks about: this project's documents and docstrings,
+the questions and descriptions of the leaderboard, the standard library's docstrings, and answers made up to mislead.
+Not one call may come out of them, with the format known or not. (A reply that is nothing but a call of a declared tool
+is a call, wherever it was copied from; such texts are left out.)
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import re
+import sys
+import sysconfig
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from bfcl_cases import DOCUMENTS, Wheel, fetch, toolset
+from misleading import MISLEADING_TOOLS, misleading
+from report import ROOT, Figure, Section, table
+
+from rightcall import Call, Tool, Toolset, parse
+
+FORMATS = (
+    *("auto", "hermes", "qwen3_coder", "pythonic", "llama3_json", "mistral", "xlam", "harmony", "generic_json"),
+)
+_HEADING = re.compile(r"(?m)^(?=#{1,6} )")
+_FENCED = re.compile(r"(?ms)^ *```.*?^ *```[^\n]*$")
+
+
+class Prose(msgspec.Struct, frozen=True):
+    """A text without a call, and the tools it was read with."""
+
+    source: str
+    where: str
+    text: str
+    tools: Toolset
+
+
+# -- where it comes from -----------------------------------------------------------------------------------------------
+
+
+def own_documents() -> Iterator[Prose]:
+    """Whole documents, their sections, and the paragraphs between code blocks."""
+    for file in sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "tests").rglob("*.md")]):
+        text = file.read_text("utf-8")
+        pieces = [text, *_HEADING.split(text), *re.split(r"\n\s*\n", _FENCED.sub("", text))]
+        for piece in dict.fromkeys([piece for piece in pieces if piece.strip()]):
+            yield Prose("own documents", file.name, piece, MISLEADING_TOOLS)
+
+
+def own_docstrings() -> Iterator[Prose]:
+    for folder in ("src", "tests", "benchmarks", "evals", "fuzz"):
+        for file in sorted((ROOT / folder).rglob("*.py")):
+            for where, text in docstrings(file):
+                yield Prose("own docstrings", f"{file.name} {where}", text, MISLEADING_TOOLS)
+
+
+def library_docstrings() -> Iterator[Prose]:
+    """With tools that are called like the functions of the same module."""
+    root = Path(sysconfig.get_paths()["stdlib"])
+    for file in sorted(root.rglob("*.py")):
+        if {"site-packages", "test", "tests", "idlelib", "lib2to3", "turtledemo"} & set(file.parts):
+            continue
+        found = list(docstrings(file))
+        tools = functions(file) if found else Toolset([])
+        for where, text in found:
+            yield Prose("standard library", f"{file.relative_to(root)} {where}", text, tools)
+
+
+def leaderboard(wheel: Wheel) -> Iterator[Prose]:
+    """Questions with the tools of their case, descriptions with the tool they describe."""
+    seen: set[str] = set()
+    documents = {name: wheel.rows(f"multi_turn_func_doc/{file}") for name, file in DOCUMENTS.items()}
+    for name in wheel.names():
+        for row in wheel.rows(name):
+            listed = row.get("function", [row] if "parameters" in row else None)
+            if listed is None:
+                listed = [tool for part in row.get("involved_classes", ()) for tool in documents.get(part, ())]
+            texts = [*_contents(row.get("question", ())), *[text for tool in listed for text in _descriptions(tool)]]
+            fresh = [text for text in texts if text not in seen]
+            seen.update(fresh)
+            tools = _lenient(listed) if fresh else Toolset([])
+            for text in fresh:
+                yield Prose("leaderboard", str(row.get("id", name)), text, tools)
+
+
+def _contents(turns: Any) -> Iterator[str]:
+    if isinstance(turns, dict):
+        yield str(turns.get("content", ""))
+    elif isinstance(turns, (list, tuple)):
+        for turn in turns:
+            yield from _contents(turn)
+
+
+def _descriptions(said: Any) -> Iterator[str]:
+    if isinstance(said, dict):
+        if isinstance(said.get("description"), str):
+            yield said["description"]
+        for inner in said.values():
+            yield from _descriptions(inner)
+    elif isinstance(said, list):
+        for inner in said:
+            yield from _descriptions(inner)
+
+
+def _lenient(listed: list[dict[str, Any]]) -> Toolset:
+    return toolset([function for function in listed if "parameters" in function and "name" in function])
+
+
+def docstrings(file: Path) -> Iterator[tuple[str, str]]:
+    for node in ast.walk(_tree(file)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            text = ast.get_docstring(node)
+            if text:
+                yield getattr(node, "name", "module"), text
+
+
+def functions(file: Path) -> Toolset:
+    """A tool for each function of a file: the same name, the same arguments, any value."""
+    made: dict[str, Tool] = {}
+    for node in ast.walk(_tree(file)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name not in made:
+            names = [a.arg for a in [*node.args.args, *node.args.kwonlyargs] if a.arg not in ("self", "cls")]
+            schema = {"type": "object", "properties": dict.fromkeys(names, {})}
+            made[node.name] = Tool(name=node.name, parameters=schema)
+    return Toolset(list(made.values()))
+
+
+@cache
+def _tree(file: Path) -> ast.Module:
+    try:
+        return ast.parse(file.read_text("utf-8"))
+    except (SyntaxError, UnicodeDecodeError):  # some files of the library are bad on purpose
+        return ast.Module([], [])
+
+
+def made_up() -> Iterator[Prose]:
+    for kind, text in misleading():
+        yield Prose("made up to mislead", kind, text, MISLEADING_TOOLS)
+
+
+# -- what comes out of it ----------------------------------------------------------------------------------------------
+
+
+def calls(prose: Prose, format: str) -> tuple[Call, ...]:
+    return parse(prose.text, tools=prose.tools, format=format).calls
+
+
+def measure_prose(wheel: Wheel, every: int) -> Section:
+    texts: Counter[str] = Counter()
+    fired: Counter[str] = Counter()
+    shown: Counter[str] = Counter()
+    for source in (own_documents(), own_docstrings(), leaderboard(wheel), library_docstrings(), made_up()):
+        for prose in islice(source, 0, None, every):
+            texts[prose.source] += 1
+            hits = [format for format in FORMATS if calls(prose, format)]
+            fired[prose.source] += bool(hits)
+            shown[prose.source] += bool(hits)
+            if hits and shown[prose.source] <= 5:
+                print(f"  {prose.source}, {prose.where}, {', '.join(hits)}: {prose.text[:200]!r}", file=sys.stderr)
+    rows = [(source, f"{count:,}", f"{fired[source]:,}") for source, count in texts.items()]
+    text = "Texts that hold no call, read with tools declared that they talk about, the format unknown (`auto`) and known "
+    text += f"({', '.join([f'`{name}`' for name in FORMATS[1:]])}).\n\n" + table(("source", "texts", "calls"), rows)
+    return Section("Text is left alone", text, (Figure("text that became a call", fired.total(), texts.total(), at_most=0),))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="look at every Nth text only")
+    section = measure_prose(fetch(), parser.parse_args().every)
+    print(section.text)
+    return int(section.figures[0].missed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

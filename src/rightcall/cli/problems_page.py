@@ -1,0 +1,69 @@
+"""The page `docs/problems.md`: every problem code, with the message that an example gets now."""
+
+from __future__ import annotations
+
+import json
+
+from rightcall.apis.read import read
+from rightcall.cli.safe import visible
+from rightcall.problems import GROUPS, TOOLS, Code
+from rightcall.types import Reply
+
+_LONGEST = 400
+_HEAD = """\
+# Problems
+
+What is wrong with a reply comes as values of type `Problem`, not as exceptions: a `code` for programs, a `message` worded
+for the model, a `path` (a JSON Pointer into the arguments), the index of the `call` it is about, and `blocking`, which
+says that this call must not run. A call gets at most five problems about its arguments, the most useful first.
+
+**What you may rely on:** a code on this page keeps its name and its meaning, and stays blocking or not. New codes may
+come, so treat one that you do not know by its `blocking`. Messages may be worded better at any time: show them to the
+model, but do not compare them.
+
+This page is made by `rightcall check --codes --markdown`; every message on it is what its example gave then.
+
+```python
+from rightcall import parse
+
+text = '<tool_call>{"name": "get_weather", "arguments": {"days": "three"}}</tool_call>'
+tools = [{"name": "get_weather", "parameters": {"type": "object", "required": ["city"], "properties": {
+    "city": {"type": "string"}, "days": {"type": "integer"}}}}]
+for problem in parse(text, tools=tools).problems:
+    print(problem.call, problem.code, problem.path, problem.message, sep=" | ")
+```
+```text
+0 | missing | /city | city is required; received: days. Send city too
+0 | wrong_type | /days | days must be an integer, not the string "three"
+```
+
+`Reply.raise_for_problems()` and `select` raise the first blocking one instead: `invalid_name`, `unknown_tool` and
+`not_authorised` as `UnknownTool`, all others as `MalformedArguments`.
+
+The examples below have these two tools; `list_bookings` takes no arguments, and `book` must have a `city`:
+
+~~~text
+"""
+_NOTE = "Notes and other codes that do not block say something worth knowing of a call that may run.\n"
+
+
+def page() -> str:
+    """The whole page."""
+    properties = TOOLS[0].parameters["properties"]
+    declared = [f"{json.dumps(name)}: {json.dumps(schema)}" for name, schema in properties.items()]
+    groups = [f"\n## {title}\n" + "".join(map(_section, codes)) for title, codes in GROUPS.items()]
+    return "".join([_HEAD, ",\n".join(declared), "\n~~~\n\n", _NOTE, *groups])
+
+
+def tried(code: Code) -> Reply:
+    """What becomes of the example of a code."""
+    return read(code.example, tools=TOOLS, format=code.format)
+
+
+def _section(code: Code) -> str:
+    blocks = "Blocks the call." if code.blocking else "Does not block."
+    head = f"\n### {code.code}\n\n{blocks}\n\n- Cause: {code.cause}\n- Cure: {code.cure}\n"
+    if not code.example or len(code.example) > _LONGEST:
+        return head
+    message = next(problem.message for problem in tried(code).problems if problem.code == code.code)
+    return f"{head}\n~~~text\n{visible(code.example)}\n~~~\n\n> {visible(message, one_line=True)}\n"

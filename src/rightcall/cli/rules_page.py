@@ -1,0 +1,94 @@
+"""The page `docs/repair.md`: every rule with an example that was worked out when the page was made."""
+
+from __future__ import annotations
+
+import json
+from itertools import groupby
+
+from rightcall.apis.read import read
+from rightcall.cli.safe import visible
+from rightcall.cli.show import receipt
+from rightcall.repair.rules import RULES, TOOLS, Rule
+from rightcall.types import Reply
+
+_HEAD = """\
+# Repair rules
+
+What a model sent is changed only by the rules on this page, only where the change makes the call fit or leaves fewer
+problems, and never without a receipt: a `Repair` with the rule, its kind, the place, and the text before and after.
+Arguments that fit are byte for byte what was sent. A call that was cut off is never completed, by any rule.
+
+This page is made by `rightcall repair --rules --markdown`; every example on it was worked out then.
+
+```python
+from rightcall import Call, repair
+
+tools = [{"name": "get_weather", "parameters": {
+    "type": "object", "properties": {"city": {"type": "string"}, "days": {"type": "integer"}}}}]
+call = repair(Call("functions.get_weather", {}, "{'city': 'Oslo', 'days': '3'}"), tools)
+print(call.name, call.json)
+for made in call.repairs:
+    print(f"{made.rule} ({made.kind}) {made.path}: {made.before} -> {made.after}")
+```
+```text
+get_weather {"city": "Oslo", "days": 3}
+namespace (exact) : functions.get_weather -> get_weather
+single_quotes (exact) : 'city' -> "city"
+scalar_type (schema) /days: "3" -> 3
+```
+
+| kind | what it means | `off` | `safe` | `lenient` |
+|---|---|---|---|---|
+| `exact` | there is only one way to read what was sent | no | yes | yes |
+| `schema` | the declared schema decides how to read it | no | yes | yes |
+| `guess` | it is likely, not certain | no | tools declared `read_only` | yes |
+
+`safe` is the default. `parse`, `Parser`, `read` and `Stream` take one policy per tool too:
+`repair={"delete_file": "off", "*": "safe"}`. A rule that says "under `lenient` only" is not used for `read_only` tools.
+
+| rule | kind | what it does |
+|---|---|---|
+"""
+_DECLARED = """
+The examples have these two tools; `notes.add` has a required string `text`, and `get_weather` an alias `town` for `city`, which is
+the only argument it requires:
+
+~~~text
+"""
+_PROPERTIES = TOOLS[0].parameters["properties"]
+
+
+def page() -> str:
+    """The whole page."""
+    rows = [f"| [{rule.name}](#{rule.name}) | {rule.kind} | {rule.what} |\n" for rule in RULES]
+    declared = [f"{json.dumps(name)}: {json.dumps(schema)}" for name, schema in _PROPERTIES.items()]
+    sections = [_section(name, list(rules)) for name, rules in groupby(RULES, key=lambda rule: rule.name)]
+    return "".join([_HEAD, *rows, _DECLARED, ",\n".join(declared), "\n~~~\n", *sections])
+
+
+def tried(rule: Rule, *, policy: str | None = None) -> Reply:
+    """What becomes of the example of a rule, as `read` gives it."""
+    said = {"name": rule.tool, "arguments": rule.sent}
+    message = {"role": "assistant", "tool_calls": [{"id": "call_1", "type": "function", "function": said}]}
+    chosen = policy or ("lenient" if rule.kind == "guess" else "safe")
+    return read(message, tools=TOOLS, repair=chosen)  # type: ignore[arg-type]
+
+
+def _section(name: str, rules: list[Rule]) -> str:
+    return f"\n### {name}\n" + "".join(map(_example, rules))
+
+
+def _example(rule: Rule) -> str:
+    call = tried(rule).calls[0]
+    name = f"{rule.tool or '(no name)'}  " if rule.tool != call.name else ""
+    named = f"{call.name}  " if rule.tool != call.name else ""
+    lines = [
+        *_lines("sent", name + rule.sent),
+        *_lines("becomes", named + call.json),
+        *_lines("receipt", "\n".join(map(receipt, call.repairs))),
+    ]
+    return f"\n{rule.what} ({rule.kind})\n\n~~~text\n" + "\n".join(lines) + "\n~~~\n"
+
+
+def _lines(label: str, text: str) -> list[str]:
+    return [f"{label if at == 0 else '':<9}{visible(line)}" for at, line in enumerate(text.split("\n"))]

@@ -1,0 +1,109 @@
+"""Calls as they come in JSON: one, several, in a message of a provider, or in a reply as `rightcall parse` prints it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+
+from rightcall.apis.read import read
+from rightcall.apis.sniff import sniff
+from rightcall.check import check
+from rightcall.cli.inputs import refuse
+from rightcall.cli.safe import finite
+from rightcall.declare.toolset import Toolset
+from rightcall.types import Call, Problem, Repair
+
+_EXPECTED = (
+    'expected a call {"name": "f", "arguments": {}}, a list of them, a message of a provider, or a reply as '
+    "`rightcall parse --json` prints it"
+)
+_ARGUMENTS = ("arguments", "parameters", "args", "input")
+
+
+class Judged(msgspec.Struct, frozen=True):
+    """A call, repaired as far as was allowed, and what is wrong with it."""
+
+    call: Call
+    problems: tuple[Problem, ...]
+
+
+def sent_in(data: Any) -> list[Call]:
+    """The calls that JSON data holds, with the exact text of their arguments in `json`. Wrong usage if it is no such."""
+    items = _items(data)
+    if items is not None:
+        return [_sent(item, at) for at, item in enumerate(items)]
+    if sniff(data) is None:
+        refuse(f"the input is no call; {_EXPECTED}")
+    return list(read(data, repair="off").calls)
+
+
+def _items(data: Any) -> list[Any] | None:
+    """Where the calls stand, if it is a shape of ours or of OpenAI's Chat."""
+    if isinstance(data, list):
+        ours = [item for item in data if isinstance(item, dict) and ("name" in item or "function" in item)]
+        return data if len(ours) == len(data) and not any(map(_of_a_provider, data)) else None
+    if not isinstance(data, dict):
+        return None
+    for key in ("calls", "tool_calls"):
+        if isinstance(data.get(key), list):
+            found: list[Any] = data[key]
+            return found
+    return [data] if ("name" in data or "function" in data) and not _of_a_provider(data) else None
+
+
+def _of_a_provider(item: dict[str, Any]) -> bool:
+    return item.get("type") in ("tool_use", "function_call", "custom_tool_call", "message", "reasoning")
+
+
+def _sent(item: Any, at: int) -> Call:
+    fields = item.get("function") if isinstance(item, dict) and isinstance(item.get("function"), dict) else item
+    if not isinstance(fields, dict):
+        refuse(f"item {at} is {type(item).__name__}; {_EXPECTED}")
+    name, exact = fields.get("name"), item.get("json")
+    arguments = next((fields[key] for key in _ARGUMENTS if key in fields), None)
+    if name is not None and not isinstance(name, str):
+        refuse(f'the "name" of item {at} is no string; {_EXPECTED}')
+    if not isinstance(exact, str) or not _says(exact, arguments):
+        exact = _text(arguments)
+    id, complete = item.get("id"), item.get("complete", True) is not False
+    return Call(name or "", {}, exact, id if isinstance(id, str) else "", exact, _receipts(item), complete)
+
+
+def _text(arguments: Any) -> str:
+    if isinstance(arguments, str):
+        return arguments
+    return "" if arguments is None else json.dumps(arguments, ensure_ascii=False)
+
+
+def _says(exact: str, arguments: Any) -> bool:
+    """Does the text hold just these arguments? If not, the arguments were changed after it was printed."""
+    try:
+        return bool(finite(json.loads(exact)) == arguments)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _receipts(item: dict[str, Any]) -> tuple[Repair, ...]:
+    try:
+        return msgspec.convert(item.get("repairs") or (), tuple[Repair, ...])
+    except msgspec.ValidationError:
+        return ()
+
+
+def judged(calls: list[Call], tools: Toolset | None, policy: str) -> list[Judged]:
+    """Each call as `read` takes it, alone, so that one cannot change what becomes of another."""
+    return [_judged(call, tools, policy, at) for at, call in enumerate(calls)]
+
+
+def _judged(call: Call, tools: Toolset | None, policy: str, at: int) -> Judged:
+    if not call.complete:
+        return Judged(call, tuple(check(call, tools, index=at)))
+    function = {"name": call.name, "arguments": call.json}
+    entry = {"id": call.id or f"call_{at + 1}", "type": "function", "function": function}
+    reply = read({"role": "assistant", "tool_calls": [entry]}, tools=tools, repair=policy, api="openai")  # type: ignore[arg-type]
+    made = reply.calls[0]
+    problems = tuple([msgspec.structs.replace(problem, call=at) for problem in reply.problems])
+    repairs = (*call.repairs, *made.repairs)
+    return Judged(msgspec.structs.replace(made, id=call.id, raw=call.raw, repairs=repairs), problems)

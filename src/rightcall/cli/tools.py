@@ -1,0 +1,88 @@
+"""`rightcall tools`: tool definitions in the form that another provider takes, and what is wrong with them."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from rightcall.cli.inputs import AsJson, read_json, refuse, say, usage_errors
+from rightcall.cli.safe import brief, json_text
+from rightcall.cli.show import console
+from rightcall.declare.toolset import Toolset
+from rightcall.declare.wire import to_provider
+from rightcall.types import to_json
+
+
+class To(StrEnum):
+    openai = "openai"
+    openai_responses = "openai-responses"
+    anthropic = "anthropic"
+    gemini = "gemini"
+    ollama = "ollama"
+    mcp = "mcp"
+
+
+def tools(
+    file: Annotated[str, typer.Argument(metavar="FILE|-", help="JSON with tool definitions of any provider.")],
+    to: Annotated[To | None, typer.Option(help="Whose form to print them in. Without it they are only listed.")] = None,
+    extensions: Annotated[
+        bool, typer.Option("--extensions/--no-extensions", help="Keep what the provider has no field for, as x-...")
+    ] = True,
+    json: AsJson = False,
+) -> None:
+    """Convert tool definitions, and say what is wrong with them.
+
+    Takes OpenAI, Anthropic, Gemini, Ollama and MCP definitions, a registry or plain schemas, also mixed. The definitions
+    go to standard output; what was refused, clashes, is not checked or got another name goes to standard error, or with
+    --json beside them. Exit code 1 means that something was refused.
+    """
+    data = read_json(file)
+    if not isinstance(data, (list, dict)):
+        refuse(f"{file!r} holds no tools: expected definitions, found {type(data).__name__}")
+    with usage_errors():
+        toolset = Toolset.lenient(data)
+        written: list[Any] = to_provider(toolset, to.value, extensions=extensions) if to else []
+    renamed = {name: wire for name, wire in toolset.wire_names(to.value).items() if name != wire} if to else {}
+    if json:
+        typer.echo(json_text(_report(toolset, to, written, renamed)))
+    else:
+        _complain(toolset, renamed)
+        if to:
+            typer.echo(json_text(written))
+        else:
+            _list(toolset)
+    if toolset.refused:
+        raise typer.Exit(1)
+
+
+def _report(toolset: Toolset, to: To | None, written: list[Any], renamed: dict[str, str]) -> dict[str, Any]:
+    listed = [{"name": tool.name, "source": toolset.source(tool.name)} for tool in toolset]
+    return {
+        "tools": written if to else listed,
+        "refused": [to_json(refusal) for refusal in toolset.refused],
+        "clashes": [to_json(clash) for clash in toolset.clashes],
+        "relaxed": [to_json(relaxation) for relaxation in toolset.relaxed],
+        "renamed": renamed,
+    }
+
+
+def _complain(toolset: Toolset, renamed: dict[str, str]) -> None:
+    for refusal in toolset.refused:
+        say(f"refused: {refusal.message}")
+    for clash in toolset.clashes:
+        twice = "says the same twice" if clash.same else "is declared twice, differently"
+        say(f"clash: {clash.name!r} {twice}: kept {clash.kept}, dropped {clash.dropped}")
+    for relaxation in toolset.relaxed:
+        say(f"not checked: {relaxation.tool!r} {relaxation.path} ({relaxation.keyword}): {relaxation.reason}")
+    for name, wire in renamed.items():
+        say(f"renamed: {name!r} is {wire!r} there")
+
+
+def _list(toolset: Toolset) -> None:
+    out = console()
+    for tool in toolset:
+        out.print(
+            f"{brief(tool.name):<32}  {brief(toolset.source(tool.name)):<24}  {brief(tool.description, 80)}".rstrip()
+        )

@@ -1,0 +1,379 @@
+"""Every problem code: what causes it, what cures it, and a text that shows it.
+
+Codes are a promise: one that is listed here keeps its name and its meaning. New ones may come; messages may be worded
+better. The page `docs/problems.md` is made from this table, and the tests hold it to the source.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from rightcall.types import Tool
+
+
+class Code(msgspec.Struct, frozen=True):
+    """`example` is a model's text in `format`, or a provider's answer as JSON; empty where none fits on a line."""
+
+    code: str
+    cause: str
+    cure: str
+    example: str = ""
+    format: str = "hermes"
+    blocking: bool = True
+
+
+def _sent(arguments: str, name: str = "book") -> str:
+    return f'<tool_call>{{"name": "{name}", "arguments": {arguments}}}</tool_call>'
+
+
+_DEEP = '{"x":' * 201 + "1" + "}" * 201
+
+TOOLS: tuple[Tool, ...] = (
+    Tool(
+        name="book",
+        parameters={
+            "type": "object",
+            "properties": {
+                "city": {"type": "string", "minLength": 2},
+                "nights": {"type": "integer", "minimum": 1, "maximum": 30},
+                "room": {"enum": ["single", "double"]},
+                "code": {"type": "string", "pattern": "^[A-Z]{3}$"},
+                "guests": {"type": "array", "items": {"type": "string"}, "uniqueItems": True},
+                "price": {"anyOf": [{"type": "integer"}, {"type": "object", "required": ["most"]}]},
+                "extra": {"type": "object", "not": {"required": ["pets"]}},
+            },
+            "required": ["city"],
+            "additionalProperties": False,
+        },
+    ),
+    Tool(name="list_bookings", parameters={"type": "object", "properties": {}}),
+)
+
+NAMES: tuple[Code, ...] = (
+    Code(
+        "invalid_name",
+        "The call has no tool name, or one with characters other than letters, digits, `_`, `-` and `.`.",
+        "Send the exact name of a declared tool.",
+        _sent('{"city": "Oslo"}', "book a room!"),
+    ),
+    Code(
+        "unknown_tool",
+        "No tool of that name is declared. The message names the nearest.",
+        "Send one of the declared names; or declare the tool.",
+        _sent('{"city": "Oslo"}', "cancel"),
+    ),
+    Code(
+        "not_authorised",
+        "The tools were scoped (`Toolset.scoped`), and this name is outside the scope, whether it exists or not.",
+        "Send one of the names in scope; or widen the scope.",
+    ),
+)
+
+ARGUMENTS: tuple[Code, ...] = (
+    Code(
+        "missing",
+        "A required argument was not sent, or is null where null is not allowed.",
+        "Send it. The message lists what was received.",
+        _sent('{"nights": 2}'),
+    ),
+    Code(
+        "unknown_argument",
+        "An argument that the tool does not have, and its schema allows no others.",
+        "Send only the arguments that the message lists.",
+        _sent('{"city": "Oslo", "pets": 1}'),
+    ),
+    Code(
+        "wrong_type",
+        "A value of another type than the schema says.",
+        "Send the type that the message names.",
+        _sent('{"city": "Oslo", "nights": "two"}'),
+    ),
+    Code(
+        "not_allowed",
+        "A value that is not one of the values of an `enum` or `const`.",
+        "Send one of the values that the message lists.",
+        _sent('{"city": "Oslo", "room": "suite"}'),
+    ),
+    Code(
+        "no_match",
+        "A value that fits none (`anyOf`), or not exactly one (`oneOf`), of the alternatives.",
+        "Send a value of one of the declared shapes.",
+        _sent('{"city": "Oslo", "price": {"least": 10}}'),
+    ),
+    Code(
+        "out_of_range",
+        "A number below, above or beside what the schema allows.",
+        "Send a number within the bounds.",
+        _sent('{"city": "Oslo", "nights": 99}'),
+    ),
+    Code(
+        "wrong_length",
+        "A string, array or object that is too short or too long.",
+        "Send one of a length that the schema allows.",
+        _sent('{"city": "O"}'),
+    ),
+    Code(
+        "wrong_pattern",
+        "A string that does not match the declared pattern.",
+        "Send a string that does.",
+        _sent('{"city": "Oslo", "code": "osl"}'),
+    ),
+    Code(
+        "wrong_format",
+        "A string that is not of the declared `format`. Formats are not checked today, so this does not occur yet.",
+        "Send a string of that format.",
+    ),
+    Code(
+        "not_unique",
+        "An array holds the same item twice, and the schema forbids it.",
+        "Send each item once.",
+        _sent('{"city": "Oslo", "guests": ["Ada", "Ada"]}'),
+    ),
+    Code(
+        "schema",
+        "The arguments break another rule of the schema; the message has the rule.",
+        "Send arguments that keep it.",
+        _sent('{"city": "Oslo", "extra": {"pets": true}}'),
+    ),
+    Code(
+        "arguments_not_object",
+        "The arguments are a string, number or array and not a JSON object.",
+        "Send an object with the arguments by name.",
+        _sent("[1, 2]"),
+    ),
+)
+
+CUT: tuple[Code, ...] = (
+    Code(
+        "truncated",
+        "The text or the stream ended inside the call. Such a call is never completed.",
+        "Ask for the whole call again, with more room or less to say.",
+        '<tool_call>{"name": "book", "arguments": {"city": "Os',
+    ),
+    Code(
+        "incomplete",
+        "`check` was given a call that had been cut off or could not be read (`complete=False`).",
+        "Ask for the call again.",
+    ),
+    Code(
+        "too_large",
+        "The reply, one call, or the number of calls is over a limit. What lies beyond it was not read.",
+        "Send less; or raise the limit with `Limits`.",
+    ),
+    Code(
+        "too_deep",
+        "The arguments are nested deeper than the limit.",
+        "Send them flatter; or raise the limit with `Limits`.",
+        _sent(_DEEP),
+    ),
+    Code(
+        "unclosed",
+        "The text ended before the marker that closes the call; the call itself was whole.",
+        "Nothing needs to be done.",
+        '<tool_call>{"name": "list_bookings", "arguments": {}}',
+        blocking=False,
+    ),
+)
+
+SYNTAX: tuple[Code, ...] = (
+    Code(
+        "invalid_json",
+        "The call or its arguments are not JSON, and no repair rule reads them.",
+        "Send valid JSON. The message says at which character it stops being JSON.",
+        _sent('{"city": }'),
+    ),
+    Code(
+        "trailing_content",
+        "Something stands behind the call or its arguments that does not belong there.",
+        "Send nothing behind the call.",
+        '[book(city="Oslo" "Bergen")]',
+        "pythonic",
+    ),
+    Code(
+        "unexpected_text",
+        "Something other than an argument stands between the arguments.",
+        "Send the arguments one after the other, with nothing between them.",
+        "<tool_call>\n<function=book>\nin\n<parameter=city>\nOslo\n</parameter>\n</function>\n</tool_call>",
+        "qwen3_coder",
+    ),
+    Code(
+        "duplicate_argument",
+        "An argument is given twice.",
+        "Send it once.",
+        '[book(city="Oslo", city="Rome")]',
+        "pythonic",
+    ),
+    Code(
+        "duplicate_key",
+        "An object in the arguments has a key twice.",
+        "Send it once.",
+        "[book(city='Oslo', extra={'a': 1, 'a': 2})]",
+        "pythonic",
+    ),
+    Code(
+        "unclosed_argument",
+        "An argument was not closed before the next began. It blocks only if the arguments cannot be told apart.",
+        "Close each argument.",
+        "<tool_call>\n<function=book>\n<parameter=city>\nOslo\n<parameter=nights>\n2\n</parameter>\n</function>\n</tool_call>",
+        "qwen3_coder",
+        blocking=False,
+    ),
+    Code(
+        "unclosed_paren",
+        "The call's closing `)` is missing.",
+        "Close the call.",
+        "<function_calls>\nbook(nights=2\n</function_calls>",
+        "olmo3",
+    ),
+    Code(
+        "unterminated_string",
+        "A string in the arguments is not closed.",
+        "Close it.",
+        "<function_calls>\nbook(city='Oslo)\n</function_calls>",
+        "olmo3",
+    ),
+    Code(
+        "unterminated_list",
+        "A list in the arguments is not closed, or its items are not separated by commas.",
+        "Close it, and put commas between its items.",
+        '[book(city="Oslo", guests=["Ada" "Bob"])]',
+        "pythonic",
+    ),
+    Code(
+        "unterminated_object",
+        "An object in the arguments is not closed, or its entries are not separated by commas.",
+        "Close it, and put commas between its entries.",
+        '[book(city="Oslo", extra={"a": 1 "b": 2})]',
+        "pythonic",
+    ),
+    Code(
+        "missing_colon",
+        "An object's key has no `:` behind it.",
+        "Write `key: value`.",
+        '[book(city="Oslo", extra={"a"})]',
+        "pythonic",
+    ),
+    Code(
+        "key_not_string",
+        "An object's key is not a string.",
+        "Write the key as a string.",
+        '[book(city="Oslo", extra={1: 2})]',
+        "pythonic",
+    ),
+    Code(
+        "invalid_value",
+        "No value can be read where one should be.",
+        "Send a literal: a string in quotes, a number, true, false, null, a list or an object.",
+        '[book(city="Oslo", nights=:)]',
+        "pythonic",
+    ),
+    Code(
+        "not_finite",
+        "A number that JSON cannot carry: NaN, infinity, or too large.",
+        "Send a finite number.",
+        '[book(city="Oslo", nights=inf)]',
+        "pythonic",
+    ),
+    Code(
+        "expected_paren",
+        "There is no `(` behind the name of the tool.",
+        "Write `name(key=value)`.",
+        '[book(city="Oslo"), book city="Rome"]',
+        "pythonic",
+    ),
+    Code(
+        "positional_argument",
+        "An argument has no name.",
+        "Write `name=value`.",
+        '[book("Oslo")]',
+        "pythonic",
+    ),
+    Code(
+        "empty_argument_name",
+        "Nothing stands before the `=` of an argument.",
+        "Write `name=value`.",
+        '[book(="Oslo")]',
+        "pythonic",
+    ),
+    Code(
+        "invalid_argument_name",
+        "What stands where an argument's name should be is no name.",
+        "Use the declared name.",
+        '[book(my city="Oslo")]',
+        "pythonic",
+    ),
+)
+
+ANSWERS: tuple[Code, ...] = (
+    Code(
+        "provider_error",
+        "The server sent an error where an answer should be.",
+        "Look at the message; the model is not at fault.",
+        '{"error": {"message": "overloaded", "code": 529}}',
+    ),
+    Code(
+        "malformed_response",
+        "The response has the shape of no provider's.",
+        "Look at the server.",
+        '{"choices": 3}',
+    ),
+    Code(
+        "malformed_chunk",
+        "A chunk of the stream is not valid JSON.",
+        "Look at the server or the way to it; ask again.",
+    ),
+    Code(
+        "call_not_object",
+        "An entry in the list of calls is not an object.",
+        "Look at the server; the other calls are kept.",
+        '{"role": "assistant", "tool_calls": ["book"]}',
+    ),
+    Code(
+        "missing_function",
+        "An entry in the list of calls does not say which function it calls.",
+        "Look at the server; ask again.",
+        '{"role": "assistant", "tool_calls": [{"id": "call_1", "type": "function"}]}',
+    ),
+    Code(
+        "unknown_shape",
+        "What was read is no answer of a known provider.",
+        "Say which it is with `api=`; or pass the model's text to `parse`.",
+        blocking=False,
+    ),
+)
+
+NOTES: tuple[Code, ...] = (
+    Code(
+        "rescued",
+        "The call was not written in the format that was expected, and was found all the same.",
+        "Nothing needs to be done; naming the right format is cheaper.",
+        '{"name": "list_bookings", "arguments": {}}',
+        "qwen3_coder",
+        blocking=False,
+    ),
+    Code(
+        "call_in_reasoning",
+        "The call stood in the reasoning of a reply that has nothing else.",
+        "Nothing needs to be done; `reasoning=` says how reasoning is to be read.",
+        '<think>\n<tool_call>\n{"name": "list_bookings", "arguments": {}}\n</tool_call>\n</think>',
+        blocking=False,
+    ),
+    Code(
+        "call_in_text",
+        "The answer has calls of its own, and its text shows one too; that one stays text.",
+        "Nothing needs to be done.",
+        '{"role": "assistant", "content": "<tool_call>{\\"name\\": \\"list_bookings\\"}</tool_call>", "tool_calls": '
+        '[{"id": "call_1", "type": "function", "function": {"name": "list_bookings", "arguments": "{}"}}]}',
+        blocking=False,
+    ),
+)
+
+GROUPS: dict[str, tuple[Code, ...]] = {
+    "The name": NAMES,
+    "The arguments": ARGUMENTS,
+    "Cut off, or too much": CUT,
+    "The text of a call": SYNTAX,
+    "The provider's answer": ANSWERS,
+    "Notes": NOTES,
+}
+CODES: dict[str, Code] = {code.code: code for group in GROUPS.values() for code in group}

@@ -1,0 +1,287 @@
+"""Every repair rule: its name, its kind, what it does, and a call that shows it.
+
+The page `docs/repair.md` is made from this table, and the tests run every line of it. Each example is a call as a
+provider hands it over: the tool's name and the exact text of the arguments.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from rightcall.types import Tool
+
+
+class Rule(msgspec.Struct, frozen=True):
+    """`sent` becomes `arguments`, with a receipt of this name and kind. A rule may have several of these."""
+
+    name: str
+    kind: Literal["exact", "schema", "guess"]
+    what: str
+    sent: str
+    arguments: dict[str, Any]
+    tool: str = "get_weather"  # the name as it was sent
+    of: str = "get_weather"  # the declared tool
+
+
+_OSLO: dict[str, Any] = {"city": "Oslo"}
+
+TOOLS: tuple[Tool, ...] = (
+    Tool(
+        name="get_weather",
+        parameters={
+            "type": "object",
+            "properties": {
+                "city": {"type": "string"},
+                "days": {"type": "integer"},
+                "unit": {"enum": ["celsius", "fahrenheit"]},
+                "hourly": {"type": "boolean", "default": False},
+                "tags": {"type": "array", "items": {"type": "string"}},
+                "place": {"type": "object", "properties": {"lat": {"type": "number"}, "lon": {"type": "number"}}},
+            },
+            "required": ["city"],
+        },
+        aliases={"town": "city"},
+    ),
+    Tool(
+        name="notes.add",
+        parameters={"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]},
+    ),
+)
+
+RULES: tuple[Rule, ...] = (
+    # -- the text is not JSON
+    Rule(
+        "code_fence",
+        "exact",
+        "A code fence around the arguments is taken off.",
+        '```json\n{"city": "Oslo"}\n```',
+        _OSLO,
+    ),
+    Rule(
+        "double_encoded",
+        "exact",
+        "Arguments that are a JSON string which holds an object are that object.",
+        r'"{\"city\": \"Oslo\"}"',
+        _OSLO,
+    ),
+    Rule(
+        "double_encoded",
+        "schema",
+        "A string that holds an object or array, where the schema wants one, is what it holds. At any depth; a declared "
+        "string is never touched.",
+        r'{"city": "Oslo", "place": "{\"lat\": 59.9}"}',
+        {"city": "Oslo", "place": {"lat": 59.9}},
+    ),
+    Rule("single_quotes", "exact", "Strings in single quotes or backticks are strings.", "{'city': 'Oslo'}", _OSLO),
+    Rule("smart_quotes", "exact", "Strings in typographic quotes are strings.", "{“city”: “Oslo”}", _OSLO),
+    Rule(
+        "python_literal",
+        "exact",
+        "`True`, `False`, `None` and `undefined` are `true`, `false` and `null`.",
+        '{"city": "Oslo", "hourly": True}',
+        {"city": "Oslo", "hourly": True},
+    ),
+    Rule("trailing_comma", "exact", "A comma that nothing follows is dropped.", '{"city": "Oslo",}', _OSLO),
+    Rule(
+        "comment",
+        "exact",
+        "Comments are dropped: `// ...`, `# ...` and `/* ... */`.",
+        '{"city": "Oslo" /* the capital */}',
+        _OSLO,
+    ),
+    Rule("unquoted_key", "exact", "A key without quotes is a key.", '{city: "Oslo"}', _OSLO),
+    Rule("key_separator", "exact", "`=` or `=>` behind a key is `:`.", '{"city" = "Oslo"}', _OSLO),
+    Rule(
+        "raw_newline",
+        "exact",
+        "A line break or another control character inside a string is part of the string.",
+        '{"city": "Oslo\nNorway"}',
+        {"city": "Oslo\nNorway"},
+    ),
+    Rule(
+        "bad_escape",
+        "exact",
+        "A backslash that begins no JSON escape is a backslash; in a string that begins like a Windows path every one "
+        "is. `\\'` is a quote.",
+        r'{"city": "C:\Users\new"}',
+        {"city": r"C:\Users\new"},
+    ),
+    Rule(
+        "number_spelling",
+        "exact",
+        "Numbers as programmers write them: `+3`, `.5`, `1_000`, `007`.",
+        '{"city": "Oslo", "days": +3}',
+        {"city": "Oslo", "days": 3},
+    ),
+    Rule(
+        "extra_closer",
+        "exact",
+        "One to three closing brackets too many at the end are dropped.",
+        '{"city": "Oslo"}}',
+        _OSLO,
+    ),
+    Rule(
+        "missing_closer",
+        "exact",
+        "A bracket that was not closed before the one around it is closed there. One that is open at the end is closed "
+        "only where the end of the call was seen: what was cut off is never completed.",
+        '{"city": "Oslo", "tags": ["cold"}',
+        {"city": "Oslo", "tags": ["cold"]},
+    ),
+    Rule(
+        "concatenated",
+        "exact",
+        "Of several objects in a row, all the same or all but one empty, the one is taken.",
+        '{}{"city": "Oslo"}',
+        _OSLO,
+    ),
+    Rule(
+        "merged_objects",
+        "guess",
+        "Several objects in a row that have no key in common are one.",
+        '{"city": "Oslo"} {"days": 3}',
+        {"city": "Oslo", "days": 3},
+    ),
+    Rule(
+        "missing_comma",
+        "guess",
+        "A comma that is missing between two entries is put in.",
+        '{"city": "Oslo" "days": 3}',
+        {"city": "Oslo", "days": 3},
+    ),
+    Rule("unquoted_value", "guess", "A bare word is a string.", '{"city": Oslo}', _OSLO),
+    Rule(
+        "json_repair",
+        "guess",
+        "The last rung, under `lenient` only: what the json_repair library makes of at most 16,384 characters, if that "
+        "fits the schema.",
+        '{"city": "the "big" city"}',
+        {"city": 'the "big" city'},
+    ),
+    # -- the names
+    Rule(
+        "control_tokens",
+        "exact",
+        "Control tokens that got into the tool's name are cut off.",
+        '{"city": "Oslo"}',
+        _OSLO,
+        tool="get_weather<|channel|>commentary",
+    ),
+    Rule(
+        "namespace",
+        "exact",
+        "A namespace before a declared name is dropped: `functions.f`, `default_api.f`, `mcp__server__f`.",
+        '{"city": "Oslo"}',
+        _OSLO,
+        tool="functions.get_weather",
+    ),
+    Rule(
+        "namespace",
+        "schema",
+        "A name that is the end of exactly one declared name stands for it.",
+        '{"text": "Buy milk."}',
+        {"text": "Buy milk."},
+        tool="add",
+        of="notes.add",
+    ),
+    Rule(
+        "folded_name",
+        "schema",
+        "A tool's name that differs from one declared name only in case and separators is that name.",
+        '{"city": "Oslo"}',
+        _OSLO,
+        tool="getWeather",
+    ),
+    Rule("folded_name", "schema", "So is an argument's name.", '{"City": "Oslo"}', _OSLO),
+    Rule(
+        "near_name",
+        "guess",
+        "Under `lenient` only: a tool's name that is very similar to exactly one declared name is that name.",
+        '{"city": "Oslo"}',
+        _OSLO,
+        tool="get_wheather",
+    ),
+    Rule(
+        "near_name",
+        "guess",
+        "The name of a required argument that is missing is given to the one unknown argument whose name is similar.",
+        '{"citty": "Oslo"}',
+        _OSLO,
+    ),
+    Rule(
+        "hoisted_name",
+        "schema",
+        "A call without a name that has a declared tool's name among its arguments is a call of that tool.",
+        '{"name": "get_weather", "city": "Oslo"}',
+        _OSLO,
+        tool="",
+    ),
+    Rule(
+        "inferred_name",
+        "schema",
+        "A call without a name is a call of the one tool that its arguments fit: all that the tool requires, nothing "
+        "that it does not know, and no other tool requires the same.",
+        '{"city": "Oslo", "days": 3}',
+        {"city": "Oslo", "days": 3},
+        tool="",
+    ),
+    Rule(
+        "alias",
+        "exact",
+        "An alias that the tool declares becomes the argument's own name.",
+        '{"town": "Oslo"}',
+        _OSLO,
+    ),
+    Rule(
+        "unwrapped",
+        "schema",
+        "Arguments inside `arguments`, `parameters`, `args`, `kwargs` or `input` are taken out.",
+        '{"arguments": {"city": "Oslo"}}',
+        _OSLO,
+    ),
+    # -- the values
+    Rule(
+        "scalar_type",
+        "schema",
+        "A number, boolean or null that was sent as a string, or the other way round, where the schema wants the other.",
+        '{"city": "Oslo", "days": "3"}',
+        {"city": "Oslo", "days": 3},
+    ),
+    Rule(
+        "enum_case",
+        "schema",
+        "A value that differs from one allowed value only in case and separators is that value.",
+        '{"city": "Oslo", "unit": "Celsius"}',
+        {"city": "Oslo", "unit": "celsius"},
+    ),
+    Rule(
+        "wrapped_in_array",
+        "schema",
+        "One value where an array of such is wanted becomes an array of one.",
+        '{"city": "Oslo", "tags": "cold"}',
+        {"city": "Oslo", "tags": ["cold"]},
+    ),
+    Rule(
+        "array_of_one",
+        "guess",
+        "An array of one value where one value is wanted becomes that value.",
+        '{"city": ["Oslo"]}',
+        _OSLO,
+    ),
+    Rule(
+        "default",
+        "schema",
+        "A null where the schema allows none, or a required argument that is missing, takes the declared default.",
+        '{"city": "Oslo", "hourly": null}',
+        {"city": "Oslo", "hourly": False},
+    ),
+    Rule(
+        "null_dropped",
+        "schema",
+        "A null for an optional argument that allows none and has no default is left out.",
+        '{"city": "Oslo", "days": null}',
+        _OSLO,
+    ),
+)

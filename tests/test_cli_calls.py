@@ -1,0 +1,292 @@
+"""`rightcall check`, `rightcall repair` and `rightcall tools`: what they take, what they print and how they end."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from command import failed, process, run
+from rightcall.problems import CODES
+from rightcall.repair.rules import RULES
+from test_cli_hostile import HOSTILE, unseen
+
+PARAMETERS = {
+    "type": "object",
+    "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
+    "required": ["city"],
+}
+TOOLS = [
+    {"type": "function", "function": {"name": "get_weather", "parameters": PARAMETERS}},
+    {"name": "look", "parameters": PARAMETERS | {"required": ["days"]}, "x-rightcall": {"read_only": True}},
+]
+GOOD = {"name": "get_weather", "arguments": {"city": "Oslo"}}
+BAD = {"name": "get_weather", "arguments": {"days": 3}}
+
+
+@pytest.fixture
+def tools(tmp_path: Path) -> str:
+    path = tmp_path / "tools.json"
+    path.write_text(json.dumps(TOOLS))
+    return str(path)
+
+
+def written(tmp_path: Path, data: Any) -> str:
+    path = tmp_path / "data.json"
+    path.write_text(json.dumps(data))
+    return str(path)
+
+
+# -- check -------------------------------------------------------------------------------------------------------------
+
+FUNCTION = {"name": "get_weather", "arguments": '{"city": "Oslo"}'}
+CHAT = {"role": "assistant", "tool_calls": [{"id": "a", "type": "function", "function": FUNCTION}]}
+SHAPES: dict[str, Any] = {
+    "a call": GOOD,
+    "a call with the text of its arguments": FUNCTION,
+    "a list": [GOOD, FUNCTION],
+    "a list of OpenAI's entries": CHAT["tool_calls"],
+    "an OpenAI message": CHAT,
+    "an OpenAI response": {"choices": [{"message": CHAT}]},
+    "an Anthropic block": {"type": "tool_use", "id": "a", "name": "get_weather", "input": {"city": "Oslo"}},
+    "an Anthropic message": {
+        "type": "message",
+        "content": [{"type": "tool_use", "id": "a", "name": "get_weather", "input": {"city": "Oslo"}}],
+    },
+    "an item of the Responses API": {"type": "function_call", "call_id": "a", **FUNCTION},
+    "a Gemini part": {"functionCall": {"name": "get_weather", "args": {"city": "Oslo"}}},
+    "a call of Gemini's": {"name": "get_weather", "args": {"city": "Oslo"}},
+    "a message whose text holds the call": {
+        "role": "assistant",
+        "content": f"<tool_call>{json.dumps(GOOD)}</tool_call>",
+    },
+}
+
+
+@pytest.mark.parametrize("data", SHAPES.values(), ids=SHAPES)
+def test_check_takes_calls_in_every_shape_that_people_have(data: Any, tools: str) -> None:
+    good = run("check", "--tools", tools, stdin=json.dumps(data))
+    assert good.exit_code == 0 and "nothing blocks" in good.stdout
+    bad = run("check", "--tools", tools, stdin=json.dumps(data).replace("city", "town"))
+    assert bad.exit_code == 1 and "city is required; received: town" in bad.stdout
+
+
+def test_check_takes_what_parse_prints(tools: str) -> None:
+    text = f"<tool_call>{json.dumps(BAD)}</tool_call>\n<tool_call>" + json.dumps(GOOD)[:-9]
+    printed = run("parse", "--tools", tools, "--json", stdin=text).stdout
+    result = run("check", "--tools", tools, "--json", stdin=printed)
+    assert [(p["code"], p["call"]) for p in json.loads(result.stdout)["problems"]] == [
+        ("missing", 0),
+        ("incomplete", 1),
+    ]
+
+
+def test_check_numbers_the_calls_and_repairs_nothing(tools: str) -> None:
+    calls = [
+        GOOD,
+        {"name": "getWeather", "arguments": {"city": "Oslo"}},
+        {"name": "get_weather", "arguments": "{'a': 1}"},
+    ]
+    result = run("check", "--tools", tools, "--json", stdin=json.dumps(calls))
+    found = json.loads(result.stdout)
+    assert found["calls"] == 3 and result.exit_code == 1
+    assert [(p["code"], p["call"]) for p in found["problems"]] == [("unknown_tool", 1), ("invalid_json", 2)]
+    assert "2 of 3 calls must not run" in run("check", "--tools", tools, stdin=json.dumps(calls)).stdout
+
+
+def test_no_calls_are_no_problem(tools: str) -> None:
+    assert run("check", "--tools", tools, stdin="[]").stdout == "check      0 calls, nothing blocks\n"
+
+
+@pytest.mark.parametrize("command", ["check", "repair"])
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        ("3", "the input is no call"),
+        ('{"a": 1}', "the input is no call"),
+        ('[{"name": "f"}, 3]', "the input is no call"),
+        ('{"calls": [3]}', "item 0 is int"),
+        ('{"name": 3}', 'the "name" of item 0 is no string'),
+        ("{", "not valid JSON"),
+    ],
+)
+def test_what_holds_no_calls_is_one_line(command: str, text: str, words: str, tools: str) -> None:
+    assert words in failed(run(command, "--tools", tools, stdin=text))
+
+
+@pytest.mark.parametrize("command", ["check", "repair"])
+def test_calls_cannot_be_judged_without_tools(command: str) -> None:
+    assert "--tools FILE" in failed(run(command, stdin="[]"))
+    assert "No such file" in failed(run(command, "--tools", "no.json", stdin="[]"))
+    assert "add --codes or --rules" in failed(run(command, "--markdown", stdin="[]"))
+
+
+def test_every_code_and_every_rule_can_be_listed() -> None:
+    assert [entry["code"] for entry in json.loads(run("check", "--codes", "--json").stdout)] == list(CODES)
+    assert [line.split()[0] for line in run("check", "--codes").stdout.splitlines()] == list(CODES)
+    names = [rule.name for rule in RULES]
+    assert [entry["name"] for entry in json.loads(run("repair", "--rules", "--json").stdout)] == names
+    assert [line.split()[0] for line in run("repair", "--rules").stdout.splitlines()] == names
+    assert run("check", "--codes", "--markdown").stdout.startswith("# Problems\n")
+    assert run("repair", "--rules", "--markdown").stdout.startswith("# Repair rules\n")
+
+
+# -- repair ------------------------------------------------------------------------------------------------------------
+
+
+def repaired(tools: str, data: Any, *options: str) -> tuple[int, dict[str, Any]]:
+    result = run("repair", "--tools", tools, *options, stdin=json.dumps(data))
+    return result.exit_code, json.loads(result.stdout)
+
+
+def test_repair_prints_the_calls_with_their_receipts(tools: str) -> None:
+    sent = "{'city': 'Oslo', days: \"3\"}"
+    code, found = repaired(tools, {"name": "functions.get_weather", "id": "x", "arguments": sent})
+    (call,) = found["calls"]
+    assert (code, found["problems"]) == (0, [])
+    assert (call["name"], call["arguments"], call["id"], call["raw"]) == (
+        "get_weather",
+        {"city": "Oslo", "days": 3},
+        "x",
+        sent,
+    )
+    rules = ["namespace", "single_quotes", "unquoted_key", "scalar_type"]
+    assert [receipt["rule"] for receipt in call["repairs"]] == rules
+    assert call["repairs"][-1] == {
+        "rule": "scalar_type",
+        "kind": "schema",
+        "path": "/days",
+        "before": '"3"',
+        "after": "3",
+    }
+
+
+def test_what_fits_stays_as_it_was_sent(tools: str) -> None:
+    sent = '{ "city":"Os\\u006co" ,"days" : 3}'
+    _, found = repaired(tools, {"name": "get_weather", "arguments": sent})
+    assert (found["calls"][0]["json"], found["calls"][0]["repairs"]) == (sent, [])
+
+
+def test_a_call_that_was_cut_off_is_never_completed(tools: str) -> None:
+    for policy in ("off", "safe", "lenient"):
+        code, found = repaired(tools, {"name": "look", "arguments": '{"days": 3, "city": "Os'}, "--policy", policy)
+        assert code == 1 and found["problems"][0]["code"] == "truncated"
+        assert (found["calls"][0]["complete"], found["calls"][0]["arguments"]) == (False, {})
+    code, found = repaired(tools, {**GOOD, "complete": False})
+    assert code == 1 and found["problems"][0]["code"] == "incomplete" and found["calls"][0]["complete"] is False
+
+
+def test_the_policy_says_how_far_repair_goes(tools: str) -> None:
+    guess = {"name": "get_weather", "arguments": '{"city": Oslo}'}
+    assert [repaired(tools, guess, "--policy", policy)[0] for policy in ("off", "safe", "lenient")] == [1, 1, 0]
+    certain = {"name": "get_weather", "arguments": '{"city": "Oslo",}'}
+    assert [repaired(tools, certain, "--policy", policy)[0] for policy in ("off", "safe", "lenient")] == [1, 0, 0]
+    harmless = {"name": "look", "arguments": '{"days": 3, "city": Oslo}'}
+    assert [repaired(tools, harmless, "--policy", policy)[0] for policy in ("off", "safe", "lenient")] == [1, 0, 0]
+    assert run("repair", "--tools", tools, "--policy", "bold", stdin="[]").exit_code == 2
+
+
+def test_earlier_receipts_are_kept(tools: str) -> None:
+    once = repaired(tools, {"name": "get_weather", "arguments": '{"city": "Oslo",}'})[1]
+    twice = repaired(tools, once)[1]
+    assert twice == once and [receipt["rule"] for receipt in twice["calls"][0]["repairs"]] == ["trailing_comma"]
+    broken = {**GOOD, "repairs": [{"rule": 3}]}
+    assert repaired(tools, broken)[1]["calls"][0]["repairs"] == []
+
+
+def test_a_number_beyond_floats_is_not_lost_on_the_way(tools: str) -> None:
+    text = '<tool_call>{"name": "get_weather", "arguments": {"city": "Oslo", "far": 1e999}}</tool_call>'
+    printed = run("parse", "--tools", tools, "--json", stdin=text).stdout
+    found = json.loads(run("repair", "--tools", tools, stdin=printed).stdout)
+    assert found["calls"][0]["json"] == '{"city": "Oslo", "far": 1e999}'
+
+
+def test_parse_explains_every_repair(tools: str) -> None:
+    text = '<tool_call>{"name": "functions.get_weather", "arguments": {"city": "Oslo", "days": "3"}}</tool_call>'
+    shown = run("parse", "--tools", tools, "--explain", stdin=text).stdout
+    assert "repair     namespace (exact): functions.get_weather -> get_weather\n" in shown
+    assert 'repair     scalar_type (schema) at /days: "3" -> 3\n' in shown
+
+
+# -- tools -------------------------------------------------------------------------------------------------------------
+
+MIXED = [
+    {"type": "function", "function": {"name": "files.read", "description": "Reads.", "parameters": PARAMETERS}},
+    {"name": "files.read", "input_schema": {"type": "object", "properties": {}}},
+    {"name": "find", "inputSchema": {"type": "object", "properties": {"x": {"type": "string", "pattern": "^(?!a)"}}}},
+]
+REFUSED = {"name": "far", "parameters": {"type": "object", "properties": {"a": {"$ref": "https://evil.example/x"}}}}
+
+
+def test_tools_are_converted_to_every_provider_and_back(tmp_path: Path) -> None:
+    first = run("tools", written(tmp_path, MIXED), "--to", "openai")
+    assert first.exit_code == 0
+    for provider in ("openai", "openai-responses", "anthropic", "gemini", "ollama", "mcp"):
+        there = run("tools", written(tmp_path, json.loads(first.stdout)), "--to", provider)
+        back = run("tools", written(tmp_path, json.loads(there.stdout)), "--to", "openai")
+        assert json.loads(back.stdout) == json.loads(first.stdout), provider
+
+
+def test_what_is_odd_about_tools_goes_to_standard_error(tmp_path: Path) -> None:
+    result = run("tools", written(tmp_path, [*MIXED, REFUSED]), "--to", "anthropic")
+    assert result.exit_code == 1
+    assert [tool["name"] for tool in json.loads(result.stdout)] == ["files_read", "find"]
+    refused, clash, unchecked, renamed = result.stderr.splitlines()
+    assert "refused: tool 'far'" in refused and "/3/parameters/properties/a/$ref" in refused
+    assert "clash: 'files.read' is declared twice, differently" in clash
+    assert "not checked: 'find' /properties/x/pattern" in unchecked
+    assert "renamed: 'files.read' is 'files_read' there" in renamed
+
+
+def test_the_report_on_tools_can_be_had_as_json(tmp_path: Path) -> None:
+    result = run("tools", written(tmp_path, [*MIXED, REFUSED]), "--to", "openai", "--json")
+    report = json.loads(result.stdout)
+    assert (result.exit_code, result.stderr) == (1, "")
+    assert [tool["function"]["name"] for tool in report["tools"]] == ["files_read", "find"]
+    assert report["refused"][0]["path"] == "/3/parameters/properties/a/$ref"
+    assert [clash["name"] for clash in report["clashes"]] == ["files.read"]
+    assert [relaxation["path"] for relaxation in report["relaxed"]] == ["/properties/x/pattern"]
+    assert report["renamed"] == {"files.read": "files_read"}
+
+
+def test_tools_can_be_listed_without_converting_them(tmp_path: Path) -> None:
+    result = run("tools", written(tmp_path, MIXED))
+    assert [line.split()[0] for line in result.stdout.splitlines()] == ["files.read", "find"]
+    assert [tool["name"] for tool in json.loads(run("tools", written(tmp_path, MIXED), "--json").stdout)["tools"]] == [
+        "files.read",
+        "find",
+    ]
+
+
+def test_what_a_provider_has_no_field_for_can_be_left_out(tmp_path: Path) -> None:
+    path = written(tmp_path, TOOLS[1:])
+    assert "x-rightcall" in run("tools", path, "--to", "openai").stdout
+    assert "x-rightcall" not in run("tools", path, "--to", "openai", "--no-extensions").stdout
+
+
+def test_tools_that_cannot_be_read_are_one_line(tmp_path: Path) -> None:
+    assert "No such file" in failed(run("tools", "no.json", "--to", "openai"))
+    assert "holds no tools" in failed(run("tools", written(tmp_path, 3), "--to", "openai"))
+    assert run("tools", written(tmp_path, []), "--to", "nobody").exit_code == 2
+
+
+# -- text from outside -------------------------------------------------------------------------------------------------
+
+
+def test_no_command_lets_text_from_outside_steer_the_terminal(tmp_path: Path, tools: str) -> None:
+    call = {"name": HOSTILE, "arguments": {HOSTILE: HOSTILE}}
+    near = {"name": "functions.get_weather", "arguments": {"city": HOSTILE, "days": HOSTILE}}
+    strange = [
+        {"name": HOSTILE, "description": HOSTILE, "parameters": {HOSTILE: HOSTILE}},
+        {"name": "f", "description": HOSTILE},
+    ]
+    for args, data in (
+        (["check", "--tools", tools], [call, near]),
+        (["repair", "--tools", tools], [call, near]),
+        (["tools", "-"], strange),
+        (["tools", "-", "--to", "openai"], strange),
+        (["tools", "-", "--json"], strange),
+    ):
+        done = process(*args, stdin=json.dumps(data).encode())
+        assert done.returncode in (0, 1) and b"Traceback" not in done.stderr
+        assert unseen(done.stdout.decode() + done.stderr.decode()) == [], args

@@ -1,0 +1,106 @@
+"""The table of problem codes lists just the codes there are, every example gets its code, and the page is fresh."""
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from rightcall import Call, Limits, Problem, Toolset, check, parse
+from rightcall.apis.read import read
+from rightcall.apis.stream import Stream
+from rightcall.cli.problems_page import page, tried
+from rightcall.problems import CODES, GROUPS, TOOLS, Code
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "src" / "rightcall"
+LAYERS = ("parse", "repair", "apis", "check.py", "strict_json.py")
+TABLES = {"_CODES", "_OPEN_CODE"}
+MAKING = {"Problem", "problem", "_problem", "Broken", "BadLiteral", "Undecodable", "Fault", "fail"}
+WORD = re.compile(r"[a-z]+(?:_[a-z]+)*").fullmatch
+
+
+def is_message(node: ast.expr) -> bool:
+    """A text of several words: what stands behind a code."""
+    pieces = node.values if isinstance(node, ast.JoinedStr) else [node]
+    return any(isinstance(piece, ast.Constant) and " " in str(piece.value) for piece in pieces)
+
+
+def word(node: ast.expr) -> str:
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) and WORD(node.value) else ""
+
+
+def codes_in(source: str) -> Iterator[str]:
+    """Every code that a module uses: before a message, as what makes a problem, or in a table of codes."""
+    for node in ast.walk(ast.parse(source)):
+        items = node.args if isinstance(node, ast.Call) else node.elts if isinstance(node, ast.Tuple) else []
+        yield from (word(code) for code, message in zip(items, items[1:], strict=False) if is_message(message))
+        match node:
+            case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=[first, *_]) if name in MAKING:
+                yield word(first)
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="get"), args=[_, default]) if name in TABLES:
+                yield word(default)
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Dict(values=values)) if name in TABLES:
+                yield from map(word, values)
+
+
+def sources() -> list[str]:
+    files = [
+        file for layer in LAYERS for file in ([PACKAGE / layer] if "." in layer else (PACKAGE / layer).rglob("*.py"))
+    ]
+    return [file.read_text("utf-8") for file in files if file.name != "rules.py"]
+
+
+def test_the_table_lists_every_code_in_the_source_and_no_other() -> None:
+    assert set(CODES) == {code for source in sources() for code in codes_in(source)} - {""}
+
+
+def test_a_new_code_would_be_noticed() -> None:
+    assert list(codes_in('p.problem("new_code", message)')) == ["new_code"]
+    assert list(codes_in('wrong = "another", f"it is {what} too"')) == ["another"]
+    assert list(codes_in('_CODES = {"enum": "third"}')) == ["third"]
+
+
+def test_no_code_is_listed_twice() -> None:
+    assert len(CODES) == sum(map(len, GROUPS.values()))
+
+
+@pytest.mark.parametrize("code", [code for code in CODES.values() if code.example], ids=lambda code: code.code)
+def test_an_example_gets_its_code(code: Code) -> None:
+    found = {problem.code: problem for problem in tried(code).problems}
+    assert code.code in found and found[code.code].blocking == code.blocking
+    assert not any(problem.blocking for problem in found.values()) or code.blocking
+
+
+def _stream(*chunks: str) -> tuple[Problem, ...]:
+    stream = Stream(tools=TOOLS)
+    for chunk in chunks:
+        stream.feed(chunk)
+    stream.close()
+    return stream.reply.problems
+
+
+CALL = '<tool_call>{"name": "book", "arguments": {"city": "Oslo"}}</tool_call>'
+ELSEWHERE: dict[str, Callable[[], tuple[Problem, ...] | list[Problem]]] = {
+    "not_authorised": lambda: parse(CALL, tools=Toolset(TOOLS).scoped(["list_bookings"])).problems,
+    "incomplete": lambda: check(Call("book", {}, "", complete=False), TOOLS),
+    "too_large": lambda: parse(CALL, tools=TOOLS, format="hermes", limits=Limits(call=10)).problems,
+    "malformed_chunk": lambda: _stream('data: {"choices": [{"delta": {"content": "Hi"}}]}\n\n', 'data: {"choi}\n\n'),
+    "unknown_shape": lambda: read({"object": "thing"}).problems,
+}
+NEVER = {"wrong_format"}  # the checker does not look at formats
+
+
+@pytest.mark.parametrize("code", ELSEWHERE)
+def test_what_has_no_text_to_show_still_happens(code: str) -> None:
+    assert (code, CODES[code].blocking) in [(problem.code, problem.blocking) for problem in ELSEWHERE[code]()]
+
+
+def test_every_code_is_shown_to_happen() -> None:
+    assert {code.code for code in CODES.values() if not code.example} == ELSEWHERE.keys() | NEVER
+
+
+def test_the_page_of_problems_is_up_to_date() -> None:
+    shown = (ROOT / "docs" / "problems.md").read_text("utf-8")
+    assert shown == page(), "stale: run `rightcall check --codes --markdown > docs/problems.md`"
