@@ -7,7 +7,7 @@ RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint unit smoke bench fuzz venv clean
+.PHONY: help demo test lint unit smoke bench bfcl fuzz venv clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' Makefile
@@ -30,6 +30,9 @@ smoke: $(VENV)/.dev ## build the wheel and try it in a clean venv
 
 bench: $(VENV)/.dev ## run every benchmark
 	@set -e; for file in benchmarks/bench_*.py; do echo "== $$file"; $(RUN) "$$file"; done
+
+bfcl: $(VENV)/.dev ## measure against outside truths; fails if a figure got worse
+	$(RUN) evals/bfcl.py
 
 fuzz: $(VENV)/.dev ## throw hostile text at every format
 	$(RUN) fuzz/run.py

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from bfcl_cases import VERSION, Case, Wheel, cases, fetch
-from damage import KINDS, Damaged
+from damage import KINDS, PLAIN, Damaged
 from prose import measure_prose
 from report import PAGE, Figure, Section, faults, figures_table, page, percent, table, tighten
 
@@ -50,7 +50,7 @@ def equal(a: Any, b: Any) -> bool:
         return a.keys() == b.keys() and all(equal(a[key], b[key]) for key in a)
     if isinstance(a, list) and isinstance(b, list):
         return len(a) == len(b) and all(map(equal, a, b))
-    return type(a) is type(b) and a == b or (isinstance(a, (int, float)) and isinstance(b, (int, float)) and a == b)
+    return (type(a) is type(b) and a == b) or (isinstance(a, (int, float)) and isinstance(b, (int, float)) and a == b)
 
 
 def same_call(got: Call, want: Call) -> bool:
@@ -152,7 +152,9 @@ def measure_names(found: Sequence[Case]) -> Section:
             count["parsed"] += 1
             count["parsed right"] += same_call(reply.calls[0], call)
     text = f"{len(several):,} calls of cases with three or more tools, their names removed. A name is inferred only if "
-    text += "exactly one tool fits; else the call keeps its blocking problem. Recall is therefore a matter of how alike "
+    text += (
+        "exactly one tool fits; else the call keeps its blocking problem. Recall is therefore a matter of how alike "
+    )
     text += "the declared tools are."
     figures = (
         Figure("name inferred: precision", count["right"], count["inferred"], 0.995),
@@ -164,8 +166,6 @@ def measure_names(found: Sequence[Case]) -> Section:
 
 
 def nameless(call: Call) -> str:
-    from damage import PLAIN
-
     return "<tool_call>" + PLAIN.write({"arguments": call.arguments}) + "</tool_call>"
 
 
@@ -284,11 +284,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     wrong = faults(figures)
     text = page(HEAD, sections)
-    if options.write and not wrong:
+    if options.write:
         PAGE.write_text(text, "utf-8")
         tighten(figures)
     elif not PAGE.exists() or PAGE.read_text("utf-8") != text:
-        print(f"docs/{PAGE.name} shows other figures; run again with --write once they are right")
+        print(f"docs/{PAGE.name} shows other figures; run again with --write")
     print(*wrong, sep="\n")
     return 1 if wrong else 0
 

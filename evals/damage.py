@@ -137,7 +137,9 @@ def double_encoding(call: Call, tools: Toolset, turn: int) -> Iterator[Damaged]:
     yield Damaged(envelope(call.name, text), Call(call.name, {}, PLAIN.write(text)), call, tools)
     properties = _tool(call, tools).parameters.get("properties", {})
     inside = {
-        key: PLAIN.write(value) if _kinds(properties.get(key)) & _CONTAINERS and isinstance(value, (dict, list)) else value
+        key: PLAIN.write(value)
+        if _kinds(properties.get(key)) & _CONTAINERS and isinstance(value, (dict, list))
+        else value
         for key, value in call.arguments.items()
         if "string" not in _kinds(properties.get(key)) or not isinstance(value, (dict, list))
     }

@@ -63,6 +63,10 @@ def as_hermes(name: str, arguments: dict[str, Any]) -> str:
     return f"<tool_call>\n{as_json(name, arguments)}\n</tool_call>"
 
 
+def as_hermes_line(name: str, arguments: dict[str, Any]) -> str:
+    return f"<tool_call>{as_json(name, arguments)}</tool_call>"
+
+
 def as_mistral(name: str, arguments: dict[str, Any]) -> str:
     return f"[TOOL_CALLS] [{as_json(name, arguments)}]"
 
@@ -75,14 +79,14 @@ def as_harmony(name: str, arguments: dict[str, Any]) -> str:
     return f"<|channel|>commentary to=functions.{name} <|constrain|>json<|message|>{json.dumps(arguments)}<|call|>"
 
 
-WIRES = (as_json, as_python, as_hermes, as_tags, as_mistral, as_llama, as_harmony)
+WIRES = (as_json, as_python, as_hermes, as_hermes_line, as_tags, as_mistral, as_llama, as_harmony)
 
 # {python} is the call as Python, {json} as an envelope, {name} and {key} and {value} its parts.
 EXPLAINING = (
     "You could call {python} to find out, but I already know the answer.",
     "The function `{name}` takes one argument, `{key}`; for example `{python}`.",
     "I would normally use {name} here. It is not needed, because you told me the {key} already: {value}.",
-    'To do it yourself, send {json} to the server and read what comes back.',
+    "To do it yourself, send {json} to the server and read what comes back.",
     "In your code, replace the line {python} by a loop. Otherwise it runs only once.",
     "{python} returns a dictionary. The second form, {name}(), raises a TypeError.",
     "Die Funktion {python} liefert das Ergebnis; ich habe sie nicht aufgerufen.",
@@ -104,30 +108,36 @@ QUOTED = (
     "In the log I found '{wire}', which looks right to me.",
 )
 CODE = (
-    "Put this in a file:\n\n```python\nfrom tools import {name}\n\n\ndef main():\n    result = {python}\n    print(result)\n```\n",
+    "Put this in a file:\n\n```python\nfrom tools import {name}\n\n\ndef main():\n    print({python})\n```\n",
     "from tools import {name}\n\nresult = {python}\nprint(result)\n",
     ">>> {python}\n'done'\n>>> exit()\n",
     "def test_{name}():\n    assert {python} is not None\n",
     "$ python -c 'from tools import {name}; print({python})'\ndone\n$ echo $?\n0\n",
     "$ curl -s http://localhost:8000/call -d '{json}'\n{{\"ok\": true}}\n",
     "async function main() {{\n  const answer = await {name}({arguments});\n  console.log(answer);\n}}\n",
-    "Traceback (most recent call last):\n  File \"main.py\", line 3, in <module>\n    {python}\nTypeError: no\n",
+    'Traceback (most recent call last):\n  File "main.py", line 3, in <module>\n    {python}\nTypeError: no\n',
 )
 LOGS = (
     "2025-03-01 12:00:01 INFO tool_call name={name} arguments={arguments}\n2025-03-01 12:00:02 INFO done\n",
     "[12:00:01] calling {python}\n[12:00:02] ok\n",
-    "level=debug msg=\"tool call\" call={json}\n",
+    'level=debug msg="tool call" call={json}\n',
     "The last three calls were:\n  {python}\n  {python}\n  {python}\nAll of them succeeded.",
 )
 TABLES = (
     "| tool | call |\n|---|---|\n| {name} | `{python}` |\n| help | `help()` |\n",
     "| name | arguments |\n|---|---|\n| {name} | {arguments} |\n",
-    "name,arguments\n{name},\"{python}\"\nhelp,\n",
+    'name,arguments\n{name},"{python}"\nhelp,\n',
 )
 MARKERS = (
     *("<tool_call>", "</tool_call>", "<function=", "</function>", "<parameter=city>", "[TOOL_CALLS]", "[/TOOL_CALLS]"),
     *("<|python_tag|>", "<|tool_call|>", "<tool_calls>", "</tool_calls>", "<function_calls>", "<invoke name="),
-    *("<|tool_calls_section_begin|>", "<|tool_call_begin|>", "<｜tool▁calls▁begin｜>", "<|action_start|>", "<|channel|>"),
+    *(
+        "<|tool_calls_section_begin|>",
+        "<|tool_call_begin|>",
+        "<｜tool▁calls▁begin｜>",
+        "<|action_start|>",
+        "<|channel|>",
+    ),
 )
 ABOUT_MARKERS = (
     "A call opens with `{marker}`, which is one token in the vocabulary.",
@@ -152,7 +162,6 @@ ANSWERS: tuple[Any, ...] = (
     {"name": "Bob"},
     {"name": "Bob", "age": 37},
     {"name": "Ada Lovelace", "born": 1815, "works": ["notes"]},
-    {"name": "get_weather"},
     {"name": "get_weather", "status": "healthy", "uptime": 99.9},
     {"city": "Oslo"},
     {"x": 1, "y": 2},

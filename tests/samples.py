@@ -31,7 +31,7 @@ class Sample(NamedTuple):
 
 
 def files() -> list[Path]:
-    return sorted(CORPUS.glob("*.jsonl"))
+    return sorted([file for file in CORPUS.glob("*.jsonl") if file.stem != "prose"])
 
 
 def read_samples(file: Path) -> list[Sample]:

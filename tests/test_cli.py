@@ -196,7 +196,7 @@ def test_calls_render_however_they_are_given(data: Any) -> None:
     [
         ("3", "int"),
         ("[3]", "item 0 is int"),
-        ('[{"arguments": {}}]', "has no name"),
+        ('[{"arguments": {}}]', 'no "name"'),
         ('[{"name": "f", "arguments": [1]}]', "no JSON object"),
         ('[{"type": "text"}]', 'without a string "text"'),
         ("{", "not valid JSON"),

@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -35,7 +36,7 @@ def codes_in(source: str) -> Iterator[str]:
     """Every code that a module uses: before a message, as what makes a problem, or in a table of codes."""
     for node in ast.walk(ast.parse(source)):
         items = node.args if isinstance(node, ast.Call) else node.elts if isinstance(node, ast.Tuple) else []
-        yield from (word(code) for code, message in zip(items, items[1:], strict=False) if is_message(message))
+        yield from (word(code) for code, message in pairwise(items) if is_message(message))
         match node:
             case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=[first, *_]) if name in MAKING:
                 yield word(first)

@@ -1,4 +1,4 @@
-"""`rightcall check` and `rightcall repair`: calls given as JSON, judged, or put right with a receipt for each change."""
+"""`rightcall check` and `rightcall repair`: calls given as JSON, judged, or put right with receipts."""
 
 from __future__ import annotations
 

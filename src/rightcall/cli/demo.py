@@ -142,7 +142,7 @@ SCENES: tuple[Scene, ...] = (
         "A call that is shown as an example stays text",
         "a rescue by regular expression calls the tool that the answer only explains",
         "auto",
-        'A call looks like this:\n```json\n{"name": "set_heating", "arguments": {"degrees": 30}}\n```\nShall I make it?',
+        'A call looks like this:\n```json\n{"name": "set_heating", "arguments": {"degrees": 30}}\n```\nShall I?',
     ),
 )
 

@@ -1,4 +1,4 @@
-"""`rightcall formats`: which formats there are, what one looks like, and whether one of your own works."""
+"""`rightcall formats`: which there are, what one looks like, whether one of your own works, what a template writes."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from rightcall.cli.formats_page import page, sample
 from rightcall.cli.inputs import AsJson, read_format, refuse, usage_errors
 from rightcall.cli.safe import brief, json_text, visible
 from rightcall.cli.show import console, row
+from rightcall.cli.templates import detect_formats
 from rightcall.formats import FORMATS, find
 from rightcall.formats.spec import Format
 
 
 def formats(
     name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="A format's name or alias: show it; or the word check.")
+        str | None, typer.Argument(metavar="NAME", help="A format's name or alias: show it; or check, or detect.")
     ] = None,
     file: Annotated[
-        str | None, typer.Argument(metavar="FILE", help="After check: the TOML file of a format of your own.")
+        str | None, typer.Argument(metavar="FILE", help="After check: TOML of a format of your own. After detect: a chat template.")
     ] = None,
     markdown: Annotated[
         bool, typer.Option("--markdown", help="Print the page docs/formats.md, made from the formats themselves.")
@@ -30,12 +31,17 @@ def formats(
     samples: Annotated[int, typer.Option(min=1, max=100_000, help="After check: how many samples.")] = 60,
     json: AsJson = False,
 ) -> None:
-    """List every format, or show one; `check FILE` tries the laws on a format of your own.
+    """List every format, or show one; `check FILE` tries the laws on a format of your own; `detect FILE` tells which
+    formats read what a model's chat template writes.
 
-    Exit code of `check`: 0 it keeps every law, 1 it breaks one, 2 the file defines no format.
+    Exit code of `check`: 0 it keeps every law, 1 it breaks one, 2 the file defines no format. `detect` takes a .jinja
+    file, a tokenizer_config.json or a GGUF file, needs the extra `templates`, and renders in a process of its own with
+    limits. Its exit code: 0 some format does, 1 none does, 2 there is no template that can be rendered.
     """
     if name == "check":
         check(file, seed=seed, samples=samples, json=json)
+    elif name == "detect":
+        detect_formats(file, json=json)
     elif file is not None:
         refuse(f"one format at a time: {name!r} or {file!r}; did you mean `rightcall formats check {file}`?")
     elif markdown:

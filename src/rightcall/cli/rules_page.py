@@ -50,8 +50,8 @@ scalar_type (schema) /days: "3" -> 3
 |---|---|---|
 """
 _DECLARED = """
-The examples have these two tools; `notes.add` has a required string `text`, and `get_weather` an alias `town` for `city`, which is
-the only argument it requires:
+The examples have two tools. `notes.add` requires a string `text`; `get_weather` requires `city`, for which it has the
+alias `town`, and takes these:
 
 ~~~text
 """

@@ -1,4 +1,4 @@
-"""Calls as they come in JSON: one, several, in a message of a provider, or in a reply as `rightcall parse` prints it."""
+"""Calls as they come in JSON: one, several, in a message of a provider, or in a reply as `parse` prints it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Judged(msgspec.Struct, frozen=True):
 
 
 def sent_in(data: Any) -> list[Call]:
-    """The calls that JSON data holds, with the exact text of their arguments in `json`. Wrong usage if it is no such."""
+    """The calls that JSON data holds, with the exact text of their arguments in `json`. Other data is wrong usage."""
     items = _items(data)
     if items is not None:
         return [_sent(item, at) for at, item in enumerate(items)]
@@ -67,8 +67,9 @@ def _sent(item: Any, at: int) -> Call:
         refuse(f'the "name" of item {at} is no string; {_EXPECTED}')
     if not isinstance(exact, str) or not _says(exact, arguments):
         exact = _text(arguments)
-    id, complete = item.get("id"), item.get("complete", True) is not False
-    return Call(name or "", {}, exact, id if isinstance(id, str) else "", exact, _receipts(item), complete)
+    id, raw, complete = item.get("id"), item.get("raw"), item.get("complete", True) is not False
+    raw = raw if isinstance(raw, str) else exact
+    return Call(name or "", {}, exact, id if isinstance(id, str) else "", raw, _receipts(item), complete)
 
 
 def _text(arguments: Any) -> str:

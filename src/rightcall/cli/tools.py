@@ -34,9 +34,9 @@ def tools(
 ) -> None:
     """Convert tool definitions, and say what is wrong with them.
 
-    Takes OpenAI, Anthropic, Gemini, Ollama and MCP definitions, a registry or plain schemas, also mixed. The definitions
-    go to standard output; what was refused, clashes, is not checked or got another name goes to standard error, or with
-    --json beside them. Exit code 1 means that something was refused.
+    Takes OpenAI, Anthropic, Gemini, Ollama and MCP definitions, a registry or plain schemas, also mixed. They go to
+    standard output; what was refused, clashes, is not checked or got another name goes to standard error, or
+    with --json beside them. Exit code 1 means that something was refused.
     """
     data = read_json(file)
     if not isinstance(data, (list, dict)):

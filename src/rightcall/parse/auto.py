@@ -16,7 +16,7 @@ from rightcall.ids import Ids
 from rightcall.parse.compile import Compiled, compiled, without_reasoning
 from rightcall.parse.engine import Options
 from rightcall.parse.markers import NAME, Pat, Probe, Scan, alt, blanks, literal, look, seq, template, templates
-from rightcall.parse.reading import Reading
+from rightcall.parse.reading import Reading, located
 from rightcall.parse.rescue import whole_reply
 from rightcall.types import Event, Span
 
@@ -167,7 +167,7 @@ class AutoReading:
             reply = whole_reply(self._held, self._options) if self._maybe_bare else None
             if reply is not None:
                 self._as(reply.format)
-                self._reading.rescued(reply, [Span(0, len(self._held), "call")])
+                self._reading.rescued(reply, located(reply, self._held, [Span(0, len(self._held), "text")]))
                 self._held = ""
             self._maybe_bare = False
             self._go_on(ended=True)

@@ -329,7 +329,7 @@ def _take_extra(p: Engine, probe: Probe) -> Steps[None]:
         found = yield from p.test(probe)
     if found:
         p.repaired("extra_closer", found.group().strip(), "")
-        p.pos = found.end()
+        p.pos += len(found.group().rstrip())
         p.raw_end()
 
 

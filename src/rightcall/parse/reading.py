@@ -66,7 +66,7 @@ class Reading(Engine):
             # Where markers of this format were read as such, the reply is one in this format.
             plain = len(text) == self.base + self.pos
             if reply is not None:
-                self.rescued(reply, [_as_call(span) for span in self.spans or ()])
+                self.rescued(reply, located(reply, text, self.spans or []))
             elif plain and (other := other_format(text, self.options)) is not None:
                 self.rescued(*other)
         elif self.options.calls_in_reasoning:
@@ -427,5 +427,19 @@ class Reading(Engine):
             yield
 
 
-def _as_call(span: Span) -> Span:
-    return Span(span.start, span.end, "call") if span.kind == "text" else span
+def located(reply: Reply, text: str, spans: list[Span]) -> list[Span]:
+    """The spans of a reply whose text turned out to be nothing but calls: each call's own text, and markers around."""
+    said = [span for span in spans if span.kind == "text"]
+    if len(said) != 1 or said[0].end - said[0].start != len(text):
+        return [Span(span.start, span.end, "call") if span.kind == "text" else span for span in spans]
+    found: list[Span] = []
+    at = 0
+    for call in reply.calls:
+        start = max(at, text.find(call.raw, at))
+        found += [Span(at, start, "marker"), Span(start, start + len(call.raw), "call")]
+        at = start + len(call.raw)
+    found.append(Span(at, len(text), "marker"))
+    begin = said[0].start
+    made = [Span(begin + span.start, begin + span.end, span.kind) for span in found if span.end > span.start]
+    where = spans.index(said[0])
+    return [*spans[:where], *made, *spans[where + 1 :]]

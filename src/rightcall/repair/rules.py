@@ -69,8 +69,8 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "double_encoded",
         "schema",
-        "A string that holds an object or array, where the schema wants one, is what it holds. At any depth; a declared "
-        "string is never touched.",
+        "A string that holds an object or array, where the schema wants one, is what it holds. At any depth; a "
+        "declared string is never touched.",
         r'{"city": "Oslo", "place": "{\"lat\": 59.9}"}',
         {"city": "Oslo", "place": {"lat": 59.9}},
     ),
@@ -245,7 +245,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "scalar_type",
         "schema",
-        "A number, boolean or null that was sent as a string, or the other way round, where the schema wants the other.",
+        "A number, boolean or null that was sent as a string, or the other way round, where the schema wants that.",
         '{"city": "Oslo", "days": "3"}',
         {"city": "Oslo", "days": 3},
     ),

@@ -1,0 +1,129 @@
+"""Renders one template that nobody trusts. Run as a program of its own (`python -I child.py`), by `render` only.
+
+A request comes on standard input and an answer goes to standard output, both as one JSON object. The process first
+gives up what it does not need (memory, CPU time, files), so that neither a mistake nor malice in a template can take
+more than that. It imports nothing of rightcall.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+from typing import Any
+
+
+def main() -> None:
+    request = json.loads(sys.stdin.buffer.read())
+    sys.path[:0] = request["path"]
+    try:
+        import jinja2.sandbox  # noqa: F401
+    except ImportError:
+        answer: dict[str, Any] = {"missing": "jinja2"}
+    else:
+        give_up(request["cpu_seconds"], request["memory"])
+        answer = answered(request)
+    sys.stdout.write(json.dumps(answer))
+
+
+def give_up(cpu_seconds: int, memory: int) -> None:
+    """From here on the kernel holds this process to its limits. macOS does not hold it to the memory."""
+    for limit, most in (
+        (resource.RLIMIT_CPU, cpu_seconds),
+        (resource.RLIMIT_AS, memory),
+        (resource.RLIMIT_FSIZE, 0),
+        (resource.RLIMIT_CORE, 0),
+    ):
+        try:
+            resource.setrlimit(limit, (most, most))
+        except (ValueError, OSError):
+            continue
+
+
+def answered(request: dict[str, Any]) -> dict[str, Any]:
+    """The texts, each with its error in its place; or the one limit that stopped everything."""
+    left = request["output"]
+    try:
+        template = compiled(request["template"], request["now"])
+        results: list[dict[str, str]] = []
+        for context in request["contexts"]:
+            results.append(rendered(template, context, left))
+            left -= len(results[-1].get("text", ""))
+    except MemoryError:
+        return {"stopped": "memory"}
+    except Overflow:
+        return {"stopped": "output"}
+    except RecursionError:
+        return {"error": "it is nested too deeply"}
+    except Exception as error:  # noqa: BLE001 - whatever is wrong with the template is the answer
+        return {"error": said(error)}
+    return {"results": results}
+
+
+class Overflow(Exception):
+    """More was written than is allowed."""
+
+
+def rendered(template: Any, context: dict[str, Any], most: int) -> dict[str, str]:
+    pieces: list[str] = []
+    try:
+        for piece in template.generate(**context):
+            pieces.append(piece)
+            most -= len(piece)
+            if most < 0:
+                raise Overflow
+    except (MemoryError, Overflow):
+        raise
+    except Exception as error:  # noqa: BLE001 - a template may refuse one conversation and take another
+        return {"error": said(error)}
+    return {"text": "".join(pieces)}
+
+
+def said(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"[:500]
+
+
+def compiled(source: str, now: str) -> Any:
+    """The template in an environment like the one that model libraries render theirs in."""
+    from datetime import datetime
+
+    from jinja2.exceptions import TemplateError
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+    def raise_exception(message: str) -> None:
+        raise TemplateError(message)
+
+    def strftime_now(format: str) -> str:
+        return datetime.fromisoformat(now).strftime(format)
+
+    environment = ImmutableSandboxedEnvironment(
+        trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols", generation_tag()]
+    )
+    environment.filters["tojson"] = to_json
+    environment.globals.update(raise_exception=raise_exception, strftime_now=strftime_now)
+    return environment.from_string(source)
+
+
+def to_json(
+    value: Any, ensure_ascii: bool = False, indent: Any = None, separators: Any = None, sort_keys: bool = False
+) -> str:
+    """jinja's own escapes HTML, which no model was trained on."""
+    return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
+
+
+def generation_tag() -> type[Any]:
+    """`{% generation %}`, which marks what is trained on: what stands in it is written as it is."""
+    from jinja2.ext import Extension
+
+    class Generation(Extension):
+        tags = {"generation"}  # noqa: RUF012 - jinja wants it so
+
+        def parse(self, parser: Any) -> Any:
+            next(parser.stream)
+            return parser.parse_statements(("name:endgeneration",), drop_needle=True)
+
+    return Generation
+
+
+if __name__ == "__main__":
+    main()

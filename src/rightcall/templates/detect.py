@@ -1,0 +1,156 @@
+"""Which formats read what a chat template writes? Tried out: calls go in, and must come out of the text again.
+
+Templates differ in what they take: arguments as an object or as text, one call at a time, empty or no content. So
+several conversations are rendered, the most telling first, and the first that any format reads decides.
+"""
+
+from __future__ import annotations
+
+import json
+import os.path
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from rightcall.declare.toolset import Toolset
+from rightcall.declare.wire import to_provider
+from rightcall.errors import CannotCarry
+from rightcall.formats import FORMATS
+from rightcall.formats.spec import Format
+from rightcall.parse.compile import compiled
+from rightcall.parse.detect import read_whole
+from rightcall.parse.engine import Options
+from rightcall.parse.render import render as write
+from rightcall.templates.faults import BadTemplate
+from rightcall.templates.render import Bounds, Rendering, render
+from rightcall.types import Call, Json, Tool
+
+
+class Probe(msgspec.Struct, frozen=True):
+    """Calls to be found again. `shows` says what it shows if they are."""
+
+    shows: str
+    calls: tuple[Call, ...]
+
+
+class Detection(msgspec.Struct, frozen=True):
+    """The formats that recover the calls, the best first, and what was rendered: the assistant's part of the text."""
+
+    formats: tuple[str, ...]
+    shows: str
+    text: str
+
+
+def _call(name: str, id: str, arguments: Json) -> Call:
+    return Call(name, arguments, json.dumps(arguments), id)
+
+
+TOOLS = Toolset(
+    [
+        Tool(
+            name="get_weather",
+            description="The weather of the next days.",
+            parameters={
+                "type": "object",
+                "properties": {
+                    "city": {"type": "string", "description": "Where."},
+                    "days": {"type": "integer", "description": "How many."},
+                    "place": {
+                        "type": "object",
+                        "description": "Where exactly.",
+                        "properties": {"lat": {"type": "number"}, "tags": {"type": "array", "items": {"type": "string"}}},
+                    },
+                },
+                "required": ["city"],
+            },
+        ),
+        Tool(
+            name="take_note",
+            description="Keeps a text.",
+            parameters={
+                "type": "object",
+                "properties": {"text": {"type": "string", "description": "What to keep."}},
+                "required": ["text"],
+            },
+        ),
+    ]
+)
+_WEATHER = {"city": "Oslo", "days": 3, "place": {"lat": 59.9, "tags": ["north", "fjord"]}}
+_FIRST = _call("get_weather", "abcde0001", _WEATHER)
+PROBES = (
+    Probe(
+        "two calls, nested arguments, a closing marker inside a string",
+        (_FIRST, _call("take_note", "abcde0002", {"text": "calls end with </tool_call>, I think"})),
+    ),
+    Probe("two calls, nested arguments", (_FIRST, _call("take_note", "abcde0002", {"text": "Buy milk."}))),
+    Probe("one call, nested arguments", (_FIRST,)),
+    Probe("one call, plain arguments", (_call("get_weather", "abcde0001", {"city": "Oslo", "days": 3}),)),
+)
+_QUESTION: Json = {"role": "user", "content": "How is the weather in Oslo?"}
+
+
+def detect_template(template: str, tokens: Mapping[str, str] = {}, bounds: Bounds = Bounds()) -> Detection:  # noqa: B006, B008
+    """Which formats read what this template writes. Raises `BadTemplate` where it cannot be rendered."""
+    answers = [(probe, answer) for probe in PROBES for answer in _answers(probe.calls)]
+    prompts = [{"messages": [_QUESTION], "add_generation_prompt": True}, {"messages": [_QUESTION]}]
+    contexts = prompts + [{"messages": [_QUESTION, answer]} for _, answer in answers]
+    common = {"tools": to_provider(TOOLS, "openai"), "documents": None, "add_generation_prompt": False, **tokens}
+    opened, closed, *rendered = render(template, [{**common, **context} for context in contexts], bounds)
+    texts = [(probe, _part(one.text, opened, closed)) for (probe, _), one in zip(answers, rendered, strict=True) if one.text]
+    if not texts:
+        raise BadTemplate(f"the template refuses the conversation: {rendered[0].error or 'it writes nothing'}")
+    for probe, text in texts:
+        formats = recovering(text, probe.calls)
+        if formats:
+            return Detection(formats, probe.shows, text)
+    return Detection((), "", texts[0][1])
+
+
+def _answers(calls: tuple[Call, ...]) -> list[Json]:
+    """The assistant's message, in the ways that templates want it."""
+    return [
+        {"role": "assistant", "content": content, "tool_calls": [_entry(call, as_text) for call in calls]}
+        for as_text in (False, True)
+        for content in ("", None)
+    ]
+
+
+def _entry(call: Call, as_text: bool) -> Json:
+    arguments: Any = call.json if as_text else call.arguments
+    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}}
+
+
+def _part(text: str, opened: Rendering, closed: Rendering) -> str:
+    """What the assistant wrote: all that a rendering without its message does not have."""
+    for prompt in (opened.text, closed.text):
+        if prompt and text.startswith(prompt):
+            return text[len(prompt) :]
+    return text[len(os.path.commonprefix([text, closed.text or opened.text])) :]
+
+
+def recovering(text: str, calls: tuple[Call, ...]) -> tuple[str, ...]:
+    """The formats that find just these calls in a text, the best first."""
+    ranked = [(rank, name) for name, format in FORMATS.items() if (rank := _rank(text, calls, format)) is not None]
+    return tuple([name for _, name in sorted(ranked, key=lambda each: each[0])])
+
+
+def _rank(text: str, calls: tuple[Call, ...], format: Format) -> tuple[int, int, int] | None:
+    """Written just so, then little text left over, then a marker rather than none. None: not the same calls."""
+    found = compiled(format)
+    reply = read_whole(text, found, Options(TOOLS, repair="off", rescue=False, calls_in_reasoning=False))
+    if any(problem.blocking for problem in reply.problems):
+        return None
+    if [(call.name, call.arguments, call.complete) for call in reply.calls] != [
+        (call.name, call.arguments, True) for call in calls
+    ]:
+        return None
+    left = len(reply.content.strip()) + len(reply.reasoning.strip())
+    return 0 if _written(calls, format) in text else 1, left, 1 if found.bare else 0
+
+
+def _written(calls: tuple[Call, ...], format: Format) -> str:
+    try:
+        return write(calls, format=format, tools=TOOLS).strip()
+    except CannotCarry:
+        return "\0"

@@ -1,0 +1,69 @@
+"""Text that is no call stays text: prose, code, data and examples that only look like calls.
+
+`corpus/prose.jsonl` has one such text per line, and the kind of trap it is. `make bfcl` reads many more.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from rightcall import Parser, Tool, Toolset, parse
+from samples import CORPUS
+
+FORMATS = ("auto", "hermes", "qwen3_coder", "pythonic", "llama3_json", "mistral", "xlam", "harmony", "generic_json")
+STRING, INTEGER, NUMBER = {"type": "string"}, {"type": "integer"}, {"type": "number"}
+DECLARED: dict[str, tuple[str, dict[str, Any]]] = {  # what is required, and what may be sent
+    "get_weather": ("city", {"city": STRING, "days": INTEGER}),
+    "get_time": ("zone", {"zone": STRING}),
+    "search_docs": ("query", {"query": STRING, "limit": INTEGER}),
+    "bash": ("command", {"command": STRING}),
+    "read_file": ("path", {"path": STRING}),
+    "send_email": ("to subject", {"to": STRING, "subject": STRING, "body": STRING}),
+    "f": ("", {"x": {}, "y": {}, "a": {}, "city": {}}),
+    "add": ("a b", {"a": NUMBER, "b": NUMBER}),
+}
+TOOLS = Toolset(
+    [
+        Tool(name=name, parameters={"type": "object", "properties": properties, "required": required.split()})
+        for name, (required, properties) in DECLARED.items()
+    ]
+)
+TEXTS = [json.loads(line) for line in (CORPUS / "prose.jsonl").read_text("utf-8").splitlines()]
+
+
+def fired(text: str, format: str) -> bool:
+    reply = parse(text, tools=TOOLS, format=format)
+    return bool(reply.calls) or any(problem.blocking for problem in reply.problems)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_text_that_is_no_call_stays_text(format: str) -> None:
+    assert [(row["kind"], row["text"]) for row in TEXTS if fired(row["text"], format)] == []
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_nothing_of_a_text_without_a_call_is_lost(format: str) -> None:
+    lost = []
+    for row in TEXTS:
+        reply = parse(row["text"], tools=TOOLS, format=format, reasoning="off")
+        if reply.content.strip() != row["text"].strip():
+            lost.append((row["kind"], row["text"]))
+    assert lost == []
+
+
+def test_a_text_without_a_call_is_text_however_it_is_cut() -> None:
+    for row in TEXTS:
+        parser = Parser("auto", tools=TOOLS)
+        for i in range(0, len(row["text"]), 3):
+            parser.feed(row["text"][i : i + 3])
+        parser.close()
+        assert parser.reply == parse(row["text"], tools=TOOLS), row
+
+
+def test_the_texts_are_many_and_of_many_kinds() -> None:
+    assert len(TEXTS) >= 150
+    assert len({row["kind"] for row in TEXTS}) >= 10
+    assert (CORPUS / "prose.jsonl").stat().st_size < 100_000
