@@ -82,9 +82,7 @@ def measure_truth(found: Sequence[Case]) -> Section:
 
 def reason(call: Call, problem: Problem) -> str:
     """Why a truth does not fit, as a class."""
-    value: Any = call.arguments
-    for step in problem.path.split("/")[1:]:
-        value = value[int(step)] if isinstance(value, list) else value.get(step) if isinstance(value, dict) else None
+    value = value_at(call.arguments, problem.path.split("/")[1:])
     if problem.code == "missing":
         return "a required argument is missing"
     if problem.code == "not_allowed":
@@ -106,14 +104,14 @@ def fitting(found: Iterable[Case]) -> list[Case]:
 
 def measure_formats(found: Sequence[Case]) -> Section:
     carried = right = 0
-    refused: Counter[str] = Counter()
+    refused: dict[str, Counter[str]] = {}
     wrong: list[str] = []
     for name in FORMATS:
         for case in found:
             try:
                 text = render(case.calls, format=name, tools=case.tools)
             except CannotCarry as error:
-                refused[f"{name}: {error.cause}"] += 1
+                refused.setdefault(cannot(error, case), Counter())[name] += 1
                 continue
             carried += 1
             if came_back(parse(text, format=name, tools=case.tools), case):
@@ -121,8 +119,11 @@ def measure_formats(found: Sequence[Case]) -> Section:
             else:
                 wrong.append(f"{name}: {case.id}")
     text = f"{len(found):,} cases, each rendered in each of {len(FORMATS)} formats and parsed back.\n\n"
-    text += "What a format cannot carry (`CannotCarry`) is left out: "
-    text += "; ".join([f"{why} ({count})" for why, count in sorted(refused.items())]) or "there was none."
+    text += (
+        "`render` refuses what a format cannot carry (`CannotCarry`); these are not counted in the first figure:\n\n"
+    )
+    rows = [(why, by.total(), ", ".join([f"{n} {count}" for n, count in by.items()])) for why, by in refused.items()]
+    text += table(("what", "refused", "by"), rows) if rows else "There was none."
     text += "\n\nWrong: " + ", ".join(wrong[:50]) if wrong else ""
     every = len(found) * len(FORMATS)
     figures = (
@@ -130,6 +131,23 @@ def measure_formats(found: Sequence[Case]) -> Section:
         Figure("what a format can carry", carried, every),
     )
     return Section("The truth survives every format", text, figures)
+
+
+def cannot(error: CannotCarry, case: Case) -> str:
+    """What a format could not carry, as a class."""
+    steps = error.path.split("/")[2:]  # the call's place, "arguments", and the way inside
+    value = value_at(case.calls[int(steps[0])].arguments, steps[2:])
+    if isinstance(value, str):
+        nested = "inside an array or object" if len(steps) > 3 else "for an argument of no declared type"
+        return f"a string that reads as a number or null, {nested}"
+    return "an object with a key that cannot be a tag" if isinstance(value, dict) else error.cause
+
+
+def value_at(value: Any, steps: Sequence[str]) -> Any:
+    """What a JSON Pointer's steps lead to; None if there is nothing."""
+    for step in steps:
+        value = value[int(step)] if isinstance(value, list) else value.get(step) if isinstance(value, dict) else None
+    return value
 
 
 def came_back(reply: Reply, case: Case) -> bool:

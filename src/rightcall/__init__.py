@@ -1,20 +1,20 @@
-"""rightcall turns what any language model writes into tool calls that can be trusted."""
+"""rightcall turns what any language model writes into tool calls that can be trusted.
+
+    reply = rightcall.parse(text, tools=tools, format="hermes")
+
+Everything listed in `__all__` may be relied on. Names that not every program needs are imported on first use.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from rightcall import formats
-from rightcall.apis.read import read, read_all
-from rightcall.apis.stream import Stream
-from rightcall.check import check
-from rightcall.declare.functions import tool
 from rightcall.declare.toolset import Toolset
 from rightcall.errors import CannotCarry, RightcallError, UnknownFormat
 from rightcall.formats.spec import Format
 from rightcall.ids import Ids
-from rightcall.parse.detect import detect
 from rightcall.parse.engine import Limits
 from rightcall.parse.parser import Parser, parse
-from rightcall.parse.render import render
-from rightcall.parse.select import select
-from rightcall.repair.settle import repair
 from rightcall.types import (
     Arguments,
     Call,
@@ -29,6 +29,16 @@ from rightcall.types import (
     Text,
     Tool,
 )
+
+if TYPE_CHECKING:
+    from rightcall.apis.read import read, read_all
+    from rightcall.apis.stream import Stream
+    from rightcall.check import check
+    from rightcall.declare.functions import tool
+    from rightcall.parse.detect import detect
+    from rightcall.parse.render import render
+    from rightcall.parse.select import select
+    from rightcall.repair.settle import repair
 
 __version__ = "0.1.0"
 
@@ -66,3 +76,25 @@ __all__ = [
     "select",
     "tool",
 ]
+
+_ON_FIRST_USE = {
+    "Stream": "rightcall.apis.stream",
+    "detect": "rightcall.parse.detect",
+    "read": "rightcall.apis.read",
+    "read_all": "rightcall.apis.read",
+    "render": "rightcall.parse.render",
+    "select": "rightcall.parse.select",
+    "tool": "rightcall.declare.functions",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _ON_FIRST_USE:
+        raise AttributeError(f"module 'rightcall' has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(_ON_FIRST_USE[name]), name)
+    return found
+
+
+# Functions that share their name with the package or module they live in: the function is the public one.
+from rightcall.check import check  # noqa: E402
+from rightcall.repair.settle import repair  # noqa: E402

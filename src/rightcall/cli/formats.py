@@ -22,7 +22,10 @@ def formats(
         str | None, typer.Argument(metavar="NAME", help="A format's name or alias: show it; or check, or detect.")
     ] = None,
     file: Annotated[
-        str | None, typer.Argument(metavar="FILE", help="After check: TOML of a format of your own. After detect: a chat template.")
+        str | None,
+        typer.Argument(
+            metavar="FILE", help="After check: TOML of a format of your own. After detect: a chat template."
+        ),
     ] = None,
     markdown: Annotated[
         bool, typer.Option("--markdown", help="Print the page docs/formats.md, made from the formats themselves.")

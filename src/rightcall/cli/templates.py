@@ -15,7 +15,9 @@ from rightcall.templates.source import Source, read_source
 def detect_formats(file: str | None, *, json: bool) -> None:
     """Tries every template of the file. Ends with exit code 1 if no format reads what any of them writes."""
     if file is None:
-        refuse("say which file: `rightcall formats detect chat_template.jinja` (or tokenizer_config.json, or a GGUF file)")
+        refuse(
+            "say which file: `rightcall formats detect chat_template.jinja` (or tokenizer_config.json, or a GGUF file)"
+        )
     with usage_errors():
         source = _read(file)
         found = {name: detect_template(text, source.tokens) for name, text in source.templates.items()}

@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, Protocol
 
 from rightcall.declare.faults import Refused, step
-from rightcall.declare.functions import callable_tool
-from rightcall.declare.providers import definition_tool, judge
 from rightcall.declare.schema import plain
 from rightcall.types import Tool
 
@@ -64,6 +62,8 @@ def collect(source: object, path: str = "", root: Any = None, depth: int = 0) ->
 
 
 def _mapping(source: Mapping[str, Any], path: str, root: Any, depth: int) -> Iterator[Found]:
+    from rightcall.declare.providers import definition_tool
+
     wrapped = [key for key in _LISTS if key in source] if not any(key in source for key in _DEFINING) else []
     if wrapped and depth < _DEEPEST:
         for key in wrapped:
@@ -75,11 +75,15 @@ def _mapping(source: Mapping[str, Any], path: str, root: Any, depth: int) -> Ite
 
 
 def _from_callable(function: Callable[..., Any]) -> tuple[Tool, str]:
+    from rightcall.declare.functions import callable_tool
+
     tool = _judged(callable_tool(function))
     return tool, f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', tool.name)}".lstrip(".")
 
 
 def _judged(tool: Tool) -> Tool:
+    from rightcall.declare.providers import judge
+
     plain_tool = Tool(
         name=tool.name,
         parameters=_plain(tool.parameters, "/parameters", tool.name),

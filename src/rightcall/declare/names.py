@@ -9,7 +9,6 @@ get the same one.
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import re
 from collections import Counter
@@ -86,6 +85,8 @@ def _replaced(name: str, rule: Rule) -> str:
 
 
 def _hashed(name: str, rule: Rule) -> Iterator[str]:
+    import hashlib
+
     base = _replaced(name, rule)[: rule.longest - 9]
     base = base if base.strip("_") else "tool"
     for round in itertools.count():

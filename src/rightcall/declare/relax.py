@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from functools import lru_cache
 from typing import Any
-from urllib.parse import unquote
 
 import msgspec
 
@@ -167,6 +166,8 @@ def _allow_null(schema: Json) -> None:
 
 def _mend_references(copy: Json, originals: Refs, relaxer: _Relaxer) -> None:
     """What a reference points at, and is no longer there or was never a schema's place, moves to `$defs`."""
+    from urllib.parse import unquote
+
     refs, names = Refs(copy), dict[str, str]()
     reached = {id(schema) for schema in all_schemas(copy)}
     waiting = [copy]

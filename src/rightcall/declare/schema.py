@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
-from urllib.parse import unquote
 
 from rightcall.declare.faults import Refused, step
 from rightcall.types import Json
@@ -127,6 +126,8 @@ class Refs:
 
     def get(self, ref: str) -> Any:
         """The target of `#/$defs/City` or `#city`; None for anything else, which is never fetched."""
+        from urllib.parse import unquote
+
         if ref not in self._found:
             self._found[ref] = self._follow(unquote(ref[1:])) if ref.startswith("#") else None
         return self._found[ref]
@@ -211,6 +212,8 @@ class _Checker:
             raise Refused(f"{path}/$id", "an inner $id changes what references mean", "remove it")
 
     def where(self, ref: Any) -> str:
+        from urllib.parse import unquote
+
         return unquote(ref[1:]) if isinstance(ref, str) else ""
 
     def target(self, ref: Any, path: str, word: str) -> Any:

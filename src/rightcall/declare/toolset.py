@@ -8,7 +8,6 @@ leaves it out and says so in `refused`. Where a name comes twice the first stays
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
@@ -147,6 +146,8 @@ class Toolset:
     def nearest(self, name: str) -> list[str]:
         """Declared names, the most similar first, at most three."""
         # Close matching costs too much for a thousand tools: only those that share the most pairs of letters are asked.
+        import difflib
+
         wanted = _pairs(name[:64].lower())
         shared = sorted(((len(wanted & _pairs(other.lower())), other) for other in self._by_name), reverse=True)[:12]
         return difflib.get_close_matches(name[:64], [other for count, other in shared if count], 3, 0.5)

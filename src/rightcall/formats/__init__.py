@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 
 from rightcall.errors import UnknownFormat
 from rightcall.formats.apertus import APERTUS
@@ -108,6 +107,8 @@ def formats() -> dict[str, Format]:
 
 def find(format: str | Format) -> Format:
     """The format of that name or alias; a `Format` is itself. Raises `UnknownFormat`, naming the nearest."""
+    import difflib
+
     if isinstance(format, Format):
         return format
     found = FORMATS.get(format) or FORMATS.get(ALIASES.get(format, ""))

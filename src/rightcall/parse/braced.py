@@ -15,12 +15,15 @@ from rightcall.parse.engine import Engine, Steps
 from rightcall.parse.markers import END, Holes, Pat, Probe, Scan, alt, blanks, literal, seq
 from rightcall.parse.signals import Broken, Cut, NotACall
 from rightcall.parse.typed import typed
-from rightcall.strict_json import Undecodable, decode
+from rightcall.strict_json import Undecodable, decode, scan_once
 
 _KEY = Pat(r"[^\s:{}\[\],<>\"']{1,256}+", r"[^\s:{}\[\],<>\"']{0,256}+")
 _KEY_PROBE = Probe(seq(_KEY, blanks(), literal(":")))
 _BARE = re.compile(r"[^,{}\[\]<]*+").match
 _WORDS: dict[str, Any] = {"true": True, "false": False, "null": None, "None": None, "True": True, "False": False}
+
+
+_JSON_WORDS = {"true": "true", "false": "false", "null": "null", "None": "null", "True": "true", "False": "false"}
 
 
 class BracedReader:
@@ -30,6 +33,11 @@ class BracedReader:
         self.begins = self.open.probe
         quote = literal(body.quote)
         self.quote = Probe(quote)
+        # A string, a key with its colon, a word, a bracket. Strings with their own quote's first character are left alone.
+        sign = re.escape(str(body.quote))
+        self.tokens = re.compile(
+            f"{sign}([^{re.escape(body.quote[0])}]*+){sign}|([A-Za-z_][\\w.\\-]*+)[ \\t\\r\\n]*+:[ \\t\\r\\n]*+|([A-Za-z_<>'\"]+)|([ \\t\\r\\n]*+,[ \\t\\r\\n]*+|[ \\t\\r\\n]++)|[\\[\\]{{}}]"
+        ).finditer
         self.scan = Scan([("quote", quote)])
         value = alt(quote, *(literal(word) for word in _WORDS), Pat(r"[-+.0-9\[{]", ""))
         deeper = Pat(r"[,}\]]", "")
@@ -129,6 +137,10 @@ class BracedReader:
         char = p.char() or (yield from p.peek())
         if not char:
             raise Cut
+        if char in "[{" and not p.limits.depth < level + 8:
+            found = self._container(p)
+            if found is not None:
+                return found
         if char == "[":
             return (yield from self._list(p, level))
         if char == "{":
@@ -139,6 +151,50 @@ class BracedReader:
                 text = yield from self._string(p, give=False)
             return self._typed(p, text, kind)
         return (yield from self._bare(p, kind))
+
+    def _container(self, p: Engine) -> tuple[str, Any] | None:
+        """A list or an object that is all there and has nothing odd in it: made JSON, and read by C."""
+        buf = p.buf
+        plain = self.body.quoted == "string"
+        out: list[str] = []
+        last, level = p.pos, 0
+        for token in self.tokens(buf, p.pos):
+            which = token.lastindex
+            if which is None:
+                if token.group() in "[{":
+                    level += 1
+                    if level > 8:
+                        return None
+                else:
+                    level -= 1
+                    if not level:
+                        break
+                continue
+            out.append(buf[last : token.start()])
+            last = token.end()
+            if which == 4:
+                out.append(", " if "," in token.group(4) else "")
+            elif which == 3:
+                word = token.group(3)
+                if word not in _WORDS:
+                    return None
+                out.append(_JSON_WORDS[word])
+            elif which == 2:
+                out.append(f'"{token.group(2)}": ')
+            else:
+                out.append(quoted(token.group(1)) if plain else typed(token.group(1), "any", p.limits.depth)[0])
+        else:
+            return None
+        out.append(buf[last : token.end()])
+        json = "".join(out)
+        try:
+            value, end = scan_once(json, 0)
+        except (StopIteration, ValueError, RecursionError):
+            return None
+        if end != len(json):
+            return None
+        p.pos = token.end()
+        return json, value
 
     def _typed(self, p: Engine, text: str, kind: str) -> tuple[str, Any]:
         """A quoted value: a string, or where quotes say nothing about types, what the schema says."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from rightcall.check import name_problem
+from rightcall.check import fits, name_problem
 from rightcall.declare.kinds import Kind
 from rightcall.declare.toolset import Toolset
 from rightcall.ids import Ids
@@ -300,6 +300,10 @@ class Engine:
             self.problem("too_large", f"the call is longer than {self.limits.call} characters", call=call.index)
             self._out(Call(call.name, {}, json, call.id, text, call.repairs, False))
             return
+        if type(value) is dict and not empty and json and self._fits(call, value):
+            self.out.append(Arguments(call.index, "".join(call.parts[call.given :]) if call.given else json))
+            self._out(Call(call.name, value, json, call.id, text, call.repairs))
+            return
         made, problems = settle(
             call.name,
             json,
@@ -323,6 +327,13 @@ class Engine:
     def repaired(self, rule: str, before: str, after: str) -> None:
         assert self.call is not None
         self.call.repairs += (Repair(rule, "exact", "", before, after),)
+
+    def _fits(self, call: Building, value: dict[str, Any]) -> bool:
+        """Is there nothing to settle? The usual case, which costs least."""
+        if self.tools is None or call.checked:
+            return True
+        tool = self.tools.get(call.name)
+        return tool is None or (not tool.aliases and value.keys() <= call.kinds.keys() and fits(tool, value))
 
     def fail(self, code: str, message: str, path: str = "") -> None:
         """The call cannot be used: a problem says why, and its text so far is kept."""

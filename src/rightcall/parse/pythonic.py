@@ -16,7 +16,7 @@ from rightcall.parse.markers import Pat, Probe, alt, blanks, literal, look, seq
 from rightcall.parse.signals import Broken, Cut, NotACall
 from rightcall.parse.typed import to_json
 from rightcall.repair.literals import BadLiteral, Literals, literal_value, unescape
-from rightcall.strict_json import Undecodable, decode
+from rightcall.strict_json import Undecodable, decode, is_deep, scan_once
 
 _WORD = Pat(r"[A-Za-z_][\w.\-]{0,255}+", r"(?:[A-Za-z_][\w.\-]{0,255}+)?")
 _FIRST = Pat(r"[^\[{\s]", "")
@@ -43,6 +43,9 @@ _REST = {
 }
 # A quote inside a value that is not closed yet: the rest of the string, or as much as has arrived.
 _RUN = {quote: re.compile(rf"(?:[^{quote}\\]++|\\.)*+", re.S).match for quote in "'\""}
+
+
+_ARGUMENT = re.compile(r"[ \t\r\n,]*+([\w.\-]{1,256}+)[ \t\r\n]*+=[ \t\r\n]*+(?=[^ \t\r\n,)])").match
 
 
 class PythonicReader:
@@ -104,6 +107,18 @@ class PythonicReader:
     def _arguments(self, p: Engine) -> Steps[dict[str, Any]]:
         values: dict[str, Any] = {}
         while True:
+            usual = _ARGUMENT(p.buf, p.pos)
+            if usual is not None and usual.group(1) not in values:
+                key = usual.group(1)
+                p.pos = usual.end()
+                prefix = (", " if values else "{") + quoted(key) + ": "
+                found = _all_there(p)
+                if found is not None:
+                    p.give(prefix + found[0])
+                    values[key] = found[1]
+                else:
+                    values[key] = yield from self._value(p, key, prefix)
+                continue
             char = yield from p.peek()
             if not char:
                 raise Cut
@@ -162,6 +177,11 @@ def _all_there(p: Engine) -> tuple[str, Any] | None:
     start = p.pos
     found = whole_value(p)
     if found is None:
+        made = _respelled(p.buf, start, p.limits.depth)
+        if made is not None:
+            p.pos = made[2]
+            found = made[:2]
+    if found is None:
         reader = Literals(p.buf, p.limits.depth, start, words=False)
         try:
             value = reader.value(1)
@@ -178,6 +198,50 @@ def _all_there(p: Engine) -> tuple[str, Any] | None:
     return found
 
 
+_TOKEN = re.compile(
+    r"""\"(?:[^\"\\]++|\\.)*+\"|'(?:[^'\\]++|\\.)*+'|[\[\]{}()]|\b(?:True|False|None)\b""", re.S
+).finditer
+_SAME = {"True": "true", "False": "false", "None": "null"}
+
+
+def _respelled(buf: str, start: int, depth: int) -> tuple[str, Any, int] | None:
+    """A Python list or dict that is JSON but for its words and quotes: C reads it once those are changed.
+
+    Its JSON, its value and its end; None where it is anything else.
+    """
+    if buf[start] not in "[{":
+        return None
+    out: list[str] = []
+    last, level = start, 0
+    for token in _TOKEN(buf, start):
+        text = token.group()
+        char = text[0]
+        if char == '"':
+            continue
+        if char in "[{":
+            level += 1
+        elif char in "]}":
+            level -= 1
+            if not level:
+                break
+        elif char == "(" or char == ")":
+            return None
+        else:
+            if char == "'" and ('"' in text or "\\" in text):
+                return None
+            out += (buf[last : token.start()], _SAME.get(text) or f'"{text[1:-1]}"')
+            last = token.end()
+    else:
+        return None
+    out.append(buf[last : token.end()])
+    json = "".join(out)
+    try:
+        value, end = scan_once(json, 0)
+    except (StopIteration, ValueError, RecursionError):
+        return None
+    return None if end != len(json) or is_deep(json, 0, end, depth) else (json, value, token.end())
+
+
 def _slowly(p: Engine) -> Steps[tuple[str, Any]]:
     """The value, its end found by brackets and quotes."""
     taken = p.capture()
@@ -190,6 +254,9 @@ def _slowly(p: Engine) -> Steps[tuple[str, Any]]:
     value = decode(text, p.limits.depth)
     if not isinstance(value, (Undecodable, str)):
         return text, value
+    made = _respelled(text, 0, p.limits.depth) if text else None
+    if made is not None and made[2] == len(text):
+        return made[:2]
     try:
         value = literal_value(text, p.limits.depth, words=True)
     except BadLiteral as bad:

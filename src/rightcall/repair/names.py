@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from typing import Any
 
@@ -56,6 +55,8 @@ def _without_namespace(name: str, tools: Toolset) -> str | None:
 
 
 def _nearest(name: str, tools: Toolset) -> str | None:
+    import difflib
+
     near = tools.nearest(name)
     close = [other for other in near if difflib.SequenceMatcher(None, name.lower(), other.lower()).ratio() >= _CLOSE]
     return _only(close)

@@ -7,7 +7,6 @@ each that stays leaves a receipt. Rules of kind `guess` are tried only where the
 from __future__ import annotations
 
 import copy
-import difflib
 import json
 import re
 from collections.abc import Iterator
@@ -105,6 +104,8 @@ class _Mending:
     # -- names ---------------------------------------------------------------------------------------------------------
 
     def _missing(self, where: list[Any], value: Any, name: str) -> Iterator[Change]:
+        import difflib
+
         if not isinstance(value, dict):
             return
         declared = _properties(_schema_at(self.root, where))

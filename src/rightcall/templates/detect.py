@@ -59,7 +59,10 @@ TOOLS = Toolset(
                     "place": {
                         "type": "object",
                         "description": "Where exactly.",
-                        "properties": {"lat": {"type": "number"}, "tags": {"type": "array", "items": {"type": "string"}}},
+                        "properties": {
+                            "lat": {"type": "number"},
+                            "tags": {"type": "array", "items": {"type": "string"}},
+                        },
                     },
                 },
                 "required": ["city"],
@@ -90,14 +93,16 @@ PROBES = (
 _QUESTION: Json = {"role": "user", "content": "How is the weather in Oslo?"}
 
 
-def detect_template(template: str, tokens: Mapping[str, str] = {}, bounds: Bounds = Bounds()) -> Detection:  # noqa: B006, B008
+def detect_template(template: str, tokens: Mapping[str, str] = {}, bounds: Bounds = Bounds()) -> Detection:  # noqa: B008
     """Which formats read what this template writes. Raises `BadTemplate` where it cannot be rendered."""
     answers = [(probe, answer) for probe in PROBES for answer in _answers(probe.calls)]
     prompts = [{"messages": [_QUESTION], "add_generation_prompt": True}, {"messages": [_QUESTION]}]
     contexts = prompts + [{"messages": [_QUESTION, answer]} for _, answer in answers]
     common = {"tools": to_provider(TOOLS, "openai"), "documents": None, "add_generation_prompt": False, **tokens}
     opened, closed, *rendered = render(template, [{**common, **context} for context in contexts], bounds)
-    texts = [(probe, _part(one.text, opened, closed)) for (probe, _), one in zip(answers, rendered, strict=True) if one.text]
+    texts = [
+        (probe, _part(one.text, opened, closed)) for (probe, _), one in zip(answers, rendered, strict=True) if one.text
+    ]
     if not texts:
         raise BadTemplate(f"the template refuses the conversation: {rendered[0].error or 'it writes nothing'}")
     for probe, text in texts:

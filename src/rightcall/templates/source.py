@@ -86,8 +86,12 @@ def _checked(source: Source) -> Source:
     if not any(text.strip() for text in source.templates.values()):
         raise BadTemplate('there is no chat template in this file: it has no "chat_template", or an empty one')
     if len(source.templates) > MAX_TEMPLATES:
-        raise BadTemplate(f"there are {len(source.templates)} templates in this file; at most {MAX_TEMPLATES} are tried")
+        raise BadTemplate(
+            f"there are {len(source.templates)} templates in this file; at most {MAX_TEMPLATES} are tried"
+        )
     for name, text in source.templates.items():
         if len(text) > gguf.MAX_TEMPLATE:
-            raise BadTemplate(f"the template {name!r} has {len(text):,} characters; at most {gguf.MAX_TEMPLATE:,} are read")
+            raise BadTemplate(
+                f"the template {name!r} has {len(text):,} characters; at most {gguf.MAX_TEMPLATE:,} are read"
+            )
     return source

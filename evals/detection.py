@@ -1,0 +1,64 @@
+"""Does `auto` read what the named format reads? On the corpus of chat templates, and on the leaderboard's truths."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from bfcl_cases import Case
+from report import ROOT, Figure, Section, table
+
+from rightcall import CannotCarry, Reply, Toolset, parse, render
+from rightcall.formats import FORMATS
+
+CORPUS = ROOT / "tests" / "corpus"
+# Nothing marks a call in these: bare arguments, or bare text in JSON.
+UNMARKED = ("forced_choice",)
+
+
+def corpus() -> Iterator[tuple[str, str, Toolset]]:
+    """Format, text and tools of every sample."""
+    declared = {key: Toolset(tools) for key, tools in json.loads((CORPUS / "tools.json").read_text("utf-8")).items()}
+    for name in FORMATS:
+        for line in (CORPUS / f"{name}.jsonl").read_text("utf-8").splitlines():
+            row = json.loads(line)
+            yield name, row["text"], declared[row["tools"]]
+
+
+def rendered(found: Sequence[Case]) -> Iterator[tuple[str, str, Toolset]]:
+    for name in FORMATS:
+        for case in found:
+            try:
+                yield name, render(case.calls, format=name, tools=case.tools), case.tools
+            except CannotCarry:
+                continue
+
+
+def calls(reply: Reply) -> list[tuple[str, dict[str, object], bool]]:
+    return [(call.name, call.arguments, call.complete) for call in reply.calls]
+
+
+def compare(samples: Iterator[tuple[str, str, Toolset]]) -> tuple[Counter[str], Counter[str]]:
+    """How many texts of each format there are, and of how many `auto` makes the same calls."""
+    total: Counter[str] = Counter()
+    alike: Counter[str] = Counter()
+    for name, text, tools in samples:
+        total[name] += 1
+        alike[name] += calls(parse(text, tools=tools)) == calls(parse(text, format=name, tools=tools))
+    return total, alike
+
+
+def measure_detection(found: Sequence[Case]) -> Section:
+    text = "The same calls with `format=\"auto\"` as with the format named, where the text tells the format at all "
+    text += f"(not {', '.join([f'`{name}`' for name in UNMARKED])}). "
+    figures = []
+    rows = []
+    for title, samples, target in (("corpus", corpus(), 0.97), ("leaderboard, rendered", rendered(found), 0.97)):
+        total, alike = compare(samples)
+        figures.append(Figure(f"auto reads as the named format does: {title}", alike.total(), total.total(), target))
+        missed = [(name, title, total[name] - alike[name], total[name]) for name in total if alike[name] < total[name]]
+        rows += sorted(missed, key=lambda row: -row[2])
+    text += "Formats with texts that are read otherwise:\n\n" if rows else ""
+    text += table(("format", "texts", "read otherwise", "of"), [(a, b, f"{c:,}", f"{d:,}") for a, b, c, d in rows])
+    return Section("The format is found out", text, tuple(figures))
