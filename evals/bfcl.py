@@ -1,8 +1,8 @@
 """How right is rightcall, by the truths of others?    python evals/bfcl.py [--every N] [--write]
 
 Takes cases, tools and truths from the Berkeley Function Calling Leaderboard and asks: does the truth pass `check`, does
-it survive every format, is a missing name found, is damage repaired? `prose` adds the opposite question: is text left
-alone? Leaves with status 1 when a figure misses its target or is worse than `ratchet.json` says.
+it survive every format, is a missing name found, is damage repaired, is the format found out? `prose` adds the opposite
+question: is text left alone? Leaves with status 1 when a figure misses its target or is worse than `ratchet.json` says.
 
 `--every 10` looks at a tenth of the cases and only prints; `--write` writes the page and the ratchet.
 """
@@ -17,6 +17,7 @@ from typing import Any
 
 from bfcl_cases import VERSION, Case, Wheel, cases, fetch
 from damage import KINDS, PLAIN, Damaged
+from detection import measure_detection
 from prose import measure_prose
 from report import PAGE, Figure, Section, faults, figures_table, page, percent, table, tighten
 
@@ -285,6 +286,7 @@ def measure(wheel: Wheel, every: int) -> list[Section]:
         measure_formats(right),
         measure_names(right),
         measure_damage(right),
+        measure_detection(right[::5]),
         measure_prose(wheel, every),
     ]
 

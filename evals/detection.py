@@ -13,8 +13,6 @@ from rightcall import CannotCarry, Reply, Toolset, parse, render
 from rightcall.formats import FORMATS
 
 CORPUS = ROOT / "tests" / "corpus"
-# Nothing marks a call in these: bare arguments, or bare text in JSON.
-UNMARKED = ("forced_choice",)
 
 
 def corpus() -> Iterator[tuple[str, str, Toolset]]:
@@ -50,8 +48,10 @@ def compare(samples: Iterator[tuple[str, str, Toolset]]) -> tuple[Counter[str], 
 
 
 def measure_detection(found: Sequence[Case]) -> Section:
-    text = "The same calls with `format=\"auto\"` as with the format named, where the text tells the format at all "
-    text += f"(not {', '.join([f'`{name}`' for name in UNMARKED])}). "
+    text = (
+        'The same calls with `format="auto"` as with the format named, on what chat templates write (this project\'s '
+    )
+    text += "corpus) and on truths of the leaderboard. "
     figures = []
     rows = []
     for title, samples, target in (("corpus", corpus(), 0.97), ("leaderboard, rendered", rendered(found), 0.97)):
@@ -59,6 +59,6 @@ def measure_detection(found: Sequence[Case]) -> Section:
         figures.append(Figure(f"auto reads as the named format does: {title}", alike.total(), total.total(), target))
         missed = [(name, title, total[name] - alike[name], total[name]) for name in total if alike[name] < total[name]]
         rows += sorted(missed, key=lambda row: -row[2])
-    text += "Formats with texts that are read otherwise:\n\n" if rows else ""
+    text += "These are read otherwise (`pythonic` has no markers: with text around, only its name tells it):\n\n"
     text += table(("format", "texts", "read otherwise", "of"), [(a, b, f"{c:,}", f"{d:,}") for a, b, c, d in rows])
     return Section("The format is found out", text, tuple(figures))

@@ -13,6 +13,7 @@ _ALPHABET = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
 
 _POOL: list[str] = []
+os.register_at_fork(after_in_child=_POOL.clear)  # or two processes would mint the same ids
 
 
 def random_id() -> str:

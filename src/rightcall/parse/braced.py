@@ -33,11 +33,11 @@ class BracedReader:
         self.begins = self.open.probe
         quote = literal(body.quote)
         self.quote = Probe(quote)
-        # A string, a key with its colon, a word, a bracket. Strings with their own quote's first character are left alone.
-        sign = re.escape(str(body.quote))
-        self.tokens = re.compile(
-            f"{sign}([^{re.escape(body.quote[0])}]*+){sign}|([A-Za-z_][\\w.\\-]*+)[ \\t\\r\\n]*+:[ \\t\\r\\n]*+|([A-Za-z_<>'\"]+)|([ \\t\\r\\n]*+,[ \\t\\r\\n]*+|[ \\t\\r\\n]++)|[\\[\\]{{}}]"
-        ).finditer
+        # A string without its quote's first character, a key with its colon, a word, a comma or blanks, a bracket.
+        sign, blank = re.escape(str(body.quote)), r"[ \t\r\n]"
+        string = f"{sign}([^{re.escape(body.quote[0])}]*+){sign}"
+        key, word = rf"([A-Za-z_][\w.\-]*+){blank}*+:{blank}*+", r"([A-Za-z_<>'\"]+)"
+        self.tokens = re.compile(rf"{string}|{key}|{word}|({blank}*+,{blank}*+|{blank}++)|[\[\]{{}}]").finditer
         self.scan = Scan([("quote", quote)])
         value = alt(quote, *(literal(word) for word in _WORDS), Pat(r"[-+.0-9\[{]", ""))
         deeper = Pat(r"[,}\]]", "")

@@ -258,11 +258,32 @@ class Engine:
 
     def whole_call(self, start: int, end: int, name: str, json: str, value: Any, id: str = "") -> None:
         """A call that is all there, from `start` to `end` of the buffer."""
+        tools = self.tools
+        tool = tools.get(name) if tools is not None else None
+        if tools is not None and tool is not None and value and not tool.aliases and end - start <= self.limits.call:
+            # Where there is nothing to repair and nothing to tell, the same events as below cost less.
+            plain = value.keys() <= tools.kinds(name).keys() and fits(tool, value)
+        else:
+            plain = False
+        if plain:
+            self._plain_call(Call(name, value, json, self.ids.take(id), self.buf[start:end]), start, end)
+            return
         self.pos = start
         self.raw_begin()
         self.begin(name, id).parts.append(json)
         self.pos = end
         self.finish(value)
+
+    def _plain_call(self, call: Call, start: int, end: int) -> None:
+        if self._blanks or self.recastable:
+            self.settle()
+        if self.spans is not None:
+            self.mark("marker", self.base + start)
+            self.mark("call", self.base + end)
+        index = self.index
+        self.index = index + 1
+        self.said = self._last = None
+        self.out += (CallStart(index, call.id, call.name), Arguments(index, call.json), CallEnd(index, call))
 
     def mended_call(self, sketch: Sketch, text: str, start: int) -> None:
         """A call that was read loosely: `text` is its block from `start` on."""

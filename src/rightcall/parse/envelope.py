@@ -25,7 +25,6 @@ _B = r"[ \t\r\n]*+"
 _BLANK_RUN = re.compile(_B).match
 _LIST_START = re.compile(rf"{_B}\[{_B}(?=\{{)").match
 _LIST_MORE = re.compile(rf"{_B}([,\]]){_B}").match
-_OBJECT_END = re.compile(rf"{_B}\}}").match
 _NO_CLOSER = re.compile(r"[ \t\r\n]{0,128}+[^ \t\r\n}\])]").match
 _BEGINS = Probe(alt(literal("{"), seq(literal("["), blanks(), Pat(r"[{\]]", ""))))
 
@@ -41,21 +40,25 @@ class EnvelopeReader:
         self.outer = frozenset(body.outer)
         # The usual order of keys in one go: what it does not match is read key by key, with the same result.
         names, args = "|".join(map(re.escape, body.names)), "|".join(map(re.escape, body.args))
+        ids = "|".join(map(re.escape, body.ids))
+        text = r'"([^"\\\x00-\x1f]{0,256}+)"'
         first, then = (rf'"(?:{names})"{_B}:{_B}', rf'{_B},{_B}"(?:{args})"') if body.names else ("", "")
-        name = r'"([^"\\\x00-\x1f]{0,256}+)"'
-        self._usual = re.compile(rf"\{{{_B}{first}{name}{then}{_B}:{_B}(?=[^ \t\r\n])").match
+        before = rf'(?:"(?:{ids})"{_B}:{_B}{text}{_B},{_B})?' if ids and body.names else "()"
+        self._usual = re.compile(rf"\{{{_B}{before}{first}{text}{then}{_B}:{_B}(?=[^ \t\r\n])").match
+        after = rf'(?:,{_B}"(?:{ids})"{_B}:{_B}"[^"\\\x00-\x1f]*+"{_B})?' if ids and body.names else ""
+        self._object_end = re.compile(rf"{_B}{after}\}}").match
         close = "(?:" + "|".join(pat.whole for pat in closes) + ")" if closes else ""
         self._block_end = re.compile(_B + close).match
         self._several = bool(closes)
 
-    def quick(self, p: Engine, start: int) -> bool:
+    def quick(self, p: Engine, start: int, bare: bool) -> bool:
         """Reads a whole block at once, if all of it is there and as usual; else takes nothing."""
         if self.outer:
             return False
         buf = p.buf
         opener = _LIST_START(buf, start)
         pos = opener.end() if opener else _BLANK_RUN(buf, start).end()  # type: ignore[union-attr]
-        found: list[tuple[int, str, str, Any, int]] = []
+        found: list[tuple[int, str, str, Any, int, str]] = []
         while True:
             usual = self._usual(buf, pos)
             if usual is None:
@@ -64,13 +67,13 @@ class EnvelopeReader:
                 value, end = scan_once(buf, usual.end())
             except (StopIteration, ValueError, RecursionError):
                 return False
-            close = _OBJECT_END(buf, end)
+            close = self._object_end(buf, end)
             if close is None or type(value) is not dict or is_deep(buf, usual.end(), end, p.limits.depth):
                 return False
-            found.append((pos, usual.group(1), buf[usual.end() : end], value, close.end()))
+            found.append((pos, usual.group(2), buf[usual.end() : end], value, close.end(), usual.group(1) or ""))
             if opener is None:
                 pos = _BLANK_RUN(buf, close.end()).end()  # type: ignore[union-attr]
-                if self._several and buf.startswith("{", pos):
+                if self._several and not bare and buf.startswith("{", pos):
                     continue
                 break
             more = _LIST_MORE(buf, close.end())
@@ -80,11 +83,11 @@ class EnvelopeReader:
             if more.group(1) == "]":
                 close = more
                 break
-        last = self._block_end(buf, close.end())
+        last = _BLANK_RUN(buf, close.end()) if bare else self._block_end(buf, close.end())
         if last is None or p.index + len(found) > p.limits.calls:
             return False
-        for at, name, json, value, end in found:
-            p.whole_call(at, end, name, json, value)
+        for at, name, json, value, end, id in found:
+            p.whole_call(at, end, name, json, value, id)
         p.pos = last.end()
         return True
 
@@ -183,8 +186,8 @@ class EnvelopeReader:
         p.pos = usual.end() if usual else p.pos + 1
         try:
             if usual:
-                parts.name, parts.has_args = usual.group(1), True
-                p.begin(parts.name)
+                parts.name, parts.has_args = usual.group(2), True
+                p.begin(parts.name, usual.group(1) or "")
                 parts.value = yield from read_arguments(p)
             if not (usual and p.char() == "}"):
                 yield from self._members(p, parts, bare, usual is not None)

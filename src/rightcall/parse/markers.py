@@ -131,19 +131,19 @@ def templates(marker: Marker) -> list[Pat]:
 class Probe:
     """Is this pattern at this place? `at` gives the match, False for no, None when more text is needed to tell."""
 
-    __slots__ = ("_ended", "_final", "_part", "_whole", "pat")
+    __slots__ = ("_ended", "_final", "_part", "pat", "whole")
 
     def __init__(self, pat: Pat) -> None:
         self.pat = pat
         self._ended = re.compile(pat.whole).match
-        self._whole = re.compile(pat.whole.replace(_END, "(?!)")).match
+        self.whole = re.compile(pat.whole.replace(_END, "(?!)")).match
         self._part = re.compile(f"(?:{pat.part})\\Z").match
         self._final = pat.sure == FINAL
 
     def at(self, text: str, pos: int, ended: bool) -> re.Match[str] | Literal[False] | None:
         if ended:
             return self._ended(text, pos) or False
-        found = self._whole(text, pos)
+        found = self.whole(text, pos)
         if found is not None and self._final:
             return found
         # A beginning counts before the whole: of two alternatives the longer may still be arriving.

@@ -28,11 +28,11 @@ class NameThenJsonReader:
         self._block_end = re.compile(_B + close + end).match
         self.begins = self.open.probe if self.open else Probe.never()
 
-    def quick(self, p: Engine, start: int) -> bool:
+    def quick(self, p: Engine, start: int, bare: bool) -> bool:
         """Reads a whole block at once, if all of it is there and as usual; else takes nothing."""
         buf = p.buf
         pos = _BLANK_RUN(buf, start).end()  # type: ignore[union-attr]
-        opener = self.open.probe.at(buf, pos, False) if self.open else None
+        opener = self.open.probe.whole(buf, pos) if self.open else None
         if not opener:
             return False
         try:

@@ -208,13 +208,13 @@ class Reading(Engine):
     def _open(self, start: int, *, bare: bool = False) -> Iterable[None]:
         """A block of calls: at once if all of it is there and as usual, else step by step."""
         quick = self.compiled.quick
-        if quick is None or (bare and self.compiled.call_close) or not quick(self, start):
+        if quick is None or not quick(self, start, bare):
             return self._block(start, bare=bare)
         self._close_due = False
         self.fresh = self.may_open = True
         if self.spans is not None:
             self.mark("marker", self.base + self.pos)
-        return ()
+        return self._after_block(bare) if bare and self.compiled.call_close else ()
 
     def _try_bare(self) -> Steps[bool]:
         """Where a reply may begin, a body without a marker may stand. True if one may stand here again."""

@@ -23,6 +23,9 @@ _WRAPPERS = ("arguments", "parameters", "args", "kwargs", "input")
 _INTEGER = re.compile(r"\s*[+-]?\d{1,400}(?:\.0*)?\s*").fullmatch
 _NUMBER = re.compile(r"\s*[+-]?(?:\d{1,400}(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,4})?\s*").fullmatch
 _MISSING = object()
+_OPEN = frozenset(
+    ("additionalProperties", "patternProperties", "unevaluatedProperties", "$ref", "allOf", "anyOf", "oneOf")
+)
 
 Change = tuple[str, str, list[Any], Any]  # rule, kind, where, the new value there
 
@@ -44,6 +47,14 @@ def rename_aliases(tool: Tool, arguments: dict[str, Any]) -> tuple[dict[str, Any
     return arguments, receipts
 
 
+def strangers(tool: Tool, arguments: Any) -> list[str]:
+    """Arguments of a name that the tool does not know, where its schema does not allow for any in so many words."""
+    properties = _properties(tool.parameters)
+    if not properties or not isinstance(arguments, dict) or not _OPEN.isdisjoint(tool.parameters):
+        return []
+    return [key for key in arguments if key not in properties]
+
+
 class _Mending:
     def __init__(self, tool: Tool, arguments: dict[str, Any], guesses: bool, depth: int) -> None:
         self.tool, self.guesses, self.depth = tool, guesses, depth
@@ -62,17 +73,7 @@ class _Mending:
 
     def _faults(self, value: Any) -> list[Any]:
         """The checker's errors, and arguments of an unknown name where none was allowed for in so many words."""
-        return [*errors(self.tool, value), *self._strangers(value)]
-
-    def _strangers(self, value: Any) -> list[str]:
-        properties = _properties(self.root)
-        if (
-            not properties
-            or not isinstance(value, dict)
-            or {"additionalProperties", "patternProperties"} & self.root.keys()
-        ):
-            return []
-        return [key for key in value if key not in properties]
+        return [*errors(self.tool, value), *strangers(self.tool, value)]
 
     def _improvements(self, found: list[Any]) -> Iterator[tuple[dict[str, Any], Repair, list[Any]]]:
         for fault in found:

@@ -15,7 +15,7 @@ from rightcall.check import argument_problems, fits
 from rightcall.declare.toolset import ToolLike, Toolset
 from rightcall.repair.loose import Liberty, Unreadable, read_loose, unfence
 from rightcall.repair.names import settle_name
-from rightcall.repair.schema import mend, rename_aliases
+from rightcall.repair.schema import mend, rename_aliases, strangers
 from rightcall.strict_json import MAX_DEPTH, Undecodable, decode
 from rightcall.types import Call, Problem, Repair, Tool
 
@@ -49,7 +49,9 @@ def settle(
         value, json = {}, "{}"
     elif value is Undecodable:
         value = decode(json, depth)
-    if type(value) is dict and (tool is None or (not tool.aliases and fits(tool, value))):
+    if type(value) is dict and (
+        tool is None or (not tool.aliases and fits(tool, value) and not strangers(tool, value))
+    ):
         return Call(name, value, json, id, raw, repairs), []
     settling = _Settling(tool, policy, depth, closed)
     arguments = settling.arguments(value, json)
@@ -61,6 +63,10 @@ def settle(
     text = stdlib.dumps(arguments, ensure_ascii=False) if settling.changed else settling.text
     problems = argument_problems(tool, arguments, index) if tool is not None else []
     return Call(name, arguments, text, id, raw, made), problems
+
+
+def _as_declared(tool: Tool, value: dict[str, Any]) -> bool:
+    return not tool.aliases and fits(tool, value) and not strangers(tool, value)
 
 
 def _about(problem: Problem, index: int) -> Problem:
@@ -85,7 +91,7 @@ class _Settling:
             return found
         found, receipts = rename_aliases(self.tool, found)
         self._took(*receipts)
-        if not fits(self.tool, found):
+        if strangers(self.tool, found) or not fits(self.tool, found):
             found, receipts = mend(self.tool, found, guesses=self.guesses, depth=self.depth)
             self._took(*receipts)
         return found

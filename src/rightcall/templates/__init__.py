@@ -1,1 +1,1 @@
-"""Chat templates: where they are kept, how they are rendered without trusting them, which formats read what they write."""
+"""Chat templates: where they are kept, how they are rendered without trust, which formats read what they write."""

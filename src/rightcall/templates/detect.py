@@ -7,7 +7,6 @@ several conversations are rendered, the most telling first, and the first that a
 from __future__ import annotations
 
 import json
-import os.path
 from collections.abc import Mapping
 from typing import Any
 
@@ -93,13 +92,10 @@ PROBES = (
 _QUESTION: Json = {"role": "user", "content": "How is the weather in Oslo?"}
 
 
-def detect_template(template: str, tokens: Mapping[str, str] = {}, bounds: Bounds = Bounds()) -> Detection:  # noqa: B008
+def detect_template(template: str, tokens: Mapping[str, str] | None = None, bounds: Bounds | None = None) -> Detection:
     """Which formats read what this template writes. Raises `BadTemplate` where it cannot be rendered."""
     answers = [(probe, answer) for probe in PROBES for answer in _answers(probe.calls)]
-    prompts = [{"messages": [_QUESTION], "add_generation_prompt": True}, {"messages": [_QUESTION]}]
-    contexts = prompts + [{"messages": [_QUESTION, answer]} for _, answer in answers]
-    common = {"tools": to_provider(TOOLS, "openai"), "documents": None, "add_generation_prompt": False, **tokens}
-    opened, closed, *rendered = render(template, [{**common, **context} for context in contexts], bounds)
+    opened, closed, *rendered = render(template, _contexts([answer for _, answer in answers], tokens or {}), bounds)
     texts = [
         (probe, _part(one.text, opened, closed)) for (probe, _), one in zip(answers, rendered, strict=True) if one.text
     ]
@@ -110,6 +106,23 @@ def detect_template(template: str, tokens: Mapping[str, str] = {}, bounds: Bound
         if formats:
             return Detection(formats, probe.shows, text)
     return Detection((), "", texts[0][1])
+
+
+def _contexts(answers: list[Json], tokens: Mapping[str, str]) -> list[Json]:
+    """What the template is rendered with: two prompts without an answer, then each answer."""
+    # A template adds the tokens to text, so they must be there.
+    common: Json = {
+        "tools": to_provider(TOOLS, "openai"),
+        "documents": None,
+        "bos_token": "",
+        "eos_token": "",
+        **tokens,
+    }
+    opened = {"messages": [_QUESTION], "add_generation_prompt": True}
+    others = [
+        {"messages": [_QUESTION, *more], "add_generation_prompt": False} for more in ([], *([a] for a in answers))
+    ]
+    return [{**common, **context} for context in (opened, *others)]
 
 
 def _answers(calls: tuple[Call, ...]) -> list[Json]:
@@ -131,7 +144,9 @@ def _part(text: str, opened: Rendering, closed: Rendering) -> str:
     for prompt in (opened.text, closed.text):
         if prompt and text.startswith(prompt):
             return text[len(prompt) :]
-    return text[len(os.path.commonprefix([text, closed.text or opened.text])) :]
+    prompt = closed.text or opened.text
+    same = (at for at, (one, other) in enumerate(zip(text, prompt, strict=False)) if one != other)
+    return text[next(same, min(len(text), len(prompt))) :]
 
 
 def recovering(text: str, calls: tuple[Call, ...]) -> tuple[str, ...]:

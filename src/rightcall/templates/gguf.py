@@ -29,7 +29,7 @@ _SIZES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}  
 
 
 def chat_templates(read: Callable[[int], bytes]) -> dict[str, str]:
-    """Every chat template by its name, `default` for the one without. `read` gives at most so many of the next bytes."""
+    """Every chat template by its name, `default` for the one without. `read` gives so many of the next bytes."""
     return _Header(read).templates()
 
 

@@ -40,8 +40,9 @@ class Rendering(msgspec.Struct, frozen=True):
     error: str = ""
 
 
-def render(template: str, contexts: list[Json], bounds: Bounds = Bounds()) -> list[Rendering]:  # noqa: B008 - frozen
+def render(template: str, contexts: list[Json], bounds: Bounds | None = None) -> list[Rendering]:
     """The template rendered with each of these contexts. Raises `BadTemplate` where it cannot be rendered at all."""
+    bounds = bounds or Bounds()
     request = {
         "template": template,
         "contexts": contexts,

@@ -1,0 +1,340 @@
+"""Chat templates: read from where they are kept, rendered without trust, and which formats read what they write."""
+
+import contextlib
+import importlib.util
+import io
+import json
+import struct
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from chat_templates import DEEPSEEK, GLM, HERMES, LLAMA3, STYLES, WITHOUT_TOOLS, gguf
+from command import failed, run
+from rightcall.errors import CallerError
+from rightcall.templates import child
+from rightcall.templates import gguf as header
+from rightcall.templates import render as rendering
+from rightcall.templates.detect import PROBES, detect_template, recovering
+from rightcall.templates.faults import BadTemplate, TemplateStopped
+from rightcall.templates.gguf import chat_templates
+from rightcall.templates.render import Bounds, render
+from rightcall.templates.source import Source, read_source
+
+pytest.importorskip("jinja2")
+
+QUICK = Bounds(cpu_seconds=1)
+
+
+def source_of(data: bytes | str) -> Source:
+    return read_source(io.BytesIO(data.encode() if isinstance(data, str) else data).read)
+
+
+def rendered(template: str, **context: Any) -> str:
+    (made,) = render(template, [context])
+    assert not made.error, made.error
+    return made.text
+
+
+# -- which formats -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", STYLES)
+def test_the_format_of_a_template_comes_first(name: str) -> None:
+    found = detect_template(STYLES[name])
+    assert found.formats[0] == name, found
+
+
+def test_the_most_telling_conversation_that_works_decides() -> None:
+    assert detect_template(HERMES).shows == PROBES[0].shows
+    assert detect_template(LLAMA3).shows == "one call, nested arguments"
+
+
+def test_only_what_the_assistant_wrote_is_looked_at() -> None:
+    assert detect_template(HERMES).text.startswith("\n<tool_call>")
+    assert detect_template(LLAMA3).text.startswith('{"name": "get_weather"')
+    assert detect_template(DEEPSEEK).text.startswith("<｜tool▁calls▁begin｜>")
+    assert detect_template(GLM).text.startswith("</think>")
+
+
+def test_a_template_without_tools_has_no_format() -> None:
+    found = detect_template(WITHOUT_TOOLS)
+    assert found.formats == () and "get_weather" not in found.text
+
+
+def test_a_format_must_give_just_the_calls_that_went_in() -> None:
+    (call,) = PROBES[3].calls
+    whole = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Oslo", "days": 3}}\n</tool_call>'
+    assert recovering(whole, (call,))[0] == "hermes"
+    for wrong in (whole + whole, whole.replace("3", '"3"'), whole[:-20], whole.replace("Oslo", "Rome"), ""):
+        assert recovering(wrong, (call,)) == ()
+
+
+def test_a_template_that_refuses_every_conversation_says_why() -> None:
+    with pytest.raises(BadTemplate, match="refuses the conversation: TemplateError: not with me"):
+        detect_template("{{ raise_exception('not with me') }}")
+    with pytest.raises(BadTemplate, match="writes nothing"):
+        detect_template("{# nothing #}")
+
+
+# -- rendering ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_template_has_what_model_libraries_give_it() -> None:
+    assert rendered("{{ x | tojson }}", x={"a": "<é>"}) == '{"a": "<é>"}'
+    assert rendered("{{ x | tojson(indent=1) }}", x=[1]) == "[\n 1\n]"
+    assert rendered("{{ strftime_now('%Y') }}").isdigit()
+    assert rendered("{% for i in [1, 2] %}{% if i == 2 %}{% break %}{% endif %}{{ i }}{% endfor %}") == "1"
+    assert rendered("a{% generation %}b{% endgeneration %}c") == "abc"
+    assert rendered("  {% if true %}\nx\n  {% endif %}\ny") == "x\ny"
+
+
+def test_each_conversation_is_refused_alone() -> None:
+    refusing = "{% if x %}{{ raise_exception('no') }}{% endif %}y"
+    first, second = render(refusing, [{"x": True}, {"x": False}])
+    assert (first.error, second.text) == ("TemplateError: no", "y")
+
+
+def test_a_template_that_is_no_template_is_told_so() -> None:
+    with pytest.raises(BadTemplate, match="TemplateSyntaxError"):
+        render("{% if %}", [{}])
+
+
+def test_a_lone_surrogate_goes_through() -> None:
+    assert rendered("{{ x }}", x="\ud800") == "\ud800"
+
+
+HOSTILE = {
+    "a loop without end": ("{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}", "cpu"),
+    "a huge power": ("{{ 9 ** (9 ** 9) }}", "cpu"),
+    "a huge string": ("{{ 'a' * 10 ** 10 }}", "memory"),
+    "a huge list": ("{{ [1] * 10 ** 10 }}", "memory"),
+    "a huge width": ("{{ '%2000000000d' % 1 }}", "memory"),
+    "text without end": ("{% for i in range(99999) %}{{ 'a' * 1000 }}{% endfor %}", "output"),
+}
+LIMITS = {
+    "cpu": "1 seconds of CPU time",
+    "memory": "more memory than 512,000,000",
+    "output": "more than 4,000,000 char",
+}
+
+
+@pytest.mark.parametrize("template, limit", HOSTILE.values(), ids=HOSTILE)
+@pytest.mark.skipif(sys.platform == "darwin", reason="macOS does not enforce the memory limit")
+def test_a_hostile_template_ends_at_a_limit_that_is_named(template: str, limit: str) -> None:
+    with pytest.raises(TemplateStopped, match=LIMITS[limit]) as caught:
+        detect_template(template, bounds=QUICK)
+    assert caught.value.limit == limit
+
+
+def test_a_template_that_waits_is_stopped_by_the_clock() -> None:
+    busy = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}"
+    start = time.monotonic()
+    with pytest.raises(TemplateStopped, match="longer than 1 seconds"):
+        detect_template(busy, bounds=Bounds(cpu_seconds=60, wall_seconds=1))
+    assert time.monotonic() - start < 10
+
+
+ESCAPES = [
+    "{{ ''.__class__.__mro__[1].__subclasses__() }}",
+    "{{ cycler.__init__.__globals__.os.system('true') }}",
+    "{{ raise_exception.__globals__ }}",
+    "{{ strftime_now.__code__ }}",
+    "{{ (messages | map(attribute='__class__') | list)[0].__mro__ }}",
+    "{{ '{0.__class__.__mro__}'.format(1) }}",
+    "{{ messages.append(1) }}",
+    "{% include '/etc/passwd' %}",
+    "{% import 'os' as os %}",
+    "{{ range(10 ** 9) }}",
+]
+
+
+@pytest.mark.parametrize("template", ESCAPES)
+def test_a_template_cannot_get_out_of_its_sandbox(template: str) -> None:
+    with pytest.raises(BadTemplate):
+        detect_template(template)
+
+
+def test_the_child_has_no_environment_and_can_write_no_file() -> None:
+    source = Path(child.__file__).read_text("utf-8")
+    assert "RLIMIT_FSIZE, 0" in source and "from rightcall" not in source
+    assert "env={}" in Path(rendering.__file__).read_text("utf-8")
+
+
+def test_a_missing_jinja2_is_one_line_that_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(CallerError, match=r"pip install 'rightcall\[templates\]'"):
+        render("x", [{}])
+
+
+# -- where templates are kept ------------------------------------------------------------------------------------------
+
+
+def test_a_jinja_file_is_its_own_template() -> None:
+    assert source_of(HERMES).templates == {"default": HERMES}
+    assert source_of('{"a": {{ x }}').templates == {"default": '{"a": {{ x }}'}
+
+
+def test_a_tokenizer_config_has_one_template_or_several() -> None:
+    tokens = {"bos_token": "<s>", "eos_token": {"content": "</s>"}, "pad_token": None}
+    assert source_of(json.dumps({"chat_template": "x", **tokens})) == Source(
+        {"default": "x"}, {"bos_token": "<s>", "eos_token": "</s>"}
+    )
+    several = [{"name": "default", "template": "x"}, {"name": "tool_use", "template": "y"}, 3]
+    assert source_of(json.dumps({"chat_template": several})).templates == {"default": "x", "tool_use": "y"}
+    assert source_of(json.dumps({"chat_template": {"default": "x"}})).templates == {"default": "x"}
+
+
+def test_special_tokens_of_the_config_reach_the_template() -> None:
+    assert rendered("{{ bos_token }}x", bos_token="<s>") == "<s>x"
+    assert detect_template("{{ bos_token }}" + HERMES, {"bos_token": "<s>"}).formats[0] == "hermes"
+
+
+@pytest.mark.parametrize(
+    "data, words",
+    [
+        ("", "no chat template"),
+        ("{}", "no chat template"),
+        (json.dumps({"chat_template": ""}), "no chat template"),
+        (json.dumps({"chat_template": [{"name": "a", "template": 3}]}), "no chat template"),
+        (json.dumps({"chat_template": [{"name": str(i), "template": "x"} for i in range(17)]}), "at most 16"),
+        ("x" * 1_000_001, "at most 1,000,000"),
+        (b"\x89PNG\r\n", "neither GGUF nor UTF-8 text"),
+    ],
+)
+def test_a_file_without_a_usable_template_is_refused(data: str | bytes, words: str) -> None:
+    with pytest.raises(BadTemplate, match=words):
+        source_of(data)
+
+
+ENTRIES: list[tuple[str, Any]] = [
+    ("general.architecture", "qwen2"),
+    ("llama.rope", 1.5),
+    ("llama.blocks", 24),
+    ("flag", True),
+    ("tokenizer.ggml.tokens", ["a", "bc", "d" * 300]),
+    ("tokenizer.ggml.scores", [0.5] * 5),
+    ("nested", [["x"], ["y", "z"]]),
+    ("tokenizer.chat_template.tool_use", "for tools"),
+    ("tokenizer.chat_template", "{{ 'é' }}"),
+    ("general.name", "later"),
+]
+
+
+@pytest.mark.parametrize("version, order", [(1, "<"), (2, "<"), (3, "<"), (3, ">")])
+def test_a_gguf_file_gives_its_templates_and_nothing_behind_its_header_is_read(version: int, order: str) -> None:
+    data = gguf(ENTRIES, version=version, order=order)
+    file = io.BytesIO(data + b"tensors" * 1000)
+    assert chat_templates(file.read) == {"tool_use": "for tools", "default": "{{ 'é' }}"}
+    assert file.tell() == len(data)
+    assert source_of(data).templates["default"] == "{{ 'é' }}"
+
+
+def _entry(key: str, kind: int, value: bytes) -> bytes:
+    return gguf([], count=1) + struct.pack("<Q", len(key)) + key.encode() + struct.pack("<I", kind) + value
+
+
+BROKEN = {
+    "no magic": (b"GGML" + b"\0" * 40, "no GGUF file"),
+    "unknown version": (b"GGUF" + struct.pack("<IQQ", 9, 0, 0), "version 9"),
+    "too many entries": (gguf([], count=2**60), "at most 65,536"),
+    "entries that are not there": (gguf([], count=3), "ends inside its header"),
+    "a key that is too long": (gguf([], count=1) + struct.pack("<Q", 2**40), "at most 65,535"),
+    "a template that is too long": (
+        _entry("tokenizer.chat_template", 8, struct.pack("<Q", 2**31)),
+        "at most 1,000,000",
+    ),
+    "a string that is too long": (_entry("x", 8, struct.pack("<Q", 2**62)), "at most 16,000,000"),
+    "an array that is too long": (_entry("x", 9, struct.pack("<IQ", 8, 2**50)), "at most 16,000,000"),
+    "a long array of nothing": (_entry("x", 9, struct.pack("<IQ", 8, 15_000_000)), "ends inside its header"),
+    "arrays in arrays": (_entry("x", 9, struct.pack("<IQ", 9, 1) * 9), "nested deeper than 4"),
+    "an unknown type": (_entry("x", 77, b""), "unknown type 77"),
+    "a cut": (gguf(ENTRIES)[:200], "ends inside its header"),
+    "no template": (gguf(ENTRIES[:3]), "no chat template"),
+}
+
+
+@pytest.mark.parametrize("data, words", BROKEN.values(), ids=BROKEN)
+def test_a_broken_gguf_header_is_refused_at_once(data: bytes, words: str) -> None:
+    start = time.monotonic()
+    with pytest.raises(BadTemplate, match=words):
+        source_of(data) if data.startswith(b"GGUF") else chat_templates(io.BytesIO(data).read)
+    assert time.monotonic() - start < 5
+
+
+def test_a_gguf_header_without_end_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(header, "MAX_HEADER", 1_000)
+    data = _entry("x", 9, struct.pack("<IQ", 0, 5_000)) + b"\0" * 5_000
+    with pytest.raises(BadTemplate, match="longer than 1,000 bytes"):
+        source_of(data)
+
+
+@pytest.mark.parametrize("cut", range(0, 400, 7))
+def test_no_beginning_of_a_gguf_file_raises_anything_else(cut: int) -> None:
+    data = gguf(ENTRIES)[:cut]
+    with contextlib.suppress(BadTemplate):
+        chat_templates(io.BytesIO(data).read)
+
+
+# -- the command -------------------------------------------------------------------------------------------------------
+
+
+def test_the_command_takes_every_kind_of_file(tmp_path: Path) -> None:
+    for name, data in {
+        "chat_template.jinja": HERMES.encode(),
+        "tokenizer_config.json": json.dumps({"chat_template": HERMES}).encode(),
+        "model.gguf": gguf([("tokenizer.chat_template", HERMES)]) + b"\0" * 100,
+    }.items():
+        path = tmp_path / name
+        path.write_bytes(data)
+        result = run("formats", "detect", str(path))
+        assert result.exit_code == 0, result.output
+        assert "formats    hermes\n" in result.stdout and "<tool_call>" in result.stdout
+        assert json.loads(run("formats", "detect", str(path), "--json").stdout)["default"]["formats"][0] == "hermes"
+
+
+def test_several_templates_are_told_one_by_one(tmp_path: Path) -> None:
+    path = tmp_path / "tokenizer_config.json"
+    entries = [{"name": "default", "template": WITHOUT_TOOLS}, {"name": "tool_use", "template": HERMES}]
+    path.write_text(json.dumps({"chat_template": entries}))
+    result = run("formats", "detect", str(path))
+    assert result.exit_code == 0
+    assert [line.split() for line in result.stdout.splitlines() if line.startswith(("template", "formats"))] == [
+        ["template", "default"],
+        ["formats", "none"],
+        ["template", "tool_use"],
+        ["formats", "hermes"],
+    ]
+
+
+def test_no_format_at_all_ends_in_exit_code_1(tmp_path: Path) -> None:
+    path = tmp_path / "plain.jinja"
+    path.write_text(WITHOUT_TOOLS)
+    result = run("formats", "detect", str(path))
+    assert result.exit_code == 1 and "no format reads what this template writes" in result.stderr
+
+
+def test_what_cannot_be_rendered_is_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "bad.jinja"
+    for template, words in (
+        ("{% if %}", "cannot be used"),
+        ("{{ ''.__class__.x }}", "unsafe"),
+        ("", "no chat template"),
+    ):
+        path.write_text(template)
+        assert words in failed(run("formats", "detect", str(path)))
+    assert "No such file" in failed(run("formats", "detect", str(tmp_path / "no.jinja")))
+    assert "directory" in failed(run("formats", "detect", str(tmp_path)))
+    assert "which file" in failed(run("formats", "detect"))
+
+
+def test_what_a_template_says_is_made_visible(tmp_path: Path) -> None:
+    path = tmp_path / "bad.jinja"
+    path.write_text("\x1b[2J\u202e{% for m in messages %}{{ m.role }}\x07{% endfor %}")
+    result = run("formats", "detect", str(path))
+    assert result.exit_code == 1 and "\x1b" not in result.output and "\u202e" not in result.output
+    path.write_text("{{ raise_exception('\x1b[2J') }}")
+    assert "\x1b" not in failed(run("formats", "detect", str(path)))
