@@ -35,12 +35,17 @@ FILES = set(
     "zipfile tarfile sqlite3 dbm shelve importlib.resources os.open os.fdopen os.listdir os.scandir os.walk os.mkdir "
     "os.makedirs os.remove os.unlink os.rename os.replace os.rmdir os.link os.symlink os.truncate os.chmod".split()
 )
+PROCESSES = set(
+    "subprocess multiprocessing pty os.system os.popen os.fork os.execv os.execve os.posix_spawn os.spawnv "
+    "asyncio.create_subprocess_exec asyncio.create_subprocess_shell concurrent.futures.ProcessPoolExecutor".split()
+)
 FILE_METHODS = {"read_text", "write_text", "read_bytes", "write_bytes"}
 HEAVY = set("pydantic jsonschema_rs llguidance typer rich jinja2 aiohttp starlette uvicorn".split())
 
 MAY_DIAL = {"backend", "mcp"}
 MAY_LISTEN = {"serve", "backend/local.py", "backend/replay.py", "mcp"}
 MAY_USE_FILES = {"workspace", "backend", "capture", "dataset", "serve", "cli"}
+MAY_START_PROCESSES = {"templates/render.py", "workspace", "mcp", "backend"}
 
 CONTROL_FLOW = (
     *(ast.If, ast.For, ast.AsyncFor, ast.While, ast.Try, ast.TryStar, ast.With, ast.AsyncWith, ast.Match),
@@ -174,6 +179,10 @@ def file_access(path: str, source: str) -> Iterator[str]:
     yield from only_in(MAY_USE_FILES, FILES, path, source)
 
 
+def processes(path: str, source: str) -> Iterator[str]:
+    yield from only_in(MAY_START_PROCESSES, PROCESSES, path, source)
+
+
 def only_in(owners: set[str], modules: set[str], path: str, source: str) -> Iterator[str]:
     if owners.isdisjoint({path, layer_of(path)}):
         for use in uses(path, source):
@@ -204,7 +213,9 @@ def empty_names(path: str, source: str) -> Iterator[str]:
             yield f"{path}: {part} says nothing; name it for what it holds"
 
 
-RULES: tuple[Rule, ...] = (later_layers, dialling, listening, file_access, heavy_imports, format_files, empty_names)
+RULES: tuple[Rule, ...] = (
+    *(later_layers, dialling, listening, file_access, processes, heavy_imports, format_files, empty_names),
+)
 
 
 def offences(rule: Rule) -> list[str]:
@@ -246,6 +257,10 @@ def test_only_the_layers_that_own_files_touch_files() -> None:
     assert offences(file_access) == []
 
 
+def test_only_the_renderer_of_templates_and_the_layers_that_own_servers_start_processes() -> None:
+    assert offences(processes) == []
+
+
 def test_heavy_modules_are_imported_on_first_use() -> None:
     assert offences(heavy_imports) == []
 
@@ -281,6 +296,8 @@ BROKEN = [
     (file_access, "run.py", "import os\ndef f():\n    return os.open('x', 0)"),
     (file_access, "run.py", "from os import remove as forget"),
     (file_access, "run.py", "import tempfile"),
+    (processes, "templates/detect.py", "import subprocess"),
+    (processes, "cli/templates.py", "import os\nos.system('true')"),
     (heavy_imports, "declare/model.py", "import pydantic"),
     (heavy_imports, "check.py", "try:\n    from jsonschema_rs import validator_for\nexcept ImportError:\n    pass"),
     (format_files, "formats/hermes.py", "NAMES = [name for name in 'ab']"),
@@ -302,6 +319,7 @@ SOUND = [
     ("declare/model.py", "if TYPE_CHECKING:\n    import pydantic\n    from pathlib import Path"),
     ("backend/http.py", "def f():\n    import aiohttp"),
     ("backend/replay.py", "import http.server\nopen('x')"),
+    ("templates/render.py", "import subprocess"),
     ("formats/hermes.py", "HERMES = Format('hermes', call=('<tool_call>', '</tool_call>'))"),
     ("formats/spec.py", "def f(): ...\n" * 100),
 ]

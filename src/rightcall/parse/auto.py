@@ -15,18 +15,22 @@ from rightcall.formats.spec import Envelope, Format, Special, alternatives
 from rightcall.ids import Ids
 from rightcall.parse.compile import Compiled, compiled, without_reasoning
 from rightcall.parse.engine import Options
-from rightcall.parse.markers import NAME, Pat, Probe, Scan, alt, blanks, literal, look, seq, template, templates
+from rightcall.parse.markers import RUN, Pat, Probe, alt, blanks, literal, look, seq, template, templates
 from rightcall.parse.reading import Reading, located
 from rightcall.parse.rescue import whole_reply
+from rightcall.parse.shown import RUN as RUN_OF_FENCE
+from rightcall.parse.shown import Fences, is_quoted
 from rightcall.types import Event, Span
 
 _THINK = ("<think>\n", "\n</think>\n\n")
-_QUOTES = frozenset("`'\"\\")
 _BARE = re.compile(r"\s*(?:```|[\[{]|[A-Za-z_][\w.\-]*(?:\(|\[ARGS\]))").match
 _BARE_START = re.compile(r"\s*(?:`{0,3}|[A-Za-z_][\w.\-]{0,255}+(?:\[[A-Z]{0,4})?)\Z").match
 _KEYS = "name|tool|tool_name|tool_calls?|function|type|id|arguments|parameters|args"
 _NO_CALL = re.compile(rf'\s*\{{\s*"(?!(?:{_KEYS})")[^"]*"\s*:').match
 _PREFIX = 600
+
+
+_WORD = Pat(r"[A-Za-z_][\w.\-]{0,255}+", r"(?:[A-Za-z_][\w.\-]{0,255}+)?", sure=RUN)
 
 
 class _Detector:
@@ -41,9 +45,12 @@ class _Detector:
             for pat, whole in _signs(format):
                 shapes.setdefault(pat.whole, pat)
                 patterns.setdefault(pat.whole, []).append((compiled(format), whole))
-        self.scan = Scan([*((key, pat) for key, pat in shapes.items()), ("fence", literal("```"))])
+        self.scan = Scan(
+            [*((key, pat) for key, pat in shapes.items()), ("fence", literal("```")), ("fence", literal("~~~"))]
+        )
         self.candidates = {key: [(found, Probe(pat)) for found, pat in choices] for key, choices in patterns.items()}
         self.first = _first_headers()
+        self.marks = {pat.whole for format in FORMATS.values() for pat in _marks(format)}
         ends = tuple(dict.fromkeys(end for f in FORMATS.values() for end in f.ends if isinstance(end, Special)))
         self.plain = compiled(Format("auto", body=Envelope(), call=("\0", ""), reasoning=_THINK, ends=ends))
 
@@ -56,10 +63,11 @@ def _signs(format: Format) -> list[tuple[Pat, Pat]]:
     """What tells this format: a marker to look for, and the marker with what must follow it."""
     found = compiled(format)
     begins = [_begin(reader.begins) for reader in found.readers]
+    fence = [look(literal("```"))] if any(isinstance(body, Envelope) for body in format.bodies) else []
     signs: list[tuple[Pat, Pat]] = []
     for opener in templates(format.call[0]):
         if opener.head != "`":
-            signs.append((opener, seq(opener, blanks(), alt(*begins))))
+            signs.append((opener, seq(opener, blanks(), alt(*begins, *fence))))
     if "" in alternatives(format.call[0]):
         signs += [(pat, pat) for body in format.bodies for pat in templates(getattr(body, "open", "")) if pat.head]
     if format.section:
@@ -70,9 +78,14 @@ def _signs(format: Format) -> list[tuple[Pat, Pat]]:
         starts = [*alternatives(format.channels.start), format.channels.channel]
         pats = [template(start) for start in starts if isinstance(start, Special)]
         signs += [(pat, pat) for pat in pats]
+    return signs + [(mark, mark) for mark in _marks(format)]
+
+
+def _marks(format: Format) -> list[Pat]:
+    """Markers of reasoning and content that only a few formats have."""
     pairs = [*format.content, *([format.reasoning] if format.reasoning and format.reasoning[0] != _THINK[0] else [])]
     marks = [m for pair in pairs for side in pair for m in alternatives(side) if isinstance(m, Special) or ":" in m]
-    return signs + [(template(mark), template(mark)) for mark in marks]
+    return [template(mark) for mark in marks if mark.strip()]
 
 
 def _begin(probe: Probe) -> Pat:
@@ -87,7 +100,7 @@ def _first_headers() -> list[tuple[Compiled, Probe]]:
         if channels is None:
             continue
         follows = template(channels.channel or channels.message)
-        name = seq(template(channels.to), NAME) if channels.to else NAME
+        name = seq(template(channels.to), _WORD) if channels.to else _WORD
         # Where the header is nothing but a name and a line break, arguments must follow, or the word for text.
         plain = not channels.message.strip()
         line = alt(seq(name, literal("\n"), look(literal("{"))), literal("all\n"))
@@ -109,14 +122,11 @@ class AutoReading:
         self._detector = _detector()
         plain = self._detector.plain
         self._reading = Reading(plain if options.reasoning != "off" else without_reasoning(plain), options, ids)
-        self._shift = 0  # how much of the text the first reading had
-        self._before: list[Span] | None = None
         self._found = False
-        self._fenced = False
+        self._fences = Fences()
         self._at_start = True
         self._held = ""  # text not yet passed on; while the whole reply may be held, only its beginning
         self._chunks: list[str] = []
-        self._last = "\n"  # the character before it
         self._maybe_bare = bool(options.tools is not None and len(options.tools))
         self.out: list[Event] = []
 
@@ -126,10 +136,7 @@ class AutoReading:
 
     @property
     def spans(self) -> list[Span] | None:
-        if self._before is None or self._reading.spans is None:
-            return self._reading.spans
-        later = [Span(s.start + self._shift, s.end + self._shift, s.kind) for s in self._reading.spans]
-        return self._before + later
+        return self._reading.spans
 
     def feed(self, text: str) -> None:
         if self._found:
@@ -166,7 +173,7 @@ class AutoReading:
                 self._held = "".join(self._chunks)
             reply = whole_reply(self._held, self._options) if self._maybe_bare else None
             if reply is not None:
-                self._as(reply.format)
+                self._as(compiled(FORMATS[reply.format]))
                 self._reading.rescued(reply, located(reply, self._held, [Span(0, len(self._held), "text")]))
                 self._held = ""
             self._maybe_bare = False
@@ -194,7 +201,7 @@ class AutoReading:
         """Passes held text on, as text."""
         text, self._held = self._held[:end], self._held[end:]
         if text:
-            self._last = text[-1]
+            self._fences.take(text)
             self._pass_on(text)
 
     def _look(self, *, ended: bool) -> None:
@@ -210,16 +217,29 @@ class AutoReading:
                 return
             action = scan.actions[found.lastindex]
             if action == "fence":
-                self._fenced = not self._fenced
-                self._give(3)
+                if not self._give_fence(ended):
+                    return
                 continue
-            chosen = None if self._fenced or self._last in _QUOTES else self._choose(action, ended)
+            shown = bool(self._fences.open) or is_quoted(self._fences.before)
+            inside = self._reading.thinking and action not in self._detector.marks
+            chosen = None if shown or inside else self._choose(action, ended)
             if isinstance(chosen, Compiled):
                 self._switch(chosen)
             elif chosen is None:
                 self._give(1)
             else:
                 return
+
+    def _give_fence(self, ended: bool) -> bool:
+        """Passes a fence on; False where it may still become longer."""
+        run = RUN_OF_FENCE(self._held)
+        assert run is not None
+        if run.end() == len(self._held) and not ended:
+            return False
+        self._fences.take_run(run.group())
+        text, self._held = run.group(), self._held[run.end() :]
+        self._pass_on(text)
+        return True
 
     def _choose(self, action: str, ended: bool) -> Compiled | Literal[False] | None:
         """The format that this opener begins; False where more text is needed to tell."""
@@ -235,19 +255,15 @@ class AutoReading:
         return False if waiting else None
 
     def _switch(self, chosen: Compiled) -> None:
-        rest, self._held = self._held, ""
-        self._as_compiled(chosen)
-        self._pass_on(rest)
-
-    def _as(self, name: str) -> None:
-        self._as_compiled(compiled(FORMATS[name]))
-
-    def _as_compiled(self, chosen: Compiled) -> None:
         """From here on the text is read in that format."""
+        rest, self._held = self._held, ""
+        before = self._as(chosen)
+        self._pass_on(before + rest)
+
+    def _as(self, chosen: Compiled) -> str:
         self._found = True
         plain = self._reading
-        self._before, self._shift = plain.hand_over()
         self._take()
         off = self._options.reasoning == "off"
         self._reading = Reading(without_reasoning(chosen) if off else chosen, self._options, self._ids)
-        self._reading.take_over(plain)
+        return self._reading.take_over(plain)

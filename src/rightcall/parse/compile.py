@@ -9,7 +9,18 @@ from typing import Protocol
 
 import msgspec
 
-from rightcall.formats.spec import Body, Braced, Envelope, Format, NameThenJson, Pair, Params, Pythonic, alternatives
+from rightcall.formats.spec import (
+    Body,
+    Braced,
+    Envelope,
+    Format,
+    NameThenJson,
+    Pair,
+    Params,
+    Pythonic,
+    Special,
+    alternatives,
+)
 from rightcall.parse.braced import BracedReader
 from rightcall.parse.engine import Engine, Steps
 from rightcall.parse.envelope import EnvelopeReader
@@ -80,19 +91,23 @@ class Compiled:
 
     def _states(self, inner: Entries) -> None:
         format, around = self.format, self._around()
+        openers = [*alternatives(format.call[0]), *alternatives(format.section[0] if format.section else "")]
+        special = all(isinstance(text, Special) for text in openers if text) and any(openers)
+        # Prose shows calls in code fences. A marker that is a token of its own is none of prose's.
+        fences: Entries = [] if special or format.channels else [("fence", literal(run)) for run in ("```", "~~~")]
         late: Entries = [("late_close", pat) for pat in templates(format.call[1])]
         self.thinking = Scan(_pair_entries(format.reasoning, "", "think_close") + self._turns())
         if format.section is None:
-            self.inside = self.outside = Scan(inner + around)
-            self.inside_due = self.outside_due = Scan(inner + around + late)
+            self.inside = self.outside = Scan(inner + around + fences)
+            self.inside_due = self.outside_due = Scan(inner + around + late + fences)
             return
         closes = [("section_close", pat) for pat in templates(format.section[1])]
         follows = look(alt(*(pat for _, pat in inner + closes), END))
         opens = [("section", seq(pat, blanks(), follows)) for pat in templates(format.section[0])]
         # A call with a marker of its own is one even where the section's was left out.
         opens += [entry for entry in inner if entry[0] == "call"]
-        self.outside = Scan(opens + around)
-        self.outside_due = Scan(opens + around + late)
+        self.outside = Scan(opens + around + fences)
+        self.outside_due = Scan(opens + around + late + fences)
         self.inside = Scan(inner + closes + around)
         self.inside_due = Scan(inner + closes + around + late)
 
@@ -128,11 +143,12 @@ class Compiled:
         return closes + [pat for _, pat in inner] + [pat for _, pat in self._turns()]
 
     def _resync(self, inner: Entries) -> Entries:
+        """Where a broken call is over: at its close, at its body's, or at what can only stand behind it."""
         closes = [("close", pat) for pat in templates(self.format.call[1])]
         if self.channels is not None:
             closes += [("close", pat) for _, pat in self._turns()]
-        if not closes:
-            closes = [("close", p) for body in self.format.bodies for p in templates(getattr(body, "close", ""))]
+        bodies = [p for body in self.format.bodies for p in templates(getattr(body, "close", ""))]
+        closes += [("body_close", pat) for pat in bodies]
         if self.format.section:
             closes += [("stop", pat) for pat in templates(self.format.section[1])]
         return closes + [("stop", pat) for _, pat in inner + self._turns()] if closes else []

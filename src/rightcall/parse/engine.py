@@ -19,6 +19,7 @@ from rightcall.declare.kinds import Kind
 from rightcall.declare.toolset import Toolset
 from rightcall.ids import Ids
 from rightcall.parse.markers import BLANKS, Probe
+from rightcall.parse.shown import Fences
 from rightcall.parse.signals import NotACall
 from rightcall.parse.typed import to_json
 from rightcall.repair.names import settle_name
@@ -113,6 +114,7 @@ class Engine:
         self.out: list[Event] = []
         self.captures: list[Capture] = []
         self.index = 0  # of the next call
+        self.fenced: tuple[Repair, ...] = ()  # the receipt of a code fence around the block being read
         self.full = False  # there were more calls than there may be
         self.call: Building | None = None
         self.raw: Capture | None = None
@@ -126,6 +128,7 @@ class Engine:
         self.text_chars = 0
         self.spans: list[Span] | None = [] if options.spans else None
         self._tiled = 0  # how much of the text the spans cover
+        self.fences = Fences()
         self._blanks: list[str] = []  # white space read but not yet known to be text or a marker's
         self._last: type[Text | Reasoning] | None = None  # what the last thing given out was
         # What was said and thought so far, kept until there is a call: without one, rescue looks at it again.
@@ -241,7 +244,7 @@ class Engine:
             repairs += found
         kinds = _NO_KINDS if self.tools is None else self.tools.kinds(name)
         call = self.call = Building(self.index, self.ids.take(id), name, kinds)
-        call.repairs = repairs
+        call.repairs = (*self.fenced, *repairs)
         self.index += 1
         self._last = None
         self.out.append(CallStart(call.index, call.id, name))
@@ -260,7 +263,13 @@ class Engine:
         """A call that is all there, from `start` to `end` of the buffer."""
         tools = self.tools
         tool = tools.get(name) if tools is not None else None
-        if tools is not None and tool is not None and value and not tool.aliases and end - start <= self.limits.call:
+        if (
+            tools is not None
+            and tool is not None
+            and value
+            and not (self.fenced or tool.aliases)
+            and end - start <= self.limits.call
+        ):
             # Where there is nothing to repair and nothing to tell, the same events as below cost less.
             plain = value.keys() <= tools.kinds(name).keys() and fits(tool, value)
         else:
@@ -284,6 +293,10 @@ class Engine:
         self.index = index + 1
         self.said = self._last = None
         self.out += (CallStart(index, call.id, call.name), Arguments(index, call.json), CallEnd(index, call))
+
+    def mend(self) -> bool:
+        """Reads a call again, loosely, that could not be read. False where that does not help."""
+        return False
 
     def mended_call(self, sketch: Sketch, text: str, start: int) -> None:
         """A call that was read loosely: `text` is its block from `start` on."""
@@ -436,6 +449,7 @@ class Engine:
                 self.mark("reasoning", end)
             return
         self.may_open = False
+        self.fences.take(text)
         self._last = Text
         self.text_chars += len(text)
         self.out.append(Text(text))
@@ -460,12 +474,6 @@ class Engine:
         if self.spans is not None:
             self.mark("marker", self.base + self.pos - source)
             self.mark("text", self.base + self.pos)
-
-    def settle_blanks(self) -> None:
-        """A marker follows: the blanks read last are its own."""
-        self._blanks.clear()
-        if self.spans is not None:
-            self.mark("marker", self.base + self.pos)
 
     def last_blanks(self) -> None:
         """The reply is over: blanks that no marker touched are text."""

@@ -15,8 +15,7 @@ from rightcall.parse.json_stream import LostEnd, json_string, json_value, skip_n
 from rightcall.parse.live import read_arguments
 from rightcall.parse.markers import Pat, Probe, alt, blanks, literal, seq
 from rightcall.parse.signals import Broken, Cut, NotACall
-from rightcall.parse.typed import to_json
-from rightcall.repair.names import hoist_name, infer_name
+from rightcall.repair.names import find_name
 from rightcall.repair.sketch import Sketch, sketch_envelopes
 from rightcall.strict_json import Undecodable, is_deep, scan_once
 from rightcall.types import Repair
@@ -214,7 +213,8 @@ class EnvelopeReader:
             yield from skip_nested(p, ["}"] * (1 + parts.inner))
         except LostEnd:
             raise broken from None
-        p.fail(broken.code, broken.message)
+        if not p.mend():
+            p.fail(broken.code, broken.message)
 
     def _begin_late(self, p: Engine, parts: _Parts, bare: bool, later: bool) -> None:
         """The envelope ended before the name and the arguments' key had both been seen. Beside another call of the same
@@ -227,7 +227,9 @@ class EnvelopeReader:
         name: str = parts.name or ""
         repairs: tuple[Repair, ...] = ()
         if not name and p.policy("") != "off":
-            name, repairs = _find_name(p, parts)
+            name, made, repairs = find_name(parts.value, parts.json, p.tools)
+            if made != parts.json:
+                parts.json, parts.value = made, Undecodable
         call = p.begin(name, parts.id, repairs)
         if parts.has_args:
             call.parts.append(parts.json)
@@ -311,17 +313,6 @@ class _Parts:
         self.has_args = False
         self.json = ""
         self.value: Any = Undecodable
-
-
-def _find_name(p: Engine, parts: _Parts) -> tuple[str, tuple[Repair, ...]]:
-    """The name that stands among the arguments, or that of the one tool they fit."""
-    hoisted = hoist_name(parts.value, p.tools)
-    if hoisted is not None:
-        name, parts.value = hoisted
-        before, parts.json = parts.json, to_json(parts.value)
-        return name, (Repair("hoisted_name", "schema", "", before, parts.json),)
-    inferred = infer_name(parts.value, p.tools)
-    return (inferred, (Repair("inferred_name", "schema", "", "", inferred),)) if inferred else ("", ())
 
 
 def _take_extra(p: Engine, probe: Probe) -> Steps[None]:

@@ -18,7 +18,7 @@ BLANKS = " \t\r\n"
 MAX_BLANKS = 128
 
 HOLES = {
-    "name": r'[^<>"{}()\[\]|=/\s]{1,256}',
+    "name": r"[^<>\"'`{}()\[\]|=/\s,\\]{1,256}",
     "id": r'[^<>"{}()\[\]|=/\s]{1,256}',
     "key": r'[^<>"\r\n/][^<>"\r\n]{0,255}',
     "type": r'[^<>"\s]{1,32}',
@@ -39,12 +39,13 @@ class Pat(NamedTuple):
     part: str  # any proper beginning, the empty one included
     head: str = ""  # the first character, where it is always the same: lets a search skip at C speed
     tail: tuple[str, str] = ("", "")  # whole and part of what follows the head
+    prefix: str = ""  # literal text that it begins with
     sure: int = OPEN  # FINAL: no later text can make the match another; RUN: only by making it longer
 
 
 def literal(text: str) -> Pat:
     whole, part = _literal(text)
-    return Pat(whole, part, text[:1], _literal(text[1:]), FINAL)
+    return Pat(whole, part, text[:1], _literal(text[1:]), text, FINAL)
 
 
 def _literal(text: str) -> tuple[str, str]:
@@ -68,7 +69,7 @@ def seq(*pats: Pat) -> Pat:
     whole, part = _seq([(p.whole, p.part) for p in pats])
     tail = _seq([pats[0].tail, *((p.whole, p.part) for p in pats[1:])])
     sure = pats[-1].sure if all(p.sure for p in pats) else OPEN
-    return Pat(whole, part, pats[0].head, tail, sure)
+    return Pat(whole, part, pats[0].head, tail, pats[0].prefix, sure)
 
 
 def _seq(pairs: list[tuple[str, str]]) -> tuple[str, str]:
@@ -197,3 +198,45 @@ class Scan:
         final = bool(entries) and alt(*(pat for _, pat in entries)).sure == FINAL
         self.search = re.compile("|".join(wholes + starts if final else starts + wholes) or never).search
         self.ended, self.finditer = ended.search, ended.finditer
+
+
+class WideScan(Scan):
+    """A `Scan` for hundreds of markers: a tree of their first characters finds the places worth a look."""
+
+    __slots__ = ("_at", "_at_end", "_places")
+
+    def __init__(self, entries: list[tuple[str, Pat]]) -> None:
+        super().__init__(entries)
+        self._at = self.search.__self__.match  # type: ignore[attr-defined]
+        self._at_end = self.ended.__self__.match  # type: ignore[attr-defined]
+        self._places = re.compile(_tree({pat.prefix[:10] for _, pat in entries})).search
+        self.search = self._search
+        self.ended = self._search_ended
+
+    def _search(self, text: str, pos: int) -> re.Match[str] | None:
+        while (place := self._places(text, pos)) is not None:
+            found = self._at(text, place.start())
+            if found is not None:
+                return found
+            pos = place.start() + 1
+        return None
+
+    def _search_ended(self, text: str, pos: int) -> re.Match[str] | None:
+        while (place := self._places(text, pos)) is not None:
+            found = self._at_end(text, place.start())
+            if found is not None:
+                return found
+            pos = place.start() + 1
+        return None
+
+
+def _tree(prefixes: set[str]) -> str:
+    """An expression for any of these texts, or the beginning of one at the end of what has arrived."""
+    if "" in prefixes:
+        return ""
+    heads = sorted({prefix[0] for prefix in prefixes})
+    branches = []
+    for head in heads:
+        rest = _tree({prefix[1:] for prefix in prefixes if prefix[0] == head})
+        branches.append(re.escape(head) + (f"(?:{rest}|\\Z)" if rest else ""))
+    return "|".join(branches)

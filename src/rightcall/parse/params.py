@@ -32,6 +32,7 @@ from rightcall.parse.markers import (
 from rightcall.parse.nested import NestedTags
 from rightcall.parse.signals import Broken, Cut, NotACall
 from rightcall.parse.typed import Wrong, typed
+from rightcall.repair.sketch import Sketch, sketch_arguments
 
 _TEXTUAL = frozenset(("plain", "string", "nullable"))
 
@@ -65,6 +66,13 @@ class ParamsReader:
                 self._ends.clear()
             found = self._ends[which] = ValueEnd(self, *which)
         return found
+
+    def sketch(self, p: Engine, text: str) -> list[Sketch]:
+        """JSON where the tags belong, but not valid: read loosely."""
+        if p.call is None or p.args_at <= p.raw_at:
+            return []
+        found = sketch_arguments(text[p.args_at - p.raw_at :], p.limits.depth)
+        return [Sketch(0, len(text), p.call.name, "", *found)] if found else []
 
     def read(self, p: Engine, *, bare: bool) -> Steps[None]:
         p.raw_begin()

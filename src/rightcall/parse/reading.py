@@ -15,15 +15,23 @@ import msgspec
 from rightcall.ids import Ids
 from rightcall.parse.channels import first_header, header
 from rightcall.parse.engine import Capture, Engine, Options, Steps
-from rightcall.parse.markers import Scan
+from rightcall.parse.markers import RUN, Pat, Probe, Scan, literal, seq
 from rightcall.parse.rescue import in_reasoning, other_format, whole_reply
+from rightcall.parse.shown import RUN as RUN_OF_FENCE
+from rightcall.parse.shown import is_quoted
 from rightcall.parse.signals import Broken, Cut, NotACall, too_deep
 from rightcall.repair.settle import allowed, receipts
 from rightcall.repair.sketch import Sketch
-from rightcall.types import Arguments, Call, CallEnd, CallStart, Recast, Reply, Span, Text
+from rightcall.types import Arguments, Call, CallEnd, CallStart, Recast, Repair, Reply, Span, Text
 
 if TYPE_CHECKING:
     from rightcall.parse.compile import Compiled, Reader
+
+
+_FENCE = Probe(
+    seq(literal("```"), Pat(r"[A-Za-z_]{0,16}+[ \t]{0,8}+", r"[A-Za-z_]{0,16}+[ \t]{0,8}+", sure=RUN), literal("\n"))
+)
+_FENCE_END = Probe(literal("```"))
 
 
 class Reading(Engine):
@@ -34,7 +42,9 @@ class Reading(Engine):
         self._in_section = False
         self._close_due = False  # a block ended without the marker that closes it
         self._reader: Reader | None = None  # of the block being read
+        self._body_close = 0  # how long the body's own close is that a broken call was read up to
         self._over = False  # the reply was longer than it may be
+        self.thinking = options.reasoning == "open" and compiled.format.reasoning is not None
         self._steps = self._run()
         next(self._steps)
 
@@ -93,19 +103,21 @@ class Reading(Engine):
             self.out.append(CallEnd(self.index, msgspec.structs.replace(call, id=id)))
             self.index += 1
 
-    def hand_over(self) -> tuple[list[Span] | None, int]:
-        """The text ends here for this reading, and a marker follows: the spans so far, and how much it read."""
-        self.settle_blanks()
-        return self.spans, self.base + self.pos
-
-    def take_over(self, before: Reading) -> None:
-        """This reading goes on where another stopped."""
-        self.text_chars = before.text_chars
-        self.index = before.index
-        self.fresh = before.fresh
-        self.limits = msgspec.structs.replace(self.limits, reply=max(0, self.limits.reply - before.base - before.pos))
+    def take_over(self, before: Reading) -> str:
+        """This reading goes on where another stopped. Gives the text that the other had not taken yet."""
+        self.base = before.base + before.pos
+        self.spans, self._tiled, self._blanks = before.spans, before._tiled, before._blanks
+        self.text_chars, self.index, self.fresh, self._last = (
+            before.text_chars,
+            before.index,
+            before.fresh,
+            before._last,
+        )
         self.recastable = self.recastable and before.recastable
-        self.said = None
+        self.thinking = before.thinking
+        self.said, self.thought = before.said, before.thought
+        self.fences = before.fences
+        return before.buf[before.pos :]
 
     def _overflow(self, text: str) -> None:
         self.out.append(Text(text))
@@ -118,7 +130,6 @@ class Reading(Engine):
 
     def _run(self) -> Steps[None]:
         compiled = self.compiled
-        self.thinking = self.options.reasoning == "open" and compiled.format.reasoning is not None
         yield
         if compiled.first_header is not None:
             yield from first_header(self, compiled.first_header)
@@ -162,6 +173,8 @@ class Reading(Engine):
         return self._on_drop(found)
 
     def _on_section(self, found: re.Match[str]) -> Steps[None]:
+        if self._is_shown(found):
+            return
         self.settle()
         self._in_section = True
         self.take_marker(found.end())
@@ -193,16 +206,41 @@ class Reading(Engine):
         self.may_open = True
         yield from ()
 
-    def _on_header(self, found: re.Match[str]) -> Steps[None]:
-        return header(self)
+    def _on_header(self, found: re.Match[str]) -> Iterable[None]:
+        return () if not self.thinking and self._is_shown(found) else header(self)
 
     # -- blocks of calls -----------------------------------------------------------------------------------------------
 
+    def _on_fence(self, found: re.Match[str]) -> Steps[None]:
+        """A code fence in the text: what stands in it is shown, not called, unless the reply began with it."""
+        run = RUN_OF_FENCE(self.buf, self.pos)
+        while run is not None and run.end() == len(self.buf) and not self.ended:
+            yield
+            run = RUN_OF_FENCE(self.buf, self.pos)
+        assert run is not None
+        self.fences.take_run(run.group())
+        if not self.text_chars:
+            self.fences.open = ""
+        self.pos = run.end()
+        self.give_back(run.group())
+
+    def _is_shown(self, found: re.Match[str]) -> bool:
+        """Does prose only show this opener? Then its first character is text, and the search goes on behind it."""
+        if not (self.fences.open or is_quoted(self.fences.before)):
+            return False
+        self.pos = found.start() + 1
+        self.give_back(found.group()[:1])
+        return True
+
     def _on_call(self, found: re.Match[str]) -> Iterable[None]:
+        if self._is_shown(found):
+            return ()
         self._in_section = True
         return self._open(found.end())
 
     def _on_body(self, found: re.Match[str]) -> Iterable[None]:
+        if self._is_shown(found):
+            return ()
         return self._open(found.start())
 
     def _open(self, start: int, *, bare: bool = False) -> Iterable[None]:
@@ -241,6 +279,7 @@ class Reading(Engine):
         """One opener and the calls behind it."""
         first = self.index
         self._close_due = False
+        self._body_close = 0
         opening = self.capture()
         self.pos = start
         try:
@@ -269,7 +308,7 @@ class Reading(Engine):
                 self._was_text(opening, since_last=self.index > first)
                 yield from self.rest_is_text()
                 return
-            if found and self._mend():
+            if found and self.mend():
                 pass
             elif self.call is None and self.index == first and not found:
                 # Neither a name nor an end: more likely text than a call, and as text nothing is lost.
@@ -279,6 +318,7 @@ class Reading(Engine):
             else:
                 self.fail(broken.code, broken.message, broken.path)
         self.captures.remove(opening)
+        self.pos += self._body_close
         self.fresh = self.may_open = True
         if self.spans is not None:
             self.mark("marker", self.base + self.pos)
@@ -303,6 +343,8 @@ class Reading(Engine):
             if found:
                 self.settle()  # an empty block
                 return
+        if char == "`" and not bare and (yield from self._fence()):
+            char = self.char() or (yield from self.peek())
         if compiled.named and self.options.choice and char == "{":
             yield from compiled.named.read_choice(self, self.options.choice)
             return
@@ -313,7 +355,15 @@ class Reading(Engine):
                 return
         raise NotACall
 
-    def _mend(self) -> bool:
+    def _fence(self) -> Steps[bool]:
+        """A code fence between the markers and the calls: taken, with a receipt."""
+        found = (yield from self.test(_FENCE)) if self.policy("") != "off" else None
+        if found:
+            self.pos = found.end()
+            self.fenced = (Repair("code_fence", "exact", "", found.group().strip(), ""),)
+        return bool(found)
+
+    def mend(self) -> bool:
         """Reads a broken call again, loosely. Its end was seen; what is left of the block stands in `raw`."""
         call, raw = self.call, self.raw
         sketch = getattr(self._reader, "sketch", None)
@@ -364,7 +414,7 @@ class Reading(Engine):
     def _close_inside(self) -> bool:
         assert self.raw is not None
         scan = self.compiled.resync
-        return any(scan.actions[f.lastindex or 0] == "close" for f in scan.finditer(self.captured(self.raw)))
+        return any(scan.actions[f.lastindex or 0].endswith("close") for f in scan.finditer(self.captured(self.raw)))
 
     def resync(self) -> Steps[bool]:
         """Takes everything up to the call's close, or to what can only stand behind it."""
@@ -375,6 +425,8 @@ class Reading(Engine):
             found = (scan.ended if self.ended else scan.search)(self.buf, self.pos)
             self.pos = found.start() if found else len(self.buf)
             if found is not None and found.lastindex is not None:
+                if scan.actions[found.lastindex] == "body_close":
+                    self._body_close = found.end() - found.start()
                 return True
             if self.ended:
                 return False
@@ -386,6 +438,10 @@ class Reading(Engine):
         if close is None:
             return
         char = self.char() or (yield from self.peek())
+        if char == "`" and self.fenced and (end := (yield from self.test(_FENCE_END))):
+            self.pos = end.end()
+            char = self.char() or (yield from self.peek())
+        self.fenced = ()
         found = close.at(self.buf, self.pos, self.ended)
         if found is None:
             found = yield from self.test(close)
@@ -412,6 +468,7 @@ class Reading(Engine):
         "drop": _on_drop,
         "end": _on_end,
         "header": _on_header,
+        "fence": _on_fence,
     }
 
     def rest_is_text(self) -> Steps[None]:

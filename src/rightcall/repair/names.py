@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json as stdlib
 import re
 from typing import Any
 
@@ -98,3 +99,14 @@ def hoist_name(arguments: Any, tools: Toolset | None) -> tuple[str, dict[str, An
         if tool is not None and key not in declared(tool.parameters):
             return tool.name, {k: v for k, v in arguments.items() if k != key}
     return None
+
+
+def find_name(arguments: Any, json: str, tools: Toolset | None) -> tuple[str, str, tuple[Repair, ...]]:
+    """The name that stands among the arguments, or that of the one tool they fit; and the arguments' JSON without it."""
+    hoisted = hoist_name(arguments, tools)
+    if hoisted is not None:
+        name, rest = hoisted
+        made = stdlib.dumps(rest, ensure_ascii=False)
+        return name, made, (Repair("hoisted_name", "schema", "", json, made),)
+    inferred = infer_name(arguments, tools)
+    return (inferred, json, (Repair("inferred_name", "schema", "", "", inferred),)) if inferred else ("", json, ())

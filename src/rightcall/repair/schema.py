@@ -63,13 +63,17 @@ class _Mending:
         self.receipts: list[Repair] = []
 
     def run(self) -> None:
+        before = self.value
         found = self._faults(self.value)
+        most = len(found)
         for _ in range(_ROUNDS):
             better = next(self._improvements(found), None) if found else None
             if better is None:
-                return
+                break
             self.value, receipt, found = better
             self.receipts.append(receipt)
+        if len(found) > most or (found and len(found) == most):
+            self.value, self.receipts = before, []
 
     def _faults(self, value: Any) -> list[Any]:
         """The checker's errors, and arguments of an unknown name where none was allowed for in so many words."""
@@ -83,7 +87,7 @@ class _Mending:
                 before = _get(self.value, where)
                 candidate = _put(self.value, where, new)
                 left = self._faults(candidate) if isinstance(candidate, dict) else found
-                if len(left) < len(found):
+                if _weight(left) < _weight(found):
                     yield candidate, Repair(rule, kind, pointer(where), _text(before), _text(new)), left  # type: ignore[arg-type]
 
     def _changes(self, fault: Any) -> Iterator[Change]:
@@ -197,6 +201,15 @@ class _Mending:
             return
         if not text[read.end :].strip() and not {"unquoted_value", "missing_comma"} & {x.rule for x in read.liberties}:
             yield "double_encoded", "schema", where, read.value
+
+
+def _weight(faults: list[Any]) -> list[int]:
+    """How much is wrong, by depth: a fault further up weighs more than any number further down."""
+    counts = [0] * 9
+    for fault in faults:
+        depth = 1 if isinstance(fault, str) else len(fault.instance_path) + (fault.kind.name == "required")
+        counts[min(depth, 8)] += 1
+    return counts
 
 
 def fold(name: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 from rightcall.check import argument_problems, fits
 from rightcall.declare.toolset import ToolLike, Toolset
 from rightcall.repair.loose import Liberty, Unreadable, read_loose, unfence
-from rightcall.repair.names import settle_name
+from rightcall.repair.names import find_name, settle_name
 from rightcall.repair.schema import mend, rename_aliases, strangers
 from rightcall.strict_json import MAX_DEPTH, Undecodable, decode
 from rightcall.types import Call, Problem, Repair, Tool
@@ -198,9 +198,12 @@ def repair(call: Call, tools: Toolset | Iterable[ToolLike] | None, *, policy: st
     if not call.complete:
         return call
     name, renamed = settle_name(call.name, toolset, policy)
+    json = call.json or stdlib.dumps(call.arguments, ensure_ascii=False)
+    if not name and policy != "off":
+        name, json, renamed = find_name(call.arguments or decode(json, MAX_DEPTH), json, toolset)
     made, _ = settle(
         name,
-        call.json or stdlib.dumps(call.arguments, ensure_ascii=False),
+        json,
         index=0,
         id=call.id,
         raw=call.raw,

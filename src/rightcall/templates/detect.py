@@ -89,6 +89,7 @@ PROBES = (
     Probe("one call, nested arguments", (_FIRST,)),
     Probe("one call, plain arguments", (_call("get_weather", "abcde0001", {"city": "Oslo", "days": 3}),)),
 )
+_MOST = 20_000  # characters: what a template writes around two short calls
 _QUESTION: Json = {"role": "user", "content": "How is the weather in Oslo?"}
 
 
@@ -150,7 +151,9 @@ def _part(text: str, opened: Rendering, closed: Rendering) -> str:
 
 
 def recovering(text: str, calls: tuple[Call, ...]) -> tuple[str, ...]:
-    """The formats that find just these calls in a text, the best first."""
+    """The formats that find just these calls in a text, the best first. None in a text far too long for them."""
+    if len(text) > _MOST:
+        return ()
     ranked = [(rank, name) for name, format in FORMATS.items() if (rank := _rank(text, calls, format)) is not None]
     return tuple([name for _, name in sorted(ranked, key=lambda each: each[0])])
 

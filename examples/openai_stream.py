@@ -1,0 +1,69 @@
+"""A streaming `openai` client whose tool calls can be trusted.
+
+    pip install openai
+    export OPENAI_BASE_URL=http://localhost:8000/v1 OPENAI_API_KEY=none
+    python examples/openai_stream.py MODEL "How is the weather in Oslo?"
+
+`stream` is all there is to it: it works with every server that speaks this dialect, whether the calls come as calls, as
+broken calls, or leak as text.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Generator
+from typing import Any
+
+from rightcall import Call, Reply, Text, Toolset, tool
+from rightcall.apis.stream import Stream
+from rightcall.declare.wire import to_provider
+from rightcall.types import Event
+
+
+def stream(client: Any, tools: Toolset, **request: Any) -> Generator[Event, None, Reply]:
+    """The events of one answer, as soon as they are certain; at the end its reply."""
+    reading = Stream("openai", tools=tools)
+    for chunk in client.chat.completions.create(tools=to_provider(tools, "openai"), stream=True, **request):
+        yield from reading.feed(chunk)
+    yield from reading.close()
+    return reading.reply
+
+
+def runnable(reply: Reply) -> list[Call]:
+    """The calls that nothing speaks against."""
+    blocked = {problem.call for problem in reply.problems if problem.blocking}
+    return [call for index, call in enumerate(reply.calls) if index not in blocked and None not in blocked]
+
+
+@tool(read_only=True)
+def get_weather(city: str, days: int = 1) -> str:
+    """The weather of the next days."""
+    return f"{days} days of sun in {city}"
+
+
+def main(client: Any, model: str, question: str) -> None:
+    tools = Toolset([get_weather])
+    events = stream(client, tools, model=model, messages=[{"role": "user", "content": question}])
+    while True:
+        try:
+            event = next(events)
+        except StopIteration as end:
+            reply: Reply = end.value
+            break
+        if isinstance(event, Text):
+            print(event.text, end="", flush=True)
+    print()
+    for call in runnable(reply):
+        declared = tools.get(call.name)
+        assert declared is not None and declared.run is not None
+        print(f"{call.name}({call.json}) = {declared.run(**call.arguments)}")
+        for made in call.repairs:
+            print(f"  {made.rule} ({made.kind}): {made.before} -> {made.after}")
+    for problem in reply.problems:
+        print(f"{'problem' if problem.blocking else 'note'}: {problem.code}: {problem.message}")
+
+
+if __name__ == "__main__":
+    from openai import OpenAI
+
+    main(OpenAI(), *sys.argv[1:])

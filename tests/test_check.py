@@ -1,0 +1,480 @@
+"""`check`: what is wrong with a call, each fault with its code, its place and a message that says what to send."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from replies import INTEGER, NULLABLE, STRING, Json, blocking, hermes
+from rightcall import Call, Problem, Tool, Toolset, check, parse
+from rightcall.check import fits, pointer, validator
+from rightcall.errors import BadTools
+
+
+def declared(properties: Json | None = None, *, required: tuple[str, ...] = (), **more: Any) -> Tool:
+    parameters = {"type": "object", "properties": properties or {}, "required": list(required), **more}
+    return Tool(name="f", parameters=parameters)
+
+
+def problems(tool: Tool, arguments: Any) -> list[Problem]:
+    return check(Call("f", arguments, ""), [tool])
+
+
+def one(schema: Any, value: Any) -> Problem:
+    """The one problem of a call whose only argument, `u`, has this schema and this value."""
+    [problem] = problems(declared({"u": schema}), {"u": value})
+    return problem
+
+
+# -- codes and messages ------------------------------------------------------------------------------------------------
+
+VALUES: list[tuple[str, Any, Any, tuple[str, ...]]] = [
+    # code, schema of u, value of u, what the message must say
+    ("wrong_type", INTEGER, "three", ("u must be an integer", 'the string "three"')),
+    ("wrong_type", INTEGER, 1.5, ("an integer", "1.5")),
+    ("wrong_type", STRING, {"a": 1}, ("a string", 'the object {"a": 1}')),
+    ("wrong_type", {"type": "boolean"}, "yes", ("true or false", '"yes"')),
+    ("wrong_type", {"type": "array"}, 5, ("an array", "5")),
+    ("wrong_type", {"type": ["integer", "null"]}, "x", ("an integer", "null", '"x"')),
+    ("wrong_type", STRING, None, ("u is null", "send a string")),
+    ("not_allowed", {"enum": ["c", "f"]}, "k", ('"c", "f"', 'the string "k"')),
+    ("not_allowed", {"enum": [1, None]}, 2, ("1, null", "2")),
+    ("not_allowed", {"const": "c"}, "k", ('"c"', '"k"')),
+    ("no_match", {"anyOf": [STRING, INTEGER]}, [1], ("u", "[1]")),
+    ("no_match", {"oneOf": [STRING, INTEGER]}, [1], ("u", "[1]")),
+    ("wrong_pattern", {"type": "string", "pattern": "^a+$"}, "k", ('"k"', "^a+$")),
+    ("out_of_range", {"minimum": 1}, 0, ("0", "1")),
+    ("out_of_range", {"maximum": 14}, 20, ("20", "14")),
+    ("out_of_range", {"exclusiveMinimum": 0}, 0, ("0",)),
+    ("out_of_range", {"exclusiveMaximum": 5}, 5, ("5",)),
+    ("out_of_range", {"multipleOf": 5}, 7, ("7", "5")),
+    ("wrong_length", {"minLength": 2}, "a", ('"a"', "2")),
+    ("wrong_length", {"maxLength": 2}, "abc", ('"abc"', "2")),
+    ("wrong_length", {"minItems": 1}, [], ("[]", "1")),
+    ("wrong_length", {"maxItems": 1}, [1, 2], ("1",)),
+    ("wrong_length", {"minProperties": 1}, {}, ("{}", "1")),
+    ("wrong_length", {"maxProperties": 0}, {"a": 1}, ("0",)),
+    ("not_unique", {"uniqueItems": True}, [1, 1], ("u",)),
+    ("unknown_argument", False, 1, ("no argument u",)),
+    ("schema", {"not": STRING}, "x", ("u",)),
+    ("schema", {"contains": INTEGER}, ["a"], ("u",)),
+]
+
+
+@pytest.mark.parametrize("code, schema, value, says", VALUES)
+def test_a_value_that_does_not_fit_has_a_code_its_place_and_what_was_sent(
+    code: str, schema: Any, value: Any, says: tuple[str, ...]
+) -> None:
+    problem = one(schema, value)
+    assert (problem.code, problem.path, problem.blocking, problem.call) == (code, "/u", True, None)
+    assert all(piece in problem.message for piece in says), problem.message
+
+
+def test_every_code_of_a_value_is_in_the_table() -> None:
+    from rightcall import check as function  # the module has the same name
+    from rightcall.check import _CODES
+
+    assert callable(function)
+    said = {code for code, *_ in VALUES} | {"missing", "wrong_format"}
+    assert set(_CODES.values()) <= said
+
+
+def test_a_missing_argument_is_named_with_the_keys_that_were_received() -> None:
+    tool = declared({"city": STRING, "days": INTEGER}, required=("city",))
+    [problem] = problems(tool, {"town": "Oslo", "days": 3})
+    assert (problem.code, problem.path) == ("missing", "/city")
+    assert all(piece in problem.message for piece in ("city is required", "days, town", "Send city"))
+    assert "no arguments" in problems(tool, {})[0].message
+
+
+def test_unknown_arguments_are_named_with_those_there_are() -> None:
+    tool = declared({"city": STRING, "days": INTEGER}, additionalProperties=False)
+    [problem] = problems(tool, {"town": "Oslo", "dys": 3})
+    assert (problem.code, problem.path) == ("unknown_argument", "")
+    assert all(piece in problem.message for piece in ("'town'", "'dys'", "city, days"))
+
+
+@pytest.mark.parametrize(
+    "more", [{"unevaluatedProperties": False}, {"propertyNames": {"maxLength": 4}}, {"additionalProperties": False}]
+)
+def test_every_way_to_forbid_a_name_tells_the_name(more: Json) -> None:
+    [problem] = problems(declared({"city": STRING}, **more), {"district": "x"})
+    assert problem.code == "unknown_argument"
+    assert "district" in problem.message
+
+
+@pytest.mark.parametrize("word", ["anyOf", "oneOf"])
+def test_a_value_that_fits_no_alternative_is_told_what_would(word: str) -> None:
+    message = one({word: [STRING, INTEGER, {"enum": [True]}]}, [1]).message
+    assert "a string" in message
+    assert "an integer" in message
+    assert word not in message
+
+
+# -- null --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        STRING,
+        INTEGER,
+        {"type": "array", "items": STRING},
+        {"enum": ["a", "b"]},
+        {"const": "a"},
+        {"anyOf": [STRING, INTEGER]},
+        {"$ref": "#/$defs/word"},
+    ],
+)
+def test_null_for_a_required_argument_is_missing(schema: Json) -> None:
+    tool = declared({"u": schema}, required=("u",), **{"$defs": {"word": STRING}})
+    found = problems(tool, {"u": None})
+    assert [(problem.code, problem.path) for problem in found] == [("missing", "/u")]
+    assert "u is required" in found[0].message
+
+
+@pytest.mark.parametrize(
+    "schema", [NULLABLE, {"enum": ["a", None]}, {"anyOf": [STRING, {"type": "null"}]}, {"type": "null"}, {}]
+)
+def test_null_for_a_required_argument_will_do_where_its_schema_allows_it(schema: Json) -> None:
+    assert problems(declared({"u": schema}, required=("u",)), {"u": None}) == []
+
+
+def test_null_for_an_optional_argument_is_of_the_wrong_type() -> None:
+    assert one(INTEGER, None).code == "wrong_type"
+
+
+# -- places and order --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "steps, path", [([], ""), (["a", 0, "b"], "/a/0/b"), (["a/b"], "/a~1b"), (["a~b"], "/a~0b"), (["~1", ""], "/~01/")]
+)
+def test_a_pointer_escapes_what_pointers_escape(steps: list[Any], path: str) -> None:
+    assert pointer(steps) == path
+
+
+def test_the_place_of_a_fault_is_a_pointer_into_the_arguments() -> None:
+    inner = {"type": "object", "properties": {"x/y": INTEGER}, "required": ["q~"]}
+    tool = declared({"a~/b": INTEGER, "list": {"type": "array", "items": inner}})
+    found = problems(tool, {"a~/b": "x", "list": [{"q~": 1}, {"x/y": "s"}]})
+    assert {(p.code, p.path) for p in found} == {
+        ("wrong_type", "/a~0~1b"),
+        ("missing", "/list/1/q~0"),
+        ("wrong_type", "/list/1/x~1y"),
+    }
+    assert any("list[1].x/y" in p.message for p in found)
+
+
+def test_at_most_five_problems_are_given_and_the_most_useful_first() -> None:
+    properties: Json = {f"n{i}": {"type": "integer", "maximum": 1} for i in range(8)}
+    properties |= {"city": STRING, "unit": {"enum": ["c"]}, "either": {"anyOf": [STRING, INTEGER]}}
+    tool = declared(properties, required=("city",), additionalProperties=False)
+    sent: Json = {f"n{i}": 9 for i in range(8)} | {"unit": "k", "either": [], "other": 1, "n0": "x"}
+    assert [p.code for p in problems(tool, sent)] == [
+        "missing",
+        "unknown_argument",
+        "wrong_type",
+        "not_allowed",
+        "no_match",
+    ]
+
+
+def test_missing_arguments_come_in_the_order_of_the_schema() -> None:
+    tool = declared(dict.fromkeys("abcd", STRING), required=("d", "b", "a"))
+    assert [p.path for p in problems(tool, {"c": "x"})] == ["/d", "/b", "/a"]
+
+
+@pytest.mark.parametrize(
+    "tool, arguments",
+    [
+        (declared({"a": STRING}, additionalProperties=False), {"z" * 100_000: 1}),
+        (declared({"a": {"enum": ["z" * 100_000, "y"]}}), {"a": "x"}),
+        (declared({"a": STRING}, required=("a",)), {f"key{i}": 1 for i in range(10_000)}),
+        (declared({"a": {"type": "string", "pattern": "^z"}}), {"a": "y" * 100_000}),
+        (declared({"a": INTEGER}), {"a": "y" * 100_000}),
+        (declared({f"argument{i}": STRING for i in range(5_000)}, additionalProperties=False), {"b": 1}),
+    ],
+)
+def test_no_message_is_longer_than_a_model_should_read(tool: Tool, arguments: Json) -> None:
+    assert all(len(problem.message) < 2_000 for problem in problems(tool, arguments))
+
+
+# -- names -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["", " ", "get weather", "a/b", "f\n", "größe"])
+def test_a_name_that_is_none_is_invalid_with_and_without_tools(name: str) -> None:
+    for tools in (None, [declared()]):
+        assert [p.code for p in check(Call(name, {}, ""), tools)] == ["invalid_name"]
+
+
+def test_an_unknown_tool_is_told_from_one_that_is_not_authorised() -> None:
+    tools = Toolset([Tool(name="get_weather"), Tool(name="send_mail")])
+    scoped = tools.scoped(["get_weather", "get_time"])
+    for toolset, name, code in (
+        (tools, "get_wether", "unknown_tool"),
+        (tools, "zzz", "unknown_tool"),
+        (scoped, "send_mail", "not_authorised"),
+        (scoped, "zzz", "not_authorised"),
+        (scoped, "get_time", "unknown_tool"),
+        (Toolset(()), "get_weather", "unknown_tool"),
+    ):
+        [problem] = check(Call(name, {}, ""), toolset)
+        assert (problem.code, problem.blocking) == (code, True), name
+        assert name in problem.message
+    assert check(Call("get_weather", {}, ""), scoped) == []
+
+
+def test_the_message_of_an_unknown_tool_names_the_nearest_or_all() -> None:
+    tools = Toolset([Tool(name="get_weather"), Tool(name="send_mail")])
+    assert "did you mean 'get_weather'?" in check(Call("get_wether", {}, ""), tools)[0].message
+    assert "get_weather, send_mail" in check(Call("zzz", {}, ""), tools)[0].message
+    many = Toolset([Tool(name=f"tool{n}") for n in range(30)])
+    assert "and 10 more" in check(Call("zzz", {}, ""), many)[0].message
+
+
+def test_a_scope_tells_nothing_of_what_is_behind_it() -> None:
+    scoped = Toolset([Tool(name="get_weather"), Tool(name="send_mail")]).scoped(["get_weather"])
+    assert check(Call("send_mail", {}, ""), scoped)[0].message.replace("send_mail", "send_male") == (
+        check(Call("send_male", {}, ""), scoped)[0].message
+    )
+
+
+def test_without_tools_names_and_arguments_are_not_checked() -> None:
+    assert check(Call("anything", {"a": [None]}, ""), None) == []
+
+
+def test_a_call_that_was_cut_off_is_incomplete_and_its_arguments_are_not_judged() -> None:
+    tool = declared({"a": INTEGER}, required=("a",))
+    assert [p.code for p in check(Call("f", {}, "", complete=False), [tool])] == ["incomplete"]
+    assert [p.code for p in check(Call("g", {}, "", complete=False), [tool])] == ["incomplete", "unknown_tool"]
+
+
+def test_a_call_in_a_reply_is_named_by_its_index() -> None:
+    assert [p.call for p in check(Call("f", {"a": "x"}, ""), [declared({"a": INTEGER})], index=3)] == [3]
+    two = hermes('{"name": "f", "arguments": {"a": 1}}') + hermes('{"name": "f", "arguments": {"a": "x"}}')
+    assert blocking(parse(two, format="hermes", tools=[declared({"a": INTEGER})])) == [("wrong_type", 1)]
+
+
+# -- what the contract's own check promises (spec 3.6) -----------------------------------------------------------------
+
+EDIT = declared({"path": STRING, "content": STRING, "mode": STRING}, required=("path", "content"))
+
+
+@pytest.mark.parametrize(
+    "arguments, missing",
+    [
+        ({"content": "x"}, ["/path"]),
+        ({}, ["/path", "/content"]),
+        ({"path": "a", "content": "x"}, []),
+        ({"path": "a", "content": "x", "mode": "w"}, []),
+        ({"path": None, "content": "x"}, ["/path"]),
+    ],
+)
+def test_every_required_argument_that_is_absent_or_null_is_named(arguments: Json, missing: list[str]) -> None:
+    found = problems(EDIT, arguments)
+    assert [(p.code, p.path) for p in found] == [("missing", path) for path in missing]
+    assert all("required" in p.message and "end" in p.message for p in found)
+
+
+@pytest.mark.parametrize("sent", ["[]", "5", '"x"'])
+def test_arguments_that_are_no_object_are_one_problem_that_says_so(sent: str) -> None:
+    reply = parse(hermes(f'{{"name": "f", "arguments": {sent}}}'), format="hermes", tools=[EDIT])
+    assert blocking(reply) == [("arguments_not_object", 0)]
+    assert "must be a JSON object" in reply.problems[0].message
+
+
+def test_a_required_argument_with_a_default_takes_it() -> None:
+    tool = declared({"n": {"type": "integer", "default": 3}}, required=("n",))
+    reply = parse(hermes('{"name": "f", "arguments": {}}'), format="hermes", tools=[tool])
+    assert (reply.calls[0].arguments, reply.problems) == ({"n": 3}, ())
+
+
+# -- odd values --------------------------------------------------------------------------------------------------------
+
+BIG = 10**30
+
+
+@pytest.mark.parametrize(
+    "schema, value, codes",
+    [
+        (INTEGER, BIG, []),
+        (INTEGER, -BIG, []),
+        (INTEGER, 1.0, []),
+        (INTEGER, 1.5, ["wrong_type"]),
+        (INTEGER, True, ["wrong_type"]),
+        ({"type": "number"}, BIG, []),
+        ({"type": "integer", "maximum": 5}, BIG, ["out_of_range"]),
+        ({"type": "integer", "maximum": BIG}, BIG + 1, ["out_of_range"]),
+        ({"const": BIG}, BIG, []),
+        ({"const": BIG}, BIG + 1, ["not_allowed"]),
+        (STRING, "\ud800", []),
+        (INTEGER, "\ud800", ["wrong_type"]),
+        ({"type": "string", "maxLength": 1}, "\ud800", []),
+        ({"enum": ["?"]}, "\ud800", ["not_allowed"]),
+        ({"type": "object", "additionalProperties": INTEGER}, {"\udfff": "x"}, ["wrong_type"]),
+    ],
+)
+def test_big_integers_floats_and_lone_surrogates_are_judged_as_what_they_are(
+    schema: Json, value: Any, codes: list[str]
+) -> None:
+    assert [p.code for p in problems(declared({"u": schema}), {"u": value})] == codes
+
+
+def test_a_number_beyond_all_floats_is_not_called_null() -> None:
+    tool = declared({"u": {"type": "number"}})
+    reply = parse(hermes('{"name": "f", "arguments": {"u": 1e400}}'), format="hermes", tools=[tool])
+    assert reply.calls[0].json == '{"u": 1e400}'
+    assert not any("null" in problem.message for problem in reply.problems)
+
+
+def test_a_lone_surrogate_in_a_key_is_an_unknown_argument() -> None:
+    [problem] = problems(declared({"u": STRING}, additionalProperties=False), {"\ud800": 1})
+    assert problem.code == "unknown_argument"
+    problem.message.encode()
+
+
+@pytest.mark.parametrize("value", [{"a": "\ud800"}, {"\ud800": 1}, ["\udfff", {"b": "\ud800"}]])
+def test_every_message_can_be_written_as_utf_8(value: Any) -> None:
+    for problem in problems(declared({"u": INTEGER}), {"u": value}):
+        problem.message.encode()
+
+
+# -- hostile schemas ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def listener() -> Iterator[socket.socket]:
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        server.settimeout(0.05)
+        yield server
+
+
+def nobody_came(server: socket.socket) -> bool:
+    try:
+        server.accept()[0].close()
+    except TimeoutError:
+        return True
+    return False
+
+
+HERE = "{here}"
+FETCHING: list[Json] = [
+    {"properties": {"a": {"$ref": HERE}}},
+    {"properties": {"a": {"$ref": f"{HERE}#/x"}}},
+    {"$id": HERE, "properties": {"a": {"$ref": "other.json"}}},
+    {"$id": HERE, "$ref": "#/$defs/x", "$defs": {"x": {"$ref": "y"}}},
+    {"properties": {"a": {"$id": HERE, "$ref": "#/$defs/x"}}},
+    {"properties": {"a": {"$dynamicRef": f"{HERE}#x"}}},
+    {"$schema": HERE},
+    {"$schema": HERE, "$defs": {"a": {"$schema": HERE}}},
+    {"properties": {"a": {"$ref": "//127.0.0.1/x"}}},
+    {"allOf": [{"$ref": HERE}]},
+    {"properties": {"a": {"$ref": "file:///etc/passwd"}}},
+    {"$id": "file:///etc/", "properties": {"a": {"$ref": "passwd"}}},
+]
+
+
+def pointed(schema: Any, address: str) -> Any:
+    if isinstance(schema, dict):
+        return {key: pointed(value, address) for key, value in schema.items()}
+    if isinstance(schema, list):
+        return [pointed(value, address) for value in schema]
+    return schema.replace(HERE, address) if isinstance(schema, str) else schema
+
+
+@pytest.mark.parametrize("schema", FETCHING)
+def test_nothing_that_a_schema_points_at_is_ever_fetched(schema: Json, listener: socket.socket) -> None:
+    address = f"http://127.0.0.1:{listener.getsockname()[1]}/schema.json"
+    tool = Tool(name="f", parameters={"type": "object", **pointed(schema, address)})
+    with pytest.raises(BadTools, match=r"fetched|\$id|draft|points"):
+        check(Call("f", {"a": 1}, ""), [tool])
+    with suppress(ValueError):
+        fits(tool, {"a": 1})  # a tool that no toolset has judged
+    assert nobody_came(listener)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["^(a+)+$", "^(a|a)*$", "(x+x+)+y", "(.*a){30}", "^(?=a)b", r"(a)\1", "(a{1,1000}){1,1000}", "(", "^[a-z]+$"],
+)
+def test_no_pattern_takes_long(pattern: str) -> None:
+    tool = declared({"a": {"type": "string", "pattern": pattern}})
+    start = time.perf_counter()
+    assert all(p.code == "wrong_pattern" for p in problems(tool, {"a": "a" * 60_000 + "!"}))
+    assert time.perf_counter() - start < 2
+
+
+def test_a_pattern_of_nested_counts_takes_no_longer() -> None:
+    tool = declared({"a": {"type": "string", "pattern": "^((a{1,20}){1,20}){1,20}$"}})
+    start = time.perf_counter()
+    problems(tool, {"a": "a" * 3_000 + "!"})
+    assert time.perf_counter() - start < 1
+
+
+def test_a_recursive_schema_is_checked_to_the_bottom() -> None:
+    tool = declared({"child": {"$ref": "#"}, "n": INTEGER}, additionalProperties=False)
+    sent: Json = {"n": "x"}
+    for _ in range(150):
+        sent = {"child": sent}
+    assert [(p.code, p.path) for p in problems(tool, sent)] == [("wrong_type", "/child" * 150 + "/n")]
+
+
+def nested(levels: int) -> Json:
+    schema: Json = INTEGER
+    for _ in range(levels):
+        schema = {"type": "object", "properties": {"a": schema}}
+    return schema
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        nested(5_000),
+        {"type": "object", "$ref": "#"},
+        {"type": "object", "$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}},
+        {
+            "type": "object",
+            "$ref": "#/$defs/d0",
+            "$defs": {f"d{i}": {"anyOf": [{"$ref": f"#/$defs/d{i + 1}"}] * 2} for i in range(30)} | {"d30": {}},
+        },
+    ],
+)
+def test_a_schema_without_end_is_refused_at_once(parameters: Json) -> None:
+    start = time.perf_counter()
+    with pytest.raises(BadTools):
+        check(Call("f", {}, ""), [Tool(name="f", parameters=parameters)])
+    assert time.perf_counter() - start < 1
+
+
+def test_a_long_list_of_wrong_items_is_judged_in_no_time() -> None:
+    tool = declared({"a": {"type": "array", "items": INTEGER}})
+    start = time.perf_counter()
+    assert len(problems(tool, {"a": ["x"] * 20_000})) == 5
+    assert time.perf_counter() - start < 1
+
+
+# -- compiled once -----------------------------------------------------------------------------------------------------
+
+
+def test_a_tool_is_compiled_once_however_often_it_is_used() -> None:
+    tool = declared({"a": INTEGER})
+    first = validator(tool)
+    check(Call("f", {"a": 1}, ""), Toolset([tool]))
+    parse(hermes('{"name": "f", "arguments": {"a": 1}}'), format="hermes", tools=Toolset([tool]))
+    assert validator(tool) is first
+    assert validator(declared({"a": STRING})) is not first
+
+
+def test_no_tool_is_checked_with_the_schema_of_one_that_is_gone() -> None:
+    for kind, good, bad in ((STRING, "x", 1), (INTEGER, 1, "x")) * 200:
+        tool = declared({"a": kind})
+        assert (fits(tool, {"a": good}), fits(tool, {"a": bad})) == (True, False)

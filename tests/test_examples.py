@@ -1,0 +1,136 @@
+"""The examples run, against a server of our own on loopback that answers as careless model servers do."""
+
+import importlib.util
+import json
+import threading
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
+
+
+def example(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def call(arguments: str, **more: Any) -> dict[str, Any]:
+    return {"tool_calls": [{"index": 0, "type": "function", **more, "function": {"arguments": arguments}}]}
+
+
+NATIVE: list[dict[str, Any]] = [
+    {"role": "assistant", "content": "Let me look."},
+    {"tool_calls": [{"index": 0, "id": "a1", "type": "function", "function": {"name": "functions.get_weather"}}]},
+    call('{"City": "Os'),
+    call('lo", "da'),
+    call('ys": "3",}'),
+    {},
+]
+LEAKED: list[dict[str, Any]] = [
+    {"role": "assistant", "content": "Let me look.\n<tool_"},
+    {"content": 'call>\n{"name": "get_weather", "argu'},
+    {"content": 'ments": {"city": "Oslo", "days": 3}}\n</tool_call>'},
+]
+CUT: list[dict[str, Any]] = [*NATIVE[:3]]
+
+
+@contextmanager
+def server(deltas: list[dict[str, Any]], finish: str = "stop") -> Iterator[tuple[str, list[Any]]]:
+    """Streams these deltas to whoever asks. Gives its address, and the requests that came."""
+    asked: list[Any] = []
+
+    class Answer(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            asked.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
+            self.send_response(200)
+            self.send_header("content-type", "text/event-stream")
+            self.end_headers()
+            last = {"index": 0, "delta": {}, "finish_reason": finish}
+            for choice in [*({"index": 0, "delta": delta, "finish_reason": None} for delta in deltas), last]:
+                chunk = {"id": "c", "object": "chat.completion.chunk", "created": 0, "model": "m", "choices": [choice]}
+                self.wfile.write(f"data: {json.dumps(chunk)}\n\n".encode())
+                self.wfile.flush()
+            self.wfile.write(b"data: [DONE]\n\n")
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    running = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
+    thread = threading.Thread(target=running.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{running.server_address[1]}/v1", asked
+    finally:
+        running.shutdown()
+        running.server_close()
+        thread.join()
+
+
+def plain_client(url: str) -> Any:
+    """As much of an `openai` client as the example uses, for where that is not installed."""
+
+    def create(**request: Any) -> Iterator[Any]:
+        body = json.dumps(request).encode()
+        with urllib.request.urlopen(urllib.request.Request(url + "/chat/completions", body), timeout=10) as answer:
+            for line in answer:
+                if line.startswith(b"data: {"):
+                    yield json.loads(line[6:])
+
+    return SimpleNamespace(chat=SimpleNamespace(completions=SimpleNamespace(create=create)))
+
+
+def openai_client(url: str) -> Any:
+    openai = pytest.importorskip("openai")
+    return openai.OpenAI(base_url=url, api_key="none", max_retries=0)
+
+
+@pytest.fixture(params=[plain_client, openai_client], ids=["without openai", "openai"])
+def client_of(request: pytest.FixtureRequest) -> Any:
+    return request.param
+
+
+def played(client_of: Any, deltas: list[dict[str, Any]], capsys: pytest.CaptureFixture[str]) -> list[str]:
+    with server(deltas) as (url, asked):
+        example("openai_stream").main(client_of(url), "m", "Weather in Oslo?")
+    assert asked[0]["stream"] is True and asked[0]["tools"][0]["function"]["name"] == "get_weather"
+    return capsys.readouterr().out.splitlines()
+
+
+def test_a_broken_native_call_is_repaired_with_receipts(client_of: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    text, made, *receipts = played(client_of, NATIVE, capsys)
+    assert text == "Let me look."
+    assert made == 'get_weather({"city": "Oslo", "days": 3}) = 3 days of sun in Oslo'
+    assert {line.split()[0] for line in receipts} == {"namespace", "trailing_comma", "folded_name", "scalar_type"}
+
+
+def test_a_call_that_leaked_as_text_is_found(client_of: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = played(client_of, LEAKED, capsys)
+    assert lines == ["Let me look.", 'get_weather({"city": "Oslo", "days": 3}) = 3 days of sun in Oslo']
+
+
+def test_a_call_that_was_cut_off_is_not_made(client_of: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = played(client_of, CUT, capsys)
+    assert lines[0] == "Let me look." and len(lines) == 2 and lines[1].startswith("problem: truncated: ")
+
+
+def test_the_wrapper_is_short_and_needs_no_openai() -> None:
+    source = (EXAMPLES / "openai_stream.py").read_text("utf-8")
+    before, _, after = source.partition('if __name__ == "__main__":')
+    assert "openai import" not in before and "from openai import OpenAI" in after
+    body = source.partition("def stream(")[2].partition("\n\n\n")[0]
+    assert len(body.splitlines()) <= 20
+
+
+def test_every_example_is_listed() -> None:
+    listed = (EXAMPLES / "README.md").read_text("utf-8")
+    assert all(f"({path.name})" in listed for path in EXAMPLES.glob("*.py"))

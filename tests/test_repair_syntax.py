@@ -1,0 +1,548 @@
+"""Arguments that are no JSON: each rung of the ladder with its receipt, and the laws that hold of all of them.
+
+Every text is read under every cut. The carriers are a JSON envelope, a name with JSON behind it, and a provider's own field.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from typing import Any, Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cuts import Setting, hold_of_every_cut
+from cuts import read as read_chunks
+from replies import INTEGER, STRING, Json, args, blocking, codes, hermes, made, runnable
+from rightcall import Call, Reply, Tool, Toolset, check, parse, read, render, repair
+from rightcall.formats import FORMATS
+from rightcall.formats.spec import Envelope, NameThenJson
+from rightcall.repair.loose import Unreadable, read_loose
+from rightcall.repair.settle import settle
+
+Policy = Literal["off", "safe", "lenient"]
+
+PROPERTIES: Json = {
+    "city": STRING,
+    "days": INTEGER,
+    "ok": {"type": "boolean"},
+    "tags": {"type": "array", "items": STRING},
+    "o": {"type": "object"},
+}
+
+
+def weather(*, read_only: bool = False) -> Tool:
+    parameters = {"type": "object", "properties": PROPERTIES, "additionalProperties": False}
+    return Tool(name="f", parameters=parameters, read_only=read_only)
+
+
+TOOLS = Toolset([weather()])
+READ_ONLY = Toolset([weather(read_only=True)])
+
+
+def native(sent: str, *, tools: Toolset = TOOLS, policy: Policy = "safe") -> Reply:
+    call = {"id": "a", "type": "function", "function": {"name": "f", "arguments": sent}}
+    return read({"choices": [{"message": {"role": "assistant", "tool_calls": [call]}}]}, tools=tools, repair=policy)
+
+
+def enveloped(sent: str, *, tools: Toolset = TOOLS, policy: Policy = "safe") -> Reply:
+    text = hermes(f'{{"name": "f", "arguments": {sent}}}')
+    return hold_of_every_cut(text, Setting("hermes", tools, repair=policy))
+
+
+def named(sent: str, *, tools: Toolset = TOOLS, policy: Policy = "safe") -> Reply:
+    text = f"<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{sent}<|tool_call_end|>"
+    return hold_of_every_cut(text, Setting("kimi_k2", tools, repair=policy))
+
+
+Carrier = Callable[..., Reply]
+EVERY: tuple[Carrier, ...] = (native, enveloped, named)
+
+
+def receipts(reply: Reply) -> list[tuple[str, str, str, str, str]]:
+    return [(r.rule, r.kind, r.path, r.before, r.after) for call in reply.calls for r in call.repairs]
+
+
+# -- the rungs ---------------------------------------------------------------------------------------------------------
+
+RUNGS: list[tuple[str, Json, str, str, str]] = [
+    # sent, arguments, rule, before, after
+    ("{“city”: “Oslo”}", {"city": "Oslo"}, "smart_quotes", "“city”", '"city"'),
+    ("{‘city’: ‘Oslo’}", {"city": "Oslo"}, "smart_quotes", "‘city’", '"city"'),
+    ("{'city': 'Oslo'}", {"city": "Oslo"}, "single_quotes", "'city'", '"city"'),
+    ("{'city': \"it's\"}", {"city": "it's"}, "single_quotes", "'city'", '"city"'),
+    ("{'city': 'say \"hi\"'}", {"city": 'say "hi"'}, "single_quotes", "'city'", '"city"'),
+    ("{`city`: `Oslo`}", {"city": "Oslo"}, "single_quotes", "`city`", '"city"'),
+    ('{"ok": True}', {"ok": True}, "python_literal", "True", "true"),
+    ('{"ok": False, "city": "x"}', {"ok": False, "city": "x"}, "python_literal", "False", "false"),
+    ('{"o": {"a": None}}', {"o": {"a": None}}, "python_literal", "None", "null"),
+    ('{"o": {"a": undefined}}', {"o": {"a": None}}, "python_literal", "undefined", "null"),
+    ('{"city": "Oslo",}', {"city": "Oslo"}, "trailing_comma", ",}", "}"),
+    ('{"tags": ["a", "b",]}', {"tags": ["a", "b"]}, "trailing_comma", ",]", "]"),
+    ('{"city": "Oslo" /* here */}', {"city": "Oslo"}, "comment", "/* here */", ""),
+    ('{"city": "Oslo", // here\n"days": 3}', {"city": "Oslo", "days": 3}, "comment", "// here", ""),
+    ('{"city": "Oslo" # here\n}', {"city": "Oslo"}, "comment", "# here", ""),
+    ('{city: "Oslo"}', {"city": "Oslo"}, "unquoted_key", "city", '"city"'),
+    ('{"city"= "Oslo"}', {"city": "Oslo"}, "key_separator", "=", ":"),
+    ('{"city": "a\nb\tc"}', {"city": "a\nb\tc"}, "raw_newline", '"a\nb\tc"', "a\nb\tc"),
+    ('{"city": "it\\\'s"}', {"city": "it's"}, "bad_escape", '"it\\\'s"', "it's"),
+    ('{"city": "\\d+ \\w"}', {"city": "\\d+ \\w"}, "bad_escape", '"\\d+ \\w"', "\\d+ \\w"),
+    ('{"days": +3}', {"days": 3}, "number_spelling", "+3", "3"),
+    ('{"days": 1_000}', {"days": 1000}, "number_spelling", "1_000", "1000"),
+    ('{"tags": ["a"}', {"tags": ["a"]}, "missing_closer", "}", "]}"),
+]
+
+
+@pytest.mark.parametrize("carrier", EVERY, ids=lambda carrier: str(carrier.__name__))
+@pytest.mark.parametrize("sent, arguments, rule, before, after", RUNGS)
+def test_each_rung_reads_its_damage_and_leaves_its_receipt(
+    carrier: Carrier, sent: str, arguments: Json, rule: str, before: str, after: str
+) -> None:
+    reply = carrier(sent)
+    assert (args(reply), reply.problems, reply.content) == ([("f", arguments)], (), "")
+    assert receipts(reply) == [(rule, "exact", "", before, after)]
+    assert json.loads(reply.calls[0].json) == arguments
+
+
+@pytest.mark.parametrize("carrier", EVERY, ids=lambda carrier: str(carrier.__name__))
+@pytest.mark.parametrize("sent", [rung[0] for rung in RUNGS])
+def test_without_repair_damage_is_a_problem_and_nothing_is_changed(carrier: Carrier, sent: str) -> None:
+    reply = carrier(sent, policy="off")
+    assert receipts(reply) == []
+    assert runnable(reply) == []
+    assert blocking(reply)
+    assert [(call.complete, call.arguments) for call in reply.calls] == [(False, {})]
+
+
+@pytest.mark.parametrize("extra", ["}", "}}", "}}}", "]", ")", " }\n}"])
+def test_one_to_three_extra_closers_are_taken_off(extra: str) -> None:
+    reply = native('{"city": "Oslo"}' + extra)
+    assert args(reply) == [("f", {"city": "Oslo"})]
+    assert [r[0] for r in receipts(reply)] == ["extra_closer"]
+    assert runnable(native('{"city": "Oslo"}' + "}" * 4)) == []
+
+
+@pytest.mark.parametrize("extra", ["}", "}}", "}}}"])
+def test_extra_closers_before_the_close_of_a_call_are_taken_off(extra: str) -> None:
+    for reply in (enveloped('{"city": "Oslo"}' + extra), named('{"city": "Oslo"}' + extra)):
+        assert (runnable(reply), reply.content) == ([("f", {"city": "Oslo"})], "")
+        assert [(r[0], r[3]) for r in receipts(reply)] == [("extra_closer", extra)]
+    assert runnable(enveloped('{"city": "Oslo"}}}}}}')) == []
+
+
+@pytest.mark.parametrize("missing", ["}", "]}", "}}", "]}}"])
+def test_final_closers_are_added_only_where_the_call_was_closed(missing: str) -> None:
+    whole = {"}": '{"city": "Oslo"}', "]}": '{"tags": ["a"]}', "}}": '{"o": {"a": 1}}', "]}}": '{"o": {"a": [1]}}'}
+    sent = whole[missing].removesuffix(missing)
+    for reply in (enveloped(sent), named(sent)):
+        assert args(reply) == [("f", json.loads(whole[missing]))]
+        assert [r[0] for r in receipts(reply)] == ["missing_closer"]
+    for policy in ("safe", "lenient"):
+        assert blocking(native(sent, policy=policy)) == [("truncated", 0)]
+
+
+@pytest.mark.parametrize("fence", ["```json\n{}\n```", "```\n{}\n```", "\n```json\n{}```\n", "```JSON \n{}\n```"])
+def test_a_code_fence_around_arguments_is_taken_off(fence: str) -> None:
+    sent = fence.replace("{}", '{"city": "Oslo"}')
+    reply = native(sent)
+    assert (args(reply), reply.calls[0].json) == ([("f", {"city": "Oslo"})], '{"city": "Oslo"}')
+    assert [(r[0], r[1], r[3], r[4]) for r in receipts(reply)] == [("code_fence", "exact", sent, '{"city": "Oslo"}')]
+    loose = native(fence.replace("{}", "{'city': 'Oslo'}"))
+    assert [r[0] for r in receipts(loose)] == ["code_fence", "single_quotes"]
+
+
+@pytest.mark.parametrize("format", ["hermes", "auto"])
+def test_a_code_fence_inside_the_markers_is_taken_off(format: str) -> None:
+    text = hermes('```json\n{"name": "f", "arguments": {"city": "Oslo"}}\n```')
+    reply = parse(text, format=format, tools=TOOLS)
+    assert (runnable(reply), reply.content) == ([("f", {"city": "Oslo"})], "")
+    assert [r[0] for r in receipts(reply)] == ["code_fence"]
+
+
+def test_an_envelope_whose_own_keys_have_no_quotes_is_read() -> None:
+    reply = parse(hermes('{name: "f", arguments: {city: "Oslo"}}'), format="hermes", tools=TOOLS)
+    assert runnable(reply) == [("f", {"city": "Oslo"})]
+    assert [r[0] for r in receipts(reply)] == ["unquoted_key"]
+
+
+PATHS = [r"C:\temp\new\docs", r"C:\new", r"\\server\share\tmp\new", r"C:\Users\bob"]
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_windows_path_keeps_its_backslashes(path: str) -> None:
+    for carrier in EVERY:
+        reply = carrier(f'{{"city": "{path}\\docs"}}')
+        assert args(reply) == [("f", {"city": path + "\\docs"})]
+        assert [r[0] for r in receipts(reply)] == ["bad_escape"]
+
+
+@pytest.mark.parametrize(
+    "sent, arguments, rule",
+    [
+        ('{"city": "O"}{"city": "O"}', {"city": "O"}, "concatenated"),
+        ('{}{"city": "O"}', {"city": "O"}, "concatenated"),
+        ('{"city": "O"}\n{}', {"city": "O"}, "concatenated"),
+        ('{"city": "O"} {"city": "O"} {"city": "O"}', {"city": "O"}, "concatenated"),
+    ],
+)
+def test_the_same_object_sent_again_is_one_object(sent: str, arguments: Json, rule: str) -> None:
+    reply = native(sent)
+    assert args(reply) == [("f", arguments)]
+    assert [r[0] for r in receipts(reply)] == [rule]
+
+
+def test_objects_that_disagree_are_never_made_one() -> None:
+    for policy in ("safe", "lenient"):
+        assert runnable(native('{"city": "a"}{"city": "b"}', policy=policy)) == []
+
+
+# A number that is not spelled as JSON spells it says more than its value.
+
+
+@pytest.mark.parametrize("digits", ["02134", "007", "+3", "1_000", "1."])
+def test_digits_stay_as_they_were_written_where_a_string_is_wanted(digits: str) -> None:
+    for carrier in EVERY:
+        [(_, arguments)] = args(carrier(f'{{"city": {digits}}}'))
+        assert arguments in ({"city": digits}, {})
+
+
+@pytest.mark.parametrize("sent", ['\ufeff{"city": "Oslo"}', '{"city":\u00a0"Oslo"}', '{\u00a0"city": "Oslo"}'])
+def test_odd_blanks_are_no_change_without_a_receipt(sent: str) -> None:
+    reply = native(sent)
+    if runnable(reply):
+        assert receipts(reply)
+        assert json.loads(reply.calls[0].json) == {"city": "Oslo"}
+
+
+# -- double encoding ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("carrier", EVERY, ids=lambda carrier: str(carrier.__name__))
+def test_arguments_in_a_string_are_decoded(carrier: Carrier) -> None:
+    sent = json.dumps('{"city": "Oslo"}')
+    reply = carrier(sent)
+    assert (args(reply), reply.calls[0].json) == ([("f", {"city": "Oslo"})], '{"city": "Oslo"}')
+    assert receipts(reply) == [("double_encoded", "exact", "", sent, '{"city": "Oslo"}')]
+    assert blocking(carrier(sent, policy="off")) == [("arguments_not_object", 0)]
+
+
+# -- guesses -----------------------------------------------------------------------------------------------------------
+
+GUESSES: list[tuple[str, Json, str]] = [
+    ('{"city": Oslo}', {"city": "Oslo"}, "unquoted_value"),
+    ('{"city": "Oslo" "days": 3}', {"city": "Oslo", "days": 3}, "missing_comma"),
+    ('{"city": "O"}{"days": 3}', {"city": "O", "days": 3}, "merged_objects"),
+]
+
+
+@pytest.mark.parametrize("sent, arguments, rule", GUESSES)
+def test_a_guess_is_made_only_when_lenient_or_for_a_tool_that_only_reads(sent: str, arguments: Json, rule: str) -> None:
+    for tools, policy, made_it in (
+        (TOOLS, "safe", False),
+        (TOOLS, "off", False),
+        (READ_ONLY, "off", False),
+        (TOOLS, "lenient", True),
+        (READ_ONLY, "safe", True),
+    ):
+        reply = native(sent, tools=tools, policy=policy)
+        assert runnable(reply) == ([("f", arguments)] if made_it else [])
+        assert [(r[0], r[1]) for r in receipts(reply)] == ([(rule, "guess")] if made_it else [])
+
+
+INNER_QUOTES = '{"city": "he said "hi" there"}'
+
+
+def test_json_repair_is_the_last_rung_and_only_lenient_climbs_it() -> None:
+    assert runnable(native(INNER_QUOTES)) == []
+    assert runnable(native(INNER_QUOTES, tools=READ_ONLY)) == []
+    reply = native(INNER_QUOTES, policy="lenient")
+    assert args(reply) == [("f", {"city": 'he said "hi" there'})]
+    assert [(r[0], r[1]) for r in receipts(reply)] == [("json_repair", "guess")]
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        "I am sorry, I cannot do that.",
+        '{"town": "he said "hi" there"}',
+        "city: Oslo",
+        "<city>Oslo</city>",
+        '{"city": "he said "hi"',
+        '{"city": "Os',
+        INNER_QUOTES.replace("said", "said " + "x" * 20_000),
+    ],
+)
+def test_json_repair_invents_nothing_completes_nothing_and_takes_no_long_text(sent: str) -> None:
+    reply = native(sent, policy="lenient")
+    assert runnable(reply) == []
+    assert receipts(reply) == []
+
+
+@pytest.mark.parametrize(
+    "sent", ["I cannot do that.", '{"city": NaN}', "{'city'}", '{"city": }', "{", "[}", '{"a": 1e}']
+)
+def test_what_cannot_be_read_is_kept_with_a_problem(sent: str) -> None:
+    for policy in ("off", "safe"):
+        reply = native(sent, policy=policy)
+        assert [(call.complete, call.arguments, call.json) for call in reply.calls] == [(False, {}, sent)]
+        assert len(blocking(reply)) == 1
+        assert receipts(reply) == []
+
+
+# -- policies ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_policy_may_be_said_for_each_tool() -> None:
+    tools = Toolset([weather(), Tool(name="g", parameters=weather().parameters)])
+    text = hermes('{"name": "f", "arguments": {"city": "x",}}') + hermes('{"name": "g", "arguments": {"city": "x",}}')
+    for policy, ran in (
+        ({"f": "off"}, ["g"]),
+        ({"*": "off"}, []),
+        ({"*": "off", "g": "safe"}, ["g"]),
+        ({}, ["f", "g"]),
+    ):
+        reply = parse(text, format="hermes", tools=tools, repair=policy)  # type: ignore[arg-type]
+        assert [name for name, _ in runnable(reply)] == ran
+    guess = hermes('{"name": "g", "arguments": {"city": x}}')
+    assert runnable(parse(guess, format="hermes", tools=tools, repair={"g": "lenient"})) == [("g", {"city": "x"})]
+    assert runnable(parse(guess, format="hermes", tools=tools, repair={"f": "lenient"})) == []
+
+
+# -- laws: nothing that was cut off is completed -----------------------------------------------------------------------
+
+WHOLE = [made("f", city="it's 5\" \\ {[", days=-12, tags=["a", "b"]), made("f", o={"a": {"b": [1, None, True]}})]
+ALLOWED = [[("f", call.arguments) for call in WHOLE[:count]] for count in range(3)]
+
+
+@pytest.mark.parametrize("policy", ["safe", "lenient"])
+@pytest.mark.parametrize("name", list(FORMATS))
+def test_no_prefix_of_a_text_is_repaired_into_a_call_that_was_not_whole(name: str, policy: Policy) -> None:
+    text = render(WHOLE, format=name, tools=READ_ONLY)
+    wrong = [
+        text[:end]
+        for end in range(len(text))
+        if runnable(parse(text[:end], format=name, tools=READ_ONLY, repair=policy)) not in ALLOWED
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("policy", ["safe", "lenient"])
+@pytest.mark.parametrize("name", ["hermes", "jamba", "mistral_v11", "kimi_k2", "harmony", "functionary_v31", "xlam"])
+def test_no_prefix_of_a_damaged_text_is_completed(name: str, policy: Policy) -> None:
+    call = made("f", city="Oslo", tags=["a", "b"])
+    text = render(call, format=name, tools=READ_ONLY).replace(call.json, "{'city': 'Oslo', 'tags': ['a', 'b',],}")
+    assert "'Oslo'" in text
+    for end in range(len(text)):
+        reply = parse(text[:end], format=name, tools=READ_ONLY, repair=policy)
+        assert runnable(reply) in ([], [("f", call.arguments)]), text[:end]
+
+
+@pytest.mark.parametrize("name", list(FORMATS))
+def test_no_prefix_is_completed_by_auto(name: str) -> None:
+    text = render(WHOLE[:1], format=name, tools=READ_ONLY)
+    allowed = [[], *([[("f", WHOLE[0].arguments)]])]
+    wrong = [
+        text[:end]
+        for end in range(len(text))
+        if runnable(parse(text[:end], tools=READ_ONLY, repair="lenient")) not in allowed
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("policy", ["safe", "lenient"])
+def test_no_prefix_of_native_arguments_is_completed(policy: Policy) -> None:
+    for whole in ('{"city": "it\'s", "tags": ["a", {"b": 1}]}', "{'city': 'Oslo', tags: ['a',],}"):
+        for end in range(1, len(whole)):
+            assert runnable(native(whole[:end], tools=READ_ONLY, policy=policy)) == [], whole[:end]
+
+
+@pytest.mark.parametrize("json", ["", '{"city": "Os', '{"city": "Oslo"', "{'city': 'Oslo'}", '{"days": "3"}'])
+def test_repair_never_touches_an_incomplete_call(json: str) -> None:
+    call = Call("F", {}, json, complete=False)
+    for policy in ("off", "safe", "lenient"):
+        assert repair(call, READ_ONLY, policy=policy) is call
+
+
+@pytest.mark.parametrize("json", ['{"city": "Os', '{"city": "Oslo"', '{"tags": ["a"', "{'city': 'Oslo'", '{"city": '])
+def test_repair_never_completes_the_text_of_a_call(json: str) -> None:
+    call = Call("f", {}, json)
+    for policy in ("safe", "lenient"):
+        assert repair(call, READ_ONLY, policy=policy) is call
+
+
+# -- laws: damage is read as what it was, or not at all ----------------------------------------------------------------
+
+JSON_WIRES = [name for name, format in FORMATS.items() if isinstance(format.bodies[0], (Envelope, NameThenJson))]
+TRUTH: Json = {"city": "a b", "days": 3, "tags": ["x"]}
+DAMAGE = {
+    "single quotes": "{'city': 'a b', 'days': 3, 'tags': ['x']}",
+    "trailing comma": '{"city": "a b", "days": 3, "tags": ["x"],}',
+    "unquoted keys": '{city: "a b", days: 3, tags: ["x"]}',
+    "comment": '{"city": "a b", /* } */ "days": 3, "tags": ["x"]}',
+    "smart quotes": "{“city”: “a b”, “days”: 3, “tags”: [“x”]}",
+    "python": '{"city": "a b", "days": 3, "tags": ["x"], "ok": None}',
+}
+
+
+@pytest.mark.parametrize("policy", ["safe", "lenient"])
+@pytest.mark.parametrize("name", JSON_WIRES)
+def test_damage_on_any_json_wire_never_runs_as_something_else(name: str, policy: Policy) -> None:
+    call = made("f", **TRUTH)
+    text = render(call, format=name, tools=TOOLS)
+    assert call.json in text
+    for kind, damaged in DAMAGE.items():
+        reply = parse(text.replace(call.json, damaged), format=name, tools=TOOLS, repair=policy)
+        assert runnable(reply) in ([], [("f", TRUTH)]), kind
+
+
+@pytest.mark.parametrize("name", JSON_WIRES)
+def test_damage_on_any_json_wire_is_repaired(name: str) -> None:
+    call = made("f", **TRUTH)
+    text = render(call, format=name, tools=TOOLS)
+    lost = [
+        kind
+        for kind, damaged in DAMAGE.items()
+        if runnable(parse(text.replace(call.json, damaged), format=name, tools=TOOLS)) != [("f", TRUTH)]
+    ]
+    assert lost == []
+
+
+# -- laws: live --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sent", [rung[0] for rung in RUNGS] + ['{"days": "3"}', '{"City": "Oslo"}'])
+def test_live_an_argument_object_is_not_repaired_and_a_problem_says_why(sent: str) -> None:
+    for name, text in (
+        ("hermes", hermes(f'{{"name": "f", "arguments": {sent}}}')),
+        ("kimi_k2", f"<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{sent}<|tool_call_end|>"),
+    ):
+        for chunks in ([text], list(text)):
+            reply = read_chunks(chunks, Setting(name, TOOLS), live=True).reply
+            assert receipts(reply) == []
+            assert runnable(reply) == []
+            assert blocking(reply)
+
+
+# -- laws: every value -------------------------------------------------------------------------------------------------
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+objects = st.dictionaries(st.text(max_size=5), values, max_size=4)
+spellings = st.sampled_from([{}, {"indent": 2}, {"separators": (",", ":")}, {"ensure_ascii": False}])
+
+
+@given(objects, spellings)
+def test_arguments_that_need_nothing_are_the_same_to_the_byte(arguments: Json, spelling: dict[str, Any]) -> None:
+    sent = json.dumps(arguments, **spelling)
+    for policy in ("off", "safe", "lenient"):
+        call, found = settle("f", sent, index=0, tools=Toolset([Tool(name="f")]), policy=policy)
+        assert (call.json, call.repairs, found) == (sent, (), [])
+        assert repair(Call("f", arguments, sent), [Tool(name="f")], policy=policy).json == sent
+
+
+@given(objects)
+def test_strict_json_read_loosely_is_what_it_was_and_takes_no_liberty(arguments: Json) -> None:
+    for text in (json.dumps(arguments), json.dumps(arguments, ensure_ascii=False, indent=1)):
+        loose = read_loose(text)
+        assert (json.dumps(loose.value), loose.liberties, loose.end) == (json.dumps(arguments), (), len(text))
+
+
+@given(objects)
+def test_a_python_dict_reads_as_the_object_it_shows(arguments: Json) -> None:
+    sent = repr(arguments)
+    call, found = settle("f", sent, index=0, policy="safe")
+    if "\\x" not in sent and "\\U" not in sent:  # escapes that only Python has are told as bad, and kept
+        assert (json.dumps(call.arguments), found) == (json.dumps(arguments), [])
+
+
+@given(st.text(alphabet="{}[]\"'\\,:/*#` \n1aTNu“”", max_size=40))
+def test_any_text_is_read_or_refused_and_every_change_has_a_receipt(text: str) -> None:
+    for policy in ("off", "safe", "lenient"):
+        call, found = settle("f", text, index=0, tools=READ_ONLY, policy=policy)
+        assert call.complete or found
+        if call.complete and not found:
+            assert json.loads(call.json) == call.arguments
+        if call.json != text and text.strip():
+            assert call.repairs or text.strip() in ("null", '""') or not json.loads(text)
+        if policy == "off":
+            assert call.repairs == ()
+        if call.repairs and call.complete:
+            again, _ = settle("f", call.json, index=0, tools=READ_ONLY, policy=policy)
+            assert (again.arguments, again.repairs) == (call.arguments, ())
+            assert len(check(again, READ_ONLY)) <= 5
+
+
+@given(st.text(alphabet="{}[]\"'\\,:/*# \n1aTNu", max_size=40))
+def test_no_text_that_ends_early_is_read_unless_its_end_is_known(text: str) -> None:
+    try:
+        loose = read_loose(text, closed=False)
+    except Unreadable:
+        return
+    assert "missing_closer" not in {liberty.rule for liberty in loose.liberties} or text[loose.end - 1 :].strip("}])")
+
+
+# -- linear ------------------------------------------------------------------------------------------------------------
+
+SIZE = 64_000
+HOSTILE = {
+    "quotes": '{"city": ' + '"' * SIZE,
+    "escaped quotes": '{"city": "' + '\\"' * (SIZE // 2) + "}",
+    "single quotes": "{'city': " + "'" * SIZE + "}",
+    "smart quotes": "{“city”: " + "“”" * (SIZE // 2) + "}",
+    "open brackets": '{"tags": ' + "[" * SIZE,
+    "open braces": "{" * SIZE,
+    "closers": '{"city": "x"}' + "}" * SIZE,
+    "objects": '{"city": "x"}' * (SIZE // 13),
+    "empty objects": "{}" * (SIZE // 2),
+    "escapes": '{"city": "' + "\\q" * (SIZE // 2) + '"}',
+    "backslashes": '{"city": "' + "\\" * SIZE + '"}',
+    "windows": '{"city": "C:' + "\\x" * (SIZE // 2) + '"}',
+    "commas": '{"tags": [' + "," * SIZE + "]}",
+    "comments": "{" + "/* x */" * (SIZE // 7) + '"city": "x"}',
+    "open comments": '{"city": "x" ' + "/*" * (SIZE // 2) + "}",
+    "line comments": "{" + "//x\n" * (SIZE // 4) + '"city": "x"}',
+    "hashes": '{"city": "x" ' + "#" * SIZE + "\n}",
+    "keys": "{" + "a:1," * (SIZE // 4) + "}",
+    "words": '{"city": ' + "a " * (SIZE // 2) + "}",
+    "digits": '{"days": +' + "9" * 4_000 + "}",
+    "underscores": '{"days": 1' + "_" * SIZE + "}",
+    "newlines": '{"city": "' + "\n" * SIZE + '"}',
+    "fence": "```json\n" + "`" * SIZE,
+    "fences": "```json\n" * (SIZE // 8),
+    "blanks": "{" + " " * SIZE + "'city': 'x'}",
+    "encoded": json.dumps('{"city": ' + '"' * (SIZE // 2)),
+    "array in a string": json.dumps({"tags": "[" + "'a'," * (SIZE // 5) + "]"}),
+    "brackets in a string": json.dumps({"tags": "[" * SIZE, "o": "{" * 1_000}),
+}
+
+
+@pytest.mark.parametrize("policy", ["safe", "lenient"])
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_no_rung_takes_long(kind: str, policy: Policy) -> None:
+    start = time.perf_counter()
+    settle("f", HOSTILE[kind], index=0, tools=READ_ONLY, policy=policy, closed=False)
+    settle("f", HOSTILE[kind], index=0, tools=READ_ONLY, policy=policy, closed=True)
+    assert time.perf_counter() - start < 1.5
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_no_rung_takes_long_between_the_markers_of_a_call(kind: str) -> None:
+    text = hermes(f'{{"name": "f", "arguments": {HOSTILE[kind]}}}')
+    start = time.perf_counter()
+    reply = parse(text, format="hermes", tools=READ_ONLY, repair="lenient")
+    assert time.perf_counter() - start < 2.5
+    assert reply.calls or codes(reply) or reply.content
+
+
+def test_nested_arguments_beyond_the_limit_are_too_deep_whatever_the_policy() -> None:
+    for sent in ('{"o": ' + '{"a": ' * 300 + "1" + "}" * 301, "{'o': " + "{'a': " * 300 + "1" + "}" * 301):
+        for policy in ("off", "safe", "lenient"):
+            call, found = settle("f", sent, index=0, tools=READ_ONLY, policy=policy)
+            assert not call.complete
+            assert found
