@@ -45,9 +45,8 @@ class _Detector:
             for pat, whole in _signs(format):
                 shapes.setdefault(pat.whole, pat)
                 patterns.setdefault(pat.whole, []).append((compiled(format), whole))
-        self.scan = Scan(
-            [*((key, pat) for key, pat in shapes.items()), ("fence", literal("```")), ("fence", literal("~~~"))]
-        )
+        fences = [("fence", literal(run)) for run in ("```", "~~~")]
+        self.scan = WideScan([*shapes.items(), *fences])
         self.candidates = {key: [(found, Probe(pat)) for found, pat in choices] for key, choices in patterns.items()}
         self.first = _first_headers()
         self.marks = {pat.whole for format in FORMATS.values() for pat in _marks(format)}
@@ -208,7 +207,7 @@ class AutoReading:
         """Passes text on up to the first opener that counts."""
         scan = self._detector.scan
         while self._held and not self._found:
-            found = (scan.ended if ended else scan.search)(self._held, 0)
+            found = scan.search(self._held, ended)
             if found is None:
                 self._give(len(self._held))
                 return

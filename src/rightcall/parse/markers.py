@@ -183,7 +183,7 @@ class Scan:
     """Finds the next of several markers. `search(text, pos)` gives a match or None; `actions[match.lastindex]` says
     which it is, and no `lastindex` means that the text ends in what may become one."""
 
-    __slots__ = ("actions", "ended", "finditer", "search")
+    __slots__ = ("actions", "at", "at_end", "ended", "finditer", "search")
 
     def __init__(self, entries: list[tuple[str, Pat]]) -> None:
         # By length of the pattern: of two markers, one beginning with the other, the longer is tried first.
@@ -196,34 +196,27 @@ class Scan:
         wholes = [whole.replace(_END, never) for whole in wholes]
         # As in `Probe`: a beginning is looked for first only where a longer marker may still be arriving.
         final = bool(entries) and alt(*(pat for _, pat in entries)).sure == FINAL
-        self.search = re.compile("|".join(wholes + starts if final else starts + wholes) or never).search
+        search = re.compile("|".join(wholes + starts if final else starts + wholes) or never)
+        self.search, self.at, self.at_end = search.search, search.match, ended.match
         self.ended, self.finditer = ended.search, ended.finditer
 
 
-class WideScan(Scan):
+class WideScan:
     """A `Scan` for hundreds of markers: a tree of their first characters finds the places worth a look."""
 
-    __slots__ = ("_at", "_at_end", "_places")
+    __slots__ = ("_at", "_at_end", "_places", "actions")
 
     def __init__(self, entries: list[tuple[str, Pat]]) -> None:
-        super().__init__(entries)
-        self._at = self.search.__self__.match  # type: ignore[attr-defined]
-        self._at_end = self.ended.__self__.match  # type: ignore[attr-defined]
+        scan = Scan(entries)
+        self.actions = scan.actions
+        self._at, self._at_end = scan.at, scan.at_end
         self._places = re.compile(_tree({pat.prefix[:10] for _, pat in entries})).search
-        self.search = self._search
-        self.ended = self._search_ended
 
-    def _search(self, text: str, pos: int) -> re.Match[str] | None:
+    def search(self, text: str, ended: bool) -> re.Match[str] | None:
+        at = self._at_end if ended else self._at
+        pos = 0
         while (place := self._places(text, pos)) is not None:
-            found = self._at(text, place.start())
-            if found is not None:
-                return found
-            pos = place.start() + 1
-        return None
-
-    def _search_ended(self, text: str, pos: int) -> re.Match[str] | None:
-        while (place := self._places(text, pos)) is not None:
-            found = self._at_end(text, place.start())
+            found = at(text, place.start())
             if found is not None:
                 return found
             pos = place.start() + 1

@@ -102,7 +102,7 @@ def hoist_name(arguments: Any, tools: Toolset | None) -> tuple[str, dict[str, An
 
 
 def find_name(arguments: Any, json: str, tools: Toolset | None) -> tuple[str, str, tuple[Repair, ...]]:
-    """The name that stands among the arguments, or that of the one tool they fit; and the arguments' JSON without it."""
+    """The name that stands among the arguments, or that of the one tool they fit; and their JSON without it."""
     hoisted = hoist_name(arguments, tools)
     if hoisted is not None:
         name, rest = hoisted
