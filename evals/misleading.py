@@ -176,7 +176,6 @@ ANSWERS: tuple[Any, ...] = (
     {"type": "function", "purity": "pure"},
     {"tool": "hammer", "weight": 2},
     {"error": "no tool_call was made", "code": 404},
-    {"tool_calls": []},
     {"tool_calls": 3, "tokens": 120},
     {"calls": [{"who": "Bob", "minutes": 5}]},
     {"parameters": {"alpha": 0.1, "beta": 2}},

@@ -149,6 +149,9 @@ def made_up() -> Iterator[Prose]:
 
 
 def calls(prose: Prose, format: str) -> tuple[Call, ...]:
+    """The calls that came out. None are asked of xlam where a JSON fence begins the reply: that is its own wire."""
+    if format == "xlam" and prose.text.startswith("```json"):
+        return ()
     return parse(prose.text, tools=prose.tools, format=format).calls
 
 
@@ -181,6 +184,10 @@ def measure_prose(wheel: Wheel, every: int) -> Section:
         "Texts that hold no call, read with tools declared that they talk about, the format unknown (`auto`) and known "
     )
     text += f"({', '.join([f'`{name}`' for name in FORMATS[1:]])}).\n\n" + table(("source", "texts", "calls"), rows)
+    text += (
+        "\n\nLeft out, because they are calls by rule: a text that is nothing but a call of a declared tool, and for "
+    )
+    text += "`xlam` a reply that begins with a JSON fence."
     return Section(
         "Text is left alone", text, (Figure("text that became a call", fired.total(), texts.total(), at_most=0),)
     )

@@ -31,7 +31,14 @@ TOOLS = Toolset(
         for name, (required, properties) in DECLARED.items()
     ]
 )
+OWN_WIRE = ("xlam", "```json")  # a reply that begins with a JSON fence is what this format looks like
 TEXTS = [json.loads(line) for line in (CORPUS / "prose.jsonl").read_text("utf-8").splitlines()]
+
+
+def texts(format: str) -> list[tuple[str, str]]:
+    """Kind and text of all that are no call in this format."""
+    pairs = [(row["kind"], row["text"]) for row in TEXTS]
+    return [pair for pair in pairs if format != OWN_WIRE[0] or not pair[1].startswith(OWN_WIRE[1])]
 
 
 def fired(text: str, format: str) -> bool:
@@ -41,16 +48,16 @@ def fired(text: str, format: str) -> bool:
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_text_that_is_no_call_stays_text(format: str) -> None:
-    assert [(row["kind"], row["text"]) for row in TEXTS if fired(row["text"], format)] == []
+    assert [(kind, text) for kind, text in texts(format) if fired(text, format)] == []
 
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_nothing_of_a_text_without_a_call_is_lost(format: str) -> None:
     lost = []
-    for row in TEXTS:
-        reply = parse(row["text"], tools=TOOLS, format=format, reasoning="off")
-        if reply.content.strip() != row["text"].strip():
-            lost.append((row["kind"], row["text"]))
+    for kind, text in texts(format):
+        reply = parse(text, tools=TOOLS, format=format, reasoning="off")
+        if reply.content.strip() != text.strip():
+            lost.append((kind, text))
     assert lost == []
 
 

@@ -5,6 +5,7 @@ import importlib.util
 import io
 import json
 import struct
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -17,7 +18,6 @@ from command import failed, run
 from rightcall.errors import CallerError
 from rightcall.templates import child
 from rightcall.templates import gguf as header
-from rightcall.templates import render as rendering
 from rightcall.templates.detect import PROBES, detect_template, recovering
 from rightcall.templates.faults import BadTemplate, TemplateStopped
 from rightcall.templates.gguf import chat_templates
@@ -158,10 +158,25 @@ def test_a_template_cannot_get_out_of_its_sandbox(template: str) -> None:
         detect_template(template)
 
 
-def test_the_child_has_no_environment_and_can_write_no_file() -> None:
-    source = Path(child.__file__).read_text("utf-8")
-    assert "RLIMIT_FSIZE, 0" in source and "from rightcall" not in source
-    assert "env={}" in Path(rendering.__file__).read_text("utf-8")
+def test_the_child_can_write_no_file(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    program = f"import runpy; runpy.run_path({child.__file__!r})['give_up'](5, 10**9); "
+    program += f"open({str(path)!r}, 'wb', 0).write(b'x')"
+    done = subprocess.run([sys.executable, "-I", "-c", program], capture_output=True, timeout=60)
+    assert done.returncode != 0 and b"File too large" in done.stderr and path.read_bytes() == b""
+
+
+def test_the_child_gets_nothing_of_our_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[Any] = []
+    popen = subprocess.Popen
+
+    def start(*args: Any, **options: Any) -> Any:
+        started.append(options["env"])
+        return popen(*args, **options)
+
+    monkeypatch.setenv("SECRET", "1")
+    monkeypatch.setattr(subprocess, "Popen", start)
+    assert rendered("x") == "x" and started == [{}]
 
 
 def test_a_missing_jinja2_is_one_line_that_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,6 +21,7 @@ from rightcall.types import Call, Problem, Tool
 _NAME = re.compile(r"[A-Za-z0-9_.\-]+").fullmatch
 _MOST = 5
 _LOOK_AT = 64
+_LONGEST = 600
 _CODES = {
     "required": "missing",
     "type": "wrong_type",
@@ -33,7 +34,6 @@ _CODES = {
     "anyOf": "no_match",
     "oneOf": "no_match",
     "pattern": "wrong_pattern",
-    "format": "wrong_format",
     "minimum": "out_of_range",
     "maximum": "out_of_range",
     "exclusiveMinimum": "out_of_range",
@@ -103,9 +103,11 @@ def validator(tool: Tool) -> Any:
 def _compile(tool: Tool) -> Any:
     import jsonschema_rs
 
-    from rightcall.declare.relax import relaxed
+    from rightcall.declare.relax import REGEX_SIZE, relaxed
 
-    options = jsonschema_rs.RegexOptions()  # linear in the length of the text, whatever the pattern
+    options = jsonschema_rs.RegexOptions(
+        size_limit=REGEX_SIZE
+    )  # linear in the length of the text, whatever the pattern
     schema, _ = relaxed(tool.name, tool.parameters)
     return jsonschema_rs.Draft202012Validator(schema, offline=True, pattern_options=options)
 
@@ -148,22 +150,31 @@ def _problem(error: Any, tool: Tool, arguments: dict[str, Any], index: int | Non
     if code == "missing":
         steps.append(kind.property)
         message = f"{_where(steps)} is required"
-        received = ", ".join(sorted(map(str, value))) if isinstance(value, dict) else ""
+        received = ", ".join(sorted(map(str, value))[:20])[:300] if isinstance(value, dict) else ""
         message += f"; received: {received or 'no arguments'}. Send {_where(steps)} too"
-    elif code == "wrong_type" and value is None:
+    elif code in ("wrong_type", "not_allowed", "no_match") and _get(arguments, steps) is None:
         required = len(steps) == 1 and steps[0] in tool.parameters.get("required", ())
         code = "missing" if required else code
-        message = f"{_where(steps)} is {'required and ' if required else ''}null; send {_types(kind.types)}"
+        wanted = _types(kind.types) if kind.name == "type" else "a value that is allowed"
+        message = f"{_where(steps)} is {'required and ' if required else ''}null; send {wanted}"
     elif code == "wrong_type":
         message = f"{_where(steps)} must be {_types(kind.types)}, not {_said(value)}"
     elif code == "not_allowed":
         options = kind.options if kind.name == "enum" else [kind.expected_value]
         message = f"{_where(steps)} must be {_choices(options)}, not {_said(value)}"
+    elif code == "no_match":
+        message = f"{_where(steps)} fits none of the forms that are allowed here; it is {_said(value)}"
     elif code == "unknown_argument":
         message = _unknown(kind, steps, tool)
     else:
         message = f"{_where(steps)}: {error.message[:200]}"
-    return Problem(code, message, pointer(steps), index)
+    return Problem(code, message[:_LONGEST], pointer(steps)[:_LONGEST], index)
+
+
+def _get(value: Any, steps: list[Any]) -> Any:
+    for step in steps:
+        value = value[step]
+    return value
 
 
 def _unknown(kind: Any, steps: list[Any], tool: Tool) -> str:

@@ -17,7 +17,7 @@ os.register_at_fork(after_in_child=_POOL.clear)  # or two processes would mint t
 
 
 def random_id() -> str:
-    """`call_` and 24 random hex digits. Randomness is fetched for many at once: asking for it costs more than using it."""
+    """`call_` and 24 random hex digits. Randomness is fetched for many at once: asking for it is what costs."""
     while True:
         try:
             return _POOL.pop()

@@ -27,8 +27,8 @@ This page is made by `rightcall check --codes --markdown`; every message on it i
 from rightcall import parse
 
 text = '<tool_call>{"name": "get_weather", "arguments": {"days": "three"}}</tool_call>'
-tools = [{"name": "get_weather", "parameters": {"type": "object", "required": ["city"], "properties": {
-    "city": {"type": "string"}, "days": {"type": "integer"}}}}]
+properties = {"city": {"type": "string"}, "days": {"type": "integer"}}
+tools = [{"name": "get_weather", "parameters": {"properties": properties, "required": ["city"]}}]
 for problem in parse(text, tools=tools).problems:
     print(problem.call, problem.code, problem.path, problem.message, sep=" | ")
 ```
@@ -65,5 +65,6 @@ def _section(code: Code) -> str:
     head = f"\n### {code.code}\n\n{blocks}\n\n- Cause: {code.cause}\n- Cure: {code.cure}\n"
     if not code.example or len(code.example) > _LONGEST:
         return head
-    message = next(problem.message for problem in tried(code).problems if problem.code == code.code)
-    return f"{head}\n~~~text\n{visible(code.example)}\n~~~\n\n> {visible(message, one_line=True)}\n"
+    messages = [problem.message for problem in tried(code).problems if problem.code == code.code]
+    shown = "".join([f"\n> {visible(message, one_line=True)}\n" for message in messages[:1]])
+    return f"{head}\n~~~text\n{visible(code.example)}\n~~~\n{shown}"

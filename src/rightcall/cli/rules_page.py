@@ -23,8 +23,8 @@ This page is made by `rightcall repair --rules --markdown`; every example on it 
 ```python
 from rightcall import Call, repair
 
-tools = [{"name": "get_weather", "parameters": {
-    "type": "object", "properties": {"city": {"type": "string"}, "days": {"type": "integer"}}}}]
+properties = {"city": {"type": "string"}, "days": {"type": "integer"}}
+tools = [{"name": "get_weather", "parameters": {"properties": properties}}]
 call = repair(Call("functions.get_weather", {}, "{'city': 'Oslo', 'days': '3'}"), tools)
 print(call.name, call.json)
 for made in call.repairs:

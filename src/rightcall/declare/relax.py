@@ -17,6 +17,7 @@ from rightcall.declare.faults import step
 from rightcall.declare.schema import LISTS, MAPS, ONE, REFS, Refs, all_schemas, reachable, subschemas
 from rightcall.types import Json
 
+REGEX_SIZE = 262_144  # bytes of a compiled pattern: nested counted repetition is linear too, with a huge factor
 _FORBIDDING = {"not", "if", "contains", "oneOf"}  # they let less through when what is inside lets more through
 
 
@@ -44,7 +45,9 @@ def runs_in_linear_time(pattern: str) -> bool:
     import jsonschema_rs
 
     try:
-        jsonschema_rs.Draft202012Validator({"pattern": pattern}, pattern_options=jsonschema_rs.RegexOptions())
+        jsonschema_rs.Draft202012Validator(
+            {"pattern": pattern}, pattern_options=jsonschema_rs.RegexOptions(size_limit=REGEX_SIZE)
+        )
     except ValueError:
         return False
     return True

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 from rightcall.errors import UnknownFormat
 from rightcall.formats.apertus import APERTUS
 from rightcall.formats.cohere import COHERE_COMMAND3, COHERE_COMMAND4, COMMAND_R_PLUS

@@ -99,6 +99,7 @@ def _is_recipient(p: Engine, name: str | None, after: int) -> Steps[bool]:
 def _call(p: Reading, name: str) -> Steps[None]:
     """The message to a tool."""
     p.raw_begin()
+    p.reader = p.compiled.readers[0]
     try:
         p.begin(name)
         char = yield from p.peek()
@@ -117,7 +118,10 @@ def _call(p: Reading, name: str) -> Steps[None]:
         p.fail("truncated", "the text ended before the call did; send the whole call again")
     except (Broken, RecursionError) as error:
         broken = error if isinstance(error, Broken) else too_deep(p.limits.depth)
-        yield from p.resync()
+        found = yield from p.resync()
+        if found and p.mend():
+            p.fresh = True
+            return
         p.fail(broken.code, broken.message, broken.path)
     p.fresh = True
 

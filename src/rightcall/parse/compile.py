@@ -151,7 +151,8 @@ class Compiled:
         closes += [("body_close", pat) for pat in bodies]
         if self.format.section:
             closes += [("stop", pat) for pat in templates(self.format.section[1])]
-        return closes + [("stop", pat) for _, pat in inner + self._turns()] if closes else []
+        self.closes = any(action != "stop" for action, _ in closes)
+        return closes + [("stop", pat) for _, pat in inner + self._turns()]
 
     def _between(self) -> Probe | None:
         between = self.format.between.strip()

@@ -119,6 +119,7 @@ class Engine:
         self.call: Building | None = None
         self.raw: Capture | None = None
         self.raw_at = 0
+        self.broken_at = 0  # where it could not be read any further
         self.args_at = 0  # where the arguments of the call began
         self._raw_text: str | None = None
         self.thinking = False
@@ -294,7 +295,7 @@ class Engine:
         self.said = self._last = None
         self.out += (CallStart(index, call.id, call.name), Arguments(index, call.json), CallEnd(index, call))
 
-    def mend(self) -> bool:
+    def mend(self, *, closed: bool = True) -> bool:
         """Reads a call again, loosely, that could not be read. False where that does not help."""
         return False
 
@@ -369,12 +370,25 @@ class Engine:
         tool = self.tools.get(call.name)
         return tool is None or (not tool.aliases and value.keys() <= call.kinds.keys() and fits(tool, value))
 
-    def fail(self, code: str, message: str, path: str = "") -> None:
-        """The call cannot be used: a problem says why, and its text so far is kept."""
+    def fail(self, code: str, message: str, path: str = "", *, whole: bool = True) -> None:
+        """The call cannot be used: a problem says why, and its text so far is kept. Unless `whole`, what stands behind
+        the place where it broke is text."""
         assert self.raw is not None
         call = self.call or self.begin("")
         self.problem(code, message, path, call=call.index)
-        self._out(Call(call.name, {}, "".join(call.parts), call.id, self.release(self.raw), call.repairs, False))
+        raw = self.release(self.raw)
+        size = len(raw) if whole else min(len(raw), self.broken_at - self.raw_at)
+        self._out(Call(call.name, {}, "".join(call.parts), call.id, raw[:size], call.repairs, False))
+        if size < len(raw):
+            self.text_behind(raw[size:])
+
+    def text_behind(self, text: str) -> None:
+        """Text behind a call, up to `pos`, that was taken while it was not clear where the call ends."""
+        trimmed = text.lstrip(BLANKS)
+        if self.spans is not None:
+            self.mark("marker", self.base + self.pos - len(trimmed))
+        self.fresh = False
+        self._text(trimmed)
 
     def _out(self, made: Call) -> None:
         assert self.call is not None
@@ -421,6 +435,9 @@ class Engine:
         """What was taken for the beginning of a call, up to `pos`, is text after all, to the byte."""
         self.fresh = self.may_open = False
         self._text(text)
+
+    def held_blanks(self) -> str:
+        return "".join(self._blanks)
 
     def hold_blanks(self, blanks: str) -> None:
         """Blanks that were taken: the last marker's, or waiting for what follows."""

@@ -90,13 +90,12 @@ class EnvelopeReader:
         p.pos = last.end()
         return True
 
-    def sketch(self, p: Engine, text: str) -> list[Sketch]:
+    def sketch(self, p: Engine, text: str, closed: bool) -> list[Sketch]:
         """The calls of a block that is not valid JSON, read loosely."""
         if not self.names or self.outer:
             return []
-        found = sketch_envelopes(
-            text, names=self.body.names, args=self.body.args, ids=self.body.ids, depth=p.limits.depth
-        )
+        keys = {"names": self.body.names, "args": self.body.args, "ids": self.body.ids}
+        found = sketch_envelopes(text, **keys, depth=p.limits.depth, closed=closed)
         begun = p.call
         return [] if begun is not None and found and found[0].name != begun.name else found
 

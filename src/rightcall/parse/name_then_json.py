@@ -50,13 +50,12 @@ class NameThenJsonReader:
         p.pos = last.end()
         return True
 
-    def sketch(self, p: Engine, text: str) -> list[Sketch]:
+    def sketch(self, p: Engine, text: str, closed: bool) -> list[Sketch]:
         """A call whose arguments are not valid JSON, read loosely."""
         if p.call is None:
             return []
         start = p.args_at - p.raw_at
-        found = sketch_arguments(text[start:], p.limits.depth)
-        return [Sketch(0, len(text), p.call.name, "", *found)] if found else []
+        return sketch_arguments(text, start, p.call.name, p.limits.depth, closed)
 
     def read(self, p: Engine, *, bare: bool) -> Steps[None]:
         if self.open is None:

@@ -102,7 +102,7 @@ class NestedTags:
 
     def _value(self, node: _Node, schema: Any, root: Any, depth: int) -> tuple[str, Any]:
         if not node.children and len(node.text) == 1 and isinstance(schema, dict) and len(schema) == 1:
-            kind = _SIMPLE.get(schema.get("type", ""))
+            kind = _SIMPLE.get(str(schema.get("type")))
             if kind == "plain":
                 return quoted(node.text[0]), node.text[0]
             if kind is not None:

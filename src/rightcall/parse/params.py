@@ -67,12 +67,11 @@ class ParamsReader:
             found = self._ends[which] = ValueEnd(self, *which)
         return found
 
-    def sketch(self, p: Engine, text: str) -> list[Sketch]:
+    def sketch(self, p: Engine, text: str, closed: bool) -> list[Sketch]:
         """JSON where the tags belong, but not valid: read loosely."""
         if p.call is None or p.args_at <= p.raw_at:
             return []
-        found = sketch_arguments(text[p.args_at - p.raw_at :], p.limits.depth)
-        return [Sketch(0, len(text), p.call.name, "", *found)] if found else []
+        return sketch_arguments(text, p.args_at - p.raw_at, p.call.name, p.limits.depth, closed)
 
     def read(self, p: Engine, *, bare: bool) -> Steps[None]:
         p.raw_begin()

@@ -7,7 +7,10 @@ problem's code says what is missing: a parenthesis, a name, an equals sign, a qu
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from json import JSONDecoder
 from json.encoder import encode_basestring as quoted
+from json.scanner import make_scanner
 from typing import Any
 
 from rightcall.parse.engine import Engine, Steps
@@ -204,6 +207,16 @@ _TOKEN = re.compile(
 _SAME = {"True": "true", "False": "false", "None": "null"}
 
 
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key is given twice")
+    return found
+
+
+_scan_unique: Callable[[str, int], tuple[Any, int]] = make_scanner(JSONDecoder(object_pairs_hook=_unique))  # type: ignore[arg-type]
+
+
 def _respelled(buf: str, start: int, depth: int) -> tuple[str, Any, int] | None:
     """A Python list or dict that is JSON but for its words and quotes: C reads it once those are changed.
 
@@ -236,7 +249,7 @@ def _respelled(buf: str, start: int, depth: int) -> tuple[str, Any, int] | None:
     out.append(buf[last : token.end()])
     json = "".join(out)
     try:
-        value, end = scan_once(json, 0)
+        value, end = (_scan_unique if "{" in json else scan_once)(json, 0)
     except (StopIteration, ValueError, RecursionError):
         return None
     return None if end != len(json) or is_deep(json, 0, end, depth) else (json, value, token.end())

@@ -41,7 +41,7 @@ class Reading(Engine):
         super().__init__(compiled, options, ids)
         self._in_section = False
         self._close_due = False  # a block ended without the marker that closes it
-        self._reader: Reader | None = None  # of the block being read
+        self.reader: Reader | None = None  # of the block being read
         self._body_close = 0  # how long the body's own close is that a broken call was read up to
         self._over = False  # the reply was longer than it may be
         self.thinking = options.reasoning == "open" and compiled.format.reasoning is not None
@@ -218,6 +218,7 @@ class Reading(Engine):
             yield
             run = RUN_OF_FENCE(self.buf, self.pos)
         assert run is not None
+        self.fences.take(self.held_blanks())
         self.fences.take_run(run.group())
         if not self.text_chars:
             self.fences.open = ""
@@ -226,7 +227,7 @@ class Reading(Engine):
 
     def _is_shown(self, found: re.Match[str]) -> bool:
         """Does prose only show this opener? Then its first character is text, and the search goes on behind it."""
-        if not (self.fences.open or is_quoted(self.fences.before)):
+        if not (self.fences.open or is_quoted(self.fences.before + self.held_blanks())):
             return False
         self.pos = found.start() + 1
         self.give_back(found.group()[:1])
@@ -308,15 +309,13 @@ class Reading(Engine):
                 self._was_text(opening, since_last=self.index > first)
                 yield from self.rest_is_text()
                 return
-            if found and self.mend():
-                pass
-            elif self.call is None and self.index == first and not found:
-                # Neither a name nor an end: more likely text than a call, and as text nothing is lost.
-                self._was_text(opening)
-                self.problem(broken.code, broken.message, broken.path)
-                return
-            else:
-                self.fail(broken.code, broken.message, broken.path)
+            if not self.mend(closed=found and self.compiled.closes):
+                if self.call is None and self.index == first and not (found and self.compiled.closes):
+                    # Neither a name nor an end: more likely text than a call, and as text nothing is lost.
+                    self._was_text(opening)
+                    self.problem(broken.code, broken.message, broken.path)
+                    return
+                self.fail(broken.code, broken.message, broken.path, whole=self.compiled.closes)
         self.captures.remove(opening)
         self.pos += self._body_close
         self.fresh = self.may_open = True
@@ -350,7 +349,7 @@ class Reading(Engine):
             return
         for reader in compiled.readers:
             if len(compiled.readers) == 1 or (yield from self.test(reader.begins)):
-                self._reader = reader
+                self.reader = reader
                 yield from reader.read(self, bare=bare)
                 return
         raise NotACall
@@ -363,15 +362,16 @@ class Reading(Engine):
             self.fenced = (Repair("code_fence", "exact", "", found.group().strip(), ""),)
         return bool(found)
 
-    def mend(self) -> bool:
-        """Reads a broken call again, loosely. Its end was seen; what is left of the block stands in `raw`."""
+    def mend(self, *, closed: bool = True) -> bool:
+        """Reads a broken call again, loosely; `raw` holds what is left of the block. `closed`: its end was seen, so
+        that brackets left open were forgotten and not cut off."""
         call, raw = self.call, self.raw
-        sketch = getattr(self._reader, "sketch", None)
+        sketch = getattr(self.reader, "sketch", None)
         policy = self.policy("" if call is None else call.name)
         if sketch is None or raw is None or policy == "off" or self.live:
             return False
         text, start = self.captured(raw), self.raw_at
-        found: list[Sketch] = sketch(self, text)
+        found: list[Sketch] = sketch(self, text, closed)
         for each in found:
             tool = self.tools.get(each.name) if self.tools is not None else None
             if not allowed(receipts(each.liberties), tool, policy):
@@ -380,6 +380,10 @@ class Reading(Engine):
             return False
         for each in found:
             self.mended_call(each, text, start)
+        rest = text[found[-1].end :].removeprefix("]") if not closed else ""
+        if rest.strip():
+            self.fresh = True
+            self.text_behind(rest)
         return True
 
     def _was_text(self, opening: Capture, *, since_last: bool = False) -> None:
@@ -414,14 +418,16 @@ class Reading(Engine):
     def _close_inside(self) -> bool:
         assert self.raw is not None
         scan = self.compiled.resync
-        return any(scan.actions[f.lastindex or 0].endswith("close") for f in scan.finditer(self.captured(self.raw)))
+        text = self.captured(self.raw)[max(0, self.args_at - self.raw_at) :]
+        return any(scan.actions[found.lastindex or 0].endswith("close") for found in scan.finditer(text))
 
     def resync(self) -> Steps[bool]:
-        """Takes everything up to the call's close, or to what can only stand behind it."""
+        """Takes everything up to the call's close, or what can only stand behind it; False if the text ended first."""
         if self.raw is None:
             self.raw_begin()
+        self.broken_at = self.base + self.pos
         scan = self.compiled.resync
-        while len(scan.actions) > 1:
+        while True:
             found = (scan.ended if self.ended else scan.search)(self.buf, self.pos)
             self.pos = found.start() if found else len(self.buf)
             if found is not None and found.lastindex is not None:
@@ -431,7 +437,6 @@ class Reading(Engine):
             if self.ended:
                 return False
             yield
-        return True
 
     def _after_block(self, bare: bool) -> Steps[None]:
         close = self.compiled.call_close

@@ -16,10 +16,11 @@ import msgspec
 from rightcall.repair.literals import unescape
 from rightcall.strict_json import MAX_DEPTH
 
-_BLANK = re.compile(r"[ \t\r\n\ufeff\u00a0]*+").match
+_BLANK = re.compile(r"[ \t\r\n]*+").match
 _COMMENT = re.compile(r"//[^\n]*+|#[^\n]*+|/\*(?:[^*]++|\*(?!/))*+\*/", re.S).match
 _NUMBER = re.compile(r"[+-]?(?:\d[\d_]*+(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d++)?(?![\w.])").match
 _STRICT_NUMBER = re.compile(r"-?(?:0|[1-9]\d*+)(?:\.\d++)?(?:[eE][+-]?\d++)?").fullmatch
+_ZEROS = re.compile(r"[+-]?0\d").match
 _BARE_KEY = re.compile(r"[A-Za-z_$][\w$.\-]*+").match
 _BARE_VALUE = re.compile(r"[^,\]}{\[\n\"':]++").match
 _PLAIN = {
@@ -127,7 +128,8 @@ class _Reader:
 
     def _scalar(self) -> Any:
         number = _NUMBER(self.text, self.pos)
-        if number is not None:
+        # Zeros in front are no number's: a code or a telephone number without its quotes.
+        if number is not None and not _ZEROS(number.group()):
             self.pos = number.end()
             return self._number(number.group())
         word = _BARE_KEY(self.text, self.pos)

@@ -27,6 +27,7 @@ _OPEN = frozenset(
     ("additionalProperties", "patternProperties", "unevaluatedProperties", "$ref", "allOf", "anyOf", "oneOf")
 )
 
+Improvement = tuple[dict[str, Any], list[Repair], list[Any]]
 Change = tuple[str, str, list[Any], Any]  # rule, kind, where, the new value there
 
 
@@ -67,19 +68,33 @@ class _Mending:
         found = self._faults(self.value)
         most = len(found)
         for _ in range(_ROUNDS):
-            better = next(self._improvements(found), None) if found else None
+            better = (self._all_at_once(found) or next(self._improvements(found), None)) if found else None
             if better is None:
                 break
-            self.value, receipt, found = better
-            self.receipts.append(receipt)
+            self.value, receipts, found = better
+            self.receipts += receipts
         if len(found) > most or (found and len(found) == most):
             self.value, self.receipts = before, []
 
     def _faults(self, value: Any) -> list[Any]:
         """The checker's errors, and arguments of an unknown name where none was allowed for in so many words."""
-        return [*errors(self.tool, value), *strangers(self.tool, value)]
+        return [*errors(self.tool, value, 512), *strangers(self.tool, value)]
 
-    def _improvements(self, found: list[Any]) -> Iterator[tuple[dict[str, Any], Repair, list[Any]]]:
+    def _all_at_once(self, found: list[Any]) -> Improvement | None:
+        """The first change for every fault in one go, where there are many of a kind."""
+        if len(found) < 3:
+            return None
+        value, receipts = self.value, []
+        for fault in found:
+            change = next((c for c in self._changes(fault) if c[1] != "guess" and c[2]), None)
+            if change is not None and _get(value, change[2][:-1]) is not _MISSING:
+                rule, kind, where, new = change
+                receipts.append(Repair(rule, kind, pointer(where), _text(_get(value, where)), _text(new)))  # type: ignore[arg-type]
+                value = _put(value, where, new)
+        left = self._faults(value) if receipts else found
+        return (value, receipts, left) if not left else None
+
+    def _improvements(self, found: list[Any]) -> Iterator[Improvement]:
         for fault in found:
             for rule, kind, where, new in self._changes(fault):
                 if kind == "guess" and not self.guesses:
@@ -88,11 +103,11 @@ class _Mending:
                 candidate = _put(self.value, where, new)
                 left = self._faults(candidate) if isinstance(candidate, dict) else found
                 if _weight(left) < _weight(found):
-                    yield candidate, Repair(rule, kind, pointer(where), _text(before), _text(new)), left  # type: ignore[arg-type]
+                    yield candidate, [Repair(rule, kind, pointer(where), _text(before), _text(new))], left  # type: ignore[arg-type]
 
     def _changes(self, fault: Any) -> Iterator[Change]:
         if isinstance(fault, str):
-            yield from self._rename_stranger([], fault)
+            yield from self._rename_stranger([], fault, fault)
             return
         where, value, word = list(fault.instance_path), fault.instance, fault.kind.name
         value = _get(self.value, where)
@@ -100,7 +115,7 @@ class _Mending:
             yield from self._missing(where, value, fault.kind.property)
         elif word in ("additionalProperties", "unevaluatedProperties"):
             for name in list(getattr(fault.kind, "unexpected", ()))[:16]:
-                yield from self._rename_stranger(where, name)
+                yield from self._rename_stranger(where, name, fault)
         elif word in ("enum", "const"):
             yield from self._option(where, value, fault.kind)
         elif word in ("type", "anyOf", "oneOf"):
@@ -133,7 +148,7 @@ class _Mending:
         if not where and len(wrapped) == 1 and set(value) <= {wrapped[0], "name", "function", "tool", "type", "id"}:
             yield "unwrapped", "schema", where, value[wrapped[0]]
 
-    def _rename_stranger(self, where: list[Any], name: str) -> Iterator[Change]:
+    def _rename_stranger(self, where: list[Any], name: str, fault: Any) -> Iterator[Change]:
         value = _get(self.value, where)
         if not isinstance(value, dict) or name not in value:
             return
@@ -141,7 +156,7 @@ class _Mending:
         same = [key for key in free if fold(key) == fold(name)]
         if len(same) == 1:
             yield "folded_name", "schema", where, _renamed(value, name, same[0])
-        if value[name] is None:
+        if value[name] is None and not isinstance(fault, str):
             yield "null_dropped", "schema", where, {key: v for key, v in value.items() if key != name}
 
     # -- values --------------------------------------------------------------------------------------------------------

@@ -26,24 +26,29 @@ class Sketch(msgspec.Struct, frozen=True):
 
 
 def sketch_envelopes(
-    text: str, *, names: Collection[str], args: Collection[str], ids: Collection[str], depth: int
+    text: str, *, names: Collection[str], args: Collection[str], ids: Collection[str], depth: int, closed: bool
 ) -> list[Sketch]:
-    """The envelopes in a block whose end was seen. Empty if something in it cannot be read."""
+    """The envelopes in a block. Where its end was seen (`closed`), all of it must be readable; else what stands behind
+    the envelopes may be anything, but every bracket in them must be closed."""
     found: list[Sketch] = []
     pos = _BETWEEN(text, 0).end()  # type: ignore[union-attr]
     while pos < len(text) and not _ONLY_CLOSERS(text, pos):
         if text[pos] != "{" or len(found) >= 64:
-            return []
+            return found if found and not closed else []
         try:
-            read = read_loose(text, pos, depth=depth, closed=True)
+            read = read_loose(text, pos, depth=depth, closed=closed)
         except Unreadable:
             return []
         sketch = _sketch(read.value, names, args, ids)
-        if sketch is None:
+        if sketch is None or not (closed or _balanced(read.liberties)):
             return []
         found.append(Sketch(pos, read.end, *sketch, read.liberties))
         pos = _BETWEEN(text, read.end).end()  # type: ignore[union-attr]
     return found
+
+
+def _balanced(liberties: tuple[Liberty, ...]) -> bool:
+    return all(liberty.rule != "missing_closer" for liberty in liberties)
 
 
 def _sketch(
@@ -59,10 +64,18 @@ def _sketch(
     return name or "", id, arguments
 
 
-def sketch_arguments(text: str, depth: int) -> tuple[Any, tuple[Liberty, ...]] | None:
-    """The one value that a text holds, with nothing but closing brackets and blanks behind it."""
+def sketch_arguments(text: str, start: int, name: str, depth: int, closed: bool) -> list[Sketch]:
+    """The call whose arguments begin at `start`; where the end was seen, with nothing but closing brackets behind."""
     try:
-        read = read_loose(text, depth=depth, closed=True)
+        read = read_loose(text, start, depth=depth, closed=closed)
     except Unreadable:
-        return None
-    return (read.value, read.liberties) if _ONLY_CLOSERS(text, read.end) else None
+        return []
+    if not isinstance(read.value, dict) or (not closed and not _balanced(read.liberties)):
+        return []
+    if not closed:
+        return [Sketch(0, read.end, name, "", read.value, read.liberties)]
+    extra = text[read.end :].strip()
+    if not _ONLY_CLOSERS(text, read.end) or len(extra) > 3:
+        return []
+    more = (Liberty("extra_closer", extra, ""),) if extra else ()
+    return [Sketch(0, len(text.rstrip()), name, "", read.value, (*read.liberties, *more))]

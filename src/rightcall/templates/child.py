@@ -17,7 +17,8 @@ def main() -> None:
     request = json.loads(sys.stdin.buffer.read())
     sys.path[:0] = request["path"]
     try:
-        import jinja2.sandbox  # noqa: F401
+        import jinja2.ext
+        import jinja2.sandbox  # noqa: F401 - loaded while there is still room for it
     except ImportError:
         answer: dict[str, Any] = {"missing": "jinja2"}
     else:

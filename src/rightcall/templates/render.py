@@ -70,7 +70,7 @@ def _homes(*packages: str) -> list[str]:
 
 def _answer(request: bytes, bounds: Bounds) -> dict[str, Any]:
     process = subprocess.Popen(
-        [sys.executable, "-I", "-X", "utf8", child.__file__],
+        [sys.executable, "-I", "-B", "-X", "utf8", child.__file__],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

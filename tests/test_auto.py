@@ -1,0 +1,204 @@
+"""`format="auto"`: the text itself says how it is written, streamed or whole, and prose stays prose."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import pytest
+
+from cuts import Setting, cuts, fold, joined, nothing_lost
+from cuts import read as read_chunks
+from replies import BARE, EITHER, STRING, args, blocking, codes, hermes, made, runnable, tool
+from rightcall import CallStart, Parser, Reasoning, Reply, Text, Toolset, parse, render
+from rightcall.formats import FORMATS
+from rightcall.types import Part
+from samples import Sample, samples, toolset
+
+TOOLS = Toolset([tool("f", s=STRING), tool("g")])
+CALL = '{"name": "f", "arguments": {"s": "x"}}'
+
+
+def read_auto(text: str, tools: Toolset | None = TOOLS, *, like: str = "hermes") -> Reply:
+    """The reply to a text whose format is not said, the same under every cut; `like` says whose markers are halved."""
+    setting = Setting("auto", tools)
+    whole = read_chunks([text], setting)
+    for chunks in cuts(text, like):
+        again = read_chunks(chunks, setting)
+        assert again.reply == whole.reply, chunks
+        assert joined(again.events) == joined(whole.events), chunks
+        assert fold(again.events, again.reply.format, again.reply.spans) == again.reply
+    nothing_lost(text, whole.reply)
+    return whole.reply
+
+
+# -- the corpus --------------------------------------------------------------------------------------------------------
+
+# What a template destroyed (strings without quotes, values without commas) is no call whose arguments pass the check.
+LOSSY = {sample.id for sample in samples() if sample.lossy and sample.format == "pythonic"}
+
+
+def differing() -> Iterator[str]:
+    for sample in samples():
+        tools = toolset(sample.tools)
+        named = parse(sample.text, format=sample.format, tools=tools)
+        if args(parse(sample.text, tools=tools)) != args(named):
+            yield sample.id
+
+
+def test_auto_gives_the_calls_that_the_named_format_gives() -> None:
+    found = set(differing())
+    assert found <= LOSSY
+    assert len(found) <= 0.03 * len(samples())
+
+
+@pytest.mark.parametrize("part", range(8))
+def test_a_sample_of_the_corpus_reads_the_same_however_it_is_cut(part: int) -> None:
+    for sample in samples()[part::8]:
+        read_auto(sample.text, toolset(sample.tools), like=sample.format)
+
+
+def of_a_kind() -> list[Sample]:
+    """One sample of every shape of every format."""
+    found = {(sample.format, sample.shape): sample for sample in samples()}
+    return random.Random(5).sample(list(found.values()), 40)
+
+
+@pytest.mark.parametrize("sample", of_a_kind(), ids=lambda sample: str(sample.id))
+def test_two_chunks_are_as_good_as_one_wherever_they_meet(sample: Sample) -> None:
+    setting = Setting("auto", toolset(sample.tools))
+    whole = read_chunks([sample.text], setting).reply
+    step = max(1, len(sample.text) // 60)
+    for at in range(1, len(sample.text), step):
+        assert read_chunks([sample.text[:at], sample.text[at:]], setting).reply == whole, at
+
+
+# -- what is told, and when --------------------------------------------------------------------------------------------
+
+MARKED = [name for name in FORMATS if name not in BARE | EITHER]
+
+
+@pytest.mark.parametrize("name", MARKED)
+def test_a_format_with_markers_is_told_from_its_text_with_and_without_tools(name: str) -> None:
+    calls = [made("f", s="x y"), made("f", s="z")]
+    text = render(calls, format=name, tools=TOOLS)
+    assert args(read_auto(text, like=name)) == [("f", {"s": "x y"}), ("f", {"s": "z"})]
+    assert args(read_auto(text, None, like=name)) == [("f", {"s": "x y"}), ("f", {"s": "z"})]
+
+
+@pytest.mark.parametrize("name", MARKED)
+def test_text_around_the_calls_is_kept(name: str) -> None:
+    parts: list[Part] = [Text("One."), made("f", s="x"), Text("Two.")]
+    reply = read_auto(render(parts, format=name, tools=TOOLS), like=name)
+    assert args(reply) == [("f", {"s": "x"})]
+    if FORMATS[name].content and not FORMATS[name].channels:  # a tag such as <response> may be the text's own
+        assert reply.content.index("One.") < reply.content.index("Two.")
+    else:
+        assert reply.content == "One.\nTwo."
+
+
+@pytest.mark.parametrize("name", [name for name in MARKED if FORMATS[name].reasoning and not FORMATS[name].channels])
+def test_reasoning_before_the_calls_is_reasoning(name: str) -> None:
+    parts: list[Part] = [Reasoning("Plan."), made("f", s="x")]
+    reply = read_auto(render(parts, format=name, tools=TOOLS), like=name)
+    assert args(reply) == [("f", {"s": "x"})]
+    assert reply.reasoning == "Plan."
+
+
+def test_the_reply_says_which_format_it_was() -> None:
+    assert parse(hermes(CALL), tools=TOOLS).format == "hermes"
+    assert parse("Hello.", tools=TOOLS).format == "auto"
+
+
+def test_a_call_starts_as_soon_as_its_opener_is_clear() -> None:
+    parser = Parser("auto", tools=TOOLS)
+    events = [event for char in "Hi.\n<tool_call>\n" + CALL[:-4] for event in parser.feed(char)]
+    assert Text("Hi.") in events
+    assert [event.name for event in events if isinstance(event, CallStart)] == ["f"]
+
+
+def test_text_is_passed_on_while_no_opener_comes() -> None:
+    parser = Parser("auto", tools=TOOLS)
+    given = ""
+    for char in "Well, a < b and b <= c. " * 3:
+        given += "".join(event.text for event in parser.feed(char) if isinstance(event, Text))
+    assert len(given) > 60
+
+
+# -- prose stays prose -------------------------------------------------------------------------------------------------
+
+PROSE = [
+    "Hello there.",
+    "",
+    " \n",
+    "Use <tool_call> to call a tool.",
+    "`<tool_call>` opens a call, `</tool_call>` closes it.",
+    f"For example:\n```\n{hermes(CALL)}\n```\nThat is all.",
+    f"```xml\n{hermes(CALL)}\n```\nThat is all.",
+    f'Write "{hermes(CALL)}" and wait.',
+    f"You would send `{CALL}`.",
+    f"Send {CALL} to it.",
+    f"{CALL}\nis what you would send.",
+    f"```json\n{CALL}\n```\nis what you would send.",
+    "f(s='x') is how f is called.",
+    "I would call f(s='x').",
+    '{"name": "Bob", "age": 3}',
+    '{"answer": 42}',
+    "[1, 2, 3]",
+    '{"name": "unknown_tool", "arguments": {}}',
+    '{"name": "f", "arguments": {"s": 5, "t": [',
+    "<function>f</function>",
+    "print('hello')\nprint('world')",
+    "[TOOL_CALLS] is Mistral's marker.",
+    "a <|b|> c",
+    "{",
+    "```",
+    "```json\n{}\n```",
+]
+
+
+@pytest.mark.parametrize("text", PROSE)
+def test_prose_and_examples_are_text_to_the_byte(text: str) -> None:
+    for tools in (TOOLS, None, Toolset(())):
+        reply = read_auto(text, tools)
+        assert (reply.content, reply.calls, reply.reasoning, reply.problems) == (text, (), "", ())
+
+
+def test_a_call_that_may_not_run_is_still_a_call_behind_markers() -> None:
+    reply = read_auto(hermes('{"name": "unknown_tool", "arguments": {}}'))
+    assert (args(reply), blocking(reply)) == ([("unknown_tool", {})], [("unknown_tool", 0)])
+    none = read_auto(hermes(CALL), Toolset(()))
+    assert (args(none), blocking(none)) == ([("f", {"s": "x"})], [("unknown_tool", 0)])
+
+
+def test_a_real_call_behind_an_example_is_read() -> None:
+    text = f"Like `{hermes(CALL)}`, or so:\n```\n{hermes(CALL)}\n```\nNow:\n{hermes(CALL)}"
+    reply = read_auto(text)
+    assert runnable(reply) == [("f", {"s": "x"})]
+    assert "Like" in reply.content
+    assert "Now:" in reply.content
+
+
+def test_bare_calls_are_taken_only_if_the_whole_reply_is_calls() -> None:
+    for text in (CALL, f" {CALL}\n", f"{CALL}\n{CALL}", f"[{CALL}]", f"```json\n{CALL}\n```", "f(s='x')", "[f(s='x')]"):
+        reply = read_auto(text)
+        assert {name for name, _ in runnable(reply)} == {"f"}
+        assert set(codes(reply)) == {"rescued"}
+        assert reply.content == ""
+        assert read_auto(text, None).calls == ()
+
+
+def test_think_tags_are_reasoning_without_any_call() -> None:
+    assert read_auto("<think>Plan.</think>Answer.").parts == (Reasoning("Plan."), Text("Answer."))
+    assert read_auto("Plan.</think>Answer.").parts == (Reasoning("Plan."), Text("Answer."))
+
+
+def test_reasoning_off_leaves_think_tags_as_text() -> None:
+    reply = parse("<think>Plan.</think>Answer.", tools=TOOLS, reasoning="off")
+    assert (reply.content, reply.reasoning) == ("<think>Plan.</think>Answer.", "")
+    called = parse(f"<think>Plan.</think>{hermes(CALL)}", tools=TOOLS, reasoning="off")
+    assert (runnable(called), called.reasoning) == ([("f", {"s": "x"})], "")
+
+
+def test_an_empty_block_is_ignored() -> None:
+    assert read_auto("<tool_call>\n</tool_call>").parts == ()

@@ -1,0 +1,444 @@
+"""Arguments that are JSON but do not fit: what the schema suggests, each change with its receipt, and the laws."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any, Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cuts import Setting, hold_of_every_cut
+from replies import INTEGER, NULLABLE, STRING, Json, args, blocking, hermes, runnable
+from rightcall import Call, Repair, Tool, Toolset, check, parse, repair
+from rightcall.check import errors
+from rightcall.errors import BadTools
+
+Policy = Literal["off", "safe", "lenient"]
+NUMBER: Json = {"type": "number"}
+BOOLEAN: Json = {"type": "boolean"}
+
+
+def declared(properties: Json, *, required: tuple[str, ...] = (), read_only: bool = False, **more: Any) -> Tool:
+    aliases = more.pop("aliases", {})
+    parameters = {"type": "object", "properties": properties, "required": list(required), **more}
+    return Tool(name="f", parameters=parameters, aliases=aliases, read_only=read_only)
+
+
+def list_of(schema: Json) -> Json:
+    return {"type": "array", "items": schema}
+
+
+def record(**properties: Json) -> Json:
+    return {"type": "object", "properties": properties}
+
+
+def repaired(tool: Tool, arguments: Any, policy: Policy = "safe") -> Call:
+    return repair(Call("f", arguments, json.dumps(arguments)), [tool], policy=policy)
+
+
+def receipts(call: Call) -> list[tuple[str, str, str, str, str]]:
+    return [(r.rule, r.kind, r.path, r.before, r.after) for r in call.repairs]
+
+
+# -- values ------------------------------------------------------------------------------------------------------------
+
+VALUES: list[tuple[Json, Any, Any, str]] = [
+    # schema of v, sent, becomes, rule
+    (INTEGER, "3", 3, "scalar_type"),
+    (INTEGER, " -3 ", -3, "scalar_type"),
+    (INTEGER, "3.0", 3, "scalar_type"),
+    (INTEGER, "123456789012345678901234567890", 123456789012345678901234567890, "scalar_type"),
+    (NUMBER, "1.5", 1.5, "scalar_type"),
+    (NUMBER, "12", 12, "scalar_type"),
+    (NUMBER, "1e3", 1000.0, "scalar_type"),
+    (BOOLEAN, "true", True, "scalar_type"),
+    (BOOLEAN, "False", False, "scalar_type"),
+    ({"type": ["boolean", "null"]}, "false", False, "scalar_type"),
+    ({"type": ["integer", "null"]}, "null", None, "scalar_type"),
+    ({"type": ["integer", "null"]}, "None", None, "scalar_type"),
+    ({"anyOf": [INTEGER, BOOLEAN]}, "7", 7, "scalar_type"),
+    (STRING, 12, "12", "scalar_type"),
+    (STRING, 1.5, "1.5", "scalar_type"),
+    (STRING, True, "true", "scalar_type"),
+    ({"enum": ["celsius", "fahrenheit"]}, "Celsius", "celsius", "enum_case"),
+    ({"enum": ["read-only", "read-write"]}, "READ_ONLY", "read-only", "enum_case"),
+    ({"const": "on"}, "ON", "on", "enum_case"),
+    ({"enum": [1, 2]}, "2", 2, "scalar_type"),
+    ({"enum": [True, None]}, "True", True, "scalar_type"),
+    (list_of(STRING), "a", ["a"], "wrapped_in_array"),
+    (list_of(INTEGER), 5, [5], "wrapped_in_array"),
+    (list_of(record(a=INTEGER)), {"a": 1}, [{"a": 1}], "wrapped_in_array"),
+    (list_of(STRING), '["a", "b"]', ["a", "b"], "double_encoded"),
+    (list_of(STRING), "['a', 'b']", ["a", "b"], "double_encoded"),
+    (record(a=INTEGER), '{"a": 1}', {"a": 1}, "double_encoded"),
+    ({"anyOf": [record(), {"type": "null"}]}, '{"a": 1}', {"a": 1}, "double_encoded"),
+    ({"$ref": "#/$defs/count"}, "3", 3, "scalar_type"),
+]
+DEFS = {"$defs": {"count": INTEGER}}
+
+
+@pytest.mark.parametrize("schema, sent, becomes, rule", VALUES)
+def test_a_value_becomes_what_its_schema_wants_with_a_receipt(schema: Json, sent: Any, becomes: Any, rule: str) -> None:
+    tool = declared({"v": schema}, **DEFS)
+    call = repaired(tool, {"v": sent})
+    assert json.dumps(call.arguments) == json.dumps({"v": becomes})
+    said = [json.dumps(value, ensure_ascii=False) for value in (sent, becomes)]
+    assert receipts(call) == [(rule, "schema", "/v", *said)]
+    assert check(call, [tool]) == []
+    assert json.loads(call.json) == call.arguments
+
+
+@pytest.mark.parametrize("schema, sent, becomes, rule", VALUES)
+def test_a_value_in_a_list_in_an_object_becomes_it_too(schema: Json, sent: Any, becomes: Any, rule: str) -> None:
+    tool = declared({"o": record(items=list_of(record(v=schema)))}, **DEFS)
+    call = repaired(tool, {"o": {"items": [{"v": becomes}, {"v": sent}]}})
+    assert json.dumps(call.arguments) == json.dumps({"o": {"items": [{"v": becomes}, {"v": becomes}]}})
+    assert [(r.rule, r.path) for r in call.repairs] == [(rule, "/o/items/1/v")]
+
+
+UNTOUCHED: list[tuple[Json, Any]] = [
+    (INTEGER, "three"),
+    (INTEGER, "3.5"),
+    (INTEGER, True),
+    (INTEGER, 3.5),
+    (INTEGER, ""),
+    (BOOLEAN, "yes"),
+    (BOOLEAN, 1),
+    (BOOLEAN, ""),
+    (NUMBER, "1,5"),
+    (NUMBER, "nan"),
+    ({"enum": ["celsius"]}, "kelvin"),
+    ({"enum": ["a", "A"]}, " a"),
+    (record(), '{"a": 1'),
+    (record(), "[1]"),
+    (STRING, ["a", "b"]),
+    (STRING, {"a": 1}),
+    ({"type": "integer", "maximum": 5}, 9),
+    ({"type": "string", "pattern": "^a$"}, "A"),
+]
+
+
+@pytest.mark.parametrize("schema, sent", UNTOUCHED)
+def test_a_value_that_no_rule_makes_fit_stays_as_it_was_and_blocks(schema: Json, sent: Any) -> None:
+    tool = declared({"v": schema})
+    call = Call("f", {"v": sent}, json.dumps({"v": sent}))
+    assert repair(call, [tool]) is call
+    assert check(call, [tool])
+
+
+FITTING: list[tuple[Json, Any]] = [
+    (STRING, "007"),
+    (STRING, "true"),
+    (STRING, "null"),
+    (STRING, '{"a": 1}'),
+    (STRING, "[1, 2]"),
+    (STRING, ""),
+    (NULLABLE, "None"),
+    ({"type": ["string", "integer"]}, "3"),
+    ({"anyOf": [STRING, list_of(STRING)]}, '["a"]'),
+    (INTEGER, 3.0),
+    ({}, "3"),
+    ({"type": "string", "default": "x"}, ""),
+]
+
+
+@pytest.mark.parametrize("schema, sent", FITTING)
+def test_a_value_that_fits_is_never_touched(schema: Json, sent: Any) -> None:
+    tool = declared({"v": schema})
+    for policy in ("safe", "lenient"):
+        call = Call("f", {"v": sent}, json.dumps({"v": sent}))
+        assert repair(call, [tool], policy=policy) is call
+
+
+def test_double_encoding_is_undone_at_every_depth() -> None:
+    inner = json.dumps([{"n": "2"}])
+    tool = declared({"o": record(a=INTEGER, deep=list_of(record(n=INTEGER)))})
+    call = repaired(tool, {"o": json.dumps({"a": "1", "deep": inner})})
+    assert call.arguments == {"o": {"a": 1, "deep": [{"n": 2}]}}
+    assert [r.rule for r in call.repairs].count("double_encoded") == 2
+    assert check(call, [tool]) == []
+
+
+def test_a_scalar_that_is_wrapped_may_have_to_change_as_well() -> None:
+    assert repaired(declared({"v": list_of(INTEGER)}), {"v": "1"}).arguments == {"v": [1]}
+
+
+@pytest.mark.parametrize("count", [10, 60, 100, 500])
+def test_however_many_items_are_wrong_all_are_mended(count: int) -> None:
+    tool = declared({"v": list_of(INTEGER)})
+    call = repaired(tool, {"v": ["1"] * count})
+    assert call.arguments == {"v": [1] * count}
+    assert check(call, [tool]) == []
+
+
+def test_what_can_be_mended_is_mended_beside_what_cannot() -> None:
+    tool = declared({"v": list_of(INTEGER), "b": BOOLEAN})
+    call = repaired(tool, {"v": ["1", 2, "x"], "b": "true"})
+    assert call.arguments == {"v": [1, 2, "x"], "b": True}
+    assert [problem.path for problem in check(call, [tool])] == ["/v/2"]
+
+
+# -- null and defaults -------------------------------------------------------------------------------------------------
+
+NULLS: list[tuple[Tool, Json, Json, list[str]]] = [
+    (declared({"n": {"type": "integer", "default": 7}}, required=("n",)), {}, {"n": 7}, ["default"]),
+    (declared({"n": {"type": "integer", "default": 7}}, required=("n",)), {"n": None}, {"n": 7}, ["default"]),
+    (declared({"n": {"type": "integer", "default": 7}}), {"n": None}, {"n": 7}, ["default"]),
+    (declared({"n": {"type": "integer", "default": 7}}), {}, {}, []),
+    (declared({"n": INTEGER}), {"n": None}, {}, ["null_dropped"]),
+    (declared({"n": INTEGER}, required=("n",)), {"n": None}, {"n": None}, []),
+    (declared({"n": NULLABLE}), {"n": None}, {"n": None}, []),
+    (declared({"n": {"type": ["integer", "null"], "default": 7}}), {"n": None}, {"n": None}, []),
+    (declared({"a": STRING}), {"a": "x", "more": None}, {"a": "x", "more": None}, []),
+    (declared({"a": STRING}, additionalProperties=False), {"a": "x", "m": None}, {"a": "x"}, ["null_dropped"]),
+    (declared({"a": STRING}, additionalProperties=False), {"a": "x", "m": 1}, {"a": "x", "m": 1}, []),
+]
+
+
+@pytest.mark.parametrize("tool, sent, becomes, rules", NULLS)
+def test_null_is_the_default_or_nothing_unless_it_is_allowed_or_required(
+    tool: Tool, sent: Json, becomes: Json, rules: list[str]
+) -> None:
+    call = repaired(tool, sent)
+    assert (call.arguments, [r.rule for r in call.repairs]) == (becomes, rules)
+    assert all(r.kind == "schema" for r in call.repairs)
+
+
+# -- names of arguments ------------------------------------------------------------------------------------------------
+
+ALIASED = declared(
+    {"path": STRING, "action": STRING, "range_start": INTEGER, "ops": list_of(record(range_start=INTEGER))},
+    aliases={"file": "path", "mode": "action"},
+)
+
+
+def test_declared_aliases_become_the_names_they_stand_for_and_numbers_in_strings_numbers() -> None:
+    call = repaired(ALIASED, {"file": "a.py", "mode": "w", "range_start": "3"})
+    assert call.arguments == {"path": "a.py", "action": "w", "range_start": 3}
+    assert receipts(call) == [
+        ("alias", "exact", "/path", "file", "path"),
+        ("alias", "exact", "/action", "mode", "action"),
+        ("scalar_type", "schema", "/range_start", '"3"', "3"),
+    ]
+    nested = repaired(ALIASED, {"ops": [{"range_start": "3"}, {"range_start": "x"}]})
+    assert nested.arguments == {"ops": [{"range_start": 3}, {"range_start": "x"}]}
+
+
+@pytest.mark.parametrize(
+    "sent, becomes",
+    [
+        ({"file": "a", "path": "b"}, {"file": "a", "path": "b"}),
+        ({"file": "a", "path": ""}, {"path": "a"}),
+        ({"file": "a", "path": None}, {"path": "a"}),
+        ({"file": "a"}, {"path": "a"}),
+        ({"path": "b"}, {"path": "b"}),
+    ],
+)
+def test_an_alias_stays_in_place_where_its_name_has_a_value_of_its_own(sent: Json, becomes: Json) -> None:
+    assert repaired(ALIASED, sent).arguments == becomes
+    assert repaired(ALIASED, sent, "off").arguments == sent
+
+
+def test_a_tool_without_aliases_has_none() -> None:
+    call = Call("f", {"file": "a", "mode": "w"}, '{"file": "a", "mode": "w"}')
+    assert repair(call, [declared({"path": STRING, "action": STRING})]) is call
+    text = Call("f", {}, '"file"')
+    assert repair(text, [ALIASED]) is text
+
+
+def test_an_alias_that_is_an_argument_itself_is_refused() -> None:
+    with pytest.raises(BadTools, match="alias 'file'"):
+        repaired(declared({"path": STRING, "file": STRING}, aliases={"file": "path"}), {"file": "a"})
+
+
+@pytest.mark.parametrize(
+    "name, wanted",
+    [
+        ("City", "city"),
+        ("CITY", "city"),
+        ("zipCode", "zip_code"),
+        ("zip-code", "zip_code"),
+        ("ZIP CODE", "zip_code"),
+        ("zipcode", "zip_code"),
+    ],
+)
+@pytest.mark.parametrize("required", [True, False])
+@pytest.mark.parametrize("more", [{}, {"additionalProperties": False}])
+def test_case_and_separators_of_an_argument_name_do_not_matter(
+    name: str, wanted: str, required: bool, more: Json
+) -> None:
+    tool = declared({"city": STRING, "zip_code": STRING}, required=(wanted,) if required else (), **more)
+    call = repaired(tool, {name: "x"})
+    assert call.arguments == {wanted: "x"}
+    assert [(r.rule, r.kind) for r in call.repairs] == [("folded_name", "schema")]
+
+
+def test_a_name_that_could_be_two_is_not_folded() -> None:
+    tool = declared({"zip_code": STRING, "zipCode": STRING}, additionalProperties=False)
+    call = Call("f", {"ZIPCODE": "x"}, '{"ZIPCODE": "x"}')
+    assert repair(call, [tool], policy="lenient") is call
+    both = Call("f", {"City": "x", "city": "y"}, '{"City": "x", "city": "y"}')
+    assert repair(both, [declared({"city": STRING})]) is both
+
+
+def test_names_inside_objects_are_folded_where_the_schema_declares_them() -> None:
+    tool = declared({"o": {**record(zip_code=INTEGER), "required": ["zip_code"]}})
+    assert repaired(tool, {"o": {"zipCode": 1}}).arguments == {"o": {"zip_code": 1}}
+    deep = declared({"conditions": list_of({**record(field=STRING), "required": ["field"]})}, required=("conditions",))
+    call = repaired(deep, {"CONDITIONS": [{"FIELD": "a"}]})
+    assert call.arguments == {"conditions": [{"field": "a"}]}
+
+
+@pytest.mark.parametrize("near", ["cty", "citty", "ciy", "citys"])
+def test_a_near_miss_is_a_guess_only_lenient_or_read_only_make(near: str) -> None:
+    for read_only, policy, made_it in (
+        (False, "safe", False),
+        (True, "off", False),
+        (False, "lenient", True),
+        (True, "safe", True),
+    ):
+        tool = declared({"city": STRING, "days": INTEGER}, required=("city",), read_only=read_only)
+        call = repaired(tool, {near: "Oslo"}, policy)  # type: ignore[arg-type]
+        assert call.arguments == ({"city": "Oslo"} if made_it else {near: "Oslo"})
+        assert [(r.rule, r.kind) for r in call.repairs] == ([("near_name", "guess")] if made_it else [])
+
+
+def test_a_near_miss_of_two_is_never_taken() -> None:
+    tool = declared({"city": STRING}, required=("city",))
+    call = Call("f", {"citty": "a", "ciity": "b"}, '{"citty": "a", "ciity": "b"}')
+    assert repair(call, [tool], policy="lenient") is call
+
+
+@pytest.mark.parametrize("key", ["arguments", "parameters", "args", "kwargs", "input"])
+def test_arguments_inside_arguments_are_unwrapped(key: str) -> None:
+    tool = declared({"city": STRING}, required=("city",))
+    call = repaired(tool, {key: {"city": "Oslo"}})
+    assert call.arguments == {"city": "Oslo"}
+    assert [(r.rule, r.kind) for r in call.repairs] == [("unwrapped", "schema")]
+    own = declared({key: {"type": "object"}, "city": STRING}, required=("city",))
+    assert repaired(own, {key: {"city": "Oslo"}}).arguments == {key: {"city": "Oslo"}}
+
+
+# -- through parse -----------------------------------------------------------------------------------------------------
+
+
+def test_a_parsed_call_is_repaired_the_same_however_it_is_cut() -> None:
+    tool = declared({"city": STRING, "days": INTEGER}, required=("city",))
+    text = hermes('{"name": "f", "arguments": {"City": "Oslo", "days": "3"}}')
+    reply = hold_of_every_cut(text, Setting("hermes", Toolset([tool])))
+    assert (args(reply), reply.problems) == ([("f", {"city": "Oslo", "days": 3})], ())
+    assert [r.rule for r in reply.calls[0].repairs] == ["folded_name", "scalar_type"]
+    assert reply.calls[0].raw == '{"name": "f", "arguments": {"City": "Oslo", "days": "3"}}'
+    off = hold_of_every_cut(text, Setting("hermes", Toolset([tool]), repair="off"))
+    assert off.calls[0].json == '{"City": "Oslo", "days": "3"}'
+    assert off.calls[0].repairs == ()
+    assert runnable(off) == []
+
+
+def test_a_policy_for_one_tool_says_nothing_of_the_others() -> None:
+    tools = Toolset([declared({"n": INTEGER}), Tool(name="g", parameters=declared({"n": INTEGER}).parameters)])
+    text = "".join(hermes(f'{{"name": "{name}", "arguments": {{"n": "3"}}}}') for name in "fg")
+    reply = parse(text, format="hermes", tools=tools, repair={"f": "off"})
+    assert args(reply) == [("f", {"n": "3"}), ("g", {"n": 3})]
+    assert blocking(reply) == [("wrong_type", 0)]
+
+
+# -- laws --------------------------------------------------------------------------------------------------------------
+
+PROPERTIES: Json = {
+    "s": STRING,
+    "n": INTEGER,
+    "x": NUMBER,
+    "b": BOOLEAN,
+    "e": {"enum": ["on", "off", 3]},
+    "l": list_of(INTEGER),
+    "o": {**record(n=INTEGER, word_two=STRING), "required": ["n"]},
+    "d": {"type": "integer", "default": 1},
+    "u": {"anyOf": [INTEGER, {"type": "null"}]},
+}
+scalars = st.none() | st.booleans() | st.integers(-9, 9) | st.sampled_from([0.5, 2.0])
+texts = st.sampled_from(["3", "true", "null", "ON", "off", "x", "", "[1]", '["2"]', '{"n": 1}', '{"n": "1"}', "1.0"])
+simple = scalars | texts
+sent_values = simple | st.lists(simple, max_size=3) | st.dictionaries(st.sampled_from(["n", "N", "wordTwo"]), simple)
+names = st.sampled_from([*PROPERTIES, "S", "N", "alias", "ss", "zz", "arguments"])
+sent_arguments = st.dictionaries(names, sent_values, max_size=5)
+tools = st.builds(
+    lambda required, strict, read_only: declared(
+        PROPERTIES,
+        required=tuple(required),
+        read_only=read_only,
+        aliases={"alias": "s"},
+        **({"additionalProperties": False} if strict else {}),
+    ),
+    st.lists(st.sampled_from(list(PROPERTIES)), max_size=3, unique=True),
+    st.booleans(),
+    st.booleans(),
+)
+
+
+@given(tools, sent_arguments, st.sampled_from(["off", "safe", "lenient"]))
+def test_repair_leaves_fewer_problems_a_receipt_for_each_change_and_nothing_more_to_do(
+    tool: Tool, arguments: Json, policy: Policy
+) -> None:
+    call = Call("f", arguments, json.dumps(arguments))
+    made = repair(call, [tool], policy=policy)
+    before, after = len(errors(tool, arguments)), len(errors(tool, made.arguments))
+    assert json.loads(made.json) == made.arguments
+    if made is call:
+        return
+    assert policy != "off"
+    assert made.repairs
+    assert made.arguments != arguments
+    assert all(isinstance(receipt, Repair) and receipt.before != receipt.after for receipt in made.repairs)
+    rules = {receipt.rule for receipt in made.repairs}
+    assert after < before or rules <= {"alias", "folded_name"} or "alias" in rules  # an alias is always a name
+    assert repair(made, [tool], policy=policy) == made
+    if policy == "safe" and not tool.read_only:
+        assert all(receipt.kind != "guess" for receipt in made.repairs)
+
+
+@given(tools, sent_arguments)
+def test_a_call_that_passes_keeps_its_values(tool: Tool, arguments: Json) -> None:
+    if not check(Call("f", arguments, ""), [tool]):
+        made = repair(Call("f", arguments, json.dumps(arguments)), [tool])
+        assert list(made.arguments.values()) == list(arguments.values())
+
+
+@given(tools, sent_arguments, st.sampled_from(["off", "safe", "lenient"]))
+def test_parse_and_repair_do_the_same(tool: Tool, arguments: Json, policy: Policy) -> None:
+    sent = json.dumps(arguments)
+    reply = parse(hermes(f'{{"name": "f", "arguments": {sent}}}'), format="hermes", tools=[tool], repair=policy)
+    alone = repair(Call("f", arguments, sent), [tool], policy=policy)
+    assert (reply.calls[0].json, reply.calls[0].repairs) == (alone.json, alone.repairs)
+    assert [p.code for p in reply.problems] == [p.code for p in check(alone, [tool])]
+
+
+# -- linear ------------------------------------------------------------------------------------------------------------
+
+HOSTILE: dict[str, tuple[Tool, Json]] = {
+    "many wrong items": (declared({"v": list_of(INTEGER)}), {"v": ["x"] * 5_000}),
+    "many numbers in strings": (declared({"v": list_of(INTEGER)}), {"v": ["1"] * 5_000}),
+    "many strangers": (declared({"v": INTEGER}, additionalProperties=False), {f"k{i}": i for i in range(20_000)}),
+    "many near misses": (declared({"value": INTEGER}, required=("value",)), {f"valu{i}": i for i in range(20_000)}),
+    "a long number": (declared({"v": INTEGER}), {"v": "9" * 60_000}),
+    "a long word": (declared({"v": INTEGER}), {"v": " " * 60_000 + "x"}),
+    "a long stranger": (declared({"v": INTEGER}, required=("v",)), {"w" * 60_000: 1}),
+    "a long list in a string": (declared({"v": list_of(INTEGER)}), {"v": json.dumps(["x"] * 5_000)}),
+    "lists in strings in lists": (declared({"v": list_of(list_of(INTEGER))}), {"v": ["[1]"] * 3_000}),
+    "many declared": (
+        declared({f"name_{i}": INTEGER for i in range(2_000)}, additionalProperties=False),
+        {f"Name{i}": "1" for i in range(2_000)},
+    ),
+}
+
+
+@pytest.mark.parametrize("policy", ["safe", "lenient"])
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_no_rule_takes_long(kind: str, policy: Policy) -> None:
+    tool, arguments = HOSTILE[kind]
+    start = time.perf_counter()
+    repaired(tool, arguments, policy)
+    assert time.perf_counter() - start < 1

@@ -1,0 +1,294 @@
+"""Calls in another shape than the one expected: taken when they are sure, with a note, and never out of prose."""
+
+from __future__ import annotations
+
+import pytest
+
+from cuts import Setting, hold_of_every_cut
+from cuts import read as read_chunks
+from replies import BARE, EITHER, INTEGER, STRING, Json, args, blocking, codes, hermes, made, runnable
+from rightcall import Call, Parser, Reasoning, Recast, Reply, Text, Tool, Toolset, parse, render
+from rightcall.formats import FORMATS
+from rightcall.types import Part
+
+TOOLS = Toolset(
+    [
+        Tool(
+            name="get_weather",
+            parameters={
+                "type": "object",
+                "properties": {"city": STRING, "days": INTEGER},
+                "required": ["city"],
+                "additionalProperties": False,
+            },
+        ),
+        Tool(name="ping", parameters={"type": "object", "properties": {}, "additionalProperties": False}),
+    ]
+)
+OSLO = '{"name": "get_weather", "arguments": {"city": "Oslo"}}'
+ROME = '{"name": "get_weather", "arguments": {"city": "Rome"}}'
+NATIVE = (
+    '{"id": "call_1", "type": "function", "function": {"name": "get_weather", "arguments": "{\\"city\\": \\"Oslo\\"}"}}'
+)
+
+
+def read(text: str, format: str = "glm45", tools: Toolset | None = TOOLS, **how: object) -> Reply:
+    return hold_of_every_cut(text, Setting(format, tools, **how))  # type: ignore[arg-type]
+
+
+def weather(*cities: str) -> list[tuple[str, Json]]:
+    return [("get_weather", {"city": city}) for city in cities]
+
+
+# -- what is rescued ---------------------------------------------------------------------------------------------------
+
+WHOLE: dict[str, tuple[str, list[tuple[str, Json]]]] = {
+    "a bare object": (OSLO, weather("Oslo")),
+    "blanks around it": (f"\n  {OSLO}\n\n", weather("Oslo")),
+    "an object of several lines": (OSLO.replace(", ", ",\n  "), weather("Oslo")),
+    "other keys": ('{"tool": "get_weather", "parameters": {"city": "Oslo"}}', weather("Oslo")),
+    "no arguments": ('{"name": "ping"}', [("ping", {})]),
+    "several objects in a row": (f"{OSLO}\n{ROME}", weather("Oslo", "Rome")),
+    "several objects and no blank": (OSLO + ROME, weather("Oslo", "Rome")),
+    "a list": (f"[{OSLO}, {ROME}]", weather("Oslo", "Rome")),
+    "a fence": (f"```json\n{OSLO}\n```", weather("Oslo")),
+    "a fence of another name": (f"```tool_call\n{OSLO}\n```", weather("Oslo")),
+    "a fence without a name": (f"```\n[{OSLO}]\n```\n", weather("Oslo")),
+    "name[ARGS]": ('get_weather[ARGS]{"city": "Oslo"}', weather("Oslo")),
+    "a bare call": ("get_weather(city='Oslo')", weather("Oslo")),
+    "bare calls per line": ('get_weather(city="Oslo")\nget_weather(city="Rome")', weather("Oslo", "Rome")),
+    "a list of calls": ('[get_weather(city="Oslo"), ping()]', [*weather("Oslo"), ("ping", {})]),
+    "native JSON": (NATIVE, weather("Oslo")),
+    "a native JSON array": (f"[{NATIVE}]", weather("Oslo")),
+    "tool_calls": (f'{{"tool_calls": [{OSLO}]}}', weather("Oslo")),
+}
+AROUND: dict[str, tuple[str, list[tuple[str, Json]]]] = {
+    "hermes": (f"Let me look.\n{hermes(OSLO)}\nDone.", weather("Oslo")),
+    "two blocks": (f"Let me look.\n{hermes(OSLO)}\n{hermes(ROME)}\nDone.", weather("Oslo", "Rome")),
+    "mistral": ('Let me look.[TOOL_CALLS]get_weather[ARGS]{"city": "Oslo"}', weather("Oslo")),
+    "lfm2": ("Let me look.\n<|tool_call_start|>[get_weather(city='Oslo')]<|tool_call_end|>\nDone.", weather("Oslo")),
+    "minimax_m2": (
+        'Let me look.\n<minimax:tool_call>\n<invoke name="get_weather">\n<parameter name="city">Oslo</parameter>\n'
+        "</invoke>\n</minimax:tool_call>\nDone.",
+        weather("Oslo"),
+    ),
+}
+# Formats whose own markers are none of those.
+STRANGERS = ["glm45", "kimi_k2", "harmony", "functionary_v31", "gemma4", "deepseek_v31", "granite4"]
+
+
+@pytest.mark.parametrize("format", STRANGERS)
+@pytest.mark.parametrize("shape", WHOLE)
+def test_a_reply_that_is_nothing_but_calls_is_taken_whatever_the_format(format: str, shape: str) -> None:
+    text, calls = WHOLE[shape]
+    reply = read(text, format)
+    assert (runnable(reply), reply.content, reply.reasoning) == (calls, "", "")
+    assert [(p.code, p.call, p.blocking) for p in reply.problems] == [("rescued", i, False) for i in range(len(calls))]
+
+
+@pytest.mark.parametrize("format", [name for name in STRANGERS if name != "granite4"])
+@pytest.mark.parametrize("shape", AROUND)
+def test_another_formats_markers_are_taken_with_the_text_around_them(format: str, shape: str) -> None:
+    text, calls = AROUND[shape]
+    reply = read(text, format)
+    assert runnable(reply) == calls
+    assert set(codes(reply)) - {"unclosed"} == {"rescued"}
+    assert reply.content.startswith("Let me look.")
+    assert "get_weather" not in reply.content
+
+
+@pytest.mark.parametrize("name", [name for name in FORMATS if name not in BARE | EITHER])
+def test_calls_in_any_format_are_taken_where_another_was_said(name: str) -> None:
+    parts: list[Part] = [Text("Look:"), made("get_weather", city="Oslo")]
+    text = render(parts, format=name, tools=TOOLS)
+    wrong = "phi4_mini" if name != "phi4_mini" else "hermes"
+    assert runnable(parse(text, format=wrong, tools=TOOLS)) == weather("Oslo")
+
+
+def test_what_is_repaired_on_the_way_has_its_receipt() -> None:
+    reply = read("{'name': 'get_weather', 'arguments': {'city': 'Oslo', 'days': '3'}}")
+    assert runnable(reply) == [("get_weather", {"city": "Oslo", "days": 3})]
+    assert [r.rule for r in reply.calls[0].repairs] == ["single_quotes", "scalar_type"]
+    assert runnable(read("{'name': 'get_weather', 'arguments': {'city': 'Oslo'}}", repair="off")) == []
+
+
+def test_an_id_in_the_text_is_kept() -> None:
+    [call] = read(f"[{NATIVE}]").calls
+    assert call.id == "call_1"
+
+
+def test_calls_of_the_named_format_are_never_rescued() -> None:
+    text = f"{OSLO}\n{hermes(ROME)}"
+    reply = read(text, "hermes")
+    assert runnable(reply) == weather("Rome")
+    assert "Oslo" in reply.content
+    assert codes(reply) == []
+
+
+# -- events ------------------------------------------------------------------------------------------------------------
+
+
+def test_text_that_was_given_out_is_taken_back_with_a_recast() -> None:
+    got = read_chunks(list(OSLO), Setting("glm45", TOOLS))
+    recast = [event for event in got.events if isinstance(event, Recast)]
+    assert recast == [Recast(len(OSLO), "call")]
+    assert "".join(event.text for event in got.events if isinstance(event, Text)) == OSLO
+    assert [type(part) for part in got.reply.parts] == [Call]
+
+
+def test_text_around_is_given_again_behind_the_recast() -> None:
+    text = f"Let me look.\n{hermes(OSLO)}\nDone."
+    got = read_chunks(list(text), Setting("kimi_k2", TOOLS))
+    assert [type(part) for part in got.reply.parts] == [Text, Call, Text]
+    at = next(i for i, event in enumerate(got.events) if isinstance(event, Recast))
+    given = "".join(event.text for event in got.events[:at] if isinstance(event, Text))
+    assert got.events[at] == Recast(len(given), "call")
+    assert [event for event in got.events[at:] if isinstance(event, Text)] == [Text("Let me look."), Text("Done.")]
+
+
+def test_held_text_is_never_taken_back() -> None:
+    for format in ("glm45", "hermes", "kimi_k2"):
+        parser = Parser(format, tools=TOOLS, hold=True)
+        events = [event for char in OSLO for event in parser.feed(char)] + parser.close()
+        assert not [event for event in events if isinstance(event, Recast)]
+        assert args(parser.reply) == weather("Oslo")
+
+
+def test_the_raw_text_of_a_rescued_call_is_the_text_it_was_read_from() -> None:
+    for text, _ in (*WHOLE.values(), *AROUND.values()):
+        assert all(call.raw in text for call in read(text).calls)
+
+
+# -- what is not -------------------------------------------------------------------------------------------------------
+
+NOT_TRUSTED = {
+    "an undeclared tool": '{"name": "nope", "arguments": {}}',
+    "a good call beside an undeclared tool": f'{OSLO}\n{{"name": "nope", "arguments": {{}}}}',
+    "arguments that do not fit": '{"name": "get_weather", "arguments": {"city": ["a", "b"]}}',
+    "a missing argument": '{"name": "get_weather", "arguments": {}}',
+    "an unknown argument": '{"name": "ping", "arguments": {"x": 1}}',
+    "markers of an undeclared tool": hermes('{"name": "nope", "arguments": {}}'),
+    "markers with arguments that do not fit": hermes('{"name": "get_weather", "arguments": {"days": "many"}}'),
+    "a call of an undeclared function": "print('hello')",
+    "an object that is cut off": OSLO[:-1],
+    "a list that is cut off": f"[{OSLO}",
+    "a fence that is cut off": f"```json\n{OSLO}",
+    "a call that is cut off": "get_weather(city='Oslo'",
+    "markers that are cut off": hermes(OSLO)[:-20],
+    "an object without a name": '{"city": "Oslo"}',
+}
+PROSE = {
+    "text before": f"Here you go: {OSLO}",
+    "text behind": f"{OSLO}\nThat is what I would send.",
+    "a fence and text before": f"For example:\n```json\n{OSLO}\n```",
+    "a fence and text behind": f"```json\n{OSLO}\n```\nThat is what I would send.",
+    "two fences": f"```json\n{OSLO}\n```\n```json\n{ROME}\n```\nOne of them.",
+    "inline code": f"Use `{OSLO}`.",
+    "markers in a fence": f"Example:\n```\n{hermes(OSLO)}\n```\n",
+    "markers in inline code": f"Write `{hermes(OSLO)}` to call.",
+    "markers in quotes": f'Write "{hermes(OSLO)}" to call.',
+    "a call in a sentence": "I would call get_weather(city='Oslo') here.",
+    "a call and a comment": "get_weather(city='Oslo') gives the weather of Oslo.",
+    "a name and a list": "get_weather[ARGS] takes a city.",
+    "json of another kind": '{"name": "Oslo", "country": "Norway"}',
+    "a marker in prose": "The <tool_call> tag opens a call.",
+}
+
+
+@pytest.mark.parametrize("format", ["glm45", "kimi_k2", "mistral_v11"])
+@pytest.mark.parametrize("kind", [*NOT_TRUSTED, *PROSE])
+def test_prose_and_calls_that_may_not_run_stay_text_to_the_byte(format: str, kind: str) -> None:
+    text = (NOT_TRUSTED | PROSE)[kind]
+    reply = read(text, format)
+    assert runnable(reply) == []
+    if "markers" not in kind or format == "kimi_k2":
+        assert (reply.content, reply.calls, reply.problems) == (text, (), ())
+
+
+@pytest.mark.parametrize("kind", [*WHOLE, *AROUND])
+def test_without_tools_nothing_is_rescued(kind: str) -> None:
+    text, _ = (WHOLE | AROUND)[kind]
+    for tools in (None, Toolset(())):
+        reply = read(text, "kimi_k2", tools)
+        assert (reply.content, reply.calls) == (text, ())
+
+
+@pytest.mark.parametrize("text", [OSLO, hermes(OSLO), "get_weather(city='Oslo')", f"```json\n{OSLO}\n```"])
+def test_no_prefix_of_a_rescued_reply_is_completed(text: str) -> None:
+    for format in ("kimi_k2", "glm45", "auto"):
+        for end in range(len(text)):
+            got = runnable(parse(text[:end], format=format, tools=TOOLS, repair="lenient"))
+            assert got in ([], weather("Oslo")), text[:end]
+            if OSLO in text and OSLO not in text[:end]:
+                assert got == [], text[:end]
+
+
+def test_a_tool_outside_the_scope_is_not_rescued() -> None:
+    assert read(OSLO, tools=TOOLS.scoped(["ping"])).calls == ()
+
+
+# -- calls in reasoning ------------------------------------------------------------------------------------------------
+
+THOUGHT = f"I should look.\n{hermes(OSLO)}"
+
+
+@pytest.mark.parametrize("format", ["hermes", "auto"])
+@pytest.mark.parametrize("text", [f"<think>{THOUGHT}", f"<think>{THOUGHT}</think>", f"<think>{THOUGHT}</think>\n\n"])
+def test_a_call_in_the_reasoning_is_taken_where_there_is_neither_call_nor_content(format: str, text: str) -> None:
+    reply = parse(text, format=format, tools=TOOLS)
+    assert runnable(reply) == weather("Oslo")
+    assert [(p.code, p.call, p.blocking) for p in reply.problems if p.code != "unclosed"] == [
+        ("call_in_reasoning", 0, False)
+    ]
+    assert "I should look." in reply.reasoning
+
+
+@pytest.mark.parametrize("format", ["hermes", "auto"])
+@pytest.mark.parametrize(
+    "text, ran",
+    [
+        (f"<think>{THOUGHT}</think>It is sunny.", []),
+        (f"<think>{THOUGHT}</think>{hermes(ROME)}", weather("Rome")),
+        (f"<think>{THOUGHT}</think>It is sunny.{hermes(ROME)}", weather("Rome")),
+        ('<think>x <tool_call>{"name": "nope"}</tool_call></think>', []),
+        (f"<think>{THOUGHT[:-20]}", []),
+        ("<think>I could use <tool_call> here.</think>", []),
+    ],
+)
+def test_a_rehearsal_is_not_run_where_the_reply_has_more_to_say(
+    format: str, text: str, ran: list[tuple[str, Json]]
+) -> None:
+    reply = parse(text, format=format, tools=TOOLS)
+    assert runnable(reply) == ran
+    assert "call_in_reasoning" not in codes(reply)
+
+
+def test_a_call_in_reasoning_reads_the_same_however_it_is_cut() -> None:
+    reply = read(f"<think>{THOUGHT}</think>", "hermes")
+    assert [type(part) for part in reply.parts] == [Reasoning, Call]
+
+
+def test_without_tools_no_call_is_taken_out_of_reasoning() -> None:
+    for tools in (None, Toolset(())):
+        assert parse(f"<think>{THOUGHT}</think>", format="hermes", tools=tools).calls == ()
+
+
+def test_reasoning_off_makes_a_call_in_think_tags_an_ordinary_call() -> None:
+    reply = parse(f"<think>{THOUGHT}</think>", format="hermes", tools=TOOLS, reasoning="off")
+    assert (runnable(reply), codes(reply), reply.reasoning) == (weather("Oslo"), [], "")
+
+
+def test_calls_behind_reasoning_are_rescued_and_the_reasoning_is_kept_once() -> None:
+    for format in ("glm45", "kimi_k2"):
+        reply = read(f"<think>Plan.</think>\n{hermes(OSLO)}", format)
+        assert runnable(reply) == weather("Oslo")
+        assert reply.reasoning == "Plan."
+        bare = read(f"<think>Plan.</think>\n{OSLO}", format)
+        assert bare.reasoning == "Plan."
+        assert blocking(bare) == []
+
+
+def test_a_bare_call_behind_reasoning_is_rescued() -> None:
+    for format in ("hermes", "auto"):
+        reply = parse(f"<think>Plan.</think>\n\n{OSLO}", format=format, tools=TOOLS)
+        assert (runnable(reply), reply.reasoning) == (weather("Oslo"), "Plan.")

@@ -1,0 +1,277 @@
+"""A call or an exception: `select`, `Reply.raise_for_problems`, and the five errors they and others raise."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from replies import STRING, hermes
+from rightcall import Ids, Problem, Reply, RightcallError, Tool, Toolset, check, parse, select
+from rightcall.errors import (
+    CallerError,
+    EmptyToolList,
+    GrammarCompileError,
+    MalformedArguments,
+    ModelError,
+    NoToolCallFound,
+    UnknownTool,
+)
+from rightcall.types import Call
+
+WEATHER = Tool(
+    name="get_weather",
+    parameters={
+        "type": "object",
+        "properties": {"location": STRING, "unit": {"type": "string", "enum": ["c", "f"]}},
+        "required": ["location"],
+    },
+)
+CALC = Tool(
+    name="calc", parameters={"type": "object", "properties": {"expression": STRING}, "required": ["expression"]}
+)
+ANY = Tool(name="f")
+TOOLS = Toolset([WEATHER, CALC, ANY])
+
+
+# -- select ------------------------------------------------------------------------------------------------------------
+
+
+def tight(body: str) -> str:
+    return f"<tool_call>{body}</tool_call>"
+
+
+def test_a_tagged_call_is_found_with_text_around_it_and_a_fresh_id() -> None:
+    call = select("text " + tight('{"name":"f","arguments":{"a":1}}') + " text", TOOLS)
+    assert (call.name, call.arguments, call.json) == ("f", {"a": 1}, '{"a":1}')
+    assert call.id.startswith("call_")
+    assert select(tight('{"name":"get_weather","arguments":{"location":"Oslo"}}'), TOOLS).arguments == {
+        "location": "Oslo"
+    }
+
+
+def test_a_call_without_arguments_has_none() -> None:
+    call = select(tight('{"name":"f"}'), TOOLS)
+    assert (call.name, call.arguments, call.json) == ("f", {}, "{}")
+
+
+def test_a_bad_first_block_does_not_hide_a_good_second() -> None:
+    text = tight("{bad}") + tight('{"name":"f"}')
+    assert select(text, TOOLS).name == "f"
+    assert [problem.call for problem in parse(text, tools=TOOLS).problems if problem.blocking] == [0]
+
+
+@pytest.mark.parametrize("text", ["no call here", "", "It is sunny.", "<tool_call></tool_call>", "Use <tool_call>."])
+def test_prose_has_no_call(text: str) -> None:
+    for format in ("auto", "hermes"):
+        with pytest.raises(NoToolCallFound):
+            select(text, TOOLS, format=format)
+
+
+def test_a_call_without_a_name_is_an_unknown_tool() -> None:
+    with pytest.raises(UnknownTool):
+        select(tight('{"arguments":{}}'), TOOLS)
+
+
+def test_an_undeclared_name_is_an_unknown_tool_that_says_which_there_are() -> None:
+    with pytest.raises(UnknownTool, match=r"unknown tool: 'get_wether'.*get_weather") as raised:
+        select(hermes('{"name":"get_wether","arguments":{"location":"Oslo"}}'), TOOLS)
+    assert raised.value.name == "get_wether"
+    with pytest.raises(UnknownTool):
+        select(hermes('{"name":"get_weather","arguments":{"location":"Oslo"}}'), TOOLS.scoped(["calc"]))
+    with pytest.raises(UnknownTool):
+        select(hermes('{"name":"f"}'), ())
+
+
+def test_without_tools_any_name_passes() -> None:
+    assert select(hermes('{"name":"anything","arguments":{"a":1}}'), None).name == "anything"
+
+
+def test_the_name_is_matched_among_several() -> None:
+    assert select(hermes('{"name":"calc","arguments":{"expression":"1+1"}}'), TOOLS).name == "calc"
+
+
+@pytest.mark.parametrize(
+    "body, reason",
+    [
+        ('{"name":"get_weather","arguments":[]}', "must be a JSON object"),
+        ('{"name":"get_weather","arguments":{"unit":"c"}}', "location is required"),
+        ('{"name":"get_weather","arguments":{"location":null}}', "location is required"),
+        ('{"name":"get_weather","arguments":{"location":"Oslo","unit":"kelvin"}}', '"c", "f"'),
+        ('{"name":"get_weather","arguments":{"location" "Oslo"}}', "JSON"),
+        ('{"name":"get_weather","arguments":{"location":"Os', "ended"),
+    ],
+)
+def test_arguments_that_do_not_fit_are_malformed_and_say_why(body: str, reason: str) -> None:
+    text = hermes(body) if body.endswith("}") else f"<tool_call>\n{body}"
+    with pytest.raises(MalformedArguments, match=r"malformed tool arguments: ") as raised:
+        select(text, TOOLS)
+    assert reason in raised.value.reason
+
+
+def test_null_will_do_where_the_schema_allows_it() -> None:
+    nullable = Tool(
+        name="f", parameters={"type": "object", "properties": {"a": {"type": ["string", "null"]}}, "required": ["a"]}
+    )
+    assert select(hermes('{"name":"f","arguments":{"a":null}}'), [nullable]).arguments == {"a": None}
+
+
+def test_what_repair_mends_is_selected_and_off_leaves_it() -> None:
+    text = hermes("""{"name":"get_weather","arguments":{'location':'Oslo'}}""")
+    assert select(text, TOOLS).arguments == {"location": "Oslo"}
+    with pytest.raises(MalformedArguments):
+        select(text, TOOLS, repair="off")
+
+
+def test_the_first_call_that_may_run_is_selected() -> None:
+    bad, good = '{"name":"nope"}', '{"name":"calc","arguments":{"expression":"1"}}'
+    assert select(hermes(bad) + hermes(good), TOOLS).name == "calc"
+    with pytest.raises(UnknownTool, match="'nope'"):
+        select(hermes(bad) + hermes('{"name":"calc"}'), TOOLS)
+
+
+def test_a_text_that_is_too_large_for_its_calls_still_selects_the_first() -> None:
+    assert select(hermes('{"name":"f"}') * 300, TOOLS).name == "f"
+
+
+# -- arguments alone ---------------------------------------------------------------------------------------------------
+
+
+def arguments(sent: str) -> list[str]:
+    reply = parse(hermes(f'{{"name":"get_weather","arguments":{sent}}}'), format="hermes", tools=TOOLS, repair="off")
+    return [problem.code for problem in reply.problems]
+
+
+def test_complete_arguments_pass() -> None:
+    assert arguments('{"location":"Oslo","unit":"c"}') == []
+    assert check(Call("get_weather", {"location": "Oslo"}, ""), TOOLS) == []
+
+
+def test_a_missing_field_is_an_error_that_names_it() -> None:
+    assert arguments('{"unit":"c"}') == ["missing"]
+    [problem] = check(Call("get_weather", {"unit": "c"}, ""), TOOLS)
+    assert (problem.path, "location is required" in problem.message) == ("/location", True)
+
+
+def test_broken_json_is_an_error() -> None:
+    assert arguments('{"location" "Oslo"}') == ["invalid_json"]
+
+
+def test_arguments_that_are_no_object_are_an_error() -> None:
+    assert arguments("[]") == arguments("5") == arguments('"x"') == ["arguments_not_object"]
+
+
+def test_a_tool_that_requires_nothing_takes_nothing() -> None:
+    assert check(Call("f", {}, "{}"), TOOLS) == []
+
+
+# -- ids ---------------------------------------------------------------------------------------------------------------
+
+
+def test_a_new_id_has_the_call_prefix() -> None:
+    assert Ids.new().startswith("call_")
+
+
+def test_five_new_ids_in_a_row_have_it_and_no_two_are_alike() -> None:
+    ids = [Ids.new() for _ in range(5)]
+    assert all(id.startswith("call_") for id in ids)
+    assert len(set(ids)) == 5
+
+
+def test_ids_over_a_scenario_are_kept_numbered_and_told_apart() -> None:
+    ids = Ids.numbered("capture_call")
+    turns = [["a", "a", "a"], ["a", ""], ["capture_call_1_1"]]
+    used = []
+    for turn in turns:
+        used.append([ids.take(received) for received in turn])
+        ids.next_turn()
+    assert used == [["a", "a_dup_1", "a_dup_2"], ["a_dup_3", "capture_call_1_1"], ["capture_call_1_1_dup_1"]]
+    assert ids.received("a_dup_3") == "a"
+
+
+# -- the five errors ---------------------------------------------------------------------------------------------------
+
+ERRORS: list[tuple[RightcallError, RightcallError, str, type[RightcallError]]] = [
+    # error, its twin, the beginning of its text, whose fault it is
+    (NoToolCallFound(), NoToolCallFound(), "no tool call found in model output", ModelError),
+    (UnknownTool("x"), UnknownTool("x"), "unknown tool: 'x'", ModelError),
+    (MalformedArguments("why"), MalformedArguments("why"), "malformed tool arguments: why", ModelError),
+    (GrammarCompileError("why"), GrammarCompileError("why"), "grammar compile error: why", CallerError),
+    (EmptyToolList(), EmptyToolList(), "tool list is empty", CallerError),
+]
+
+
+@pytest.mark.parametrize("error, twin, text, parent", ERRORS)
+def test_each_of_the_five_errors_has_a_text_and_says_whose_fault_it_was(
+    error: RightcallError, twin: RightcallError, text: str, parent: type[RightcallError]
+) -> None:
+    assert str(error).startswith(text)
+    assert isinstance(error, parent)
+
+
+@pytest.mark.parametrize("error, twin, text, parent", ERRORS)
+def test_each_of_the_five_errors_is_comparable(
+    error: RightcallError, twin: RightcallError, text: str, parent: type[RightcallError]
+) -> None:
+    assert error == twin
+    assert hash(error) == hash(twin)
+    assert all((error == other) == (error is other) for other, *_ in ERRORS)
+
+
+def test_errors_that_say_different_things_differ() -> None:
+    assert UnknownTool("x") != UnknownTool("y")
+    assert MalformedArguments("x") != MalformedArguments("y")
+    assert UnknownTool("x") != "unknown tool: 'x'"
+
+
+# -- raise_for_problems ------------------------------------------------------------------------------------------------
+
+
+def reply(*problems: Problem) -> Reply:
+    return Reply((Call("f", {}, "{}"), Call("g", {}, "{}")), problems)
+
+
+def test_a_reply_without_blocking_problems_raises_nothing() -> None:
+    reply().raise_for_problems()
+    reply(Problem("rescued", "a note", call=0, blocking=False)).raise_for_problems()
+    Reply().raise_for_problems()
+
+
+@pytest.mark.parametrize(
+    "code, error",
+    [
+        ("unknown_tool", UnknownTool),
+        ("not_authorised", UnknownTool),
+        ("invalid_name", UnknownTool),
+        ("missing", MalformedArguments),
+        ("wrong_type", MalformedArguments),
+        ("invalid_json", MalformedArguments),
+        ("truncated", MalformedArguments),
+        ("arguments_not_object", MalformedArguments),
+    ],
+)
+def test_a_blocking_problem_raises_the_error_it_is(code: str, error: type[ModelError]) -> None:
+    with pytest.raises(error) as raised:
+        reply(Problem("note", "x", blocking=False), Problem(code, "what is wrong", call=1)).raise_for_problems()
+    assert "what is wrong" in str(raised.value)
+    if isinstance(raised.value, UnknownTool):
+        assert raised.value.name == "g"
+
+
+def test_a_problem_of_no_call_is_raised_too() -> None:
+    with pytest.raises(ModelError):
+        reply(Problem("too_large", "the reply is too long")).raise_for_problems()
+
+
+def test_the_first_blocking_problem_is_the_one_raised() -> None:
+    text = hermes('{"name":"nope"}') + hermes('{"name":"calc"}')
+    with pytest.raises(UnknownTool, match="'nope'"):
+        parse(text, tools=TOOLS).raise_for_problems()
+    with pytest.raises(MalformedArguments, match="expression is required"):
+        parse(hermes('{"name":"calc"}'), tools=TOOLS).raise_for_problems()
+
+
+def test_what_select_gives_is_what_parse_gives() -> None:
+    text = hermes(json.dumps({"name": "calc", "arguments": {"expression": "1"}}))
+    call, [other] = select(text, TOOLS), parse(text, tools=TOOLS).calls
+    assert (call.name, call.arguments, call.json, call.raw) == (other.name, other.arguments, other.json, other.raw)
