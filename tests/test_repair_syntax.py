@@ -240,13 +240,14 @@ GUESSES: list[tuple[str, Json, str]] = [
 
 @pytest.mark.parametrize("sent, arguments, rule", GUESSES)
 def test_a_guess_is_made_only_when_lenient_or_for_a_tool_that_only_reads(sent: str, arguments: Json, rule: str) -> None:
-    for tools, policy, made_it in (
+    cases: list[tuple[Toolset, Policy, bool]] = [
         (TOOLS, "safe", False),
         (TOOLS, "off", False),
         (READ_ONLY, "off", False),
         (TOOLS, "lenient", True),
         (READ_ONLY, "safe", True),
-    ):
+    ]
+    for tools, policy, made_it in cases:
         reply = native(sent, tools=tools, policy=policy)
         assert runnable(reply) == ([("f", arguments)] if made_it else [])
         assert [(r[0], r[1]) for r in receipts(reply)] == ([(rule, "guess")] if made_it else [])

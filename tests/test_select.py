@@ -58,10 +58,12 @@ def test_a_call_without_arguments_has_none() -> None:
 def test_a_bad_first_block_does_not_hide_a_good_second() -> None:
     text = tight("{bad}") + tight('{"name":"f"}')
     assert select(text, TOOLS).name == "f"
-    assert [problem.call for problem in parse(text, tools=TOOLS).problems if problem.blocking] == [0]
+    assert {problem.call for problem in parse(text, tools=TOOLS).problems if problem.blocking} == {0}
 
 
-@pytest.mark.parametrize("text", ["no call here", "", "It is sunny.", "<tool_call></tool_call>", "Use <tool_call>."])
+@pytest.mark.parametrize(
+    "text", ["no call here", "", "It is sunny.", "<tool_call></tool_call>", "Use <tool_call> to call."]
+)
 def test_prose_has_no_call(text: str) -> None:
     for format in ("auto", "hermes"):
         with pytest.raises(NoToolCallFound):

@@ -22,7 +22,13 @@ from __future__ import annotations
 
 
 class RightcallError(Exception):
-    """Anything this package raises on purpose."""
+    """Anything this package raises on purpose. Comparable: two that say the same are equal."""
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and other.args == self.args
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.args))
 
 
 class CallerError(RightcallError):
@@ -63,13 +69,7 @@ class GrammarCompileError(CallerError):
 
 
 class ModelError(RightcallError):
-    """Comparable: two that say the same are equal."""
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is type(self) and other.args == self.args
-
-    def __hash__(self) -> int:
-        return hash((type(self), self.args))
+    pass
 
 
 class NoToolCallFound(ModelError):

@@ -119,11 +119,6 @@ ARGUMENTS: tuple[Code, ...] = (
         _sent('{"city": "Oslo", "code": "osl"}'),
     ),
     Code(
-        "wrong_format",
-        "A string that is not of the declared `format`. Formats are not checked today, so this does not occur yet.",
-        "Send a string of that format.",
-    ),
-    Code(
         "not_unique",
         "An array holds the same item twice, and the schema forbids it.",
         "Send each item once.",

@@ -62,11 +62,12 @@ def _signs(format: Format) -> list[tuple[Pat, Pat]]:
     """What tells this format: a marker to look for, and the marker with what must follow it."""
     found = compiled(format)
     begins = [_begin(reader.begins) for reader in found.readers]
+    closes = [look(pat) for pat in templates(format.call[1])]
     fence = [look(literal("```"))] if any(isinstance(body, Envelope) for body in format.bodies) else []
     signs: list[tuple[Pat, Pat]] = []
     for opener in templates(format.call[0]):
         if opener.head != "`":
-            signs.append((opener, seq(opener, blanks(), alt(*begins, *fence))))
+            signs.append((opener, seq(opener, blanks(), alt(*begins, *fence, *closes))))
     if "" in alternatives(format.call[0]):
         signs += [(pat, pat) for body in format.bodies for pat in templates(getattr(body, "open", "")) if pat.head]
     if format.section:
@@ -80,10 +81,14 @@ def _signs(format: Format) -> list[tuple[Pat, Pat]]:
     return signs + [(mark, mark) for mark in _marks(format)]
 
 
+def _is_tag(mark: str) -> bool:
+    return isinstance(mark, Special) or (mark.strip()[:1] == "<" and any(char in mark for char in ":_"))
+
+
 def _marks(format: Format) -> list[Pat]:
     """Markers of reasoning and content that only a few formats have."""
     pairs = [*format.content, *([format.reasoning] if format.reasoning and format.reasoning[0] != _THINK[0] else [])]
-    marks = [m for pair in pairs for side in pair for m in alternatives(side) if isinstance(m, Special) or ":" in m]
+    marks = [m for pair in pairs for side in pair for m in alternatives(side) if _is_tag(m)]
     return [template(mark) for mark in marks if mark.strip()]
 
 

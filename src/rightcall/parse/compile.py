@@ -18,7 +18,6 @@ from rightcall.formats.spec import (
     Pair,
     Params,
     Pythonic,
-    Special,
     alternatives,
 )
 from rightcall.parse.braced import BracedReader
@@ -91,10 +90,8 @@ class Compiled:
 
     def _states(self, inner: Entries) -> None:
         format, around = self.format, self._around()
-        openers = [*alternatives(format.call[0]), *alternatives(format.section[0] if format.section else "")]
-        special = all(isinstance(text, Special) for text in openers if text) and any(openers)
-        # Prose shows calls in code fences. A marker that is a token of its own is none of prose's.
-        fences: Entries = [] if special or format.channels else [("fence", literal(run)) for run in ("```", "~~~")]
+        # Prose shows calls in code fences.
+        fences: Entries = [("fence", literal(run)) for run in ("```", "~~~")]
         late: Entries = [("late_close", pat) for pat in templates(format.call[1])]
         self.thinking = Scan(_pair_entries(format.reasoning, "", "think_close") + self._turns())
         if format.section is None:

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Steps = Generator[None, None, T]
 
+_NO_CLOSER = re.compile(r"[ \t\r\n]{0,128}+[^ \t\r\n}\])]").match
 _NO_KINDS: dict[str, Kind] = {}
 _BLANKS = re.compile(r"[ \t\r\n]*+").match
 
@@ -230,8 +231,9 @@ class Engine:
             self.captures.remove(self.raw)
             self.raw = None
 
-    def begin(self, name: str, id: str = "", repairs: tuple[Repair, ...] = ()) -> Building:
-        """It is a call: all that is known of it before its arguments goes out, and is final."""
+    def begin(self, name: str, id: str = "", repairs: tuple[Repair, ...] = (), *, unread: bool = False) -> Building:
+        """It is a call: all that is known of it before its arguments goes out, and is final. `unread`: it broke before
+        its name was read, which another problem tells."""
         if self.index >= self.limits.calls:
             self.full = True
             raise NotACall
@@ -249,7 +251,7 @@ class Engine:
         self.index += 1
         self._last = None
         self.out.append(CallStart(call.index, call.id, name))
-        if self.tools is None or name not in self.tools:
+        if (self.tools is None or name not in self.tools) and not unread:
             wrong = name_problem(name, self.tools)
             if wrong is not None:
                 self.problem(*wrong, call=call.index)
@@ -295,6 +297,18 @@ class Engine:
         self.said = self._last = None
         self.out += (CallStart(index, call.id, call.name), Arguments(index, call.json), CallEnd(index, call))
 
+    def take_extra_closers(self) -> Steps[None]:
+        """One to three brackets too many before the call's close: taken, with a receipt."""
+        probe = self.compiled.extra_closers
+        if probe is None or self.policy("") == "off" or _NO_CLOSER(self.buf, self.pos):
+            return
+        self.raw_end()
+        found = yield from self.test(probe)
+        if found:
+            self.repaired("extra_closer", found.group().strip(), "")
+            self.pos += len(found.group().rstrip())
+            self.raw_end()
+
     def mend(self, *, closed: bool = True) -> bool:
         """Reads a call again, loosely, that could not be read. False where that does not help."""
         return False
@@ -336,7 +350,9 @@ class Engine:
             self._out(Call(call.name, {}, json, call.id, text, call.repairs, False))
             return
         if type(value) is dict and not empty and json and self._fits(call, value):
-            self.out.append(Arguments(call.index, "".join(call.parts[call.given :]) if call.given else json))
+            rest = "".join(call.parts[call.given :]) if call.given else json
+            if rest:
+                self.out.append(Arguments(call.index, rest))
             self._out(Call(call.name, value, json, call.id, text, call.repairs))
             return
         made, problems = settle(
@@ -374,7 +390,7 @@ class Engine:
         """The call cannot be used: a problem says why, and its text so far is kept. Unless `whole`, what stands behind
         the place where it broke is text."""
         assert self.raw is not None
-        call = self.call or self.begin("")
+        call = self.call or self.begin("", unread=True)
         self.problem(code, message, path, call=call.index)
         raw = self.release(self.raw)
         size = len(raw) if whole else min(len(raw), self.broken_at - self.raw_at)

@@ -24,7 +24,6 @@ _B = r"[ \t\r\n]*+"
 _BLANK_RUN = re.compile(_B).match
 _LIST_START = re.compile(rf"{_B}\[{_B}(?=\{{)").match
 _LIST_MORE = re.compile(rf"{_B}([,\]]){_B}").match
-_NO_CLOSER = re.compile(r"[ \t\r\n]{0,128}+[^ \t\r\n}\])]").match
 _BEGINS = Probe(alt(literal("{"), seq(literal("["), blanks(), Pat(r"[{\]]", ""))))
 
 
@@ -40,7 +39,7 @@ class EnvelopeReader:
         # The usual order of keys in one go: what it does not match is read key by key, with the same result.
         names, args = "|".join(map(re.escape, body.names)), "|".join(map(re.escape, body.args))
         ids = "|".join(map(re.escape, body.ids))
-        text = r'"([^"\\\x00-\x1f]{0,256}+)"'
+        text = r'"([^"\\\x00-\x1f]{1,256}+)"'
         first, then = (rf'"(?:{names})"{_B}:{_B}', rf'{_B},{_B}"(?:{args})"') if body.names else ("", "")
         before = rf'(?:"(?:{ids})"{_B}:{_B}{text}{_B},{_B})?' if ids and body.names else "()"
         self._usual = re.compile(rf"\{{{_B}{before}{first}{text}{then}{_B}:{_B}(?=[^ \t\r\n])").match
@@ -198,9 +197,8 @@ class EnvelopeReader:
             return
         if p.call is None:
             self._begin_late(p, parts, bare, later)
-        extra = p.compiled.extra_closers
-        if extra is not None and not listed and p.options.repair != "off" and not _NO_CLOSER(p.buf, p.pos):
-            yield from _take_extra(p, extra)
+        if not listed:
+            yield from p.take_extra_closers()
         p.finish(parts.value, empty=not parts.has_args)
 
     def _malformed(self, p: Engine, parts: _Parts, lost: LostEnd) -> Steps[None]:
@@ -266,10 +264,11 @@ class EnvelopeReader:
             parts.name = key
             yield from self._arguments(p, parts)
         elif key in self.names and parts.name is None and char == '"':
-            parts.name = yield from json_string(p)
-            if parts.name is None:
+            name = yield from json_string(p)
+            if name is None:
                 raise _Odd
-            if parts.has_args:
+            parts.name = name or None  # a blank name is none
+            if parts.has_args and parts.name is not None:
                 p.begin(parts.name, parts.id).parts.append(parts.json)
         elif key in self.args and not parts.has_args:
             yield from self._arguments(p, parts)
@@ -312,18 +311,6 @@ class _Parts:
         self.has_args = False
         self.json = ""
         self.value: Any = Undecodable
-
-
-def _take_extra(p: Engine, probe: Probe) -> Steps[None]:
-    """One to three brackets too many before the call's close: taken, with a receipt."""
-    p.raw_end()
-    found = probe.at(p.buf, p.pos, p.ended)
-    if found is None:
-        found = yield from p.test(probe)
-    if found:
-        p.repaired("extra_closer", found.group().strip(), "")
-        p.pos += len(found.group().rstrip())
-        p.raw_end()
 
 
 def _comma(p: Engine) -> Steps[None]:

@@ -18,14 +18,14 @@ BLANKS = " \t\r\n"
 MAX_BLANKS = 128
 
 HOLES = {
-    "name": r"[^<>\"'`{}()\[\]|=/\s,\\]{1,256}",
+    "name": r"[\w$][^<>\"'`{}()\[\]|=/\s,\\]{0,255}",
     "id": r'[^<>"{}()\[\]|=/\s]{1,256}',
     "key": r'[^<>"\r\n/][^<>"\r\n]{0,255}',
     "type": r'[^<>"\s]{1,32}',
     "index": r"[0-9]{1,9}",
     "number": r"[0-9]{1,9}",
 }
-_HOLE_STARTS = {"key": r'(?:[^<>"\r\n/][^<>"\r\n]{0,255})?'}
+_HOLE_STARTS = {hole: f"(?:{HOLES[hole]})?" for hole in ("name", "key")}
 _HOLE = re.compile(r"\{(name|key|type|id|index|number)\}")
 _RUN_WITH_NEWLINE = re.compile(r"([ \t\r]*\n[ \t\r\n]*)")
 
@@ -99,7 +99,7 @@ def look(pat: Pat) -> Pat:
 # The end of the text. While more may come it never matches.
 _END = r"(?:\Z)"
 END = Pat(_END, "", sure=FINAL)
-NAME = Pat(f"(?:{HOLES['name']})", HOLES["name"].replace("{1,", "{0,"), sure=RUN)
+NAME = Pat(f"(?:{HOLES['name']})", _HOLE_STARTS["name"], sure=RUN)
 
 
 def template(text: str, *, named: bool = False, group: str = "") -> Pat:

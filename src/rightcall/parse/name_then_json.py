@@ -40,7 +40,12 @@ class NameThenJsonReader:
         except (StopIteration, ValueError, RecursionError):
             return False
         last = self._block_end(buf, end)
-        if last is None or type(value) is not dict or is_deep(buf, opener.end(), end, p.limits.depth):
+        if (
+            last is None
+            or buf.startswith("{", last.end())
+            or type(value) is not dict
+            or is_deep(buf, opener.end(), end, p.limits.depth)
+        ):
             return False
         assert self.open is not None
         holes = self.open.fill(opener)
@@ -102,7 +107,10 @@ def read_arguments_of(p: Engine, close: Probe | None) -> Steps[None]:
             value = yield from read_arguments(p)
         except LostEnd:
             raise Broken("invalid_json", "the arguments are not valid JSON from here on; send a JSON object") from None
+        yield from p.take_extra_closers()
         p.finish(value)
+        if close is None and p.compiled.call_close is None and (yield from p.peek()) == "{":
+            p.problem("trailing_content", "a second object stands behind the arguments", call=p.index - 1)
     if close is not None:
         yield from p.peek()
         found = yield from p.test(close)

@@ -16,7 +16,7 @@ from rightcall.ids import Ids
 from rightcall.parse.channels import first_header, header
 from rightcall.parse.engine import Capture, Engine, Options, Steps
 from rightcall.parse.markers import RUN, Pat, Probe, Scan, literal, seq
-from rightcall.parse.rescue import in_reasoning, other_format, whole_reply
+from rightcall.parse.rescue import MINTED, in_reasoning, other_format, whole_reply
 from rightcall.parse.shown import RUN as RUN_OF_FENCE
 from rightcall.parse.shown import is_quoted
 from rightcall.parse.signals import Broken, Cut, NotACall, too_deep
@@ -96,7 +96,7 @@ class Reading(Engine):
             if not isinstance(part, Call):
                 self.out.append(part)
                 continue
-            call, id = part, self.ids.take()
+            call, id = part, self.ids.take("" if part.id.startswith(MINTED) else part.id)
             self.out.append(CallStart(self.index, id, call.name))
             self.out.append(Arguments(self.index, call.json))
             self.problem(code, message, blocking=False, call=self.index)
@@ -212,7 +212,7 @@ class Reading(Engine):
     # -- blocks of calls -----------------------------------------------------------------------------------------------
 
     def _on_fence(self, found: re.Match[str]) -> Steps[None]:
-        """A code fence in the text: what stands in it is shown, not called, unless the reply began with it."""
+        """A code fence in the text: what stands in it is shown, not called. A reply that is nothing else is rescued."""
         run = RUN_OF_FENCE(self.buf, self.pos)
         while run is not None and run.end() == len(self.buf) and not self.ended:
             yield
@@ -220,8 +220,6 @@ class Reading(Engine):
         assert run is not None
         self.fences.take(self.held_blanks())
         self.fences.take_run(run.group())
-        if not self.text_chars:
-            self.fences.open = ""
         self.pos = run.end()
         self.give_back(run.group())
 

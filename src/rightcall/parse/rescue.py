@@ -24,6 +24,7 @@ _WRAPS = (
     ("<function_calls>", "</function_calls>", "olmo3", re.compile(r"[A-Za-z_][\w.\-]*\(").match),
     ("[TOOL_CALLS]", "", "mistral_v11", re.compile(r"[A-Za-z_][\w.\-]*\[ARGS\]").match),
 )
+MINTED = "\0"  # an id that begins so was not in the text
 _ENDS = {"[": "]", "{": "}"}
 _FENCE = re.compile(r"```[A-Za-z_]*[ \t]*\n(.*?)\n?[ \t]*```", re.S)
 _MOST = 400_000
@@ -36,6 +37,8 @@ def whole_reply(text: str, options: Options) -> Reply | None:
     inner = text.strip()
     fenced = _FENCE.fullmatch(inner)
     inner = fenced.group(1).strip() if fenced else inner
+    if fenced and (other := other_format(inner, options)) is not None and not other[0].content:
+        return other[0]
     if inner[-1:] not in _ENDS.get(inner[:1], ")}"):
         return None  # cut off, or not nothing but calls
     for before, after, name, begins in _WRAPS:
@@ -57,7 +60,7 @@ def other_format(text: str, options: Options) -> tuple[Reply, list[Span]] | None
 
     if options.tools is None or len(text) > _MOST:
         return None
-    reading = AutoReading(quiet(options, spans=True), Ids())
+    reading = AutoReading(quiet(options, spans=True), Ids.numbered(MINTED))
     reading.feed(text)
     reading.close()
     reply = fold(reading.out, reading.compiled.format.name)
@@ -88,7 +91,7 @@ def quiet(options: Options, *, spans: bool = False) -> Options:
 def _read(text: str, found: Compiled, options: Options) -> Reply:
     from rightcall.parse.reading import Reading
 
-    reading = Reading(found, options, Ids())
+    reading = Reading(found, options, Ids.numbered(MINTED))
     reading.feed(text)
     reading.close()
     return fold(reading.out, found.format.name)

@@ -62,11 +62,11 @@ class Liberty(msgspec.Struct, frozen=True):
 
 
 class Unreadable(Exception):
-    """No value can be made of the text; `cut` says that it ended too early."""
+    """No value can be made of the text; `cut` says that it ended too early, `final` that no other reading may try."""
 
-    def __init__(self, reason: str, *, cut: bool = False) -> None:
+    def __init__(self, reason: str, *, cut: bool = False, final: bool = False) -> None:
         super().__init__(reason)
-        self.cut = cut
+        self.cut, self.final = cut, final
 
 
 class Loose(msgspec.Struct, frozen=True):

@@ -11,6 +11,7 @@ from rightcall.repair.schema import fold
 from rightcall.types import Repair
 
 _CONTROL = re.compile(r"<\|.*|\|>.*|<｜.*|\x00.*", re.S)
+_TOKEN = re.compile(r"<[|｜][^|｜<>]{1,64}[|｜]>")
 _SPLIT = re.compile(r"__|[./:]")
 _CLOSE = 0.85
 
@@ -19,7 +20,7 @@ def settle_name(name: str, tools: Toolset | None, policy: str) -> tuple[str, tup
     """The declared tool that a name stands for, with the receipt; the name as it is where none is certain."""
     if policy == "off" or tools is None or name in tools or not name:
         return name, ()
-    clean = _CONTROL.sub("", name).strip()
+    clean = _CONTROL.sub("", _TOKEN.sub("", name) if _TOKEN.match(name) else name).strip()
     if clean and clean in tools:
         return clean, (Repair("control_tokens", "exact", "", name, clean),)
     for rule, kind, found in _readings(clean or name, tools, policy):

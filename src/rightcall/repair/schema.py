@@ -19,6 +19,7 @@ from rightcall.strict_json import Undecodable, decode
 from rightcall.types import Repair, Tool
 
 _ROUNDS = 48
+_MOST_FAULTS = 256
 _WRAPPERS = ("arguments", "parameters", "args", "kwargs", "input")
 _INTEGER = re.compile(r"\s*[+-]?\d{1,400}(?:\.0*)?\s*").fullmatch
 _NUMBER = re.compile(r"\s*[+-]?(?:\d{1,400}(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,4})?\s*").fullmatch
@@ -67,6 +68,8 @@ class _Mending:
         before = self.value
         found = self._faults(self.value)
         most = len(found)
+        if most >= _MOST_FAULTS:
+            return  # each look at so many costs too much, and nothing says that they have one cause
         for _ in range(_ROUNDS):
             better = (self._all_at_once(found) or next(self._improvements(found), None)) if found else None
             if better is None:
@@ -78,7 +81,7 @@ class _Mending:
 
     def _faults(self, value: Any) -> list[Any]:
         """The checker's errors, and arguments of an unknown name where none was allowed for in so many words."""
-        return [*errors(self.tool, value, 512), *strangers(self.tool, value)]
+        return [*errors(self.tool, value, _MOST_FAULTS), *strangers(self.tool, value)]
 
     def _all_at_once(self, found: list[Any]) -> Improvement | None:
         """The first change for every fault in one go, where there are many of a kind."""

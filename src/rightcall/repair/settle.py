@@ -8,6 +8,7 @@ byte for byte what was sent. A call that was cut off never comes here, and none 
 from __future__ import annotations
 
 import json as stdlib
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -22,6 +23,7 @@ from rightcall.types import Call, Problem, Repair, Tool
 _BLANKS = " \t\r\n"
 _GUESSES = frozenset(("missing_comma", "unquoted_value", "merged_objects"))
 _MOST_FOR_JSON_REPAIR = 16_384
+_COMMENTED = re.compile(r"/\*|//|#").search  # a bracket in a comment may have ended the arguments too early
 TRUNCATED = Problem("truncated", "the text ended before the call did; send the whole call again")
 
 
@@ -82,6 +84,7 @@ class _Settling:
         self.receipts: list[Repair] = []
         self.text = ""  # the arguments as they were sent, where that still says what they are
         self.changed = False
+        self.final = False  # what was sent cannot be read in any other way
         self.problem = Problem("arguments_not_object", "the arguments must be a JSON object")
 
     def arguments(self, value: Any, json: str) -> dict[str, Any] | None:
@@ -134,7 +137,7 @@ class _Settling:
                 return found
         text = json if inner is None else inner
         found = self._loosely(text)
-        if found is None and self.policy == "lenient" and self.problem.code != "truncated":
+        if found is None and self.policy == "lenient" and self.problem.code != "truncated" and not self.final:
             found = self._by_json_repair(text)
         if found is None:
             self.receipts.clear()
@@ -148,6 +151,7 @@ class _Settling:
         except Unreadable as error:
             if error.cut and not self.closed:
                 self.problem = TRUNCATED
+            self.final = error.final
             return None
         value = objects[0] if objects else None
         if not isinstance(value, dict):
@@ -162,11 +166,11 @@ class _Settling:
         """What stands behind the first value: too many brackets, or more objects."""
         objects = [value]
         while rest := text[end:].strip(_BLANKS):
-            if len(rest) <= 3 and not rest.strip("}])"):
+            if len("".join(rest.split())) <= 3 and not rest.strip("}]) \t\r\n"):
                 liberties.append(Liberty("extra_closer", rest, ""))
                 break
             if not rest.startswith("{") or len(objects) > 8:
-                raise Unreadable("there is more text behind the arguments")
+                raise Unreadable("there is more text behind the arguments", final=True)
             read = read_loose(text, text.index("{", end), depth=self.depth, closed=self.closed)
             objects.append(read.value)
             liberties += read.liberties
@@ -175,7 +179,7 @@ class _Settling:
 
     def _by_json_repair(self, text: str) -> dict[str, Any] | None:
         """The last rung. It is quadratic on some texts and inventive on others: short texts, and only if it fits."""
-        if len(text) > _MOST_FOR_JSON_REPAIR:
+        if len(text) > _MOST_FOR_JSON_REPAIR or _COMMENTED(text):
             return None
         import json_repair
 
@@ -236,7 +240,7 @@ def _one_object(objects: list[Any], liberties: list[Liberty]) -> list[Any]:
     if len(objects) == 1:
         return objects
     if not all(isinstance(found, dict) for found in objects):
-        raise Unreadable("there is more text behind the arguments")
+        raise Unreadable("there is more text behind the arguments", final=True)
     filled = [found for found in objects if found]
     if all(found == filled[0] for found in filled[1:]):
         liberties.append(Liberty("concatenated", "{...}{...}", "{...}"))
@@ -244,7 +248,7 @@ def _one_object(objects: list[Any], liberties: list[Liberty]) -> list[Any]:
     merged: dict[str, Any] = {}
     for found in filled:
         if merged.keys() & found.keys():
-            raise Unreadable("several objects stand in a row, and they disagree")
+            raise Unreadable("several objects stand in a row, and they disagree", final=True)
         merged |= found
     liberties.append(Liberty("merged_objects", "{...}{...}", "{...}"))
     return [merged]
