@@ -22,6 +22,7 @@ _NAME = re.compile(r"[A-Za-z0-9_.\-]+").fullmatch
 _MOST = 5
 _LOOK_AT = 64
 _LONGEST = 600
+_LONG_LIST = 500
 _CODES = {
     "required": "missing",
     "type": "wrong_type",
@@ -120,18 +121,21 @@ def fits(tool: Tool, arguments: Any) -> bool:
 
 
 def errors(tool: Tool, arguments: Any, most: int = _LOOK_AT) -> list[Any]:
-    """The first so many errors of jsonschema-rs."""
-    return list(islice(validator(tool).iter_errors(plain(arguments)), most))
+    """The first so many errors of jsonschema-rs. Of a very long list only the beginning is looked at, if that has any:
+    each error costs, and all of them are made before the first is given."""
+    judge = validator(tool)
+    found = list(islice(judge.iter_errors(plain(arguments, _LONG_LIST)), most))
+    return found or list(islice(judge.iter_errors(plain(arguments)), most))
 
 
-def plain(value: Any) -> Any:
-    """A copy that the checker takes: lone surrogates, which are no text to it, are replaced."""
+def plain(value: Any, items: int | None = None) -> Any:
+    """A copy that the checker takes: lone surrogates, which are no text to it, are replaced, and lists are cut."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode("utf-8") if not value.isascii() else value
     if isinstance(value, list):
-        return [plain(item) for item in value]
+        return [plain(item, items) for item in value[:items]]
     if isinstance(value, dict):
-        return {plain(key): plain(item) for key, item in value.items()}
+        return {plain(key): plain(item, items) for key, item in value.items()}
     return value
 
 
@@ -168,7 +172,7 @@ def _problem(error: Any, tool: Tool, arguments: dict[str, Any], index: int | Non
         message = _unknown(kind, steps, tool)
     else:
         message = f"{_where(steps)}: {error.message[:200]}"
-    return Problem(code, message[:_LONGEST], pointer(steps)[:_LONGEST], index)
+    return Problem(code, message[:_LONGEST], pointer(steps), index)
 
 
 def _get(value: Any, steps: list[Any]) -> Any:

@@ -109,7 +109,7 @@ def read_arguments_of(p: Engine, close: Probe | None) -> Steps[None]:
             raise Broken("invalid_json", "the arguments are not valid JSON from here on; send a JSON object") from None
         yield from p.take_extra_closers()
         p.finish(value)
-        if close is None and p.compiled.call_close is None and (yield from p.peek()) == "{":
+        if (yield from p.peek()) == "{":
             p.problem("trailing_content", "a second object stands behind the arguments", call=p.index - 1)
     if close is not None:
         yield from p.peek()
