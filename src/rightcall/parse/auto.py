@@ -69,7 +69,8 @@ def _signs(format: Format) -> list[tuple[Pat, Pat]]:
         if opener.head != "`":
             signs.append((opener, seq(opener, blanks(), alt(*begins, *fence, *closes))))
     if "" in alternatives(format.call[0]):
-        signs += [(pat, pat) for body in format.bodies for pat in templates(getattr(body, "open", "")) if pat.head]
+        tags = [tag for body in format.bodies for tag in (getattr(body, "open", ""), getattr(body, "empty", ""))]
+        signs += [(pat, pat) for tag in tags for pat in templates(tag) if pat.head]
     if format.section:
         inner = look(alt(*(whole for _, whole in signs)))
         opens = [(pat, seq(pat, blanks(), inner)) for pat in templates(format.section[0])]

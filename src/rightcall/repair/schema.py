@@ -19,7 +19,7 @@ from rightcall.strict_json import Undecodable, decode
 from rightcall.types import Repair, Tool
 
 _ROUNDS = 48
-_MOST_FAULTS = 600
+_MOST_FAULTS = 300
 _WRAPPERS = ("arguments", "parameters", "args", "kwargs", "input")
 _INTEGER = re.compile(r"\s*[+-]?\d{1,400}(?:\.0*)?\s*").fullmatch
 _NUMBER = re.compile(r"\s*[+-]?(?:\d{1,400}(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,4})?\s*").fullmatch
