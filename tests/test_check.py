@@ -6,12 +6,12 @@ import socket
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 from replies import INTEGER, NULLABLE, STRING, Json, blocking, hermes
-from rightcall import Call, Problem, Tool, Toolset, check, parse
+from rightcall import Call, Problem, Tool, Toolset, check, parse, repair
 from rightcall.check import fits, pointer, validator
 from rightcall.errors import BadTools
 
@@ -344,6 +344,21 @@ def test_a_lone_surrogate_in_a_key_is_an_unknown_argument() -> None:
 def test_every_message_can_be_written_as_utf_8(value: Any) -> None:
     for problem in problems(declared({"u": INTEGER}), {"u": value}):
         problem.message.encode()
+
+
+@pytest.mark.parametrize(
+    "sent", ['{"\\udfff": "3"}', '{"\\udfff": "x"}', '{"a": {"\\ud800": 1}}', '["\\ud800", {"\\ud800": "3"}]']
+)
+@pytest.mark.parametrize("policy", ["off", "safe", "lenient"])
+def test_a_lone_surrogate_in_a_key_at_any_depth_is_no_exception(
+    sent: str, policy: Literal["off", "safe", "lenient"]
+) -> None:
+    for inner in (INTEGER, {"type": "object", "additionalProperties": INTEGER}, {"type": "array"}):
+        tool = declared({"u": {"type": "object", "additionalProperties": inner}})
+        text = hermes(f'{{"name": "f", "arguments": {{"u": {sent}}}}}')
+        [call] = parse(text, format="hermes", tools=[tool], repair=policy).calls
+        assert call.complete
+        repair(call, [tool], policy=policy)
 
 
 # -- hostile schemas ---------------------------------------------------------------------------------------------------

@@ -402,7 +402,7 @@ def test_repair_leaves_fewer_problems_a_receipt_for_each_change_and_nothing_more
 
 @given(tools, sent_arguments)
 def test_a_call_that_passes_keeps_its_values(tool: Tool, arguments: Json) -> None:
-    if not check(Call("f", arguments, ""), [tool]):
+    if "alias" not in arguments and not check(Call("f", arguments, ""), [tool]):
         made = repair(Call("f", arguments, json.dumps(arguments)), [tool])
         assert list(made.arguments.values()) == list(arguments.values())
 

@@ -61,9 +61,7 @@ def test_a_bad_first_block_does_not_hide_a_good_second() -> None:
     assert {problem.call for problem in parse(text, tools=TOOLS).problems if problem.blocking} == {0}
 
 
-@pytest.mark.parametrize(
-    "text", ["no call here", "", "It is sunny.", "<tool_call></tool_call>", "Use <tool_call> to call."]
-)
+@pytest.mark.parametrize("text", ["no call here", "", "Sunny.", "<tool_call></tool_call>", "Use <tool_call> to call."])
 def test_prose_has_no_call(text: str) -> None:
     for format in ("auto", "hermes"):
         with pytest.raises(NoToolCallFound):

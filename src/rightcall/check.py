@@ -156,7 +156,7 @@ def _problem(error: Any, tool: Tool, arguments: dict[str, Any], index: int | Non
         message = f"{_where(steps)} is required"
         received = ", ".join(sorted(map(str, value))[:20])[:300] if isinstance(value, dict) else ""
         message += f"; received: {received or 'no arguments'}. Send {_where(steps)} too"
-    elif code in ("wrong_type", "not_allowed", "no_match") and _get(arguments, steps) is None:
+    elif code in ("wrong_type", "not_allowed", "no_match") and _is_null(arguments, steps):
         required = len(steps) == 1 and steps[0] in tool.parameters.get("required", ())
         code = "missing" if required else code
         wanted = _types(kind.types) if kind.name == "type" else "a value that is allowed"
@@ -175,10 +175,14 @@ def _problem(error: Any, tool: Tool, arguments: dict[str, Any], index: int | Non
     return Problem(code, message[:_LONGEST], pointer(steps), index)
 
 
-def _get(value: Any, steps: list[Any]) -> Any:
+def _is_null(value: Any, steps: list[Any]) -> bool:
+    """Is this place null? The checker also says null of a number that it cannot carry."""
     for step in steps:
-        value = value[step]
-    return value
+        try:
+            value = value[step]
+        except (KeyError, IndexError, TypeError):
+            return False  # a key that was replaced because it is no text
+    return value is None
 
 
 def _unknown(kind: Any, steps: list[Any], tool: Tool) -> str:

@@ -19,6 +19,7 @@ from rightcall.strict_json import Undecodable, decode, scan_once
 
 _KEY = Pat(r"[^\s:{}\[\],<>\"']{1,256}+", r"[^\s:{}\[\],<>\"']{0,256}+")
 _KEY_PROBE = Probe(seq(_KEY, blanks(), literal(":")))
+_INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})(?=[,}])").match
 _BARE = re.compile(r"[^,{}\[\]<]*+").match
 _WORDS: dict[str, Any] = {"true": True, "false": False, "null": None, "None": None, "True": True, "False": False}
 
@@ -109,6 +110,11 @@ class BracedReader:
 
     def _argument(self, p: Engine, key: str, prefix: str) -> Steps[Any]:
         kind = p.kind(key) or "any"
+        number = _INTEGER(p.buf, p.pos) if kind in ("json", "any") else None
+        if number is not None:
+            p.pos = number.end()
+            p.give(prefix + number.group())
+            return int(number.group())
         is_text = self.body.quoted == "string" or kind in ("plain", "string")
         if p.char() and p.buf.startswith(self.body.quote, p.pos):
             whole = self._whole(p)

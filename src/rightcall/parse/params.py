@@ -161,8 +161,10 @@ class ParamsReader:
         declared = p.kind(key)
         # A type in the text wins; where it says string and so does the schema, the schema says more.
         kind: str = declared or "any" if said is None or (said == "string" and declared == "plain") else said
-        if self.nested and kind not in _TEXTUAL and (yield from p.test(self.nested.tag)):
-            json, value = yield from self.nested.read(p, key)
+        nested = self.nested if kind not in _TEXTUAL else None
+        found = nested.tag.at(p.buf, p.pos, p.ended) if nested else None
+        if nested and (found or (found is None and (yield from p.test(nested.tag)))):
+            json, value = yield from nested.read(p, key)
             p.give(prefix + json)
             return value
         line = False

@@ -114,6 +114,8 @@ class _Mending:
             return
         where, value, word = list(fault.instance_path), fault.instance, fault.kind.name
         value = _get(self.value, where)
+        if value is _MISSING:
+            return  # a key that the checker saw in another spelling, because it is no text
         if word == "required":
             yield from self._missing(where, value, fault.kind.property)
         elif word in ("additionalProperties", "unevaluatedProperties"):
