@@ -14,11 +14,12 @@ _CONTROL = re.compile(r"<\|.*|\|>.*|<｜.*|\x00.*", re.S)
 _TOKEN = re.compile(r"<[|｜][^|｜<>]{1,64}[|｜]>")
 _SPLIT = re.compile(r"__|[./:]")
 _CLOSE = 0.85
+_LONGEST = 512  # a longer name is no tool's in other clothes, and each reading of it costs
 
 
 def settle_name(name: str, tools: Toolset | None, policy: str) -> tuple[str, tuple[Repair, ...]]:
     """The declared tool that a name stands for, with the receipt; the name as it is where none is certain."""
-    if policy == "off" or tools is None or name in tools or not name:
+    if policy == "off" or tools is None or name in tools or not 0 < len(name) <= _LONGEST:
         return name, ()
     clean = _CONTROL.sub("", _TOKEN.sub("", name) if _TOKEN.match(name) else name).strip()
     if clean and clean in tools:
