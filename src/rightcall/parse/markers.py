@@ -55,11 +55,6 @@ def _literal(text: str) -> tuple[str, str]:
     return re.escape(text), part
 
 
-def one_of(chars: str) -> Pat:
-    """Any one of these characters."""
-    return Pat(f"[{re.escape(chars)}]", "", sure=FINAL)
-
-
 def blanks(most: int = MAX_BLANKS) -> Pat:
     run = f"[ \\t\\r\\n]{{0,{most}}}+"
     return Pat(run, run, sure=RUN)
