@@ -102,7 +102,7 @@ def test_reasoning_before_the_calls_is_reasoning(name: str) -> None:
     parts: list[Part] = [Reasoning("Plan."), made("f", s="x")]
     reply = read_auto(render(parts, format=name, tools=TOOLS), like=name)
     assert args(reply) == [("f", {"s": "x"})]
-    assert reply.reasoning == "Plan."
+    assert reply.reasoning.endswith("Plan.") if name == "apriel" else reply.reasoning == "Plan."  # a sentence opens it
 
 
 def test_the_reply_says_which_format_it_was() -> None:

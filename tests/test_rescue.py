@@ -186,6 +186,7 @@ PROSE = {
     "inline code": f"Use `{OSLO}`.",
     "markers in a fence": f"Example:\n```\n{hermes(OSLO)}\n```\n",
     "markers in inline code": f"Write `{hermes(OSLO)}` to call.",
+    "markers in inline code, behind words": f"Write `Sure. {hermes(OSLO)}` to call.".replace("\n", " "),
     "markers in quotes": f'Write "{hermes(OSLO)}" to call.',
     "a call in a sentence": "I would call get_weather(city='Oslo') here.",
     "a call and a comment": "get_weather(city='Oslo') gives the weather of Oslo.",
@@ -225,6 +226,24 @@ def test_no_prefix_of_a_rescued_reply_is_completed(text: str) -> None:
 
 def test_a_tool_outside_the_scope_is_not_rescued() -> None:
     assert read(OSLO, tools=TOOLS.scoped(["ping"])).calls == ()
+
+
+def test_the_definition_of_a_tool_is_no_call() -> None:
+    tool = Tool(name="record", parameters={"type": "object", "properties": {"a": STRING}})
+    text = '{"name": "record", "parameters": {"type": "object", "properties": {"a": {"type": "string"}}}}'
+    assert read(text, tools=Toolset([tool])).parts == (Text(text),)
+
+
+@pytest.mark.parametrize(
+    "shown", ["`a<|call|>` and", "```\na<|call|>\n```", 'the "x<|call|>" is', "in `<|end|>, `<|call|>` or"]
+)
+def test_an_end_token_that_is_shown_is_text(shown: str) -> None:
+    assert read(shown, "harmony").parts == (Text(shown),)
+
+
+@pytest.mark.parametrize("text", ["```\nprint(1)<|return|>", "a `b<|return|>", 'a "b<|return|>\n', "Hi.<|return|>"])
+def test_an_end_token_that_ends_the_turn_is_never_text(text: str) -> None:
+    assert read(text, "harmony").content == text.partition("<|return|>")[0]
 
 
 # -- calls in reasoning ------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Apertus, the name is the key:  <|tools_prefix|>[{"f": {"x": 1}}]<|tools_suffix|>"""
+"""Apertus, the name is the key:  `<|tools_prefix|>[{"f": {"x": 1}}]<|tools_suffix|>`"""
 
 from rightcall.formats.spec import Envelope, Format, Special
 

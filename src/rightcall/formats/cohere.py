@@ -1,4 +1,4 @@
-"""Cohere:  <|START_ACTION|>[{"tool_call_id": "0", "tool_name": "f", "parameters": {"x": 1}}]<|END_ACTION|>"""
+"""Cohere:  `<|START_ACTION|>[{"tool_call_id": "0", "tool_name": "f", "parameters": {"x": 1}}]<|END_ACTION|>`"""
 
 from rightcall.formats.spec import Envelope, Format, Special, replace
 

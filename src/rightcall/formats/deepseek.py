@@ -1,5 +1,5 @@
 """DeepSeek V3 and V3.1:
-<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\\n```json\\n{"x": 1}\\n```<｜tool▁call▁end｜>..."""
+`<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\\n```json\\n{"x": 1}\\n```<｜tool▁call▁end｜>...`"""
 
 from rightcall.formats.spec import Format, NameThenJson, Special, replace
 

@@ -1,5 +1,5 @@
 """DeepSeek V3.2 and V4, the type of a value stands in its tag:
-<｜DSML｜invoke name="f"><｜DSML｜parameter name="k" string="true">v</｜DSML｜parameter></｜DSML｜invoke>"""
+`<｜DSML｜invoke name="f"><｜DSML｜parameter name="k" string="true">v</｜DSML｜parameter></｜DSML｜invoke>`"""
 
 from rightcall.formats.spec import Format, Params, Special, replace
 

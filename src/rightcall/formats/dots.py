@@ -1,4 +1,4 @@
-"""dots.llm, JSON or tags inside:  <dots_function_call>{"name": "f", "arguments": {"x": 1}}</dots_function_call>"""
+"""dots.llm, JSON or tags inside:  `<dots_function_call>{"name": "f", "arguments": {"x": 1}}</dots_function_call>`"""
 
 from rightcall.formats.spec import Envelope, Format, Params, Special
 

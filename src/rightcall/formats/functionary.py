@@ -1,5 +1,5 @@
 """Functionary 3.1, 3.2 and 2:
-<function=f>{"x": 1}</function>   >>>f\\n{"x": 1}   <|recipient|>f\\n<|content|>{"x": 1}"""
+`<function=f>{"x": 1}</function>`   `>>>f\\n{"x": 1}`   `<|recipient|>f\\n<|content|>{"x": 1}`"""
 
 from rightcall.formats.spec import Channels, Format, NameThenJson, Special
 

@@ -1,4 +1,4 @@
-"""FunctionGemma and Gemma 4:  <|tool_call>call:f{k:<|"|>v<|"|>,l:[1]}<tool_call|>"""
+"""FunctionGemma and Gemma 4:  `<|tool_call>call:f{k:<|"|>v<|"|>,l:[1]}<tool_call|>`"""
 
 from rightcall.formats.spec import Braced, Format, Special
 

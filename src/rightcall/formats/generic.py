@@ -1,5 +1,5 @@
 """Plain JSON, as any prompted model or forced tool choice writes it:
-{"tool_calls": [{"name": "f", "arguments": {"x": 1}}]}    [{"name": "f", "parameters": {"x": 1}}]"""
+`{"tool_calls": [{"name": "f", "arguments": {"x": 1}}]}`    `[{"name": "f", "parameters": {"x": 1}}]`"""
 
 from rightcall.formats.spec import Envelope, Format, NameThenJson, Special
 

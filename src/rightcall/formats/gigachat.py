@@ -1,4 +1,4 @@
-"""GigaChat 3.1 and 3:  <|function_call|>{"name": "f", "arguments": {"x": 1}}"""
+"""GigaChat 3.1 and 3:  `<|function_call|>{"name": "f", "arguments": {"x": 1}}`"""
 
 from rightcall.formats.spec import Envelope, Format, Special, replace
 

@@ -1,4 +1,4 @@
-"""Granite 4, 3 and 20B:  <tool_call>\\n{"name": "f", "arguments": {"x": 1}}\\n</tool_call>   <|tool_call|>[{...}]"""
+"""Granite 4, 3, 20B:  `<tool_call>\\n{"name": "f", "arguments": {"x": 1}}\\n</tool_call>`   `<|tool_call|>[{...}]`"""
 
 from rightcall.formats.hermes import HERMES
 from rightcall.formats.spec import Envelope, Format, Special, replace

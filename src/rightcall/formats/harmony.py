@@ -1,4 +1,4 @@
-"""gpt-oss:  <|channel|>commentary to=functions.f <|constrain|>json<|message|>{"x": 1}<|call|>"""
+"""gpt-oss:  `<|channel|>commentary to=functions.f <|constrain|>json<|message|>{"x": 1}<|call|>`"""
 
 from rightcall.formats.spec import Channels, Format, NameThenJson, Special
 

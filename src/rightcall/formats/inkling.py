@@ -1,4 +1,4 @@
-"""Inkling:  <|message_model|>f<|content_invoke_tool_json|>{"name": "f", "args": {"x": 1}}<|end_message|>"""
+"""Inkling:  `<|message_model|>f<|content_invoke_tool_json|>{"name": "f", "args": {"x": 1}}<|end_message|>`"""
 
 from rightcall.formats.spec import Envelope, Format, Special
 

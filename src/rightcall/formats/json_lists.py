@@ -1,4 +1,4 @@
-"""A JSON list of envelopes:  <tool_calls>[{"name": "f", "arguments": {"x": 1}}]</tool_calls>"""
+"""A JSON list of envelopes:  `<tool_calls>[{"name": "f", "arguments": {"x": 1}}]</tool_calls>`"""
 
 from rightcall.formats.spec import Envelope, Format, Special, replace
 

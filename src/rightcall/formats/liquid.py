@@ -1,4 +1,4 @@
-"""LFM2:  <|tool_call_start|>[f(k="v")]<|tool_call_end|>"""
+"""LFM2:  `<|tool_call_start|>[f(k="v")]<|tool_call_end|>`"""
 
 from rightcall.formats.spec import Envelope, Format, Pythonic, Special
 

@@ -1,4 +1,4 @@
-"""Llama 3 and 4:  <|python_tag|>{"name": "f", "parameters": {"x": 1}}   <|python_start|>[f(x=1)]<|python_end|>"""
+"""Llama 3 and 4:  `<|python_tag|>{"name": "f", "parameters": {"x": 1}}`   `<|python_start|>[f(x=1)]<|python_end|>`"""
 
 from rightcall.formats.spec import Envelope, Format, Pythonic, Special
 

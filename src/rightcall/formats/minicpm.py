@@ -1,4 +1,4 @@
-"""MiniCPM 3 and 5:  a Python fence in tags, or <function name="f"><param name="k">v</param></function>"""
+"""MiniCPM 3 and 5:  a Python fence in tags, or `<function name="f"><param name="k">v</param></function>`"""
 
 from rightcall.formats.spec import Format, Params, Pythonic, Special
 

@@ -1,5 +1,5 @@
 """MiniMax M2 and M3:
-<minimax:tool_call><invoke name="f"><parameter name="k">v</parameter></invoke></minimax:tool_call>
+`<minimax:tool_call><invoke name="f"><parameter name="k">v</parameter></invoke></minimax:tool_call>`
 M3 puts its namespace token before every tag, names each tag after the argument and nests them."""
 
 from rightcall.formats.spec import Format, Params, Special

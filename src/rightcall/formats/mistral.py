@@ -1,5 +1,5 @@
 """Mistral, before and since its eleventh tokenizer:
-[TOOL_CALLS] [{"name": "f", "arguments": {"x": 1}, "id": "123456789"}]    [TOOL_CALLS]f[ARGS]{"x": 1}"""
+`[TOOL_CALLS] [{"name": "f", "arguments": {"x": 1}, "id": "123456789"}]`    `[TOOL_CALLS]f[ARGS]{"x": 1}`"""
 
 from rightcall.formats.spec import Envelope, Format, NameThenJson, Special, replace
 

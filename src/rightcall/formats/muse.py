@@ -1,4 +1,4 @@
-"""Muse:  <|start|>assistant to=f<|message|><atem:function_calls><atem:invoke name="f"><atem:parameter name="k">v..."""
+"""Muse: `<|start|>assistant to=f<|message|><atem:function_calls><atem:invoke name="f"><atem:parameter name="k">v...`"""
 
 from rightcall.formats.spec import Channels, Format, Params, Special
 

@@ -1,4 +1,4 @@
-"""Nemotron Nano v2:  <TOOLCALL>[{"name": "f", "arguments": {"x": 1}}]</TOOLCALL>"""
+"""Nemotron Nano v2:  `<TOOLCALL>[{"name": "f", "arguments": {"x": 1}}]</TOOLCALL>`"""
 
 from rightcall.formats.spec import Envelope, Format, Special
 

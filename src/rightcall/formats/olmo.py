@@ -1,4 +1,4 @@
-"""OLMo 3, one call a line:  <function_calls>f(k='v')\\ng()</function_calls>"""
+"""OLMo 3, one call a line:  `<function_calls>f(k='v')\\ng()</function_calls>`"""
 
 from rightcall.formats.spec import Format, Pythonic, Special
 

@@ -1,4 +1,4 @@
-"""Phi-4-mini and Firefunction:  functools[{"name": "f", "arguments": {"x": 1}}]"""
+"""Phi-4-mini and Firefunction:  `functools[{"name": "f", "arguments": {"x": 1}}]`"""
 
 from rightcall.formats.spec import Envelope, Format, Special, replace
 

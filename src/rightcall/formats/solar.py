@@ -1,4 +1,4 @@
-"""Solar Open:  <|tool_calls|><|tool_call:begin|>ID<|tool_call:name|>f<|tool_call:args|>{"x": 1}<|tool_call:end|>"""
+"""Solar Open:  `<|tool_calls|><|tool_call:begin|>ID<|tool_call:name|>f<|tool_call:args|>{"x": 1}<|tool_call:end|>`"""
 
 from rightcall.formats.spec import Format, NameThenJson, Special
 

@@ -1,4 +1,4 @@
-"""Step-3:  <｜tool_calls_begin｜><｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name="f">..."""
+"""Step-3:  `<｜tool_calls_begin｜><｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name="f">...`"""
 
 from rightcall.formats.spec import Format, Params, Special
 

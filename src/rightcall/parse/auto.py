@@ -19,7 +19,7 @@ from rightcall.parse.markers import RUN, Pat, Probe, WideScan, alt, blanks, lite
 from rightcall.parse.reading import Reading, located
 from rightcall.parse.rescue import whole_reply
 from rightcall.parse.shown import RUN as RUN_OF_FENCE
-from rightcall.parse.shown import Fences, is_quoted
+from rightcall.parse.shown import Fences
 from rightcall.types import Event, Span
 
 _THINK = ("<think>\n", "\n</think>\n\n")
@@ -28,6 +28,7 @@ _BARE_START = re.compile(r"\s*(?:`{0,3}|[A-Za-z_][\w.\-]{0,255}+(?:\[[A-Z]{0,4})
 _KEYS = "name|tool|tool_name|tool_calls?|function|type|id|arguments|parameters|args"
 _NO_CALL = re.compile(rf'\s*\{{\s*"(?!(?:{_KEYS})")[^"]*"\s*:').match
 _PREFIX = 600
+_CAPITALS = re.compile(r"\[[A-Z ]+\]").fullmatch
 
 
 _WORD = Pat(r"[A-Za-z_][\w.\-]{0,255}+", r"(?:[A-Za-z_][\w.\-]{0,255}+)?", sure=RUN)
@@ -83,7 +84,8 @@ def _signs(format: Format) -> list[tuple[Pat, Pat]]:
 
 
 def _is_tag(mark: str) -> bool:
-    return isinstance(mark, Special) or (mark.strip()[:1] == "<" and any(char in mark for char in ":_"))
+    text = mark.strip()
+    return isinstance(mark, Special) or _CAPITALS(text) is not None or (text[:1] == "<" and bool(set(text) & set(":_")))
 
 
 def _marks(format: Format) -> list[Pat]:
@@ -225,7 +227,7 @@ class AutoReading:
                 if not self._give_fence(ended):
                     return
                 continue
-            shown = bool(self._fences.open) or is_quoted(self._fences.before)
+            shown = self._fences.show()
             inside = self._reading.thinking and action not in self._detector.marks
             chosen = None if shown or inside else self._choose(action, ended)
             if isinstance(chosen, Compiled):

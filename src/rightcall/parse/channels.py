@@ -1,4 +1,4 @@
-"""Messages with headers:  <|channel|>commentary to=functions.f <|constrain|>json<|message|>{"x": 1}<|call|>
+"""Messages with headers:  `<|channel|>commentary to=functions.f <|constrain|>json<|message|>{"x": 1}<|call|>`
 
 A header says whether what follows is reasoning, text or a call. The reply's first has no start, because the prompt
 ended with it.

@@ -137,6 +137,8 @@ class Engine:
         rescue = options.rescue and self.tools is not None and len(self.tools) > 0
         self.said: list[str] | None = [] if rescue else None
         self.thought: list[str] = []
+        self.original: list[str] = []  # the text as it came, kept as long
+        self.said_at: int | None = 0  # where all that was said begins; None where something was said before a thought
 
     # -- the text ------------------------------------------------------------------------------------------------------
 
@@ -426,6 +428,7 @@ class Engine:
             self.out.append(Recast(self.text_chars, "reasoning"))
         if self.said is not None:
             self.thought, self.said = self.said, []
+            self.said_at = self.base + self.pos
         self.text_chars = 0
         self._last = Reasoning if self._last is Text else None
         if self.spans is not None:
@@ -478,6 +481,7 @@ class Engine:
             self.out.append(Reasoning(text))
             if self.said is not None:
                 self.thought.append(text)
+                self.said_at = None if self.said else end
             if self.spans is not None:
                 self.mark("reasoning", end)
             return
@@ -496,6 +500,7 @@ class Engine:
         self.pos = end
         self._blanks.clear()
         self.fresh = True
+        self.fences.take("\n")
         if self.spans is not None:
             self.mark("marker", self.base + end)
 

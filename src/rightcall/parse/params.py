@@ -1,4 +1,4 @@
-"""Tagged arguments:  <function=f><parameter=k>v</parameter></function>
+"""Tagged arguments:  `<function=f><parameter=k>v</parameter></function>`
 
 Values are bare text. A closing tag inside one does not close it: a close counts only when the next argument's opener
 follows, or the whole chain of closes up to where the call is over. Where an opener came with its line break, only a

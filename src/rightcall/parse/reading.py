@@ -17,8 +17,8 @@ from rightcall.parse.channels import first_header, header
 from rightcall.parse.engine import Capture, Engine, Options, Steps
 from rightcall.parse.markers import RUN, Pat, Probe, Scan, literal, seq
 from rightcall.parse.rescue import MINTED, in_reasoning, other_format, whole_reply
+from rightcall.parse.shown import QUOTES
 from rightcall.parse.shown import RUN as RUN_OF_FENCE
-from rightcall.parse.shown import is_quoted
 from rightcall.parse.signals import Broken, Cut, NotACall, too_deep
 from rightcall.repair.settle import allowed, receipts
 from rightcall.repair.sketch import Sketch
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _FENCE = Probe(
     seq(literal("```"), Pat(r"[A-Za-z_]{0,16}+[ \t]{0,8}+", r"[A-Za-z_]{0,16}+[ \t]{0,8}+", sure=RUN), literal("\n"))
 )
+_FAR = 64
 _FENCE_END = Probe(literal("```"))
 
 
@@ -51,6 +52,8 @@ class Reading(Engine):
     def feed(self, text: str) -> None:
         room = self.limits.reply - self.base - len(self.buf)
         if len(text) <= room:
+            if self.said is not None:
+                self.original.append(text)
             self.more(text)
             next(self._steps)
         elif self._over:
@@ -73,16 +76,21 @@ class Reading(Engine):
         """No call was found. Is the text one in another format, or did the reply end inside its own reasoning?"""
         if text.strip():
             reply = whole_reply(text, self.options)
-            # Where markers of this format were read as such, the reply is one in this format.
-            plain = len(text) == self.base + self.pos
             if reply is not None:
                 self.rescued(reply, located(reply, text, self.spans or []))
-            elif plain and (other := other_format(text, self.options)) is not None:
-                self.rescued(*other)
+            elif self.said_at is not None:
+                self._rescue_as_written(self.said_at)
         elif self.options.calls_in_reasoning:
             reply = in_reasoning("".join(self.thought), self.compiled, self.options)
             if reply is not None:
                 self._give_parts(reply, "call_in_reasoning", "the call stood in the reasoning")
+
+    def _rescue_as_written(self, start: int) -> None:
+        """Is what follows the reasoning, with the markers that this format dropped, a reply in another format?"""
+        other = other_format("".join(self.original)[start:], self.options)
+        if other is not None:
+            before = [Span(s.start, min(s.end, start), s.kind) for s in self.spans or () if s.start < start]
+            self.rescued(other[0], before + [Span(s.start + start, s.end + start, s.kind) for s in other[1]])
 
     def rescued(self, reply: Reply, spans: list[Span]) -> None:
         """The text that was given out was a reply in another format: it is given again, as what it is."""
@@ -115,7 +123,8 @@ class Reading(Engine):
         )
         self.recastable = self.recastable and before.recastable
         self.thinking = before.thinking
-        self.said, self.thought = before.said, before.thought
+        self.said, self.thought, self.said_at = before.said, before.thought, before.said_at
+        self.original = ["".join(before.original)[: self.base]]
         self.fences = before.fences
         return before.buf[before.pos :]
 
@@ -167,10 +176,25 @@ class Reading(Engine):
         return self._on_drop(found)
 
     def _on_end(self, found: re.Match[str]) -> Steps[None]:
+        marker = found.group()
+        if not self.thinking and (yield from self._is_shown_end(marker)):
+            self.pos += 1
+            self.give_back(marker[:1])
+            return
         self.may_open = True
         if self.compiled.channels is not None:
             self.thinking = False
-        return self._on_drop(found)
+        self.take_marker(self.pos + len(marker))
+
+    def _is_shown_end(self, marker: str) -> Steps[bool]:
+        """Is this end-of-turn token only shown? Then text goes on behind it, and it stands in code or in quotes."""
+        in_code = self.fences.show(self.held_blanks())
+        while True:
+            behind = self.buf[self.pos + len(marker) : self.pos + len(marker) + _FAR]
+            if behind.strip() or (behind and not in_code) or len(behind) == _FAR or self.ended:
+                break
+            yield
+        return bool(behind.strip()) and (in_code or behind[0] in QUOTES)
 
     def _on_section(self, found: re.Match[str]) -> Steps[None]:
         if self._is_shown(found):
@@ -225,7 +249,7 @@ class Reading(Engine):
 
     def _is_shown(self, found: re.Match[str]) -> bool:
         """Does prose only show this opener? Then its first character is text, and the search goes on behind it."""
-        if not (self.fences.open or is_quoted(self.fences.before + self.held_blanks())):
+        if not self.fences.show(self.held_blanks()):
             return False
         self.pos = found.start() + 1
         self.give_back(found.group()[:1])

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import re
 
+from rightcall.declare.toolset import Toolset
 from rightcall.formats import FORMATS
 from rightcall.ids import Ids
 from rightcall.parse.compile import Compiled, compiled
 from rightcall.parse.engine import Options
 from rightcall.parse.fold import Fold
-from rightcall.types import Event, Reply, Span
+from rightcall.types import Call, Event, Reply, Span
 
 # A reply that is nothing but calls, said as if it had stood in the markers of a format that reads it.
 _WRAPS = (
@@ -28,6 +29,7 @@ MINTED = "\0"  # an id that begins so was not in the text
 _ENDS = {"[": "]", "{": "}"}
 _FENCE = re.compile(r"```[A-Za-z_]*[ \t]*\n(.*?)\n?[ \t]*```", re.S)
 _MOST = 400_000
+_OPEN = ("additionalProperties", "patternProperties")  # arguments that are not declared are welcome
 
 
 def whole_reply(text: str, options: Options) -> Reply | None:
@@ -68,16 +70,31 @@ def other_format(text: str, options: Options) -> tuple[Reply, list[Span]] | None
 
 
 def trusted(reply: Reply, options: Options) -> bool:
-    """Are all its calls whole, of declared tools, and without a problem?"""
-    declared = all(options.tools is not None and call.name in options.tools and call.complete for call in reply.calls)
+    """Are all its calls whole, of declared tools with declared arguments, and without a problem?"""
+    tools = options.tools
+    declared = tools is not None and all(call.complete and _declared(call, tools) for call in reply.calls)
     return declared and not any(problem.blocking for problem in reply.problems)
+
+
+def _declared(call: Call, tools: Toolset) -> bool:
+    """The definition of a tool whose arguments are all optional looks like a call, but for its arguments' names."""
+    tool = tools.get(call.name)
+    if tool is None:
+        return False
+    schema = tool.parameters
+    is_open = "properties" not in schema or not schema.keys().isdisjoint(_OPEN)
+    return is_open or call.arguments.keys() <= tools.kinds(call.name).keys()
 
 
 def in_reasoning(reasoning: str, found: Compiled, options: Options) -> Reply | None:
     """The calls in a reply that is nothing but reasoning."""
     if not reasoning or len(reasoning) > _MOST:
         return None
-    reply = _read(reasoning, found, quiet(options))
+    if found.format.name == "auto":
+        other = other_format(reasoning, options)
+        reply = other[0] if other is not None else Reply()
+    else:
+        reply = _read(reasoning, found, quiet(options))
     calls = Reply(reply.calls, reply.problems, reply.format)
     return calls if calls.calls and trusted(calls, options) else None
 
