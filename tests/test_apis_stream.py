@@ -301,3 +301,108 @@ def test_reasoning_summaries_of_one_item_are_kept_apart() -> None:
         {"type": kind, "output_index": 0, "summary_index": i, "delta": d} for i, d in ((0, "a"), (0, "b"), (1, "c"))
     ]
     assert run(*chunks).reasoning == "ab\n\nc"
+
+
+# -- what a provider wants back ----------------------------------------------------------------------------------------
+
+
+def streamed(api: str, *chunks: Json) -> Stream:
+    stream = Stream(api)
+    for chunk in chunks:
+        stream.feed(chunk)
+    stream.close()
+    return stream
+
+
+def test_signed_thinking_of_a_stream_can_be_sent_back() -> None:
+    def block(index: int, start: Json, *deltas: Json) -> list[Json]:
+        grown = [{"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas]
+        return [{"type": "content_block_start", "index": index, "content_block": start}, *grown]
+
+    thinking = [{"type": "thinking_delta", "thinking": text} for text in ("h", "m")]
+    signed = [{"type": "signature_delta", "signature": "s"}]
+    stream = streamed(
+        "anthropic",
+        *block(0, {"type": "thinking", "thinking": ""}, *thinking, *signed),
+        *block(1, {"type": "redacted_thinking", "data": "x"}),
+        *block(2, {"type": "tool_use", "id": "a", "name": "f", "input": {}, "caller": {"type": "direct"}}),
+    )
+    thought = {"type": "thinking", "thinking": "hm", "signature": "s"}
+    assert stream.extras == {
+        "": {"thinking": [thought, {"type": "redacted_thinking", "data": "x"}]},
+        "a": {"caller": {"type": "direct"}},
+    }
+
+
+def test_signatures_of_streamed_gemini_parts_go_by_the_ids_of_the_calls() -> None:
+    def chunk(part: Json) -> Json:
+        return {"candidates": [{"content": {"parts": [part]}}]}
+
+    stream = streamed(
+        "gemini",
+        chunk({"functionCall": {"name": "f", "args": {}}, "thoughtSignature": "s"}),
+        chunk({"functionCall": {"name": "g", "args": {}}}),
+    )
+    assert stream.extras == {stream.reply.calls[0].id: {"thoughtSignature": "s"}}
+
+
+def test_opaque_fields_of_streamed_chat_and_responses_calls_are_kept() -> None:
+    def delta(**fields: object) -> Json:
+        return {"choices": [{"index": 0, "delta": fields}]}
+
+    call = {"index": 0, "id": "a", "type": "function", "function": {"name": "f", "arguments": "{"}}
+    more = {"index": 0, "function": {"arguments": "}"}, "extra_content": {"google": {"thought_signature": "s"}}}
+    details = [{"type": "reasoning.encrypted", "data": "x"}]
+    stream = streamed("openai", delta(reasoning_details=details), delta(tool_calls=[call]), delta(tool_calls=[more]))
+    assert stream.extras == {
+        "": {"reasoning_details": details},
+        "a": {"extra_content": {"google": {"thought_signature": "s"}}},
+    }
+    thought = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x"}
+    assert streamed("responses", {"type": "response.output_item.done", "item": thought}).extras == {
+        "": {"reasoning": [thought]}
+    }
+
+
+# -- Gemini's calls in pieces ------------------------------------------------------------------------------------------
+
+
+def pieces(*calls: Json) -> Stream:
+    return streamed("gemini", *({"candidates": [{"content": {"parts": [{"functionCall": c}]}}]} for c in calls))
+
+
+def piece(path: str, **value: object) -> Json:
+    return {"partialArgs": [{"jsonPath": path, **value}], "willContinue": True}
+
+
+def test_arguments_in_pieces_are_joined() -> None:
+    reply = pieces(
+        {"name": "f", "id": "a", "willContinue": True},
+        piece("$.city", stringValue="Os", willContinue=True),
+        piece("$.city", stringValue="lo"),
+        piece("$.days", numberValue=3.0),
+        piece("$.on[0].x", boolValue=True),
+        piece("$.on[1]", nullValue="NULL_VALUE"),
+        piece("$['odd.key']", stringValue="v"),
+        {},
+        {"name": "g", "args": {"x": 1}},
+    ).reply
+    assert [(call.name, call.arguments) for call in reply.calls] == [
+        ("f", {"city": "Oslo", "days": 3, "on": [{"x": True}, None], "odd.key": "v"}),
+        ("g", {"x": 1}),
+    ]
+    assert reply.calls[0].id == "a" and not reply.problems
+
+
+def test_a_call_whose_last_piece_never_came_is_cut_off() -> None:
+    reply = pieces({"name": "f", "willContinue": True}, piece("$.city", stringValue="Os", willContinue=True)).reply
+    assert [call.complete for call in reply.calls] == [False]
+    assert [problem.code for problem in reply.problems if problem.blocking] == ["truncated"]
+
+
+@pytest.mark.parametrize("path", ["", "$", "$.a[7]", "$..a", "$.a[*]", "$.city.x", "$[0]"])
+def test_a_path_that_leads_nowhere_is_a_problem(path: str) -> None:
+    reply = pieces(
+        {"name": "f", "args": {"city": "Oslo"}, "willContinue": True}, piece(path, stringValue="x"), {}
+    ).reply
+    assert any(problem.blocking for problem in reply.problems)

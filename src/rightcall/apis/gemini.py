@@ -13,13 +13,21 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from rightcall.apis.deltas import Delta, Deltas, Fault, Piece, Said, Seen, Stop, Thought
+from rightcall.apis.gemini_pieces import Pieces
 from rightcall.apis.plain import arguments, items, obj, objects, text
 from rightcall.apis.writing import Extras, fields_of, output_text, turn
 from rightcall.types import Call, Json, Reply
 
 # The model tried to call, and the server took the call away.
 _FAILED = ("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MALFORMED_RESPONSE")
+_IN_PIECES = ("truncated", "the call is only a piece of one; give all chunks to a Stream")
 _WORDS = {"auto": "AUTO", "required": "ANY", "none": "NONE"}
+
+
+class _Fragment(Piece, frozen=True, kw_only=True):
+    """A call that may be only a piece of one: in a stream it is joined, elsewhere it cannot be."""
+
+    call: Json
 
 
 def field(fields: Json, name: str) -> Any:
@@ -50,8 +58,22 @@ def whole(response: Any) -> Deltas:
 
 
 def chunk(payload: Json, seen: Seen) -> Deltas:
-    """What one chunk of a stream adds: it has the shape of a whole response."""
-    return whole(payload)
+    """What one chunk of a stream adds: it has the shape of a whole response, but a call may go on in the next."""
+    return [(number, made) for number, delta in whole(payload) for made in _joined(delta, seen, number)]
+
+
+def _joined(delta: Delta, seen: Seen, number: int) -> list[Delta]:
+    """A call in pieces: its name with the first, its arguments with the last. Until then it is no whole JSON."""
+    if not isinstance(delta, _Fragment) or (number not in seen and delta.fault is None):
+        return [delta]
+    first = number not in seen
+    pieces = seen.setdefault(number, Pieces(len(seen)))
+    pieces.add(delta.call)
+    if field(delta.call, "willContinue") is True:
+        return [Piece(slot=pieces.slot, id=pieces.id, name=pieces.name, arguments="{")] if first else []
+    del seen[number]
+    seen[number, pieces.slot] = True  # keeps the slots apart
+    return [pieces.whole()]
 
 
 def _response(response: Json) -> Deltas:
@@ -81,16 +103,13 @@ def _candidate(candidate: Json) -> Iterator[Delta]:
 def _part(part: Json) -> Iterator[Delta]:
     call = obj(field(part, "functionCall"))
     if call is not None:
-        unfinished = field(call, "partialArgs") is not None or field(call, "willContinue") is True
-        yield Piece(
-            id=text(call.get("id")),
-            name=text(call.get("name")),
-            arguments=arguments(call.get("args")),
-            whole=True,
-            fault=("truncated", "the call came in pieces that are not read; ask for whole calls")
-            if unfinished
-            else None,
-        )
+        id, name, given = text(call.get("id")), text(call.get("name")), arguments(call.get("args"))
+        if field(call, "partialArgs") is not None or field(call, "willContinue") is True:
+            yield _Fragment(call=call, id=id, name=name, arguments=given, whole=True, fault=_IN_PIECES)
+        elif not name:
+            yield _Fragment(call=call, id=id, arguments=given, whole=True)  # may end a call that came in pieces
+        else:
+            yield Piece(id=id, name=name, arguments=given, whole=True)
     elif said := text(part.get("text")):
         yield Thought(said) if part.get("thought") is True else Said(said)
 

@@ -17,6 +17,7 @@ from typing import Any, Literal
 from rightcall.apis import read as reading
 from rightcall.apis.assemble import Assembler
 from rightcall.apis.deltas import Delta, Deltas, Fault, Seen
+from rightcall.apis.keepsakes import Keepsakes
 from rightcall.apis.plain import items, obj
 from rightcall.apis.sniff import named, sniff
 from rightcall.apis.sse import Payloads
@@ -55,6 +56,7 @@ class Stream:
         self._ids = Ids() if ids is None else ids
         self._payloads = Payloads()
         self._seen: Seen = {}
+        self._keepsakes = Keepsakes()
         self._first: Assembler | None = None  # of choice 0
         self._others: dict[int, list[list[Delta]]] = {}
         self._replies: list[Reply] = []
@@ -103,6 +105,11 @@ class Stream:
             return reading.merged(self._replies)
         return self._first.reply if self._first is not None else Reply()
 
+    @property
+    def extras(self) -> dict[str, Json]:
+        """What was not read and the provider wants back, as `opaque` gives it of a whole answer."""
+        return reading.opaque(self._keepsakes.response(self._api), self.reply, api=self._api)
+
     def _payload(self, payload: Any) -> list[Event]:
         if isinstance(payload, Fault):
             deltas: Deltas = [(0, payload)]
@@ -111,6 +118,7 @@ class Stream:
             if not fields:
                 return []
             deltas = self._deltas(fields)
+            self._keepsakes.add(self._api, fields)
         if not deltas:
             return []
         first = self._assembler()

@@ -1,0 +1,83 @@
+"""A Gemini call whose arguments arrive in pieces:
+
+    {"functionCall": {"name": "f", "willContinue": true}}
+    {"functionCall": {"partialArgs": [{"jsonPath": "$.city", "stringValue": "Os", "willContinue": true}], ...}}
+    {"functionCall": {"partialArgs": [{"jsonPath": "$.city", "stringValue": "lo"}]}}
+
+A call is over with the piece that does not say `willContinue`. Pieces of a string are joined.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from rightcall.apis.deltas import Piece
+from rightcall.apis.plain import dumps, obj, objects, text
+from rightcall.types import Json
+
+_STEP = re.compile(r"\.([^.\[\]]+)|\[(\d{1,4})\]|\[\s*(['\"])(.*?)\3\s*\]")
+_VALUES = ("stringValue", "numberValue", "boolValue", "nullValue", "string_value", "number_value", "bool_value")
+
+
+class Pieces:
+    """One call being put together."""
+
+    def __init__(self, number: int) -> None:
+        self.slot = f"pieces-{number}"
+        self.name = self.id = ""
+        self.lost = ""  # a path that could not be followed
+        self._arguments: Json = {}
+
+    def add(self, call: Json) -> None:
+        self.name, self.id = self.name or text(call.get("name")), self.id or text(call.get("id"))
+        self._arguments.update(obj(call.get("args")) or {})
+        for piece in objects(call.get("partialArgs", call.get("partial_args"))):
+            path = text(piece.get("jsonPath", piece.get("json_path")))
+            steps = list(_steps(path))
+            if not steps or not _put(self._arguments, steps, _value(piece)):
+                self.lost = self.lost or path or "?"
+
+    def whole(self) -> Piece:
+        lost = ("malformed_response", f"a piece of the arguments has a path that leads nowhere: {self.lost}")
+        fault = lost if self.lost else None
+        return Piece(
+            slot=self.slot, id=self.id, name=self.name, arguments=dumps(self._arguments), all=True, fault=fault
+        )
+
+
+def _value(piece: Json) -> Any:
+    found = next((piece[key] for key in _VALUES if key in piece and key[:4] != "null"), None)
+    return int(found) if isinstance(found, float) and found.is_integer() else found
+
+
+def _steps(path: str) -> Iterator[str | int]:
+    """`$.a[0].b` as keys and positions; nothing for a path that is not all understood."""
+    at = 1 if path.startswith("$") else 0
+    found: list[str | int] = []
+    while at < len(path):
+        step = _STEP.match(path, at)
+        if step is None:
+            return
+        at = step.end()
+        found.append(int(step[2]) if step[2] else step[1] or step[4] or "")
+    yield from found
+
+
+def _put(into: Any, steps: list[str | int], value: Any) -> bool:
+    """Puts a value where the steps lead, making what is missing on the way. False where that cannot be."""
+    for step, follows in zip(steps, [*steps[1:], None], strict=True):
+        if isinstance(into, list) and isinstance(step, int) and step <= len(into):
+            if step == len(into):
+                into.append(None)
+        elif not (isinstance(into, dict) and isinstance(step, str)):
+            return False
+        before = into.get(step) if isinstance(into, dict) else into[step]
+        if follows is None:
+            both = isinstance(before, str) and isinstance(value, str)
+            into[step] = before + value if both else value
+        elif before is None:
+            into[step] = [] if isinstance(follows, int) else {}
+        into = into[step]
+    return True
