@@ -18,6 +18,7 @@ from rightcall.apis.plain import dumps, obj, objects, text
 from rightcall.types import Json
 
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d{1,4})\]|\[\s*(['\"])(.*?)\3\s*\]")
+_LONGEST = 400  # characters of a path, and so at most 200 steps deep
 _VALUES = ("stringValue", "numberValue", "boolValue", "nullValue", "string_value", "number_value", "bool_value")
 
 
@@ -35,7 +36,7 @@ class Pieces:
         self._arguments.update(obj(call.get("args")) or {})
         for piece in objects(call.get("partialArgs", call.get("partial_args"))):
             path = text(piece.get("jsonPath", piece.get("json_path")))
-            steps = list(_steps(path))
+            steps = list(_steps(path)) if len(path) < _LONGEST else []
             if not steps or not _put(self._arguments, steps, _value(piece)):
                 self.lost = self.lost or path or "?"
 
@@ -43,7 +44,7 @@ class Pieces:
         lost = ("malformed_response", f"a piece of the arguments has a path that leads nowhere: {self.lost}")
         fault = lost if self.lost else None
         return Piece(
-            slot=self.slot, id=self.id, name=self.name, arguments=dumps(self._arguments), all=True, fault=fault
+            slot=self.slot, id=self.id, name=self.name, arguments=dumps(_joined(self._arguments)), all=True, fault=fault
         )
 
 
@@ -68,16 +69,33 @@ def _steps(path: str) -> Iterator[str | int]:
 def _put(into: Any, steps: list[str | int], value: Any) -> bool:
     """Puts a value where the steps lead, making what is missing on the way. False where that cannot be."""
     for step, follows in zip(steps, [*steps[1:], None], strict=True):
-        if isinstance(into, list) and isinstance(step, int) and step <= len(into):
+        if isinstance(into, list) and not isinstance(into, _Text) and isinstance(step, int) and step <= len(into):
             if step == len(into):
                 into.append(None)
         elif not (isinstance(into, dict) and isinstance(step, str)):
             return False
         before = into.get(step) if isinstance(into, dict) else into[step]
         if follows is None:
-            both = isinstance(before, str) and isinstance(value, str)
-            into[step] = before + value if both else value
+            into[step] = _longer(before, value) if isinstance(value, str) else value
         elif before is None:
             into[step] = [] if isinstance(follows, int) else {}
         into = into[step]
     return True
+
+
+class _Text(list[str]):
+    """A string of which more may come."""
+
+
+def _longer(before: Any, more: str) -> _Text:
+    text = before if isinstance(before, _Text) else _Text([before] if isinstance(before, str) else ())
+    text.append(more)
+    return text
+
+
+def _joined(value: Any) -> Any:
+    if isinstance(value, _Text):
+        return "".join(value)
+    if isinstance(value, dict):
+        return {key: _joined(each) for key, each in value.items()}
+    return [_joined(each) for each in value] if isinstance(value, list) else value

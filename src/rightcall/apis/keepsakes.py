@@ -11,19 +11,24 @@ from collections.abc import Callable
 from typing import Any
 
 from rightcall.apis.gemini import field
+from rightcall.apis.openai_chat import OPAQUE
 from rightcall.apis.plain import obj, objects, text
 from rightcall.types import Json
 
 _GROWING = {"thinking_delta": "thinking", "signature_delta": "signature"}
 
 
+class _Text(list[str]):
+    """Text that comes in pieces."""
+
+
 class Keepsakes:
     """Give every chunk to `add`; `response` is what `opaque` reads."""
 
     def __init__(self) -> None:
-        self._blocks: dict[Any, Json] = {}
+        self._blocks: dict[int | None, Json] = {}
         self._message: Json = {}
-        self._calls: dict[Any, Json] = {}
+        self._calls: dict[int | None, Json] = {}
         self._whole: Json | None = None
 
     def add(self, api: str, payload: Json) -> None:
@@ -34,19 +39,19 @@ class Keepsakes:
     def response(self, api: str) -> Any:
         if self._whole is not None:
             return self._whole
-        found = list(self._blocks.values())
         if api == "openai_chat":
-            return {**self._message, "tool_calls": list(self._calls.values())}
+            return {**_joined(self._message), "tool_calls": [_joined(call) for call in self._calls.values()]}
+        found = [_joined(block) for block in self._blocks.values()]
         return {"content": found} if api == "anthropic" else {"parts": found} if api == "gemini" else {"output": found}
 
     def _anthropic(self, payload: Json) -> None:
-        kind, slot = text(payload.get("type")), payload.get("index")
+        kind, slot = text(payload.get("type")), _slot(payload)
         delta = obj(payload.get("delta")) or {}
         if kind == "content_block_start":
-            self._blocks[slot] = dict(obj(payload.get("content_block")) or {})
+            self._blocks[slot] = {}
+            _grow(self._blocks[slot], obj(payload.get("content_block")) or {})
         elif key := _GROWING.get(text(delta.get("type"))):
-            block = self._blocks.setdefault(slot, {"type": "thinking"})
-            block[key] = text(block.get(key)) + text(delta.get(key))
+            _grow(self._blocks.setdefault(slot, {"type": "thinking"}), {key: text(delta.get(key))})
         elif kind == "message":
             self._whole = payload
 
@@ -71,24 +76,36 @@ class Keepsakes:
         if obj(choice.get("message")) is not None:
             self._whole = payload
         delta = obj(choice.get("delta")) or {}
-        _grow(self._message, {key: value for key, value in delta.items() if key not in ("tool_calls", "content")})
+        _grow(self._message, {key: value for key, value in delta.items() if key in OPAQUE})
         for position, call in enumerate(objects(delta.get("tool_calls"))):
-            kept = self._calls.setdefault(call.get("index", position), {})
+            slot = _slot(call)
+            kept = self._calls.setdefault(position if slot is None else slot, {})
             _grow(kept, {key: value for key, value in call.items() if key not in ("function", "index")})
+
+
+def _slot(fields: Json) -> int | None:
+    index = fields.get("index")
+    return index if type(index) is int else None
 
 
 def _grow(kept: Json, more: Json) -> None:
     """Text and lists go on, objects are joined, of the rest the last counts."""
     for key, value in more.items():
         before = kept.get(key)
-        if isinstance(before, list) and isinstance(value, list):
-            kept[key] = before + value
+        if isinstance(value, str) and key not in ("id", "type"):
+            kept[key] = before if isinstance(before, _Text) else _Text()
+            kept[key].append(value)
+        elif isinstance(value, list):
+            kept[key] = before if isinstance(before, list) and not isinstance(before, _Text) else []
+            kept[key] += value
         elif isinstance(before, dict) and isinstance(value, dict):
-            kept[key] = {**before, **value}
-        elif isinstance(before, str) and isinstance(value, str) and key not in ("id", "type", "role"):
-            kept[key] = before + value
+            before.update(value)
         elif value is not None:
-            kept[key] = value
+            kept[key] = dict(value) if isinstance(value, dict) else value
+
+
+def _joined(kept: Json) -> Json:
+    return {key: "".join(value) if isinstance(value, _Text) else value for key, value in kept.items()}
 
 
 _GATHER: dict[str, Callable[[Keepsakes, Json], None]] = {

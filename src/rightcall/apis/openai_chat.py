@@ -19,7 +19,7 @@ from rightcall.types import Call, Json, Reply
 
 _CUT = ("length", "max_tokens")
 _KNOWN = frozenset(("id", "type", "index", "function", "custom"))
-_OPAQUE = ("reasoning_details", "extra_content", "thought_signature", "encrypted_content")
+OPAQUE = ("reasoning_details", "extra_content", "thought_signature", "encrypted_content")
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
@@ -229,7 +229,7 @@ def opaque(response: Any) -> tuple[Json, list[tuple[str, Json]]]:
     message = obj((choices[0] if choices else found).get("message")) or (choices[0] if choices else found)
     calls = [obj(message["tool_calls"])] if obj(message.get("tool_calls")) else objects(message.get("tool_calls"))
     fields = [(text(each.get("id")), _fields(each)) for each in calls if each]
-    return {key: message[key] for key in _OPAQUE if message.get(key)}, fields
+    return {key: message[key] for key in OPAQUE if message.get(key)}, fields
 
 
 def _fields(entry: Json) -> Json:
