@@ -5,6 +5,7 @@
     |   |-- UnknownFormat      no format of that name; names the nearest
     |   |-- BadFormat          a format definition that breaks its own rules
     |   |-- BadTools           a tool definition that cannot be used
+    |   |-- BadCassette        a recording that cannot be read
     |   |-- EmptyToolList      tools are needed here, and there are none
     |   |-- GrammarCompileError  a grammar cannot say what the caller insists on
     |   `-- CannotCarry        this reply cannot be written in that format without changing it
@@ -14,6 +15,16 @@
     |   `-- MalformedArguments the call was cut off, cannot be read or does not fit its schema
     |-- ToolError              a tool's own code failed
     `-- BackendError           a model server or the way to it failed
+        |-- TransportError     no connection, or it broke before an answer began
+        |   `-- TimedOut       a time limit ended it; says which
+        |-- BodyError          the answer began and could not be read to its end
+        |-- StatusError        the server refused: a status other than 2xx
+        |   |-- Unauthorised   401 or 403: the key
+        |   `-- RateLimited    429: too many requests
+        |-- DecodeError        the answer is no JSON
+        |-- ProviderError      the server said 200, and sent an error in place of an answer
+        |-- Unsupported        this server cannot do what was asked
+        `-- NotRecorded        a recording has no answer to this request; names the nearest
 
 Every message names the culprit, the cause and the cure.
 """
@@ -57,6 +68,10 @@ class CannotCarry(CallerError):
         self.format, self.path, self.cause = format, path, cause
 
 
+class BadCassette(CallerError):
+    pass
+
+
 class EmptyToolList(CallerError):
     def __init__(self) -> None:
         super().__init__("tool list is empty: pass at least one tool")
@@ -94,4 +109,62 @@ class ToolError(RightcallError):
 
 
 class BackendError(RightcallError):
+    """`attempts` are the tries that were made, each with what came of it. Never holds a key."""
+
+    attempts: tuple[object, ...] = ()
+
+
+class TransportError(BackendError):
+    pass
+
+
+class TimedOut(TransportError):
+    """`stage` is the limit that ended it: connect, first_byte, idle or total."""
+
+    def __init__(self, message: str, stage: str) -> None:
+        super().__init__(message)
+        self.stage = stage
+
+
+class BodyError(BackendError):
+    pass
+
+
+class StatusError(BackendError):
+    """`body` is what the server said, whole up to a limit; `retry_after` how many seconds it asked to wait."""
+
+    def __init__(self, message: str, status: int, body: str = "", retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.status, self.body, self.retry_after = status, body, retry_after
+
+
+class Unauthorised(StatusError):
+    pass
+
+
+class RateLimited(StatusError):
+    pass
+
+
+class DecodeError(BackendError):
+    """`body` is the beginning of what came."""
+
+    def __init__(self, message: str, body: str = "") -> None:
+        super().__init__(message)
+        self.body = body
+
+
+class ProviderError(BackendError):
+    """`kind` is what the server calls the error: its type or code."""
+
+    def __init__(self, message: str, kind: str = "") -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+class Unsupported(BackendError):
+    pass
+
+
+class NotRecorded(BackendError):
     pass

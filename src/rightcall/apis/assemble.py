@@ -252,7 +252,12 @@ class Assembler:
         self._out.append(Problem("call_in_reasoning", _CALL_IN_REASONING, blocking=False))
 
 
-_LOSSES = ("provider_error", "malformed_chunk")  # after one of these the end of the answer may be missing
+_LOSSES = (
+    "provider_error",
+    "malformed_chunk",
+    "truncated",
+    "too_large",
+)  # after one of these the end of the answer may be missing
 _END_OF_TEXT = Recast(0, "reasoning")  # where a run of text ended, among the events that are held
 _CALL_IN_TEXT = "the text holds a call too; it stays text, since the answer has calls of its own"
 _CALL_IN_REASONING = "the call stood in the reasoning; write calls after it"

@@ -1,0 +1,286 @@
+"""One question to a server, until there is an answer or no hope of one: retries, the total limit, refusals."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from rightcall.apis.deltas import Fault
+from rightcall.apis.plain import error_text, obj
+from rightcall.apis.read import opaque
+from rightcall.apis.stream import Stream
+from rightcall.backend.body import Plan, write
+from rightcall.backend.exchange import Received, Sent
+from rightcall.backend.facts import Facts
+from rightcall.backend.request import Answer, Attempt, Timing, answered
+from rightcall.backend.retry import retry_after, wait_before
+from rightcall.backend.sse import Payload, ServerEvents, Signal
+from rightcall.backend.whole import whole_response
+from rightcall.errors import (
+    BackendError,
+    BodyError,
+    DecodeError,
+    ProviderError,
+    RateLimited,
+    StatusError,
+    TimedOut,
+    Unauthorised,
+)
+from rightcall.strict_json import Undecodable, decode
+from rightcall.types import Event, Json
+
+if TYPE_CHECKING:
+    from rightcall.backend.http import Backend
+
+MAX_BODY = 64_000_000  # bytes of a whole answer
+MAX_ERROR = 64_000  # bytes of an error that are read
+_SHOWN = 2_000  # characters of one that are shown
+_DEPTH = 400
+_DIALECTS = {"chat": "openai_chat", "completions": "openai_chat", "responses": "openai_responses"}
+
+
+class Asking:
+    """One question. `attempts` grows with every try."""
+
+    def __init__(self, backend: Backend, *, within: float | None = None) -> None:
+        self._backend = backend
+        self._loop = asyncio.get_running_loop()
+        self._total = backend.timeouts.total if within is None else within
+        self._begun = self._loop.time()
+        self._first_byte = 0.0
+        self.attempts: list[Attempt] = []
+
+    async def get(self, sent: Sent) -> tuple[dict[str, str], Any]:
+        async with self._opened(sent) as received:
+            body = await self._whole(received, sent.url)
+            return received.headers, _json(body, sent.url, self._scrub)
+
+    async def events(self, plan: Plan) -> AsyncGenerator[Event | Answer]:
+        """What the server says as events, then the answer."""
+        request, facts, raw = plan.request, Facts(plan.api), []
+        reader = Stream(
+            _DIALECTS.get(plan.api, plan.api),
+            tools=plan.naming.tools if plan.mode == "native" else request.toolset,
+            format=plan.format,
+            reasoning=request.reasoning,
+            repair=request.repair,
+            choice=request.choice,
+            ids=request.ids,
+            live=request.live,
+            limits=request.limits,
+        )
+        sent = Sent("POST", self._backend.address, write(plan), self._backend.headers)
+        async with aclosing(self._persistent(sent, plan)) as payloads:
+            async for payload in payloads:
+                if isinstance(payload, Signal):
+                    facts.ended = True
+                    continue
+                if not isinstance(payload, Fault):
+                    facts.add(payload)
+                    raw.append(payload)
+                for event in reader.feed(payload):
+                    yield plan.naming.event(event)
+        if plan.stream and not facts.ended and raw and not _faulty(reader):
+            for event in reader.feed(Fault("truncated", _UNFINISHED)):
+                yield event
+        for event in reader.close():
+            yield plan.naming.event(event)
+        reply = plan.naming.reply(reader.reply)
+        whole = raw[0] if raw and not plan.stream else whole_response(plan.api, raw)
+        yield answered(
+            reply,
+            usage=facts.usage,
+            finish=facts.finish,
+            model=facts.model or plan.model,
+            api=plan.api,
+            mode=plan.mode,
+            evidence=plan.evidence,
+            raw=raw if plan.stream else whole,
+            attempts=tuple(self.attempts),
+            timing=Timing(self._first_byte, self._loop.time() - self._begun),
+            extras=opaque(whole, reply, api=_DIALECTS.get(plan.api, plan.api)),
+        )
+
+    # -- tries ---------------------------------------------------------------------------------------------------------
+
+    async def _persistent(self, sent: Sent, plan: Plan) -> AsyncGenerator[Payload]:
+        """The payloads of the first try that gives any. After the first payload nothing is tried again."""
+        while True:
+            given = False
+            try:
+                async with aclosing(self._payloads(sent, stream=plan.stream)) as payloads:
+                    async for payload in payloads:
+                        if not given and isinstance(payload, dict):
+                            self._raise_for_error(payload, sent.url)
+                        given = True
+                        yield payload
+                return
+            except BackendError as error:
+                if given:
+                    raise
+                await self._wait(error)
+
+    async def _wait(self, error: BackendError) -> None:
+        """Waits, if another try makes sense. Raises the error if none does."""
+        status = error.status if isinstance(error, StatusError) else 0
+        seconds = wait_before(len(self.attempts) + 1, error, self._backend.retries)
+        is_late = seconds is not None and self._loop.time() + seconds > self._begun + self._total
+        self.attempts.append(Attempt(status, str(error), 0.0 if is_late else seconds or 0.0))
+        if seconds is None or is_late:
+            raise error
+        await asyncio.sleep(seconds)
+
+    async def _payloads(self, sent: Sent, *, stream: bool) -> AsyncGenerator[Payload]:
+        """One try."""
+        async with self._opened(sent) as received:
+            if not stream:
+                body = await self._whole(received, sent.url)
+                value = _json(body, sent.url, self._scrub)
+                self.attempts.append(Attempt(received.status))
+                for each in value if isinstance(value, list) else [value]:
+                    if isinstance(each, dict):
+                        yield each
+                return
+            async with aclosing(self._streamed(received, sent.url)) as payloads:
+                async for payload in payloads:
+                    yield payload
+
+    async def _streamed(self, received: Received, url: str) -> AsyncGenerator[Payload]:
+        reader, given = ServerEvents(), False
+        try:
+            async with aclosing(self._chunks(received)) as chunks:
+                async for chunk in chunks:
+                    for payload in reader.feed(chunk):
+                        given = self._count(received, given)
+                        yield payload
+                    if reader.too_long:
+                        return
+        except BackendError as error:
+            if not given:
+                raise
+            yield Fault("truncated", f"the stream broke before its end: {error}")
+            return
+        for payload in reader.close():
+            given = self._count(received, given)
+            yield payload
+        if not given:
+            said = reader.head.decode("utf-8", "replace")
+            raise DecodeError(self._scrub(_no_json(url, said)), self._scrub(said))
+
+    def _count(self, received: Received, given: bool) -> bool:
+        """A try that gives something is the last one."""
+        if not given:
+            self.attempts.append(Attempt(received.status))
+        return True
+
+    # -- one connection ------------------------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def _opened(self, sent: Sent) -> AsyncIterator[Received]:
+        """The server's answer, if its status is 2xx."""
+        async with AsyncExitStack() as stack:
+            async with self._limit(sent.url):
+                received = await stack.enter_async_context(self._backend.exchange.open(sent))
+            if not 200 <= received.status < 300:
+                raise await self._refusal(received, sent.url)
+            yield received
+
+    async def _refusal(self, received: Received, url: str) -> StatusError:
+        try:
+            body = await self._whole(received, url, most=MAX_ERROR, cut=True)
+        except BackendError:  # what it would have said is lost, that it refused is not
+            body = b""
+        said = self._scrub(body.decode("utf-8", "replace"))
+        status, after = received.status, retry_after(received.headers)
+        where = received.headers.get("location", "")
+        cure = f"it sends on to {where[:200]}: use that as the base URL" if where else _CURES.get(status, _cure(status))
+        message = f"{url} returned HTTP {status}: {said[:_SHOWN].strip() or '(nothing)'}; {cure}"
+        kind = {401: Unauthorised, 403: Unauthorised, 429: RateLimited}.get(status, StatusError)
+        return kind(self._scrub(message), status, said, after)
+
+    async def _whole(self, received: Received, url: str, *, most: int = MAX_BODY, cut: bool = False) -> bytes:
+        pieces: list[bytes] = []
+        size = 0
+        async with aclosing(self._chunks(received)) as chunks:
+            async for chunk in chunks:
+                pieces.append(chunk)
+                size += len(chunk)
+                if size > most and cut:
+                    break
+                if size > most:
+                    raise BodyError(f"{url}: the answer is larger than {most:,} bytes; nothing that long is read")
+        return b"".join(pieces)[:most]
+
+    async def _chunks(self, received: Received) -> AsyncGenerator[bytes]:
+        chunks = aiter(received.chunks)
+        while True:
+            async with self._limit(self._backend.address):
+                try:
+                    chunk = await anext(chunks)
+                except StopAsyncIteration:
+                    return
+            self._first_byte = self._first_byte or self._loop.time() - self._begun
+            yield chunk
+
+    @asynccontextmanager
+    async def _limit(self, url: str) -> AsyncIterator[None]:
+        try:
+            async with asyncio.timeout_at(self._begun + self._total):
+                yield
+        except TimeoutError:
+            raise TimedOut(
+                f"{url}: not done within {self._total:g} s, all tries together; raise the total limit", "total"
+            ) from None
+
+    def _raise_for_error(self, payload: Json, url: str) -> None:
+        """An error in place of an answer."""
+        error = payload.get("error")
+        if not error or any(payload.get(key) for key in ("choices", "output", "message")):
+            return
+        fields = obj(error) or {}
+        kind = " ".join([str(fields[key]) for key in ("type", "code", "status") if fields.get(key)])
+        said = self._scrub(error_text(error))[:_SHOWN]
+        raise ProviderError(f"{url} answered with an error: {said}; see the server's own log", kind)
+
+    def _scrub(self, said: str) -> str:
+        key = self._backend.key
+        return said if key is None else key.scrub(said)
+
+
+_UNFINISHED = "the stream ended without saying that it was over; the rest of the answer may be missing"
+_CURES = {
+    400: "the server refused the request itself: look at what it says",
+    401: "the key is missing or wrong: set OPENAI_API_KEY or the like, or name its variable with api_key_env",
+    403: "the key may not do this: set another, or name its variable with api_key_env",
+    404: "there is no such address or model: check the base URL, the api and the model's name",
+    413: "the request is too large: send fewer or shorter messages",
+    429: "too many requests: wait, or send fewer at a time",
+}
+
+
+def _cure(status: int) -> str:
+    return "the server failed: try again later, or look into its log" if status >= 500 else "look at what it says"
+
+
+def _faulty(reader: Stream) -> bool:
+    """Was it already said that the end is missing?"""
+    return any(problem.code in ("truncated", "too_large", "provider_error") for problem in reader.reply.problems)
+
+
+def _json(body: bytes, url: str, scrub: Any) -> Any:
+    said = body.decode("utf-8-sig", "replace")
+    value = decode(said, _DEPTH)
+    if isinstance(value, Undecodable):
+        try:
+            return json.loads(said)  # NaN and the like: not JSON, but readable
+        except (ValueError, RecursionError):
+            raise DecodeError(scrub(_no_json(url, said)), scrub(said[:_SHOWN])) from None
+    return value
+
+
+def _no_json(url: str, said: str) -> str:
+    shown = f"it begins {said[:80]!r}" if said.strip() else "it is empty"
+    return f"the answer of {url} is not JSON: {shown}; is this the address of an API?"

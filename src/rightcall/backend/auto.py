@@ -1,0 +1,165 @@
+"""mode="auto": how tools are best offered to this server and model, found out once and shown in every answer.
+
+A kind of server that is known says it; otherwise a tool without arguments is asked for, by the server's own means, then
+held to a grammar, then as text, and the first way that brings the call is taken. A way that later fails to bring a call
+that was forced, or that the server refuses, is given up for the next one, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from rightcall.backend.address import Api
+from rightcall.backend.plan import Choice, can_constrain
+from rightcall.backend.profiles import BY_API, UNKNOWN, Profile, by_answer, by_host, find_profile, paths
+from rightcall.backend.request import Answer, Request
+from rightcall.backend.retry import about_tools
+from rightcall.errors import (
+    BackendError,
+    DecodeError,
+    ProviderError,
+    RateLimited,
+    StatusError,
+    TransportError,
+    Unauthorised,
+)
+from rightcall.types import Tool
+
+Get = Callable[..., Awaitable[tuple[dict[str, str], Any]]]
+Probe = Callable[[Request, Choice], Awaitable[Answer]]
+
+PROBE = Tool(
+    name="tool_probe",
+    description="Shows that tools can be called. Takes no arguments.",
+    parameters={"type": "object", "properties": {}},
+)
+_PROBING = Request(
+    messages=[{"role": "user", "content": "Call the tool tool_probe now."}],
+    tools=[PROBE],
+    choice="required",
+    temperature=0.0,
+    max_tokens=512,
+)
+_PATIENCE = 5.0  # seconds for each question that tells what kind of server it is
+_CUT = ("length", "max_tokens", "max_output_tokens")
+
+
+class Modes:
+    """What is known of one server: its profile, and the way that works for each model."""
+
+    def __init__(self, api: Api, root: str, profile: Profile | None) -> None:
+        self._api, self._root = api, root
+        self._known: tuple[Profile | None, str] | None = (profile, "you said so") if profile else self._obvious()
+        self._chosen: dict[str, Choice] = {}
+        self._demoted: set[str] = set()
+
+    def _obvious(self) -> tuple[Profile, str] | None:
+        """What the address or the API alone gives away."""
+        host = urlsplit(self._root).hostname or ""
+        found = by_host(host)
+        if found is not None:
+            return found, f"the address is {host}"
+        if self._api in BY_API:
+            return find_profile(BY_API[self._api]), f"api={self._api!r} has tools of its own"
+        return None
+
+    async def recognise(self, get: Get) -> tuple[Profile | None, str]:
+        """The server's profile and what gave it away; asked once."""
+        if self._known is None:
+            self._known = await self._recognised(get)
+        return self._known
+
+    async def _recognised(self, get: Get) -> tuple[Profile | None, str]:
+        for path in paths():
+            try:
+                headers, body = await get(path, within=_PATIENCE)
+            except TransportError:
+                raise
+            except StatusError as error:
+                if isinstance(error, Unauthorised | RateLimited):
+                    raise
+                continue
+            except BackendError:
+                continue
+            found = by_answer(path, headers, body)
+            if found is not None:
+                return found
+        return None, "the server is of no kind that is known"
+
+    async def choose(self, request: Request, default: str, model: str, probe: Probe, get: Get) -> Choice:
+        """The way for this request. Raises a `BackendError` if the server cannot be reached."""
+        mode = request.mode or default
+        if not request.tools:
+            return Choice("native", self._profile, ("the request has no tools",))
+        if mode == "grammar":
+            return Choice(mode, (await self.recognise(get))[0] or UNKNOWN, ("you said so",))
+        if mode != "auto":
+            return Choice(mode, self._profile, ("you said so",))
+        if model not in self._chosen:
+            self._chosen[model] = await self._decide(model, probe, get)
+        return self._chosen[model]
+
+    @property
+    def _profile(self) -> Profile:
+        return (self._known[0] if self._known else None) or UNKNOWN
+
+    def _order(self, profile: Profile) -> list[str]:
+        native = [] if self._api == "completions" or not profile.native else ["native"]
+        return [*native, *(["grammar"] if can_constrain(profile) else []), "text"]
+
+    async def _decide(self, model: str, probe: Probe, get: Get) -> Choice:
+        profile, why = await self.recognise(get)
+        order = self._order(profile or UNKNOWN)
+        if profile is not None or len(order) == 1:
+            named = profile.title if profile is not None else "no other way"
+            return Choice(order[0], profile or UNKNOWN, (f"{named}: {why}",), is_auto=True)
+        return await self._probed(model, probe, order, why)
+
+    async def _probed(self, model: str, probe: Probe, order: list[str], why: str) -> Choice:
+        evidence = [why]
+        for mode in order:
+            came, seen = await self._try(model, probe, mode)
+            evidence.append(f"{mode}: {seen}")
+            if came:
+                return Choice(mode, UNKNOWN, tuple(evidence), is_auto=True)
+        return Choice(order[-1], UNKNOWN, (*evidence, "no way worked; text asks least of a server"), is_auto=True)
+
+    async def _try(self, model: str, probe: Probe, mode: str) -> tuple[bool, str]:
+        request = msgspec.structs.replace(_PROBING, model=model)
+        try:
+            answer = await probe(request, Choice(mode))
+        except (TransportError, Unauthorised, RateLimited):
+            raise
+        except (StatusError, DecodeError, ProviderError) as error:
+            return False, f"refused: {error!s:.200}"
+        if any(call.name == PROBE.name and call.complete for call in answer.calls):
+            return True, "the probe tool was called"
+        return False, f"the probe tool was not called (the server stopped with {answer.finish or 'no reason'})"
+
+    # -- second thoughts -----------------------------------------------------------------------------------------------
+
+    def judge(self, request: Request, model: str, choice: Choice, answer: Answer) -> Choice | None:
+        """Another way, if a forced call did not come by this one."""
+        if not request.is_forced or answer.calls or answer.finish in _CUT:
+            return None
+        return self._next(model, choice, "a forced call did not come")
+
+    def refused(self, model: str, choice: Choice, error: BackendError) -> Choice | None:
+        """Another way, if the server does not take this one."""
+        if choice.mode == "text" or not about_tools(error):
+            return None
+        return self._next(model, choice, f"refused: {error!s:.200}")
+
+    def _next(self, model: str, choice: Choice, why: str) -> Choice | None:
+        order = self._order(choice.profile)
+        if not choice.is_auto or model in self._demoted or choice.mode == order[-1]:
+            return None
+        self._demoted.add(model)
+        after = order[order.index(choice.mode) + 1]
+        evidence = (*choice.evidence, f"{after} instead of {choice.mode}: {why}")
+        found = self._chosen[model] = Choice(after, choice.profile, evidence, is_auto=True)
+        return found

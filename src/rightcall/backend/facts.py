@@ -1,0 +1,96 @@
+"""What a server says beside its answer: tokens used, why it stopped, which model it was, and that it is over.
+
+One reader per dialect, asked of every payload: a whole response, or a chunk of a stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rightcall.apis.plain import obj, objects, text
+from rightcall.backend.address import Api
+from rightcall.backend.request import Usage
+from rightcall.types import Json
+
+
+class Facts:
+    """Collects; the last word counts."""
+
+    def __init__(self, api: Api) -> None:
+        self._read = _READERS[api]
+        self.finish = ""
+        self.model = ""
+        self.ended = False
+        self.counts: dict[str, int] = {}
+
+    def add(self, payload: Json) -> None:
+        self._read(self, payload)
+
+    @property
+    def usage(self) -> Usage:
+        return Usage(**self.counts)
+
+    def count(self, **found: Any) -> None:
+        self.counts |= {name: value for name, value in found.items() if type(value) is int and value >= 0}
+
+    def end(self, reason: Any) -> None:
+        if text(reason):
+            self.finish, self.ended = text(reason), True
+
+
+def _chat(facts: Facts, payload: Json) -> None:
+    facts.model = text(payload.get("model")) or facts.model
+    for choice in objects(payload.get("choices"))[:1]:
+        facts.end(choice.get("finish_reason"))
+    usage = obj(payload.get("usage")) or {}
+    facts.count(
+        prompt=usage.get("prompt_tokens"),
+        completion=usage.get("completion_tokens"),
+        cached=(obj(usage.get("prompt_tokens_details")) or {}).get("cached_tokens"),
+        reasoning=(obj(usage.get("completion_tokens_details")) or {}).get("reasoning_tokens"),
+    )
+
+
+def _responses(facts: Facts, payload: Json) -> None:
+    response = obj(payload.get("response")) or payload
+    facts.model = text(response.get("model")) or facts.model
+    status = text(response.get("status"))
+    if status in ("completed", "incomplete", "failed", "cancelled"):
+        facts.end(text((obj(response.get("incomplete_details")) or {}).get("reason")) or status)
+    usage = obj(response.get("usage")) or {}
+    facts.count(
+        prompt=usage.get("input_tokens"),
+        completion=usage.get("output_tokens"),
+        cached=(obj(usage.get("input_tokens_details")) or {}).get("cached_tokens"),
+        reasoning=(obj(usage.get("output_tokens_details")) or {}).get("reasoning_tokens"),
+    )
+
+
+def _anthropic(facts: Facts, payload: Json) -> None:
+    message = obj(payload.get("message")) or payload
+    facts.model = text(message.get("model")) or facts.model
+    facts.end((obj(payload.get("delta")) or message).get("stop_reason"))
+    facts.ended = facts.ended or payload.get("type") == "message_stop"
+    usage = obj(message.get("usage")) or obj(payload.get("usage")) or {}
+    facts.count(
+        prompt=usage.get("input_tokens"),
+        completion=usage.get("output_tokens"),
+        cached=usage.get("cache_read_input_tokens"),
+    )
+
+
+def _ollama(facts: Facts, payload: Json) -> None:
+    facts.model = text(payload.get("model")) or facts.model
+    if payload.get("done") is True:
+        facts.end(text(payload.get("done_reason")) or "stop")
+    facts.count(prompt=payload.get("prompt_eval_count"), completion=payload.get("eval_count"))
+
+
+_READERS: dict[Api, Callable[[Facts, Json], None]] = {
+    "chat": _chat,
+    "completions": _chat,
+    "responses": _responses,
+    "anthropic": _anthropic,
+    "ollama": _ollama,
+}

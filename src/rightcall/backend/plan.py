@@ -1,0 +1,78 @@
+"""A request and the way chosen for it become a plan: which messages, which tools, which format to read."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import msgspec
+
+from rightcall.backend.address import Api
+from rightcall.backend.body import Plan
+from rightcall.backend.naming import Naming
+from rightcall.backend.profiles import UNKNOWN, Profile
+from rightcall.backend.prompt import as_text, text_format
+from rightcall.backend.request import Request
+from rightcall.declare.toolset import Toolset
+from rightcall.errors import Unsupported
+from rightcall.formats.spec import Format
+from rightcall.types import Json
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """How tools are offered, by what kind of server, and why."""
+
+    mode: str
+    profile: Profile = UNKNOWN
+    evidence: tuple[str, ...] = ()
+    is_auto: bool = False  # found out, and so open to second thoughts
+
+
+def make_plan(request: Request, choice: Choice, api: Api, model: str, *, stream: bool) -> Plan:
+    """Raises `Unsupported` where the mode cannot work with this API."""
+    tools, mode = request.toolset, choice.mode
+    if mode == "native" and api == "completions" and tools and request.choice != "none":
+        raise Unsupported("api='completions' has no tools of its own; use mode='text' or 'grammar', or api='chat'")
+    as_native = mode == "native" and api != "completions"
+    if as_native:
+        naming, messages, format = Naming(tools, api), list(request.messages), request.format
+        fields: Json = {}
+    else:
+        format = text_format(request.format)
+        naming = Naming(None, api)  # names stand in the text as they are
+        messages = as_text(request.messages, tools, format, request.choice)
+        fields = grammar_fields(tools, format, request.choice, choice.profile) if mode == "grammar" and tools else {}
+    return Plan(
+        request=request,
+        api=api,
+        mode=mode,
+        model=model,
+        stream=stream,
+        profile=choice.profile,
+        naming=naming,
+        messages=messages,
+        format=format,
+        fields=fields,
+        evidence=choice.evidence,
+    )
+
+
+def can_constrain(profile: Profile) -> bool:
+    """Is there a grammar for this server?"""
+    return bool(profile.grammar) and find_spec("rightcall.constrain") is not None
+
+
+def grammar_fields(tools: Toolset, format: Format, choice: str, profile: Profile) -> Json:
+    """The fields of a body that hold a server to these tools. Which ones they are is the grammar's knowledge."""
+    if find_spec("rightcall.constrain") is None:
+        raise Unsupported(
+            "mode='grammar' needs grammars, which this version does not have; use mode='native' or 'text'"
+        )
+    if not profile.grammar:
+        kind = profile.title or "this server"
+        raise Unsupported(f"mode='grammar': {kind} takes no grammar that is known; use mode='native' or 'text'")
+    grammar: Any = import_module("rightcall.constrain").grammar
+    made = grammar(tools, format=format, choice=choice)
+    fields: Json = made.for_server(profile.grammar)
+    return fields

@@ -1,0 +1,130 @@
+"""A conversation as plain text, for models and servers that have no tools of their own.
+
+The tools go into the system message with the way to call them, calls and results of the history become text in the same
+format, and what comes back is parsed in it. For a server that completes text, the turns are framed too.
+
+`contract_text` is the seam: it is the one place that words what a model is told.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from rightcall.backend.history import Turn, turns
+from rightcall.declare.toolset import Toolset
+from rightcall.declare.wire import to_provider
+from rightcall.errors import CannotCarry
+from rightcall.formats import find
+from rightcall.formats.spec import Format
+from rightcall.parse.render import render
+from rightcall.types import Call, Json, Part, Text
+
+DEFAULT = "hermes"
+
+
+def text_format(format: str | Format) -> Format:
+    """The format to ask for: the one given, or the one most models have seen."""
+    return find(DEFAULT if format == "auto" else format)
+
+
+def contract_text(tools: Toolset, format: Format, choice: str) -> str:
+    """What the model is told: the tools, how to call one, and whether it must."""
+    listed = "\n".join([_dumps(each) for each in to_provider(tools, "openai", extensions=False)])
+    must = {
+        "auto": "If no tool is needed, answer in plain text.",
+        "required": "You must call a tool now; do not answer in plain text.",
+    }.get(choice, f"You must call the tool {choice} now; do not answer in plain text.")
+    example = render([_example(tools)], format=format, tools=tools)
+    return (
+        f"You may call these tools. Their definitions, one per line:\n<tools>\n{listed}\n</tools>\n\n"
+        f"To call a tool, write its name and arguments exactly in this form:\n{example}\n\n"
+        f"The arguments must fit the tool's parameters. Results come back in <tool_response> tags. {must}"
+    )
+
+
+def _example(tools: Toolset) -> Call:
+    """A call of the first tool with arguments that show the form and nothing else."""
+    tool = next(iter(tools))
+    properties = tool.parameters.get("properties", {})
+    known = [(name, schema) for name, schema in properties.items() if isinstance(schema, dict)]
+    arguments = {name: "..." for name, schema in known if schema.get("type") == "string" and "enum" not in schema}
+    first = dict(list(arguments.items())[:2])
+    return Call(tool.name, first, _dumps(first))
+
+
+def as_text(messages: Sequence[Json], tools: Toolset | None, format: Format, choice: str) -> list[Json]:
+    """The same conversation in messages that hold nothing but text."""
+    out = [_written(turn, tools, format) for turn in turns(messages)]
+    if not tools or choice == "none":
+        return out
+    contract = contract_text(tools, format, choice)
+    if out and out[0]["role"] == "system":
+        return [{"role": "system", "content": f"{out[0]['content']}\n\n{contract}"}, *out[1:]]
+    return [{"role": "system", "content": contract}, *out]
+
+
+def _written(turn: Turn, tools: Toolset | None, format: Format) -> Json:
+    if turn.role == "tool":
+        said = _dumps({"name": turn.name, "content": turn.text})
+        return {"role": "user", "content": f"<tool_response>\n{said}\n</tool_response>"}
+    if turn.calls:
+        return {"role": "assistant", "content": _with_calls(turn, tools, format)}
+    return {"role": turn.role, "content": turn.content}
+
+
+def _with_calls(turn: Turn, tools: Toolset | None, format: Format) -> str:
+    parts: list[Part] = [*([Text(turn.text)] if turn.text else []), *turn.calls]
+    try:
+        return render(parts, format=format, tools=tools)
+    except CannotCarry:  # a call that was broken when it was made: shown as it was, so that the model can see it
+        return "\n".join([turn.text, *[f"{call.name} {call.json}" for call in turn.calls]]).strip()
+
+
+# -- completions -------------------------------------------------------------------------------------------------------
+
+
+class Frame(msgspec.Struct, frozen=True):
+    """How turns stand in a prompt: before and after each, and what ends the model's own."""
+
+    before: str
+    after: str
+    stop: str
+    roles: dict[str, str] = {}
+
+
+CHATML = Frame("<|im_start|>{role}\n", "<|im_end|>\n", "<|im_end|>")
+PLAIN = Frame("### {role}:\n", "\n\n", "\n### ", {"system": "System", "user": "User", "assistant": "Assistant"})
+FRAMES: dict[str, Frame] = {  # by the token that ends a turn in a format
+    "<|im_end|>": CHATML,
+    "<|eot_id|>": Frame("<|start_header_id|>{role}<|end_header_id|>\n\n", "<|eot_id|>", "<|eot_id|>"),
+    "<end_of_turn>": Frame("<start_of_turn>{role}\n", "<end_of_turn>\n", "<end_of_turn>", {"assistant": "model"}),
+    "<|end|>": Frame("<|{role}|>", "<|end|>", "<|end|>"),
+}
+
+
+def frame_of(format: Format) -> Frame:
+    return next((FRAMES[str(end)] for end in format.ends if str(end) in FRAMES), PLAIN)
+
+
+def as_prompt(messages: Iterable[Json], frame: Frame) -> str:
+    """The prompt of a server that goes on with a text: every turn, then the beginning of the model's."""
+    said = [_framed(message, frame) for message in messages]
+    return "".join(said) + _opened("assistant", frame)
+
+
+def _framed(message: Json, frame: Frame) -> str:
+    content = message["content"]
+    text = content if isinstance(content, str) else _dumps(content)
+    return _opened(message["role"], frame) + text + frame.after
+
+
+def _opened(role: str, frame: Frame) -> str:
+    return frame.before.replace("{role}", frame.roles.get(role, role))
+
+
+def _dumps(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,141 @@
+"""What is asked of a model, and what comes back: two values, the same for every server.
+
+    Request(messages=[{"role": "user", "content": "Weather in Oslo?"}], tools=[get_weather], choice="required")
+
+Messages have the shape of OpenAI's Chat, whatever the server speaks. An answer is a reply that knows how it came about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from rightcall.apis import openai_chat
+from rightcall.declare.toolset import Tools, Toolset
+from rightcall.errors import CallerError
+from rightcall.formats.spec import Format
+from rightcall.ids import Ids
+from rightcall.parse.engine import Limits
+from rightcall.parse.parser import Policy
+from rightcall.types import Json, Reply
+
+Mode = Literal["native", "text", "grammar", "auto"]
+MODES: tuple[Mode, ...] = ("native", "text", "grammar", "auto")
+
+# In a message of a history: what a provider wants back unseen (signatures, encrypted reasoning), by dialect.
+OPAQUE = "rightcall_opaque"
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """One question. What is None or empty is left to the backend, or to the server.
+
+    `choice` is "auto", "required", "none" or the name of the one tool to call. `extra` goes into the body as it is, and
+    wins over what would stand there. `ids` keeps the ids of calls unique over a conversation.
+    """
+
+    messages: Sequence[Json]
+    tools: Tools | None = None
+    choice: str = "auto"
+    model: str = ""
+    mode: Mode | None = None
+    format: str | Format = "auto"
+    reasoning: Literal["auto", "open", "off"] = "auto"
+    repair: Policy | Mapping[str, Policy] = "safe"
+    temperature: float | None = None
+    max_tokens: int | None = None
+    seed: int | None = None
+    stop: tuple[str, ...] = ()
+    extra: Json = {}
+    ids: Ids | None = None
+    live: bool = False
+    limits: Limits | None = None
+
+    def __post_init__(self) -> None:
+        if self.mode is not None and self.mode not in MODES:
+            raise CallerError(f"mode={self.mode!r} is not one of {', '.join(MODES)}")
+        if isinstance(self.stop, str):
+            raise CallerError(f"stop={self.stop!r} is a string; pass a tuple of strings")
+        if not _are_messages(self.messages):
+            raise CallerError('messages must be a list of messages such as {"role": "user", "content": "Hi"}')
+        toolset = self.toolset
+        named = self.choice not in ("auto", "required", "none")
+        if named and (toolset is None or self.choice not in toolset):
+            have = ", ".join(toolset.names) if toolset else "none"
+            raise CallerError(
+                f"choice={self.choice!r} is neither auto, required, none nor a tool of this request ({have})"
+            )
+
+    @property
+    def toolset(self) -> Toolset | None:
+        return Toolset.of(self.tools)
+
+    @property
+    def is_forced(self) -> bool:
+        """Must the answer hold a call?"""
+        return self.choice not in ("auto", "none") and bool(self.toolset)
+
+
+def _are_messages(value: object) -> bool:
+    if not isinstance(value, Sequence) or isinstance(value, str | bytes):
+        return False
+    return all(isinstance(each, Mapping) and isinstance(each.get("role"), str) for each in value)
+
+
+class Usage(msgspec.Struct, frozen=True):
+    """Tokens as the server counted them; None where it did not say."""
+
+    prompt: int | None = None
+    completion: int | None = None
+    cached: int | None = None
+    reasoning: int | None = None
+
+
+class Timing(msgspec.Struct, frozen=True):
+    """Seconds since the request was made: to the first byte of the answer that counted, and to its end."""
+
+    first_byte: float = 0.0
+    total: float = 0.0
+
+
+class Attempt(msgspec.Struct, frozen=True):
+    """One try: the HTTP status, or 0 and what went wrong; then how long was waited before the next."""
+
+    status: int
+    error: str = ""
+    waited: float = 0.0
+
+
+class Answer(Reply, frozen=True):
+    """A reply, and how it came about.
+
+    `mode` is how tools were offered, and `evidence` says why; `raw` is the server's answer: an object, or a list of
+    what was streamed. `extras` holds what the provider wants back (see `message`).
+    """
+
+    usage: Usage = Usage()
+    finish: str = ""
+    model: str = ""
+    api: str = ""
+    mode: str = "native"
+    evidence: tuple[str, ...] = ()
+    raw: Any = None
+    attempts: tuple[Attempt, ...] = ()
+    timing: Timing = Timing()
+    extras: dict[str, Json] = {}  # noqa: RUF012 - a struct's default is copied
+
+    @property
+    def message(self) -> Json:
+        """The assistant's turn for the `messages` of the next request, with what this provider wants back."""
+        chat = self.api in ("chat", "completions", "")
+        message = openai_chat.assistant_message(self, extras=self.extras if chat else None, reasoning_key=None)
+        if self.reasoning:
+            message["reasoning_content"] = self.reasoning
+        return {**message, OPAQUE: {self.api: self.extras}} if self.extras and not chat else message
+
+
+def answered(reply: Reply, **fields: Any) -> Answer:
+    """The answer that this reply is."""
+    own = {name: getattr(reply, name) for name in Reply.__struct_fields__}
+    return Answer(**own, **fields)

@@ -1,0 +1,163 @@
+"""Server-sent events and JSON lines, as servers really send them: bytes in, payloads out. No IO.
+
+    data: {"choices": [...]}         one payload per event; several data lines are one payload
+    : ping                           a comment, and so nothing
+    data: [DONE]                     the end, which many servers forget
+    {"message": {...}, "done": true} without `data:`: a line is a payload (Ollama), or all lines are one
+
+Lines end in LF, CR or CRLF; pieces may be cut anywhere, in a character too. What cannot be read is a `Fault`.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+
+from rightcall.apis.deltas import Fault
+from rightcall.strict_json import Undecodable, decode
+from rightcall.types import Json
+
+MAX_LINE = 16_000_000  # bytes of a line, and of an event
+_DEPTH = 400
+_BOM = b"\xef\xbb\xbf"
+
+
+class Signal(Enum):
+    done = auto()  # the server said that nothing more comes
+
+
+Payload = Json | Fault | Signal
+
+
+class _Kind(Enum):
+    """What the lines are, decided by the first that says something."""
+
+    unknown = auto()
+    events = auto()
+    lines = auto()  # each is a payload
+    whole = auto()  # all together are one
+
+
+class ServerEvents:
+    """Feed it bytes; it gives payloads. After `too_long` it takes nothing more."""
+
+    def __init__(self, *, longest: int = MAX_LINE) -> None:
+        self._longest = longest
+        self._line: list[bytes] = []  # pieces of the line that has not ended
+        self._size = 0
+        self._after_cr = False
+        self._first = True
+        self._kind = _Kind.unknown
+        self._event = ""
+        self._data: list[str] = []
+        self._data_size = 0
+        self.too_long = False
+        self.head = b""  # how the stream began, for an error message
+
+    def feed(self, chunk: bytes) -> list[Payload]:
+        out: list[Payload] = []
+        if len(self.head) < 500:
+            self.head += chunk[: 500 - len(self.head)]
+        if not chunk:
+            return out
+        if self._after_cr and chunk.startswith(b"\n"):
+            chunk = chunk[1:]
+        self._after_cr = chunk.endswith(b"\r")
+        for piece in chunk.splitlines(keepends=True):  # of bytes: at LF, CR and CRLF, and nowhere else
+            if self.too_long:
+                break
+            self._line.append(piece)
+            self._size += len(piece)
+            if self._size > self._longest:
+                self._give_up(out)
+            elif piece.endswith((b"\n", b"\r")):
+                self._end_line(out)
+        return out
+
+    def close(self, *, broken: bool = False) -> list[Payload]:
+        """The stream ended. What is unfinished still counts, unless the connection `broke`."""
+        out: list[Payload] = []
+        if broken or self.too_long:
+            return out
+        if self._line:
+            self._end_line(out)
+        self._dispatch(out)
+        return out
+
+    def _end_line(self, out: list[Payload]) -> None:
+        raw = b"".join(self._line)
+        self._line, self._size = [], 0
+        if self._first:
+            raw, self._first = raw.removeprefix(_BOM), False
+        self._take(raw.rstrip(b"\r\n").decode("utf-8", "replace"), out)
+
+    def _take(self, line: str, out: list[Payload]) -> None:
+        if self._kind is _Kind.unknown and line.strip():
+            self._kind = _kind(line)
+        if self._kind is _Kind.lines:
+            out += _payloads(line, decode(line, _DEPTH), is_error=False) if line.strip() else []
+        elif self._kind is _Kind.whole:
+            self._add(line, out)
+        elif self._kind is _Kind.events:
+            self._event_line(line, out)
+
+    # -- events --------------------------------------------------------------------------------------------------------
+
+    def _event_line(self, line: str, out: list[Payload]) -> None:
+        if not line:
+            self._dispatch(out)
+            return
+        field, colon, value = line.partition(":")
+        value = value.removeprefix(" ") if colon else ""
+        if field == "data":
+            if self._ended_without_a_blank_line(value):
+                self._dispatch(out)
+            self._add(value, out)
+        elif field == "event":
+            self._event = value
+
+    def _ended_without_a_blank_line(self, following: str) -> bool:
+        """Some servers leave out the blank line. One line that is whole is over when another begins."""
+        if len(self._data) != 1 or not following.startswith(("{", "[DONE]")):
+            return False
+        return self._data[0].endswith("}") and not isinstance(decode(self._data[0], _DEPTH), Undecodable)
+
+    def _add(self, value: str, out: list[Payload]) -> None:
+        self._data.append(value)
+        self._data_size += len(value)
+        if self._data_size > self._longest:
+            self._give_up(out)
+
+    def _dispatch(self, out: list[Payload]) -> None:
+        text, is_error = "\n".join(self._data), self._event == "error"
+        self._data, self._data_size = [], 0
+        self._event = ""
+        if not text.strip():
+            return
+        if text.strip() == "[DONE]":
+            out.append(Signal.done)
+            return
+        out += _payloads(text, decode(text, _DEPTH), is_error=is_error)
+
+    def _give_up(self, out: list[Payload]) -> None:
+        self.too_long = True
+        self._line, self._data = [], []
+        out.append(
+            Fault("too_large", f"a line of the stream is longer than {self._longest:,} bytes; nothing more is read")
+        )
+
+
+def _kind(line: str) -> _Kind:
+    if not line.lstrip().startswith(("{", "[")):
+        return _Kind.events
+    return _Kind.whole if isinstance(decode(line, _DEPTH), Undecodable) else _Kind.lines
+
+
+def _payloads(text: str, value: object, *, is_error: bool) -> list[Payload]:
+    if isinstance(value, Undecodable):
+        if is_error:
+            return [{"error": {"message": text[:2000]}}]
+        return [Fault("malformed_chunk", f"a chunk of the stream is not valid JSON: {text[:80]!r}")]
+    found = [each for each in (value if isinstance(value, list) else [value]) if isinstance(each, dict)]
+    if not found:
+        return [{"error": {"message": text[:2000]}}] if is_error else []
+    return [{"error": each} if is_error and "error" not in each else each for each in found]

@@ -1,0 +1,143 @@
+"""The exchange over a network, by aiohttp: keys, time limits, and what can go wrong on the way.
+
+The key is added here and nowhere else, so that nothing above can log or record it. Redirects are not followed: a key
+must not travel on, and a POST would lose its body.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from rightcall.backend.address import Api, Key
+from rightcall.backend.exchange import Received, Sent, Timeouts
+from rightcall.errors import BodyError, TimedOut, TransportError
+
+if TYPE_CHECKING:
+    import aiohttp
+
+_CURE = "is the server running, and is the address right?"
+
+
+class Wire:
+    """Connects anew for each request, until `keep` is called: from then on connections stay open in between."""
+
+    def __init__(self, key: Key | None, api: Api, timeouts: Timeouts) -> None:
+        self._auth = _auth(key, api)
+        self._key, self._timeouts = key, timeouts
+        self._kept: tuple[asyncio.AbstractEventLoop, aiohttp.ClientSession] | None = None
+
+    def keep(self) -> None:
+        if self._kept is None:
+            self._kept = asyncio.get_running_loop(), self._session()
+
+    async def aclose(self) -> None:
+        kept, self._kept = self._kept, None
+        if kept is not None:
+            await kept[1].close()
+
+    def _session(self) -> aiohttp.ClientSession:
+        import aiohttp
+
+        limits = aiohttp.ClientTimeout(total=None, sock_connect=self._timeouts.connect)
+        return aiohttp.ClientSession(timeout=limits, cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=True)
+
+    @asynccontextmanager
+    async def open(self, sent: Sent) -> AsyncIterator[Received]:
+        """Sends, and gives what comes back. The connection is closed unless the answer was read to its end."""
+        kept = self._kept
+        is_ours = kept is not None and kept[0] is asyncio.get_running_loop()
+        session = kept[1] if kept is not None and is_ours else self._session()
+        try:
+            begun = asyncio.get_running_loop().time()
+            response = await self._send(session, sent)
+            try:
+                headers = {name.lower(): value for name, value in response.headers.items()}
+                yield Received(response.status, headers, self._chunks(response, sent.url, begun))
+            finally:
+                response.close() if not response.content.at_eof() else response.release()
+        finally:
+            if not is_ours:
+                await session.close()
+
+    async def _send(self, session: aiohttp.ClientSession, sent: Sent) -> aiohttp.ClientResponse:
+        import aiohttp
+
+        # Compressed pieces would wait for each other.
+        headers = {"Accept-Encoding": "identity", **sent.headers, **self._auth}
+        data = None if sent.body is None else _json(sent.body)
+        try:
+            async with asyncio.timeout(self._timeouts.first_byte):
+                return await session.request(sent.method, sent.url, data=data, headers=headers, allow_redirects=False)
+        except aiohttp.ConnectionTimeoutError:
+            raise TimedOut(
+                f"{sent.url}: no connection within {self._timeouts.connect:g} s; {_CURE}", "connect"
+            ) from None
+        except TimeoutError:
+            raise self._too_late(sent.url) from None
+        except aiohttp.ClientError as error:
+            raise TransportError(self._scrubbed(f"cannot call {sent.url}: {_reason(error)}; {_CURE}")) from None
+        except (OSError, ValueError) as error:
+            raise TransportError(self._scrubbed(f"cannot call {sent.url}: {error}; {_CURE}")) from None
+
+    async def _chunks(self, response: aiohttp.ClientResponse, url: str, begun: float) -> AsyncIterator[bytes]:
+        import aiohttp
+
+        loop, limits = asyncio.get_running_loop(), self._timeouts
+        until = begun + limits.first_byte
+        while True:
+            try:
+                async with asyncio.timeout_at(until):
+                    piece, _ = await response.content.readchunk()
+            except TimeoutError:
+                if until == begun + limits.first_byte:
+                    raise self._too_late(url) from None
+                raise TimedOut(
+                    f"{url}: nothing came for {limits.idle:g} s in the middle of the answer; raise the idle limit if "
+                    "the model is that slow",
+                    "idle",
+                ) from None
+            except (aiohttp.ClientError, OSError) as error:
+                raise BodyError(
+                    self._scrubbed(
+                        f"{url}: the connection broke in the middle of the answer: {_reason(error)}; ask again"
+                    )
+                ) from None
+            if piece:
+                until = loop.time() + limits.idle
+                yield piece
+            elif response.content.at_eof():
+                return
+
+    def _too_late(self, url: str) -> TimedOut:
+        limit = self._timeouts.first_byte
+        return TimedOut(
+            f"{url}: no answer within {limit:g} s; raise the first-byte limit if the model is that slow", "first_byte"
+        )
+
+    def _scrubbed(self, text: str) -> str:
+        return text if self._key is None else self._key.scrub(text)
+
+
+def _auth(key: Key | None, api: Api) -> dict[str, str]:
+    if key is None:
+        return {}
+    if api == "anthropic" and key.name != "ANTHROPIC_AUTH_TOKEN":
+        return {"x-api-key": key.reveal()}
+    return {"Authorization": f"Bearer {key.reveal()}"}
+
+
+def _json(body: Any) -> bytes:
+    import json
+
+    # The standard library's writer, since integers may be of any size; lone surrogates go out as escapes.
+    return json.dumps(body, separators=(",", ":")).encode("ascii")
+
+
+def _reason(error: BaseException) -> str:
+    """What the operating system or the HTTP parser says, on one line and not too long."""
+    inner = getattr(error, "os_error", None) or getattr(error, "certificate_error", None) or error
+    said = getattr(inner, "strerror", None) or str(inner) or type(inner).__name__
+    return " ".join(str(said).split())[:300]
