@@ -39,6 +39,8 @@ class Exchange(Protocol):
 
     def open(self, sent: Sent) -> AbstractAsyncContextManager[Received]: ...
 
+    def keep(self) -> None: ...  # connections may stay open from now on
+
     async def aclose(self) -> None: ...
 
 

@@ -67,8 +67,7 @@ class Backend(BaseBackend):
         return f"Backend({self.address!r}, api={self.api!r}, model={self.model!r}, mode={self.mode!r})"
 
     async def __aenter__(self) -> Self:
-        if isinstance(self.exchange, Wire):
-            self.exchange.keep()
+        self.exchange.keep()
         return self
 
     async def aclose(self) -> None:

@@ -1,7 +1,153 @@
-"""placeholder"""
+"""`Recorder`: a backend that writes down what is sent and received, and otherwise is the one it stands around.
 
-from rightcall.backend.base import BaseBackend
+    recorder = Recorder(Backend(url, model="qwen3"), "weather.jsonl")
+
+What goes over a wire is recorded as it went, tries that failed too. A backend that has no wire is recorded as a server
+that speaks OpenAI's Chat would have answered.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import time
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from urllib.parse import urlsplit
+
+import msgspec
+
+from rightcall.apis import openai_chat
+from rightcall.backend.base import BaseBackend, Streaming
+from rightcall.backend.body import write
+from rightcall.backend.cassette import Asked, Head, Recorded, Response, append, response_of, start, without_keys
+from rightcall.backend.exchange import Exchange, Received, Sent
+from rightcall.backend.http import Backend
+from rightcall.backend.plan import Choice, make_plan
+from rightcall.backend.request import Answer, Request
+from rightcall.errors import BackendError
+from rightcall.types import Event, Json
 
 
 class Recorder(BaseBackend):
-    def __init__(self, backend: object, path: str) -> None: ...
+    """Records a backend into a cassette. What is already in the file stays; more is added."""
+
+    def __init__(self, backend: BaseBackend, path: str | os.PathLike[str]) -> None:
+        self.path = path
+        self.backend = backend
+        if isinstance(backend, Backend):
+            start(path, Head(api=backend.api, model=backend.model, mode=backend.mode))
+            key = "" if backend.key is None else backend.key.reveal()
+            self.backend = copy.copy(backend)
+            self.backend.exchange = RecordingExchange(backend.exchange, path, key)
+        else:
+            start(path, Head())
+
+    def __repr__(self) -> str:
+        return f"Recorder({self.backend!r}, {str(self.path)!r})"
+
+    async def __aenter__(self) -> Recorder:
+        await self.backend.__aenter__()
+        return self
+
+    async def aclose(self) -> None:
+        await self.backend.aclose()
+
+    def stream(self, request: Request) -> Streaming:
+        stream = self.backend.stream(request)
+        return stream if isinstance(self.backend, Backend) else Streaming(self._noted(request, stream))
+
+    async def complete(self, request: Request) -> Answer:
+        answer = await self.backend.complete(request)
+        if not isinstance(self.backend, Backend):
+            self._note(request, answer, stream=False)
+        return answer
+
+    async def _noted(self, request: Request, stream: Streaming) -> AsyncGenerator[Event | Answer]:
+        async with stream:
+            async for event in stream:
+                yield event
+        self._note(request, stream.answer, stream=True)
+        yield stream.answer
+
+    def _note(self, request: Request, answer: Answer, *, stream: bool) -> None:
+        plan = make_plan(request, Choice("native"), "chat", request.model, stream=stream)
+        asked = Asked("POST", "/v1/chat/completions", without_keys(write(plan)))
+        append(self.path, Recorded(asked, _as_chat(answer, stream=stream)))
+
+
+def _as_chat(answer: Answer, *, stream: bool) -> Response:
+    """The answer as a server that speaks Chat gives it."""
+    message = openai_chat.assistant_message(answer, reasoning_key="reasoning_content")
+    finish = answer.finish or ("tool_calls" if answer.calls else "stop")
+    head: Json = {"id": "chatcmpl-recorded", "created": 0, "model": answer.model}
+    if not stream:
+        choice = {"index": 0, "message": message, "finish_reason": finish}
+        body = json.dumps({**head, "object": "chat.completion", "choices": [choice]})
+        return response_of(200, {"content-type": "application/json"}, [body.encode()], [0], "", "")
+    calls = [{**call, "index": i} for i, call in enumerate(message.pop("tool_calls", []))]
+    deltas = [{**message, "tool_calls": calls} if calls else message, {}]
+    choices = [{"index": 0, "delta": delta, "finish_reason": None if delta else finish} for delta in deltas]
+    chunks = [json.dumps({**head, "object": "chat.completion.chunk", "choices": [each]}) for each in choices]
+    pieces = [f"data: {chunk}\n\n".encode() for chunk in (*chunks, "[DONE]")]
+    return response_of(200, {"content-type": "text/event-stream"}, pieces, [0] * len(pieces), "", "")
+
+
+class RecordingExchange:
+    """An exchange that writes down what another one carries."""
+
+    def __init__(self, inner: Exchange, path: str | os.PathLike[str], key: str) -> None:
+        self._inner, self._path, self._key = inner, path, key
+
+    def keep(self) -> None:
+        self._inner.keep()
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    @asynccontextmanager
+    async def open(self, sent: Sent) -> AsyncIterator[Received]:
+        asked = Asked(sent.method, urlsplit(sent.url).path, without_keys(sent.body, self._key))
+        taken = _Taken()
+        try:
+            async with self._inner.open(sent) as received:
+                taken.begin(received)
+                async with aclosing(taken.pass_on(received.chunks)) as chunks:
+                    yield msgspec.structs.replace(received, chunks=chunks)
+        except BackendError as error:
+            taken.broken = taken.broken or (str(error) if not taken.status else "")
+            raise
+        finally:
+            append(self._path, Recorded(asked, taken.response(self._key)))
+
+
+class _Taken:
+    """A response as far as it was read."""
+
+    def __init__(self) -> None:
+        self.status = 0
+        self.headers: dict[str, str] = {}
+        self.pieces: list[bytes] = []
+        self.delays: list[int] = []
+        self.broken = "it was not read to its end"
+        self._last = time.monotonic()
+
+    def begin(self, received: Received) -> None:
+        self.status, self.headers = received.status, received.headers
+
+    async def pass_on(self, chunks: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
+        try:
+            async for chunk in chunks:
+                now = time.monotonic()
+                self.pieces.append(chunk)
+                self.delays.append(round((now - self._last) * 1000))
+                self._last = now
+                yield chunk
+            self.broken = ""
+        except BackendError as error:
+            self.broken = str(error)
+            raise
+
+    def response(self, key: str) -> Response:
+        return response_of(self.status, self.headers, self.pieces, self.delays, self.broken, key)

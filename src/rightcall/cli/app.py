@@ -12,6 +12,7 @@ from rightcall.cli.demo import demo
 from rightcall.cli.formats import formats
 from rightcall.cli.parse import detect, parse
 from rightcall.cli.render import render
+from rightcall.cli.replay import replay
 from rightcall.cli.tools import tools
 
 app = typer.Typer(
@@ -47,4 +48,5 @@ app.command()(tools)
 app.command()(render)
 app.command()(detect)
 app.command()(formats)
+app.command()(replay)
 app.command()(demo)

@@ -1,0 +1,221 @@
+"""A cassette: what was sent to a model and what came back, one exchange per line of JSON, fit to be kept in a repository.
+
+    {"rightcall_cassette": 1, "api": "chat", "model": "m", "mode": "native"}
+    {"request": {"method": "POST", "path": "/v1/chat/completions", "body": {...}},
+     "response": {"status": 200, "headers": {...}, "chunks": ["data: ..."], "delays": [12], "broken": ""}}
+
+It never holds a key: no header that carries one is written, and what looks like one is taken out of the bodies. The file
+belongs to its owner alone (0600). Reading one believes nothing of it: sizes and depths are limited, nothing is run.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import os
+import re
+from collections.abc import Iterator
+from typing import Any, Literal, TypeVar
+
+import msgspec
+
+from rightcall.errors import BadCassette
+from rightcall.strict_json import Undecodable, decode
+from rightcall.types import Json
+
+T = TypeVar("T")
+
+VERSION = 1
+MAX_BYTES = 256_000_000
+_DEPTH = 400
+_HEADERS = ("content-type", "retry-after", "retry-after-ms", "server", "openai-version")
+_SECRET_NAME = re.compile(
+    r"(?:x[-_])?(?:api[-_]?key|authorization|access[-_]?token|refresh[-_]?token|auth[-_]?token|client[-_]?secret"
+    r"|password|passwd|secret|token|cookie|set-cookie)",
+    re.I,
+)
+_SECRET_TEXT = re.compile(
+    r"\b(?:sk|pk|rk)-[A-Za-z0-9_-]{16,512}|\bBearer [A-Za-z0-9._~+/=-]{12,4096}|\bgh[pousr]_[A-Za-z0-9]{30,255}"
+    r"|\bhf_[A-Za-z0-9]{30,255}|\bAKIA[0-9A-Z]{16}|\bAIza[0-9A-Za-z_-]{35}|\bxox[abeoprs]-[A-Za-z0-9-]{10,255}"
+)
+KEY = "[key]"
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """What was sent, without its headers."""
+
+    method: Literal["GET", "POST"]
+    path: str
+    body: Json | None = None
+
+
+class Response(msgspec.Struct, frozen=True):
+    """What came: pieces as they came, milliseconds before each, and what broke it off, if something did.
+
+    `status` 0 means that no answer began; `broken` says why.
+    """
+
+    status: int
+    headers: dict[str, str] = {}
+    chunks: list[str | dict[str, str]] = []
+    delays: list[int] = []
+    broken: str = ""
+
+    def pieces(self) -> list[bytes]:
+        return [_bytes(chunk) for chunk in self.chunks]
+
+
+class Recorded(msgspec.Struct, frozen=True):
+    """One exchange."""
+
+    request: Asked
+    response: Response
+
+
+class Head(msgspec.Struct, frozen=True):
+    """The first line: what it is, and how the backend was set up."""
+
+    rightcall_cassette: int = VERSION
+    api: str = "chat"
+    model: str = ""
+    mode: str = "native"
+
+
+class Cassette(msgspec.Struct, frozen=True):
+    path: str
+    head: Head
+    exchanges: tuple[Recorded, ...]
+
+
+# -- keys --------------------------------------------------------------------------------------------------------------
+
+
+def without_keys(value: Any, key: str = "") -> Any:
+    """JSON data with everything taken out that is a key, is named like one, or looks like one."""
+    if isinstance(value, str):
+        return scrubbed(value, key)
+    if isinstance(value, list):
+        return [without_keys(each, key) for each in value]
+    if isinstance(value, dict):
+        return {name: _field(name, each, key) for name, each in value.items()}
+    return value
+
+
+def _field(name: Any, value: Any, key: str) -> Any:
+    is_secret = isinstance(value, str) and value and _SECRET_NAME.fullmatch(str(name))
+    return KEY if is_secret else without_keys(value, key)
+
+
+def scrubbed(text: str, key: str = "") -> str:
+    text = text.replace(key, KEY) if len(key) >= 4 else text
+    return _SECRET_TEXT.sub(KEY, text)
+
+
+def response_of(
+    status: int, headers: dict[str, str], pieces: list[bytes], delays: list[int], broken: str, key: str
+) -> Response:
+    """A response as it may be written down. A key that stands across two pieces joins them."""
+    kept = {name: scrubbed(headers[name], key) for name in _HEADERS if name in headers}
+    chunks = [_text(piece, key) for piece in pieces]
+    whole = b"".join(pieces).decode("utf-8", "replace")
+    if (
+        scrubbed(whole, key) != "".join([chunk for chunk in chunks if isinstance(chunk, str)])
+        and scrubbed(whole, key) != whole
+    ):
+        chunks, delays = [scrubbed(whole, key)], [sum(delays)]
+    return Response(status, kept, chunks, delays, scrubbed(broken, key))
+
+
+def _text(piece: bytes, key: str) -> str | dict[str, str]:
+    try:
+        return scrubbed(piece.decode("utf-8"), key)
+    except UnicodeDecodeError:  # cut inside a character, which is worth keeping
+        return {"base64": base64.b64encode(piece).decode("ascii")}
+
+
+def _bytes(chunk: str | dict[str, str]) -> bytes:
+    if isinstance(chunk, str):
+        return chunk.encode("utf-8", "surrogatepass")
+    try:
+        return base64.b64decode(chunk.get("base64", ""), validate=True)
+    except (binascii.Error, ValueError):
+        return b""
+
+
+# -- files -------------------------------------------------------------------------------------------------------------
+
+
+def start(path: str | os.PathLike[str], head: Head) -> None:
+    """Makes the file ready to be written to. Raises `BadCassette` if it is something else, or cannot be written."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+        with os.fdopen(descriptor, "r+b") as file:
+            first = file.readline(MAX_BYTES)
+            if first:
+                _head(first, str(path))
+            os.fchmod(file.fileno(), 0o600)
+            if not first:
+                file.write(_line(head))
+    except (OSError, ValueError) as error:
+        raise BadCassette(f"cannot write the cassette {str(path)!r}: {_why(error)}; name another file") from None
+
+
+def append(path: str | os.PathLike[str], recorded: Recorded) -> None:
+    """One more line, whole or not at all."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        with os.fdopen(descriptor, "wb", buffering=0) as file:
+            file.write(_line(recorded))
+    except OSError as error:
+        raise BadCassette(f"cannot write the cassette {str(path)!r}: {_why(error)}; name another file") from None
+
+
+def _line(value: msgspec.Struct) -> bytes:
+    return json.dumps(msgspec.to_builtins(value), separators=(",", ":")).encode("ascii") + b"\n"
+
+
+def load(path: str | os.PathLike[str]) -> Cassette:
+    """The cassette in a file. Raises `BadCassette`, naming the line that cannot be read."""
+    name = str(path)
+    try:
+        with open(path, "rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as error:
+        raise BadCassette(f"cannot read the cassette {name!r}: {_why(error)}") from None
+    if len(data) > MAX_BYTES:
+        raise BadCassette(f"the cassette {name!r} is larger than {MAX_BYTES:,} bytes; nothing that long is read")
+    lines = data.split(b"\n")
+    return Cassette(name, _head(lines[0], name), tuple(_exchanges(lines[1:], name)))
+
+
+def _exchanges(lines: list[bytes], name: str) -> Iterator[Recorded]:
+    for number, line in enumerate(lines, start=2):
+        if line.strip():
+            yield _read(line, Recorded, f"{name!r}, line {number}")
+
+
+def _head(line: bytes, name: str) -> Head:
+    if b'"rightcall_cassette"' not in line:
+        raise BadCassette(f"{name!r} is no cassette: its first line does not say so; make one with --record")
+    head = _read(line, Head, f"{name!r}, line 1")
+    if head.rightcall_cassette != VERSION:
+        raise BadCassette(
+            f"the cassette {name!r} is of version {head.rightcall_cassette}; this reads version {VERSION}"
+        )
+    return head
+
+
+def _read(line: bytes, kind: type[T], where: str) -> T:
+    value = decode(line.decode("utf-8", "replace"), _DEPTH)
+    if isinstance(value, Undecodable):
+        reason = value.message.replace("the arguments are", "it is")
+        raise BadCassette(f"the cassette {where} cannot be read: {reason}; record it again")
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise BadCassette(f"the cassette {where} cannot be read: {error}; record it again") from None
+
+
+def _why(error: Exception) -> str:
+    return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
