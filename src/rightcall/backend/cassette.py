@@ -1,11 +1,11 @@
-"""A cassette: what was sent to a model and what came back, one exchange per line of JSON, fit to be kept in a repository.
+"""A cassette: what was sent to a model and what came back, one exchange per line of JSON, fit for a repository.
 
     {"rightcall_cassette": 1, "api": "chat", "model": "m", "mode": "native"}
     {"request": {"method": "POST", "path": "/v1/chat/completions", "body": {...}},
      "response": {"status": 200, "headers": {...}, "chunks": ["data: ..."], "delays": [12], "broken": ""}}
 
-It never holds a key: no header that carries one is written, and what looks like one is taken out of the bodies. The file
-belongs to its owner alone (0600). Reading one believes nothing of it: sizes and depths are limited, nothing is run.
+It never holds a key: no header that carries one is written, and what looks like one is taken out of the bodies. The
+file belongs to its owner alone (0600). Reading one believes nothing of it: sizes and depths are limited, nothing is run.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import json
 import os
 import re
 from collections.abc import Iterator
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 
@@ -29,7 +29,7 @@ T = TypeVar("T")
 VERSION = 1
 MAX_BYTES = 256_000_000
 _DEPTH = 400
-_HEADERS = ("content-type", "retry-after", "retry-after-ms", "server", "openai-version")
+KEPT_HEADERS = ("content-type", "retry-after", "retry-after-ms", "server", "openai-version")
 _SECRET_NAME = re.compile(
     r"(?:x[-_])?(?:api[-_]?key|authorization|access[-_]?token|refresh[-_]?token|auth[-_]?token|client[-_]?secret"
     r"|password|passwd|secret|token|cookie|set-cookie)",
@@ -56,7 +56,7 @@ class Response(msgspec.Struct, frozen=True):
     `status` 0 means that no answer began; `broken` says why.
     """
 
-    status: int
+    status: Annotated[int, msgspec.Meta(ge=0, le=599)]
     headers: dict[str, str] = {}
     chunks: list[str | dict[str, str]] = []
     delays: list[int] = []
@@ -116,14 +116,12 @@ def response_of(
     status: int, headers: dict[str, str], pieces: list[bytes], delays: list[int], broken: str, key: str
 ) -> Response:
     """A response as it may be written down. A key that stands across two pieces joins them."""
-    kept = {name: scrubbed(headers[name], key) for name in _HEADERS if name in headers}
+    kept = {name: scrubbed(headers[name], key) for name in KEPT_HEADERS if name in headers}
     chunks = [_text(piece, key) for piece in pieces]
     whole = b"".join(pieces).decode("utf-8", "replace")
-    if (
-        scrubbed(whole, key) != "".join([chunk for chunk in chunks if isinstance(chunk, str)])
-        and scrubbed(whole, key) != whole
-    ):
-        chunks, delays = [scrubbed(whole, key)], [sum(delays)]
+    clean = scrubbed(whole, key)
+    if clean != whole and clean != "".join([chunk for chunk in chunks if isinstance(chunk, str)]):
+        chunks, delays = [clean], [sum(delays)]
     return Response(status, kept, chunks, delays, scrubbed(broken, key))
 
 

@@ -1,7 +1,7 @@
 """Which exchange of a cassette answers a request: the one whose request is the same where it matters.
 
-Ids of calls are counted instead of compared, since they are minted anew; fields that change nothing in the answer do not
-count. The same request asked again gets the next answer that was recorded for it, and the last one from then on.
+Ids of calls are counted instead of compared, since they are minted anew; fields that change nothing in the answer do
+not count. The same request asked again gets the next answer that was recorded for it, and the last one from then on.
 """
 
 from __future__ import annotations
@@ -18,9 +18,7 @@ from rightcall.types import Json
 
 _IGNORED = frozenset(("user", "metadata", "stream_options", "prompt_cache_key", "safety_identifier"))
 _IDS = frozenset(("id", "call_id", "tool_call_id", "tool_use_id"))
-_ROUTE = re.compile(
-    r"/(?:v\d[^/]*/)?(?:chat/completions|completions|responses|messages|models|embeddings)$|/api/\w+(?:/\w+)?$"
-)
+_ROUTE = re.compile(r"/(?:v\d[^/]*/)?(?:chat/completions|completions|responses|messages|models)$|/api/\w+(?:/\w+)?$")
 
 
 def canonical(asked: Asked) -> Json:

@@ -4,8 +4,8 @@
         backend = rightcall_cassette(Backend("http://127.0.0.1:8080", model="qwen3"))
         assert backend.complete_sync(request).calls[0].name == "get_weather"
 
-`pytest --rightcall-record` talks to the backend and writes `cassettes/<module>.<test>.jsonl` beside the test; without it
-nothing leaves the machine. The module is loaded by every run of pytest, so it imports next to nothing.
+`pytest --rightcall-record` talks to the backend and writes `cassettes/<module>.<test>.jsonl` beside the test; without
+it nothing leaves the machine. The module is loaded by every run of pytest, so it imports next to nothing.
 """
 
 from __future__ import annotations

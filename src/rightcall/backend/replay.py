@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
 from rightcall.backend.address import is_loopback
-from rightcall.backend.cassette import Asked, Cassette, Recorded, Response, load
+from rightcall.backend.cassette import KEPT_HEADERS, Asked, Cassette, Recorded, Response, load
 from rightcall.backend.exchange import Received, Retries, Sent, Timeouts
 from rightcall.backend.http import Backend
 from rightcall.backend.match import Matcher, route
@@ -181,7 +181,7 @@ class ReplayServer:
         from aiohttp import web
 
         recorded = found.response
-        if not recorded.status:
+        if recorded.status < 200:
             return self._hang_up(request, web.Response())
         response = web.StreamResponse(status=recorded.status, headers=_headers(recorded))
         response.enable_chunked_encoding()
@@ -203,8 +203,7 @@ class ReplayServer:
 
 def _headers(recorded: Response) -> dict[str, str]:
     """As recorded, if they are headers: a cassette may come from anywhere."""
-    safe = {name: value for name, value in recorded.headers.items() if name.isascii() and value.isprintable()}
-    return {name: value for name, value in safe.items() if name.lower() not in ("content-length", "transfer-encoding")}
+    return {name: value for name, value in recorded.headers.items() if name in KEPT_HEADERS and value.isprintable()}
 
 
 def _model(name: str) -> Json:
