@@ -202,3 +202,10 @@ def test_reasoning_off_leaves_think_tags_as_text() -> None:
 
 def test_an_empty_block_is_ignored() -> None:
     assert read_auto("<tool_call>\n</tool_call>").parts == ()
+
+
+def test_what_feed_gave_does_not_change_later() -> None:
+    parser = Parser("auto")
+    first = parser.feed("Hello")
+    parser.feed(" there, how are you?")
+    assert first == []

@@ -85,9 +85,9 @@ def root(base_url: str) -> str:
 
 def address(base_url: str, api: Api) -> str:
     """Where requests go. A URL that already ends in the path of this API, under any version, stays as it is."""
-    path, short = HABITS[api].path, HABITS[api].path.removeprefix("/v1")
-    stripped = base_url.rstrip("/")
-    if stripped.endswith(short):
+    path, stripped = HABITS[api].path, base_url.rstrip("/")
+    ends = [short for each in HABITS.values() if stripped.endswith(short := each.path.removeprefix("/v1"))]
+    if ends and max(ends, key=len) == path.removeprefix("/v1"):
         _checked(stripped)
         return stripped
     return root(base_url) + path

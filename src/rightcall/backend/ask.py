@@ -17,7 +17,7 @@ from rightcall.backend.exchange import Received, Sent
 from rightcall.backend.facts import Facts
 from rightcall.backend.request import Answer, Attempt, Timing, answered
 from rightcall.backend.retry import retry_after, wait_before
-from rightcall.backend.sse import Payload, ServerEvents, Signal
+from rightcall.backend.sse import MAX_LINE, Payload, ServerEvents, Signal
 from rightcall.backend.whole import whole_response
 from rightcall.errors import (
     BackendError,
@@ -51,6 +51,7 @@ class Asking:
         self._total = backend.timeouts.total if within is None else within
         self._begun = self._loop.time()
         self._first_byte = 0.0
+        self._status = 0
         self.attempts: list[Attempt] = []
 
     async def get(self, sent: Sent) -> tuple[dict[str, str], Any]:
@@ -115,6 +116,8 @@ class Asking:
                     async for payload in payloads:
                         if not given and isinstance(payload, dict):
                             self._raise_for_error(payload, sent.url)
+                        if not given:
+                            self.attempts.append(Attempt(self._status))
                         given = True
                         yield payload
                 return
@@ -139,7 +142,6 @@ class Asking:
             if not stream:
                 body = await self._whole(received, sent.url)
                 value = _json(body, sent.url, self._scrub)
-                self.attempts.append(Attempt(received.status))
                 for each in value if isinstance(value, list) else [value]:
                     if isinstance(each, dict):
                         yield each
@@ -149,12 +151,12 @@ class Asking:
                     yield payload
 
     async def _streamed(self, received: Received, url: str) -> AsyncGenerator[Payload]:
-        reader, given = ServerEvents(), False
+        reader, given = ServerEvents(longest=MAX_LINE), False
         try:
             async with aclosing(self._chunks(received)) as chunks:
                 async for chunk in chunks:
                     for payload in reader.feed(chunk):
-                        given = self._count(received, given)
+                        given = True
                         yield payload
                     if reader.too_long:
                         return
@@ -164,17 +166,13 @@ class Asking:
             yield Fault("truncated", f"the stream broke before its end: {error}")
             return
         for payload in reader.close():
-            given = self._count(received, given)
+            if not given and isinstance(payload, Fault):
+                break  # all that came is no JSON
+            given = True
             yield payload
         if not given:
             said = reader.head.decode("utf-8", "replace")
             raise DecodeError(self._scrub(_no_json(url, said)), self._scrub(said))
-
-    def _count(self, received: Received, given: bool) -> bool:
-        """A try that gives something is the last one."""
-        if not given:
-            self.attempts.append(Attempt(received.status))
-        return True
 
     # -- one connection ------------------------------------------------------------------------------------------------
 
@@ -184,6 +182,7 @@ class Asking:
         async with AsyncExitStack() as stack:
             async with self._limit(sent.url):
                 received = await stack.enter_async_context(self._backend.exchange.open(sent))
+            self._status = received.status
             if not 200 <= received.status < 300:
                 raise await self._refusal(received, sent.url)
             yield received
@@ -201,7 +200,8 @@ class Asking:
         kind = {401: Unauthorised, 403: Unauthorised, 429: RateLimited}.get(status, StatusError)
         return kind(self._scrub(message), status, said, after)
 
-    async def _whole(self, received: Received, url: str, *, most: int = MAX_BODY, cut: bool = False) -> bytes:
+    async def _whole(self, received: Received, url: str, *, most: int = 0, cut: bool = False) -> bytes:
+        most = most or MAX_BODY
         pieces: list[bytes] = []
         size = 0
         async with aclosing(self._chunks(received)) as chunks:

@@ -5,7 +5,7 @@
      "response": {"status": 200, "headers": {...}, "chunks": ["data: ..."], "delays": [12], "broken": ""}}
 
 It never holds a key: no header that carries one is written, and what looks like one is taken out of the bodies. The
-file belongs to its owner alone (0600). Reading one believes nothing of it: sizes and depths are limited, nothing is run.
+file belongs to its owner alone (0600). Reading one believes nothing of it: sizes and depths are limited.
 """
 
 from __future__ import annotations

@@ -81,6 +81,8 @@ class Parser:
         if events:
             self._reading.out = []
             self._fold.add(events)
+        elif self._held is None:
+            return []  # not the list that later events go into
         return events if self._held is None else self._hold(events)
 
     def _hold(self, events: list[Event]) -> list[Event]:

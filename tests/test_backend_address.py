@@ -1,0 +1,139 @@
+"""Base URLs made whole, and keys that go nowhere else."""
+
+import pytest
+
+from rightcall import RightcallError
+from rightcall.backend.address import Key, address, check_api, find_base_url, find_key, is_loopback, root
+from rightcall.backend.http import Backend
+from rightcall.errors import CallerError
+
+CHAT = [
+    *((f"http://h:1{end}", "http://h:1/v1/chat/completions") for end in ("", "/", "///", "/v1", "/v1/", "/v1//")),
+    ("http://h:1/v1/chat/completions/", "http://h:1/v1/chat/completions"),
+    ("http://h:1/v1/chat/completions", "http://h:1/v1/chat/completions"),
+    ("http://h:1/api", "http://h:1/api/v1/chat/completions"),
+    ("http://127.0.0.1:8081", "http://127.0.0.1:8081/v1/chat/completions"),
+    ("http://127.0.0.1:8081/v1", "http://127.0.0.1:8081/v1/chat/completions"),
+    ("https://h/v1beta/openai/chat/completions", "https://h/v1beta/openai/chat/completions"),
+    ("http://[::1]:8080", "http://[::1]:8080/v1/chat/completions"),
+]
+
+
+@pytest.mark.parametrize("given, whole", CHAT)
+def test_a_base_url_with_and_without_its_path_gives_the_chat_address(given: str, whole: str) -> None:
+    assert address(given, "chat") == whole
+
+
+@pytest.mark.parametrize(
+    "api, path",
+    [
+        ("responses", "/v1/responses"),
+        ("anthropic", "/v1/messages"),
+        ("completions", "/v1/completions"),
+        ("ollama", "/api/chat"),
+    ],
+)
+@pytest.mark.parametrize("end", ["", "/", "/v1", "/v1/chat/completions", "/api/chat"])
+def test_every_api_has_its_path_whatever_path_was_given(api: str, path: str, end: str) -> None:
+    assert address(f"http://h:1{end}", check_api(api)) == f"http://h:1{path}"
+    assert root(f"http://h:1{end}") == "http://h:1"
+
+
+@pytest.mark.parametrize(
+    "given, said",
+    [
+        ("http://user:hunter2@h:1", "credentials"),
+        ("http://:hunter2@h:1/v1", "credentials"),
+        ("http://h:1/v1?api_key=hunter2", "query string"),
+        ("http://h:1/v1#hunter2", "fragment"),
+        ("localhost:8080", "http://127.0.0.1:8080"),
+        ("ftp://h", "is no base URL"),
+        ("http://", "is no base URL"),
+        ("http://h:port", "cannot be read"),
+        ("http://h:1/a b", "blank or control"),
+        ("http://[::1", "cannot be read"),
+    ],
+)
+def test_a_base_url_that_cannot_work_is_refused_without_repeating_a_secret(given: str, said: str) -> None:
+    with pytest.raises(CallerError, match=said) as raised:
+        Backend(given, environ={})
+    assert "hunter2" not in str(raised.value)
+
+
+def test_an_api_that_does_not_exist_is_refused_with_those_that_do() -> None:
+    with pytest.raises(CallerError, match="chat, responses, completions, anthropic, ollama"):
+        Backend("http://h", api="soap", environ={})
+    assert check_api("openai") == "chat" and check_api("claude") == "anthropic"
+
+
+@pytest.mark.parametrize(
+    "api, environ, found",
+    [
+        ("chat", {}, "https://api.openai.com"),
+        ("chat", {"OPENAI_BASE_URL": "http://h/v1"}, "http://h/v1"),
+        ("responses", {"OPENAI_API_BASE": "http://h/v1"}, "http://h/v1"),
+        ("anthropic", {"ANTHROPIC_BASE_URL": "http://a"}, "http://a"),
+        ("anthropic", {"OPENAI_BASE_URL": "http://h"}, "https://api.anthropic.com"),
+        ("ollama", {}, "http://127.0.0.1:11434"),
+        ("ollama", {"OLLAMA_HOST": "0.0.0.0"}, "http://127.0.0.1:11434"),
+        ("ollama", {"OLLAMA_HOST": "box:8000"}, "http://box:8000"),
+        ("ollama", {"OLLAMA_HOST": "https://box"}, "https://box"),
+        ("ollama", {"OLLAMA_HOST": "[::1]"}, "http://[::1]:11434"),
+    ],
+)
+def test_a_base_url_is_looked_up_under_the_names_that_people_know(
+    api: str, environ: dict[str, str], found: str
+) -> None:
+    assert find_base_url(None, check_api(api), environ) == found
+
+
+@pytest.mark.parametrize(
+    "api, url, named, environ, name",
+    [
+        ("chat", "https://h", None, {"OPENAI_API_KEY": "k"}, "OPENAI_API_KEY"),
+        ("chat", "http://127.0.0.1:1", None, {"OPENAI_API_KEY": "k"}, "OPENAI_API_KEY"),
+        ("chat", "http://localhost:1", None, {"OPENAI_API_KEY": "k"}, "OPENAI_API_KEY"),
+        ("chat", "http://10.0.0.1:1", None, {"OPENAI_API_KEY": "k"}, None),
+        ("chat", "http://10.0.0.1:1", "MINE", {"MINE": "k"}, "MINE"),
+        ("chat", "https://h", "MINE", {"OPENAI_API_KEY": "k", "MINE": "m"}, "MINE"),
+        ("chat", "https://h", None, {"ANTHROPIC_API_KEY": "k"}, None),
+        ("anthropic", "https://h", None, {"ANTHROPIC_API_KEY": "k"}, "ANTHROPIC_API_KEY"),
+        ("anthropic", "https://h", None, {"ANTHROPIC_AUTH_TOKEN": "k"}, "ANTHROPIC_AUTH_TOKEN"),
+        ("ollama", "https://h", None, {"OLLAMA_API_KEY": "k"}, "OLLAMA_API_KEY"),
+        ("chat", "https://h", None, {"OPENAI_API_KEY": " "}, None),
+    ],
+)
+def test_a_key_goes_to_its_own_api_and_not_in_the_clear_to_another_machine(
+    api: str, url: str, named: str | None, environ: dict[str, str], name: str | None
+) -> None:
+    found = find_key(check_api(api), named, url, environ)
+    assert (found and found.name) == name
+
+
+def test_a_variable_that_was_named_and_is_not_set_is_an_error() -> None:
+    with pytest.raises(CallerError, match="the environment has no MINE"):
+        Backend("http://h", api_key_env="MINE", environ={})
+
+
+def test_a_key_that_no_header_can_carry_is_refused_and_not_shown() -> None:
+    with pytest.raises(CallerError, match="MINE has characters") as raised:
+        Backend("http://h", api_key_env="MINE", environ={"MINE": "bad\nkey"})
+    assert "bad" not in str(raised.value)
+
+
+def test_a_key_shows_itself_to_nobody() -> None:
+    key = Key("sk-hunter2", "MINE")
+    made = Backend("https://h", api_key_env="MINE", environ={"MINE": "sk-hunter2"})
+    assert "hunter2" not in f"{key!r} {key} {made!r} {vars(made)}"
+    assert key.scrub("you sent sk-hunter2!") == "you sent [key]!"
+
+
+def test_a_secret_among_the_headers_is_refused() -> None:
+    with pytest.raises(RightcallError, match="api_key_env") as raised:
+        Backend("http://h", headers={"Authorization": "Bearer hunter2"}, environ={})
+    assert "hunter2" not in str(raised.value)
+
+
+def test_loopback_is_this_machine_and_no_other() -> None:
+    assert all(map(is_loopback, ("127.0.0.1", "127.9.9.9", "::1", "localhost", "a.localhost")))
+    assert not any(map(is_loopback, ("0.0.0.0", "10.0.0.1", "localhost.example.org", "127.0.0.1.example.org", "")))

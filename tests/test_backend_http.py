@@ -1,0 +1,740 @@
+"""`Backend` against real servers on this machine, well-behaved and not."""
+
+import asyncio
+import json
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from loopback import (
+    QUICK,
+    WEATHER,
+    Loopback,
+    answer,
+    ask,
+    backend,
+    call_delta,
+    chat,
+    chunked,
+    delta,
+    drop,
+    events,
+    get_weather,
+    json_answer,
+    serving,
+    silence,
+)
+from rightcall import CallEnd, CallStart, Ids, Text, Toolset
+from rightcall.backend.exchange import Retries, Timeouts
+from rightcall.backend.http import Backend
+from rightcall.backend.request import Answer, Request
+from rightcall.errors import (
+    BackendError,
+    BodyError,
+    CallerError,
+    DecodeError,
+    ProviderError,
+    RateLimited,
+    StatusError,
+    TimedOut,
+    TransportError,
+    Unauthorised,
+)
+from rightcall.types import Event
+
+OSLO = json_answer(chat(calls=(("get_weather", '{"city": "Oslo"}'),), finish="tool_calls"))
+SECRET = {"OPENAI_API_KEY": "sk-hunter2-hunter2", "ANTHROPIC_API_KEY": "sk-hunter2-hunter2"}
+
+
+def complete(*answers: Any, request: Request | None = None, **options: Any) -> tuple[Answer, Loopback]:
+    async def go() -> tuple[Answer, Loopback]:
+        async with serving(*answers) as server:
+            return await backend(server, **options).complete(request or ask()), server
+
+    return asyncio.run(go())
+
+
+def failure(*answers: Any, kind: type[BackendError], request: Request | None = None, **options: Any) -> BackendError:
+    with pytest.raises(kind) as raised:
+        complete(*answers, request=request, **{"retries": Retries(most=0), **options})
+    assert type(raised.value) is kind
+    return raised.value
+
+
+def stream(*answers: Any, request: Request | None = None, **options: Any) -> tuple[list[Event], Answer, Loopback]:
+    async def go() -> tuple[list[Event], Answer, Loopback]:
+        async with serving(*answers) as server, backend(server, **options).stream(request or ask()) as events:
+            found = [event async for event in events]
+            return found, events.answer, server
+
+    return asyncio.run(go())
+
+
+# -- what comes back ---------------------------------------------------------------------------------------------------
+
+
+def test_a_whole_answer_is_a_reply_that_knows_how_it_came_about() -> None:
+    found, server = complete(OSLO)
+    assert [(call.name, call.arguments, call.id) for call in found.calls] == [
+        ("get_weather", {"city": "Oslo"}, "call_0")
+    ]
+    assert (found.usage.prompt, found.usage.completion, found.finish, found.model) == (7, 5, "tool_calls", "m-1")
+    assert (found.api, found.mode, found.evidence) == ("chat", "native", ("you said so",))
+    assert found.raw["model"] == "m-1" and [each.status for each in found.attempts] == [200]
+    assert 0 < found.timing.first_byte <= found.timing.total
+    (heard,) = server.posts
+    assert heard.path == "/v1/chat/completions" and heard.headers["content-type"] == "application/json"
+    assert list(heard.body) == ["model", "messages", "tools", "stream"] and heard.body["stream"] is False
+
+
+def test_a_streamed_answer_gives_the_events_of_a_parser_then_the_answer() -> None:
+    found, whole, server = stream(chunked(events(delta(content="On it."), *WEATHER)))
+    assert found[:2] == [Text("On it."), CallStart(0, "call_a", "get_weather")]
+    assert isinstance(found[-1], CallEnd) and found[-1].call == whole.calls[0]
+    assert whole.content == "On it." and whole.calls[0].arguments == {"city": "Oslo"} and not whole.problems
+    assert whole.finish == "tool_calls" and len(whole.raw) == 5
+    assert server.posts[0].body["stream_options"] == {"include_usage": True}
+
+
+def test_the_answer_is_not_there_before_the_stream_has_ended() -> None:
+    async def go() -> None:
+        async with serving(chunked(events(delta(content="a"), delta("stop")))) as server:
+            stream = backend(server).stream(ask())
+            with pytest.raises(CallerError, match="take all of its events"):
+                _ = stream.answer
+            await stream.aclose()
+
+    asyncio.run(go())
+
+
+def test_an_answer_becomes_a_message_of_the_next_request() -> None:
+    first, _ = complete(OSLO)
+    history = [{"role": "user", "content": "Weather?"}, first.message]
+    history.append({"role": "tool", "tool_call_id": first.calls[0].id, "content": "rain"})
+    _, server = complete(json_answer(chat("Rain.")), request=ask(messages=history))
+    assert server.posts[0].body["messages"][1]["tool_calls"][0]["function"]["name"] == "get_weather"
+
+
+def test_names_that_a_server_does_not_take_come_back_as_they_were() -> None:
+    tools = Toolset(
+        {"name": "files.read", "parameters": {"type": "object", "properties": {"path": {"type": "string"}}}}
+    )
+    call = json_answer(chat(calls=(("files_read", '{"path": "a"}'),)))
+    request = ask(tools=tools, choice="files.read")
+    found, server = complete(call, request=request)
+    assert [call.name for call in found.calls] == ["files.read"] and not found.problems
+    assert server.posts[0].body["tools"][0]["function"]["name"] == "files_read"
+    assert server.posts[0].body["tool_choice"]["function"]["name"] == "files_read"
+    chunks = [call_delta("{}", "files_read", "c"), delta("tool_calls")]
+    seen, _, _ = stream(chunked(events(*chunks)), request=request)
+    assert [event.name for event in seen if isinstance(event, CallStart)] == ["files.read"]
+
+
+def test_ids_are_unique_over_a_conversation() -> None:
+    ids = Ids()
+    found = [complete(OSLO, request=ask(ids=ids))[0].calls[0].id for _ in range(2)]
+    assert found == ["call_0", "call_0_dup_1"]
+
+
+def test_a_server_that_ignores_stream_is_read_all_the_same() -> None:
+    _, whole, _ = stream(OSLO)
+    assert whole.calls[0].arguments == {"city": "Oslo"} and not whole.problems
+
+
+# -- the five dialects -------------------------------------------------------------------------------------------------
+
+ANTHROPIC = [
+    {"type": "message_start", "message": {"model": "c", "content": [], "usage": {"input_tokens": 9}}},
+    {"type": "content_block_start", "index": 0, "content_block": {"type": "thinking", "thinking": ""}},
+    {"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": "Hm"}},
+    {"type": "content_block_delta", "index": 0, "delta": {"type": "signature_delta", "signature": "s1"}},
+    {"type": "content_block_stop", "index": 0},
+    {
+        "type": "content_block_start",
+        "index": 1,
+        "content_block": {"type": "tool_use", "id": "t1", "name": "get_weather", "input": {}},
+    },
+    {"type": "content_block_delta", "index": 1, "delta": {"type": "input_json_delta", "partial_json": '{"city": '}},
+    {"type": "content_block_delta", "index": 1, "delta": {"type": "input_json_delta", "partial_json": '"Oslo"}'}},
+    {"type": "content_block_stop", "index": 1},
+    {"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 4}},
+    {"type": "message_stop"},
+]
+RESPONSES = [
+    {"type": "response.created", "response": {"id": "r", "status": "in_progress"}},
+    {
+        "type": "response.output_item.done",
+        "output_index": 0,
+        "item": {"type": "function_call", "call_id": "t1", "name": "get_weather", "arguments": '{"city": "Oslo"}'},
+    },
+    {
+        "type": "response.completed",
+        "response": {"model": "o", "status": "completed", "usage": {"input_tokens": 9, "output_tokens": 4}},
+    },
+]
+OLLAMA = [
+    {"model": "l", "message": {"role": "assistant", "content": "", "thinking": "Hm"}, "done": False},
+    {
+        "model": "l",
+        "message": {
+            "role": "assistant",
+            "tool_calls": [{"function": {"name": "get_weather", "arguments": {"city": "Oslo"}}}],
+        },
+        "done": False,
+    },
+    {
+        "model": "l",
+        "message": {"content": ""},
+        "done": True,
+        "done_reason": "stop",
+        "prompt_eval_count": 9,
+        "eval_count": 4,
+    },
+]
+COMPLETIONS = [
+    {"choices": [{"text": '<tool_call>\n{"name": "get_weather", "argu', "finish_reason": None}]},
+    {"choices": [{"text": 'ments": {"city": "Oslo"}}\n</tool_call>', "finish_reason": None}]},
+    {"choices": [{"text": "", "finish_reason": "stop"}], "usage": {"prompt_tokens": 9, "completion_tokens": 4}},
+]
+STREAMS: dict[str, tuple[list[bytes], str]] = {
+    "chat": (events(*WEATHER, {"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 4}}), "tool_calls"),
+    "anthropic": ([f"event: {each['type']}\ndata: {json.dumps(each)}\n\n".encode() for each in ANTHROPIC], "tool_use"),
+    "responses": (events(*RESPONSES, done=False), "completed"),
+    "ollama": ([json.dumps(each).encode() + b"\n" for each in OLLAMA], "stop"),
+    "completions": (events(*COMPLETIONS), "stop"),
+}
+PATHS = {
+    "chat": "/v1/chat/completions",
+    "anthropic": "/v1/messages",
+    "responses": "/v1/responses",
+    "ollama": "/api/chat",
+    "completions": "/v1/completions",
+}
+
+
+@pytest.mark.parametrize("api", STREAMS)
+def test_every_dialect_is_streamed_to_the_same_call(api: str) -> None:
+    pieces, finish = STREAMS[api]
+    mode = "text" if api == "completions" else "native"
+    _, whole, server = stream(chunked(pieces), api=api, request=ask(mode=mode))
+    assert [(call.name, call.arguments) for call in whole.calls] == [("get_weather", {"city": "Oslo"})]
+    assert (whole.finish, whole.usage.prompt, whole.usage.completion, whole.problems) == (finish, 9, 4, ())
+    assert server.posts[0].path == PATHS[api]
+
+
+@pytest.mark.parametrize("api", STREAMS)
+def test_every_dialect_gives_the_same_reply_however_the_bytes_are_cut(api: str) -> None:
+    data = b"".join(STREAMS[api][0])
+    mode = "text" if api == "completions" else "native"
+    ids = [Ids.numbered("x"), Ids.numbered("x")]
+    replies = [
+        stream(chunked(cut), api=api, request=ask(mode=mode, ids=ids[n]))[1]
+        for n, cut in enumerate(([data], [data[at : at + 5] for at in range(0, len(data), 5)]))
+    ]
+    assert replies[0].parts == replies[1].parts and replies[0].problems == replies[1].problems == ()
+
+
+WHOLE: dict[str, Any] = {
+    "anthropic": {
+        "type": "message",
+        "role": "assistant",
+        "content": [{"type": "tool_use", "id": "t1", "name": "get_weather", "input": {"city": "Oslo"}}],
+        "stop_reason": "tool_use",
+    },
+    "responses": {"status": "completed", "output": [RESPONSES[1]["item"]]},
+    "ollama": {**OLLAMA[1], "done": True, "done_reason": "stop"},
+    "completions": {"choices": [{"text": "".join([each["choices"][0]["text"] for each in COMPLETIONS])}]},  # type: ignore[index]
+}
+
+
+@pytest.mark.parametrize("api", WHOLE)
+def test_every_dialect_is_read_whole(api: str) -> None:
+    mode = "text" if api == "completions" else "native"
+    found, server = complete(json_answer(WHOLE[api]), api=api, request=ask(mode=mode))
+    assert [(call.name, call.arguments) for call in found.calls] == [("get_weather", {"city": "Oslo"})]
+    assert server.posts[0].body["stream"] is False
+
+
+def test_signed_thinking_goes_back_as_it_came() -> None:
+    _, first, _ = stream(chunked(STREAMS["anthropic"][0]), api="anthropic")
+    history = [{"role": "user", "content": "Weather?"}, first.message]
+    history.append({"role": "tool", "tool_call_id": "t1", "content": "rain"})
+    done = json_answer({"type": "message", "content": [{"type": "text", "text": "Rain."}], "stop_reason": "end_turn"})
+    _, server = complete(done, api="anthropic", request=ask(messages=history))
+    assistant = server.posts[0].body["messages"][1]
+    assert assistant["content"][0] == {"type": "thinking", "thinking": "Hm", "signature": "s1"}
+    _, other = complete(json_answer(chat("Rain.")), request=ask(messages=history))
+    assert "rightcall_opaque" not in json.dumps(other.posts[0].body)
+
+
+# -- text --------------------------------------------------------------------------------------------------------------
+
+
+def test_in_mode_text_the_tools_stand_in_the_prompt_and_calls_are_read_from_the_text() -> None:
+    said = 'On it.\n<tool_call>\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n</tool_call>'
+    found, server = complete(json_answer(chat(said)), request=ask(mode="text", choice="required"))
+    body = server.posts[0].body
+    assert "tools" not in body and "tool_choice" not in body
+    system, user = body["messages"]
+    assert system["role"] == "system" and "get_weather" in system["content"] and "must call" in system["content"]
+    assert user == {"role": "user", "content": "Weather in Oslo?"}
+    assert (found.mode, found.content, found.calls[0].arguments) == ("text", "On it.", {"city": "Oslo"})
+
+
+def test_in_mode_text_the_history_is_text_too() -> None:
+    call = {"id": "c", "type": "function", "function": {"name": "get_weather", "arguments": '{"city": "Oslo"}'}}
+    history = [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "Weather?"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c", "content": "rain"},
+    ]
+    _, server = complete(json_answer(chat("Rain.")), request=ask(mode="text", messages=history))
+    sent = server.posts[0].body["messages"]
+    assert [each["role"] for each in sent] == ["system", "user", "assistant", "user"]
+    assert sent[0]["content"].startswith("Be brief.\n\n")
+    assert sent[2]["content"].startswith("<tool_call>") and '"name": "get_weather"' in sent[3]["content"]
+
+
+def test_a_server_that_completes_text_gets_the_turns_framed_as_its_models_know_them() -> None:
+    _, server = complete(
+        json_answer({"choices": [{"text": "Hi", "finish_reason": "stop"}]}), api="completions", request=ask(mode="text")
+    )
+    body = server.posts[0].body
+    assert body["prompt"].startswith("<|im_start|>system\n") and body["prompt"].endswith("<|im_start|>assistant\n")
+    assert body["stop"] == ["<|im_end|>"] and "messages" not in body
+
+
+def test_completions_have_no_tools_of_their_own() -> None:
+    error = failure(OSLO, kind=_unsupported(), api="completions", request=ask(mode="native"))
+    assert "mode='text'" in str(error)
+
+
+def _unsupported() -> type[BackendError]:
+    from rightcall.errors import Unsupported
+
+    return Unsupported
+
+
+# -- what goes wrong ---------------------------------------------------------------------------------------------------
+
+
+def test_a_server_that_is_not_there_is_a_transport_error() -> None:
+    async def go() -> None:
+        async with serving(OSLO) as server:
+            gone = backend(server, retries=Retries(most=0))
+            port = server.port
+        with pytest.raises(
+            TransportError, match=f"cannot call http://127.0.0.1:{port}/.*is the server running"
+        ) as raised:
+            await gone.complete(ask())
+        assert len(raised.value.attempts) == 1
+
+    asyncio.run(go())
+
+
+def test_a_connection_that_closes_before_an_answer_is_a_transport_error() -> None:
+    assert "is the server running" in str(failure(drop, kind=TransportError))
+
+
+def test_what_is_not_http_is_a_transport_error() -> None:
+    async def nonsense(writer: asyncio.StreamWriter) -> None:
+        writer.write(b"SSH-2.0-OpenSSH_9.6\r\n\r\n")
+
+    failure(nonsense, kind=TransportError)
+
+
+def test_an_answer_that_breaks_off_is_a_body_error() -> None:
+    async def half(writer: asyncio.StreamWriter) -> None:
+        writer.write(b'HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n{"choices": ')
+
+    assert "broke in the middle" in str(failure(half, kind=BodyError))
+
+
+@pytest.mark.parametrize("body", [b"<html>hello</html>", b"", b'{"choices": [', b"\xff\xfe"])
+def test_an_answer_that_is_no_json_is_a_decode_error(body: bytes) -> None:
+    error = failure(answer(200, body), kind=DecodeError)
+    assert "is this the address of an API?" in str(error) and ("it begins" if body else "it is empty") in str(error)
+    with pytest.raises(DecodeError):
+        stream(answer(200, body), retries=Retries(most=0))
+
+
+@pytest.mark.parametrize(
+    "status, kind, said",
+    [
+        (400, StatusError, "look at what it says"),
+        (401, Unauthorised, "api_key_env"),
+        (403, Unauthorised, "api_key_env"),
+        (404, StatusError, "check the base URL"),
+        (413, StatusError, "fewer or shorter"),
+        (418, StatusError, "look at what it says"),
+        (429, RateLimited, "wait"),
+        (500, StatusError, "log"),
+        (503, StatusError, "log"),
+    ],
+)
+def test_a_refusal_has_its_status_its_whole_body_and_a_cure(status: int, kind: type[StatusError], said: str) -> None:
+    error = failure(json_answer({"error": {"message": "no way"}}, status), kind=kind)
+    assert isinstance(error, StatusError)
+    assert error.status == status and error.body == '{"error": {"message": "no way"}}'
+    assert f"returned HTTP {status}: " in str(error) and "no way" in str(error) and said in str(error)
+
+
+def test_a_redirect_is_not_followed_but_told() -> None:
+    error = failure(answer(307, b"", Location="https://elsewhere.example/v1"), kind=StatusError)
+    assert "use that as the base URL" in str(error) and "elsewhere.example" in str(error)
+
+
+def test_a_huge_error_is_read_and_shown_in_part() -> None:
+    error = failure(answer(400, b"x" * 1_000_000), kind=StatusError)
+    assert isinstance(error, StatusError) and len(error.body) == 64_000 and len(str(error)) < 3_000
+
+
+def test_an_error_in_place_of_an_answer_is_a_provider_error() -> None:
+    error = failure(json_answer({"error": {"message": "model crashed", "type": "bad"}}), kind=ProviderError)
+    assert "model crashed" in str(error) and isinstance(error, ProviderError) and error.kind == "bad"
+    with pytest.raises(ProviderError):
+        stream(chunked(events({"error": {"message": "model crashed"}})))
+    said = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
+    overloaded = chunked([f"event: error\ndata: {json.dumps(said)}\n\n".encode()])
+    with pytest.raises(ProviderError, match="Overloaded") as raised:
+        stream(overloaded, api="anthropic", retries=QUICK)
+    assert len(raised.value.attempts) == 3
+
+
+def test_a_key_is_sent_and_shown_to_nobody() -> None:
+    echo = json_answer({"error": {"message": "wrong key sk-hunter2-hunter2"}}, 401)
+    error = failure(echo, kind=Unauthorised, environ=SECRET)
+    assert isinstance(error, StatusError)
+    assert "hunter2" not in f"{error} {error!r} {error.body} {error.attempts} {error.args}"
+    _, server = complete(OSLO, environ=SECRET)
+    assert server.posts[0].headers["authorization"] == "Bearer sk-hunter2-hunter2"
+    _, other = complete(json_answer(WHOLE["anthropic"]), api="anthropic", environ=SECRET)
+    assert other.posts[0].headers["x-api-key"] == "sk-hunter2-hunter2" and "authorization" not in other.posts[0].headers
+    assert other.posts[0].headers["anthropic-version"] == "2023-06-01"
+
+
+@pytest.mark.parametrize(
+    "said", [b"sk-hunter2-hunter2", b'{"error": "sk-hunter2-hunter2"}', b"data: sk-hunter2-hunter2\n\n"]
+)
+def test_a_key_that_comes_back_is_in_no_error(said: bytes) -> None:
+    with pytest.raises(BackendError) as raised:
+        complete(answer(200, said), environ=SECRET)
+    assert "hunter2" not in f"{raised.value} {raised.value!r} {vars(raised.value)}"
+
+
+# -- tries -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504, 529])
+def test_what_passes_is_tried_again(status: int) -> None:
+    found, server = complete(json_answer({}, status), json_answer({}, status), OSLO)
+    assert [each.status for each in found.attempts] == [status, status, 200] and len(server.posts) == 3
+    assert found.attempts[0].waited > 0 and "HTTP" in found.attempts[0].error and not found.attempts[2].error
+
+
+@pytest.mark.parametrize("status", [400, 401, 404, 422, 501])
+def test_what_does_not_pass_is_not_tried_again(status: int) -> None:
+    async def go() -> int:
+        async with serving(json_answer({}, status), OSLO) as server:
+            with pytest.raises(StatusError):
+                await backend(server).complete(ask())
+            return len(server.posts)
+
+    assert asyncio.run(go()) == 1
+
+
+def test_a_connection_that_closed_is_tried_again() -> None:
+    found, _ = complete(drop, OSLO)
+    assert [each.status for each in found.attempts] == [0, 200]
+    _, whole, _ = stream(drop, chunked(events(*WEATHER)))
+    assert [each.status for each in whole.attempts] == [0, 200]
+
+
+def test_tries_end_and_the_last_error_tells_of_all() -> None:
+    with pytest.raises(StatusError) as raised:
+        complete(json_answer({}, 500))
+    assert [each.status for each in raised.value.attempts] == [500, 500, 500]  # type: ignore[attr-defined]
+
+
+def test_the_server_says_how_long_to_wait_within_reason() -> None:
+    found, _ = complete(json_answer({}, 429, Retry_After="0.05"), OSLO)
+    assert found.attempts[0].waited == 0.05
+    with pytest.raises(RateLimited) as raised:
+        complete(json_answer({}, 429, Retry_After="3600"), OSLO)
+    assert raised.value.retry_after == 3600 and len(raised.value.attempts) == 1
+
+
+def test_nothing_is_tried_again_once_something_was_given_out() -> None:
+    broken = chunked(events(delta(content="Hello there."), done=False), ends=False)
+    _, whole, server = stream(broken, OSLO)
+    assert whole.content == "Hello there." and len(server.posts) == 1
+
+
+# -- streams that go wrong ---------------------------------------------------------------------------------------------
+
+CUT: dict[str, tuple[list[bytes], bool]] = {
+    "in the middle of the arguments": (events(*WEATHER[:2], done=False), False),
+    "before the arguments": (events(WEATHER[0], done=False), False),
+    "in the middle of a line": ([*events(*WEATHER[:2], done=False), b'data: {"choices": [{"del'], False),
+    "ended in good order, unfinished": (events(*WEATHER[:2], done=False), True),
+}
+
+
+@pytest.mark.parametrize("pieces, ends", CUT.values(), ids=CUT)
+def test_a_stream_that_breaks_gives_what_came_and_no_finished_call(pieces: list[bytes], ends: bool) -> None:
+    pieces = [*events(delta(content="On it."), done=False), *pieces]
+    _, whole, _ = stream(chunked(pieces, ends=ends))
+    assert whole.content == "On it."
+    assert not any(call.complete for call in whole.calls)
+    assert "truncated" in {problem.code for problem in whole.problems if problem.blocking}
+
+
+def test_a_call_that_was_whole_before_the_stream_broke_is_whole_and_the_loss_is_told() -> None:
+    _, whole, _ = stream(chunked(events(*WEATHER[:3], done=False), ends=False))
+    assert [call.complete for call in whole.calls] == [True]
+    (problem,) = whole.problems
+    assert problem.code == "truncated" and problem.blocking and problem.call is None
+
+
+def test_a_call_in_text_is_not_finished_by_a_stream_that_breaks() -> None:
+    said = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Os'
+    _, whole, _ = stream(chunked(events(delta(content=said), done=False), ends=False), request=ask(mode="text"))
+    assert not any(call.complete for call in whole.calls) and whole.problems
+
+
+def test_done_may_be_missing_if_the_server_said_why_it_stopped() -> None:
+    _, whole, _ = stream(chunked(events(*WEATHER, done=False)))
+    assert whole.calls[0].complete and not whole.problems
+
+
+def test_a_stop_reason_may_be_missing_if_the_server_said_done() -> None:
+    _, whole, _ = stream(chunked(events(*WEATHER[:3])))
+    assert whole.calls[0].complete and not whole.problems
+
+
+def test_an_error_in_the_middle_is_a_problem_and_what_came_is_kept() -> None:
+    bad = {"error": {"message": "out of memory", "type": "server_error"}}
+    _, whole, _ = stream(chunked(events(delta(content="On it."), *WEATHER[:2], bad)))
+    assert whole.content == "On it." and not whole.calls[0].complete
+    assert [problem.code for problem in whole.problems if problem.call is None] == ["provider_error"]
+
+
+def test_a_chunk_that_is_no_json_is_a_problem_and_the_rest_is_read() -> None:
+    _, whole, _ = stream(chunked(events(delta(content="a"), "{oops", delta(content="b"), delta("stop"))))
+    assert whole.content == "ab" and [problem.code for problem in whole.problems] == ["malformed_chunk"]
+
+
+def test_comments_keep_a_stream_alive_and_say_nothing() -> None:
+    pieces = [b": ping\n\n", *events(delta(content="a"), done=False), b": ping\r\n\r\n", *events(delta("stop"))]
+    _, whole, _ = stream(chunked(pieces))
+    assert whole.content == "a" and not whole.problems
+
+
+def test_a_line_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rightcall.backend.ask.MAX_LINE", 10_000)
+    pieces = [*events(delta(content="a"), done=False), b"data: " + b"x" * 20_000]
+    _, whole, _ = stream(chunked(pieces, then=silence))
+    assert whole.content == "a" and [problem.code for problem in whole.problems] == ["too_large"]
+
+
+def test_a_whole_answer_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rightcall.backend.ask.MAX_BODY", 10_000)
+    assert "larger than" in str(failure(chunked([b"x" * 20_000], then=silence), kind=BodyError))
+
+
+# -- time --------------------------------------------------------------------------------------------------------------
+
+
+def _limits(**changes: float) -> Timeouts:
+    return Timeouts(**{"connect": 5, "first_byte": 20, "idle": 20, "total": 20, **changes})
+
+
+@pytest.mark.parametrize(
+    "slow, limits, stage",
+    [
+        (silence, {"first_byte": 0.2}, "first_byte"),
+        (silence, {"total": 0.2}, "total"),
+        (chunked([], then=silence), {"first_byte": 0.2}, "first_byte"),
+        (chunked([b'{"a": '], then=silence), {"idle": 0.2}, "idle"),
+        (chunked([b'{"a": '], then=silence), {"total": 0.2}, "total"),
+    ],
+)
+def test_every_time_limit_ends_a_request_and_says_which_it_was(
+    slow: Callable[[asyncio.StreamWriter], Awaitable[None]], limits: dict[str, float], stage: str
+) -> None:
+    error = failure(slow, kind=TimedOut, timeouts=_limits(**limits))
+    assert isinstance(error, TimedOut) and error.stage == stage and "0.2 s" in str(error)
+
+
+def test_a_stream_that_falls_silent_gives_what_came() -> None:
+    quiet = chunked(events(delta(content="Hello there."), done=False), then=silence)
+    _, whole, _ = stream(quiet, timeouts=_limits(idle=0.2))
+    assert whole.content == "Hello there." and [problem.code for problem in whole.problems] == ["truncated"]
+    _, whole, _ = stream(quiet, timeouts=_limits(total=0.5))
+    assert whole.content == "Hello there." and [problem.code for problem in whole.problems] == ["truncated"]
+
+
+def test_a_connection_that_is_never_accepted_times_out() -> None:
+    import socket
+
+    with socket.socket() as full:
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        taken = [socket.socket() for _ in range(4)]
+        for each in taken:  # fill the queue, so that the next one waits
+            each.setblocking(False)
+            each.connect_ex(full.getsockname())
+        url = f"http://127.0.0.1:{full.getsockname()[1]}"
+        made = Backend(url, timeouts=_limits(connect=0.2), retries=Retries(most=0), environ={})
+        with pytest.raises(TimedOut) as raised:
+            asyncio.run(made.complete(ask()))
+        for each in taken:
+            each.close()
+    assert raised.value.stage == "connect"
+
+
+def test_waiting_for_another_try_counts_too() -> None:
+    with pytest.raises(StatusError) as raised:
+        complete(json_answer({}, 503, Retry_After="20"), timeouts=_limits(total=5), retries=Retries(longest=60))
+    assert len(raised.value.attempts) == 1
+
+
+# -- leaving early -----------------------------------------------------------------------------------------------------
+
+
+def test_cancelling_closes_the_connection() -> None:
+    async def go() -> None:
+        async with serving(silence) as server:
+            task = asyncio.create_task(backend(server).complete(ask()))
+            while not server.posts:
+                await asyncio.sleep(0.01)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            await asyncio.wait_for(server.gone.wait(), 10)
+
+    asyncio.run(go())
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_leaving_a_stream_closes_the_connection(kept: bool) -> None:
+    async def go() -> None:
+        async with serving(chunked(events(delta(content="Hello there."), done=False), then=silence)) as server:
+            made = backend(server)
+            if kept:
+                await made.__aenter__()
+            async with made.stream(ask()) as stream:
+                async for _ in stream:
+                    break
+            await asyncio.wait_for(server.gone.wait(), 10)
+            await made.aclose()
+
+    asyncio.run(go())
+
+
+# -- without an event loop ---------------------------------------------------------------------------------------------
+
+
+class Outside:
+    """A server in a thread of its own, for tests that have no loop, or block the one they have."""
+
+    def __init__(self, *answers: Any) -> None:
+        self._answers = answers
+        self._ready = threading.Event()
+
+    async def _serve(self) -> None:
+        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+        async with serving(*self._answers) as self.server:
+            self._ready.set()
+            await self._stop.wait()
+
+    def __enter__(self) -> Loopback:
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()))
+        self._thread.start()
+        assert self._ready.wait(10)
+        return self.server
+
+    def __exit__(self, *_: object) -> None:
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join()
+
+
+def test_a_program_without_a_loop_can_ask() -> None:
+    with Outside(OSLO, chunked(events(*WEATHER))) as server:
+        made = backend(server)
+        assert made.complete_sync(ask()).calls[0].arguments == {"city": "Oslo"}
+        stream = made.stream_sync(ask())
+        assert isinstance(list(stream)[-1], CallEnd) and stream.answer.finish == "tool_calls"
+
+
+def test_a_program_inside_a_running_loop_can_ask_too() -> None:
+    with Outside(OSLO, chunked(events(*WEATHER))) as server:
+
+        async def inside() -> tuple[Answer, int]:
+            made = backend(server)
+            return made.complete_sync(ask()), len(list(made.stream_sync(ask())))
+
+        found, count = asyncio.run(inside())
+        assert found.calls[0].arguments == {"city": "Oslo"} and count > 2
+
+
+def test_leaving_a_stream_without_a_loop_closes_the_connection_and_ends_its_thread() -> None:
+    before = threading.active_count()
+    with Outside(chunked(events(delta(content="Hello there."), done=False), then=silence)) as server:
+        with backend(server).stream_sync(ask()) as stream:
+            assert next(stream) == Text("Hello there.")
+        until = time.monotonic() + 10
+        while not server.gone.is_set() and time.monotonic() < until:
+            time.sleep(0.01)
+        assert server.gone.is_set()
+    assert threading.active_count() == before
+
+
+def test_an_error_comes_through_without_a_loop() -> None:
+    with Outside(json_answer({}, 404)) as server:
+        with pytest.raises(StatusError):
+            backend(server).complete_sync(ask())
+        with pytest.raises(StatusError):
+            next(backend(server).stream_sync(ask()))
+
+
+# -- requests ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "fields, said",
+    [
+        ({"choice": "get_wether"}, "neither auto, required, none nor a tool"),
+        ({"choice": "f", "tools": None}, "nor a tool of this request"),
+        ({"mode": "magic"}, "native, text, grammar, auto"),
+        ({"stop": "END"}, "tuple of strings"),
+        ({"messages": "hello"}, "list of messages"),
+        ({"messages": ["hello"]}, "list of messages"),
+        ({"messages": [{"content": "no role"}]}, "list of messages"),
+    ],
+)
+def test_a_request_that_cannot_work_is_refused_when_it_is_made(fields: dict[str, Any], said: str) -> None:
+    with pytest.raises(CallerError, match=said):
+        ask(**fields)
+
+
+def test_connections_stay_open_between_requests_if_asked_to() -> None:
+    """The server here closes after each answer; what counts is that a kept session serves many and is closed once."""
+
+    async def go() -> None:
+        async with serving(OSLO) as server, backend(server) as made:
+            for _ in range(3):
+                assert (await made.complete(ask())).calls
+            assert len(server.posts) == 3
+
+    asyncio.run(go())
+
+
+def test_tools_may_be_anything_that_declares_them() -> None:
+    for tools in (get_weather, [get_weather], Toolset(get_weather)):
+        found, _ = complete(OSLO, request=ask(tools=tools))
+        assert found.calls and not found.problems
