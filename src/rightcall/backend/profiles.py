@@ -172,11 +172,12 @@ def _shown(sign: Sign, headers: dict[str, str], body: object) -> str:
     """In which way an answer shows the sign; "" if it does not."""
     if sign.header is not None:
         name, begins = sign.header
-        return f"has the header {name}: {headers[name][:60]}" if headers.get(name, "\0").startswith(begins) else ""
+        value = headers.get(name)
+        return f"has the header {name}: {value[:60]}" if value is not None and value.startswith(begins) else ""
     if not isinstance(body, dict) or "error" in body:
         return ""
     if sign.owned_by:
         models = body.get("data")
         owners = [each.get("owned_by") for each in models if isinstance(each, dict)] if isinstance(models, list) else []
         return f"says owned_by {sign.owned_by}" if sign.owned_by in owners else ""
-    return f"answers with {sign.key}" if sign.key in body else ""
+    return f"answers with {sign.key}" if body.get(sign.key) is not None else ""

@@ -1,0 +1,228 @@
+"""mode="auto": what kind of server it is, which way works, and the evidence."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from loopback import Answering, Loopback, answer, ask, backend, chat, chunked, delta, events, json_answer, serving
+from rightcall.backend.address import HABITS
+from rightcall.backend.profiles import PROFILES, Profile, by_answer, by_host, find_profile, paths
+from rightcall.backend.request import Answer, Request
+from rightcall.errors import CallerError, StatusError, TransportError, Unauthorised, Unsupported
+
+PROBED = json_answer(chat(calls=(("tool_probe", "{}"),)))
+OSLO = json_answer(chat(calls=(("get_weather", '{"city": "Oslo"}'),)))
+TEXT_PROBE = json_answer(chat('<tool_call>\n{"name": "tool_probe", "arguments": {}}\n</tool_call>'))
+TEXT_OSLO = json_answer(chat('<tool_call>\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n</tool_call>'))
+CHAT = json_answer(chat("I would rather talk."))
+NO_TOOLS = json_answer({"error": {"message": "this model does not support tools"}}, 400)
+
+SERVERS: dict[str, dict[str, Answering]] = {
+    "llama.cpp": {"/v1/models": json_answer({"data": []}, Server="llama.cpp")},
+    "llama.cpp by its owner": {"/v1/models": json_answer({"data": [{"id": "m", "owned_by": "llamacpp"}]})},
+    "llama.cpp by its props": {"/props": json_answer({"default_generation_settings": {}})},
+    "vllm": {"/v1/models": json_answer({"data": [{"id": "m", "owned_by": "vllm"}]})},
+    "sglang": {"/v1/models": json_answer({"data": [{"id": "m", "owned_by": "sglang"}]})},
+    "sglang by its info": {"/get_model_info": json_answer({"model_path": "x"})},
+    "ollama": {"/api/version": json_answer({"version": "0.12.0"})},
+    "ollama by its owner": {"/v1/models": json_answer({"data": [{"id": "m", "owned_by": "library"}]})},
+    "lmstudio": {"/v1/models": json_answer({"data": [{"id": "m", "owned_by": "organization_owner"}]})},
+    "lmstudio by its own API": {
+        "/v1/models": json_answer({"error": "Unexpected endpoint or method."}),
+        "/api/version": json_answer({"error": "Unexpected endpoint or method."}),
+        "/api/v0/models": json_answer({"data": [{"id": "m", "arch": "llama"}]}),
+    },
+    "openai": {"/v1/models": json_answer({"data": []}, openai_version="2020-10-01")},
+    "anthropic": {"/v1/models": json_answer({"data": []}, anthropic_organization_id="x")},
+}
+
+
+def asked(
+    *answers: Answering,
+    gets: dict[str, Answering] | None = None,
+    requests: int = 1,
+    request: Request | None = None,
+    stream: bool = False,
+    **options: Any,
+) -> tuple[list[Answer], Loopback]:
+    async def go() -> tuple[list[Answer], Loopback]:
+        async with serving(*answers, gets=gets) as server:
+            made = backend(server, **options)
+            found = []
+            for _ in range(requests):
+                if stream:
+                    async with made.stream(request or ask(mode=None)) as events:
+                        _ = [event async for event in events]
+                    found.append(events.answer)
+                else:
+                    found.append(await made.complete(request or ask(mode=None)))
+            return found, server
+
+    return asyncio.run(go())
+
+
+@pytest.mark.parametrize("kind, gets", SERVERS.items(), ids=SERVERS)
+def test_a_known_server_is_recognised_and_asked_natively_without_a_probe(kind: str, gets: dict[str, Answering]) -> None:
+    (found,), server = asked(OSLO, gets=gets)
+    title = PROFILES[kind.partition(" ")[0]].title
+    assert found.mode == "native" and found.evidence[0].startswith(f"{title}: GET /")
+    assert len(server.posts) == 1
+
+
+def test_a_server_is_asked_only_once_what_it_is() -> None:
+    found, server = asked(OSLO, gets=SERVERS["vllm"], requests=3)
+    assert [each.path for each in server.heard if each.method == "GET"] == ["/v1/models"]
+    assert len({each.evidence for each in found}) == 1
+
+
+@pytest.mark.parametrize("api", ["anthropic", "responses", "ollama"])
+def test_an_api_that_has_tools_by_definition_is_not_asked_what_it_is(api: str) -> None:
+    whole = {
+        "anthropic": {"type": "message", "content": [], "stop_reason": "end_turn"},
+        "responses": {"status": "completed", "output": []},
+        "ollama": {"message": {"role": "assistant", "content": "Hi"}, "done": True},
+    }[api]
+    (found,), server = asked(json_answer(whole), api=api)
+    assert found.mode == "native" and "has tools of its own" in found.evidence[0]
+    assert len(server.heard) == 1
+
+
+def test_an_unknown_server_is_probed_with_a_tool_without_arguments() -> None:
+    found, server = asked(PROBED, OSLO, requests=2)
+    assert [each.mode for each in found] == ["native", "native"] and len(server.posts) == 3
+    probe = server.posts[0].body
+    assert probe["tool_choice"] == "required" and probe["tools"][0]["function"]["parameters"]["properties"] == {}
+    assert found[0].evidence[-1] == "native: the probe tool was called"
+
+
+@pytest.mark.parametrize("refusal", [NO_TOOLS, CHAT, answer(200, b"<html>"), json_answer({"error": "no tools"})])
+def test_where_native_tools_do_not_work_text_is_tried(refusal: Answering) -> None:
+    (found,), server = asked(refusal, TEXT_PROBE, TEXT_OSLO)
+    assert found.mode == "text" and found.calls[0].arguments == {"city": "Oslo"}
+    assert found.evidence[-2].startswith("native: ") and found.evidence[-1] == "text: the probe tool was called"
+    assert "tools" not in server.posts[-1].body
+
+
+def test_a_call_that_leaks_into_the_text_still_shows_that_native_tools_work() -> None:
+    (found,), _ = asked(TEXT_PROBE, TEXT_OSLO)
+    assert found.mode == "native" and found.calls[0].arguments == {"city": "Oslo"}
+
+
+def test_if_no_way_works_it_is_text_and_said_so() -> None:
+    (found,), _ = asked(CHAT)
+    assert found.mode == "text" and "no way worked" in found.evidence[-1]
+
+
+def test_what_is_found_is_kept_for_each_model() -> None:
+    async def go() -> list[str]:
+        async with serving(PROBED, OSLO, CHAT, TEXT_PROBE, TEXT_OSLO, OSLO) as server:
+            made = backend(server)
+            answers = [await made.complete(ask(mode=None, model=name)) for name in ("a", "b", "a")]
+            assert [post.body["model"] for post in server.posts] == ["a", "a", "b", "b", "b", "a"]
+            return [each.mode for each in answers]
+
+    assert asyncio.run(go()) == ["native", "text", "native"]
+
+
+def test_a_server_that_refuses_tools_after_all_is_asked_in_text_at_once() -> None:
+    found, server = asked(NO_TOOLS, TEXT_OSLO, gets=SERVERS["ollama"], requests=2)
+    assert [each.mode for each in found] == ["text", "text"] and len(server.posts) == 3
+    assert "instead of native: refused" in found[0].evidence[-1]
+    assert [each.status for each in found[0].attempts] == [400, 200]
+
+
+def test_a_forced_call_that_does_not_come_demotes_once() -> None:
+    request = ask(mode=None, choice="required")
+    (found,), server = asked(CHAT, TEXT_OSLO, gets=SERVERS["ollama"], request=request)
+    assert found.mode == "text" and found.calls and "a forced call did not come" in found.evidence[-1]
+    (found,), server = asked(CHAT, gets=SERVERS["ollama"], request=request)
+    assert found.mode == "text" and not found.calls and len(server.posts) == 2
+
+
+def test_a_call_that_was_not_forced_may_stay_away() -> None:
+    (found,), server = asked(CHAT, gets=SERVERS["ollama"])
+    assert found.mode == "native" and len(server.posts) == 1
+
+
+def test_a_forced_call_that_was_cut_off_is_no_reason() -> None:
+    cut = json_answer(chat("Let me", finish="length"))
+    (found,), server = asked(cut, gets=SERVERS["ollama"], request=ask(mode=None, choice="required"))
+    assert found.mode == "native" and len(server.posts) == 1
+
+
+def test_a_stream_is_given_out_as_it_comes_and_the_next_one_is_demoted() -> None:
+    talk = chunked(events(delta(content="I would rather talk."), delta("stop")))
+    found, _ = asked(talk, gets=SERVERS["ollama"], request=ask(mode=None, choice="required"), requests=2, stream=True)
+    assert [each.mode for each in found] == ["native", "text"]
+
+
+def test_what_you_say_is_done_and_nothing_is_asked() -> None:
+    (found,), server = asked(TEXT_OSLO, request=ask(mode="text"))
+    assert (found.mode, found.evidence) == ("text", ("you said so",)) and len(server.heard) == 1
+
+
+def test_a_mode_that_was_said_is_never_given_up() -> None:
+    with pytest.raises(StatusError):
+        asked(NO_TOOLS, TEXT_OSLO, request=ask(mode="native"))
+
+
+def test_a_request_without_tools_needs_no_mode() -> None:
+    (found,), server = asked(CHAT, request=ask(mode=None, tools=None))
+    assert found.content == "I would rather talk." and len(server.heard) == 1
+
+
+def test_a_server_that_is_not_there_or_wants_a_key_is_not_guessed_at() -> None:
+    with pytest.raises(Unauthorised):
+        asked(OSLO, gets={"/v1/models": json_answer({}, 401)})
+
+    async def go() -> None:
+        async with serving(OSLO) as server:
+            gone = backend(server)
+        with pytest.raises(TransportError):
+            await gone.complete(ask(mode=None))
+
+    asyncio.run(go())
+
+
+def test_a_profile_that_was_said_is_believed() -> None:
+    (found,), server = asked(OSLO, profile="vllm")
+    assert found.evidence == ("vLLM: you said so",) and len(server.heard) == 1
+    with pytest.raises(CallerError, match="there are openai"):
+        asked(OSLO, profile="vlm")
+
+
+def test_a_grammar_for_a_server_that_takes_none_is_a_clear_error() -> None:
+    with pytest.raises(Unsupported, match="use mode='native' or 'text'"):
+        asked(OSLO, request=ask(mode="grammar"))
+
+
+@pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
+def test_every_profile_can_be_recognised_and_found_by_name(profile: Profile) -> None:
+    assert find_profile(profile.name) is profile and profile.signs
+    for sign in profile.signs:
+        assert bool(sign.host) != bool(sign.path)
+        if sign.host:
+            assert by_host(sign.host) is profile and by_host(f"eu.{sign.host}") is profile
+            assert by_host(f"not{sign.host}") is None
+        elif sign.header:
+            name, begins = sign.header
+            found = by_answer(sign.path, {name: begins + "x"}, None)
+            assert found is not None and found[0] is profile
+        else:
+            shown = {"data": [{"owned_by": sign.owned_by}]} if sign.owned_by else {sign.key: 1}
+            found = by_answer(sign.path, {}, shown)
+            assert found is not None and found[0] is profile
+
+
+def test_an_answer_that_means_nothing_is_no_profile() -> None:
+    for path in paths():
+        for body in (None, [], {}, {"error": "x", "version": "1"}, {"data": None}, {"data": [None]}, "text"):
+            shown = by_answer(path, {}, body)
+            assert shown is None or (path, body) == ("/api/v0/models", {"data": [None]})
+
+
+def test_every_api_with_a_profile_of_its_own_exists() -> None:
+    from rightcall.backend.profiles import BY_API
+
+    assert set(BY_API) <= set(HABITS) and set(BY_API.values()) <= set(PROFILES)

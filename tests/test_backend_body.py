@@ -1,0 +1,200 @@
+"""What is sent: one request in five dialects, and only what was asked for."""
+
+from typing import Any
+
+import pytest
+
+from loopback import ask
+from rightcall import Toolset
+from rightcall.backend.address import check_api
+from rightcall.backend.body import wire_id, write
+from rightcall.backend.plan import Choice, make_plan
+from rightcall.backend.profiles import PROFILES, UNKNOWN, IdRule, Profile
+from rightcall.backend.request import Request
+from rightcall.types import Json
+
+CALL = {"id": "call_1", "type": "function", "function": {"name": "get_weather", "arguments": '{"city": "Oslo"}'}}
+IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,QUJD"}}
+HISTORY: list[Json] = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": [{"type": "text", "text": "Look"}, IMAGE]},
+    {"role": "assistant", "content": None, "reasoning_content": "Hm", "tool_calls": [CALL, {**CALL, "id": "call_2"}]},
+    {"role": "tool", "tool_call_id": "call_1", "content": "rain"},
+    {"role": "tool", "tool_call_id": "call_2", "content": [{"type": "text", "text": "sun"}]},
+    {"role": "user", "content": "Thanks"},
+]
+PARAMETERS = {
+    "type": "object",
+    "properties": {"city": {"type": "string"}},
+    "required": ["city"],
+    "additionalProperties": False,
+}
+
+
+def body(
+    request: Request | None = None,
+    *,
+    api: str = "chat",
+    mode: str = "native",
+    profile: Profile = UNKNOWN,
+    **fields: Any,
+) -> Json:
+    request = request or ask(messages=HISTORY, **fields)
+    return write(make_plan(request, Choice(mode, profile), check_api(api), "m", stream=False))
+
+
+def test_chat_messages_go_out_as_they_are_but_for_null() -> None:
+    sent = body()["messages"]
+    assert sent[2] == {**HISTORY[2], "content": ""}
+    assert [*sent[:2], *sent[3:]] == [*HISTORY[:2], *HISTORY[3:]]
+
+
+def test_responses_get_items() -> None:
+    sent = body(api="responses")
+    assert sent["input"] == [
+        {"role": "system", "content": "Be brief."},
+        {
+            "role": "user",
+            "content": [
+                {"type": "input_text", "text": "Look"},
+                {"type": "input_image", "image_url": "data:image/png;base64,QUJD"},
+            ],
+        },
+        {"type": "function_call", "call_id": "call_1", "name": "get_weather", "arguments": '{"city":"Oslo"}'},
+        {"type": "function_call", "call_id": "call_2", "name": "get_weather", "arguments": '{"city":"Oslo"}'},
+        {"type": "function_call_output", "call_id": "call_1", "output": "rain"},
+        {"type": "function_call_output", "call_id": "call_2", "output": "sun"},
+        {"role": "user", "content": "Thanks"},
+    ]
+    (tool,) = sent["tools"]
+    assert tool["name"] == "get_weather" and tool["strict"] is False
+
+
+def test_anthropic_gets_the_system_apart_and_the_results_of_a_turn_in_one_message() -> None:
+    sent = body(api="anthropic")
+    assert sent["system"] == "Be brief." and sent["max_tokens"] == 4096
+    uses = [
+        {"type": "tool_use", "id": id, "name": "get_weather", "input": {"city": "Oslo"}} for id in ("call_1", "call_2")
+    ]
+    source = {"type": "base64", "media_type": "image/png", "data": "QUJD"}
+    results = [
+        {"type": "tool_result", "tool_use_id": "call_1", "content": "rain"},
+        {"type": "tool_result", "tool_use_id": "call_2", "content": "sun"},
+    ]
+    assert sent["messages"] == [
+        {"role": "user", "content": [{"type": "text", "text": "Look"}, {"type": "image", "source": source}]},
+        {"role": "assistant", "content": uses},
+        {"role": "user", "content": results},
+        {"role": "user", "content": "Thanks"},
+    ]
+    assert sent["tools"][0]["input_schema"]["required"] == ["city"]
+
+
+def test_ollama_gets_objects_names_and_images() -> None:
+    sent = body(api="ollama", profile=PROFILES["ollama"], temperature=0.5, max_tokens=9, seed=1, stop=("X",))
+    assert sent["messages"][1] == {"role": "user", "content": "Look\n", "images": ["QUJD"]}
+    call = sent["messages"][2]["tool_calls"][0]["function"]
+    assert call["arguments"] == {"city": "Oslo"} and sent["messages"][2]["thinking"] == "Hm"
+    assert sent["messages"][3] == {"role": "tool", "tool_name": "get_weather", "content": "rain"}
+    assert sent["options"] == {"temperature": 0.5, "num_predict": 9, "seed": 1, "stop": ["X"]}
+
+
+@pytest.mark.parametrize(
+    "api, profile, names",
+    [
+        ("chat", UNKNOWN, {"temperature", "max_tokens", "seed", "stop"}),
+        ("chat", PROFILES["openai"], {"temperature", "max_completion_tokens", "seed", "stop"}),
+        ("responses", UNKNOWN, {"temperature", "max_output_tokens"}),
+        ("anthropic", UNKNOWN, {"temperature", "max_tokens", "stop_sequences"}),
+    ],
+)
+def test_every_dialect_has_its_names_for_the_settings(api: str, profile: Profile, names: set[str]) -> None:
+    plain = set(body(api=api, profile=profile)) - {"max_tokens"}
+    full = body(api=api, profile=profile, temperature=0.0, max_tokens=9, seed=1, stop=("X",))
+    assert set(full) - plain == names
+    assert 9 in full.values() and 0.0 in full.values()
+
+
+@pytest.mark.parametrize("api", ["chat", "responses", "anthropic", "ollama"])
+@pytest.mark.parametrize("tools", [None, ()])
+def test_without_tools_nothing_is_said_of_tools(api: str, tools: Any) -> None:
+    sent = body(api=api, tools=tools)
+    assert not {"tools", "tool_choice", "parallel_tool_calls"} & set(sent)
+
+
+@pytest.mark.parametrize(
+    "api, choice, said",
+    [
+        ("chat", "auto", None),
+        ("chat", "required", "required"),
+        ("chat", "none", "none"),
+        ("chat", "get_weather", {"type": "function", "function": {"name": "get_weather"}}),
+        ("responses", "get_weather", {"type": "function", "name": "get_weather"}),
+        ("anthropic", "required", {"type": "any"}),
+        ("anthropic", "get_weather", {"type": "tool", "name": "get_weather"}),
+        ("ollama", "required", None),
+    ],
+)
+def test_every_dialect_has_its_words_for_the_choice(api: str, choice: str, said: Any) -> None:
+    assert body(api=api, choice=choice).get("tool_choice") == said
+
+
+def _two_tools() -> Toolset:
+    return Toolset([{"name": name, "parameters": PARAMETERS} for name in ("get_weather", "get_time")])
+
+
+@pytest.mark.parametrize("name", ["llama.cpp", "lmstudio"])
+def test_a_server_that_takes_no_named_choice_is_offered_that_one_tool_alone(name: str) -> None:
+    sent = body(profile=PROFILES[name], tools=_two_tools(), choice="get_time")
+    assert sent["tool_choice"] == "required"
+    assert [tool["function"]["name"] for tool in sent["tools"]] == ["get_time"]
+
+
+def test_a_server_that_ignores_the_choice_is_not_told_of_tools_that_may_not_be_called() -> None:
+    assert "tools" not in body(profile=PROFILES["ollama"], tools=_two_tools(), choice="none")
+
+
+def test_extra_fields_win() -> None:
+    sent = body(extra={"top_k": 3, "stream": True, "temperature": 1.0}, temperature=0.0)
+    assert (sent["top_k"], sent["stream"], sent["temperature"]) == (3, True, 1.0)
+
+
+@pytest.mark.parametrize(
+    "rule, id, same",
+    [
+        (IdRule(), "anything: at all!", True),
+        (PROFILES["anthropic"].ids, "call_1", True),
+        (PROFILES["anthropic"].ids, "functions.f:0", False),
+        (PROFILES["openai"].ids, "x" * 40, True),
+        (PROFILES["openai"].ids, "x" * 41, False),
+        (PROFILES["mistral"].ids, "abcDEF123", True),
+        (PROFILES["mistral"].ids, "call_1", False),
+    ],
+)
+def test_an_id_that_a_server_does_not_take_is_changed_and_always_in_the_same_way(
+    rule: IdRule, id: str, same: bool
+) -> None:
+    made = wire_id(id, rule)
+    assert (made == id) is same and wire_id(made, rule) == made == wire_id(id, rule)
+
+
+@pytest.mark.parametrize("api", ["chat", "anthropic"])
+def test_a_call_and_its_result_keep_the_same_id(api: str) -> None:
+    odd = {**CALL, "id": "functions.get_weather:0"}
+    history = [
+        {"role": "user", "content": "Weather?"},
+        {"role": "assistant", "content": "", "tool_calls": [odd]},
+        {"role": "tool", "tool_call_id": odd["id"], "content": "rain"},
+    ]
+    sent = body(api=api, profile=PROFILES["anthropic"], request=ask(messages=history))["messages"]
+    if api == "chat":
+        assert sent[1]["tool_calls"][0]["id"] == sent[2]["tool_call_id"] != odd["id"]
+    else:
+        assert sent[1]["content"][0]["id"] == sent[2]["content"][0]["tool_use_id"] != odd["id"]
+
+
+def test_a_broken_call_in_the_history_goes_out_as_an_object() -> None:
+    broken = {**CALL, "function": {"name": "get_weather", "arguments": '{"city": "Os'}}
+    history = [{"role": "user", "content": "?"}, {"role": "assistant", "content": None, "tool_calls": [broken]}]
+    sent = body(api="anthropic", request=ask(messages=history))["messages"]
+    assert sent[1]["content"][0]["input"] == {}
