@@ -10,7 +10,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from rightcall.backend.exchange import Retries, Timeouts
 from rightcall.backend.http import Backend
@@ -167,7 +167,12 @@ def ask(**fields: Any) -> Request:
     return Request(**{**given, **fields})
 
 
-def backend(server: Loopback, **options: Any) -> Backend:
+class Addressed(Protocol):
+    @property
+    def url(self) -> str: ...
+
+
+def backend(server: Addressed, **options: Any) -> Backend:
     given: dict[str, Any] = {"model": "m", "timeouts": SHORT, "retries": QUICK, "environ": {}}
     return Backend(server.url, **{**given, **options})
 

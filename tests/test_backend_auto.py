@@ -215,9 +215,12 @@ def test_every_profile_can_be_recognised_and_found_by_name(profile: Profile) -> 
             assert found is not None and found[0] is profile
 
 
+MEANINGLESS: list[Any] = [None, [], {}, {"error": "x", "version": "1"}, {"data": None}, {"data": [None]}, "text"]
+
+
 def test_an_answer_that_means_nothing_is_no_profile() -> None:
     for path in paths():
-        for body in (None, [], {}, {"error": "x", "version": "1"}, {"data": None}, {"data": [None]}, "text"):
+        for body in MEANINGLESS:
             shown = by_answer(path, {}, body)
             assert shown is None or (path, body) == ("/api/v0/models", {"data": [None]})
 

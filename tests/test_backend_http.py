@@ -146,7 +146,7 @@ def test_a_server_that_ignores_stream_is_read_all_the_same() -> None:
 
 # -- the five dialects -------------------------------------------------------------------------------------------------
 
-ANTHROPIC = [
+ANTHROPIC: list[dict[str, Any]] = [
     {"type": "message_start", "message": {"model": "c", "content": [], "usage": {"input_tokens": 9}}},
     {"type": "content_block_start", "index": 0, "content_block": {"type": "thinking", "thinking": ""}},
     {"type": "content_block_delta", "index": 0, "delta": {"type": "thinking_delta", "thinking": "Hm"}},
@@ -163,7 +163,7 @@ ANTHROPIC = [
     {"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"output_tokens": 4}},
     {"type": "message_stop"},
 ]
-RESPONSES = [
+RESPONSES: list[dict[str, Any]] = [
     {"type": "response.created", "response": {"id": "r", "status": "in_progress"}},
     {
         "type": "response.output_item.done",
@@ -175,7 +175,7 @@ RESPONSES = [
         "response": {"model": "o", "status": "completed", "usage": {"input_tokens": 9, "output_tokens": 4}},
     },
 ]
-OLLAMA = [
+OLLAMA: list[dict[str, Any]] = [
     {"model": "l", "message": {"role": "assistant", "content": "", "thinking": "Hm"}, "done": False},
     {
         "model": "l",
@@ -194,7 +194,7 @@ OLLAMA = [
         "eval_count": 4,
     },
 ]
-COMPLETIONS = [
+COMPLETIONS: list[dict[str, Any]] = [
     {"choices": [{"text": '<tool_call>\n{"name": "get_weather", "argu', "finish_reason": None}]},
     {"choices": [{"text": 'ments": {"city": "Oslo"}}\n</tool_call>', "finish_reason": None}]},
     {"choices": [{"text": "", "finish_reason": "stop"}], "usage": {"prompt_tokens": 9, "completion_tokens": 4}},
@@ -246,7 +246,7 @@ WHOLE: dict[str, Any] = {
     },
     "responses": {"status": "completed", "output": [RESPONSES[1]["item"]]},
     "ollama": {**OLLAMA[1], "done": True, "done_reason": "stop"},
-    "completions": {"choices": [{"text": "".join([each["choices"][0]["text"] for each in COMPLETIONS])}]},  # type: ignore[index]
+    "completions": {"choices": [{"text": "".join([each["choices"][0]["text"] for each in COMPLETIONS])}]},
 }
 
 

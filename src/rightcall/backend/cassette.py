@@ -178,10 +178,11 @@ def load(path: str | os.PathLike[str]) -> Cassette:
     name = str(path)
     try:
         with open(path, "rb") as file:
-            data = file.read(MAX_BYTES + 1)
+            is_long = os.fstat(file.fileno()).st_size > MAX_BYTES
+            data = b"" if is_long else file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
         raise BadCassette(f"cannot read the cassette {name!r}: {_why(error)}") from None
-    if len(data) > MAX_BYTES:
+    if is_long or len(data) > MAX_BYTES:
         raise BadCassette(f"the cassette {name!r} is larger than {MAX_BYTES:,} bytes; nothing that long is read")
     lines = data.split(b"\n")
     return Cassette(name, _head(lines[0], name), tuple(_exchanges(lines[1:], name)))

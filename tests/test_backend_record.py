@@ -1,0 +1,455 @@
+"""What was recorded replays the same, without a key and without a network."""
+
+import asyncio
+import json
+import os
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import AsyncGenerator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from loopback import WEATHER, Answering, answer, ask, backend, chat, chunked, delta, drop, events, json_answer, serving
+from rightcall import Call, CallEnd, Text
+from rightcall.backend.base import BaseBackend, Streaming
+from rightcall.backend.cassette import MAX_BYTES, load, scrubbed, without_keys
+from rightcall.backend.match import canonical, route
+from rightcall.backend.record import Recorder
+from rightcall.backend.replay import ReplayBackend, ReplayServer
+from rightcall.backend.request import Answer, Request
+from rightcall.errors import BackendError, BadCassette, CallerError, NotRecorded, StatusError
+from rightcall.types import Event
+from test_backend_http import STREAMS, WHOLE
+
+OSLO = json_answer(chat(calls=(("get_weather", '{"city": "Oslo"}'),), finish="tool_calls"))
+KEY = "sk-hunter2-hunter2-hunter2"
+
+
+def recorded(
+    path: Path, answers: Sequence[Answering], requests: Sequence[Request], *, stream: bool = False, **options: Any
+) -> list[Answer | BackendError]:
+    """The answers as they came, while they were recorded."""
+
+    async def go() -> list[Answer | BackendError]:
+        async with serving(*answers) as server:
+            recorder = Recorder(backend(server, **options), path)
+            return [await outcome(recorder, request, stream=stream) for request in requests]
+
+    return asyncio.run(go())
+
+
+def replayed(
+    path: Path, requests: Sequence[Request], *, stream: bool = False, **options: Any
+) -> list[Answer | BackendError]:
+    async def go() -> list[Answer | BackendError]:
+        player = ReplayBackend(path, **options)
+        return [await outcome(player, request, stream=stream) for request in requests]
+
+    return asyncio.run(go())
+
+
+async def outcome(made: BaseBackend, request: Request, *, stream: bool) -> Answer | BackendError:
+    try:
+        if not stream:
+            return await made.complete(request)
+        async with made.stream(request) as events:
+            async for _ in events:
+                pass
+        return events.answer
+    except BackendError as error:
+        return error
+
+
+def essence(found: Answer | BackendError) -> Any:
+    """What a replay must keep: everything but time."""
+    if isinstance(found, BackendError):
+        return type(found), [each.status for each in found.attempts]  # type: ignore[attr-defined]
+    kept = found.parts, found.problems and [each.code for each in found.problems], found.finish, found.usage
+    return *kept, found.model, found.mode, found.raw, found.extras, [each.status for each in found.attempts]
+
+
+# -- the law: a replay gives what was recorded -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("api", STREAMS)
+@pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
+def test_a_replay_gives_what_was_recorded_in_every_dialect(api: str, stream: bool, tmp_path: Path) -> None:
+    mode = "text" if api == "completions" else "native"
+    whole = {"chat": chat(calls=(("get_weather", '{"city": "Oslo"}'),)), **WHOLE}
+    said = chunked(STREAMS[api][0]) if stream else json_answer(whole[api])
+    request = ask(mode=mode)
+    first = recorded(tmp_path / "c.jsonl", [said], [request], stream=stream, api=api)
+    again = replayed(tmp_path / "c.jsonl", [request], stream=stream)
+    assert [_without_ids(each) for each in first] == [_without_ids(each) for each in again]
+
+
+def _without_ids(found: Answer | BackendError) -> Any:
+    """Ids that no server gave are minted anew."""
+    assert isinstance(found, Answer)
+    return [(call.name, call.arguments) for call in found.calls], *essence(found)[1:]
+
+
+_UMLAUT = json.dumps(delta("stop", content="ü→"), ensure_ascii=False)
+LETTERS = [bytes([each]) for each in f"data: {_UMLAUT}\n\n".encode()]
+ACCIDENTS: dict[str, tuple[list[Answering], bool]] = {
+    "a refusal": ([json_answer({"error": "no"}, 400)], False),
+    "a server that comes back": ([json_answer({}, 503), drop, OSLO], False),
+    "a connection that closes": ([drop], False),
+    "a page": ([answer(200, b"<html>")], False),
+    "an answer that breaks off": ([chunked([b'{"choi'], ends=False)], False),
+    "a stream that breaks off": ([chunked(events(*WEATHER[:2], done=False), ends=False)], True),
+    "a stream without an end": ([chunked(events(*WEATHER[:2], done=False))], True),
+    "a stream cut inside a character": ([chunked(LETTERS)], True),
+}
+
+
+@pytest.mark.parametrize("answers, stream", ACCIDENTS.values(), ids=ACCIDENTS)
+def test_a_replay_fails_as_the_recording_did(answers: list[Answering], stream: bool, tmp_path: Path) -> None:
+    first = recorded(tmp_path / "c.jsonl", answers, [ask()], stream=stream)
+    again = replayed(tmp_path / "c.jsonl", [ask()], stream=stream)
+    assert [essence(each) for each in first] == [essence(each) for each in again]
+
+
+def test_a_replay_keeps_the_pieces(tmp_path: Path) -> None:
+    pieces = events(*WEATHER)
+    recorded(tmp_path / "c.jsonl", [chunked(pieces)], [ask()], stream=True)
+    (exchange,) = load(tmp_path / "c.jsonl").exchanges
+    assert b"".join(exchange.response.pieces()) == b"".join(pieces)
+    assert len(exchange.response.chunks) == len(exchange.response.delays) > 1
+
+
+def test_a_replay_has_the_pace_of_the_recording_if_asked(tmp_path: Path) -> None:
+    async def wait(_: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(0.3)
+
+    recorded(tmp_path / "c.jsonl", [chunked(events(*WEATHER), then=wait)], [ask()], stream=True)
+    _slow_down(tmp_path / "c.jsonl", 300)
+    took = []
+    for timing in (False, True):
+        begun = time.monotonic()
+        replayed(tmp_path / "c.jsonl", [ask()], stream=True, timing=timing)
+        took.append(time.monotonic() - begun)
+    assert took[1] >= 0.3 and took[0] < took[1]
+
+
+def _slow_down(path: Path, milliseconds: int) -> None:
+    head, line = path.read_text().splitlines()
+    exchange = json.loads(line)
+    exchange["response"]["delays"][0] = milliseconds
+    path.write_text(f"{head}\n{json.dumps(exchange)}\n")
+
+
+def test_the_same_request_gets_its_answers_in_order_and_the_last_from_then_on(tmp_path: Path) -> None:
+    answers = [json_answer(chat(said)) for said in ("one", "two")]
+    recorded(tmp_path / "c.jsonl", answers, [ask(), ask()])
+    found = replayed(tmp_path / "c.jsonl", [ask()] * 4)
+    assert [each.content for each in found if isinstance(each, Answer)] == ["one", "two", "two", "two"]
+
+
+def test_mode_auto_replays_with_all_that_it_asked(tmp_path: Path) -> None:
+    request = ask(mode=None)
+    probe = json_answer(chat(calls=(("tool_probe", "{}"),)))
+    first = recorded(tmp_path / "c.jsonl", [probe, OSLO], [request])
+    again = replayed(tmp_path / "c.jsonl", [request])
+    assert [essence(each) for each in first] == [essence(each) for each in again]
+    assert [each.evidence for each in first if isinstance(each, Answer)] == [
+        each.evidence for each in again if isinstance(each, Answer)
+    ]
+
+
+def test_ids_that_are_minted_anew_do_not_matter(tmp_path: Path) -> None:
+    def turn(id: str, city: str = "Oslo") -> Request:
+        call = {
+            "id": id,
+            "type": "function",
+            "function": {"name": "get_weather", "arguments": json.dumps({"city": city})},
+        }
+        result = {"role": "tool", "tool_call_id": id, "content": "rain"}
+        return ask(messages=[{"role": "user", "content": "?"}, {"role": "assistant", "tool_calls": [call]}, result])
+
+    recorded(tmp_path / "c.jsonl", [json_answer(chat("Rain."))], [turn("call_1")])
+    same, other = replayed(tmp_path / "c.jsonl", [turn("call_2"), turn("call_2", "Rome")])
+    assert isinstance(same, Answer) and same.content == "Rain."
+    assert isinstance(other, NotRecorded)
+
+
+# -- what was not recorded ---------------------------------------------------------------------------------------------
+
+
+def test_a_request_that_was_not_recorded_names_the_nearest_and_where_it_differs(tmp_path: Path) -> None:
+    requests = [ask(messages=[{"role": "user", "content": said}], temperature=0.5) for said in ("Hello", "Weather?")]
+    recorded(tmp_path / "c.jsonl", [OSLO], requests)
+    (found,) = replayed(
+        tmp_path / "c.jsonl", [ask(messages=[{"role": "user", "content": "Weather!"}], temperature=0.5)]
+    )
+    assert isinstance(found, NotRecorded)
+    assert 'at /messages/0/content: "Weather!" here, "Hello" recorded' in str(found)
+    assert "record it again, or replay it leniently" in str(found) and "exchange 1" in str(found)
+    (found,) = replayed(tmp_path / "c.jsonl", [requests[1]], stream=True)
+    assert isinstance(found, NotRecorded) and "nor to any like it" in str(found)
+
+
+def test_a_lenient_replay_gives_the_nearest(tmp_path: Path) -> None:
+    requests = [ask(messages=[{"role": "user", "content": said}]) for said in ("a", "b")]
+    requests.append(ask(messages=[{"role": "user", "content": "c"}, {"role": "user", "content": "d"}]))
+    recorded(tmp_path / "c.jsonl", [json_answer(chat(said)) for said in ("one", "two", "three")], requests)
+    (found,) = replayed(
+        tmp_path / "c.jsonl",
+        [ask(messages=[{"role": "user", "content": "c"}, {"role": "user", "content": "e"}])],
+        strict=False,
+    )
+    assert isinstance(found, Answer) and found.content == "three"
+
+
+@pytest.mark.parametrize(
+    "path, found",
+    [
+        ("/v1/chat/completions", "/v1/chat/completions"),
+        ("/proxy/v1/chat/completions/", "/v1/chat/completions"),
+        ("/v1/messages?beta=true", "/v1/messages"),
+        ("/x/api/chat", "/api/chat"),
+        ("/props", "/props"),
+        ("/api/v0/models", "/api/v0/models"),
+    ],
+)
+def test_a_path_counts_without_what_a_base_url_puts_before_it(path: str, found: str) -> None:
+    assert route(path) == found
+
+
+# -- keys --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_cassette_holds_no_key_wherever_one_stood(tmp_path: Path) -> None:
+    path = tmp_path / "c.jsonl"
+    echo = json.dumps(chat(f"your key is {KEY}")).encode()
+    half = len(echo) // 2
+    at = echo.index(KEY.encode()) + 5
+    answers = [
+        json_answer(chat(f"your key is {KEY}"), Set_Cookie=f"session={KEY}", Server=f"x {KEY}"),
+        chunked([echo[:at], echo[at:half], echo[half:]], kind="application/json"),
+        json_answer({"error": f"bad key {KEY}"}, 400),
+    ]
+    request = ask(
+        messages=[{"role": "user", "content": f"my key is {KEY}, and hf_{'a' * 34}"}],
+        extra={"api_key": "letmein", "nested": {"Authorization": "Bearer letmein-letmein"}},
+    )
+    environ = {"OPENAI_API_KEY": KEY}
+    recorded(path, answers, [request] * 3, environ=environ)
+    text = path.read_text()
+    assert "hunter2" not in text and "letmein" not in text and "a" * 34 not in text and "ookie" not in text
+    again = replayed(path, [request] * 3)
+    assert isinstance(again[0], Answer) and again[0].content == "your key is [key]"
+    assert isinstance(again[1], Answer) and isinstance(again[2], StatusError)
+
+
+@pytest.mark.parametrize(
+    "value, clean",
+    [
+        ({"api_key": "x", "API-Key": "x", "token": "x"}, {"api_key": "[key]", "API-Key": "[key]", "token": "[key]"}),
+        ({"properties": {"api_key": {"type": "string"}}}, {"properties": {"api_key": {"type": "string"}}}),
+        ({"max_tokens": 5, "tokens": "x"}, {"max_tokens": 5, "tokens": "x"}),
+        (["Bearer abcdefghijklmnop"], ["[key]"]),
+        ("a sk-skill is fine", "a sk-skill is fine"),
+    ],
+)
+def test_what_is_named_or_looks_like_a_key_is_taken_out_and_nothing_else(value: Any, clean: Any) -> None:
+    assert without_keys(value) == clean
+
+
+def test_taking_keys_out_is_linear() -> None:
+    hostile = ("sk-" * 200_000) + ("Bearer " * 100_000)
+    begun = time.process_time()
+    scrubbed(hostile)
+    assert time.process_time() - begun < 5
+
+
+# -- files -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_cassette_belongs_to_its_owner_alone(tmp_path: Path) -> None:
+    path = tmp_path / "c.jsonl"
+    recorded(path, [OSLO], [ask()])
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    path.chmod(0o644)
+    recorded(path, [OSLO], [ask()])
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert len(load(path).exchanges) == 2
+
+
+def test_a_file_that_is_no_cassette_is_not_touched(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("mine\n")
+    with pytest.raises(BadCassette, match="is no cassette"):
+        Recorder(_Parrot(), path)
+    assert path.read_text() == "mine\n"
+    with pytest.raises(BadCassette, match="cannot write"):
+        Recorder(_Parrot(), tmp_path / "no" / "such" / "folder.jsonl")
+
+
+HEAD = '{"rightcall_cassette": 1}\n'
+BAD: dict[str, tuple[str, str]] = {
+    "empty": ("", "is no cassette"),
+    "another file": ('{"name": "x"}\n', "is no cassette"),
+    "another version": ('{"rightcall_cassette": 2}\n', "version 2; this reads version 1"),
+    "no JSON": (HEAD + "{oops\n", "line 2 cannot be read"),
+    "nested too deeply": (HEAD + "[" * 100_000 + "\n", "line 2 cannot be read"),
+    "no response": (HEAD + '{"request": {"method": "POST", "path": "/"}}\n', "line 2 cannot be read"),
+    "a strange status": (
+        HEAD + '{"request": {"method": "POST", "path": "/"}, "response": {"status": 999}}\n',
+        "line 2",
+    ),
+    "a strange method": (HEAD + '{"request": {"method": "PUT", "path": "/"}, "response": {"status": 200}}\n', "line 2"),
+}
+
+
+@pytest.mark.parametrize("text, said", BAD.values(), ids=BAD)
+def test_a_cassette_that_cannot_be_read_says_where(text: str, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "c.jsonl"
+    path.write_text(text)
+    with pytest.raises(BadCassette, match=said):
+        ReplayBackend(path)
+
+
+def test_a_cassette_that_is_not_there_or_too_large_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadCassette, match="cannot read"):
+        load(tmp_path / "no.jsonl")
+    huge = tmp_path / "huge.jsonl"
+    with huge.open("wb") as file:
+        file.truncate(MAX_BYTES + 1)  # takes no room
+    with pytest.raises(BadCassette, match="larger than"):
+        load(huge)
+
+
+# -- a backend without a wire ------------------------------------------------------------------------------------------
+
+
+class _Parrot(BaseBackend):
+    """Says the same whatever it is asked."""
+
+    def stream(self, request: Request) -> Streaming:
+        return Streaming(self._say())
+
+    async def _say(self) -> AsyncGenerator[Event | Answer]:
+        call = Call("get_weather", {"city": "Oslo"}, '{"city": "Oslo"}', "call_1")
+        yield Text("On it.")
+        yield CallEnd(0, call)
+        yield Answer(parts=(Text("On it."), call), finish="tool_calls", model="parrot")
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_backend_without_a_wire_is_recorded_as_a_server_would_answer(stream: bool, tmp_path: Path) -> None:
+    async def go() -> Answer | BackendError:
+        return await outcome(Recorder(_Parrot(), tmp_path / "c.jsonl"), ask(), stream=stream)
+
+    first = asyncio.run(go())
+    (again,) = replayed(tmp_path / "c.jsonl", [ask()], stream=stream)
+    assert isinstance(first, Answer) and isinstance(again, Answer)
+    assert again.content == first.content == "On it." and again.finish == "tool_calls"
+    assert [(call.name, call.id, call.arguments) for call in again.calls] == [
+        ("get_weather", "call_1", {"city": "Oslo"})
+    ]
+
+
+# -- the server --------------------------------------------------------------------------------------------------------
+
+
+def test_a_recording_behind_an_address_answers_like_the_recorded_server(tmp_path: Path) -> None:
+    path = tmp_path / "c.jsonl"
+    first = recorded(path, [chunked(events(*WEATHER))], [ask()], stream=True)
+
+    async def go() -> list[Any]:
+        async with ReplayServer(path) as server:
+            made = backend(server)
+            again = [await outcome(made, ask(), stream=True) for _ in range(2)]
+            unknown = await outcome(made, ask(temperature=0.1), stream=True)
+            return [*map(essence, again), unknown, await made.models()]
+
+    one, two, unknown, models = asyncio.run(go())
+    assert one == two == essence(first[0]) and models == ["m"]
+    assert isinstance(unknown, StatusError) and unknown.status == 404 and "at /temperature: 0.1 here" in unknown.body
+
+
+def test_the_server_breaks_off_where_the_recording_did(tmp_path: Path) -> None:
+    path = tmp_path / "c.jsonl"
+    answers = [chunked(events(delta(content="Hello there."), done=False), ends=False)]
+    recorded(path, answers, [ask()], stream=True)
+
+    async def go() -> Answer | BackendError:
+        async with ReplayServer(path) as server:
+            return await outcome(backend(server), ask(), stream=True)
+
+    found = asyncio.run(go())
+    assert isinstance(found, Answer) and found.content == "Hello there."
+    assert [problem.code for problem in found.problems] == ["truncated"]
+
+
+def test_the_server_answers_this_machine_only_and_refuses_what_is_no_request(tmp_path: Path) -> None:
+    import aiohttp
+
+    path = tmp_path / "c.jsonl"
+    recorded(path, [OSLO], [ask()])
+
+    async def go() -> list[int]:
+        async with ReplayServer(path) as server, aiohttp.ClientSession() as session:
+            url = f"{server.url}/chat/completions"
+            with pytest.raises(CallerError, match="cannot listen on port"):
+                await ReplayServer(path, port=int(server.url.split(":")[2].split("/")[0])).__aenter__()
+            tries: list[tuple[str, str, dict[str, Any]]] = [
+                ("GET", f"{server.url}/models", {}),
+                ("GET", f"{server.url}/models", {"headers": {"Host": "evil.example"}}),
+                ("POST", url, {"data": b"{oops"}),
+                ("POST", url, {"data": b"[]"}),
+                ("PUT", url, {"data": b"{}"}),
+                ("GET", server.url.replace("/v1", "/health"), {}),
+                ("GET", f"{server.url}/nothing", {}),
+            ]
+            return [(await session.request(method, where, **more)).status for method, where, more in tries]
+
+    assert asyncio.run(go()) == [200, 403, 400, 400, 405, 200, 404]
+
+
+# -- pytest ------------------------------------------------------------------------------------------------------------
+
+TEST = """
+import os
+from rightcall.backend.http import Backend
+from rightcall.backend.request import Request
+
+def test_a_model(rightcall_cassette):
+    backend = rightcall_cassette(Backend(os.environ.get("URL", "http://127.0.0.1:1"), model="m", mode="native"))
+    assert backend.complete_sync(Request(messages=[{"role": "user", "content": "Hi"}])).content == "Hello!"
+"""
+
+
+def _pytest(folder: Path, *args: str, **environ: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "pytest", "-p", "rightcall.backend.pytest_plugin", "-p", "no:cacheprovider", *args]
+    env = {**{k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}, **environ}
+    env["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # the others only cost time
+    return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=120)
+
+
+def test_the_fixture_records_once_and_replays_from_then_on(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(TEST)
+    missing = _pytest(tmp_path)
+    assert missing.returncode == 1 and "record it with pytest --rightcall-record" in missing.stdout
+
+    async def record() -> "subprocess.CompletedProcess[str]":
+        async with serving(json_answer(chat("Hello!"))) as server:
+            return await asyncio.to_thread(_pytest, tmp_path, "--rightcall-record", URL=server.url)
+
+    made = asyncio.run(record())
+    assert made.returncode == 0, made.stdout
+    assert (tmp_path / "cassettes" / "test_it.test_a_model.jsonl").exists()
+    again = _pytest(tmp_path)
+    assert again.returncode == 0, again.stdout
+
+
+def test_the_canonical_request_leaves_out_what_changes_no_answer() -> None:
+    from rightcall.backend.cassette import Asked
+
+    one = Asked("POST", "/v1/chat/completions", {"model": "m", "user": "a", "seed": None, "stream_options": {}})
+    assert canonical(one) == {"method": "POST", "path": "/v1/chat/completions", "body": {"model": "m"}}

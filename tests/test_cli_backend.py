@@ -1,0 +1,154 @@
+"""`rightcall replay`, and the options of every command that talks to a model."""
+
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from command import failed, run
+from loopback import ask, backend, chat, json_answer, serving
+from rightcall.backend.cassette import load
+from rightcall.backend.record import Recorder
+from rightcall.cli import endpoint as options
+from rightcall.cli.endpoint import backend_errors, endpoint
+
+
+@pytest.fixture
+def cassette(tmp_path: Path) -> Path:
+    path = tmp_path / "c.jsonl"
+
+    async def record() -> None:
+        async with serving(json_answer(chat("Hello!"))) as server:
+            await Recorder(backend(server), path).complete(ask())
+
+    asyncio.run(record())
+    return path
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_replay_serves_until_it_is_stopped(as_json: bool, cassette: Path) -> None:
+    command = [sys.executable, "-m", "rightcall", "replay", str(cassette), *(["--json"] if as_json else [])]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None and process.stderr is not None
+        said = process.stderr.readline()
+        assert "replaying 1 exchanges" in said
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=60)
+    url = json.loads(out)["url"] if as_json else out.strip()
+    assert url.startswith("http://127.0.0.1:") and url.endswith("/v1") and process.returncode == 0
+
+
+def test_replay_answers_while_it_runs(cassette: Path) -> None:
+    command = [sys.executable, "-m", "rightcall", "replay", str(cassette), "--lenient", "--timing"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stderr is not None
+            process.stderr.readline()
+            url = _first_line(process)
+            found = endpoint(url, model="other", mode="native").complete_sync(ask(temperature=1.0))
+            assert found.content == "Hello!"
+        finally:
+            process.terminate()
+            process.communicate(timeout=60)
+    assert process.returncode == 0
+
+
+def _first_line(process: "subprocess.Popen[str]") -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+def test_replay_of_what_is_no_cassette_is_one_line_and_exit_code_2(tmp_path: Path) -> None:
+    (tmp_path / "x").write_text("mine\n")
+    assert "is no cassette" in failed(run("replay", str(tmp_path / "x")))
+    assert "cannot read the cassette" in failed(run("replay", str(tmp_path / "none")))
+
+
+# -- the options -------------------------------------------------------------------------------------------------------
+
+app = typer.Typer()
+
+
+@app.command()
+def speak(
+    base_url: options.BaseUrl = None,
+    api_key_env: options.ApiKeyEnv = None,
+    api: options.Api = options.ApiName.chat,
+    model: options.Model = "",
+    mode: options.Mode = options.ModeName.auto,
+    record: options.Record = None,
+    connect_timeout: options.ConnectTimeout = options.LIMITS.connect,
+    first_byte_timeout: options.FirstByteTimeout = options.LIMITS.first_byte,
+    idle_timeout: options.IdleTimeout = options.LIMITS.idle,
+    timeout: options.TotalTimeout = options.LIMITS.total,
+    retries: options.RetryCount = 2,
+) -> None:
+    """Says what a model says."""
+    made = endpoint(
+        base_url,
+        api_key_env=api_key_env,
+        api=api,
+        model=model,
+        mode=mode,
+        record=record,
+        connect_timeout=connect_timeout,
+        first_byte_timeout=first_byte_timeout,
+        idle_timeout=idle_timeout,
+        timeout=timeout,
+        retries=retries,
+    )
+    with backend_errors():
+        typer.echo(made.complete_sync(ask(mode=None, tools=None)).content)
+
+
+def invoke(*args: str, **env: str) -> Any:
+    return CliRunner().invoke(app, args, env=env)
+
+
+@pytest.mark.parametrize("flag", ["--base-url", "--proxy-base-url"])
+def test_a_command_asks_the_server_that_it_is_told_and_records_it(flag: str, tmp_path: Path) -> None:
+    async def go() -> Any:
+        async with serving(json_answer(chat("Hello!"))) as server:
+            args = (flag, server.url, "--record", str(tmp_path / "c.jsonl"), "-m", "m", "--api-key-env", "MINE")
+            return await asyncio.to_thread(invoke, *args, MINE="hunter2"), server.posts[0].headers
+
+    result, headers = asyncio.run(go())
+    assert result.exit_code == 0 and result.stdout == "Hello!\n"
+    assert headers["authorization"] == "Bearer hunter2"
+    assert len(load(tmp_path / "c.jsonl").exchanges) == 1 and "hunter2" not in (tmp_path / "c.jsonl").read_text()
+
+
+def test_a_server_that_fails_is_one_line_and_exit_code_1() -> None:
+    result = invoke("--base-url", "http://127.0.0.1:1", "--retries", "0")
+    assert result.exit_code == 1 and result.stdout == "" and len(result.stderr.splitlines()) == 1
+    assert "is the server running" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "args, said",
+    [
+        (("--base-url", "nowhere"), "is no base URL"),
+        (("--base-url", "http://u:p@h"), "credentials"),
+        (("--api-key-env", "NOT_SET_ANYWHERE"), "the environment has no NOT_SET_ANYWHERE"),
+        (("--record", "/no/such/folder/c.jsonl"), "cannot write the cassette"),
+    ],
+)
+def test_wrong_usage_is_one_line_and_exit_code_2(args: tuple[str, ...], said: str) -> None:
+    result = invoke(*args)
+    assert result.exit_code == 2 and said in result.stderr and len(result.stderr.splitlines()) == 1
+
+
+def test_what_a_server_says_cannot_steer_the_terminal() -> None:
+    async def go() -> Any:
+        async with serving(json_answer({"error": "\x1b[2J\u202egone"}, 400)) as server:
+            return await asyncio.to_thread(invoke, "--base-url", server.url)
+
+    result = asyncio.run(go())
+    assert result.exit_code == 1 and "\x1b" not in result.stderr and "\u202e" not in result.stderr
