@@ -5,8 +5,23 @@ from typing import Any
 
 import pytest
 
-from loopback import Answering, Loopback, answer, ask, backend, chat, chunked, delta, events, json_answer, serving
+from loopback import (
+    Answering,
+    Loopback,
+    answer,
+    ask,
+    backend,
+    chat,
+    chunked,
+    delta,
+    events,
+    json_answer,
+    serving,
+    silence,
+)
 from rightcall.backend.address import HABITS
+from rightcall.backend.auto import Modes
+from rightcall.backend.plan import Choice
 from rightcall.backend.profiles import PROFILES, Profile, by_answer, by_host, find_profile, paths
 from rightcall.backend.request import Answer, Request
 from rightcall.errors import CallerError, StatusError, TransportError, Unauthorised, Unsupported
@@ -183,6 +198,21 @@ def test_a_server_that_is_not_there_or_wants_a_key_is_not_guessed_at() -> None:
             await gone.complete(ask(mode=None))
 
     asyncio.run(go())
+
+
+def test_a_server_that_does_not_say_what_it_is_in_time_is_probed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rightcall.backend.auto._PATIENCE", 0.2)
+    (found,), _ = asked(PROBED, OSLO, gets={"/v1/models": silence})
+    assert found.mode == "native" and "did not say in time" in found.evidence[0]
+
+
+def test_a_way_that_turns_out_impossible_is_skipped_even_after_a_demotion() -> None:
+    modes = Modes("chat", "http://h", PROFILES["vllm"])
+    refusal = StatusError("", 400, "no tools")
+    first = modes.refused("m", Choice("native", PROFILES["vllm"], is_auto=True), refusal)
+    assert first is not None and modes.refused("m", first, refusal) is None
+    skipped = modes.refused("m", Choice("grammar", PROFILES["vllm"], is_auto=True), Unsupported("no grammar for this"))
+    assert skipped is not None and skipped.mode == "text" and "no grammar for this" in skipped.evidence[-1]
 
 
 def test_a_profile_that_was_said_is_believed() -> None:

@@ -32,6 +32,7 @@ from rightcall.backend.exchange import Retries, Timeouts
 from rightcall.backend.http import Backend
 from rightcall.backend.request import Answer, Request
 from rightcall.errors import (
+    AnswerTooLarge,
     BackendError,
     BodyError,
     CallerError,
@@ -543,7 +544,71 @@ def test_a_line_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_whole_answer_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rightcall.backend.ask.MAX_BODY", 10_000)
-    assert "larger than" in str(failure(chunked([b"x" * 20_000], then=silence), kind=BodyError))
+    assert "larger than" in str(failure(chunked([b"x" * 20_000], then=silence), kind=AnswerTooLarge))
+
+
+def test_an_answer_that_is_too_large_is_not_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rightcall.backend.ask.MAX_BODY", 10_000)
+    error = failure(chunked([b"x" * 20_000]), kind=AnswerTooLarge, retries=QUICK)
+    assert len(error.attempts) == 1
+
+
+def test_a_stream_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rightcall.backend.ask.MAX_BODY", 10_000)
+    pieces = events(*[delta(content="word ")] * 300, done=False)
+    _, whole, _ = stream(chunked(pieces, then=silence))
+    assert [problem.code for problem in whole.problems] == ["too_large"] and whole.content.startswith("word word")
+
+
+def test_a_connection_that_stays_open_after_the_end_is_not_waited_for() -> None:
+    _, whole, _ = stream(chunked(events(*WEATHER), then=silence), timeouts=_limits(idle=20))
+    assert whole.calls[0].complete and not whole.problems and whole.timing.total < 15
+
+
+def test_a_connection_that_breaks_after_the_end_loses_nothing() -> None:
+    for done in (True, False):
+        _, whole, _ = stream(chunked(events(*WEATHER, done=done), ends=False))
+        assert whole.calls[0].complete and not whole.problems
+
+
+def test_what_broke_a_stream_stands_with_the_attempt() -> None:
+    _, whole, _ = stream(chunked(events(delta(content="Hello there."), done=False), ends=False))
+    assert "the connection broke" in whole.attempts[-1].error and whole.attempts[-1].status == 200
+    assert "http" not in whole.problems[0].message
+
+
+def test_a_key_in_an_error_in_the_middle_is_in_no_problem() -> None:
+    bad = {"error": {"message": "wrong key sk-hunter2-hunter2"}}
+    pieces = events(delta(content="Hello there."), bad, "{sk-hunter2-hunter2")
+    _, whole, _ = stream(chunked(pieces), environ=SECRET)
+    assert len(whole.problems) >= 2 and "hunter2" not in repr(whole)
+
+
+# -- what may be called ------------------------------------------------------------------------------------------------
+
+_BOTH = Toolset([{"name": name, "parameters": {"type": "object", "properties": {}}} for name in ("one", "two")])
+
+
+@pytest.mark.parametrize(
+    "choice, called, code",
+    [
+        ("none", "one", "not_authorised"),
+        ("two", "one", "not_authorised"),
+        ("two", "two", None),
+        ("required", "one", None),
+    ],
+)
+def test_a_call_that_the_choice_did_not_allow_is_blocked(choice: str, called: str, code: str | None) -> None:
+    found, _ = complete(json_answer(chat(calls=((called, "{}"),))), request=ask(tools=_BOTH, choice=choice))
+    assert [call.name for call in found.calls] == [called]
+    assert [problem.code for problem in found.problems if problem.blocking] == ([code] if code else [])
+
+
+def test_tools_may_come_from_an_iterator_and_serve_many_times() -> None:
+    request = ask(tools=iter([get_weather]))
+    for _ in range(2):
+        found, server = complete(OSLO, request=request)
+        assert found.calls and not found.problems and server.posts[0].body["tools"]
 
 
 # -- time --------------------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@
         |-- TransportError     no connection, or it broke before an answer began
         |   `-- TimedOut       a time limit ended it; says which
         |-- BodyError          the answer began and could not be read to its end
+        |   `-- AnswerTooLarge it is longer than anything that is read
         |-- StatusError        the server refused: a status other than 2xx
         |   |-- Unauthorised   401 or 403: the key
         |   `-- RateLimited    429: too many requests
@@ -127,6 +128,10 @@ class TimedOut(TransportError):
 
 
 class BodyError(BackendError):
+    pass
+
+
+class AnswerTooLarge(BodyError):
     pass
 
 

@@ -10,18 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 from rightcall.apis.deltas import Fault
 from rightcall.apis.plain import error_text, obj
-from rightcall.apis.read import opaque
 from rightcall.apis.stream import Stream
 from rightcall.backend.body import Plan, write
+from rightcall.backend.cassette import without_keys
 from rightcall.backend.exchange import Received, Sent
 from rightcall.backend.facts import Facts
 from rightcall.backend.request import Answer, Attempt, Timing, answered
 from rightcall.backend.retry import retry_after, wait_before
 from rightcall.backend.sse import MAX_LINE, Payload, ServerEvents, Signal
-from rightcall.backend.whole import whole_response
 from rightcall.errors import (
+    AnswerTooLarge,
     BackendError,
-    BodyError,
     DecodeError,
     ProviderError,
     RateLimited,
@@ -39,6 +38,7 @@ MAX_BODY = 64_000_000  # bytes of a whole answer
 MAX_ERROR = 64_000  # bytes of an error that are read
 _SHOWN = 2_000  # characters of one that are shown
 _DEPTH = 400
+_PATIENCE = 0.5  # seconds for a connection to end after the answer did
 _DIALECTS = {"chat": "openai_chat", "completions": "openai_chat", "responses": "openai_responses"}
 
 
@@ -64,7 +64,7 @@ class Asking:
         request, facts, raw = plan.request, Facts(plan.api), []
         reader = Stream(
             _DIALECTS.get(plan.api, plan.api),
-            tools=plan.naming.tools if plan.mode == "native" else request.toolset,
+            tools=plan.allowed,
             format=plan.format,
             reasoning=request.reasoning,
             repair=request.repair,
@@ -79,7 +79,10 @@ class Asking:
                 if isinstance(payload, Signal):
                     facts.ended = True
                     continue
-                if not isinstance(payload, Fault):
+                if isinstance(payload, Fault):
+                    if payload.code == "truncated" and facts.ended:
+                        continue  # the server had said all, and then hung up
+                else:
                     facts.add(payload)
                     raw.append(payload)
                 for event in reader.feed(payload):
@@ -89,20 +92,18 @@ class Asking:
                 yield event
         for event in reader.close():
             yield plan.naming.event(event)
-        reply = plan.naming.reply(reader.reply)
-        whole = raw[0] if raw and not plan.stream else whole_response(plan.api, raw)
         yield answered(
-            reply,
+            plan.naming.reply(reader.reply),
             usage=facts.usage,
             finish=facts.finish,
             model=facts.model or plan.model,
             api=plan.api,
             mode=plan.mode,
             evidence=plan.evidence,
-            raw=raw if plan.stream else whole,
+            raw=raw if plan.stream or len(raw) != 1 else raw[0],
             attempts=tuple(self.attempts),
             timing=Timing(self._first_byte, self._loop.time() - self._begun),
-            extras=opaque(whole, reply, api=_DIALECTS.get(plan.api, plan.api)),
+            extras=reader.extras,
         )
 
     # -- tries ---------------------------------------------------------------------------------------------------------
@@ -151,28 +152,45 @@ class Asking:
                     yield payload
 
     async def _streamed(self, received: Received, url: str) -> AsyncGenerator[Payload]:
-        reader, given = ServerEvents(longest=MAX_LINE), False
+        reader, given, size = ServerEvents(longest=MAX_LINE), False, 0
         try:
             async with aclosing(self._chunks(received)) as chunks:
                 async for chunk in chunks:
+                    size += len(chunk)
                     for payload in reader.feed(chunk):
                         given = True
-                        yield payload
+                        yield self._clean(payload)
+                        if payload is Signal.done:
+                            await _drain(chunks)
+                            return
                     if reader.too_long:
+                        return
+                    if size > MAX_BODY:
+                        yield Fault("too_large", f"the answer is longer than {MAX_BODY:,} bytes; the rest is not read")
                         return
         except BackendError as error:
             if not given:
                 raise
-            yield Fault("truncated", f"the stream broke before its end: {error}")
+            self.attempts[-1] = Attempt(received.status, str(error))
+            yield Fault("truncated", _BROKEN)
             return
         for payload in reader.close():
             if not given and isinstance(payload, Fault):
                 break  # all that came is no JSON
             given = True
-            yield payload
+            yield self._clean(payload)
         if not given:
             said = reader.head.decode("utf-8", "replace")
             raise DecodeError(self._scrub(_no_json(url, said)), self._scrub(said))
+
+    def _clean(self, payload: Payload) -> Payload:
+        """A payload that may be shown: an error or a fault may repeat what was sent, the key too."""
+        key = self._backend.key
+        if key is None or isinstance(payload, Signal):
+            return payload
+        if isinstance(payload, Fault):
+            return Fault(payload.code, key.scrub(payload.message), payload.blocking)
+        return without_keys(payload, key.reveal()) if payload.get("error") else payload
 
     # -- one connection ------------------------------------------------------------------------------------------------
 
@@ -211,7 +229,7 @@ class Asking:
                 if size > most and cut:
                     break
                 if size > most:
-                    raise BodyError(f"{url}: the answer is larger than {most:,} bytes; nothing that long is read")
+                    raise AnswerTooLarge(f"{url}: the answer is larger than {most:,} bytes; nothing that long is read")
         return b"".join(pieces)[:most]
 
     async def _chunks(self, received: Received) -> AsyncGenerator[bytes]:
@@ -250,6 +268,18 @@ class Asking:
         return said if key is None else key.scrub(said)
 
 
+async def _drain(chunks: AsyncIterator[bytes]) -> None:
+    """The server said that it is done. A connection that is read to its end can be used again; one that stays open
+    for no reason is not waited for."""
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            async for _ in chunks:
+                pass
+    except (TimeoutError, BackendError):  # nothing is lost by it
+        pass
+
+
+_BROKEN = "the stream broke before its end; send the whole answer again"
 _UNFINISHED = "the stream ended without saying that it was over; the rest of the answer may be missing"
 _CURES = {
     400: "the server refused the request itself: look at what it says",

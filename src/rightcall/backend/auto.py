@@ -24,8 +24,10 @@ from rightcall.errors import (
     ProviderError,
     RateLimited,
     StatusError,
+    TimedOut,
     TransportError,
     Unauthorised,
+    Unsupported,
 )
 from rightcall.types import Tool
 
@@ -45,6 +47,7 @@ _PROBING = Request(
     max_tokens=512,
 )
 _PATIENCE = 5.0  # seconds for each question that tells what kind of server it is
+_WAYS = ("native", "grammar", "text")  # in the order they are tried
 _CUT = ("length", "max_tokens", "max_output_tokens")
 
 
@@ -70,7 +73,12 @@ class Modes:
     async def recognise(self, get: Get) -> tuple[Profile | None, str]:
         """The server's profile and what gave it away; asked once."""
         if self._known is None:
-            self._known = await self._recognised(get)
+            try:
+                self._known = await self._recognised(get)
+            except TimedOut as error:
+                if error.stage == "connect":
+                    raise
+                return None, "the server did not say in time of what kind it is"
         return self._known
 
     async def _recognised(self, get: Get) -> tuple[Profile | None, str]:
@@ -134,7 +142,7 @@ class Modes:
             answer = await probe(request, Choice(mode))
         except (TransportError, Unauthorised, RateLimited):
             raise
-        except (StatusError, DecodeError, ProviderError) as error:
+        except (StatusError, DecodeError, ProviderError, Unsupported) as error:
             return False, f"refused: {error!s:.200}"
         if any(call.name == PROBE.name and call.complete for call in answer.calls):
             return True, "the probe tool was called"
@@ -150,16 +158,18 @@ class Modes:
 
     def refused(self, model: str, choice: Choice, error: BackendError) -> Choice | None:
         """Another way, if the server does not take this one."""
+        if isinstance(error, Unsupported):
+            return self._next(model, choice, str(error), again=True)  # it was not even tried
         if choice.mode == "text" or not about_tools(error):
             return None
         return self._next(model, choice, f"refused: {error!s:.200}")
 
-    def _next(self, model: str, choice: Choice, why: str) -> Choice | None:
-        order = self._order(choice.profile)
-        if not choice.is_auto or model in self._demoted or choice.mode == order[-1]:
+    def _next(self, model: str, choice: Choice, why: str, *, again: bool = False) -> Choice | None:
+        later = [mode for mode in self._order(choice.profile) if _WAYS.index(mode) > _WAYS.index(choice.mode)]
+        if not choice.is_auto or not later or (model in self._demoted and not again):
             return None
         self._demoted.add(model)
-        after = order[order.index(choice.mode) + 1]
+        after = later[0]
         evidence = (*choice.evidence, f"{after} instead of {choice.mode}: {why}")
         found = self._chosen[model] = Choice(after, choice.profile, evidence, is_auto=True)
         return found

@@ -15,7 +15,7 @@ from rightcall.backend.profiles import UNKNOWN, Profile
 from rightcall.backend.prompt import as_text, text_format
 from rightcall.backend.request import Request
 from rightcall.declare.toolset import Toolset
-from rightcall.errors import Unsupported
+from rightcall.errors import GrammarCompileError, Unsupported
 from rightcall.formats.spec import Format
 from rightcall.types import Json
 
@@ -73,6 +73,8 @@ def grammar_fields(tools: Toolset, format: Format, choice: str, profile: Profile
         kind = profile.title or "this server"
         raise Unsupported(f"mode='grammar': {kind} takes no grammar that is known; use mode='native' or 'text'")
     grammar: Any = import_module("rightcall.constrain").grammar
-    made = grammar(tools, format=format, choice=choice)
-    fields: Json = made.for_server(profile.grammar)
+    try:
+        fields: Json = grammar(tools, format=format, choice=choice).for_server(profile.grammar)
+    except GrammarCompileError as error:
+        raise Unsupported(f"mode='grammar': {error}; use mode='native' or 'text'") from None
     return fields

@@ -127,7 +127,6 @@ PROFILES: dict[str, Profile] = {
         name="lmstudio",
         title="LM Studio",
         choices=("required", "none"),
-        grammar="lmstudio",
         grammar_fields=("response_format",),
         reasoning=("reasoning_content", "reasoning"),
         signs=(Sign(path=_MODELS, owned_by="organization_owner"), Sign(path="/api/v0/models", key="data")),

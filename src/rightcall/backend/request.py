@@ -59,7 +59,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
             raise CallerError(f"stop={self.stop!r} is a string; pass a tuple of strings")
         if not _are_messages(self.messages):
             raise CallerError('messages must be a list of messages such as {"role": "user", "content": "Hi"}')
-        toolset = self.toolset
+        toolset = Toolset.of(self.tools)
+        msgspec.structs.force_setattr(self, "tools", toolset)  # an iterator can be asked only once
         named = self.choice not in ("auto", "required", "none")
         if named and (toolset is None or self.choice not in toolset):
             have = ", ".join(toolset.names) if toolset else "none"
@@ -69,6 +70,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def toolset(self) -> Toolset | None:
+        """`tools`, as the toolset that they become when the request is made."""
         return Toolset.of(self.tools)
 
     @property

@@ -7,7 +7,15 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 from rightcall.backend.exchange import Retries
-from rightcall.errors import BackendError, BodyError, ProviderError, StatusError, TimedOut, TransportError
+from rightcall.errors import (
+    AnswerTooLarge,
+    BackendError,
+    BodyError,
+    ProviderError,
+    StatusError,
+    TimedOut,
+    TransportError,
+)
 
 AGAIN = frozenset((408, 425, 429, 500, 502, 503, 504, 529))
 _PASSING = (
@@ -36,7 +44,7 @@ def is_passing(error: BackendError) -> bool:
         return not any(word in str(error).lower() for word in _LASTING)
     if isinstance(error, ProviderError):
         return any(word in error.kind.lower() for word in _PASSING)
-    return isinstance(error, BodyError)
+    return isinstance(error, BodyError) and not isinstance(error, AnswerTooLarge)
 
 
 def about_tools(error: BackendError) -> bool:
