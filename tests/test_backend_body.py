@@ -92,7 +92,7 @@ def test_anthropic_gets_the_system_apart_and_the_results_of_a_turn_in_one_messag
 
 def test_ollama_gets_objects_names_and_images() -> None:
     sent = body(api="ollama", profile=PROFILES["ollama"], temperature=0.5, max_tokens=9, seed=1, stop=("X",))
-    assert sent["messages"][1] == {"role": "user", "content": "Look\n", "images": ["QUJD"]}
+    assert sent["messages"][1] == {"role": "user", "content": "Look", "images": ["QUJD"]}
     call = sent["messages"][2]["tool_calls"][0]["function"]
     assert call["arguments"] == {"city": "Oslo"} and sent["messages"][2]["thinking"] == "Hm"
     assert sent["messages"][3] == {"role": "tool", "tool_name": "get_weather", "content": "rain"}

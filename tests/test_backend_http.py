@@ -145,6 +145,17 @@ def test_a_server_that_ignores_stream_is_read_all_the_same() -> None:
     assert whole.calls[0].arguments == {"city": "Oslo"} and not whole.problems
 
 
+def test_a_server_that_streams_without_being_asked_is_read_all_the_same() -> None:
+    found, _ = complete(chunked(events(*WEATHER)))
+    assert found.calls[0].arguments == {"city": "Oslo"} and found.finish == "tool_calls" and not found.problems
+
+
+@pytest.mark.parametrize("extra", [{"x": float("nan")}, {"x": object()}, {"x": {1, 2}}])
+def test_a_request_that_is_no_json_is_the_callers_fault(extra: Any) -> None:
+    with pytest.raises(CallerError, match="cannot be written as JSON"):
+        complete(OSLO, request=ask(extra=extra))
+
+
 # -- the five dialects -------------------------------------------------------------------------------------------------
 
 ANTHROPIC: list[dict[str, Any]] = [

@@ -141,15 +141,21 @@ class Asking:
         """One try."""
         async with self._opened(sent) as received:
             if not stream:
-                body = await self._whole(received, sent.url)
-                value = _json(body, sent.url, self._scrub)
-                for each in value if isinstance(value, list) else [value]:
-                    if isinstance(each, dict):
-                        yield each
+                for payload in self._read_whole(await self._whole(received, sent.url), sent.url):
+                    yield self._clean(payload)
                 return
             async with aclosing(self._streamed(received, sent.url)) as payloads:
                 async for payload in payloads:
                     yield payload
+
+    def _read_whole(self, body: bytes, url: str) -> list[Payload]:
+        """The payload of an answer, or all of them if the server streamed though it was not asked to."""
+        reader = ServerEvents(longest=MAX_BODY)
+        found = [*reader.feed(body), *reader.close()]
+        if any(isinstance(payload, dict) for payload in found):
+            return found
+        value = _json(body, url, self._scrub)
+        return [each for each in (value if isinstance(value, list) else [value]) if isinstance(each, dict)]
 
     async def _streamed(self, received: Received, url: str) -> AsyncGenerator[Payload]:
         reader, given, size = ServerEvents(longest=MAX_LINE), False, 0

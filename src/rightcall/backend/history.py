@@ -31,13 +31,19 @@ class Turn(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        if isinstance(self.content, str):
-            return self.content
-        return "\n".join([text(part.get("text")) for part in items(self.content) if isinstance(part, dict)])
+        return text_of(self.content)
 
     @property
     def name(self) -> str:
         return self.call.name if self.call is not None else ""
+
+
+def text_of(content: Any) -> str:
+    """Text as it is; of parts, those that are text, joined."""
+    if isinstance(content, str):
+        return content
+    said = [text(part.get("text")) if isinstance(part, dict) else text(part) for part in items(content)]
+    return "\n".join([each for each in said if each])
 
 
 def turns(messages: Sequence[Json]) -> list[Turn]:

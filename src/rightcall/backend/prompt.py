@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from rightcall.backend.history import Turn, turns
+from rightcall.backend.history import Turn, text_of, turns
 from rightcall.declare.toolset import Toolset
 from rightcall.declare.wire import to_provider
 from rightcall.errors import CannotCarry
@@ -63,7 +63,7 @@ def as_text(messages: Sequence[Json], tools: Toolset | None, format: Format, cho
         return out
     contract = contract_text(tools, format, choice)
     if out and out[0]["role"] == "system":
-        return [{"role": "system", "content": f"{out[0]['content']}\n\n{contract}"}, *out[1:]]
+        return [{"role": "system", "content": f"{text_of(out[0]['content'])}\n\n{contract}"}, *out[1:]]
     return [{"role": "system", "content": contract}, *out]
 
 
@@ -88,21 +88,37 @@ def _with_calls(turn: Turn, tools: Toolset | None, format: Format) -> str:
 
 
 class Frame(msgspec.Struct, frozen=True):
-    """How turns stand in a prompt: before and after each, and what ends the model's own."""
+    """How turns stand in a prompt: before and after each, what ends the model's own, and what no message may hold, or
+    it could forge a turn."""
 
     before: str
     after: str
     stop: str
+    markers: tuple[str, ...]
     roles: dict[str, str] = {}
 
 
-CHATML = Frame("<|im_start|>{role}\n", "<|im_end|>\n", "<|im_end|>")
-PLAIN = Frame("### {role}:\n", "\n\n", "\n### ", {"system": "System", "user": "User", "assistant": "Assistant"})
+CHATML = Frame("<|im_start|>{role}\n", "<|im_end|>\n", "<|im_end|>", ("<|im_start|>", "<|im_end|>"))
+LLAMA = Frame(
+    "<|start_header_id|>{role}<|end_header_id|>\n\n",
+    "<|eot_id|>",
+    "<|eot_id|>",
+    ("<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"),
+)
+GEMMA = Frame(
+    "<start_of_turn>{role}\n",
+    "<end_of_turn>\n",
+    "<end_of_turn>",
+    ("<start_of_turn>", "<end_of_turn>"),
+    {"assistant": "model"},
+)
+PHI = Frame("<|{role}|>", "<|end|>", "<|end|>", ("<|end|>", "<|system|>", "<|user|>", "<|assistant|>"))
+PLAIN = Frame("### {role}:\n", "\n\n", "\n### user:", ("### system:", "### user:", "### assistant:"))
 FRAMES: dict[str, Frame] = {  # by the token that ends a turn in a format
     "<|im_end|>": CHATML,
-    "<|eot_id|>": Frame("<|start_header_id|>{role}<|end_header_id|>\n\n", "<|eot_id|>", "<|eot_id|>"),
-    "<end_of_turn>": Frame("<start_of_turn>{role}\n", "<end_of_turn>\n", "<end_of_turn>", {"assistant": "model"}),
-    "<|end|>": Frame("<|{role}|>", "<|end|>", "<|end|>"),
+    "<|eot_id|>": LLAMA,
+    "<end_of_turn>": GEMMA,
+    "<|end|>": PHI,
 }
 
 
@@ -117,9 +133,14 @@ def as_prompt(messages: Iterable[Json], frame: Frame) -> str:
 
 
 def _framed(message: Json, frame: Frame) -> str:
-    content = message["content"]
-    text = content if isinstance(content, str) else _dumps(content)
-    return _opened(message["role"], frame) + text + frame.after
+    return _opened(message["role"], frame) + _harmless(text_of(message["content"]), frame) + frame.after
+
+
+def _harmless(text: str, frame: Frame) -> str:
+    """The text with a blank in every marker, so that no message ends its own turn and begins another's."""
+    for marker in frame.markers:
+        text = text.replace(marker, f"{marker[0]} {marker[1:]}")
+    return text
 
 
 def _opened(role: str, frame: Frame) -> str:

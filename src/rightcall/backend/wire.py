@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from rightcall.backend.address import Api, Key
 from rightcall.backend.exchange import Received, Sent, Timeouts
-from rightcall.errors import BodyError, TimedOut, TransportError
+from rightcall.errors import BodyError, CallerError, TimedOut, TransportError
 
 if TYPE_CHECKING:
     import aiohttp
@@ -133,7 +133,10 @@ def _json(body: Any) -> bytes:
     import json
 
     # The standard library's writer, since integers may be of any size; lone surrogates go out as escapes.
-    return json.dumps(body, separators=(",", ":")).encode("ascii")
+    try:
+        return json.dumps(body, separators=(",", ":"), allow_nan=False).encode("ascii")
+    except (TypeError, ValueError, RecursionError) as error:
+        raise CallerError(f"the request cannot be written as JSON: {error}; look at its messages and `extra`") from None
 
 
 def _reason(error: BaseException) -> str:
