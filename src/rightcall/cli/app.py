@@ -10,6 +10,7 @@ from rightcall import __version__
 from rightcall.cli.calls import check, repair
 from rightcall.cli.demo import demo
 from rightcall.cli.formats import formats
+from rightcall.cli.model import model
 from rightcall.cli.parse import detect, parse
 from rightcall.cli.render import render
 from rightcall.cli.replay import replay
@@ -50,3 +51,4 @@ app.command()(detect)
 app.command()(formats)
 app.command()(replay)
 app.command()(demo)
+app.add_typer(model, name="model")

@@ -1,0 +1,95 @@
+"""Serves one GGUF file with llama.cpp. Run as a program of its own (`python -I llama_child.py`), by `local` only.
+
+The order comes as one line of JSON on standard input, and one line of JSON on standard output says how it went:
+`{"address": "http://127.0.0.1:43211"}` once the model answers, else `{"error": ..., "reason": ...}`. Standard input
+stays open as long as the parent lives: its end is the end of this process, however the parent came to its own. It
+imports nothing of rightcall.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import select
+import socket
+import sys
+import threading
+from typing import Any
+
+
+def main() -> None:
+    order = json.loads(sys.stdin.buffer.readline())
+    sys.path[:] = order["sys_path"]
+    answers = os.dup(1)
+    os.dup2(2, 1)  # whatever the library prints is no answer
+    leave_while_loading()
+    threading.Thread(target=leave_with, args=(order["parent"],), daemon=True).start()
+    server, answer = served(order)
+    os.write(answers, json.dumps(answer).encode() + b"\n")
+    os.close(answers)
+    if server is not None:
+        threading.Event().wait()
+
+
+def leave_while_loading() -> None:
+    """No thread of Python runs while a model is loaded, so the kernel is told to end this process with the pipe."""
+    if sys.platform == "linux":  # elsewhere this signal does nothing unless it is caught, and the thread comes later
+        fcntl.fcntl(0, fcntl.F_SETOWN, os.getpid())
+        fcntl.fcntl(0, fcntl.F_SETFL, fcntl.fcntl(0, fcntl.F_GETFL) | os.O_ASYNC)
+
+
+def leave_with(parent: int) -> None:
+    """Ends this process with its parent. A pipe may live on in a fork of the parent, so its id is looked at too."""
+    while os.getppid() == parent and not select.select([0], [], [], 1.0)[0]:
+        pass
+    os._exit(0)
+
+
+def served(order: dict[str, Any]) -> tuple[Any, dict[str, str]]:
+    try:
+        import xllamacpp
+    except ImportError as error:
+        return None, {"error": "missing", "reason": str(error)}
+    if reason := taken(order["port"]):
+        return None, {"error": "port", "reason": reason}
+    try:
+        server = xllamacpp.Server(settings(xllamacpp, order))
+    except RuntimeError as error:  # the library's one error; its log says more
+        return None, {"error": "model", "reason": str(error)}
+    return server, {"address": server.listening_address}
+
+
+def taken(port: int) -> str:
+    """Why nothing can listen on this port, or nothing."""
+    try:
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(("127.0.0.1", port))
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
+
+
+def settings(xllamacpp: Any, order: dict[str, Any]) -> Any:
+    params = xllamacpp.CommonParams()
+    params.model.path = order["model"]
+    params.model_alias = {order["name"]}
+    params.hostnames = ["127.0.0.1"]
+    params.port = order["port"]
+    params.cors_origins = "http://127.0.0.1"  # the library's own default lets every web page read from it
+    params.cors_credentials = False
+    params.ui = False
+    params.endpoint_slots = False
+    params.n_ctx = order["context"]
+    params.n_parallel = 1
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = order["threads"]
+    params.cache_ram_mib = 0
+    params.use_jinja = True
+    params.offline = True
+    params.verbosity = 1
+    return params
+
+
+if __name__ == "__main__":
+    main()
