@@ -1,0 +1,83 @@
+"""A package `xllamacpp` for tests: the names that rightcall uses, and a server that answers without a model.
+
+The real one is tried where it and the model are there. What it says is the last message, word by word; a model file
+that says `GGUF damaged` cannot be loaded, one that says `GGUF slow` takes a minute.
+"""
+
+from pathlib import Path
+
+PACKAGE = """
+import json, sys, threading, time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
+
+
+class CommonParams:
+    def __init__(self):
+        self.model = SimpleNamespace(path="")
+        self.cpuparams, self.cpuparams_batch = SimpleNamespace(), SimpleNamespace()
+
+
+class Answer(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):
+        models = {"object": "list", "data": [{"id": name} for name in self.server.alias]}
+        self.give(json.dumps(models), "application/json")
+
+    def do_POST(self):
+        asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        said = asked["messages"][-1]["content"]
+        if not asked.get("stream"):
+            choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": said}}
+            self.give(json.dumps({"object": "chat.completion", "model": "m", "choices": [choice]}), "application/json")
+            return
+        choices = [{"index": 0, "delta": {"content": word}, "finish_reason": None} for word in said.split(" ")]
+        for choice in choices[1:]:
+            choice["delta"]["content"] = " " + choice["delta"]["content"]
+        choices.append({"index": 0, "delta": {}, "finish_reason": "stop"})
+        chunks = [{"object": "chat.completion.chunk", "model": "m", "choices": [choice]} for choice in choices]
+        lines = [f"data: {json.dumps(chunk)}\\n\\n" for chunk in chunks] + ["data: [DONE]\\n\\n"]
+        self.give("".join(lines), "text/event-stream")
+
+    def give(self, text, kind):
+        self.send_response(200)
+        self.send_header("content-type", kind)
+        self.send_header("content-length", str(len(text.encode())))
+        self.end_headers()
+        self.wfile.write(text.encode())
+
+    def log_message(self, *args):
+        pass
+
+
+class Server:
+    def __init__(self, params):
+        text = open(params.model.path, "rb").read(100)
+        if b"damaged" in text:
+            print("0.00.1 E llama_model_load: error loading model: a tensor is missing", file=sys.stderr, flush=True)
+            raise RuntimeError("Failed to init server, please check the input params.")
+        if b"slow" in text:
+            time.sleep(60)
+        print("noise on standard output")
+        http = ThreadingHTTPServer((params.hostnames[0], params.port), Answer)
+        http.alias = params.model_alias
+        threading.Thread(target=http.serve_forever, daemon=True).start()
+        self.listening_address = f"http://127.0.0.1:{http.server_address[1]}"
+"""
+
+DIES = "import os, signal\nos.kill(os.getpid(), signal.{})\n"
+MISSING = "raise ModuleNotFoundError(\"No module named 'xllamacpp'\")\n"
+
+
+def put(folder: Path, source: str = PACKAGE) -> Path:
+    """The folder with the package in it."""
+    folder.mkdir(exist_ok=True)
+    (folder / "xllamacpp.py").write_text(source, "utf-8")
+    return folder
+
+
+def model_file(folder: Path, text: str = "GGUF well") -> str:
+    path = folder / "own.gguf"
+    path.write_text(text)
+    return str(path)

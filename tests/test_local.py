@@ -1,0 +1,233 @@
+"""A model in a child process: it answers, it says why it cannot, and it never outlives whoever started it.
+
+The real xllamacpp takes part where it and the model are installed; else a package of the same name stands in for it.
+"""
+
+import importlib.util
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from command import failed, run
+from rightcall.backend.local import LocalServer, LocalServerError
+from rightcall.backend.models import MODELS, ModelUnavailable, is_whole
+from stand_in_llama import DIES, MISSING, PACKAGE, model_file, put
+
+MODEL_IS_HERE = importlib.util.find_spec("xllamacpp") is not None and is_whole(MODELS["smollm2"])
+
+
+@pytest.fixture
+def llama(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = put(tmp_path / "packages")
+    monkeypatch.syspath_prepend(str(folder))
+    return folder
+
+
+def said(address: str, path: str, body: Any = None) -> Any:
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(address + path, data, {"content-type": "application/json"})
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        return json.load(answer)
+
+
+def listens(address: str) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", int(address.rpartition(":")[2])), timeout=5).close()
+    except OSError:
+        return False
+    return True
+
+
+def falls_silent(address: str) -> bool:
+    """Within half a minute, for a busy machine; usually at once."""
+    until = time.monotonic() + 30
+    while listens(address) and time.monotonic() < until:
+        time.sleep(0.05)
+    return not listens(address)
+
+
+# -- life and death ----------------------------------------------------------------------------------------------------
+
+
+def test_a_model_answers_until_it_is_closed(llama: Path, tmp_path: Path) -> None:
+    with LocalServer(model_file(tmp_path)) as server:
+        assert said(server.base_url, "/models")["data"] == [{"id": "own"}]
+        body = {"messages": [{"role": "user", "content": "Hi"}]}
+        assert said(server.base_url, "/chat/completions", body)["choices"][0]["message"]["content"] == "Hi"
+    assert not listens(server.address)
+    server.close()
+
+
+def test_a_server_that_is_forgotten_is_ended(llama: Path, tmp_path: Path) -> None:
+    server = LocalServer(model_file(tmp_path))
+    address = server.address
+    del server
+    assert falls_silent(address)
+
+
+PARENT = """
+import sys, time
+from rightcall.backend.local import LocalServer
+server = LocalServer(sys.argv[1])
+print(server.address, flush=True)
+{then}
+"""
+ENDS = {
+    "falls off its end": ("", None),
+    "raises": ("raise ValueError", None),
+    "is killed": ("time.sleep(60)", signal.SIGKILL),
+    "is terminated": ("time.sleep(60)", signal.SIGTERM),
+    "aborts": ("import os; os.abort()", None),
+    "is killed and a fork of it lives on": (
+        "import os\nif os.fork() == 0:\n    os.close(1); os.close(2); time.sleep(20); os._exit(0)\ntime.sleep(60)",
+        signal.SIGKILL,
+    ),
+}
+
+
+@pytest.mark.parametrize("then, number", ENDS.values(), ids=ENDS)
+def test_nothing_is_left_running_when_the_parent(then: str, number: int | None, llama: Path, tmp_path: Path) -> None:
+    code = PARENT.format(then=then)
+    path = os.pathsep.join([str(llama), *filter(None, sys.path)])
+    parent = subprocess.Popen(
+        [sys.executable, "-c", code, model_file(tmp_path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONPATH": path},
+        text=True,
+    )
+    assert parent.stdout is not None
+    with parent.stdout:
+        address = parent.stdout.readline().strip()
+        assert address.startswith("http://127.0.0.1:")
+        if number is not None:
+            os.kill(parent.pid, number)
+        parent.wait(60)
+        assert falls_silent(address)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the child notices once the model is loaded")
+def test_a_child_that_holds_the_interpreter_while_it_loads_is_ended_too(llama: Path, tmp_path: Path) -> None:
+    put(llama, PACKAGE.replace("time.sleep(60)", "9**9**9"))
+    code = PARENT.format(then="")
+    path = os.pathsep.join([str(llama), *filter(None, sys.path)])
+    with (tmp_path / "log").open("w+") as log:
+        parent = subprocess.Popen(
+            [sys.executable, "-c", code, model_file(tmp_path, "GGUF slow")],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            env={**os.environ, "PYTHONPATH": path},
+        )
+    children = Path(f"/proc/{parent.pid}/task/{parent.pid}/children")
+    until = time.monotonic() + 30
+    while not (pids := children.read_text().split()) and time.monotonic() < until:
+        time.sleep(0.05)
+    (child,) = pids
+    time.sleep(1)
+    os.kill(parent.pid, signal.SIGKILL)
+    parent.wait(60)
+    while is_running(child) and time.monotonic() < until + 30:
+        time.sleep(0.05)
+    assert not is_running(child)
+
+
+def is_running(pid: str) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+# -- why it cannot -----------------------------------------------------------------------------------------------------
+
+REFUSALS = {
+    "a processor that is too old": (DIES.format("SIGILL"), "GGUF", r"processor lacks.*SIGILL.*--no-binary xllamacpp"),
+    "no memory": (DIES.format("SIGKILL"), "GGUF", r"killed from outside, most likely for want of memory"),
+    "another death": ("import os; os._exit(3)", "GGUF", r"its process ended with 3"),
+    "not installed": (MISSING, "GGUF", r"not installed: pip install 'rightcall\[local\]'"),
+    "a library that is missing": ("raise ImportError('libgomp.so.1: no such file')", "GGUF", r"libgomp\.so\.1"),
+    "a damaged file": (PACKAGE, "GGUF damaged", r"cannot load own: .*a tensor is missing; the file may be damaged"),
+    "no GGUF": (PACKAGE, "PK", r"is no GGUF file"),
+}
+
+
+@pytest.mark.parametrize("package, text, message", REFUSALS.values(), ids=REFUSALS)
+def test_a_model_that_cannot_be_served_says_why(
+    package: str, text: str, message: str, llama: Path, tmp_path: Path
+) -> None:
+    put(llama, package)
+    line = failed(run("model", "serve", model_file(tmp_path, text), "--port", "0"), 2 if text == "PK" else 1)
+    assert re.search(message, line), line
+
+
+def test_a_port_that_is_taken_is_named(llama: Path, tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(LocalServerError, match=f"cannot listen on port {port}: .* 0 for a free one"):
+            LocalServer(model_file(tmp_path), port=port)
+
+
+def test_a_model_that_takes_too_long_is_given_up(llama: Path, tmp_path: Path) -> None:
+    with pytest.raises(LocalServerError, match=r"not ready after 0\.2 seconds"):
+        LocalServer(model_file(tmp_path, "GGUF slow"), wait=0.2)
+
+
+def test_a_model_that_was_not_pulled_is_not_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RIGHTCALL_CACHE", str(tmp_path))
+    with pytest.raises(ModelUnavailable, match="rightcall model pull smollm2"):
+        LocalServer()
+
+
+# -- the command -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_serve_answers_until_it_is_interrupted(number: int, llama: Path, tmp_path: Path) -> None:
+    path = os.pathsep.join([str(llama), *filter(None, sys.path)])
+    serving = subprocess.Popen(
+        [sys.executable, "-m", "rightcall", "model", "serve", model_file(tmp_path), "--port", "0"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": path},
+        text=True,
+    )
+    assert serving.stdout is not None
+    line = serving.stdout.readline()
+    address = line.split()[-1].removesuffix("/v1")
+    assert line.startswith("own answers at http://127.0.0.1:") and said(address, "/v1/models")
+    os.kill(serving.pid, number)
+    rest, errors = serving.communicate(timeout=60)
+    assert (serving.returncode, rest) == (0, "") and errors.endswith("rightcall: ended\n")
+    assert falls_silent(address)
+
+
+# -- the real thing ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not MODEL_IS_HERE, reason="needs the extra `local` and `rightcall model pull smollm2`")
+def test_the_real_model_answers_and_says_the_same_again() -> None:
+    body = {
+        "messages": [{"role": "user", "content": "Name a colour."}],
+        "max_tokens": 12,
+        "temperature": 0,
+        "seed": 1,
+    }
+    with LocalServer(threads=1) as server:
+        assert said(server.base_url, "/models")["data"][0]["id"] == "smollm2"
+        first, second = [said(server.base_url, "/chat/completions", body)["choices"] for _ in range(2)]
+        grammar = said(server.base_url, "/chat/completions", {**body, "grammar": 'root ::= "red" | "blue"'})["choices"]
+    assert first == second and first[0]["message"]["content"]
+    assert grammar[0]["message"]["content"] in ("red", "blue")

@@ -1,0 +1,250 @@
+"""Models are fetched by the real pip from folders of our own, and kept only if they are whole."""
+
+import hashlib
+import json
+import os
+import time
+import zipfile
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from command import failed, run
+from rightcall.backend import models
+from rightcall.backend.models import MODELS, Model, ModelUnavailable, UnknownModel, find, is_whole, place, pull, remove
+from rightcall.errors import CallerError
+
+GGUF = b"GGUF" + bytes(range(256)) * 40
+
+
+def wheel(folder: Path, data: bytes = GGUF, member: str = "tiny_model/tiny.gguf") -> Path:
+    """A wheel as an index would give it, with the model and code that must never run."""
+    folder.mkdir(exist_ok=True)
+    path = folder / "tiny_model-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(member, data)
+        archive.writestr("tiny_model/__init__.py", "raise SystemExit('this must not run')")
+        archive.writestr("tiny_model-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: tiny-model\nVersion: 1.0\n")
+        archive.writestr("tiny_model-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
+        archive.writestr("tiny_model-1.0.dist-info/RECORD", "")
+    return path
+
+
+def model_of(path: Path) -> Model:
+    return Model(
+        name="tiny",
+        about="a few bytes",
+        licence="Apache-2.0",
+        package="tiny-model",
+        version="1.0",
+        wheel_sha256=hashlib.sha256(path.read_bytes()).hexdigest(),
+        wheel_size=path.stat().st_size,
+        member="tiny_model/tiny.gguf",
+        sha256=hashlib.sha256(GGUF).hexdigest(),
+        size=len(GGUF),
+    )
+
+
+@pytest.fixture(autouse=True)
+def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """pip asks nobody but the folder `index`, and models are kept in `cache`."""
+    for name in [name for name in os.environ if name.startswith("PIP_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "index"))
+    monkeypatch.setenv("RIGHTCALL_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Model:
+    model = model_of(wheel(tmp_path / "index"))
+    monkeypatch.setitem(MODELS, "tiny", model)
+    return model
+
+
+# -- pull --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_pulled_model_is_the_file_in_the_wheel_and_nothing_else_is_left(tiny: Model, tmp_path: Path) -> None:
+    told: list[tuple[str, int, int]] = []
+    path = pull(tiny, progress=lambda *step: told.append(step))
+    assert path.read_bytes() == GGUF and find("tiny") == path
+    assert [file.name for file in (tmp_path / "cache").rglob("*") if file.is_file()] == ["tiny.gguf"]
+    assert [file.name for file in path.parent.iterdir()] == ["tiny.gguf"]
+    assert told[-1] == ("unpacking", tiny.size, tiny.size) and ("fetching", tiny.wheel_size, tiny.wheel_size) in told
+    assert all(0 <= done <= total for _, done, total in told)
+
+
+def test_a_model_that_is_there_is_not_fetched_again(tiny: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = pull(tiny)
+    monkeypatch.setenv("PIP_FIND_LINKS", "/nowhere")
+    assert pull(tiny) == path
+
+
+def test_a_damaged_file_is_noticed_and_fetched_again(tiny: Model) -> None:
+    path = pull(tiny)
+    path.write_bytes(GGUF[:-1] + b"!")
+    assert not is_whole(tiny)
+    with pytest.raises(ModelUnavailable, match=r"is damaged.*`rightcall model pull tiny` fetches it again"):
+        find("tiny")
+    assert pull(tiny).read_bytes() == GGUF
+
+
+def test_a_wheel_that_is_not_the_pinned_one_is_refused(tiny: Model, tmp_path: Path) -> None:
+    wheel(tmp_path / "index", GGUF + b"more")
+    with pytest.raises(ModelUnavailable, match="what came is not the pinned file, and was thrown away"):
+        pull(tiny)
+    assert list(place(tiny).parent.iterdir()) == []
+
+
+def test_a_model_that_is_not_the_pinned_one_is_refused(tmp_path: Path) -> None:
+    model = model_of(wheel(tmp_path / "index", GGUF[:-1] + b"!"))
+    with pytest.raises(ModelUnavailable, match="is not the pinned one: its SHA-256 is"):
+        pull(model)
+    assert list(place(model).parent.iterdir()) == []
+
+
+def test_a_model_larger_than_pinned_is_not_unpacked_to_its_end(tmp_path: Path) -> None:
+    model = model_of(wheel(tmp_path / "index", GGUF + bytes(8 << 20)))
+    told: list[int] = []
+    with pytest.raises(ModelUnavailable, match="not the pinned one"):
+        pull(model, progress=lambda stage, done, total: told.append(done) if stage == "unpacking" else None)
+    assert told == []
+
+
+def test_a_wheel_without_the_model_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ModelUnavailable, match=r"does not hold tiny_model/tiny.gguf"):
+        pull(model_of(wheel(tmp_path / "index", member="tiny_model/other.gguf")))
+
+
+def test_without_the_network_the_cause_and_the_cure_are_named(tiny: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PIP_NO_INDEX")
+    monkeypatch.delenv("PIP_FIND_LINKS")
+    monkeypatch.setenv("PIP_INDEX_URL", "http://user:secret@127.0.0.1:9/simple")
+    monkeypatch.setenv("PIP_RETRIES", "0")
+    for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(ModelUnavailable) as caught:
+        pull(tiny)
+    assert "cannot fetch tiny-model 1.0: pip could not get it" in str(caught.value)
+    assert "check the network" in str(caught.value) and "secret" not in str(caught.value)
+
+
+def test_without_pip_the_cure_is_named(tiny: Model, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    bare = tmp_path / "python"
+    bare.write_text('#!/bin/sh\necho "$0: No module named pip" >&2\nexit 1\n')
+    bare.chmod(0o755)
+    monkeypatch.setattr("sys.executable", str(bare))
+    with pytest.raises(ModelUnavailable, match=r"this Python has no pip.*ensurepip"):
+        pull(tiny)
+
+
+def test_without_room_nothing_is_fetched(tiny: Model) -> None:
+    huge = msgspec.structs.replace(tiny, size=10**18)
+    with pytest.raises(ModelUnavailable, match=r"no room for tiny: fetching it needs .* make room"):
+        pull(huge)
+
+
+def test_a_disk_that_fills_up_is_a_clear_error(tiny: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(ModelUnavailable, match=r"cannot keep tiny in .*No space left on device; RIGHTCALL_CACHE names"):
+        pull(tiny)
+    assert list(place(tiny).parent.iterdir()) == []
+
+
+def test_a_cache_folder_that_cannot_be_made_is_a_clear_error(
+    tiny: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("RIGHTCALL_CACHE", str(tmp_path / "file"))
+    with pytest.raises(ModelUnavailable, match="RIGHTCALL_CACHE names another folder"):
+        pull(tiny)
+
+
+def test_what_killed_pulls_left_is_thrown_away_after_a_day(tiny: Model) -> None:
+    old, new = place(tiny).parent / ".pull-old", place(tiny).parent / ".pull-new"
+    for folder in (old, new):
+        folder.mkdir(parents=True)
+        (folder / "half.whl").write_text("")
+    os.utime(old, (time.time() - 90_000,) * 2)
+    pull(tiny)
+    assert not old.exists() and new.exists()
+
+
+def test_a_removed_model_is_gone(tiny: Model) -> None:
+    pull(tiny)
+    assert remove(tiny) and not remove(tiny)
+    with pytest.raises(ModelUnavailable, match="tiny is not here: `rightcall model pull tiny` fetches it"):
+        find("tiny")
+
+
+# -- where -------------------------------------------------------------------------------------------------------------
+
+
+def test_the_cache_folder_is_the_platforms(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("RIGHTCALL_CACHE")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr("sys.platform", "linux")
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative/is/ignored")
+    assert models.cache_folder() == tmp_path / ".cache" / "rightcall"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    assert models.cache_folder() == tmp_path / "xdg" / "rightcall"
+    monkeypatch.setattr("sys.platform", "darwin")
+    assert models.cache_folder() == tmp_path / "Library" / "Caches" / "rightcall"
+
+
+def test_any_gguf_file_can_be_named_by_its_path(tmp_path: Path) -> None:
+    path = tmp_path / "mine.gguf"
+    path.write_bytes(GGUF)
+    assert find(str(path)) == path
+    path.write_bytes(b"PK\3\4")
+    with pytest.raises(CallerError, match="is no GGUF file"):
+        find(str(path))
+    with pytest.raises(CallerError, match="No such file"):
+        find(str(tmp_path / "gone.gguf"))
+    with pytest.raises(CallerError, match="null"):
+        find("a\0b.gguf")
+
+
+def test_an_unknown_model_names_the_nearest() -> None:
+    with pytest.raises(UnknownModel, match=r"no model 'smolm2'; did you mean 'smollm2'\?"):
+        find("smolm2")
+    with pytest.raises(UnknownModel, match="there is smollm2"):
+        find("gpt")
+
+
+def test_every_model_is_pinned() -> None:
+    for name, model in MODELS.items():
+        assert model.name == name and model.file.endswith(".gguf") and model.version
+        assert all(len(digest) == 64 and int(digest, 16) for digest in (model.sha256, model.wheel_sha256))
+
+
+# -- the commands ------------------------------------------------------------------------------------------------------
+
+
+def test_the_commands_pull_list_and_remove(tiny: Model) -> None:
+    assert "tiny  not here" in run("model", "list").stdout
+    pulled = run("model", "pull", "tiny")
+    assert pulled.exit_code == 0 and str(place(tiny)) in pulled.stdout and pulled.stderr == ""
+    (row,) = [row for row in json.loads(run("model", "list", "--json").stdout) if row["name"] == "tiny"]
+    assert row["state"] == "here" and row["path"] == str(place(tiny)) and row["sha256"] == tiny.sha256
+    place(tiny).write_bytes(b"GGUF")
+    assert "tiny  damaged" in run("model", "list").stdout
+    assert run("model", "rm", "tiny").stdout == "tiny is gone\n"
+    assert run("model", "rm", "tiny").stdout == "tiny was not here\n"
+
+
+def test_a_model_that_cannot_be_had_is_one_line_and_exit_code_1(tiny: Model, tmp_path: Path) -> None:
+    wheel(tmp_path / "index", b"other")
+    assert "not the pinned file" in failed(run("model", "pull", "tiny"), 1)
+    assert "is not here" in failed(run("model", "serve", "tiny"), 1)
+
+
+def test_an_unknown_model_is_wrong_usage() -> None:
+    for command in ("pull", "rm", "serve"):
+        assert "no model 'gpt'" in failed(run("model", command, "gpt"))
