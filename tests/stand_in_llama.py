@@ -1,13 +1,14 @@
 """A package `xllamacpp` for tests: the names that rightcall uses, and a server that answers without a model.
 
-The real one is tried where it and the model are there. What it says is the last message, word by word; a model file
-that says `GGUF damaged` cannot be loaded, one that says `GGUF slow` takes a minute.
+The real one is tried where it and the model are there. This one says the last message, word by word, or how much it
+was sent (`count`), or ends its process (`die`). A model file that says `GGUF damaged` cannot be loaded, one that says
+`GGUF slow` takes a minute, and the template of one that says `GGUF tools` shows tools.
 """
 
 from pathlib import Path
 
 PACKAGE = """
-import json, sys, threading, time
+import json, os, sys, threading, time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
 
@@ -23,11 +24,16 @@ class Answer(BaseHTTPRequestHandler):
 
     def do_GET(self):
         models = {"object": "list", "data": [{"id": name} for name in self.server.alias]}
-        self.give(json.dumps(models), "application/json")
+        properties = {"chat_template_caps": {"supports_tools": self.server.has_tools}}
+        self.give(json.dumps(properties if self.path == "/props" else models), "application/json")
 
     def do_POST(self):
         asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
         said = asked["messages"][-1]["content"]
+        if said == "die":
+            os._exit(7)
+        if said == "count":
+            said = f"{len(asked['messages'])} messages, {len(asked.get('tools', []))} tools"
         if not asked.get("stream"):
             choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": said}}
             self.give(json.dumps({"object": "chat.completion", "model": "m", "choices": [choice]}), "application/json")
@@ -61,7 +67,7 @@ class Server:
             time.sleep(60)
         print("noise on standard output")
         http = ThreadingHTTPServer((params.hostnames[0], params.port), Answer)
-        http.alias = params.model_alias
+        http.alias, http.has_tools = params.model_alias, b"tools" in text
         threading.Thread(target=http.serve_forever, daemon=True).start()
         self.listening_address = f"http://127.0.0.1:{http.server_address[1]}"
 """

@@ -1,14 +1,16 @@
 """Serves one GGUF file with llama.cpp. Run as a program of its own (`python -I llama_child.py`), by `local` only.
 
 The order comes as one line of JSON on standard input, and one line of JSON on standard output says how it went:
-`{"address": "http://127.0.0.1:43211"}` once the model answers, else `{"error": ..., "reason": ...}`. Standard input
-stays open as long as the parent lives: its end is the end of this process, however the parent came to its own. It
-imports nothing of rightcall.
+`{"address": "http://127.0.0.1:43211", "native": true}` once the model answers, else `{"error": ..., "reason": ...}`.
+Standard input stays open as long as the parent lives: its end is the end of this process, however the parent came to
+its own. It imports nothing of rightcall.
 """
 
 from __future__ import annotations
 
 import fcntl
+import http.client
+import importlib
 import json
 import os
 import select
@@ -46,9 +48,9 @@ def leave_with(parent: int) -> None:
     os._exit(0)
 
 
-def served(order: dict[str, Any]) -> tuple[Any, dict[str, str]]:
+def served(order: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     try:
-        import xllamacpp
+        xllamacpp = importlib.import_module("xllamacpp")
     except ImportError as error:
         return None, {"error": "missing", "reason": str(error)}
     if reason := taken(order["port"]):
@@ -57,7 +59,18 @@ def served(order: dict[str, Any]) -> tuple[Any, dict[str, str]]:
         server = xllamacpp.Server(settings(xllamacpp, order))
     except RuntimeError as error:  # the library's one error; its log says more
         return None, {"error": "model", "reason": str(error)}
-    return server, {"address": server.listening_address}
+    return server, {"address": server.listening_address, "native": has_tools(server.listening_address)}
+
+
+def has_tools(address: str) -> bool:
+    """Does the model's chat template show it the tools? If not, llama.cpp drops them without a word."""
+    connection = http.client.HTTPConnection(address.partition("//")[2], timeout=60)  # no proxy stands in between
+    try:
+        connection.request("GET", "/props")
+        properties = json.loads(connection.getresponse().read())
+    finally:
+        connection.close()
+    return bool(properties.get("chat_template_caps", {}).get("supports_tools", True))
 
 
 def taken(port: int) -> str:

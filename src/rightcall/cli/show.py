@@ -52,7 +52,7 @@ def show_reply(out: Console, reply: Reply) -> None:
     for part in reply.parts:
         if isinstance(part, Call):
             index += 1
-            _show_call(out, index, part)
+            show_call(out, index, part)
         else:
             kind: SpanKind = "reasoning" if isinstance(part, Reasoning) else "text"
             row(out, kind, visible(part.text), STYLES[kind])
@@ -61,7 +61,8 @@ def show_reply(out: Console, reply: Reply) -> None:
     show_problems(out, reply.problems)
 
 
-def _show_call(out: Console, number: int, call: Call) -> None:
+def show_call(out: Console, number: int, call: Call) -> None:
+    """Name, id, arguments and receipts."""
     name = brief(call.name) or "(no name)"
     cut = "" if call.complete else "  not usable: it never became complete"
     row(out, f"call {number}", f"{name}  id {brief(call.id)}{cut}", "bold green" if call.complete else "bold red")

@@ -1,0 +1,191 @@
+"""A conversation in the terminal and out of it, with a model in a child process and with servers on loopback."""
+
+import asyncio
+import json
+import os
+import pty
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from command import failed, run
+from rightcall.backend.local import LocalBackend, LocalServer, LocalServerError
+from rightcall.backend.replay import ReplayBackend
+from rightcall.backend.request import Request
+from stand_in_llama import model_file, put
+
+TOOLS = [
+    {
+        "type": "function",
+        "function": {
+            "name": "get_weather",
+            "parameters": {
+                "type": "object",
+                "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
+                "required": ["city"],
+            },
+        },
+    }
+]
+CALL = '<tool_call> {"name": "get_weather", "arguments": {"City": "Oslo", "days": "3"}} </tool_call>'
+
+
+@pytest.fixture(autouse=True)
+def llama(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = put(tmp_path / "packages")
+    monkeypatch.syspath_prepend(str(folder))
+    return folder
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> str:
+    return model_file(tmp_path)
+
+
+@pytest.fixture
+def tools(tmp_path: Path) -> str:
+    path = tmp_path / "tools.json"
+    path.write_text(json.dumps(TOOLS))
+    return str(path)
+
+
+def asking(text: str) -> Request:
+    return Request(messages=[{"role": "user", "content": text}], tools=TOOLS)
+
+
+# -- the backend of a local model --------------------------------------------------------------------------------------
+
+
+def test_a_local_model_is_a_backend(model: str) -> None:
+    with LocalBackend(model) as backend:
+        answer = backend.complete_sync(asking(f"Let me look. {CALL}"))
+        assert list(backend.stream_sync(asking("Hello there")))
+    (call,) = answer.calls
+    assert call.arguments == {"city": "Oslo", "days": 3} and answer.content == "Let me look."
+    assert {repair.rule for repair in call.repairs} == {"folded_name", "scalar_type"}
+
+
+def test_tools_are_written_into_the_prompt_where_the_models_template_has_no_place_for_them(tmp_path: Path) -> None:
+    with LocalBackend(model_file(tmp_path)) as backend:
+        answer = backend.complete_sync(asking("count"))
+    assert answer.mode in ("text", "grammar") and answer.content == "2 messages, 0 tools"
+    with LocalBackend(model_file(tmp_path, "GGUF tools")) as backend:
+        answer = backend.complete_sync(asking("count"))
+    assert (answer.mode, answer.content) == ("native", "1 messages, 1 tools")
+
+
+def test_a_server_that_dies_while_it_answers_says_so(model: str) -> None:
+    with LocalBackend(model) as backend, pytest.raises(LocalServerError, match=r"the server of own ended: .* with 7"):
+        backend.complete_sync(asking("die"))
+
+
+async def _closed(model: str) -> LocalServer:
+    async with LocalBackend(model) as backend:
+        await backend.complete(asking("Hi"))
+    return backend.server
+
+
+def test_leaving_the_backend_ends_its_server(model: str) -> None:
+    assert asyncio.run(_closed(model)).has_ended
+
+
+# -- lines from elsewhere ----------------------------------------------------------------------------------------------
+
+
+def test_every_line_is_a_turn_and_calls_are_shown_with_receipts(model: str, tools: str) -> None:
+    result = run("chat", "--local", model, "--tools", tools, stdin=f"Hello there\n\nLook: {CALL}\n")
+    assert result.exit_code == 0 and result.stderr == ""
+    lines = result.stdout.splitlines()
+    assert lines[:2] == ["Hello there", "Look:"]
+    assert lines[2].startswith("call 1     get_weather  id call_")
+    receipts = [line.split()[1] for line in lines if line.startswith("repair")]
+    assert sorted(receipts) == ["folded_name", "scalar_type"]
+
+
+def test_a_conversation_remembers_what_was_said_and_that_calls_were_not_run(model: str, tools: str) -> None:
+    result = run("chat", "--local", model, "-t", tools, "--system", "Be brief.", stdin=f"Hi\n{CALL}\ncount\n")
+    # system; user, assistant; user, assistant with the call, its result; user
+    assert result.stdout.splitlines()[-1] == "7 messages, 0 tools"
+
+
+def test_blocking_problems_are_shown_and_end_in_exit_code_1(model: str, tools: str) -> None:
+    result = run("chat", "--local", model, "-t", tools, stdin=CALL.replace("get_weather", "get_wether") + "\n")
+    assert result.exit_code == 1 and "problem    unknown_tool (call 1)" in result.stdout
+
+
+def test_as_json_every_turn_is_one_line(model: str, tools: str) -> None:
+    result = run("chat", "--local", model, "-t", tools, "--json", stdin=f"Hi\n{CALL}\n")
+    first, second = map(json.loads, result.stdout.splitlines())
+    assert first["content"] == "Hi" and first["mode"] in ("text", "grammar") and first["finish"] == "stop"
+    assert second["calls"][0]["arguments"] == {"city": "Oslo", "days": 3}
+
+
+def test_what_a_model_says_cannot_steer_the_terminal(model: str) -> None:
+    result = run("chat", "--local", model, stdin="\x1b[2J [bold]x[/bold] \u202e\n")
+    assert result.stdout == "\\x1b[2J [bold]x[/bold] \\u202e\n"
+
+
+def test_a_server_that_cannot_be_reached_is_one_line_and_exit_code_1() -> None:
+    result = run("chat", "--base-url", "http://127.0.0.1:9", "--model", "m", "--retries", "0", stdin="Hi\n")
+    assert "127.0.0.1:9" in failed(result, 1)
+
+
+def test_any_endpoint_will_do(model: str) -> None:
+    with LocalServer(model) as server:
+        result = run("chat", "--base-url", server.base_url, "--model", "own", stdin="Good morning\n")
+    assert (result.exit_code, result.stdout) == (0, "Good morning\n")
+
+
+def test_a_conversation_can_be_recorded_and_replayed(model: str, tmp_path: Path) -> None:
+    cassette = str(tmp_path / "talk.jsonl")
+    assert run("chat", "--local", model, "--record", cassette, stdin="Hi\nHow are you?\n").exit_code == 0
+    messages = [{"role": "user", "content": "Hi"}]
+    with_stream = ReplayBackend(cassette).stream_sync(Request(messages=messages))
+    assert [*with_stream] and with_stream.answer.content == "Hi"
+
+
+def test_two_models_at_once_are_wrong_usage(model: str) -> None:
+    assert "--local says which model" in failed(run("chat", "--local", model, "--model", "other"))
+
+
+# -- a terminal --------------------------------------------------------------------------------------------------------
+
+
+def test_in_a_terminal_there_is_a_prompt_and_ctrl_d_ends_it(model: str, llama: Path) -> None:
+    parent, child = pty.openpty()
+    path = os.pathsep.join([str(llama), *filter(None, sys.path)])
+    chat = subprocess.Popen(
+        [sys.executable, "-m", "rightcall", "chat", "--local", model],
+        stdin=child,
+        stdout=child,
+        stderr=child,
+        env={**os.environ, "PYTHONPATH": path, "TERM": "dumb", "NO_COLOR": "1"},
+        start_new_session=True,
+    )
+    os.close(child)
+    try:
+        seen = until(parent, b"> ")
+        os.write(parent, b"Good evening\r")
+        seen += until(parent, b"Good evening", b"Good evening", b"> ")
+        os.write(parent, b"\x04")
+        assert chat.wait(60) == 0
+    finally:
+        chat.kill()
+        chat.wait()
+        os.close(parent)
+    assert b"Ctrl-D ends it" in seen
+
+
+def until(terminal: int, *wanted: bytes) -> bytes:
+    """What a terminal shows, up to and with these texts in this order."""
+    seen, rest, end = b"", list(wanted), time.monotonic() + 60
+    at = 0
+    while rest and time.monotonic() < end:
+        seen += os.read(terminal, 4096)
+        while rest and (found := seen.find(rest[0], at)) >= 0:
+            at = found + len(rest.pop(0))
+    assert not rest, seen
+    return seen
