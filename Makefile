@@ -7,7 +7,7 @@ RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint unit smoke bench bfcl fuzz venv clean
+.PHONY: help demo test lint unit smoke bench bfcl model fuzz venv clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' Makefile
@@ -33,6 +33,11 @@ bench: $(VENV)/.dev ## run every benchmark
 
 bfcl: $(VENV)/.dev ## measure against outside truths; fails if a figure got worse
 	$(RUN) evals/bfcl.py
+
+model: $(VENV)/.local ## fetch a small model, run it here, count its calls that hold
+	$(VENV)/bin/rightcall model pull smollm2
+	$(RUN) evals/model.py
+	$(RUN) -m pytest tests/test_local.py tests/test_model_eval.py
 
 fuzz: $(VENV)/.dev ## throw hostile text at every format
 	$(RUN) fuzz/run.py
@@ -60,3 +65,7 @@ $(VENV)/.user: $(VENV)/.made pyproject.toml
 $(VENV)/.dev: $(VENV)/.made pyproject.toml
 	$(PIP) --editable '.[dev]'
 	@touch $@ $(VENV)/.user
+
+$(VENV)/.local: $(VENV)/.dev
+	$(PIP) --editable '.[dev,local]'
+	@touch $@

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -11,6 +13,7 @@ import msgspec
 ROOT = Path(__file__).resolve().parent.parent
 RATCHET = ROOT / "evals" / "ratchet.json"
 PAGE = ROOT / "docs" / "results.md"
+_PART = re.compile(r"<!-- part: (\w+) -->\n.*?<!-- end: \1 -->\n", re.S)
 
 
 class Figure(msgspec.Struct, frozen=True):
@@ -67,9 +70,33 @@ def figures_table(figures: Iterable[Figure]) -> str:
     return table(("figure", "rate", "cases", "target"), rows)
 
 
+def wilson(count: int, of: int, z: float = 1.96) -> tuple[float, float]:
+    """Between which rates the true one lies, 19 times out of 20: Wilson's interval, for few cases too."""
+    if not of:
+        return 0.0, 1.0
+    rate, spread = count / of, z * z / of
+    middle = (rate + spread / 2) / (1 + spread)
+    half = z * math.sqrt(rate * (1 - rate) / of + spread / of / 4) / (1 + spread)
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def keep_part(name: str, text: str) -> None:
+    """Puts one program's part into the page, in place of its last one. Whoever writes the page keeps such parts."""
+    begin, end = f"<!-- part: {name} -->\n", f"<!-- end: {name} -->\n"
+    before, _, rest = PAGE.read_text("utf-8").partition(begin)
+    after = rest.partition(end)[2]
+    PAGE.write_text(f"{before.rstrip()}\n\n{begin}\n{text.strip()}\n\n{end}{after}", "utf-8")
+
+
+def parts() -> str:
+    """The parts that other programs have put into the page."""
+    kept = PAGE.read_text("utf-8") if PAGE.exists() else ""
+    return "".join(["\n" + piece.group() for piece in _PART.finditer(kept)])
+
+
 def page(head: str, sections: Iterable[Section]) -> str:
-    parts = [f"## {s.title}\n\n{s.text}\n\n{figures_table(s.figures)}".replace("\n\n\n", "\n\n") for s in sections]
-    return "\n\n".join([head.strip(), *parts]) + "\n"
+    shown = [f"## {s.title}\n\n{s.text}\n\n{figures_table(s.figures)}".replace("\n\n\n", "\n\n") for s in sections]
+    return "\n\n".join([head.strip(), *shown]) + "\n" + parts()
 
 
 def ratchet() -> dict[str, tuple[int, int]]:

@@ -275,11 +275,12 @@ def test_check_refuses_a_file_that_is_no_format(tmp_path: Path) -> None:
 # -- demo, version, help -----------------------------------------------------------------------------------------------
 
 
-def test_the_demo_numbers_its_scenes() -> None:
-    result = run("demo")
+def test_the_demo_numbers_its_scenes(tmp_path: Path) -> None:
+    result = run("demo", env={"RIGHTCALL_CACHE": str(tmp_path)})
     assert result.exit_code == 0
     assert all(f"{number}. {scene.title}" in result.stdout for number, scene in enumerate(SCENES, 1))
-    assert [scene["number"] for scene in json.loads(run("demo", "--json").stdout)] == list(range(1, len(SCENES) + 1))
+    scenes = json.loads(run("demo", "--json", env={"RIGHTCALL_CACHE": str(tmp_path)}).stdout)
+    assert [scene["number"] for scene in scenes] == list(range(1, len(SCENES) + 2))
 
 
 def test_the_scenes_show_what_their_titles_say() -> None:
@@ -307,7 +308,9 @@ def test_the_version_is_printed() -> None:
     assert run("--version").stdout == f"rightcall {__version__}\n"
 
 
-@pytest.mark.parametrize("command", ["parse", "check", "repair", "tools", "render", "detect", "formats", "demo"])
+@pytest.mark.parametrize(
+    "command", ["parse", "check", "repair", "tools", "render", "detect", "formats", "demo", "chat", "model"]
+)
 def test_every_command_has_help(command: str) -> None:
     result = run(command, "--help")
     assert result.exit_code == 0 and "Usage: " in result.stdout

@@ -40,7 +40,7 @@ PROCESSES = set(
     "asyncio.create_subprocess_exec asyncio.create_subprocess_shell concurrent.futures.ProcessPoolExecutor".split()
 )
 FILE_METHODS = {"read_text", "write_text", "read_bytes", "write_bytes"}
-HEAVY = set("pydantic jsonschema_rs llguidance typer rich jinja2 aiohttp starlette uvicorn".split())
+HEAVY = set("pydantic jsonschema_rs llguidance typer rich jinja2 aiohttp starlette uvicorn xllamacpp".split())
 
 MAY_DIAL = {"backend", "mcp"}
 MAY_LISTEN = {"serve", "backend/local.py", "backend/replay.py", "mcp"}

@@ -5,6 +5,7 @@ Each scene is a failure that users of other parsers have paid for. Add one to `S
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -21,7 +22,10 @@ from rightcall.types import Reply, Tool, to_json
 
 
 class Scene(msgspec.Struct, frozen=True):
-    """One raw reply. `elsewhere` is what other parsers make of it, `chunk` how many characters arrive at once."""
+    """One raw reply. `elsewhere` is what other parsers make of it, `chunk` how many characters arrive at once.
+
+    `source` says where the reply comes from, if it was not written for the demo.
+    """
 
     title: str
     elsewhere: str
@@ -29,10 +33,12 @@ class Scene(msgspec.Struct, frozen=True):
     text: str
     chunk: int = 4
     repair: Policy = "safe"
+    tools: Toolset | None = None
+    source: str = ""
 
     def play(self) -> Reply:
         """What rightcall makes of it, streamed."""
-        parser = Parser(self.format, tools=TOOLS, ids=Ids.numbered("call"), repair=self.repair)
+        parser = Parser(self.format, tools=self.tools or TOOLS, ids=Ids.numbered("call"), repair=self.repair)
         for start in range(0, len(self.text), self.chunk):
             parser.feed(self.text[start : start + self.chunk])
         parser.close()
@@ -148,23 +154,37 @@ SCENES: tuple[Scene, ...] = (
 
 
 def demo(json: AsJson = False) -> None:
-    """Show real failure shapes of model replies, and what rightcall makes of them."""
+    """Show real failure shapes of model replies, and what rightcall makes of them.
+
+    The last reply is a real model's: asked just now where `rightcall model pull smollm2` was run, else recorded.
+    """
     if json:
-        typer.echo(json_text([_as_json(number, scene) for number, scene in enumerate(SCENES, 1)]))
+        typer.echo(json_text([_as_json(number, scene) for number, scene in _numbered()]))
         return
     out = console()
-    for number, scene in enumerate(SCENES, 1):
+    for number, scene in _numbered():
         out.print(Rule(f"{number}. {scene.title}", align="left", style="bold"), soft_wrap=False)
+        if scene.source:
+            row(out, "source", visible(scene.source, one_line=True), "dim")
         row(out, "raw", visible(scene.text), "dim")
         row(out, "elsewhere", scene.elsewhere, "yellow")
         show_reply(out, scene.play())
         out.print()
 
 
+def _numbered() -> Iterator[tuple[int, Scene]]:
+    """The model's scene is made last, so that nobody waits for the others."""
+    yield from enumerate(SCENES, 1)
+    from rightcall.cli.demo_model import model_scene
+
+    yield len(SCENES) + 1, model_scene()
+
+
 def _as_json(number: int, scene: Scene) -> dict[str, Any]:
     return {
         "number": number,
         "title": scene.title,
+        "source": scene.source,
         "elsewhere": scene.elsewhere,
         "raw": scene.text,
         "reply": to_json(scene.play()),

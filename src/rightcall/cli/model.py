@@ -79,19 +79,23 @@ def serve_command(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port on loopback; 0 takes a free one.")] = 8080,
     threads: Threads = None,
     context: Context = 4096,
+    json: AsJson = False,
 ) -> None:
     """Serve a model on loopback with the OpenAI API, until Ctrl-C."""
     from rightcall.backend.local import LocalServer
 
-    signal.signal(signal.SIGTERM, _interrupted)
+    before = signal.signal(signal.SIGTERM, _interrupted)
     try:
         with backend_errors(), LocalServer(name, port=port, threads=threads, context=context) as server:
-            typer.echo(f"{visible(server.model, one_line=True)} answers at {server.base_url}")
+            text = f"{visible(server.model, one_line=True)} answers at {server.base_url}"
+            typer.echo(json_text({"model": server.model, "url": server.base_url}) if json else text)
             say("Ctrl-C ends it")
             server.wait()
             raise server.why()
     except KeyboardInterrupt:
         say("ended")
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _interrupted(number: int, frame: object) -> None:

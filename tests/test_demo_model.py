@@ -1,0 +1,46 @@
+"""The demo's scene with a real model: the recording or the model, whichever there is, and it says which."""
+
+from pathlib import Path
+
+import pytest
+
+from rightcall.backend.models import MODELS, place
+from rightcall.cli import demo_model
+from rightcall.cli.demo_model import RECORDING, model_scene
+from stand_in_llama import DIES, model_file, put
+
+
+def test_without_the_model_the_recording_answers_and_says_how_to_get_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RIGHTCALL_CACHE", str(tmp_path))
+    scene = model_scene()
+    assert scene.source.startswith("a recording of smollm2 (") and "rightcall model pull smollm2" in scene.source
+    reply = scene.play()
+    assert [call.name for call in reply.calls] == ["get_directions"] and reply.problems == ()
+    assert [repair.rule for repair in reply.calls[0].repairs] == ["extra_closer"]
+
+
+def test_a_model_that_is_here_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(put(tmp_path / "packages")))
+    monkeypatch.setattr(demo_model, "MODEL", model_file(tmp_path))
+    scene = model_scene()
+    assert scene.source.endswith("run on this machine just now")
+    assert scene.text == "How do I get from Central Station to the museum by walk?"  # it says what it was asked
+
+
+def test_a_model_that_cannot_run_here_is_recorded_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(put(tmp_path / "packages", DIES.format("SIGILL"))))
+    monkeypatch.setattr(demo_model, "MODEL", model_file(tmp_path))
+    assert "processor lacks" in model_scene().source
+
+
+def test_a_damaged_model_is_recorded_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RIGHTCALL_CACHE", str(tmp_path))
+    place(MODELS["smollm2"]).parent.mkdir()
+    place(MODELS["smollm2"]).write_bytes(b"GGUF")
+    assert "is damaged" in model_scene().source
+
+
+def test_the_recording_is_in_the_package() -> None:
+    assert RECORDING.parent.name == "cli" and RECORDING.stat().st_size < 10_000

@@ -1,0 +1,110 @@
+"""What SmolLM2 wrote, recorded by `make model`, read again: the figures in docs/results.md are the ones it gives."""
+
+import asyncio
+import importlib
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rightcall import check, parse
+from rightcall.backend.cassette import load
+from rightcall.backend.replay import ReplayBackend
+
+ROOT = Path(__file__).resolve().parent.parent
+pytestmark = pytest.mark.skipif(not (ROOT / "evals").is_dir(), reason="the evals are not part of the sdist")
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[Any]:
+    """The module evals/model.py."""
+    sys.path.insert(0, str(ROOT / "evals"))
+    try:
+        yield importlib.import_module("model")
+    finally:
+        sys.path.remove(str(ROOT / "evals"))
+
+
+@pytest.fixture(scope="module")
+def outcomes(model: Any) -> Any:
+    return asyncio.run(model.measured(model.PROMPTS, replay=True))
+
+
+@pytest.fixture(scope="module")
+def texts(model: Any) -> list[tuple[Any, str]]:
+    """Every recorded question, with what the model wrote."""
+    asked = model.cases(model.PROMPTS)
+    free = {"parse": model.MODES["parse"]}
+    said = asyncio.run(model.replies(ReplayBackend(model.CASSETTE), asked, free))
+    return [(case, said[case.name, "parse"]) for case in asked]
+
+
+def test_the_page_shows_the_figures_of_the_recording(model: Any, outcomes: Any) -> None:
+    page = (ROOT / "docs" / "results.md").read_text("utf-8")
+    assert model.figures(outcomes) in page
+    assert f"Repairs in valid replies: {model.repaired(outcomes)}." in page
+
+
+def test_reading_in_full_loses_no_call_that_stands_as_it_is(outcomes: Any) -> None:
+    valid = {
+        mode: {each.case for each in outcomes if each.mode == mode and each.is_valid} for mode in ("none", "parse")
+    }
+    right = {
+        mode: {each.case for each in outcomes if each.mode == mode and each.is_right} for mode in ("none", "parse")
+    }
+    assert valid["none"] <= valid["parse"] and right["none"] <= right["parse"]
+    assert valid["parse"] and len(valid["parse"]) < len({each.case for each in outcomes})
+
+
+def test_what_the_model_wrote_reads_the_same_however_it_is_cut(texts: list[tuple[Any, str]]) -> None:
+    from rightcall import Parser
+
+    for case, text in texts:
+        whole = parse(text, tools=case.tools)
+        parser = Parser(tools=case.tools)
+        for start in range(0, len(text), 3):
+            parser.feed(text[start : start + 3])
+        parser.close()
+        assert [(call.name, call.json, call.complete) for call in parser.reply.calls] == [
+            (call.name, call.json, call.complete) for call in whole.calls
+        ]
+        assert parser.reply.content == whole.content
+
+
+def test_a_valid_reply_passes_check(texts: list[tuple[Any, str]], model: Any) -> None:
+    for case, text in texts:
+        reply = parse(text, tools=case.tools)
+        if model.judge(case, "parse", reply).is_valid:
+            assert [check(call, case.tools) for call in reply.calls] == [[] for _ in reply.calls]
+
+
+def test_there_are_enough_questions_and_each_is_new(model: Any) -> None:
+    asked = model.cases()
+    assert len(asked) >= 200 and len({case.name for case in asked}) == len(asked)
+    for case in asked:
+        assert case.want.name in case.tools and check(case.want, case.tools) == []
+        *before, question = [message["content"] for message in case.messages]
+        assert question not in before
+
+
+def test_the_first_questions_have_every_tool_and_every_number_of_tools(model: Any) -> None:
+    first = model.cases(model.PROMPTS)
+    assert len({case.want.name for case in first}) == 20 == len({case.want.name for case in model.cases()})
+    assert {len(case.tools) for case in first} == {1, 2, 3}
+    assert {list(case.tools.names).index(case.want.name) for case in first} == {0, 1, 2}
+
+
+@pytest.mark.parametrize(
+    "count, of, low, high", [(0, 10, 0.0, 0.278), (5, 10, 0.237, 0.763), (10, 10, 0.722, 1.0), (50, 1000, 0.038, 0.065)]
+)
+def test_wilsons_interval_is_the_published_one(model: Any, count: int, of: int, low: float, high: float) -> None:
+    assert model.wilson(count, of) == pytest.approx((low, high), abs=0.001)
+
+
+def test_the_recording_is_small_and_holds_no_more_than_it_needs(model: Any) -> None:
+    assert model.CASSETTE.stat().st_size < 400_000
+    bodies = [json.dumps(exchange.request.body) for exchange in load(model.CASSETTE).exchanges]
+    assert len(bodies) == len(set(bodies)) == model.PROMPTS
