@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from command import failed, run
+from command import failed, process, run
 from rightcall.backend.local import LocalBackend, LocalServer, LocalServerError
 from rightcall.backend.replay import ReplayBackend
 from rightcall.backend.request import Request
@@ -126,6 +126,12 @@ def test_as_json_every_turn_is_one_line(model: str, tools: str) -> None:
 def test_what_a_model_says_cannot_steer_the_terminal(model: str) -> None:
     result = run("chat", "--local", model, stdin="\x1b[2J [bold]x[/bold] \u202e\n")
     assert result.stdout == "\\x1b[2J [bold]x[/bold] \\u202e\n"
+
+
+def test_bytes_that_are_no_utf8_are_marked_as_lost(model: str, llama: Path) -> None:
+    path = os.pathsep.join([str(llama), *filter(None, sys.path)])
+    done = process("chat", "--local", model, stdin=b"caf\xe9 ol\xc3\xa9\n", PYTHONPATH=path, LC_ALL="C.UTF-8")
+    assert (done.returncode, done.stdout.decode()) == (0, "caf\ufffd ol\xe9\n")
 
 
 def test_a_server_that_cannot_be_reached_is_one_line_and_exit_code_1() -> None:

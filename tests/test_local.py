@@ -116,6 +116,19 @@ def test_nothing_is_left_running_when_the_parent(then: str, number: int | None, 
         assert falls_silent(address)
 
 
+def test_a_fork_that_ends_does_not_take_the_server_with_it(llama: Path, tmp_path: Path) -> None:
+    then = "import os\nif os.fork() == 0:\n    sys.exit(0)\nos.wait()\nimport urllib.request\n"
+    then += "print(urllib.request.urlopen(server.base_url + '/models', timeout=60).status, flush=True)"
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", PARENT.format(then=then), model_file(tmp_path)],
+        capture_output=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(llama), *filter(None, sys.path)]), "no_proxy": "*"},
+        text=True,
+        timeout=60,
+    )
+    assert done.stdout.splitlines()[-1] == "200", done.stderr
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the child notices once the model is loaded")
 def test_a_child_that_holds_the_interpreter_while_it_loads_is_ended_too(llama: Path, tmp_path: Path) -> None:
     put(llama, PACKAGE.replace("time.sleep(60)", "9**9**9"))

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from rightcall import check, parse
+from rightcall import Parser, check, parse
 from rightcall.backend.cassette import load
 from rightcall.backend.replay import ReplayBackend
 
@@ -60,8 +60,6 @@ def test_reading_in_full_loses_no_call_that_stands_as_it_is(outcomes: Any) -> No
 
 
 def test_what_the_model_wrote_reads_the_same_however_it_is_cut(texts: list[tuple[Any, str]]) -> None:
-    from rightcall import Parser
-
     for case, text in texts:
         whole = parse(text, tools=case.tools)
         parser = Parser(tools=case.tools)
@@ -107,4 +105,7 @@ def test_wilsons_interval_is_the_published_one(model: Any, count: int, of: int, 
 def test_the_recording_is_small_and_holds_no_more_than_it_needs(model: Any) -> None:
     assert model.CASSETTE.stat().st_size < 400_000
     bodies = [json.dumps(exchange.request.body) for exchange in load(model.CASSETTE).exchanges]
-    assert len(bodies) == len(set(bodies)) == model.PROMPTS
+    asked = {
+        (case.name, json.dumps(mode.ask(case))) for case in model.cases(model.PROMPTS) for mode in model.MODES.values()
+    }
+    assert len(bodies) == len(set(bodies)) == len(asked)

@@ -65,7 +65,7 @@ class LocalServer:
         self.model = self.path.stem if is_path(model) else model
         self._log: IO[bytes] = tempfile.TemporaryFile(prefix="rightcall-llama-")  # noqa: SIM115 - closed by `close`
         self._process = _started(self._log)
-        self._finish = weakref.finalize(self, _end, self._process, self._log)
+        self._finish = weakref.finalize(self, _end, self._process, self._log, os.getpid())
         order = {
             "model": str(self.path.resolve()),
             "name": self.model,
@@ -215,7 +215,9 @@ def _started(log: IO[bytes]) -> subprocess.Popen[bytes]:
     )
 
 
-def _end(process: subprocess.Popen[bytes], log: IO[bytes]) -> None:
+def _end(process: subprocess.Popen[bytes], log: IO[bytes], owner: int) -> None:
+    if os.getpid() != owner:
+        return  # a fork comes to its end; the server is its parent's
     process.kill()
     process.wait()
     for pipe in (process.stdin, process.stdout, log):

@@ -215,6 +215,8 @@ def converse(talk: Talk) -> None:
 
 
 def _lines() -> Iterator[str]:
+    if hasattr(sys.stdin, "reconfigure"):
+        sys.stdin.reconfigure(encoding="utf-8", errors="replace")
     while line := sys.stdin.readline(MAX_LINE):
         if line.strip():
             yield line.rstrip("\n")
