@@ -72,6 +72,7 @@ def test_tools_are_written_into_the_prompt_where_the_models_template_has_no_plac
     with LocalBackend(model_file(tmp_path)) as backend:
         answer = backend.complete_sync(asking("count"))
     assert answer.mode in ("text", "grammar") and answer.content == "2 messages, 0 tools"
+    assert "a chat template that shows no tools" in answer.evidence[0]
     with LocalBackend(model_file(tmp_path, "GGUF tools")) as backend:
         answer = backend.complete_sync(asking("count"))
     assert (answer.mode, answer.content) == ("native", "1 messages, 1 tools")

@@ -1,6 +1,7 @@
 """Models are fetched by the real pip from folders of our own, and kept only if they are whole."""
 
 import hashlib
+import io
 import json
 import os
 import time
@@ -13,6 +14,7 @@ import pytest
 from command import failed, run
 from rightcall.backend import models
 from rightcall.backend.models import MODELS, Model, ModelUnavailable, UnknownModel, find, is_whole, place, pull, remove
+from rightcall.cli.model import _progress
 from rightcall.errors import CallerError
 
 GGUF = b"GGUF" + bytes(range(256)) * 40
@@ -237,6 +239,21 @@ def test_the_commands_pull_list_and_remove(tiny: Model) -> None:
     assert "tiny  damaged" in run("model", "list").stdout
     assert run("model", "rm", "tiny").stdout == "tiny is gone\n"
     assert run("model", "rm", "tiny").stdout == "tiny was not here\n"
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_is_shown_in_a_terminal_and_nowhere_else(tiny: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal, pipe = Terminal(), io.StringIO()
+    monkeypatch.setenv("TERM", "xterm")
+    for stream in (terminal, pipe):
+        monkeypatch.setattr("sys.stderr", stream)
+        with _progress(tiny) as tell:
+            (tell or models._quiet)("fetching", 1, 2)
+    assert "fetching tiny" in terminal.getvalue() and pipe.getvalue() == ""
 
 
 def test_a_model_that_cannot_be_had_is_one_line_and_exit_code_1(tiny: Model, tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ from rightcall.backend import llama_child
 from rightcall.backend.exchange import Timeouts
 from rightcall.backend.http import Backend
 from rightcall.backend.models import find, is_path
-from rightcall.backend.profiles import PROFILES
+from rightcall.backend.profiles import PROFILES, Profile
 from rightcall.backend.request import Answer, Mode, Request
 from rightcall.errors import BackendError, TransportError
 from rightcall.types import Event
@@ -65,7 +65,7 @@ class LocalServer:
         self.model = self.path.stem if is_path(model) else model
         self._log: IO[bytes] = tempfile.TemporaryFile(prefix="rightcall-llama-")  # noqa: SIM115 - closed by `close`
         self._process = _started(self._log)
-        self._finish = weakref.finalize(self, _end, self._process, self._log, os.getpid())
+        self._finish = weakref.finalize(self, _end, self._process, self._log)
         order = {
             "model": str(self.path.resolve()),
             "name": self.model,
@@ -167,12 +167,11 @@ class LocalBackend(Backend):
         timeouts: Timeouts | None = None,
     ) -> None:
         self.server = LocalServer(model, threads=threads, context=context, wait=wait)
-        profile = msgspec.structs.replace(PROFILES["llama.cpp"], native=self.server.has_native_tools)
         super().__init__(
             self.server.base_url,
             model=self.server.model,
             mode=mode,
-            profile=profile,
+            profile=_profile(self.server),
             timeouts=timeouts,
             environ={},  # keys and addresses of other servers are none of its business
         )
@@ -205,6 +204,14 @@ class LocalBackend(Backend):
             raise
 
 
+def _profile(server: LocalServer) -> Profile:
+    """llama.cpp, as far as it goes with this model."""
+    known = PROFILES["llama.cpp"]
+    if server.has_native_tools:
+        return known
+    return msgspec.structs.replace(known, native=False, title="llama.cpp, and a chat template that shows no tools")
+
+
 def _started(log: IO[bytes]) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         [sys.executable, "-I", "-X", "utf8", llama_child.__file__],
@@ -215,9 +222,7 @@ def _started(log: IO[bytes]) -> subprocess.Popen[bytes]:
     )
 
 
-def _end(process: subprocess.Popen[bytes], log: IO[bytes], owner: int) -> None:
-    if os.getpid() != owner:
-        return  # a fork comes to its end; the server is its parent's
+def _end(process: subprocess.Popen[bytes], log: IO[bytes]) -> None:
     process.kill()
     process.wait()
     for pipe in (process.stdin, process.stdout, log):
