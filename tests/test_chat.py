@@ -90,7 +90,15 @@ async def _closed(model: str) -> LocalServer:
 
 
 def test_leaving_the_backend_ends_its_server(model: str) -> None:
-    assert asyncio.run(_closed(model)).has_ended
+    server = asyncio.run(_closed(model))
+    assert server.has_ended and "was closed" in str(server.why())
+
+
+def test_a_backend_that_was_closed_says_so(model: str) -> None:
+    with LocalBackend(model) as backend:
+        pass
+    with pytest.raises(LocalServerError, match="the server of own was closed; start another one"):
+        backend.complete_sync(asking("Hi"))
 
 
 # -- lines from elsewhere ----------------------------------------------------------------------------------------------

@@ -113,6 +113,8 @@ class LocalServer:
 
     def why(self) -> LocalServerError:
         """Why the child ended, after it did."""
+        if not self._finish.alive:
+            return LocalServerError(f"the server of {self.model} was closed; start another one")
         return _died(self.model, self._process.wait(), _last_words(self._log))
 
     def _ready(self, order: dict[str, Any], wait: float) -> dict[str, Any]:
@@ -167,14 +169,18 @@ class LocalBackend(Backend):
         timeouts: Timeouts | None = None,
     ) -> None:
         self.server = LocalServer(model, threads=threads, context=context, wait=wait)
-        super().__init__(
-            self.server.base_url,
-            model=self.server.model,
-            mode=mode,
-            profile=_profile(self.server),
-            timeouts=timeouts,
-            environ={},  # keys and addresses of other servers are none of its business
-        )
+        try:
+            super().__init__(
+                self.server.base_url,
+                model=self.server.model,
+                mode=mode,
+                profile=_profile(self.server),
+                timeouts=timeouts,
+                environ={},  # keys and addresses of other servers are none of its business
+            )
+        except BaseException:
+            self.close()
+            raise
 
     def close(self) -> None:
         """Ends the server. May be called twice."""
