@@ -175,6 +175,10 @@ its schema, not cut off. *Right*: exactly the call that answers the question. In
 
 {made}; {sampling}.
 
+How it is asked was settled after looking: without example calls the model made no valid call in 20 questions, and at
+temperature 0.8 the same 40 gave 2 valid replies as they stand and 3 through `parse`. Most of what is wrong here is not
+syntax but the wrong name or a missing argument, which no reading can mend.
+
 ```sh
 make model                               # asks the model and shows these figures
 .venv/bin/python evals/model.py --write    # the same, and writes this part and the recording that the tests read
