@@ -1,8 +1,8 @@
 """Are the declarations TypeScript?    python evals/typescript.py [--cases N] [--seed N]
 
 The judge is the TypeScript compiler itself, installed by npm into evals/.cache/typescript. It is asked two things of
-tools that hypothesis makes, with hostile names, descriptions and enums: does every declaration compile, and do arguments
-that pass `check` have the declared type? All cases go to the compiler in one file. Status 1 when it finds an error;
+tools that hypothesis makes, with hostile names, texts and enums: does every declaration compile, and do arguments that
+pass `check` have the declared type? All cases go to the compiler in one file. Status 1 when it finds an error;
 the first few are shown with the schema that caused them.
 """
 
@@ -21,9 +21,8 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tests"))
 
 from made_schemas import Case, tools  # noqa: E402
-
-from rightcall.contract.type_expr import is_identifier  # noqa: E402
 from rightcall.contract.shared import is_reserved  # noqa: E402
+from rightcall.contract.type_expr import is_identifier  # noqa: E402
 from rightcall.contract.typescript import declarations  # noqa: E402
 
 VERSION = "5.9.3"

@@ -129,9 +129,9 @@ def _tuple(draw: st.DrawFn, depth: int) -> Made:
 @st.composite
 def _object(draw: st.DrawFn, depth: int) -> Made:
     fields = draw(st.dictionaries(KEYS, made(depth - 1), max_size=3))
-    required = [key for key in fields if draw(st.booleans())]
+    required: list[str] = [key for key in fields if draw(st.booleans())]
     schema: Json = {"type": "object", "properties": {key: item.schema for key, item in fields.items()}}
-    if required or draw(st.booleans()):
+    if len(required) or draw(st.booleans()):
         schema["required"] = required
     value = {key: item.value for key, item in fields.items() if key in required or draw(st.booleans())}
     rest, other, key = draw(st.sampled_from(["", "", "no", "any", "typed"])), draw(made(0)), draw(KEYS)
@@ -165,7 +165,7 @@ def _several(draw: st.DrawFn, depth: int) -> Made:
 @st.composite
 def _reference(draw: st.DrawFn, depth: int) -> Made:
     """Into the definitions that `tool` adds."""
-    value = draw(st.sampled_from([{"next": None}, {"next": {"next": None}}]))
+    value: Json = draw(st.sampled_from([{"next": None}, {"next": {"next": None}}]))
     if draw(st.booleans()):
         return Made({"$ref": "#/$defs/Node"}, value)
     beside = draw(_object(0))

@@ -9,7 +9,6 @@ Prose is changed by one blank; values keep their meaning, because a model has to
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 
 from rightcall.formats import find
 from rightcall.formats.spec import Format, alternatives
@@ -20,7 +19,13 @@ _HOLE = re.compile(r"\{\w+\}")
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _LONE = re.compile("[\ud800-\udfff]")
 # Tags of our own protocol and of lists of tools, and whatever looks like a special token of some vocabulary.
-_ALWAYS = rf"</?(?:{'|'.join((*PROTOCOL, *LISTS))})\b|<[|｜]"
+_ALWAYS = rf"</?(?:{'|'.join((*PROTOCOL, *LISTS))})\b|<[|｜]|\[/?AVAILABLE_TOOLS|</?(?:start|end)_function_declaration"
+# What lists of tools are made of besides, by the name of the listing.
+_QWEN = "name description type parameter parameters required enum default".split()
+_LISTING: dict[str, tuple[str, ...]] = {
+    "qwen3_coder": tuple(f"{opens}{tag}>" for tag in _QWEN for opens in ("<", "</")),
+    **dict.fromkeys(("fenced", "cohere", "pythonic"), ("```",)),
+}
 
 
 class Harmless:
@@ -33,7 +38,9 @@ class Harmless:
     @staticmethod
     def of(format: str | Format) -> Harmless:
         """For prompts of this format."""
-        return _harmless(find(format))
+        chosen = find(format)
+        words = _LISTING.get(chosen.tools, ())
+        return Harmless((*words, *[piece.strip() for text in _texts(chosen) for piece in _HOLE.split(text)]))
 
     def prose(self, text: str) -> str:
         """A description: every marker in it has a blank behind its first character."""
@@ -61,11 +68,6 @@ def _spaced(marker: re.Match[str]) -> str:
 
 def _speaks(marker: str) -> bool:
     return len(marker) >= 3 and not marker[0].isalnum() and marker[0] not in '\\"'
-
-
-@lru_cache(128)
-def _harmless(format: Format) -> Harmless:
-    return Harmless(tuple(piece.strip() for text in _texts(format) for piece in _HOLE.split(text)))
 
 
 def _texts(format: Format) -> list[str]:

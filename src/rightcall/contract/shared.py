@@ -71,7 +71,9 @@ class Names:
 
     def _link(self) -> None:
         for place in self._places.values():
-            inner = {ref: target for schema in all_schemas(place.target) for ref, target in _targets(schema, place.refs)}
+            inner = {
+                ref: target for schema in all_schemas(place.target) for ref, target in _targets(schema, place.refs)
+            }
             place.inner = [self._places[id(inner[ref])] for ref in sorted(inner)]
             place.kind = hash((place.name, json.dumps(place.target, sort_keys=True)))
 

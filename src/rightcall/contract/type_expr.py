@@ -124,7 +124,7 @@ class Text:
                 return name
         return "unknown"
 
-    def inside(self, expr: TypeExpr, *kinds: type) -> str:
+    def inside(self, expr: TypeExpr, *kinds: Any) -> str:
         return f"({self.type(expr)})" if isinstance(expr, kinds) else self.type(expr)
 
     def single(self, expr: TypeExpr) -> str:
@@ -138,9 +138,7 @@ class Text:
         return name if is_identifier(name) else self.literal(name)
 
     def tuple(self, expr: Tuple) -> str:
-        items = [
-            self.type(item) if at < expr.needed else self.single(item) + "?" for at, item in enumerate(expr.items)
-        ]
+        items = [self.type(item) if at < expr.needed else self.single(item) + "?" for at, item in enumerate(expr.items)]
         rest = [] if expr.rest is None else [f"...{self.single(expr.rest)}[]"]
         return f"[{', '.join(items + rest)}]"
 

@@ -48,7 +48,8 @@ _ARRAY = ("items", "prefixItems")
 def declarations(tools: Tools) -> str:
     """TypeScript that declares these tools: shared types first, then one function each."""
     made = Declarations(tools)
-    return "\n".join([*made.aliases(), *[made.full(tool) for tool in made.tools]])
+    types = [f"{line}\n" for line in made.aliases()]
+    return "".join([*types, *(["\n"] if types else ()), *[made.full(tool) for tool in made.tools]])
 
 
 def to_type(schema: Any, root: Any = None) -> TypeExpr:
@@ -99,8 +100,15 @@ class Declarations:
 
     def aliases(self, tools: Sequence[Tool] | None = None) -> list[str]:
         """One line per shared type that these tools use, or all of them; a type comes after those that it uses."""
-        starts = [self.args(tool) for tool in (self.tools if tools is None else tools)]
-        return [self._alias(name) for name in self._ordered(starts)]
+        return [self._alias(name) for name in self.names(tools)]
+
+    def names(self, tools: Sequence[Tool] | None = None) -> list[str]:
+        """The names of those types, in that order."""
+        return self._ordered([self.args(tool) for tool in (self.tools if tools is None else tools)])
+
+    def type(self, name: str) -> TypeExpr:
+        """The shared type of this name."""
+        return self._types[name]
 
     def _alias(self, name: str) -> str:
         said = self._notes[name]
@@ -175,7 +183,7 @@ class _Reader:
         for word, join in (("oneOf", _union), ("anyOf", _union), ("allOf", _intersection)):
             if isinstance(schema.get(word), list):
                 parts.append(join([self.type(item) for item in schema[word]]))
-        known = [part for part in parts if not isinstance(part, Unknown)]
+        known: list[TypeExpr] = [part for part in parts if not isinstance(part, Unknown)]
         if not known or ("properties" in schema and "const" not in schema and "enum" not in schema):
             known.append(self.stated(schema))
         return _intersection(known)
