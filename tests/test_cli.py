@@ -307,7 +307,9 @@ def test_the_version_is_printed() -> None:
     assert run("--version").stdout == f"rightcall {__version__}\n"
 
 
-@pytest.mark.parametrize("command", ["parse", "check", "repair", "tools", "render", "detect", "formats", "demo"])
+@pytest.mark.parametrize(
+    "command", ["parse", "check", "repair", "tools", "render", "detect", "formats", "demo", "contract"]
+)
 def test_every_command_has_help(command: str) -> None:
     result = run(command, "--help")
     assert result.exit_code == 0 and "Usage: " in result.stdout

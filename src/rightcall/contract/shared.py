@@ -53,14 +53,15 @@ class Names:
         self._link()
         self._tell_apart()
         self._called: dict[int, str] = {}
-        taken: set[str] = set()
-        for place in self._places.values():
-            if place.kind not in self._called:
-                self._called[place.kind] = _fresh(place.name, taken)
+        self._taken: set[str] = set()
 
     def of(self, target: Any) -> str | None:
-        """What the type that a reference points at is called; None for a place that no reference points at."""
+        """What the type that a reference points at is called; None for a place that no reference points at.
+
+        The type that is asked for first gets the name without a number."""
         place = self._places.get(id(target))
+        if place is not None and place.kind not in self._called:
+            self._called[place.kind] = _fresh(place.name, self._taken)
         return None if place is None else self._called[place.kind]
 
     def _collect(self, number: int, refs: Refs) -> None:

@@ -73,7 +73,8 @@ class Declarations:
         reader = _Reader(Refs(tool.parameters), names)
         args = reader.arguments(tool.parameters)
         while reader.waiting:
-            name, target = reader.waiting.popitem()
+            name = next(iter(reader.waiting))
+            target = reader.waiting.pop(name)
             if name not in self._types:
                 self._types[name] = reader.type(target)
                 self._notes[name] = notes(target)
