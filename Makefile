@@ -7,10 +7,10 @@ RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint unit smoke bench bfcl fuzz venv clean
+.PHONY: help demo test lint unit smoke bench bfcl typescript fuzz venv clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
 demo: $(VENV)/.user ## install rightcall and show what it does
 	@$(VENV)/bin/rightcall demo
@@ -33,6 +33,9 @@ bench: $(VENV)/.dev ## run every benchmark
 
 bfcl: $(VENV)/.dev ## measure against outside truths; fails if a figure got worse
 	$(RUN) evals/bfcl.py
+
+typescript: $(VENV)/.dev ## judge the declarations of tools by the TypeScript compiler; needs node and npm
+	$(RUN) evals/typescript.py
 
 fuzz: $(VENV)/.dev ## throw hostile text at every format
 	$(RUN) fuzz/run.py

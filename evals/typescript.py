@@ -83,7 +83,7 @@ def judge(cases: list[Case]) -> list[tuple[Case, str]]:
 
 def main() -> int:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    options.add_argument("--cases", type=int, default=2_000)
+    options.add_argument("--cases", type=int, default=1_500)
     options.add_argument("--seed", type=int, default=0)
     given_options = options.parse_args()
     install()

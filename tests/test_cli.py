@@ -10,7 +10,7 @@ import pytest
 
 from command import MINE, REPLY, failed, process, run
 from rightcall import __version__, formats, parse
-from rightcall.cli.demo import SCENES
+from rightcall.cli.demo import SCENES, TOLD
 
 BAD = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Os'
 TOOLS = [{"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object"}}}]
@@ -279,7 +279,8 @@ def test_the_demo_numbers_its_scenes() -> None:
     result = run("demo")
     assert result.exit_code == 0
     assert all(f"{number}. {scene.title}" in result.stdout for number, scene in enumerate(SCENES, 1))
-    assert [scene["number"] for scene in json.loads(run("demo", "--json").stdout)] == list(range(1, len(SCENES) + 1))
+    numbers = [scene["number"] for scene in json.loads(run("demo", "--json").stdout)]
+    assert numbers == list(range(1, len(SCENES) + len(TOLD) + 1))
 
 
 def test_the_scenes_show_what_their_titles_say() -> None:
@@ -301,6 +302,13 @@ def test_the_scenes_of_repair_and_rescue_show_what_their_titles_say() -> None:
     assert [call.complete for call in cut.calls] == [False] and cut.problems[0].code == "truncated"
     assert leaked.calls[0].arguments == {"city": "Oslo"} and leaked.problems[0].code == "rescued"
     assert example.calls == () and example.content == SCENES[11].text
+
+
+def test_the_scenes_of_the_contract_show_what_a_model_is_told() -> None:
+    ours, theirs = TOLD
+    assert "declare function book_room(args: { hotel: string /* required */" in ours.shown()
+    assert theirs.shown().startswith('One call:\n\n<|python_start|>[get_weather(city="city")]<|python_end|>')
+    assert all(told.shown().splitlines()[0] in run("demo").stdout for told in TOLD)
 
 
 def test_the_version_is_printed() -> None:
