@@ -142,6 +142,17 @@ def test_what_the_caller_got_wrong_is_said(options: Any, error: type[RightcallEr
         contract(TOOLS, **options)
 
 
+@pytest.mark.skipif("contract" not in FORMATS, reason="the format that reads the protocol is not there")
+def test_the_worked_examples_are_read_by_the_format_of_the_protocol() -> None:
+    text = contract(TOOLS).text
+    examples = re.findall(r"^<tool_call>\n.*?^</tool_call>$", text, re.MULTILINE | re.DOTALL)
+    replies = [parse(example, format="contract", tools=TOOLS, repair="off") for example in examples]
+    calls = [(call.name, call.arguments) for reply in replies for call in reply.calls]
+    lines = '# Today\nIt\'s "raw": \\n stays as it is.'
+    assert calls == [("read_file", {"path": "path"}), ("write_file", {"path": "path", "content": lines})]
+    assert not [problem for reply in replies for problem in reply.problems]
+
+
 # -- every format ------------------------------------------------------------------------------------------------------
 
 
