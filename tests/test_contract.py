@@ -119,6 +119,11 @@ def test_the_native_contract_is_short_and_describes_no_tools() -> None:
     assert "- `read_file`\n- `write_file`" in text
 
 
+def test_the_native_contract_falls_back_to_the_format_that_is_asked_for() -> None:
+    text = contract(TOOLS, mode="native", format="hermes").text
+    assert '<tool_call>\n{"name": "tool_name", "arguments": {"argument": "value"}}\n</tool_call>' in text
+
+
 def test_the_native_contract_describes_tools_for_a_server_that_strips_them() -> None:
     text = contract(TOOLS, mode="native", schemas=True).text
     assert "declare function read_file" in text and "### Response protocol" in text

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from itertools import islice
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import msgspec
 
@@ -35,10 +35,12 @@ from rightcall.types import Call, Json, Tool
 
 Mode = Literal["text", "native"]
 Level = Literal["full", "compact", "named"]
+LEVELS: tuple[Level, ...] = get_args(Level)
 
 PROTOCOL = "contract"  # the format that `contract` speaks when none is named
 DONE = "##DONE##"
 LEDGER = "ledger"
+_LOOK_AT = 32  # tools that an example is sought among
 _PROSE = {"description", "title", "examples", "example", "$comment"}
 
 
@@ -110,17 +112,20 @@ def _levels(tools: Toolset, compact: bool | Iterable[str]) -> dict[str, Level]:
     return {tool.name: "compact" if tool.compact or compact is True or tool.name in named else "full" for tool in tools}
 
 
+def by_level(levels: dict[str, Level]) -> dict[Level, dict[str, None]]:
+    """The names of the tools that are told in full, in short and by name, in the order of declaration."""
+    return {level: dict.fromkeys(name for name in levels if levels[name] == level) for level in LEVELS}
+
+
 def _stats(prompt: _Prompt, levels: dict[str, Level], text: str, tokens: int) -> Stats:
     budget = prompt.wanted.budget
-    by_level: dict[Level, list[str]] = {"full": [], "compact": [], "named": []}
-    for name, level in levels.items():
-        by_level[level].append(name)
+    names = by_level(levels)
     return Stats(
         characters=len(text),
         tokens=tokens,
-        full=tuple(by_level["full"]),
-        compact=tuple(by_level["compact"]),
-        named=tuple(by_level["named"]),
+        full=tuple(names["full"]),
+        compact=tuple(names["compact"]),
+        named=tuple(names["named"]),
         types=len(prompt.types(levels)),
         budget=budget,
         fits=budget is None or tokens <= budget,
@@ -179,7 +184,7 @@ class _Prompt:
             *(self.described(levels) if self.schemas else self.names()),
         ]
         if self.wanted.mode == "native":
-            sections.insert(2, words.NATIVE)
+            sections.insert(2, words.NATIVE.replace("{example}", self.instead()))
         return "\n" + "\n\n".join([section.strip("\n") for section in sections]) + "\n"
 
     def callable_tools(self, levels: dict[str, Level]) -> Toolset:
@@ -205,6 +210,10 @@ class _Prompt:
         worked = [words.EXAMPLE.replace("{example}", self.written(calls[0], ""))] if calls else []
         return [rules, *worked, self.heredoc()]
 
+    def instead(self) -> str:
+        """How a call is written where the tool channel is gone."""
+        return words.CALL if self.wire is None else self.rendered(self.wire, [_PLACEHOLDER], None)
+
     def ledger_help(self) -> list[str]:
         if self.wanted.ledger is None:
             return []
@@ -212,7 +221,7 @@ class _Prompt:
 
     def calls(self) -> list[Call]:
         """Up to two tools called as they could be."""
-        able = (tool for tool in self.tools if _PLAIN_NAME(tool.name) and tool.name != LEDGER)
+        able = (tool for tool in islice(self.tools, _LOOK_AT) if _PLAIN_NAME(tool.name) and tool.name != LEDGER)
         made = ((tool, example_arguments(tool)) for tool in able)
         return list(islice((Call(tool.name, args, "", "call12345") for tool, args in made if args is not None), 2))
 
@@ -228,7 +237,7 @@ class _Prompt:
 
     def heredoc(self) -> str:
         """How several lines are written, with a tool that takes such a text if there is one."""
-        for tool in self.tools:
+        for tool in islice(self.tools, _LOOK_AT):
             key = next(
                 (key for key, kind in self.tools.kinds(tool.name).items() if kind == "plain" and key in _LONG), ""
             )
@@ -258,14 +267,12 @@ class _Prompt:
         return [words.NAMES + "\n\n" + "\n".join(lines)] if lines else []
 
     def described(self, levels: dict[str, Level]) -> list[str]:
-        by_level: dict[Level, list[Tool]] = {"full": [], "compact": [], "named": []}
-        for tool in self.tools:
-            by_level[levels[tool.name]].append(tool)
+        told = {level: [tool for tool in self.tools if tool.name in names] for level, names in by_level(levels).items()}
         if self.shortened(levels):
-            by_level["full"].append(self.lookup)
+            told["full"].append(self.lookup)
         found = [f"{words.TYPES}\n\n" + "\n".join(types)] if (types := self.types(levels)) else []
-        found += self.in_full(by_level["full"], by_level["compact"])
-        named = [self.named(tool) for tool in by_level["named"]]
+        found += self.in_full(told["full"], told["compact"])
+        named = [self.named(tool) for tool in told["named"]]
         if named:
             found.append(words.NAMED.format(lookup=self.lookup.name) + "\n\n" + "\n".join(named))
         return found

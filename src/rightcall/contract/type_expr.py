@@ -176,8 +176,8 @@ class Text:
         """A description as the lines of a comment; none for a blank one."""
         if not text.strip():
             return []
-        lines = [" ".join(line.split()) for line in text.strip().splitlines()]
-        return ["/**", *[closed(f" * {self.harmless.prose(line)}".rstrip()) for line in lines], " */"]
+        lines = [f" * {self.harmless.prose(line)}".rstrip() for line in text.strip().splitlines()]
+        return ["/**", *[closed(line) for line in lines], " */"]
 
 
 def closed(text: str) -> str:

@@ -9,7 +9,8 @@ NATIVE = """\
 Call tools through the tool channel of this API: it is preferred. Should the server take that channel away, write a
 call as text, and it runs just the same:
 
-<tool_call>name({ key: value })</tool_call>"""
+{example}"""
+CALL = "<tool_call>name({ key: value })</tool_call>"
 
 PROTOCOL = """\
 ### Response protocol
