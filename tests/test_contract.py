@@ -196,6 +196,28 @@ def test_a_tool_whose_arguments_cannot_be_guessed_leaves_a_placeholder() -> None
     assert '{"name": "tool_name", "arguments": {"argument": "value"}}' in contract([odd], format="hermes").text
 
 
+EXAMPLES: list[tuple[Any, Any]] = [
+    ({"type": "string"}, "x"),
+    ({"type": "string", "format": "date"}, "2025-01-31"),
+    ({"type": "string", "minLength": 3.0, "maxLength": 4.0}, "xxx"),
+    ({"type": "integer", "minimum": 5}, 5),
+    ({"type": "number", "exclusiveMinimum": 1}, 2),
+    ({"type": "integer", "maximum": -3}, -3),
+    ({"type": "integer", "multipleOf": 7}, 7),
+    ({"type": "array", "items": {"type": "boolean"}, "minItems": 2.0}, [True, True]),
+    ({"type": "object", "properties": {"a": {"enum": ["z"]}, "b": {}}, "required": ["a"]}, {"a": "z"}),
+    ({"anyOf": [{"$ref": "#/$defs/T"}, {"type": "null"}]}, "x"),
+    ({"type": "string", "examples": ["Oslo"]}, "Oslo"),
+    ({"type": "integer", "default": 9}, 9),
+]
+
+
+@pytest.mark.parametrize(("schema", "value"), EXAMPLES, ids=lambda value: str(value)[:40])
+def test_the_arguments_of_an_example_fit_their_schema(schema: Any, value: Any) -> None:
+    parameters = {"type": "object", "properties": {"x": schema}, "required": ["x"], "$defs": {"T": {"type": "string"}}}
+    assert example_arguments(Tool(name="f", parameters=parameters)) == {"x": value}
+
+
 @settings(max_examples=60)
 @given(tools())
 def test_a_prompt_for_any_tool_can_be_written(case: Case) -> None:
@@ -249,6 +271,13 @@ def test_the_dearest_tools_are_shortened_first_and_no_more_than_needed() -> None
 def test_a_budget_that_cannot_be_kept_gives_the_shortest_text() -> None:
     stats = contract(MANY, budget=10).stats
     assert not stats.fits and len(stats.named) == len(MANY)
+
+
+def test_the_cost_of_each_tool_is_what_it_takes_in_the_text() -> None:
+    made = contract(TOOLS, compact=["write_file"], count=len)
+    line = next(line for line in made.text.splitlines() if line.startswith("- `write_file("))
+    assert made.stats.costs["write_file"] == len(line)
+    assert sum(made.stats.costs.values()) < made.stats.tokens
 
 
 def test_tokens_are_counted_as_the_caller_counts_them() -> None:

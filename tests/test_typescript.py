@@ -269,7 +269,7 @@ def test_types_of_the_same_name_that_differ_are_two() -> None:
 def test_types_that_differ_only_in_what_they_refer_to_are_two() -> None:
     place = {"type": "object", "properties": {"in": {"$ref": "#/$defs/City"}}}
     one = with_defs("f", "#/$defs/Place", Place=place, City=CITY)
-    two = with_defs("g", "#/$defs/Place", Place=dict(place), City=TOWN)
+    two = with_defs("g", "#/$defs/Place", Place=place, City=TOWN)
     assert [line.split()[1] for line in aliases(one, two)] == ["City", "Place", "City2", "Place2"]
 
 

@@ -64,9 +64,7 @@ class _Maker:
         if name in ("integer", "number"):
             return _number(schema)
         if name == "array":
-            items = schema.get("items", {})
-            few = schema.get("minItems", 1)
-            return [self.value(items, key, depth + 1)] * (min(few, 5) or 1)
+            return [self.value(schema.get("items", {}), key, depth + 1)] * (int(min(schema.get("minItems", 1), 5)) or 1)
         if name == "object":
             declared = schema.get("properties") or {}
             wanted = schema.get("required") or list(declared)[:1]
@@ -76,7 +74,8 @@ class _Maker:
 
 def _text(schema: Json, key: str) -> str:
     text = _TEXTS.get(str(schema.get("format")), key)
-    return text[: schema.get("maxLength", len(text))].ljust(min(schema.get("minLength", 0), 100), "x")
+    longest, shortest = schema.get("maxLength", len(text)), min(schema.get("minLength", 0), 100)
+    return text[: int(longest)].ljust(int(shortest), "x")  # a length may be 2.0
 
 
 def _number(schema: Json) -> Any:

@@ -111,11 +111,12 @@ _MARKUP: dict[str, Markup] = {
 LISTINGS = (*JSON_LISTS, *_HEADED, *_CODE, *_MARKUP)
 
 
-def listed(tools: Sequence[Tool], format: Format) -> str:
-    """The tools as models of this format's family are shown them."""
-    harmless, name = Harmless.of(format), format.tools
+def listed(tools: Sequence[Tool], format: Format, declared: Declarations | None = None) -> str:
+    """The tools as models of this format's family are shown them. `declared` are their declarations if there are any."""
+    harmless = Harmless.of(format) if declared is None else declared.text.harmless
+    name = format.tools
     if name in _CODE:
-        return _CODE[name](Declarations(tools, harmless), tools)
+        return _CODE[name](declared or Declarations(tools, harmless), tools)
     if name in _MARKUP:
         return _MARKUP[name](tools, harmless)
     listing = JSON_LISTS.get(name) or _HEADED.get(name)

@@ -45,14 +45,15 @@ _PROSE = {"description", "title", "examples", "example", "$comment"}
 
 
 class Stats(msgspec.Struct, frozen=True, kw_only=True):
-    """What the text costs, and which tools are told how. `fits` is False if not even the shortest form is in the
-    budget."""
+    """What the text costs, and which tools are told how. `costs` are the tokens of each tool as it is told; `fits` is
+    False if not even the shortest form is in the budget."""
 
     characters: int
     tokens: int
     full: tuple[str, ...]
     compact: tuple[str, ...]
     named: tuple[str, ...]
+    costs: dict[str, int]
     types: int
     budget: int | None
     fits: bool
@@ -94,7 +95,7 @@ def write(tools: Tools, wanted: Wanted) -> Contract:
     if wanted.budget is not None and prompt.schemas:
         levels = _shortened(prompt, levels, wanted.budget, size)
     text = prompt.text(levels)
-    return Contract(text, _stats(prompt, levels, text, size(text)), prompt.callable_tools(levels))
+    return Contract(text, _stats(prompt, levels, text, size), prompt.callable_tools(levels))
 
 
 def estimate(text: str) -> int:
@@ -117,7 +118,8 @@ def by_level(levels: dict[str, Level]) -> dict[Level, dict[str, None]]:
     return {level: dict.fromkeys(name for name in levels if levels[name] == level) for level in LEVELS}
 
 
-def _stats(prompt: _Prompt, levels: dict[str, Level], text: str, tokens: int) -> Stats:
+def _stats(prompt: _Prompt, levels: dict[str, Level], text: str, size: Callable[[str], int]) -> Stats:
+    tokens = size(text)
     budget = prompt.wanted.budget
     names = by_level(levels)
     return Stats(
@@ -126,6 +128,7 @@ def _stats(prompt: _Prompt, levels: dict[str, Level], text: str, tokens: int) ->
         full=tuple(names["full"]),
         compact=tuple(names["compact"]),
         named=tuple(names["named"]),
+        costs={name: size(prompt.piece(name, level)) for name, level in levels.items()},
         types=len(prompt.types(levels)),
         budget=budget,
         fits=budget is None or tokens <= budget,
@@ -283,9 +286,17 @@ class _Prompt:
             found = [f"{words.TOOLS}\n\n" + "".join([self.declared.full(tool) for tool in full])] if full else []
             lines = [self.declared.compact(tool) for tool in compact]
             return [*found, f"{other}\n\n" + "\n".join(lines)] if lines else found
-        found = [f"{words.TOOLS}\n\n{listed(full, self.wire)}"] if full else []
-        brief = [brief_tool(tool) for tool in compact]
-        return [*found, f"{other}\n\n{listed(brief, self.wire)}"] if brief else found
+        found = [f"{words.TOOLS}\n\n{listed(full, self.wire, self.declared)}"] if full else []
+        brief = self.brief_tools(compact)
+        return [*found, f"{other}\n\n{listed(brief, self.wire, self.briefly)}"] if brief else found
+
+    @cached_property
+    def briefly(self) -> Declarations:
+        """The declarations of all tools without prose."""
+        return Declarations([brief_tool(tool) for tool in self.tools], self.harmless)
+
+    def brief_tools(self, tools: Iterable[Tool]) -> list[Tool]:
+        return [brief for tool in tools if (brief := self.briefly.tools.get(tool.name)) is not None]
 
     def named(self, tool: Tool) -> str:
         said = self.harmless.line(summary(tool))
@@ -295,10 +306,12 @@ class _Prompt:
         """What one tool takes up in the text."""
         tool = self.tools.get(name)
         assert tool is not None
-        if level == "named":
+        if level == "named" or not self.schemas:
             return self.named(tool)
+        if self.wire is not None and level == "full":
+            return listed([tool], self.wire, self.declared)
         if self.wire is not None:
-            return listed([tool if level == "full" else brief_tool(tool)], self.wire)
+            return listed(self.brief_tools([tool]), self.wire, self.briefly)
         return self.declared.full(tool) if level == "full" else self.declared.compact(tool)
 
     def declaration(self, tool: Tool) -> str:

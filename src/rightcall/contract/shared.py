@@ -45,8 +45,8 @@ class Names:
     """The type names of the references in these documents. Time is linear in their size, but for the rounds."""
 
     def __init__(self, documents: Iterable[Json]) -> None:
-        self._places: dict[int, _Place] = {}
-        self._roots: list[Json] = []  # kept alive: places are known by the identity of what they point at
+        self._places: dict[tuple[int, int], _Place] = {}  # by document, and by what it points at
+        self._roots: list[Json] = []  # kept alive, so that what a reference points at keeps its identity
         for number, root in enumerate(documents):
             self._roots.append(root)
             self._collect(number, Refs(root))
@@ -55,11 +55,11 @@ class Names:
         self._called: dict[int, str] = {}
         self._taken: set[str] = set()
 
-    def of(self, target: Any) -> str | None:
-        """What the type that a reference points at is called; None for a place that no reference points at.
+    def of(self, document: int, target: Any) -> str | None:
+        """What the type that a reference of this document points at is called; None where no reference points.
 
         The type that is asked for first gets the name without a number."""
-        place = self._places.get(id(target))
+        place = self._places.get((document, id(target)))
         if place is not None and place.kind not in self._called:
             self._called[place.kind] = _fresh(place.name, self._taken)
         return None if place is None else self._called[place.kind]
@@ -67,15 +67,15 @@ class Names:
     def _collect(self, number: int, refs: Refs) -> None:
         for schema in reachable(refs):
             for ref, target in _targets(schema, refs):
-                if id(target) not in self._places:
-                    self._places[id(target)] = _Place(number, refs, target, preferred(ref, refs.root))
+                if (number, id(target)) not in self._places:
+                    self._places[number, id(target)] = _Place(number, refs, target, preferred(ref, refs.root))
 
     def _link(self) -> None:
         for place in self._places.values():
             inner = {
                 ref: target for schema in all_schemas(place.target) for ref, target in _targets(schema, place.refs)
             }
-            place.inner = [self._places[id(inner[ref])] for ref in sorted(inner)]
+            place.inner = [self._places[place.document, id(inner[ref])] for ref in sorted(inner)]
             place.kind = hash((place.name, json.dumps(place.target, sort_keys=True)))
 
     def _tell_apart(self) -> None:

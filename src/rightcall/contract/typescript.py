@@ -67,10 +67,10 @@ class Declarations:
         self._types: dict[str, TypeExpr] = {}
         self._notes: dict[str, list[str]] = {}
         names = Names([tool.parameters for tool in self.tools])
-        self._args = {tool.name: self._read(tool, names) for tool in self.tools}
+        self._args = {tool.name: self._read(tool, names, number) for number, tool in enumerate(self.tools)}
 
-    def _read(self, tool: Tool, names: Names) -> TypeExpr:
-        reader = _Reader(Refs(tool.parameters), names)
+    def _read(self, tool: Tool, names: Names, number: int) -> TypeExpr:
+        reader = _Reader(Refs(tool.parameters), names, number)
         args = reader.arguments(tool.parameters)
         while reader.waiting:
             name = next(iter(reader.waiting))
@@ -155,9 +155,10 @@ def _used(expr: TypeExpr) -> list[str]:
 class _Reader:
     """From the schemas of one document to types. `waiting` are the targets whose names were given out."""
 
-    def __init__(self, refs: Refs, names: Names) -> None:
+    def __init__(self, refs: Refs, names: Names, document: int = 0) -> None:
         self.refs = refs
         self.names = names
+        self.document = document  # its number among those that `names` knows
         self.waiting: dict[str, Json] = {}
 
     def arguments(self, schema: Json) -> TypeExpr:
@@ -191,7 +192,7 @@ class _Reader:
 
     def reference(self, ref: str) -> TypeExpr:
         target = self.refs.get(ref)
-        name = self.names.of(target) if isinstance(target, dict) else preferred(ref)
+        name = self.names.of(self.document, target) if isinstance(target, dict) else preferred(ref)
         if isinstance(target, bool) or not name or not preferred(ref, self.refs.root):
             return UNKNOWN
         if isinstance(target, dict):
