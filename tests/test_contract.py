@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from made_schemas import Case, tools
 from rightcall import Format, Tool, Toolset, contract, parse
@@ -218,7 +218,6 @@ def test_the_arguments_of_an_example_fit_their_schema(schema: Any, value: Any) -
     assert example_arguments(Tool(name="f", parameters=parameters)) == {"x": value}
 
 
-@settings(max_examples=60)
 @given(tools())
 def test_a_prompt_for_any_tool_can_be_written(case: Case) -> None:
     for format in ("contract", "hermes", "gemma4", "qwen3_coder", "harmony"):

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from made_schemas import HOSTILE
@@ -148,7 +148,6 @@ def hostile_tools(draw: st.DrawFn) -> list[Tool]:
     return [Tool(name="first", description=draw(HOSTILE), parameters=schema), Tool(name="second")]
 
 
-@settings(max_examples=40)
 @given(hostile_tools())
 def test_no_text_of_a_tool_breaks_out_of_a_list(tools: list[Tool]) -> None:
     for format in WIRES:
@@ -168,7 +167,6 @@ def test_no_text_of_a_tool_breaks_out_of_a_list(tools: list[Tool]) -> None:
             assert text.count("\n} // namespace functions") == 1
 
 
-@settings(max_examples=60)
 @given(HOSTILE)
 def test_harmless_prose_has_no_marker_and_harmless_json_says_the_same(text: str) -> None:
     for name in ("hermes", "harmony", "mistral_v3", "functionary_v32", "minimax_m3"):

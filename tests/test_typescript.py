@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from made_schemas import HOSTILE, LITERALS, Case, tools
@@ -339,7 +339,6 @@ def balanced(text: str) -> bool:
     return not waiting
 
 
-@settings(max_examples=120)
 @given(tools())
 def test_no_schema_breaks_out_of_its_declaration(case: Case) -> None:
     text = declarations(case.tool)

@@ -112,7 +112,7 @@ LISTINGS = (*JSON_LISTS, *_HEADED, *_CODE, *_MARKUP)
 
 
 def listed(tools: Sequence[Tool], format: Format, declared: Declarations | None = None) -> str:
-    """The tools as models of this format's family are shown them. `declared` are their declarations if there are any."""
+    """The tools as models of this format's family are shown them. `declared` are their declarations, if made before."""
     harmless = Harmless.of(format) if declared is None else declared.text.harmless
     name = format.tools
     if name in _CODE:
