@@ -7,10 +7,10 @@ RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint unit smoke bench bfcl model fuzz venv clean
+.PHONY: help demo test lint unit smoke bench bfcl model typescript fuzz venv clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
 demo: $(VENV)/.user ## install rightcall and show what it does
 	@$(VENV)/bin/rightcall demo
@@ -38,6 +38,9 @@ model: $(VENV)/.local ## fetch a small model, run it here, count its calls that 
 	$(VENV)/bin/rightcall model pull smollm2
 	$(RUN) evals/model.py
 	$(RUN) -m pytest tests/test_local.py tests/test_model_eval.py
+
+typescript: $(VENV)/.dev ## judge the declarations of tools by the TypeScript compiler; needs node and npm
+	$(RUN) evals/typescript.py
 
 fuzz: $(VENV)/.dev ## throw hostile text at every format
 	$(RUN) fuzz/run.py

@@ -493,3 +493,10 @@ def test_no_tool_is_checked_with_the_schema_of_one_that_is_gone() -> None:
     for kind, good, bad in ((STRING, "x", 1), (INTEGER, 1, "x")) * 200:
         tool = declared({"a": kind})
         assert (fits(tool, {"a": good}), fits(tool, {"a": bad})) == (True, False)
+
+
+def test_a_schema_with_a_lone_surrogate_can_be_checked() -> None:
+    schema = {"type": "object", "properties": {"\ud800": {"enum": ["a\ud800"]}}, "required": ["\ud800"]}
+    odd = Toolset([Tool(name="f", parameters=schema)])
+    assert check(Call("f", {"\ud800": "a\ud800"}, ""), odd) == []
+    assert [problem.code for problem in check(Call("f", {}, ""), odd)] == ["missing"]

@@ -10,7 +10,7 @@ import pytest
 
 from command import MINE, REPLY, failed, process, run
 from rightcall import __version__, formats, parse
-from rightcall.cli.demo import SCENES
+from rightcall.cli.demo import SCENES, TOLD
 
 BAD = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Os'
 TOOLS = [{"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object"}}}]
@@ -280,7 +280,7 @@ def test_the_demo_numbers_its_scenes(tmp_path: Path) -> None:
     assert result.exit_code == 0
     assert all(f"{number}. {scene.title}" in result.stdout for number, scene in enumerate(SCENES, 1))
     scenes = json.loads(run("demo", "--json", env={"RIGHTCALL_CACHE": str(tmp_path)}).stdout)
-    assert [scene["number"] for scene in scenes] == list(range(1, len(SCENES) + 2))
+    assert [scene["number"] for scene in scenes] == list(range(1, len(SCENES) + len(TOLD) + 2))
 
 
 def test_the_scenes_show_what_their_titles_say() -> None:
@@ -304,12 +304,19 @@ def test_the_scenes_of_repair_and_rescue_show_what_their_titles_say() -> None:
     assert example.calls == () and example.content == SCENES[11].text
 
 
+def test_the_scenes_of_the_contract_show_what_a_model_is_told() -> None:
+    ours, theirs = TOLD
+    assert "declare function book_room(args: { hotel: string /* required */" in ours.shown()
+    assert theirs.shown().startswith('One call:\n\n<|python_start|>[get_weather(city="city")]<|python_end|>')
+    assert all(told.shown().splitlines()[0] in run("demo").stdout for told in TOLD)
+
+
 def test_the_version_is_printed() -> None:
     assert run("--version").stdout == f"rightcall {__version__}\n"
 
 
 @pytest.mark.parametrize(
-    "command", ["parse", "check", "repair", "tools", "render", "detect", "formats", "demo", "chat", "model"]
+    "command", ["parse", "check", "repair", "tools", "render", "detect", "formats", "demo", "chat", "model", "contract"]
 )
 def test_every_command_has_help(command: str) -> None:
     result = run(command, "--help")

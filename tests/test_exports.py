@@ -7,7 +7,7 @@ import pytest
 
 import rightcall
 
-FUNCTIONS = {"parse", "render", "detect", "check", "repair", "select", "tool", "read", "read_all"}
+FUNCTIONS = {"parse", "render", "detect", "check", "repair", "select", "tool", "read", "read_all", "contract"}
 VALUES = {
     "Tool",
     "Toolset",
@@ -60,3 +60,13 @@ def test_a_star_import_gives_the_public_names() -> None:
     program = "from rightcall import *; print(*sorted(set(dir())))"
     given = subprocess.check_output([sys.executable, "-c", program], text=True).split()
     assert set(given) >= NAMES
+
+
+def test_contract_is_the_function_whatever_of_its_package_is_imported() -> None:
+    program = "import rightcall.contract.ledger, rightcall; print(callable(rightcall.contract))"
+    assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == "True"
+
+
+def test_the_machinery_of_the_contract_is_imported_when_it_is_called() -> None:
+    program = "import rightcall, sys; print('rightcall.contract.prompt' in sys.modules)"
+    assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == "False"

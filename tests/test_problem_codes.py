@@ -12,11 +12,12 @@ from rightcall import Call, Limits, Problem, Toolset, check, parse
 from rightcall.apis.read import read
 from rightcall.apis.stream import Stream
 from rightcall.cli.problems_page import page, tried
+from rightcall.contract.ledger import Deliverable, Ledger, State
 from rightcall.problems import CODES, GROUPS, TOOLS, Code
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "rightcall"
-LAYERS = ("parse", "repair", "apis", "check.py", "strict_json.py")
+LAYERS = ("parse", "repair", "apis", "contract", "check.py", "strict_json.py")
 TABLES = {"_CODES", "_OPEN_CODE"}
 MAKING = {"Problem", "problem", "_problem", "Broken", "BadLiteral", "Undecodable", "Fault", "fail"}
 WORD = re.compile(r"[a-z]+(?:_[a-z]+)*").fullmatch
@@ -83,11 +84,13 @@ def _stream(*chunks: str) -> tuple[Problem, ...]:
 
 
 CALL = '<tool_call>{"name": "book", "arguments": {"city": "Oslo"}}</tool_call>'
+OPEN = Ledger(state=State(deliverables=(Deliverable("1", "a test"),)))
 ELSEWHERE: dict[str, Callable[[], tuple[Problem, ...] | list[Problem]]] = {
     "not_authorised": lambda: parse(CALL, tools=Toolset(TOOLS).scoped(["list_bookings"])).problems,
     "incomplete": lambda: check(Call("book", {}, "", complete=False), TOOLS),
     "too_large": lambda: parse(CALL, tools=TOOLS, format="hermes", limits=Limits(call=10)).problems,
     "malformed_chunk": lambda: _stream('data: {"choices": [{"delta": {"content": "Hi"}}]}\n\n', 'data: {"choi}\n\n'),
+    "ledger_open": lambda: [refusal] if (refusal := OPEN.refusal()) else [],
     "unknown_shape": lambda: read({"object": "thing"}).problems,
 }
 NEVER: set[str] = set()

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from rightcall.apis.read import read, read_all
     from rightcall.apis.stream import Stream
     from rightcall.check import check
+    from rightcall.contract import contract
     from rightcall.declare.functions import tool
     from rightcall.parse.detect import detect
     from rightcall.parse.render import render
@@ -66,6 +67,7 @@ __all__ = [
     "UnknownFormat",
     "__version__",
     "check",
+    "contract",
     "detect",
     "formats",
     "parse",
@@ -97,4 +99,5 @@ def __getattr__(name: str) -> Any:
 
 # Functions that share their name with the package or module they live in: the function is the public one.
 from rightcall.check import check  # noqa: E402
+from rightcall.contract import contract  # noqa: E402
 from rightcall.repair.settle import repair  # noqa: E402

@@ -110,7 +110,7 @@ def _compile(tool: Tool) -> Any:
         size_limit=REGEX_SIZE
     )  # linear in the length of the text, whatever the pattern
     schema, _ = relaxed(tool.name, tool.parameters)
-    return jsonschema_rs.Draft202012Validator(schema, offline=True, pattern_options=options)
+    return jsonschema_rs.Draft202012Validator(plain(schema), offline=True, pattern_options=options)
 
 
 def fits(tool: Tool, arguments: Any) -> bool:

@@ -337,6 +337,14 @@ ANSWERS: tuple[Code, ...] = (
     ),
 )
 
+PROTOCOL: tuple[Code, ...] = (
+    Code(
+        "ledger_open",
+        "The model says that the task is done, and the task ledger still has something open or blocked.",
+        "Finish what is listed, or mark it dropped with a note that says why.",
+    ),
+)
+
 NOTES: tuple[Code, ...] = (
     Code(
         "rescued",
@@ -369,6 +377,7 @@ GROUPS: dict[str, tuple[Code, ...]] = {
     "Cut off, or too much": CUT,
     "The text of a call": SYNTAX,
     "The provider's answer": ANSWERS,
+    "The contract": PROTOCOL,
     "Notes": NOTES,
 }
 CODES: dict[str, Code] = {code.code: code for group in GROUPS.values() for code in group}

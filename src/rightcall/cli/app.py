@@ -9,6 +9,7 @@ import typer
 from rightcall import __version__
 from rightcall.cli.calls import check, repair
 from rightcall.cli.chat import chat
+from rightcall.cli.contract import contract
 from rightcall.cli.demo import demo
 from rightcall.cli.formats import formats
 from rightcall.cli.model import model
@@ -47,6 +48,7 @@ app.command()(parse)
 app.command()(check)
 app.command()(repair)
 app.command()(tools)
+app.command()(contract)
 app.command()(render)
 app.command()(detect)
 app.command()(formats)

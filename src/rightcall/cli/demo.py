@@ -1,20 +1,23 @@
 """`rightcall demo`: replies as models really write them, and what rightcall makes of each, worked out on the spot.
 
 Each scene is a failure that users of other parsers have paid for. Add one to `SCENES`; nothing else needs to change.
+The scenes of `TOLD` show what a model is told instead: a part of the prompt that the contract makes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 import typer
+from rich.console import Console
 from rich.rule import Rule
 
 from rightcall.cli.inputs import AsJson
 from rightcall.cli.safe import json_text, visible
 from rightcall.cli.show import console, row, show_reply
+from rightcall.contract import contract
+from rightcall.contract.prompt import Contract
 from rightcall.declare.toolset import Toolset
 from rightcall.ids import Ids
 from rightcall.parse.parser import Parser, Policy
@@ -153,31 +156,75 @@ SCENES: tuple[Scene, ...] = (
 )
 
 
+class Told(msgspec.Struct, frozen=True):
+    """A prompt: its tools, from the heading `start` on."""
+
+    title: str
+    elsewhere: str
+    start: str
+    budget: int | None = None
+    format: str = "contract"
+
+    def play(self) -> Contract:
+        return contract(TOOLS, budget=self.budget, format=self.format)
+
+    def shown(self) -> str:
+        text = self.play().text
+        return text[text.index(self.start) :].strip()
+
+
+TOLD: tuple[Told, ...] = (
+    Told(
+        "A model whose server knows no tools is told how to call them",
+        "the request fails with 'does not support tools', or the tools are dropped and the model makes some up",
+        "## Available tools",
+    ),
+    Told(
+        "The same tools for a plain completion endpoint, in the manner the model was trained on",
+        "one prompt for every model, and calls in a format that the model never saw",
+        "One call:",
+        format="llama4_pythonic",
+    ),
+)
+
+
 def demo(json: AsJson = False) -> None:
     """Show real failure shapes of model replies, and what rightcall makes of them.
 
     The last reply is a real model's: asked just now where `rightcall model pull smollm2` was run, else recorded.
     """
     if json:
-        typer.echo(json_text([_as_json(number, scene) for number, scene in _numbered()]))
+        told = [_told_json(number, scene) for number, scene in enumerate(TOLD, len(SCENES) + 1)]
+        scenes = [_as_json(number, scene) for number, scene in enumerate(SCENES, 1)]
+        typer.echo(json_text([*scenes, *told, _as_json(*_last())]))
         return
     out = console()
-    for number, scene in _numbered():
-        out.print(Rule(f"{number}. {scene.title}", align="left", style="bold"), soft_wrap=False)
-        if scene.source:
-            row(out, "source", visible(scene.source, one_line=True), "dim")
-        row(out, "raw", visible(scene.text), "dim")
-        row(out, "elsewhere", scene.elsewhere, "yellow")
-        show_reply(out, scene.play())
+    for number, scene in enumerate(SCENES, 1):
+        _show(out, number, scene)
+    for number, told_scene in enumerate(TOLD, len(SCENES) + 1):
+        out.print(Rule(f"{number}. {told_scene.title}", align="left", style="bold"), soft_wrap=False)
+        row(out, "elsewhere", told_scene.elsewhere, "yellow")
+        row(out, "told", visible(told_scene.shown()), "green")
+        row(out, "tokens", f"about {told_scene.play().stats.tokens} for the whole contract")
         out.print()
+    _show(out, *_last())
 
 
-def _numbered() -> Iterator[tuple[int, Scene]]:
+def _show(out: Console, number: int, scene: Scene) -> None:
+    out.print(Rule(f"{number}. {scene.title}", align="left", style="bold"), soft_wrap=False)
+    if scene.source:
+        row(out, "source", visible(scene.source, one_line=True), "dim")
+    row(out, "raw", visible(scene.text), "dim")
+    row(out, "elsewhere", scene.elsewhere, "yellow")
+    show_reply(out, scene.play())
+    out.print()
+
+
+def _last() -> tuple[int, Scene]:
     """The model's scene is made last, so that nobody waits for the others."""
-    yield from enumerate(SCENES, 1)
     from rightcall.cli.demo_model import model_scene
 
-    yield len(SCENES) + 1, model_scene()
+    return len(SCENES) + len(TOLD) + 1, model_scene()
 
 
 def _as_json(number: int, scene: Scene) -> dict[str, Any]:
@@ -188,4 +235,15 @@ def _as_json(number: int, scene: Scene) -> dict[str, Any]:
         "elsewhere": scene.elsewhere,
         "raw": scene.text,
         "reply": to_json(scene.play()),
+    }
+
+
+def _told_json(number: int, scene: Told) -> dict[str, Any]:
+    made = scene.play()
+    return {
+        "number": number,
+        "title": scene.title,
+        "elsewhere": scene.elsewhere,
+        "told": made.text,
+        "stats": to_json(made.stats),
     }

@@ -70,6 +70,7 @@ section = ["<calls>\\n", "\\n</calls>"]        # around all calls
 between = "\\n"                               # between two calls
 reasoning = ["<thinking>", "</thinking>"]
 ends = ["<|end|>"]                           # end-of-turn tokens
+tools = "hermes"                             # how its models are shown tools in a prompt; json if nothing is said
 
 [body]
 kind = "params"                              # envelope, namethenjson, params, pythonic or braced

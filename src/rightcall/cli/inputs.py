@@ -1,4 +1,6 @@
-"""What the commands are given: files, formats, tools. Whatever cannot be used ends in one line and exit code 2."""
+"""What the commands are given: files, formats, tools. Whatever cannot be used ends in one line and exit code 2.
+
+And what they give back where it must be exact: `write_text`."""
 
 from __future__ import annotations
 
@@ -119,3 +121,17 @@ def read_tools(path: str | None) -> Toolset | None:
         return Toolset.of(data)
     except CallerError as error:
         refuse(f"{path!r}: {error}")
+
+
+def write_text(text: str) -> None:
+    """Text as it is, to a file or a pipe; on a terminal, what cannot be seen is shown as escapes."""
+    if sys.stdout.isatty():
+        typer.echo(visible(text))
+        return
+    try:
+        data = text.encode("utf-8")
+    except UnicodeEncodeError:
+        say("the text has a lone surrogate, which UTF-8 cannot say; write it as an escape in JSON arguments")
+        raise typer.Exit(1) from None
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import Annotated, Any
 
 import typer
@@ -18,8 +17,9 @@ from rightcall.cli.inputs import (
     refuse,
     say,
     usage_errors,
+    write_text,
 )
-from rightcall.cli.safe import finite, visible
+from rightcall.cli.safe import finite
 from rightcall.errors import CannotCarry
 from rightcall.parse.render import render as render_parts
 from rightcall.types import Call, Part, Reasoning, Text
@@ -53,20 +53,7 @@ def render(
         except CannotCarry as error:
             say(str(error))
             raise typer.Exit(1) from None
-    _write(text)
-
-
-def _write(text: str) -> None:
-    if sys.stdout.isatty():
-        typer.echo(visible(text))
-        return
-    try:
-        data = text.encode("utf-8")
-    except UnicodeEncodeError:
-        say("the text has a lone surrogate, which UTF-8 cannot say; write it as an escape in JSON arguments")
-        raise typer.Exit(1) from None
-    sys.stdout.buffer.write(data)
-    sys.stdout.buffer.flush()
+    write_text(text)
 
 
 def parts_of(data: Any) -> list[Part]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 
-from rightcall.cli.inputs import AsJson, read_json, refuse, say, usage_errors
+from rightcall.cli.inputs import AsJson, read_json, refuse, say, usage_errors, write_text
 from rightcall.cli.safe import brief, json_text
 from rightcall.cli.show import console
+from rightcall.contract.typescript import declarations
+from rightcall.declare.names import Provider
 from rightcall.declare.toolset import Toolset
 from rightcall.declare.wire import to_provider
 from rightcall.types import to_json
@@ -22,6 +24,7 @@ class To(StrEnum):
     gemini = "gemini"
     ollama = "ollama"
     mcp = "mcp"
+    typescript = "typescript"
 
 
 def tools(
@@ -35,21 +38,24 @@ def tools(
     """Convert tool definitions, and say what is wrong with them.
 
     Takes OpenAI, Anthropic, Gemini, Ollama and MCP definitions, a registry or plain schemas, also mixed. They go to
-    standard output; what was refused, clashes, is not checked or got another name goes to standard error, or
-    with --json beside them. Exit code 1 means that something was refused.
+    standard output, as JSON or, for a prompt, as TypeScript declarations; what was refused, clashes, is not checked or
+    got another name goes to standard error, or with --json beside them. Exit code 1 means that something was refused.
     """
     data = read_json(file)
     if not isinstance(data, (list, dict)):
         refuse(f"{file!r} holds no tools: expected definitions, found {type(data).__name__}")
     with usage_errors():
         toolset = Toolset.lenient(data)
-        written: list[Any] = to_provider(toolset, to.value, extensions=extensions) if to else []
-    renamed = {name: wire for name, wire in toolset.wire_names(to.value).items() if name != wire} if to else {}
+        written = _written(toolset, to, extensions=extensions) if to else []
+    provider = to.value if to and to is not To.typescript else ""
+    renamed = {name: wire for name, wire in toolset.wire_names(provider).items() if name != wire} if provider else {}
     if json:
         typer.echo(json_text(_report(toolset, to, written, renamed)))
     else:
         _complain(toolset, renamed)
-        if to:
+        if isinstance(written, str):
+            write_text(written)
+        elif to:
             typer.echo(json_text(written))
         else:
             _list(toolset)
@@ -57,7 +63,13 @@ def tools(
         raise typer.Exit(1)
 
 
-def _report(toolset: Toolset, to: To | None, written: list[Any], renamed: dict[str, str]) -> dict[str, Any]:
+def _written(toolset: Toolset, to: To, *, extensions: bool) -> list[Any] | str:
+    if to is To.typescript:
+        return declarations(toolset)
+    return to_provider(toolset, cast(Provider, to.value), extensions=extensions)
+
+
+def _report(toolset: Toolset, to: To | None, written: list[Any] | str, renamed: dict[str, str]) -> dict[str, Any]:
     listed = [{"name": tool.name, "source": toolset.source(tool.name)} for tool in toolset]
     return {
         "tools": written if to else listed,

@@ -8,6 +8,7 @@ APERTUS = Format(
     call=(Special("<|tools_prefix|>"), Special("<|tools_suffix|>")),
     reasoning=(Special("<|inner_prefix|>"), Special("<|inner_suffix|>")),
     ends=(Special("<|assistant_end|>"),),
+    tools="typescript_types",
     aliases=("apertus2509",),
     models="Apertus",
 )

@@ -19,6 +19,7 @@ COHERE_COMMAND3 = Format(
     reasoning=(Special("<|START_THINKING|>"), Special("<|END_THINKING|>")),
     content=(_RESPONSE, _TEXT),
     ends=(Special("<|END_OF_TURN_TOKEN|>"),),
+    tools="cohere",
     aliases=("command_r7b", "command_a"),
     models="Command R7B, Command A",
 )
@@ -28,5 +29,6 @@ COMMAND_R_PLUS = Format(
     body=Envelope(names=("tool_name", "name"), args=("parameters", "arguments"), wrap=("[\n    ", ",\n    ", "\n]")),
     call=("Action:\n```json\n", "\n```"),
     ends=(Special("<|END_OF_TURN_TOKEN|>"),),
+    tools="pythonic",
     models="Command R, Command R+",
 )

@@ -25,6 +25,7 @@ DEEPSEEK_V3 = Format(
     between="\n",
     reasoning=("<think>\n", "\n</think>\n\n"),
     ends=(Special("<｜end▁of▁sentence｜>"),),
+    tools="hermes",
     aliases=("deepseekv3", "deepseek_r1", "deepseek-r1"),
     models="DeepSeek V3-0324, R1",
 )
@@ -34,6 +35,7 @@ DEEPSEEK_V31 = replace(
     body=NameThenJson(open="{name}" + _SEP),
     between="",
     reasoning=("<think>", "</think>"),
+    tools="deepseek",
     aliases=("deepseekv31",),
     models="DeepSeek V3.1",
 )

@@ -17,6 +17,7 @@ DEEPSEEK_V32 = Format(
     between="\n",
     reasoning=("<think>", "</think>"),
     ends=(Special("<｜end▁of▁sentence｜>"),),
+    tools="functions",
     aliases=("deepseekv32",),
     models="DeepSeek V3.2",
 )

@@ -9,6 +9,7 @@ FUNCTIONARY_V31 = Format(
     "functionary_v31",
     body=NameThenJson(open="<function={name}>", close="</function>"),
     ends=_ENDS,
+    tools="functionary",
     models="Functionary 3.1",
 )
 FUNCTIONARY_V32 = Format(
@@ -21,6 +22,7 @@ FUNCTIONARY_V32 = Format(
         kinds={"all": "content"},
         messages={"content": ("all\n", ""), "call": ("{name}\n", "")},
     ),
+    tools="typescript",
     models="Functionary 3.2",
 )
 FUNCTIONARY_V2 = Format(
@@ -33,5 +35,6 @@ FUNCTIONARY_V2 = Format(
         kinds={"all": "content"},
         messages={"content": ("all\n<|content|>", ""), "call": ("{name}\n<|content|>", "")},
     ),
+    tools="typescript",
     models="Functionary 2.x",
 )

@@ -7,7 +7,7 @@ FUNCTIONGEMMA = Format(
     body=Braced(open="call:{name}", quote=Special("<escape>"), quoted="raw"),
     call=(Special("<start_function_call>"), Special("<end_function_call>")),
     ends=(Special("<end_of_turn>"), Special("<start_function_response>")),
-    tools="gemma",
+    tools="functiongemma",
     models="FunctionGemma",
 )
 GEMMA4 = Format(

@@ -21,6 +21,7 @@ XLAM = Format(
     call=(("", "[TOOL_CALLS]", "<tool_call>", "```json\n"), ("", "</tool_call>", "\n```")),
     reasoning=("<think>", "</think>"),
     ends=(Special("<|eot_id|>"), Special("<|im_end|>")),
+    tools="llama",
     aliases=("cogito",),
     models="xLAM, Cogito",
 )

@@ -7,6 +7,7 @@ GIGACHAT31 = Format(
     body=Envelope(),
     call=(Special("<|function_call|>"), ""),
     ends=(Special("<|message_sep|>"), Special("</s>")),
+    tools="typescript",
     models="GigaChat 3.1",
 )
 GIGACHAT3 = replace(

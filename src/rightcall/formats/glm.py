@@ -14,7 +14,7 @@ GLM45 = Format(
     between="\n",
     reasoning=("<think>", "</think>\n"),
     ends=(Special("<|user|>"), Special("<|observation|>"), Special("<|endoftext|>")),
-    tools="json",
+    tools="hermes",
     aliases=("glm", "glm47", "glm4_moe"),
     models="GLM 4.5, 4.6, 4.7 (its inline layout)",
 )
@@ -44,6 +44,7 @@ HY_V3 = Format(
     between="\n",
     reasoning=(("<think>", "<think:opensource>"), ("</think>", "</think:opensource>")),
     ends=(Special("<｜hy_eos｜>"), Special("<｜hy_eos:opensource｜>")),
+    tools="hermes",
     aliases=("hunyuan",),
     models="Hunyuan Hy3",
 )

@@ -13,6 +13,7 @@ GRANITE3 = Format(
     reasoning=(("<think>", "Here is my thought process:"), ("</think>", "Here is my response:")),
     content=(("<response>", "</response>"),),
     ends=(Special("<|end_of_text|>"),),
+    tools="llama",
     aliases=("granite",),
     models="Granite 3.x",
 )
@@ -22,6 +23,7 @@ GRANITE_20B_FC = Format(
     call=("<function_call> ", ""),
     between="\n",
     ends=(Special("<|endoftext|>"),),
+    tools="library",
     aliases=("granite-20b-fc",),
     models="granite-20b-functioncalling",
 )

@@ -21,6 +21,7 @@ ERNIE45 = replace(
     reasoning=_THINK,
     content=(("<response>\n", "\n</response>\n"),),
     ends=("</s>", "<|end_of_sentence|>"),
+    tools="ernie",
     aliases=("ernie",),
     models="ERNIE 4.5",
 )
@@ -30,6 +31,7 @@ LONGCAT = replace(
     call=("<longcat_tool_call>\n", "\n</longcat_tool_call>"),
     reasoning=("<longcat_think>\n", "\n</longcat_think>\n"),
     ends=("</longcat_s>",),
+    tools="longcat",
     models="LongCat-Flash",
 )
 REKA_EDGE = replace(
@@ -46,6 +48,7 @@ INTERNLM2 = Format(
     call=(("<|action_start|><|plugin|>\n", "<|action_start|> <|plugin|>"), "<|action_end|>"),
     reasoning=_THINK,
     ends=("<|im_end|>",),
+    tools="flat",
     aliases=("internlm", "interns1"),
     models="InternLM2.5, Intern-S1",
 )

@@ -26,6 +26,7 @@ APRIEL = replace(
     reasoning=("Here are my reasoning steps:\n", "\n[BEGIN FINAL RESPONSE]\n"),
     content=(("", "\n[END FINAL RESPONSE]"),),
     ends=(Special("<|end|>"),),
+    tools="apriel",
     models="Apriel 1.5/1.6",
 )
 MINIMAX_M1 = Format(
@@ -34,5 +35,6 @@ MINIMAX_M1 = Format(
     call=("<tool_calls>\n", "\n</tool_calls>"),
     reasoning=_THINK,
     ends=(Special("<end_of_sentence>"),),
+    tools="hermes",
     models="MiniMax-M1",
 )

@@ -44,5 +44,6 @@ KIMI_K3 = Format(
     reasoning=(_OPEN + "think" + _SEP, _CLOSE + "think" + _SEP),
     content=((_OPEN + "response" + _SEP, _CLOSE + "response" + _SEP),),
     ends=(_CLOSE + "message" + _SEP, Special("<|end_of_msg|>")),
+    tools="fenced",
     models="Kimi K3",
 )

@@ -8,7 +8,7 @@ LFM2 = Format(
     call=(Special("<|tool_call_start|>"), Special("<|tool_call_end|>")),
     reasoning=("<think>", "</think>"),
     ends=(Special("<|im_end|>"),),
-    tools="json",
+    tools="lfm2",
     aliases=("lfm2.5", "lfm"),
     models="LFM2, LFM2.5",
 )

@@ -19,7 +19,7 @@ LLAMA4_PYTHONIC = Format(
     body=Pythonic(),
     call=((Special("<|python_start|>"), ""), (Special("<|python_end|>"), "")),
     ends=_ENDS,
-    tools="pythonic",
+    tools="indented",
     aliases=("llama4",),
     models="Llama 4",
 )
@@ -27,7 +27,7 @@ PYTHONIC = Format(
     "pythonic",
     body=Pythonic(),
     ends=(*_ENDS, Special("<end_of_turn>")),
-    tools="pythonic",
+    tools="indented",
     aliases=("toolace", "llama3_pythonic"),
     models="Llama 3.2, ToolACE",
 )

@@ -22,5 +22,6 @@ MINICPM5 = Format(
     ),
     reasoning=("<think>\n", "\n</think>\n\n"),
     ends=(Special("<|im_end|>"),),
+    tools="hermes",
     models="MiniCPM5",
 )

@@ -19,6 +19,7 @@ MINIMAX_M2 = Format(
     between="\n",
     reasoning=("<think>\n", "\n</think>\n\n"),
     ends=_ENDS,
+    tools="minimax",
     aliases=("minimax-m2", "minimax", "minimax_m2.1"),
     models="MiniMax M2, M2.1",
 )
@@ -35,6 +36,7 @@ MINIMAX_M3 = Format(
     between="\n",
     reasoning=("<mm:think>", "</mm:think>"),
     ends=_ENDS,
+    tools="minimax",
     aliases=("minimax-m3",),
     models="MiniMax M3",
 )

@@ -13,6 +13,7 @@ MISTRAL_V3 = Format(
     body=Envelope(wrap=("[", ", ", "]"), write_id="last"),
     call=(_CALLS + " ", ""),
     ends=(Special("</s>"),),
+    tools="mistral",
     aliases=("mistral_v7", "nemo"),
     models="Mistral 7B v0.3, Nemo, Large 2407",
 )
@@ -22,6 +23,7 @@ MISTRAL_V11 = Format(
     call=(_CALLS, ""),
     reasoning=(Special("[THINK]"), Special("[/THINK]")),
     ends=(Special("</s>"),),
+    tools="mistral",
     aliases=("mistral_v13", "devstral", "magistral"),
     models="Mistral Small 3.x, Devstral, Magistral",
 )

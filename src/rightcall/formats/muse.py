@@ -25,6 +25,7 @@ MUSE = Format(
             "call": (" to={name}" + _MESSAGE, _END),
         },
     ),
+    tools="muse",
     aliases=("muse_glimmer",),
     models="Muse",
 )

@@ -8,6 +8,7 @@ NEMOTRON_V2 = Format(
     call=("<TOOLCALL>", "</TOOLCALL>"),
     reasoning=("<think>\n", "\n</think>\n\n"),
     ends=(Special("<SPECIAL_12>"), Special("</s>")),
+    tools="nemotron",
     aliases=("nemotron_nano_v2",),
     models="Nemotron Nano v2",
 )

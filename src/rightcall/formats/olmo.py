@@ -8,6 +8,6 @@ OLMO3 = Format(
     call=("<function_calls>", "</function_calls>"),
     reasoning=("<think>", "</think>"),
     ends=(Special("<|im_end|>"), Special("<|endoftext|>")),
-    tools="pythonic",
+    tools="functions",
     models="OLMo 3",
 )

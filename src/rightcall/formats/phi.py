@@ -7,9 +7,15 @@ PHI4_MINI = Format(
     body=Envelope(wrap=("[", ", ", "]")),
     call=("functools", ""),
     ends=(Special("<|end|>"),),
+    tools="llama",
     aliases=("phi4_mini_json",),
     models="Phi-4-mini",
 )
 FIREFUNCTION_V2 = replace(
-    PHI4_MINI, name="firefunction_v2", call=(" functools", ""), ends=(Special("<|eot_id|>"),), models="Firefunction v2"
+    PHI4_MINI,
+    name="firefunction_v2",
+    call=(" functools", ""),
+    tools="json",
+    ends=(Special("<|eot_id|>"),),
+    models="Firefunction v2",
 )

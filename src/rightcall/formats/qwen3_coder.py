@@ -21,12 +21,13 @@ QWEN3_CODER = Format(
     aliases=("qwen3_xml", "mimo", "nemotron_v3", "qwen3.5", "qwen35"),
     models="Qwen3-Coder, Qwen3.5, MiMo, Nemotron 3",
 )
-STEP3P5 = replace(QWEN3_CODER, name="step3p5", aliases=("step3.5",), models="Step-3.5")
+STEP3P5 = replace(QWEN3_CODER, name="step3p5", tools="hermes", aliases=("step3.5",), models="Step-3.5")
 SEED_OSS = replace(
     QWEN3_CODER,
     name="seed_oss",
     call=(("<seed:tool_call>\n", ""), ("\n</seed:tool_call>", "")),
     reasoning=("<seed:think>", "</seed:think>"),
     ends=(Special("<seed:eos>"),),
+    tools="pythonic",
     models="Seed-OSS",
 )

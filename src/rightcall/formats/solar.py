@@ -12,5 +12,6 @@ SOLAR_OPEN = Format(
     reasoning=(Special("<|think|>"), _END),
     content=((Special("<|content|>"), _END),),
     ends=(Special("<|begin|>") + "assistant", Special("<|calls|>")),
+    tools="solar",
     models="Solar Open",
 )

@@ -1,0 +1,50 @@
+"""Results of tools as text: in the form of each family, and no result ends its own block."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from made_schemas import HOSTILE
+from rightcall import Format
+from rightcall.contract.results import RESULTS, result_text
+from rightcall.errors import UnknownFormat
+from rightcall.formats import FORMATS
+
+SAMPLES = {
+    "contract": "<tool_response>\n21\n</tool_response>",
+    "hermes": "<tool_response>\n21\n</tool_response>",
+    "qwen": "<tool_response>\n21\n</tool_response>",
+    "minimax_m2": "<response>21</response>",
+    "deepseek_v31": "<｜tool▁output▁begin｜>21<｜tool▁output▁end｜>",
+    "deepseek_v32": "<function_results>\n<result>21</result>\n</function_results>",
+    "gemma4": '<|tool_response>response:get{value:<|"|>21<|"|>}<tool_response|>',
+    "muse": '<tool_output name="get">\n21\n</tool_output>',
+    "olmo3": "Function get returned:\n21",
+}
+
+
+@pytest.mark.parametrize(("format", "text"), SAMPLES.items(), ids=SAMPLES)
+def test_a_result_has_the_form_that_its_family_reads(format: str, text: str) -> None:
+    assert result_text("21", name="get", format=format) == text
+
+
+def test_every_form_is_that_of_a_format() -> None:
+    assert set(RESULTS) <= set(FORMATS)
+    with pytest.raises(UnknownFormat):
+        result_text("21", name="get", format="herms")
+
+
+@pytest.mark.parametrize("format", FORMATS.values(), ids=lambda format: format.name)
+def test_the_text_is_given_as_it_is(format: Format) -> None:
+    text = 'a\n  "b" {name} {text} \\n <|x|> é'
+    assert text in result_text(text, name="get", format=format)
+
+
+ENDS = ["</tool_response>", "[/TOOL_RESULTS]", "</response>", "</TOOL_RESPONSE>", "<tool_response|>", "</tool_output>"]
+
+
+@given(HOSTILE, st.sampled_from(ENDS))
+def test_no_result_ends_its_own_block(text: str, end: str) -> None:
+    for name in [*RESULTS, "hermes"]:
+        shown = result_text(text + end + text, name="get", format=name)
+        assert shown.count(end) == (result_text("", name="get", format=name).count(end) or 1)

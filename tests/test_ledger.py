@@ -1,0 +1,219 @@
+"""The task ledger: what each action does, what it refuses, and the gate before done."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from made_schemas import HOSTILE, LITERALS
+from rightcall import Call, Tool, Toolset, check
+from rightcall.contract.ledger import MAX_ITEMS, MAX_OBSERVATIONS, MAX_TEXT, Deliverable, Ledger, State
+from rightcall.errors import CallerError, ToolError
+
+
+def planned() -> Ledger:
+    ledger = Ledger("Fix the parser")
+    ledger.run("seed_plan", items=["write a test", "mend it"])
+    return ledger
+
+
+# -- actions -----------------------------------------------------------------------------------------------------------
+
+
+def test_add_numbers_deliverables_unless_an_id_is_given() -> None:
+    ledger = Ledger()
+    assert [ledger.add("one"), ledger.add("two", "mine"), ledger.add("three")] == [
+        "deliverable-1",
+        "mine",
+        "deliverable-3",
+    ]
+    assert ledger.state.deliverables[0] == Deliverable("deliverable-1", "one", "open", "")
+
+
+def test_a_number_that_is_taken_is_passed_over() -> None:
+    ledger = Ledger()
+    ledger.add("one", "deliverable-2")
+    assert ledger.add("two") == "deliverable-3"
+
+
+def test_an_id_is_given_once() -> None:
+    ledger = planned()
+    with pytest.raises(ToolError, match="there is a deliverable 'deliverable-1' already"):
+        ledger.run("add", text="again", id="deliverable-1")
+
+
+def test_mark_changes_the_status_and_keeps_the_note() -> None:
+    ledger = planned()
+    assert ledger.run("mark", id="deliverable-1", status="blocked", note="no net") == "deliverable-1 is blocked"
+    ledger.run("mark", id="deliverable-1", status="done")
+    assert ledger.state.deliverables[0] == Deliverable("deliverable-1", "write a test", "done", "no net")
+
+
+@pytest.mark.parametrize("status", ["blocked", "dropped"])
+def test_blocked_and_dropped_need_a_note(status: str) -> None:
+    with pytest.raises(ToolError, match=f"{status} needs a note"):
+        planned().run("mark", id="deliverable-1", status=status, note=" ")
+
+
+def test_an_id_that_is_not_there_is_answered_with_those_that_are() -> None:
+    with pytest.raises(ToolError, match="the ids are: deliverable-1, deliverable-2"):
+        planned().run("mark", id="deliverable-9", status="done")
+    with pytest.raises(ToolError, match="the ids are: none yet"):
+        Ledger().run("mark", id="x", status="done")
+
+
+def test_a_status_that_does_not_exist_is_answered_with_those_that_do() -> None:
+    with pytest.raises(ToolError, match="open, done, blocked, dropped"):
+        planned().run("mark", id="deliverable-1", status="finished")
+
+
+def test_rationale_is_replaced_and_notes_add_up() -> None:
+    ledger = Ledger()
+    for text in ("first", "second"):
+        ledger.run("rationale", text=text)
+        ledger.run("note", text=text)
+    assert ledger.state.rationale == "second" and ledger.state.observations == ("first", "second")
+
+
+def test_a_plan_is_only_for_an_empty_ledger() -> None:
+    ledger = planned()
+    assert [item.id for item in ledger.state.deliverables] == ["deliverable-1", "deliverable-2"]
+    with pytest.raises(ToolError, match="deliverables already"):
+        ledger.run("seed_plan", items=["more"])
+    with pytest.raises(ToolError, match="1 to"):
+        Ledger().run("seed_plan", items=[])
+    with pytest.raises(ToolError, match=r"items\[1\] must be a text"):
+        Ledger().run("seed_plan", items=["a", 3])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "cause"),
+    [
+        ({"action": "delete"}, "there is no action 'delete'; use one of: add, mark, rationale, note, seed_plan"),
+        ({"action": "add"}, "add needs text"),
+        ({"action": "add", "text": "  "}, "must be a text that says something"),
+        ({"action": "add", "text": "x", "id": 3}, "id is a text"),
+        ({"action": "mark", "id": "a"}, "mark needs status"),
+        ({"action": "seed_plan", "items": "a"}, "seed_plan needs items: a list of texts"),
+        ({"action": "note", "text": "x" * (MAX_TEXT + 1)}, "write at most"),
+    ],
+    ids=str,
+)
+def test_what_is_asked_for_wrongly_is_said(arguments: dict[str, Any], cause: str) -> None:
+    ledger = Ledger()
+    with pytest.raises(ToolError, match=cause.replace("[", r"\[")):
+        ledger.run(**arguments)
+    assert ledger.state == State()
+
+
+def test_the_ledger_does_not_grow_without_end() -> None:
+    ledger = Ledger()
+    for at in range(MAX_ITEMS):
+        ledger.add(f"item {at}")
+    with pytest.raises(ToolError, match="full"):
+        ledger.add("one more")
+    for at in range(MAX_OBSERVATIONS + 10):
+        ledger.note(f"seen {at}")
+    assert len(ledger.state.observations) == MAX_OBSERVATIONS
+
+
+# -- done --------------------------------------------------------------------------------------------------------------
+
+
+def test_done_is_refused_while_something_is_open_or_blocked_and_the_list_is_given() -> None:
+    ledger = planned()
+    ledger.mark("deliverable-2", "blocked", "no net")
+    refusal = ledger.refusal()
+    assert refusal is not None and refusal.code == "ledger_open" and refusal.blocking
+    assert refusal.message.endswith(
+        "note:\n- [deliverable-1] (open) write a test\n- [deliverable-2] (blocked) mend it — no net"
+    )
+
+
+def test_done_is_allowed_when_all_is_done_or_dropped_or_nothing_was_planned() -> None:
+    assert Ledger("anything").refusal() is None
+    ledger = planned()
+    ledger.mark("deliverable-1", "done")
+    ledger.mark("deliverable-2", "dropped", "not needed")
+    assert ledger.refusal() is None and ledger.unfinished() == ()
+
+
+# -- the text ----------------------------------------------------------------------------------------------------------
+
+
+def test_an_empty_ledger_is_no_text() -> None:
+    assert Ledger().text() == "" and Ledger("a task alone").text() == ""
+
+
+def test_the_text_shows_task_deliverables_rationale_and_the_last_observations() -> None:
+    ledger = planned()
+    ledger.mark("deliverable-2", "dropped", "done by others")
+    ledger.rationale("tests first")
+    for at in range(7):
+        ledger.note(f"seen {at}")
+    assert ledger.text() == "\n".join(
+        [
+            "<task_ledger>",
+            "root_task: Fix the parser",
+            "deliverables:",
+            "  - [deliverable-1] (open) write a test",
+            "  - [deliverable-2] (dropped) mend it — done by others",
+            "rationale: tests first",
+            "observations:",
+            *[f"  - seen {at}" for at in range(2, 7)],
+            "</task_ledger>",
+        ]
+    )
+
+
+@given(HOSTILE.filter(lambda text: text.strip() != ""))
+def test_no_text_of_the_model_ends_the_ledger_or_a_line_of_it(text: str) -> None:
+    ledger = Ledger(text)
+    ledger.add(text, text)
+    ledger.note(text)
+    shown = ledger.text()
+    assert shown.count("</task_ledger>") == 1 and "<tool_call>" not in shown
+    assert len(shown.splitlines()) == 7
+    shown.encode()
+
+
+# -- a tool and a state ------------------------------------------------------------------------------------------------
+
+
+def test_the_ledger_is_a_tool_like_any_other() -> None:
+    ledger = Ledger()
+    tools = Toolset([ledger.tool(), Tool(name="other")])
+    call = Call("ledger", {"action": "add", "text": "write a test"}, "")
+    assert check(call, tools) == []
+    tool = tools.get("ledger")
+    assert tool is not None and tool.run is not None and tool.run(**call.arguments) == "deliverable-1"
+    assert [problem.code for problem in check(Call("ledger", {"action": "remove"}, ""), tools)] == ["not_allowed"]
+
+
+def test_the_state_survives_a_restart() -> None:
+    ledger = planned()
+    ledger.mark("deliverable-1", "done")
+    ledger.note("é\n2")
+    again = Ledger.from_json(ledger.to_json())
+    assert again.state == ledger.state and again.text() == ledger.text()
+    assert json.loads(ledger.to_json())["deliverables"][0]["status"] == "done"
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"deliverables": [{"id": 1}]}', '{"more": 1}', '{"rationale": null}'])
+def test_what_is_no_ledger_is_refused(text: str) -> None:
+    with pytest.raises(CallerError, match="this is no ledger"):
+        Ledger.from_json(text)
+
+
+@given(st.dictionaries(st.sampled_from("id text status note items other".split()), LITERALS), HOSTILE)
+def test_whatever_a_model_sends_is_done_or_answered(arguments: dict[str, Any], action: str) -> None:
+    ledger = planned()
+    for name in ("add", "mark", "rationale", "note", "seed_plan", action):
+        with contextlib.suppress(ToolError):
+            assert isinstance(ledger.run(name, **arguments), str)
+    assert Ledger.from_json(ledger.to_json()).state == ledger.state
