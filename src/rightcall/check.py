@@ -4,17 +4,19 @@
     # missing: city is required ...   wrong_type: days must be an integer, not the string "three" ...
 
 Arguments are checked by jsonschema-rs against the tool's whole schema, compiled once per tool; nothing is ever fetched.
-At most five problems of a call are given, the most useful first.
+At most five problems of a call are given, the most useful first. A required argument that has a default is not missing.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Iterable
-from itertools import islice
+from math import copysign, isinf
 from typing import Any
 
+from rightcall.declare.places import MISSING, Places, value_at
 from rightcall.declare.toolset import ToolLike, Toolset
 from rightcall.types import Call, Problem, Tool
 
@@ -114,87 +116,196 @@ def _compile(tool: Tool) -> Any:
 
 
 def fits(tool: Tool, arguments: Any) -> bool:
-    try:
-        return bool(validator(tool).is_valid(arguments))
-    except ValueError:  # a lone surrogate in a key
-        return bool(validator(tool).is_valid(plain(arguments)))
-
-
-def errors(tool: Tool, arguments: Any, most: int = _LOOK_AT) -> list[Any]:
-    """The first so many errors of jsonschema-rs. Of a very long list only the beginning is looked at, if that has any:
-    each error costs, and all of them are made before the first is given."""
     judge = validator(tool)
-    found = list(islice(judge.iter_errors(plain(arguments, _LONG_LIST)), most))
-    return found or list(islice(judge.iter_errors(plain(arguments)), most))
+    try:
+        if judge.is_valid(arguments):
+            return True
+    except ValueError:  # a lone surrogate
+        return bool(judge.is_valid(plain(arguments)))
+    return _is_endless(arguments) and bool(judge.is_valid(plain(arguments)))
+
+
+def errors(tool: Tool, arguments: Any, most: int | None = _LOOK_AT) -> list[Any]:
+    """The first so many errors. Of a very long list only the beginning is looked at, if that has any: each error costs,
+    and all of them are made before the first is given."""
+    return (faults(tool, plain(arguments, _LONG_LIST)) or faults(tool, plain(arguments)))[:most]
+
+
+def faults(tool: Tool, arguments: Any) -> list[Any]:
+    """Every error of jsonschema-rs. `arguments` is what `plain` made of them."""
+    return [fault for error in validator(tool).iter_errors(arguments) for fault in closest(error)]
+
+
+def closest(error: Any) -> list[Any]:
+    """The errors of the one alternative that was meant, where that can be told; else the error itself.
+
+    What is of another type was not meant, nor was what differs in a constant that tells alternatives apart.
+    """
+    if error.kind.name not in ("anyOf", "oneOf"):
+        return [error]
+    size = len(error.instance_path)
+    near = [found for found in error.kind.context if found and not any(_other_type(each, size) for each in found)]
+    if len(near) > 1:
+        near = [found for found in near if not any(_other_tag(each, size + 1) for each in found)]
+    return [fault for inner in near[0] for fault in closest(inner)] if len(near) == 1 else [error]
+
+
+def _other_type(error: Any, size: int) -> bool:
+    if len(error.instance_path) != size:
+        return False
+    return error.kind.name == "type" or type(error.instance) not in map(type, _options(error.kind) or [error.instance])
+
+
+def _other_tag(error: Any, size: int) -> bool:
+    return len(error.instance_path) == size and error.kind.name in ("const", "enum")
+
+
+def _options(kind: Any) -> list[Any]:
+    """The values that an `enum` or `const` allows."""
+    return list(kind.options) if kind.name == "enum" else [kind.expected_value] if kind.name == "const" else []
+
+
+# -- values that are no text or number to the checker ------------------------------------------------------------------
+
+# A lone surrogate is judged as a character of its own that nobody writes, and infinity (`1e400`) as the largest float.
+_LONE = re.compile("[\ud800-\udfff]")
+_STAND_IN = re.compile("[\U0010f800-\U0010ffff]")
+_UP = 0x10F800 - 0xD800
 
 
 def plain(value: Any, items: int | None = None) -> Any:
-    """A copy that the checker takes: lone surrogates, which are no text to it, are replaced, and lists are cut."""
+    """A copy that the checker takes; lists longer than `items` are cut."""
     if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode("utf-8") if not value.isascii() else value
+        return value if value.isascii() else _LONE.sub(lambda found: chr(ord(found.group()) + _UP), value)
     if isinstance(value, list):
         return [plain(item, items) for item in value[:items]]
     if isinstance(value, dict):
         return {plain(key): plain(item, items) for key, item in value.items()}
+    if isinstance(value, float) and isinf(value):
+        return copysign(sys.float_info.max, value)
     return value
+
+
+def place(error: Any) -> list[Any]:
+    """Where in the arguments themselves the error is."""
+    return [step if isinstance(step, int) else _STAND_IN.sub(_lone, step) for step in error.instance_path]
+
+
+def _lone(found: re.Match[str]) -> str:
+    return chr(ord(found.group()) - _UP)
+
+
+def _writable(text: str) -> str:
+    """Lone surrogates, and what stands for them, as escapes: a message can be written as UTF-8."""
+    if text.isascii():
+        return text
+    return _STAND_IN.sub(_lone, text).encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _is_endless(value: Any) -> bool:
+    """Is there a number in it that is larger than any float? The checker takes it for null."""
+    if isinstance(value, dict):
+        return any(map(_is_endless, value.values()))
+    if isinstance(value, list):
+        return any(map(_is_endless, value))
+    return isinstance(value, float) and isinf(value)
+
+
+# -- the problems ------------------------------------------------------------------------------------------------------
 
 
 def argument_problems(tool: Tool, arguments: dict[str, Any], index: int | None) -> list[Problem]:
     if fits(tool, arguments):
         return []
-    found = [_problem(error, tool, arguments, index) for error in errors(tool, arguments)]
-    return sorted(found, key=lambda p: _ORDER.index(p.code) if p.code in _ORDER else len(_ORDER))[:_MOST]
+    places = Places(tool.parameters)
+    for items in (_LONG_LIST, None):
+        found = [error for error in faults(tool, plain(arguments, items)) if not _is_excused(error, places)]
+        if found:
+            break
+    problems = [_problem(error, tool, arguments, index) for error in found[:_LOOK_AT]]
+    return sorted(problems, key=lambda p: _ORDER.index(p.code) if p.code in _ORDER else len(_ORDER))[:_MOST]
+
+
+def _is_excused(error: Any, places: Places) -> bool:
+    """Is it only that a required argument is missing which has a default?"""
+    return error.kind.name == "required" and places.default([*place(error), error.kind.property]) is not MISSING
 
 
 def _problem(error: Any, tool: Tool, arguments: dict[str, Any], index: int | None) -> Problem:
     kind = error.kind
     code = _CODES.get(kind.name, "schema")
-    steps = list(error.instance_path)
+    steps = place(error)
     value = error.instance
     if code == "missing":
         steps.append(kind.property)
         message = f"{_where(steps)} is required"
         received = ", ".join(sorted(map(str, value))[:20])[:300] if isinstance(value, dict) else ""
         message += f"; received: {received or 'no arguments'}. Send {_where(steps)} too"
-    elif code in ("wrong_type", "not_allowed", "no_match") and _is_null(arguments, steps):
-        required = len(steps) == 1 and steps[0] in tool.parameters.get("required", ())
+    elif code in ("wrong_type", "not_allowed", "no_match") and value_at(arguments, steps) is None:
+        required = _is_required(tool, steps)
         code = "missing" if required else code
-        wanted = _types(kind.types) if kind.name == "type" else "a value that is allowed"
+        wanted = _wanted([error], len(steps)) if code != "no_match" else "a value that is allowed"
         message = f"{_where(steps)} is {'required and ' if required else ''}null; send {wanted}"
     elif code == "wrong_type":
         message = f"{_where(steps)} must be {_types(kind.types)}, not {_said(value)}"
     elif code == "not_allowed":
-        options = kind.options if kind.name == "enum" else [kind.expected_value]
-        message = f"{_where(steps)} must be {_choices(options)}, not {_said(value)}"
+        message = f"{_where(steps)} must be {_choices(_options(kind))}, not {_said(value)}"
     elif code == "no_match":
-        message = f"{_where(steps)} fits none of the forms that are allowed here; it is {_said(value)}"
+        message = f"{_where(steps)} must be {_alternatives(kind, len(steps))}, not {_said(value)}"
+        if not all(kind.context):
+            message = f"{_where(steps)} fits several forms of which only one may fit; it is {_said(value)}"
     elif code == "unknown_argument":
         message = _unknown(kind, steps, tool)
     else:
         message = f"{_where(steps)}: {error.message[:200]}"
-    return Problem(code, message[:_LONGEST], pointer(steps), index)
+    return Problem(code, _writable(message[:_LONGEST]), pointer(steps), index)
 
 
-def _is_null(value: Any, steps: list[Any]) -> bool:
-    """Is this place null? The checker also says null of a number that it cannot carry."""
-    for step in steps:
-        try:
-            value = value[step]
-        except (KeyError, IndexError, TypeError):
-            return False  # a key that was replaced because it is no text
-    return value is None
+def _is_required(tool: Tool, steps: list[Any]) -> bool:
+    """Is this an argument that must be sent? One with a default need not be."""
+    schema = tool.parameters
+    return len(steps) == 1 and steps[0] in schema.get("required", ()) and Places(schema).default(steps) is MISSING
+
+
+def _alternatives(kind: Any, size: int) -> str:
+    """What each alternative of an `anyOf` or `oneOf` asks for, in short."""
+    wanted = list(dict.fromkeys([_wanted(found, size) for found in kind.context[:9] if found]))
+    more = [f"{len(kind.context) - 8} more forms"] if len(kind.context) > 9 else []
+    return " or ".join([text[:120] for text in wanted[:8]] + more)[:400]
+
+
+def _wanted(found: list[Any], size: int) -> str:
+    """What the errors of one alternative ask for."""
+    error = found[0]
+    inner = place(error)[size:]
+    if inner:
+        return f"one whose {_where(inner)} is {_wanted([error], size + len(inner))}"
+    if error.kind.name == "type":
+        return _types(error.kind.types)
+    if error.kind.name == "required":
+        names = [each.kind.property for each in found if each.kind.name == "required"]
+        return f"an object with {', '.join(names[:8])}"
+    if options := _options(error.kind):
+        return _choices(options)
+    if names := list(getattr(error.kind, "unexpected", ())):
+        return f"an object without {', '.join(names[:8])}"
+    if error.kind.name in ("anyOf", "oneOf"):
+        return _alternatives(error.kind, size)
+    return f"another one ({error.message[:80]})"
 
 
 def _unknown(kind: Any, steps: list[Any], tool: Tool) -> str:
     names = [str(name) for name in getattr(kind, "unexpected", ())][:5]
+    if kind.name == "propertyNames":
+        names = [str(kind.error.instance)]
     declared = tool.parameters.get("properties")
     known = ", ".join(list(declared)[:20]) if isinstance(declared, dict) and not steps else ""
-    what = ", ".join(map(repr, names)) or _where(steps)
+    what = ", ".join([repr(_writable(name[:100])) for name in names]) or _where(steps)
     return f"there is no argument {what}" + (f"; the arguments are: {known}" if known else "")
 
 
 def pointer(steps: Iterable[Any]) -> str:
-    return "".join(["/" + str(step).replace("~", "~0").replace("/", "~1") for step in steps])
+    return _writable("".join(["/" + str(step).replace("~", "~0").replace("/", "~1") for step in steps]))
 
 
 def _where(steps: list[Any]) -> str:

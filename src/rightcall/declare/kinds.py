@@ -57,6 +57,12 @@ def kind(schema: Any, root: Any) -> Kind:
     return "nullable" if "null" in types else "string"
 
 
+def wants_text(schema: Any, root: Any) -> bool:
+    """Is a string what this schema wants, and a number not?"""
+    types = _types(schema, root if isinstance(root, Refs) else Refs(root), 0)
+    return types is not None and "string" in types and types.isdisjoint(("integer", "number", "other"))
+
+
 def _types(schema: Any, refs: Refs, depth: int) -> set[str] | None:
     """The JSON types a schema lets through; None when it does not say."""
     if not isinstance(schema, dict) or depth > _MAX_REFS:

@@ -119,7 +119,7 @@ def _call(p: Reading, name: str) -> Steps[None]:
     except (Broken, RecursionError) as error:
         broken = error if isinstance(error, Broken) else too_deep(p.limits.depth)
         found = yield from p.resync()
-        if found and p.mend():
+        if p.mend(closed=found):
             p.fresh = True
             return
         p.fail(broken.code, broken.message, broken.path)
@@ -128,7 +128,10 @@ def _call(p: Reading, name: str) -> Steps[None]:
 
 def _raw(p: Reading) -> Steps[None]:
     """A message that is not JSON, such as code for an interpreter: kept as it is."""
+    p.args_at = p.base + p.pos
     found = yield from p.resync()
+    if p.mend(closed=found):
+        return
     assert p.call is not None and p.raw is not None
     p.call.parts.append(p.captured(p.raw))
     if not found:

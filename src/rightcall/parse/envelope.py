@@ -16,7 +16,7 @@ from rightcall.parse.live import read_arguments
 from rightcall.parse.markers import Pat, Probe, alt, blanks, literal, seq
 from rightcall.parse.signals import Broken, Cut, NotACall
 from rightcall.repair.names import find_name
-from rightcall.repair.sketch import Sketch, sketch_envelopes
+from rightcall.repair.sketch import Keys, Sketch, sketch_envelopes
 from rightcall.strict_json import Undecodable, is_deep, scan_once
 from rightcall.types import Repair
 
@@ -91,10 +91,8 @@ class EnvelopeReader:
 
     def sketch(self, p: Engine, text: str, closed: bool) -> list[Sketch]:
         """The calls of a block that is not valid JSON, read loosely."""
-        if not self.names or self.outer:
-            return []
-        keys = {"names": self.body.names, "args": self.body.args, "ids": self.body.ids}
-        found = sketch_envelopes(text, **keys, depth=p.limits.depth, closed=closed)
+        keys = Keys(self.body.names, self.body.args, self.body.ids)
+        found = sketch_envelopes(text, keys, tools=p.tools, depth=p.limits.depth, closed=closed)
         begun = p.call
         return [] if begun is not None and found and found[0].name != begun.name else found
 

@@ -60,7 +60,7 @@ class NameThenJsonReader:
         if p.call is None:
             return []
         start = p.args_at - p.raw_at
-        return sketch_arguments(text, start, p.call.name, p.limits.depth, closed)
+        return sketch_arguments(text, start, p.call.name, tools=p.tools, depth=p.limits.depth, closed=closed)
 
     def read(self, p: Engine, *, bare: bool) -> Steps[None]:
         if self.open is None:
@@ -108,9 +108,10 @@ def read_arguments_of(p: Engine, close: Probe | None) -> Steps[None]:
         except LostEnd:
             raise Broken("invalid_json", "the arguments are not valid JSON from here on; send a JSON object") from None
         yield from p.take_extra_closers()
-        p.finish(value)
+        p.raw_end()
         if (yield from p.peek()) == "{":
-            p.problem("trailing_content", "a second object stands behind the arguments", call=p.index - 1)
+            raise Broken("trailing_content", "a second object stands behind the arguments; send one JSON object")
+        p.finish(value)
     if close is not None:
         yield from p.peek()
         found = yield from p.test(close)

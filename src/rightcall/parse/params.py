@@ -71,7 +71,9 @@ class ParamsReader:
         """JSON where the tags belong, but not valid: read loosely."""
         if p.call is None or p.args_at <= p.raw_at:
             return []
-        return sketch_arguments(text, p.args_at - p.raw_at, p.call.name, p.limits.depth, closed)
+        return sketch_arguments(
+            text, p.args_at - p.raw_at, p.call.name, tools=p.tools, depth=p.limits.depth, closed=closed
+        )
 
     def read(self, p: Engine, *, bare: bool) -> Steps[None]:
         p.raw_begin()

@@ -8,6 +8,7 @@ knows that nothing was cut off.
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -50,7 +51,11 @@ _WORDS: dict[str, Any] = {
     "None": None,
     "undefined": None,
 }
+_FENCE_OPEN = re.compile(r"```[A-Za-z0-9_+-]*+[ \t]*+\r?\n").match
 _FENCE = re.compile(r"\s*```[A-Za-z0-9_+-]*[ \t]*\r?\n(.*?)\r?\n?[ \t]*```\s*", re.S)
+
+
+MOST_OBJECTS = 9
 
 
 class Liberty(msgspec.Struct, frozen=True):
@@ -59,6 +64,9 @@ class Liberty(msgspec.Struct, frozen=True):
     rule: str
     before: str
     after: str
+
+
+Spelled = tuple[tuple[str | int, ...], str]
 
 
 class Unreadable(Exception):
@@ -70,9 +78,13 @@ class Unreadable(Exception):
 
 
 class Loose(msgspec.Struct, frozen=True):
+    """A value and where it ends. `spelled` are the numbers that JSON spells otherwise: where each stands, and how it was
+    written. Only the schema can tell whether the text was meant or the number (`spelling`)."""
+
     value: Any
     end: int
     liberties: tuple[Liberty, ...]
+    spelled: tuple[Spelled, ...] = ()
 
 
 def unfence(text: str) -> str | None:
@@ -83,6 +95,21 @@ def unfence(text: str) -> str | None:
     return found.group(1) if found else None
 
 
+def one_object(objects: list[dict[str, Any]]) -> tuple[dict[str, Any], Liberty]:
+    """One of several objects in a row: the only one that is not empty, or the one they all are; else all in one."""
+    before = "".join([json.dumps(found, ensure_ascii=False)[:100] for found in objects])[:200]
+    filled = [found for found in objects if found]
+    if all(found == filled[0] for found in filled[1:]):
+        value = filled[0] if filled else {}
+        return value, Liberty("concatenated", before, json.dumps(value, ensure_ascii=False)[:200])
+    merged: dict[str, Any] = {}
+    for found in filled:
+        if merged.keys() & found.keys():
+            raise Unreadable("several objects stand in a row, and they disagree", final=True)
+        merged |= found
+    return merged, Liberty("merged_objects", before, json.dumps(merged, ensure_ascii=False)[:200])
+
+
 def read_loose(text: str, pos: int = 0, *, depth: int = MAX_DEPTH, closed: bool = False) -> Loose:
     """One value from `pos` on. `closed`: the end of the text is known to be the end of what was sent."""
     reader = _Reader(text, pos, depth, closed)
@@ -90,15 +117,17 @@ def read_loose(text: str, pos: int = 0, *, depth: int = MAX_DEPTH, closed: bool 
         value = reader.value(0)
     except RecursionError:
         raise Unreadable(f"nested deeper than {depth} levels") from None
-    return Loose(value, reader.pos, tuple(reader.found.values()))
+    return Loose(value, reader.pos, tuple(reader.found.values()), tuple(reader.spelled))
 
 
 class _Reader:
-    __slots__ = ("closed", "depth", "found", "pos", "text")
+    __slots__ = ("closed", "depth", "found", "pos", "spelled", "steps", "text")
 
     def __init__(self, text: str, pos: int, depth: int, closed: bool) -> None:
         self.text, self.pos, self.depth, self.closed = text, pos, depth, closed
         self.found: dict[str, Liberty] = {}
+        self.steps: list[str | int] = []  # to the value being read
+        self.spelled: list[Spelled] = []
 
     def _took(self, rule: str, before: str, after: str) -> None:
         self.found.setdefault(rule, Liberty(rule, before[:200], after[:200]))
@@ -120,11 +149,24 @@ class _Reader:
             return self._object(level)
         if char == "[":
             return self._array(level)
+        if char == "`" and (fence := _FENCE_OPEN(self.text, self.pos)):
+            return self._fenced(fence, level)
         if char in _CLOSING:
             return self._string(char)
         if not char:
             raise Unreadable("the text ends where a value should be", cut=True)
         return self._scalar()
+
+    def _fenced(self, fence: re.Match[str], level: int) -> Any:
+        """A code fence around a value."""
+        self.pos = fence.end()
+        value = self.value(level)
+        self.peek()
+        if not self.text.startswith("```", self.pos):
+            raise Unreadable("a code fence is not closed", cut=self.pos >= len(self.text))
+        self.pos += 3
+        self._took("code_fence", fence.group().strip(), "")
+        return value
 
     def _scalar(self) -> Any:
         number = _NUMBER(self.text, self.pos)
@@ -156,7 +198,7 @@ class _Reader:
         if value in (float("inf"), float("-inf")):
             raise Unreadable(f"{text[:30]} is not a number that JSON can carry")
         if _STRICT_NUMBER(text) is None:
-            self._took("number_spelling", text, repr(value))
+            self.spelled.append((tuple(self.steps), text))
         return value
 
     def _array(self, level: int) -> list[Any]:
@@ -180,12 +222,15 @@ class _Reader:
             else:
                 if not comma:
                     self._took("missing_comma", char, "," + char)
+                self.steps.append(len(items))
                 items.append(self.value(level + 1))
+                self.steps.pop()
                 comma = False
 
     def _object(self, level: int) -> dict[str, Any]:
         self.pos += 1
         found: dict[str, Any] = {}
+        key = ""
         comma = True
         while True:
             char = self.peek()
@@ -201,12 +246,27 @@ class _Reader:
                 comma = True
             elif self._unclosed(char, "}", level):
                 return found
+            elif char == "{" and not comma and isinstance(found[key], dict):
+                self.steps.append(key)
+                found[key] = self._more_objects(found[key], level)
+                self.steps.pop()
             else:
                 if not comma:
                     self._took("missing_comma", char, "," + char)
                 key = self._key(char)
+                self.steps.append(key)
                 found[key] = self.value(level + 1)
+                self.steps.pop()
                 comma = False
+
+    def _more_objects(self, first: dict[str, Any], level: int) -> Any:
+        """Several objects in a row where one should be."""
+        objects = [first]
+        while self.peek() == "{" and len(objects) < MOST_OBJECTS:
+            objects.append(self._object(level + 1))
+        value, liberty = one_object(objects)
+        self._took(liberty.rule, liberty.before, liberty.after)
+        return value
 
     def _unclosed(self, char: str, wanted: str, level: int) -> bool:
         """Is this where a bracket should have been closed?"""

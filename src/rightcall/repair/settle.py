@@ -14,8 +14,9 @@ from typing import Any
 
 from rightcall.check import argument_problems, fits
 from rightcall.declare.toolset import ToolLike, Toolset
-from rightcall.repair.loose import Liberty, Unreadable, read_loose, unfence
+from rightcall.repair.loose import Liberty, Unreadable, unfence
 from rightcall.repair.names import find_name, settle_name
+from rightcall.repair.objects import read_arguments
 from rightcall.repair.schema import mend, rename_aliases, strangers
 from rightcall.strict_json import MAX_DEPTH, Undecodable, decode
 from rightcall.types import Call, Problem, Repair, Tool
@@ -146,36 +147,17 @@ class _Settling:
 
     def _loosely(self, text: str) -> dict[str, Any] | None:
         try:
-            read = read_loose(text, depth=self.depth, closed=self.closed)
-            objects, liberties = self._rest(text, read.value, read.end, list(read.liberties))
+            found, liberties = read_arguments(text, 0, self.tool, depth=self.depth, closed=self.closed)
         except Unreadable as error:
             if error.cut and not self.closed:
                 self.problem = TRUNCATED
             self.final = error.final
             return None
-        value = objects[0] if objects else None
-        if not isinstance(value, dict):
-            return None
         made = receipts(liberties)
-        if not allowed(made, self.tool, self.policy):
+        if not isinstance(found, dict) or not allowed(made, self.tool, self.policy):
             return None
         self._took(*made)
-        return value
-
-    def _rest(self, text: str, value: Any, end: int, liberties: list[Liberty]) -> tuple[list[Any], list[Liberty]]:
-        """What stands behind the first value: too many brackets, or more objects."""
-        objects = [value]
-        while rest := text[end:].strip(_BLANKS):
-            if len("".join(rest.split())) <= 3 and not rest.strip("}]) \t\r\n"):
-                liberties.append(Liberty("extra_closer", rest, ""))
-                break
-            if not rest.startswith("{") or len(objects) > 8:
-                raise Unreadable("there is more text behind the arguments", final=True)
-            read = read_loose(text, text.index("{", end), depth=self.depth, closed=self.closed)
-            objects.append(read.value)
-            liberties += read.liberties
-            end = read.end
-        return _one_object(objects, liberties), liberties
+        return found
 
     def _by_json_repair(self, text: str) -> dict[str, Any] | None:
         """The last rung. It is quadratic on some texts and inventive on others: short texts, and only if it fits."""
@@ -233,22 +215,3 @@ def allowed(made: Iterable[Repair], tool: Tool | None, policy: str) -> bool:
 def _receipt(liberty: Liberty) -> Repair:
     kind = "guess" if liberty.rule in _GUESSES else "exact"
     return Repair(liberty.rule, kind, "", liberty.before, liberty.after)  # type: ignore[arg-type]
-
-
-def _one_object(objects: list[Any], liberties: list[Liberty]) -> list[Any]:
-    """One of several objects in a row: the only one that is not empty, or the one they all are; else all in one."""
-    if len(objects) == 1:
-        return objects
-    if not all(isinstance(found, dict) for found in objects):
-        raise Unreadable("there is more text behind the arguments", final=True)
-    filled = [found for found in objects if found]
-    if all(found == filled[0] for found in filled[1:]):
-        liberties.append(Liberty("concatenated", "{...}{...}", "{...}"))
-        return filled[:1] or [{}]
-    merged: dict[str, Any] = {}
-    for found in filled:
-        if merged.keys() & found.keys():
-            raise Unreadable("several objects stand in a row, and they disagree", final=True)
-        merged |= found
-    liberties.append(Liberty("merged_objects", "{...}{...}", "{...}"))
-    return [merged]

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
 from typing import Any
 
 import msgspec
 
-from rightcall.repair.loose import Liberty, Unreadable, read_loose
+from rightcall.declare.toolset import Toolset
+from rightcall.repair.loose import Liberty, Loose, Unreadable, read_loose
+from rightcall.repair.objects import objects_in_a_row, read_arguments, respelled
 
 _BETWEEN = re.compile(r"[\s,;]*+").match
+_MOST = 64
 _ONLY_CLOSERS = re.compile(r"[\s}\])]*+").fullmatch
+
+
+class Keys(msgspec.Struct, frozen=True):
+    """The keys of an envelope. Without `names` the name is the key."""
+
+    names: tuple[str, ...]
+    args: tuple[str, ...]
+    ids: tuple[str, ...]
 
 
 class Sketch(msgspec.Struct, frozen=True):
@@ -25,24 +35,22 @@ class Sketch(msgspec.Struct, frozen=True):
     liberties: tuple[Liberty, ...]
 
 
-def sketch_envelopes(
-    text: str, *, names: Collection[str], args: Collection[str], ids: Collection[str], depth: int, closed: bool
-) -> list[Sketch]:
+def sketch_envelopes(text: str, keys: Keys, *, tools: Toolset | None, depth: int, closed: bool) -> list[Sketch]:
     """The envelopes in a block. Where its end was seen (`closed`), all of it must be readable; else what stands behind
     the envelopes may be anything, but every bracket in them must be closed."""
     found: list[Sketch] = []
     pos = _BETWEEN(text, 0).end()  # type: ignore[union-attr]
     while pos < len(text) and not _ONLY_CLOSERS(text, pos):
-        if text[pos] != "{" or len(found) >= 64:
+        if text[pos] != "{" or len(found) >= _MOST:
             return found if found and not closed else []
         try:
             read = read_loose(text, pos, depth=depth, closed=closed)
         except Unreadable:
             return []
-        sketch = _sketch(read.value, names, args, ids)
+        sketch = _sketch(read, pos, keys, tools)
         if sketch is None or not (closed or _balanced(read.liberties)):
             return []
-        found.append(Sketch(pos, read.end, *sketch, read.liberties))
+        found.append(sketch)
         pos = _BETWEEN(text, read.end).end()  # type: ignore[union-attr]
     return found
 
@@ -51,31 +59,42 @@ def _balanced(liberties: tuple[Liberty, ...]) -> bool:
     return all(liberty.rule != "missing_closer" for liberty in liberties)
 
 
-def _sketch(
-    value: Any, names: Collection[str], args: Collection[str], ids: Collection[str]
-) -> tuple[str, str, Any] | None:
+def _sketch(read: Loose, start: int, keys: Keys, tools: Toolset | None) -> Sketch | None:
+    """The call that an envelope holds, if it holds one."""
+    value: dict[str, Any] = read.value
     inner = value.get("function")
+    prefix: tuple[str, ...] = ("function",) if isinstance(inner, dict) else ()
     fields = {**value, **inner} if isinstance(inner, dict) else value
-    name = next((fields[key] for key in names if isinstance(fields.get(key), str)), None)
-    arguments = next((fields[key] for key in args if key in fields), None)
-    id = next((fields[key] for key in ids if isinstance(fields.get(key), str)), "")
-    if name is None and arguments is None:
+    if not keys.names:
+        # The name is the key.
+        name = next(iter(value)) if len(value) == 1 else ""
+        args, id = name or None, ""
+    else:
+        name = next((fields[key] for key in keys.names if isinstance(fields.get(key), str)), "")
+        args = next((key for key in keys.args if key in fields), None)
+        id = next((fields[key] for key in keys.ids if isinstance(fields.get(key), str)), "")
+    if not name and args is None:
         return None
-    return name or "", id, arguments
+    arguments = None if args is None else fields[args]
+    where = (*prefix, args) if prefix and args in value[prefix[0]] else (args,)
+    spelled = [(steps[len(where) :], text) for steps, text in read.spelled if steps[: len(where)] == where]
+    arguments, made = respelled(arguments, spelled, tools.get(name) if tools is not None else None)
+    return Sketch(start, read.end, name, id, arguments, (*read.liberties, *made))
 
 
-def sketch_arguments(text: str, start: int, name: str, depth: int, closed: bool) -> list[Sketch]:
+def sketch_arguments(
+    text: str, start: int, name: str, *, tools: Toolset | None, depth: int, closed: bool
+) -> list[Sketch]:
     """The call whose arguments begin at `start`; where the end was seen, with nothing but closing brackets behind."""
+    tool = tools.get(name) if tools is not None else None
     try:
-        read = read_loose(text, start, depth=depth, closed=closed)
+        if closed:
+            value, liberties = read_arguments(text, start, tool, depth=depth, closed=True)
+            end = len(text.rstrip())
+        else:
+            value, liberties, end = objects_in_a_row(text, start, tool, depth=depth, closed=False)
     except Unreadable:
         return []
-    if not isinstance(read.value, dict) or (not closed and not _balanced(read.liberties)):
+    if not isinstance(value, dict) or not (closed or _balanced(liberties)):
         return []
-    if not closed:
-        return [Sketch(0, read.end, name, "", read.value, read.liberties)]
-    extra = text[read.end :].strip()
-    if not _ONLY_CLOSERS(text, read.end) or len(extra) > 3:
-        return []
-    more = (Liberty("extra_closer", extra, ""),) if extra else ()
-    return [Sketch(0, len(text.rstrip()), name, "", read.value, (*read.liberties, *more))]
+    return [Sketch(0, end, name, "", value, liberties)]
