@@ -13,7 +13,7 @@ from rightcall.repair.rules import RULES, TOOLS, Rule
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "rightcall"
-RECORDING = {"Repair", "Liberty", "_took", "repaired"}  # what takes a rule's name first
+RECORDING = {"Repair", "Change", "_rename", "Liberty", "_took", "repaired"}  # what takes a rule's name first
 ALIASES = {"python_escape"}  # a name inside `loose` for something that is recorded as bad_escape
 
 

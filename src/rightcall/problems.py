@@ -96,9 +96,10 @@ ARGUMENTS: tuple[Code, ...] = (
     ),
     Code(
         "no_match",
-        "A value that fits none (`anyOf`), or not exactly one (`oneOf`), of the alternatives.",
+        "A value that fits none (`anyOf`), or not exactly one (`oneOf`), of the alternatives. Where one of them was "
+        "plainly meant, what is wrong by that one is told instead.",
         "Send a value of one of the declared shapes.",
-        _sent('{"city": "Oslo", "price": {"least": 10}}'),
+        _sent('{"city": "Oslo", "price": [10]}'),
     ),
     Code(
         "out_of_range",

@@ -52,6 +52,16 @@ class Places:
             found = {**_mapping(option.get("properties")), **found}
         return found
 
+    def only(self, schema: Any) -> Any:
+        """The schema itself; of one that may also be null, the other alternative."""
+        schema = self._resolved(schema)
+        branches = [schema.get(word) for word in ("anyOf", "oneOf")] if isinstance(schema, dict) else []
+        for found in branches:
+            others = [each for each in found if not _is_null(each)] if isinstance(found, list) else []
+            if len(others) == 1 and "properties" not in schema:
+                return self._resolved(others[0])
+        return schema
+
     def _alternatives(self, schema: Any) -> list[Json]:
         found: list[Json] = []
         waiting = [schema]
@@ -69,6 +79,10 @@ class Places:
                 break
             schema = self.refs.get(schema["$ref"])
         return schema
+
+
+def _is_null(schema: Any) -> bool:
+    return isinstance(schema, dict) and schema.get("type") == "null"
 
 
 def value_at(value: Any, where: list[Any]) -> Any:

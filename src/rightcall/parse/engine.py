@@ -25,6 +25,7 @@ from rightcall.parse.typed import to_json
 from rightcall.repair.names import settle_name
 from rightcall.repair.settle import receipts, settle
 from rightcall.repair.sketch import Sketch
+from rightcall.repair.strangers import strangers
 from rightcall.strict_json import Undecodable
 from rightcall.types import (
     Arguments,
@@ -276,7 +277,7 @@ class Engine:
             and end - start <= self.limits.call
         ):
             # Where there is nothing to repair and nothing to tell, the same events as below cost less.
-            plain = value.keys() <= tools.kinds(name).keys() and fits(tool, value)
+            plain = value.keys() <= tools.kinds(name).keys() and fits(tool, value) and not strangers(tool, value)
         else:
             plain = False
         if plain:
@@ -386,7 +387,10 @@ class Engine:
         if self.tools is None or call.checked:
             return True
         tool = self.tools.get(call.name)
-        return tool is None or (not tool.aliases and value.keys() <= call.kinds.keys() and fits(tool, value))
+        if tool is None:
+            return True
+        known = not tool.aliases and value.keys() <= call.kinds.keys()
+        return known and fits(tool, value) and not strangers(tool, value)
 
     def fail(self, code: str, message: str, path: str = "", *, whole: bool = True) -> None:
         """The call cannot be used: a problem says why, and its text so far is kept. Unless `whole`, what stands behind

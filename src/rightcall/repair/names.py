@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from rightcall.declare.toolset import Toolset
-from rightcall.repair.schema import fold
+from rightcall.repair.changes import fold
 from rightcall.types import Repair
 
 _CONTROL = re.compile(r"<\|.*|\|>.*|<｜.*|\x00.*", re.S)

@@ -17,7 +17,8 @@ from rightcall.declare.toolset import ToolLike, Toolset
 from rightcall.repair.loose import Liberty, Unreadable, unfence
 from rightcall.repair.names import find_name, settle_name
 from rightcall.repair.objects import read_arguments
-from rightcall.repair.schema import mend, rename_aliases, strangers
+from rightcall.repair.schema import mend, rename_aliases
+from rightcall.repair.strangers import strangers
 from rightcall.strict_json import MAX_DEPTH, Undecodable, decode
 from rightcall.types import Call, Problem, Repair, Tool
 
@@ -66,10 +67,6 @@ def settle(
     text = stdlib.dumps(arguments, ensure_ascii=False) if settling.changed else settling.text
     problems = argument_problems(tool, arguments, index) if tool is not None else []
     return Call(name, arguments, text, id, raw, made), problems
-
-
-def _as_declared(tool: Tool, value: dict[str, Any]) -> bool:
-    return not tool.aliases and fits(tool, value) and not strangers(tool, value)
 
 
 def _about(problem: Problem, index: int) -> Problem:

@@ -1,0 +1,295 @@
+"""The rules that a schema suggests: for one fault of the arguments the changes that may mend it, most likely first.
+
+    Fault(("days",), "type")  with  {"days": "3"}   ->   scalar_type: /days becomes 3
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, Literal
+
+import msgspec
+
+from rightcall.check import pointer
+from rightcall.declare.places import MISSING, Places, value_at
+from rightcall.repair.loose import Unreadable, read_loose
+from rightcall.strict_json import Undecodable, decode
+from rightcall.types import Json, Repair
+
+_WRAPPERS = ("arguments", "parameters", "args", "kwargs", "input")
+_BESIDE = frozenset(("name", "function", "tool", "type", "id"))
+_INTEGER = re.compile(r"\s*[+-]?\d{1,400}(?:\.0*)?\s*").fullmatch
+_NUMBER = re.compile(r"\s*[+-]?(?:\d{1,400}(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,4})?\s*").fullmatch
+_MOST_NAMES = 64
+_LONGEST_NAME = 256
+GONE: Any = object()  # nothing is to stand there any more
+
+Kind = Literal["exact", "schema", "guess"]
+
+
+class Fault(msgspec.Struct, frozen=True):
+    """What is wrong (`word`, a keyword of JSON Schema or `stranger`), and where: of what is missing, where it should be."""
+
+    where: tuple[Any, ...]
+    word: str
+    name: str = ""
+    kind: Any = None
+
+
+class Change(msgspec.Struct, frozen=True):
+    """Another value in a place. `renamed` tells that what stands there has the same values under other names; `locus` is
+    where it must leave less wrong."""
+
+    rule: str
+    kind: Kind
+    where: tuple[Any, ...]
+    new: Any
+    renamed: tuple[tuple[str, str], ...] = ()
+    dropped: tuple[str, ...] = ()
+
+    @property
+    def locus(self) -> tuple[Any, ...]:
+        return self.where
+
+    def receipts(self, value: Any) -> list[Repair]:
+        """`value` is what the arguments were before."""
+        if self.renamed:
+            return [self._receipt((*self.where, new), old, new) for old, new in self.renamed]
+        if self.dropped:
+            return [self._receipt((*self.where, name), "null", "") for name in self.dropped]
+        return [self._receipt(self.where, as_text(value_at(value, list(self.where))), as_text(self.new))]
+
+    def _receipt(self, where: tuple[Any, ...], before: str, after: str) -> Repair:
+        return Repair(self.rule, self.kind, pointer(where), before, after)
+
+
+class Names(msgspec.Struct, frozen=True):
+    """The names of one object: those it has that are not declared, and what they may be meant for."""
+
+    value: Json
+    strangers: list[str]
+    folded: list[tuple[str, str]]
+
+
+class Given:
+    """The arguments that have faults, with what is asked of them more than once. `depth` is how deep what stands in a
+    string may be nested."""
+
+    def __init__(self, arguments: Any, places: Places, depth: int) -> None:
+        self.arguments, self.places, self.depth = arguments, places, depth
+        self._names: dict[tuple[Any, ...], Names | None] = {}
+
+    def names(self, where: list[Any]) -> Names | None:
+        key = tuple(where)
+        if key not in self._names:
+            value = value_at(self.arguments, where)
+            self._names[key] = self._named(where, value) if isinstance(value, dict) else None
+        return self._names[key]
+
+    def _named(self, where: list[Any], value: Json) -> Names:
+        declared = self.places.properties(self.places.at(where))
+        strangers = [key for key in value if key not in declared]
+        return Names(value, strangers, _folded(value, strangers, declared))
+
+
+def changes(fault: Fault, given: Given) -> Iterator[Change]:
+    named = fault.word in ("required", "stranger")
+    where = list(fault.where[:-1] if named else fault.where)
+    value = value_at(given.arguments, where)
+    if value is MISSING:
+        return
+    if named or fault.word in ("additionalProperties", "unevaluatedProperties"):
+        names = given.names(where)
+        if names is not None:
+            yield from _named(where, names, fault, given.places)
+    elif fault.word in ("enum", "const"):
+        yield from _option(where, value, fault.kind)
+        yield from _retyped(where, value, given)
+    elif fault.word in ("type", "anyOf", "oneOf"):
+        yield from _retyped(where, value, given)
+
+
+# -- names -------------------------------------------------------------------------------------------------------------
+
+
+def fold(name: str) -> str:
+    """Two names that differ only in case and separators fold to the same."""
+    return re.sub(r"[^0-9a-z]+", "", name.lower()) if name.isascii() else re.sub(r"[\W_]+", "", name.casefold())
+
+
+def _named(where: list[Any], names: Names, fault: Fault, places: Places) -> Iterator[Change]:
+    if fault.word == "required":
+        yield from _unwrapped(where, names)
+    # Every unknown name that is a declared one but for case and separators: all of them, then each alone.
+    if names.folded:
+        yield _rename("folded_name", "schema", where, names, names.folded)
+    for pair in names.folded[:16] if len(names.folded) > 1 else ():
+        yield _rename("folded_name", "schema", where, names, [pair])
+    if fault.word == "required":
+        default = places.default(list(fault.where))
+        if default is not MISSING:
+            yield Change("default", "schema", fault.where, default)
+        yield from _near(where, names, fault.name)
+    elif fault.word != "stranger":
+        yield from _null_strangers(where, names.value, getattr(fault.kind, "unexpected", ()))
+
+
+def _null_strangers(where: list[Any], value: Json, unexpected: Iterable[str]) -> Iterator[Change]:
+    nulls = dict.fromkeys([name for name in unexpected if name in value and value[name] is None])
+    if nulls:
+        kept = {key: item for key, item in value.items() if key not in nulls}
+        yield Change("null_dropped", "schema", tuple(where), kept, dropped=tuple(nulls))
+
+
+def _folded(value: Json, strangers: list[str], declared: Json) -> list[tuple[str, str]]:
+    """Unknown names that are a free declared one but for case and separators, where nothing else could be meant."""
+    if not strangers:
+        return []
+    free: dict[str, list[str]] = {}
+    for key in declared:
+        if key not in value:
+            free.setdefault(fold(key), []).append(key)
+    wanted: dict[str, list[str]] = {}
+    for key in strangers:
+        if len(key) <= _LONGEST_NAME and len(free.get(fold(key), ())) == 1:
+            wanted.setdefault(free[fold(key)][0], []).append(key)
+    return [(old[0], new) for new, old in wanted.items() if len(old) == 1]
+
+
+def _near(where: list[Any], names: Names, name: str) -> Iterator[Change]:
+    import difflib
+
+    short = [key for key in names.strangers[:_MOST_NAMES] if len(key) <= _LONGEST_NAME]
+    near = difflib.get_close_matches(name.lower(), [key.lower() for key in short], 2, 0.7)
+    close = [key for key in short if key.lower() in near]
+    if len(close) == 1:
+        yield _rename("near_name", "guess", where, names, [(close[0], name)])
+
+
+def _rename(rule: str, kind: Kind, where: list[Any], names: Names, pairs: list[tuple[str, str]]) -> Change:
+    meant = dict(pairs)
+    made = {meant.get(key, key): item for key, item in names.value.items()}
+    return Change(rule, kind, tuple(where), made, renamed=tuple(pairs))
+
+
+def _unwrapped(where: list[Any], names: Names) -> Iterator[Change]:
+    """Arguments inside arguments: `{"arguments": {...}}`."""
+    value = names.value
+    if where or len(value) > len(_WRAPPERS) + len(_BESIDE):
+        return
+    wrapped = [key for key in names.strangers if key in _WRAPPERS and isinstance(value[key], dict)]
+    if len(wrapped) == 1 and set(value) <= {wrapped[0], *_BESIDE}:
+        yield Change("unwrapped", "schema", (), value[wrapped[0]])
+
+
+# -- values ------------------------------------------------------------------------------------------------------------
+
+
+def _option(where: list[Any], value: Any, kind: Any) -> Iterator[Change]:
+    options = kind.options if kind.name == "enum" else [kind.expected_value]
+    if isinstance(value, str) and len(value) <= _LONGEST_NAME:
+        same = [option for option in options if isinstance(option, str) and fold(option) == fold(value)]
+        if len(same) == 1:
+            yield Change("enum_case", "schema", tuple(where), same[0])
+        bare = value.strip().lower()
+        spelled = [option for option in options if not isinstance(option, str) and as_text(option) == bare]
+        if len(spelled) == 1:
+            yield Change("scalar_type", "schema", tuple(where), spelled[0])
+
+
+def _retyped(where: list[Any], value: Any, given: Given) -> Iterator[Change]:
+    """The same value as another type."""
+    at = tuple(where)
+    if value is None:
+        yield from _null(at, given.places)
+    elif isinstance(value, str):
+        yield from _from_text(at, value, given.depth)
+    elif isinstance(value, bool | int | float):
+        yield Change("scalar_type", "schema", at, as_text(value))
+    if value is not None and not isinstance(value, list):
+        yield Change("wrapped_in_array", "schema", at, [value])
+    elif isinstance(value, list) and len(value) == 1:
+        yield Change("array_of_one", "guess", at, value[0])
+
+
+def _null(at: tuple[Any, ...], places: Places) -> Iterator[Change]:
+    default = places.default(list(at))
+    if default is not MISSING:
+        yield Change("default", "schema", at, default)
+    if at and isinstance(at[-1], str):
+        yield Change("null_dropped", "schema", at, GONE)
+
+
+def _from_text(at: tuple[Any, ...], text: str, depth: int) -> Iterator[Change]:
+    bare = text.strip() if len(text) < 1_000 or text[:1] in " \t\r\n{[" else text
+    if len(text) <= 1_000:
+        yield from _scalars(at, text, bare)
+    if bare[:1] in ("{", "["):
+        inner = decode(bare, depth)
+        if isinstance(inner, dict | list):
+            yield Change("double_encoded", "schema", at, inner)
+        elif isinstance(inner, Undecodable):
+            yield from _from_loose_text(at, bare, depth)
+
+
+def _scalars(at: tuple[Any, ...], text: str, bare: str) -> Iterator[Change]:
+    if _INTEGER(text):
+        yield Change("scalar_type", "schema", at, int(bare.partition(".")[0]))
+    elif _NUMBER(text) and abs(float(bare)) != float("inf"):
+        yield Change("scalar_type", "schema", at, float(bare))
+    if bare.lower() in ("true", "false"):
+        yield Change("scalar_type", "schema", at, bare.lower() == "true")
+    if bare in ("null", "None"):
+        yield Change("scalar_type", "schema", at, None)
+
+
+def _from_loose_text(at: tuple[Any, ...], text: str, depth: int) -> Iterator[Change]:
+    try:
+        read = read_loose(text, depth=depth)
+    except Unreadable:
+        return
+    guessed = {"unquoted_value", "missing_comma", "merged_objects"} & {liberty.rule for liberty in read.liberties}
+    if not text[read.end :].strip() and not guessed:
+        yield Change("double_encoded", "schema", at, read.value)
+
+
+def as_text(value: Any) -> str:
+    """A value as a receipt shows it."""
+    return "" if value is MISSING or value is GONE else json.dumps(value, ensure_ascii=False, default=str)
+
+
+# -- doing it -----------------------------------------------------------------------------------------------------------
+
+
+def with_changes(value: Any, made: Iterable[Change]) -> Any:
+    """A copy with these changes made; what is not on the way to one is shared."""
+    fresh: set[int] = set()
+    for change in made:
+        value = _put(value, list(change.where), change.new, fresh)
+    return value
+
+
+def _put(value: Any, where: list[Any], new: Any, fresh: set[int]) -> Any:
+    if not where:
+        return new
+    top = here = _own(value, fresh)
+    for step in where[:-1]:
+        here[step] = _own(here[step], fresh)
+        here = here[step]
+    if new is GONE:
+        here.pop(where[-1], None)
+    else:
+        here[where[-1]] = new
+    return top
+
+
+def _own(value: Any, fresh: set[int]) -> Any:
+    """The value, copied unless it already is a copy of ours. A copy lives in the candidate, so its id stays its own."""
+    if id(value) in fresh:
+        return value
+    made = copy.copy(value)
+    fresh.add(id(made))
+    return made

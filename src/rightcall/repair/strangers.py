@@ -1,0 +1,78 @@
+"""Arguments of a name that the schema does not know, at any depth, where it does not allow for any in so many words.
+
+A schema without `additionalProperties` lets every name pass; a model that writes `UNIT` for `unit` still meant `unit`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rightcall.declare.places import Places
+from rightcall.types import Tool
+
+_OPEN = frozenset(
+    ("additionalProperties", "patternProperties", "unevaluatedProperties", "$ref", "allOf", "anyOf", "oneOf")
+)
+
+
+class Shape:
+    """What of a schema matters here: the names it declares, and the places below that declare some."""
+
+    __slots__ = ("deep", "inner", "items", "names")
+
+    def __init__(self, names: frozenset[str]) -> None:
+        self.names = names
+        self.inner: dict[str, Shape] = {}
+        self.items: Shape | None = None
+        self.deep = False  # are there any below?
+
+
+_SHAPES: dict[int, tuple[Tool, Shape | None]] = {}
+
+
+def strangers(tool: Tool, arguments: Any) -> list[list[Any]]:
+    """The places of all such arguments."""
+    found: list[list[Any]] = []
+    shape = _shape_of(tool)
+    if shape is None or (not shape.deep and isinstance(arguments, dict) and arguments.keys() <= shape.names):
+        return found  # the usual case
+    _look(arguments, shape, [], found)
+    return found
+
+
+def _look(value: Any, shape: Shape, where: list[Any], found: list[list[Any]]) -> None:
+    if isinstance(value, dict):
+        if shape.names and not value.keys() <= shape.names:
+            found += [[*where, key] for key in value if key not in shape.names]
+        for key, inner in shape.inner.items():
+            if key in value:
+                _look(value[key], inner, [*where, key], found)
+    elif isinstance(value, list) and shape.items is not None:
+        for index, item in enumerate(value):
+            _look(item, shape.items, [*where, index], found)
+
+
+def _shape_of(tool: Tool) -> Shape | None:
+    found = _SHAPES.get(id(tool))
+    if found is None:
+        if len(_SHAPES) > 4096:
+            _SHAPES.clear()
+        # The tool is kept beside it: an id is only unique among living objects.
+        found = _SHAPES[id(tool)] = (tool, _shape(tool.parameters, Places(tool.parameters), {}))
+    return found[1]
+
+
+def _shape(schema: Any, places: Places, made: dict[int, Shape]) -> Shape | None:
+    """None where nothing is declared. A schema that holds itself has a shape that does."""
+    schema = places.only(schema)
+    if not isinstance(schema, dict) or ("properties" not in schema and "items" not in schema):
+        return None
+    if id(schema) in made:
+        return made[id(schema)]
+    declared = schema.get("properties")
+    declared = declared if isinstance(declared, dict) else {}
+    shape = made[id(schema)] = Shape(frozenset(declared) if _OPEN.isdisjoint(schema) else frozenset())
+    shape.items = _shape(schema.get("items"), places, made)
+    shape.inner = {key: inner for key in declared if (inner := _shape(declared[key], places, made)) is not None}
+    shape.deep = bool(shape.inner or shape.items)
+    return shape
