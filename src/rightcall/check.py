@@ -181,8 +181,8 @@ def plain(value: Any, items: int | None = None) -> Any:
         return [plain(item, items) for item in value[:items]]
     if isinstance(value, dict):
         return {plain(key): plain(item, items) for key, item in value.items()}
-    if isinstance(value, float) and isinf(value):
-        return copysign(sys.float_info.max, value)
+    if isinstance(value, float):
+        return copysign(sys.float_info.max, value) if isinf(value) else float(value)
     return value
 
 

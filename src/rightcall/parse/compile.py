@@ -61,11 +61,9 @@ class Compiled:
         self.call_close = _probe(format.call[1])
         closes = templates(format.call[1])
         self.close_heads = frozenset(pat.head for pat in closes)
-        self.extra_closers = (
-            Probe(seq(blanks(), Pat(r"[}\])]{1,3}+", r"[}\])]{0,3}"), blanks(), look(alt(*closes)))) if closes else None
-        )
         self.resync = Scan(self._resync(inner))
         ends = [pat for end in format.channels.ends for pat in templates(end)] if format.channels else []
+        self.extra_closers = _extra(closes + self._body_closes() + ends + ([END] if format.channels else []))
         self.turn_end = Probe(alt(*ends)) if ends else None
         self.between = self._between()
         self.first_header = self._first_header()
@@ -144,12 +142,14 @@ class Compiled:
         closes = [("close", pat) for pat in templates(self.format.call[1])]
         if self.channels is not None:
             closes += [("close", pat) for _, pat in self._turns()]
-        bodies = [p for body in self.format.bodies for p in templates(getattr(body, "close", ""))]
-        closes += [("body_close", pat) for pat in bodies]
+        closes += [("body_close", pat) for pat in self._body_closes()]
         if self.format.section:
             closes += [("stop", pat) for pat in templates(self.format.section[1])]
         self.closes = any(action != "stop" for action, _ in closes)
         return closes + [("stop", pat) for _, pat in inner + self._turns()]
+
+    def _body_closes(self) -> list[Pat]:
+        return [pat for body in self.format.bodies for pat in templates(getattr(body, "close", ""))]
 
     def _between(self) -> Probe | None:
         between = self.format.between.strip()
@@ -188,6 +188,13 @@ def _pair_entries(pair: Pair | None, opens: str, closes: str) -> Entries:
 def _probe(marker: str | tuple[str, ...]) -> Probe | None:
     found = templates(marker)
     return Probe(alt(*found)) if found else None
+
+
+def _extra(closes: list[Pat]) -> Probe | None:
+    """One to three brackets too many before what closes a call."""
+    if not closes:
+        return None
+    return Probe(seq(blanks(), Pat(r"[}\])]{1,3}+", r"[}\])]{0,3}"), blanks(), look(alt(*closes))))
 
 
 _CACHE: dict[int, tuple[Format, Compiled]] = {}

@@ -300,9 +300,9 @@ class Engine:
         self.said = self._last = None
         self.out += (CallStart(index, call.id, call.name), Arguments(index, call.json), CallEnd(index, call))
 
-    def take_extra_closers(self) -> Steps[None]:
-        """One to three brackets too many before the call's close: taken, with a receipt."""
-        probe = self.compiled.extra_closers
+    def take_extra_closers(self, probe: Probe | None = None) -> Steps[None]:
+        """One to three brackets too many before the call's close (or as the probe says): taken, with a receipt."""
+        probe = probe or self.compiled.extra_closers
         if probe is None or self.policy("") == "off" or _NO_CLOSER(self.buf, self.pos):
             return
         self.raw_end()

@@ -13,7 +13,7 @@ from rightcall.formats.spec import Envelope
 from rightcall.parse.engine import Engine, Steps
 from rightcall.parse.json_stream import LostEnd, json_string, json_value, skip_nested, skip_value
 from rightcall.parse.live import read_arguments
-from rightcall.parse.markers import Pat, Probe, alt, blanks, literal, seq
+from rightcall.parse.markers import Pat, Probe, alt, blanks, literal, look, seq
 from rightcall.parse.signals import Broken, Cut, NotACall
 from rightcall.repair.names import find_name
 from rightcall.repair.sketch import Keys, Sketch, sketch_envelopes
@@ -22,9 +22,11 @@ from rightcall.types import Repair
 
 _B = r"[ \t\r\n]*+"
 _BLANK_RUN = re.compile(_B).match
+_COMMENTED = re.compile(r"/\*|//|#").search
 _LIST_START = re.compile(rf"{_B}\[{_B}(?=\{{)").match
 _LIST_MORE = re.compile(rf"{_B}([,\]]){_B}").match
 _BEGINS = Probe(alt(literal("{"), seq(literal("["), blanks(), Pat(r"[{\]]", ""))))
+_EXTRA_IN_LIST = Probe(seq(blanks(), Pat(r"\}{1,3}+", r"\}{0,3}"), blanks(), look(Pat(r"[,\]]", ""))))
 
 
 class EnvelopeReader:
@@ -48,6 +50,8 @@ class EnvelopeReader:
         close = "(?:" + "|".join(pat.whole for pat in closes) + ")" if closes else ""
         self._block_end = re.compile(_B + close).match
         self._several = bool(closes)
+        # What may close the list, and the object around it, behind a call that was read loosely.
+        self.tail = re.compile(rf"{_B}\]?" + (rf"{_B}\}}?" if body.outer else "")).match
 
     def quick(self, p: Engine, start: int, bare: bool) -> bool:
         """Reads a whole block at once, if all of it is there and as usual; else takes nothing."""
@@ -195,8 +199,7 @@ class EnvelopeReader:
             return
         if p.call is None:
             self._begin_late(p, parts, bare, later)
-        if not listed:
-            yield from p.take_extra_closers()
+        yield from p.take_extra_closers(_EXTRA_IN_LIST if listed else None)
         p.finish(parts.value, empty=not parts.has_args)
 
     def _malformed(self, p: Engine, parts: _Parts, lost: LostEnd) -> Steps[None]:
@@ -208,8 +211,11 @@ class EnvelopeReader:
             yield from skip_nested(p, ["}"] * (1 + parts.inner))
         except LostEnd:
             raise broken from None
-        if not p.mend():
-            p.fail(broken.code, broken.message)
+        if p.mend(closed=False):
+            return
+        if p.raw is not None and _COMMENTED(p.captured(p.raw)):
+            raise broken  # a bracket in a comment is none
+        p.fail(broken.code, broken.message)
 
     def _begin_late(self, p: Engine, parts: _Parts, bare: bool, later: bool) -> None:
         """The envelope ended before the name and the arguments' key had both been seen. Beside another call of the same

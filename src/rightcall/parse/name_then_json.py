@@ -8,13 +8,15 @@ from rightcall.formats.spec import NameThenJson, alternatives
 from rightcall.parse.engine import Engine, Steps
 from rightcall.parse.json_stream import LostEnd
 from rightcall.parse.live import read_arguments
-from rightcall.parse.markers import BLANKS, Holes, Pat, Probe, alt, templates
+from rightcall.parse.markers import BLANKS, RUN, Holes, Pat, Probe, alt, literal, seq, templates
 from rightcall.parse.signals import Broken, Cut, NotACall
 from rightcall.repair.sketch import Sketch, sketch_arguments
-from rightcall.strict_json import is_deep, scan_once
+from rightcall.strict_json import Undecodable, decode, is_deep, scan_once
 
 _B = r"[ \t\r\n]*+"
 _BLANK_RUN = re.compile(_B).match
+_COMMENTED = re.compile(r"/\*|//|#").search
+_FENCE = Probe(seq(literal("```"), Pat(r"[A-Za-z_]{1,16}+", r"[A-Za-z_]{0,16}+", sure=RUN), literal("\n")))
 
 
 class NameThenJsonReader:
@@ -97,8 +99,9 @@ def read_arguments_of(p: Engine, close: Probe | None) -> Steps[None]:
     """The JSON arguments of a call that has begun, and what closes them."""
     if not (yield from p.peek()):
         raise Cut
+    fenced = p.char() == "`" and (yield from p.test(_FENCE))  # not the close, where that is a fence too
     for end in (close, p.compiled.call_close):
-        if end is not None and (yield from p.test(end)):
+        if end is not None and not fenced and (yield from p.test(end)):
             p.raw_end()
             p.finish(empty=True)
             break
@@ -107,10 +110,18 @@ def read_arguments_of(p: Engine, close: Probe | None) -> Steps[None]:
             value = yield from read_arguments(p)
         except LostEnd:
             raise Broken("invalid_json", "the arguments are not valid JSON from here on; send a JSON object") from None
+        if value is Undecodable:
+            assert p.call is not None
+            sent = "".join(p.call.parts)
+            value = decode(sent, p.limits.depth)
+            if isinstance(value, Undecodable) and _COMMENTED(sent):
+                raise Broken(value.code, value.message)  # a bracket in a comment is none
         yield from p.take_extra_closers()
         p.raw_end()
-        if (yield from p.peek()) == "{":
-            raise Broken("trailing_content", "a second object stands behind the arguments; send one JSON object")
+        char = yield from p.peek()
+        # A comment is one only where a marker must follow; elsewhere it is text.
+        if char == "{" or (char and char in "/#" and (close is not None or p.compiled.call_close is not None)):
+            raise Broken("trailing_content", "something stands behind the arguments; send one JSON object and no more")
         p.finish(value)
     if close is not None:
         yield from p.peek()

@@ -402,7 +402,9 @@ class Reading(Engine):
             return False
         for each in found:
             self.mended_call(each, text, start)
-        rest = text[found[-1].end :].removeprefix("]") if not closed else ""
+        tail = getattr(self.reader, "tail", None)
+        end = found[-1].end if tail is None else tail(text, found[-1].end).end()
+        rest = text[end:] if not closed else ""
         if rest.strip():
             self.fresh = True
             self.text_behind(rest)

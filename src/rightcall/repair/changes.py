@@ -1,14 +1,14 @@
 """The rules that a schema suggests: for one fault of the arguments the changes that may mend it, most likely first.
 
-    Fault(("days",), "type")  with  {"days": "3"}   ->   scalar_type: /days becomes 3
+Fault(("days",), "type")  with  {"days": "3"}   ->   scalar_type: /days becomes 3
 """
 
 from __future__ import annotations
 
 import copy
-import json
 import re
 from collections.abc import Iterable, Iterator
+from math import isinf
 from typing import Any, Literal
 
 import msgspec
@@ -16,6 +16,7 @@ import msgspec
 from rightcall.check import pointer
 from rightcall.declare.places import MISSING, Places, value_at
 from rightcall.repair.loose import Unreadable, read_loose
+from rightcall.repair.spelling import Written, dumps
 from rightcall.strict_json import Undecodable, decode
 from rightcall.types import Json, Repair
 
@@ -31,7 +32,7 @@ Kind = Literal["exact", "schema", "guess"]
 
 
 class Fault(msgspec.Struct, frozen=True):
-    """What is wrong (`word`, a keyword of JSON Schema or `stranger`), and where: of what is missing, where it should be."""
+    """What is wrong (`word`, a keyword of JSON Schema or `stranger`) and where; what is missing, where it should be."""
 
     where: tuple[Any, ...]
     word: str
@@ -40,8 +41,8 @@ class Fault(msgspec.Struct, frozen=True):
 
 
 class Change(msgspec.Struct, frozen=True):
-    """Another value in a place. `renamed` tells that what stands there has the same values under other names; `locus` is
-    where it must leave less wrong."""
+    """Another value in a place, which must leave less wrong there. `renamed` and `dropped` tell what of an object is
+    different: names, and nulls that are left out."""
 
     rule: str
     kind: Kind
@@ -70,6 +71,7 @@ class Names(msgspec.Struct, frozen=True):
     """The names of one object: those it has that are not declared, and what they may be meant for."""
 
     value: Json
+    declared: Json
     strangers: list[str]
     folded: list[tuple[str, str]]
 
@@ -92,7 +94,7 @@ class Given:
     def _named(self, where: list[Any], value: Json) -> Names:
         declared = self.places.properties(self.places.at(where))
         strangers = [key for key in value if key not in declared]
-        return Names(value, strangers, _folded(value, strangers, declared))
+        return Names(value, declared, strangers, _folded(value, strangers, declared))
 
 
 def changes(fault: Fault, given: Given) -> Iterator[Change]:
@@ -121,8 +123,7 @@ def fold(name: str) -> str:
 
 
 def _named(where: list[Any], names: Names, fault: Fault, places: Places) -> Iterator[Change]:
-    if fault.word == "required":
-        yield from _unwrapped(where, names)
+    yield from _unwrapped(where, names, sure=fault.word == "required")
     # Every unknown name that is a declared one but for case and separators: all of them, then each alone.
     if names.folded:
         yield _rename("folded_name", "schema", where, names, names.folded)
@@ -175,14 +176,16 @@ def _rename(rule: str, kind: Kind, where: list[Any], names: Names, pairs: list[t
     return Change(rule, kind, tuple(where), made, renamed=tuple(pairs))
 
 
-def _unwrapped(where: list[Any], names: Names) -> Iterator[Change]:
-    """Arguments inside arguments: `{"arguments": {...}}`."""
+def _unwrapped(where: list[Any], names: Names, *, sure: bool) -> Iterator[Change]:
+    """Arguments inside arguments: `{"arguments": {...}}`. Unless something is missing (`sure`), only declared ones."""
     value = names.value
     if where or len(value) > len(_WRAPPERS) + len(_BESIDE):
         return
     wrapped = [key for key in names.strangers if key in _WRAPPERS and isinstance(value[key], dict)]
     if len(wrapped) == 1 and set(value) <= {wrapped[0], *_BESIDE}:
-        yield Change("unwrapped", "schema", (), value[wrapped[0]])
+        inner = value[wrapped[0]]
+        if sure or (inner and inner.keys() <= names.declared.keys()):
+            yield Change("unwrapped", "schema", (), inner)
 
 
 # -- values ------------------------------------------------------------------------------------------------------------
@@ -207,12 +210,17 @@ def _retyped(where: list[Any], value: Any, given: Given) -> Iterator[Change]:
         yield from _null(at, given.places)
     elif isinstance(value, str):
         yield from _from_text(at, value, given.depth)
-    elif isinstance(value, bool | int | float):
+    elif isinstance(value, bool | int | float) and not _is_infinite(value):
         yield Change("scalar_type", "schema", at, as_text(value))
     if value is not None and not isinstance(value, list):
         yield Change("wrapped_in_array", "schema", at, [value])
     elif isinstance(value, list) and len(value) == 1:
         yield Change("array_of_one", "guess", at, value[0])
+
+
+def _is_infinite(value: float) -> bool:
+    """Larger than any float, and its text is not known."""
+    return isinstance(value, float) and isinf(value) and not isinstance(value, Written)
 
 
 def _null(at: tuple[Any, ...], places: Places) -> Iterator[Change]:
@@ -258,10 +266,10 @@ def _from_loose_text(at: tuple[Any, ...], text: str, depth: int) -> Iterator[Cha
 
 def as_text(value: Any) -> str:
     """A value as a receipt shows it."""
-    return "" if value is MISSING or value is GONE else json.dumps(value, ensure_ascii=False, default=str)
+    return "" if value is MISSING or value is GONE else dumps(value)
 
 
-# -- doing it -----------------------------------------------------------------------------------------------------------
+# -- doing it ---------------------------------------------------------------------------------------------------------
 
 
 def with_changes(value: Any, made: Iterable[Change]) -> Any:
@@ -287,7 +295,7 @@ def _put(value: Any, where: list[Any], new: Any, fresh: set[int]) -> Any:
 
 
 def _own(value: Any, fresh: set[int]) -> Any:
-    """The value, copied unless it already is a copy of ours. A copy lives in the candidate, so its id stays its own."""
+    """The value, copied unless it is a copy of ours: those live in the candidate, so their ids are their own."""
     if id(value) in fresh:
         return value
     made = copy.copy(value)

@@ -20,7 +20,7 @@ from rightcall.strict_json import MAX_DEPTH
 _BLANK = re.compile(r"[ \t\r\n]*+").match
 _COMMENT = re.compile(r"//[^\n]*+|#[^\n]*+|/\*(?:[^*]++|\*(?!/))*+\*/", re.S).match
 _NUMBER = re.compile(r"[+-]?(?:\d[\d_]*+(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d++)?(?![\w.])").match
-_STRICT_NUMBER = re.compile(r"-?(?:0|[1-9]\d*+)(?:\.\d++)?(?:[eE][+-]?\d++)?").fullmatch
+STRICT_NUMBER = re.compile(r"-?(?:0|[1-9]\d*+)(?:\.\d++)?(?:[eE][+-]?\d++)?").fullmatch
 _ZEROS = re.compile(r"[+-]?0\d").match
 _BARE_KEY = re.compile(r"[A-Za-z_$][\w$.\-]*+").match
 _BARE_VALUE = re.compile(r"[^,\]}{\[\n\"':]++").match
@@ -78,8 +78,8 @@ class Unreadable(Exception):
 
 
 class Loose(msgspec.Struct, frozen=True):
-    """A value and where it ends. `spelled` are the numbers that JSON spells otherwise: where each stands, and how it was
-    written. Only the schema can tell whether the text was meant or the number (`spelling`)."""
+    """A value and where it ends. `spelled` are numbers that are not written as we would, with place and text: only the
+    schema can tell whether the number or the text was meant."""
 
     value: Any
     end: int
@@ -118,6 +118,13 @@ def read_loose(text: str, pos: int = 0, *, depth: int = MAX_DEPTH, closed: bool 
     except RecursionError:
         raise Unreadable(f"nested deeper than {depth} levels") from None
     return Loose(value, reader.pos, tuple(reader.found.values()), tuple(reader.spelled))
+
+
+def skip_comments(text: str, pos: int) -> tuple[int, tuple[Liberty, ...]]:
+    """Past blanks and comments, and what was skipped."""
+    reader = _Reader(text, pos, 0, True)
+    reader.peek()
+    return reader.pos, tuple(reader.found.values())
 
 
 class _Reader:
@@ -197,7 +204,7 @@ class _Reader:
             value = float(clean)
         if value in (float("inf"), float("-inf")):
             raise Unreadable(f"{text[:30]} is not a number that JSON can carry")
-        if _STRICT_NUMBER(text) is None:
+        if text != repr(value):
             self.spelled.append((tuple(self.steps), text))
         return value
 

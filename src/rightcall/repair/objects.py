@@ -11,7 +11,17 @@ from typing import Any
 
 from rightcall.declare.kinds import wants_text
 from rightcall.declare.places import Places, value_at
-from rightcall.repair.loose import MOST_OBJECTS, Liberty, Loose, Spelled, Unreadable, one_object, read_loose
+from rightcall.repair.loose import (
+    MOST_OBJECTS,
+    STRICT_NUMBER,
+    Liberty,
+    Loose,
+    Spelled,
+    Unreadable,
+    one_object,
+    read_loose,
+    skip_comments,
+)
 from rightcall.types import Tool
 
 _BLANK = re.compile(r"[ \t\r\n]*+").match
@@ -23,8 +33,10 @@ def read_arguments(
 ) -> tuple[Any, tuple[Liberty, ...]]:
     """The arguments that are all of the text from `start` on. Raises `Unreadable`."""
     value, liberties, end = objects_in_a_row(text, start, tool, depth=depth, closed=closed)
+    end, comments = skip_comments(text, end)
+    liberties += tuple([each for each in comments if each.rule not in {liberty.rule for liberty in liberties}])
     rest = text[end:]
-    if rest.strip(" \t\r\n"):
+    if rest:
         if not _CLOSERS(rest):
             raise Unreadable("there is more text behind the arguments", final=True)
         liberties += (Liberty("extra_closer", rest.strip(" \t\r\n"), ""),)
@@ -60,8 +72,8 @@ def as_meant(read: Loose, tool: Tool | None) -> tuple[Any, tuple[Liberty, ...]]:
 
 
 def respelled(value: Any, spelled: Iterable[Spelled], tool: Tool | None) -> tuple[Any, tuple[Liberty, ...]]:
-    """Numbers in an odd spelling (`+3`, `1_000`) are numbers, but where a string is wanted they are what was written: a
-    telephone number without its quotes. The value is changed in place."""
+    """Numbers in an odd spelling (`+3`, `1_000`, `1.10`) are numbers, but where a string is wanted they are what was
+    written: a telephone number without its quotes. The value is changed in place."""
     places = Places(tool.parameters) if tool is not None else None
     made: dict[str, Liberty] = {}
     for where, text in spelled:
@@ -73,6 +85,6 @@ def respelled(value: Any, spelled: Iterable[Spelled], tool: Tool | None) -> tupl
         if places is not None and where and wants_text(places.at(list(where)), places.refs):
             holder[last] = text
             made.setdefault("unquoted_value", Liberty("unquoted_value", text, f'"{text}"'))
-        else:
+        elif STRICT_NUMBER(text) is None:
             made.setdefault("number_spelling", Liberty("number_spelling", text, repr(number)))
     return value, tuple(made.values())

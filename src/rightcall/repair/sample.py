@@ -21,7 +21,7 @@ _ANY: Any = object()  # any index of a list, or any key of a map
 
 
 class Lesson(msgspec.Struct, frozen=True):
-    """What helped: a change for a fault, and the type of the value before. `where` has `ANY` for indexes and map keys."""
+    """What helped: a change for a fault, and the value's type before. `where` has `_ANY` for indexes and map keys."""
 
     where: tuple[Any, ...]
     fault: Fault

@@ -69,7 +69,7 @@ class _Mending:
     def run(self, *, ahead: bool = True) -> None:
         before = self.value
         self.left = self._faults(before)
-        most = len(self.left)
+        most = _count(self.left)
         for _ in range(_ROUNDS):
             picked = self._pick() if self.left and self._looks < _MOST_LOOKS else {}
             if not picked:
@@ -77,7 +77,7 @@ class _Mending:
             self._try(picked)
         if ahead:
             self._rename_and_go_on()
-        if self.left and len(self.left) >= most:
+        if self.left and _count(self.left) >= most:
             self.value, self.receipts, self.lessons = before, [], []
 
     def _faults(self, value: Any) -> list[Fault]:
@@ -156,6 +156,12 @@ class _Mending:
             self._take(made.values(), further.value, further.left)
             self.receipts += further.receipts
             self.lessons += further.lessons
+
+
+def _count(faults: list[Fault]) -> tuple[int, int]:
+    """How many errors, and how many names that are not known but do no harm."""
+    unknown = sum([fault.word == "stranger" for fault in faults])
+    return len(faults) - unknown, unknown
 
 
 def _fault(error: Any) -> Fault:

@@ -18,6 +18,7 @@ from rightcall.repair.loose import Liberty, Unreadable, unfence
 from rightcall.repair.names import find_name, settle_name
 from rightcall.repair.objects import read_arguments
 from rightcall.repair.schema import mend, rename_aliases
+from rightcall.repair.spelling import dumps, with_spelling, without_spelling
 from rightcall.repair.strangers import strangers
 from rightcall.strict_json import MAX_DEPTH, Undecodable, decode
 from rightcall.types import Call, Problem, Repair, Tool
@@ -64,7 +65,8 @@ def settle(
         problem = settling.problem
         unread = problem.code != "arguments_not_object"
         return Call(name, {}, json, id, raw, made, not unread), [_about(problem, index)]
-    text = stdlib.dumps(arguments, ensure_ascii=False) if settling.changed else settling.text
+    text = dumps(arguments) if settling.changed else settling.text
+    arguments = without_spelling(arguments)
     problems = argument_problems(tool, arguments, index) if tool is not None else []
     return Call(name, arguments, text, id, raw, made), problems
 
@@ -90,6 +92,7 @@ class _Settling:
         found = self._object(value, json)
         if found is None or self.tool is None or self.policy == "off":
             return found
+        found = found if self.changed else with_spelling(found, self.text)
         found, receipts = rename_aliases(self.tool, found)
         self._took(*receipts)
         if strangers(self.tool, found) or not fits(self.tool, found):
