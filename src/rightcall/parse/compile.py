@@ -63,7 +63,10 @@ class Compiled:
         self.close_heads = frozenset(pat.head for pat in closes)
         self.resync = Scan(self._resync(inner))
         ends = [pat for end in format.channels.ends for pat in templates(end)] if format.channels else []
-        self.extra_closers = _extra(closes + self._body_closes() + ends + ([END] if format.channels else []))
+        closing = closes + self._body_closes() + ends
+        # Where nothing closes an envelope, it is over with its bracket, and more of them are text.
+        named_only = all(isinstance(body, NameThenJson) for body in format.bodies)
+        self.extra_closers = _extra([*closing, END] if named_only else closing)
         self.turn_end = Probe(alt(*ends)) if ends else None
         self.between = self._between()
         self.first_header = self._first_header()

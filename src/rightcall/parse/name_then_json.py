@@ -28,6 +28,7 @@ class NameThenJsonReader:
         close = f"(?:{'|'.join(pat.whole for pat in closes)}){_B}" if closes else ""
         end = f"(?:{'|'.join(pat.whole for pat in ends)})" if ends else ""
         self._block_end = re.compile(_B + close + end).match
+        self._open_ended = not (closes or ends)  # what follows the arguments decides whether they are all
         self.begins = self.open.probe if self.open else Probe.never()
 
     def quick(self, p: Engine, start: int, bare: bool) -> bool:
@@ -44,7 +45,8 @@ class NameThenJsonReader:
         last = self._block_end(buf, end)
         if (
             last is None
-            or buf.startswith("{", last.end())
+            or (self._open_ended and last.end() == len(buf) and not p.ended)
+            or (last.end() < len(buf) and buf[last.end()] in "{}])")
             or type(value) is not dict
             or is_deep(buf, opener.end(), end, p.limits.depth)
         ):

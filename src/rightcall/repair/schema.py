@@ -17,6 +17,7 @@ from rightcall.check import fits, place, plain, pointer
 from rightcall.declare.places import Places
 from rightcall.repair.changes import Change, Fault, Given, changes, with_changes
 from rightcall.repair.sample import Lesson, lesson, mend_all, sample
+from rightcall.repair.spelling import dumps
 from rightcall.repair.strangers import strangers
 from rightcall.types import Repair, Tool
 
@@ -36,11 +37,19 @@ def mend(tool: Tool, arguments: dict[str, Any], *, guesses: bool, depth: int) ->
         mending = _Mending(tool, places, part, guesses, depth)
         mending.run()
         if mending.left or mending.receipts:
-            value, receipts = mend_all(arguments, [] if mending.left else mending.lessons, places, depth)
-            return (value, receipts) if receipts and fits(tool, value) else (arguments, [])
+            return _like(mending, part, arguments)
     mending = _Mending(tool, places, arguments, guesses, depth)
     mending.run()
     return mending.value, mending.receipts
+
+
+def _like(mending: _Mending, part: dict[str, Any], arguments: dict[str, Any]) -> tuple[dict[str, Any], list[Repair]]:
+    """All arguments mended as a sample of them was; none if a lesson would touch what was right, or not all fit then."""
+    again, _ = mend_all(part, mending.lessons, mending.places, mending.depth)
+    if mending.left or dumps(again) != dumps(mending.value):
+        return arguments, []
+    value, receipts = mend_all(arguments, mending.lessons, mending.places, mending.depth)
+    return (value, receipts) if fits(mending.tool, value) else (arguments, [])
 
 
 def rename_aliases(tool: Tool, arguments: dict[str, Any]) -> tuple[dict[str, Any], list[Repair]]:

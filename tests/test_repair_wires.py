@@ -1,0 +1,167 @@
+"""Every rung of the ladder on every wire that carries JSON: the same damage is read as the same call, or not at all."""
+
+from __future__ import annotations
+
+import json
+from typing import Literal
+
+import pytest
+
+from cuts import Setting, hold_of_every_cut
+from replies import INTEGER, STRING, Json, blocking, made, runnable
+from rightcall import Reply, Tool, Toolset, parse, read, render
+from rightcall.formats import FORMATS
+from rightcall.formats.spec import Envelope, NameThenJson
+
+Policy = Literal["off", "safe", "lenient"]
+PROPERTIES: Json = {
+    "city": STRING,
+    "days": INTEGER,
+    "ok": {"type": "boolean"},
+    "tags": {"type": "array", "items": STRING},
+}
+TOOLS = Toolset(
+    [Tool(name="f", parameters={"type": "object", "properties": PROPERTIES, "additionalProperties": False})]
+)
+WIRES = [name for name, format in FORMATS.items() if isinstance(format.bodies[0], (Envelope, NameThenJson))]
+# One of each kind: an envelope alone, in a list, under a key, with its name as key; a name and JSON with and without a
+# close; messages with headers.
+KINDS = ["hermes", "jamba", "mistral", "generic_json", "apertus", "kimi_k2", "mistral_v11", "functionary_v31"]
+KINDS += ["functionary_v2", "functionary_v32", "harmony", "deepseek_v3", "llama3_json"]
+# These write a fence, or nothing, where others close a call: there the same text says something else.
+FENCED = {"deepseek_v3", "command_r_plus", "xlam"}
+UNCLOSED = {"llama3_json", "granite_20b_fc", "gigachat3", "gigachat31"}
+
+TRUTH: Json = {"city": "a b", "days": 3, "tags": ["x"]}
+SENT = json.dumps(TRUTH)
+
+EXACT: dict[str, tuple[str, str]] = {
+    # what was sent, and the rule that reads it
+    "smart quotes": (SENT.replace('"city"', "“city”"), "smart_quotes"),
+    "single quotes": (SENT.replace('"', "'"), "single_quotes"),
+    "a bare key": (SENT.replace('"city"', "city"), "unquoted_key"),
+    "an equals sign": (SENT.replace('"city":', '"city" ='), "key_separator"),
+    "a trailing comma": (SENT.replace("]}", "],}"), "trailing_comma"),
+    "a comment": (SENT.replace(", ", ", // here\n", 1), "comment"),
+    "a comment at the end": (SENT[:-1] + " # here\n}", "comment"),
+    "a bracket in a comment": (SENT.replace(", ", ", /* } */ ", 1), "comment"),
+    "a number with a sign": (SENT.replace("3", "+3"), "number_spelling"),
+    "the object twice": (SENT + SENT, "concatenated"),
+    "an empty object before": ("{}" + SENT, "concatenated"),
+    "an empty object behind": (SENT + "\n{}", "concatenated"),
+    "an object in a string": (json.dumps(SENT), "double_encoded"),
+}
+GUESSES: dict[str, tuple[str, str]] = {
+    "two halves": ('{"city": "a b"} {"days": 3, "tags": ["x"]}', "merged_objects"),
+    "a missing comma": (SENT.replace(', "days"', ' "days"'), "missing_comma"),
+    "a bare word": (SENT.replace('"a b"', "ab"), "unquoted_value"),
+}
+
+
+def sent_on(wire: str, arguments: str) -> str:
+    call = made("f", **TRUTH)
+    text = render(call, format=wire, tools=TOOLS)
+    assert call.json in text
+    return text.replace(call.json, arguments)
+
+
+def read_on(wire: str, arguments: str, policy: Policy = "safe") -> Reply:
+    return parse(sent_on(wire, arguments), format=wire, tools=TOOLS, repair=policy)
+
+
+def rules(reply: Reply) -> list[str]:
+    return [repair.rule for call in reply.calls for repair in call.repairs]
+
+
+@pytest.mark.parametrize("kind", EXACT)
+@pytest.mark.parametrize("wire", WIRES)
+def test_what_was_meant_is_read_on_every_wire(wire: str, kind: str) -> None:
+    sent, rule = EXACT[kind]
+    for policy in ("safe", "lenient"):
+        reply = read_on(wire, sent, policy)
+        assert (runnable(reply), rules(reply), reply.content) == ([("f", TRUTH)], [rule], "")
+    assert runnable(read_on(wire, sent, "off")) == []
+
+
+@pytest.mark.parametrize("kind", GUESSES)
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_guess_is_made_on_every_wire_if_guesses_are_allowed(wire: str, kind: str) -> None:
+    sent, rule = GUESSES[kind]
+    assert runnable(read_on(wire, sent)) == []
+    reply = read_on(wire, sent, "lenient")
+    assert (rules(reply), reply.content) == ([rule], "")
+    assert runnable(reply) == [("f", TRUTH | ({"city": "ab"} if rule == "unquoted_value" else {}))]
+
+
+@pytest.mark.parametrize("fence", ["```json\n{}\n```", "```\n{}\n```"])
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_fence_round_the_arguments_is_taken_off_or_blocks(wire: str, fence: str) -> None:
+    reply = read_on(wire, fence.replace("{}", SENT))
+    if wire in FENCED:
+        assert (runnable(reply), len(blocking(reply))) == ([], 1)
+    else:
+        assert (runnable(reply), rules(reply), reply.content) == ([("f", TRUTH)], ["code_fence"], "")
+
+
+@pytest.mark.parametrize("extra", ["}", "}}"])
+@pytest.mark.parametrize("wire", [wire for wire in WIRES if wire != "mistral_v3"])
+def test_brackets_too_many_are_dropped_or_text(wire: str, extra: str) -> None:
+    reply = read_on(wire, SENT + extra)
+    assert runnable(reply) == [("f", TRUTH)]
+    if wire in UNCLOSED:
+        assert (rules(reply), reply.content) == ([], extra)
+    else:
+        assert (rules(reply), reply.content) == (["extra_closer"], "")
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_objects_that_disagree_run_on_no_wire(wire: str) -> None:
+    for policy in ("off", "safe", "lenient"):
+        reply = read_on(wire, '{"city": "q"}' + SENT, policy)  # type: ignore[arg-type]
+        assert (runnable(reply), len(blocking(reply))) == ([], 1)
+
+
+@pytest.mark.parametrize("missing", [1, 2])
+@pytest.mark.parametrize("wire", WIRES)
+def test_brackets_that_are_missing_are_put_in_only_where_the_end_was_seen(wire: str, missing: int) -> None:
+    reply = read_on(wire, SENT[:-missing])
+    assert runnable(reply) in ([], [("f", TRUTH)])
+    assert bool(runnable(reply)) == (rules(reply) == ["missing_closer"])
+    whole = sent_on(wire, SENT)
+    cut = whole[: whole.index(SENT) + len(SENT) - missing]
+    for policy in ("safe", "lenient"):
+        assert runnable(parse(cut, format=wire, tools=TOOLS, repair=policy)) == []
+
+
+@pytest.mark.parametrize("wire", KINDS)
+def test_damage_is_read_the_same_however_it_is_cut(wire: str) -> None:
+    more = [SENT + "}", SENT + "}}", SENT[:-1], '{"city": "q"}' + SENT, f"```json\n{SENT}\n```", SENT + " // x\n"]
+    for sent in [*(sent for sent, _ in EXACT.values()), *more]:
+        for before in ("", "Hi. "):
+            hold_of_every_cut(before + sent_on(wire, sent), Setting(wire, TOOLS))
+
+
+@pytest.mark.parametrize("kind", EXACT)
+def test_a_provider_s_own_field_is_read_like_a_wire(kind: str) -> None:
+    sent, rule = EXACT[kind]
+    call = {"id": "a", "type": "function", "function": {"name": "f", "arguments": sent}}
+    message = {"choices": [{"message": {"role": "assistant", "tool_calls": [call]}}]}
+    reply = read(message, tools=TOOLS)
+    assert (runnable(reply), rules(reply)) == ([("f", TRUTH)], [rule])
+    assert runnable(read(message, tools=TOOLS, repair="off")) == []
+
+
+def test_a_fence_that_a_wire_writes_itself_is_not_taken_for_empty_arguments() -> None:
+    reply = read_on("deepseek_v3", f"```json\n{SENT}\n```", "lenient")
+    assert runnable(reply) == []
+    assert blocking(reply)
+
+
+def test_objects_inside_arguments_may_stand_in_a_row_too() -> None:
+    tools = Toolset([Tool(name="f", parameters={"type": "object", "properties": {"o": {"type": "object"}}})])
+    for wire in ("hermes", "kimi_k2", "apertus"):
+        call = made("f", o={"a": 1})
+        text = render(call, format=wire, tools=tools).replace(call.json, '{"o": {}{"a": 1}}')
+        assert runnable(parse(text, format=wire, tools=tools)) == [("f", {"o": {"a": 1}})]
+        text = render(call, format=wire, tools=tools).replace(call.json, '{"o": {"a": 2}{"a": 1}}')
+        assert runnable(parse(text, format=wire, tools=tools, repair="lenient")) == []
