@@ -296,6 +296,42 @@ def test_a_required_argument_with_a_default_takes_it() -> None:
     assert (reply.calls[0].arguments, reply.problems) == ({"n": 3}, ())
 
 
+@pytest.mark.parametrize("inner", [{"default": 3}, {"type": "integer", "default": 3}, {"$ref": "#/$defs/n"}])
+def test_a_required_argument_with_a_default_is_not_missing_at_any_depth(inner: Json) -> None:
+    schema: Json = {"type": "object", "properties": {"n": inner}, "required": ["n"]}
+    defs = {"$defs": {"n": {"type": "integer", "default": 3}}}
+    tool = declared({"n": inner, "o": schema, "l": {"type": "array", "items": schema}}, required=("n",), **defs)
+    assert problems(tool, {"o": {}, "l": [{}, {"n": 1}]}) == []
+    assert [p.path for p in problems(tool, {"o": {}, "l": [{}] * 700 + [7]})] == ["/l/700"]
+    filled = repair(Call("f", {"o": {}}, '{"o": {}}'), [tool])
+    assert filled.arguments == {"n": 3, "o": {"n": 3}}
+    assert {(r.rule, r.path) for r in filled.repairs} == {("default", "/n"), ("default", "/o/n")}
+
+
+def test_null_for_a_required_argument_with_a_default_is_of_the_wrong_type() -> None:
+    tool = declared({"n": {"type": "integer", "default": 3}}, required=("n",))
+    assert [p.code for p in problems(tool, {"n": None})] == ["wrong_type"]
+
+
+def test_what_is_wrong_with_the_one_alternative_that_was_meant_is_told() -> None:
+    inner: Json = {"type": "object", "properties": {"a": INTEGER}, "required": ["b"]}
+    tool = declared({"u": {"anyOf": [inner, {"type": "null"}]}})
+    assert [(p.code, p.path) for p in problems(tool, {"u": {"a": "x"}})] == [
+        ("missing", "/u/b"),
+        ("wrong_type", "/u/a"),
+    ]
+    [problem] = problems(declared({"u": {"anyOf": [{"enum": ["c", "f"]}, {"type": "null"}]}}), {"u": "k"})
+    assert (problem.code, problem.path) == ("not_allowed", "/u")
+
+
+def test_objects_that_fit_no_alternative_are_told_what_each_asks_for() -> None:
+    forms: list[Json] = [{"type": "object", "required": ["x", "y"]}, {"type": "object", "required": ["name"]}]
+    assert "an object with x, y or an object with name" in one({"oneOf": forms}, {}).message
+    many: list[Json] = [{"type": "object", "required": [f"key{i}" * 40]} for i in range(60)]
+    assert len(one({"anyOf": many}, {}).message) <= 600
+    assert "several forms of which only one" in one({"oneOf": [{"type": "object"}, {}]}, {}).message
+
+
 # -- odd values --------------------------------------------------------------------------------------------------------
 
 BIG = 10**30
@@ -332,6 +368,27 @@ def test_a_number_beyond_all_floats_is_not_called_null() -> None:
     reply = parse(hermes('{"name": "f", "arguments": {"u": 1e400}}'), format="hermes", tools=[tool])
     assert reply.calls[0].json == '{"u": 1e400}'
     assert not any("null" in problem.message for problem in reply.problems)
+
+
+@pytest.mark.parametrize("sent, codes", [("1e400", ["out_of_range"]), ("-1e400", []), ("4", [])])
+def test_a_number_beyond_all_floats_is_judged_as_a_very_large_one(sent: str, codes: list[str]) -> None:
+    tool = declared({"u": {"type": "number", "maximum": 5}})
+    reply = parse(hermes(f'{{"name": "f", "arguments": {{"u": {sent}}}}}'), format="hermes", tools=[tool])
+    assert [p.code for p in reply.problems] == codes
+
+
+def test_a_lone_surrogate_in_a_schema_is_one_in_the_arguments() -> None:
+    tool = declared({"u": {"enum": ["\ud800", "x"]}})
+    assert problems(tool, {"u": "\ud800"}) == []
+    assert [p.code for p in problems(tool, {"u": "\ud801"})] == ["not_allowed"]
+
+
+def test_a_place_under_a_lone_surrogate_is_told_and_mended() -> None:
+    tool = declared({"u": {"type": "object", "additionalProperties": INTEGER}})
+    [problem] = problems(tool, {"u": {"\udfff": "x"}})
+    assert problem.path == "/u/\\udfff"
+    call = repair(Call("f", {"u": {"\udfff": "3"}}, '{"u": {"\\udfff": "3"}}'), [tool])
+    assert call.arguments == {"u": {"\udfff": 3}}
 
 
 def test_a_lone_surrogate_in_a_key_is_an_unknown_argument() -> None:

@@ -174,6 +174,42 @@ def test_however_many_items_are_wrong_all_are_mended(count: int) -> None:
     assert check(call, [tool]) == []
 
 
+@pytest.mark.parametrize("count", [2_500, 20_000])
+def test_very_many_are_mended_as_a_few_of_them_would_be(count: int) -> None:
+    rows = list_of({**record(a_b=INTEGER, c=STRING), "required": ["a_b"]})
+    tool = declared({"rows": rows, "by_name": {"type": "object", "additionalProperties": INTEGER}})
+    sent: Json = {"rows": [{"aB": "1", "c": "1"} for _ in range(count)], "by_name": {f"k{i}": "2" for i in range(50)}}
+    call = repaired(tool, sent)
+    assert call.arguments == {"rows": [{"a_b": 1, "c": "1"}] * count, "by_name": {f"k{i}": 2 for i in range(50)}}
+    assert len(call.repairs) == 2 * count + 50
+    assert ("folded_name", "schema", "/rows/0/a_b", "aB", "a_b") in receipts(call)
+    assert json.loads(call.json) == call.arguments
+
+
+def test_of_very_many_only_those_that_are_wrong_are_touched() -> None:
+    tool = declared({"v": list_of({"type": ["integer", "array"]})})
+    call = repaired(tool, {"v": [1, "2", [3]] * 2_000})
+    assert call.arguments == {"v": [1, 2, [3]] * 2_000}
+    assert len(call.repairs) == 2_000
+    either = declared({"v": list_of({"anyOf": [{"type": "string", "pattern": "^x"}, list_of(STRING)]})})
+    mixed = Call("f", {"v": ["x1", "q"] * 2_000}, json.dumps({"v": ["x1", "q"] * 2_000}))
+    assert repair(mixed, [either]) is mixed  # "q" could become ["q"], but what did that would make ["x1"] of "x1"
+
+
+def test_one_wrong_item_among_very_many_is_found_and_mended() -> None:
+    tool = declared({"v": list_of(INTEGER)})
+    call = repaired(tool, {"v": [1] * 3_000 + ["2"] + [3] * 3_000})
+    assert receipts(call) == [("scalar_type", "schema", "/v/3000", '"2"', "2")]
+
+
+def test_very_many_values_in_a_string_are_mended_too() -> None:
+    call = repaired(declared({"v": list_of(INTEGER)}), {"v": json.dumps(["1"] * 5_000)})
+    assert call.arguments == {"v": [1] * 5_000}
+    assert call.repairs[0].rule == "double_encoded"
+    bad = Call("f", {"v": json.dumps(["x"] * 5_000)}, json.dumps({"v": json.dumps(["x"] * 5_000)}))
+    assert repair(bad, [declared({"v": list_of(INTEGER)})]) is bad
+
+
 def test_what_can_be_mended_is_mended_beside_what_cannot() -> None:
     tool = declared({"v": list_of(INTEGER), "b": BOOLEAN})
     call = repaired(tool, {"v": ["1", 2, "x"], "b": "true"})
@@ -290,6 +326,104 @@ def test_names_inside_objects_are_folded_where_the_schema_declares_them() -> Non
     deep = declared({"conditions": list_of({**record(field=STRING), "required": ["field"]})}, required=("conditions",))
     call = repaired(deep, {"CONDITIONS": [{"FIELD": "a"}]})
     assert call.arguments == {"conditions": [{"field": "a"}]}
+
+
+NESTED = record(zip_code=STRING, level=INTEGER)
+
+
+@pytest.mark.parametrize(
+    "schema, sent, becomes",
+    [
+        (NESTED, {"zipCode": "1"}, {"zip_code": "1"}),
+        (list_of(NESTED), [{"ZIP_CODE": "1"}, {"zip_code": "2"}], [{"zip_code": "1"}, {"zip_code": "2"}]),
+        (record(inner=NESTED), {"INNER": {"Level": 1}}, {"inner": {"level": 1}}),
+        ({"anyOf": [NESTED, {"type": "null"}]}, {"ZipCode": "1"}, {"zip_code": "1"}),
+        ({"$ref": "#/$defs/place"}, {"ZipCode": "1"}, {"zip_code": "1"}),
+        (NESTED, {"LEVEL": "3"}, {"level": 3}),
+        (list_of(NESTED), [{"LEVEL": "3"}] * 12, [{"level": 3}] * 12),
+    ],
+)
+def test_an_optional_name_inside_an_object_is_folded_though_the_call_would_pass(
+    schema: Json, sent: Any, becomes: Any
+) -> None:
+    tool = declared({"o": schema}, **{"$defs": {"place": NESTED}})
+    assert repaired(tool, {"o": sent}).arguments == {"o": becomes}
+    text = hermes(json.dumps({"name": "f", "arguments": {"o": sent}}))
+    reply = hold_of_every_cut(text, Setting("hermes", Toolset([tool])))
+    assert runnable(reply) == [("f", {"o": becomes})]
+    assert {r.rule for r in reply.calls[0].repairs} <= {"folded_name", "scalar_type"}
+
+
+@pytest.mark.parametrize(
+    "schema, sent",
+    [
+        ({**NESTED, "additionalProperties": True}, {"ZipCode": "1"}),
+        ({**NESTED, "patternProperties": {"^Zip": STRING}}, {"ZipCode": "1"}),
+        ({"type": "object"}, {"ZipCode": "1"}),
+        (NESTED, {"Level": "high"}),
+        (NESTED, {"zipCode": "1", "zip_code": "2"}),
+        (NESTED, {"zipCode": "1", "ZIPCODE": "2"}),
+    ],
+)
+def test_a_name_stays_where_any_is_allowed_or_the_right_one_would_not_fit(schema: Json, sent: Json) -> None:
+    call = Call("f", {"o": sent}, json.dumps({"o": sent}))
+    assert repair(call, [declared({"o": schema})]) is call
+
+
+def test_a_rename_says_where_and_from_what_to_what() -> None:
+    tool = declared({"o": record(zip_code=STRING)}, aliases={})
+    assert receipts(repaired(tool, {"o": {"zipCode": "1"}})) == [
+        ("folded_name", "schema", "/o/zip_code", "zipCode", "zip_code")
+    ]
+    strict = declared({"a": STRING}, additionalProperties=False)
+    assert receipts(repaired(strict, {"a": "x", "m": None})) == [("null_dropped", "schema", "/m", "null", "")]
+
+
+OPTIONAL: list[tuple[Json, Any, Any]] = [
+    (record(n=INTEGER), {"n": "3"}, {"n": 3}),
+    ({**record(n=INTEGER), "required": ["n"]}, {"N": "3"}, {"n": 3}),
+    (list_of(INTEGER), ["3"], [3]),
+    ({"enum": ["on", "off"]}, "ON", "on"),
+    (list_of({"anyOf": [record(n=INTEGER), {"type": "null"}]}), [{"n": "3"}, None], [{"n": 3}, None]),
+]
+
+
+@pytest.mark.parametrize("word", ["anyOf", "oneOf"])
+@pytest.mark.parametrize("schema, sent, becomes", OPTIONAL)
+def test_what_may_also_be_null_is_mended_inside(word: str, schema: Json, sent: Any, becomes: Any) -> None:
+    tool = declared({"v": {word: [schema, {"type": "null"}]}})
+    assert repaired(tool, {"v": sent}).arguments == {"v": becomes}
+
+
+def test_of_alternatives_told_apart_by_a_constant_the_one_that_was_meant_is_mended() -> None:
+    shapes = [
+        {**record(kind={"const": "circle"}, radius=NUMBER), "required": ["kind", "radius"]},
+        {**record(kind={"const": "square"}, side=NUMBER), "required": ["kind", "side"]},
+    ]
+    tool = declared({"shape": {"oneOf": shapes}})
+    call = repaired(tool, {"shape": {"kind": "square", "side": "2"}})
+    assert call.arguments == {"shape": {"kind": "square", "side": 2}}
+    assert [p.path for p in check(Call("f", {"shape": {"kind": "square"}}, ""), [tool])] == ["/shape/side"]
+
+
+@pytest.mark.parametrize("written", ["1.10", "1e5", "2.50", "1E+2", "-0.0", "1e400", "12345678901234567890.5"])
+def test_a_number_where_a_string_is_wanted_is_what_was_written(written: str) -> None:
+    tool = declared({"version": STRING, "n": INTEGER})
+    for sent in (f'{{"version": {written}}}', f'{{"version": {written}, "N": "3"}}'):
+        reply = parse(hermes(f'{{"name": "f", "arguments": {sent}}}'), format="hermes", tools=[tool])
+        assert reply.calls[0].arguments["version"] == written
+        assert reply.problems == ()
+
+
+@pytest.mark.parametrize("written", ["1.10", "1e5", "2.50", "1E+2", "-0.0", "1e400", "12345678901234567890.5"])
+def test_a_number_that_is_not_touched_keeps_its_spelling(written: str) -> None:
+    tool = declared({"x": NUMBER, "l": list_of(NUMBER), "n": INTEGER}, aliases={"m": "n"})
+    for name in ("n", "N", "m"):
+        sent = f'{{"x": {written}, "l": [{written}], "{name}": "3"}}'
+        reply = parse(hermes(f'{{"name": "f", "arguments": {sent}}}'), format="hermes", tools=[tool])
+        assert reply.calls[0].json == f'{{"x": {written}, "l": [{written}], "n": 3}}'
+        assert type(reply.calls[0].arguments["x"]) is float
+        assert reply.problems == ()
 
 
 @pytest.mark.parametrize("near", ["cty", "citty", "ciy", "citys"])

@@ -44,7 +44,7 @@ def mend(tool: Tool, arguments: dict[str, Any], *, guesses: bool, depth: int) ->
 
 
 def _like(mending: _Mending, part: dict[str, Any], arguments: dict[str, Any]) -> tuple[dict[str, Any], list[Repair]]:
-    """All arguments mended as a sample of them was; none if a lesson would touch what was right, or not all fit then."""
+    """All arguments mended as a sample of them was; none if that would touch what was right, or not all fit then."""
     again, _ = mend_all(part, mending.lessons, mending.places, mending.depth)
     if mending.left or dumps(again) != dumps(mending.value):
         return arguments, []
