@@ -39,6 +39,11 @@ class Fault(msgspec.Struct, frozen=True):
     name: str = ""
     kind: Any = None
 
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """The same for the same fault when it is met again."""
+        return self.where, self.word, self.name
+
 
 class Change(msgspec.Struct, frozen=True):
     """Another value in a place, which must leave less wrong there. `renamed` and `dropped` tell what of an object is

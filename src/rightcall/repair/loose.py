@@ -269,7 +269,9 @@ class _Reader:
     def _more_objects(self, first: dict[str, Any], level: int) -> Any:
         """Several objects in a row where one should be."""
         objects = [first]
-        while self.peek() == "{" and len(objects) < MOST_OBJECTS:
+        while self.peek() == "{":
+            if len(objects) >= MOST_OBJECTS:
+                raise Unreadable("too many objects stand in a row", final=True)
             objects.append(self._object(level + 1))
         value, liberty = one_object(objects)
         self._took(liberty.rule, liberty.before, liberty.after)

@@ -71,7 +71,7 @@ class _Mending:
         self.receipts: list[Repair] = []
         self.lessons: list[Lesson] = []
         self.left: list[Fault] = []
-        self._tried: dict[Any, int] = {}
+        self._tried: dict[tuple[Any, ...], int] = {}
         self._about: dict[Where, Fault] = {}  # the fault that the last change for a place answers
         self._looks = 0
 
@@ -99,22 +99,27 @@ class _Mending:
     def _pick(self) -> dict[Where, Change]:
         """The next change for every faulty place; of two places one of which is inside the other, for the outer."""
         picked: dict[Where, Change] = {}
+        turns: dict[Where, int] = {}
         given = Given(self.value, self.places, self.depth)
         for fault in sorted(self.left, key=lambda fault: len(fault.where)):
             if _covering(fault.where, picked) is None:
-                change = self._next(fault, given)
-                if change is not None and _covering(change.locus, picked) is None:
-                    picked[change.locus] = change
+                turn, change = self._next(fault, given)
+                if change is not None and change.locus not in picked:
+                    picked[change.locus], turns[change.locus] = change, turn
                     self._about[change.locus] = fault
-        return _outermost(picked)
+        picked = _outermost(picked)
+        for locus in picked:  # what stood inside another place has its turn later
+            self._tried[self._about[locus].key] = turns[locus]
+        return picked
 
-    def _next(self, fault: Fault, given: Given) -> Change | None:
-        key = (fault.where, fault.word, fault.name)
-        for change in islice(changes(fault, given), self._tried.get(key, 0), None):
-            self._tried[key] = self._tried.get(key, 0) + 1
+    def _next(self, fault: Fault, given: Given) -> tuple[int, Change | None]:
+        """The first change for a fault that was not tried yet, and how many were with this one."""
+        turn = self._tried.get(fault.key, 0)
+        for change in islice(changes(fault, given), turn, None):
+            turn += 1
             if change.kind != "guess" or self.guesses:
-                return change
-        return None
+                return turn, change
+        return turn, None
 
     def _try(self, picked: dict[Where, Change]) -> None:
         candidate = with_changes(self.value, picked.values())
@@ -161,7 +166,8 @@ class _Mending:
             return
         further = _Mending(self.tool, self.places, with_changes(self.value, made.values()), self.guesses, self.depth)
         further.run(ahead=False)
-        if _weight(further.left) < _weight(self.left):
+        lost = any(receipt.rule in ("null_dropped", "default") for receipt in further.receipts)
+        if not lost and _weight(further.left) < _weight(self.left):
             self._take(made.values(), further.value, further.left)
             self.receipts += further.receipts
             self.lessons += further.lessons
