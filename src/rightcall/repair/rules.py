@@ -55,7 +55,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "code_fence",
         "exact",
-        "A code fence around the arguments is taken off.",
+        "A code fence around the arguments, or around a value in them, is taken off.",
         '```json\n{"city": "Oslo"}\n```',
         _OSLO,
     ),
@@ -104,14 +104,16 @@ RULES: tuple[Rule, ...] = (
         "bad_escape",
         "exact",
         "A backslash that begins no JSON escape is a backslash; in a string that begins like a Windows path every one "
-        "is. `\\'` is a quote.",
+        "is. `\\'` is a quote. A string whose escapes are all valid is JSON and stays as it is: the `\\t` in `C:\\temp` "
+        "is a tab.",
         r'{"city": "C:\Users\new"}',
         {"city": r"C:\Users\new"},
     ),
     Rule(
         "number_spelling",
         "exact",
-        "Numbers as programmers write them: `+3`, `.5`, `1_000`, `007`.",
+        "Numbers as programmers write them: `+3`, `.5`, `1_000`. Where a string is wanted, the text stays as it was "
+        "written (`unquoted_value`).",
         '{"city": "Oslo", "days": +3}',
         {"city": "Oslo", "days": 3},
     ),
@@ -133,7 +135,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "concatenated",
         "exact",
-        "Of several objects in a row, all the same or all but one empty, the one is taken.",
+        "Of several objects in a row, all the same or all but one empty, the one is taken, as the arguments or in them.",
         '{}{"city": "Oslo"}',
         _OSLO,
     ),
@@ -194,7 +196,7 @@ RULES: tuple[Rule, ...] = (
         _OSLO,
         tool="getWeather",
     ),
-    Rule("folded_name", "schema", "So is an argument's name.", '{"City": "Oslo"}', _OSLO),
+    Rule("folded_name", "schema", "So is an argument's name, at any depth.", '{"City": "Oslo"}', _OSLO),
     Rule(
         "near_name",
         "guess",
@@ -245,7 +247,8 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "scalar_type",
         "schema",
-        "A number, boolean or null that was sent as a string, or the other way round, where the schema wants that.",
+        "A number, boolean or null that was sent as a string, or the other way round, where the schema wants that. A "
+        'number that becomes a string keeps its spelling: `1.10` is "1.10".',
         '{"city": "Oslo", "days": "3"}',
         {"city": "Oslo", "days": 3},
     ),
