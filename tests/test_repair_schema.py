@@ -346,7 +346,8 @@ NESTED = record(zip_code=STRING, level=INTEGER)
 def test_an_optional_name_inside_an_object_is_folded_though_the_call_would_pass(
     schema: Json, sent: Any, becomes: Any
 ) -> None:
-    tool = declared({"o": schema}, **{"$defs": {"place": NESTED}})
+    defs: Json = {"$defs": {"place": NESTED}}
+    tool = declared({"o": schema}, **defs)
     assert repaired(tool, {"o": sent}).arguments == {"o": becomes}
     text = hermes(json.dumps({"name": "f", "arguments": {"o": sent}}))
     reply = hold_of_every_cut(text, Setting("hermes", Toolset([tool])))

@@ -117,7 +117,7 @@ def test_brackets_too_many_are_dropped_or_text(wire: str, extra: str) -> None:
 @pytest.mark.parametrize("wire", WIRES)
 def test_objects_that_disagree_run_on_no_wire(wire: str) -> None:
     for policy in ("off", "safe", "lenient"):
-        reply = read_on(wire, '{"city": "q"}' + SENT, policy)  # type: ignore[arg-type]
+        reply = read_on(wire, '{"city": "q"}' + SENT, policy)
         assert (runnable(reply), len(blocking(reply))) == ([], 1)
 
 

@@ -225,7 +225,7 @@ def _retyped(where: list[Any], value: Any, given: Given) -> Iterator[Change]:
 
 def _is_infinite(value: float) -> bool:
     """Larger than any float, and its text is not known."""
-    return isinstance(value, float) and isinf(value) and not isinstance(value, Written)
+    return type(value) is float and isinf(value)
 
 
 def _null(at: tuple[Any, ...], places: Places) -> Iterator[Change]:

@@ -104,7 +104,7 @@ RULES: tuple[Rule, ...] = (
         "bad_escape",
         "exact",
         "A backslash that begins no JSON escape is a backslash; in a string that begins like a Windows path every one "
-        "is. `\\'` is a quote. A string whose escapes are all valid is JSON and stays as it is: the `\\t` in `C:\\temp` "
+        "is. `\\'` is a quote. A string whose escapes are all valid is JSON and stays so: the `\\t` in `C:\\temp` "
         "is a tab.",
         r'{"city": "C:\Users\new"}',
         {"city": r"C:\Users\new"},
@@ -135,7 +135,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "concatenated",
         "exact",
-        "Of several objects in a row, all the same or all but one empty, the one is taken, as the arguments or in them.",
+        "Of several objects in a row, all the same or all but one empty, the one is taken; also inside the arguments.",
         '{}{"city": "Oslo"}',
         _OSLO,
     ),
