@@ -16,7 +16,7 @@ import msgspec
 from rightcall.check import pointer
 from rightcall.declare.places import MISSING, Places, value_at
 from rightcall.repair.loose import Unreadable, read_loose
-from rightcall.repair.spelling import Written, dumps
+from rightcall.repair.spelling import dumps
 from rightcall.strict_json import Undecodable, decode
 from rightcall.types import Json, Repair
 
