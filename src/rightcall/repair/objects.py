@@ -74,7 +74,7 @@ def as_meant(read: Loose, tool: Tool | None) -> tuple[Any, tuple[Liberty, ...]]:
 def respelled(value: Any, spelled: Iterable[Spelled], tool: Tool | None) -> tuple[Any, tuple[Liberty, ...]]:
     """Numbers in an odd spelling (`+3`, `1_000`, `1.10`) are numbers, but where a string is wanted they are what was
     written: a telephone number without its quotes. The value is changed in place."""
-    places = Places(tool.parameters) if tool is not None else None
+    wanted = _Wanted(tool)
     made: dict[str, Liberty] = {}
     for where, text in spelled:
         *before, last = where or (None,)
@@ -82,9 +82,29 @@ def respelled(value: Any, spelled: Iterable[Spelled], tool: Tool | None) -> tupl
         number = value if not where else value_at(holder, [last])
         if type(number) not in (int, float):
             continue  # a key that was given twice
-        if places is not None and where and wants_text(places.at(list(where)), places.refs):
+        if where and wanted.as_text(where):
             holder[last] = text
             made.setdefault("unquoted_value", Liberty("unquoted_value", text, f'"{text}"'))
         elif STRICT_NUMBER(text) is None:
             made.setdefault("number_spelling", Liberty("number_spelling", text, repr(number)))
     return value, tuple(made.values())
+
+
+class _Wanted:
+    """Where the schema wants a string. Many numbers stand in few lists, so what was found out is kept."""
+
+    def __init__(self, tool: Tool | None) -> None:
+        self._places = Places(tool.parameters) if tool is not None else None
+        self._around: dict[tuple[str | int, ...], Any] = {}
+        self._found: dict[int, bool] = {}
+
+    def as_text(self, where: tuple[str | int, ...]) -> bool:
+        if self._places is None:
+            return False
+        around = where[:-1]
+        if around not in self._around:
+            self._around[around] = self._places.at(list(around))
+        schema = self._places.inner(self._around[around], where[-1])
+        if id(schema) not in self._found:  # a part of the tool's schema, which outlives this
+            self._found[id(schema)] = wants_text(schema, self._places.refs)
+        return self._found[id(schema)]
