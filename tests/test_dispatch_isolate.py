@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -96,6 +98,26 @@ def test_a_process_that_nobody_waits_for_any_more_is_killed(tmp_path: Path) -> N
             await task
 
     asyncio.run(asyncio.wait_for(main(), 60))
+    assert gone([int(pid) for pid in note.read_text().split()])
+
+
+def test_a_process_does_not_outlive_the_one_that_started_it(tmp_path: Path) -> None:
+    note = tmp_path / "pids"
+    program = (
+        f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import isolated_tools\n"
+        "from rightcall import Call, dispatch_sync\n"
+        f"dispatch_sync(Call('sleeps', {{'pid_file': {str(note)!r}}}, ''), [isolated_tools.sleeps], isolate=True)"
+    )
+    parent = subprocess.Popen(
+        [sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    )
+    try:
+        end = time.monotonic() + 60
+        while not note.exists() and time.monotonic() < end:
+            time.sleep(0.05)
+    finally:
+        parent.kill()
+        parent.wait()
     assert gone([int(pid) for pid in note.read_text().split()])
 
 

@@ -1,4 +1,4 @@
-"""A tool run in a process of its own, which is killed when its time is over or nobody waits any more.
+"""A tool run in a process of its own, which is killed when its time is over, nobody waits any more, or we die.
 
 The child is given the name of the function and the arguments as JSON, never a pickled object: it imports the module,
 declares the function as here, and validates the arguments again in the same way. So the function must be importable,
@@ -69,20 +69,33 @@ async def in_process(
     Raises `ToolTimedOut`, `Isolated` or `NotRunnable`."""
     where = importable(tool, function)
     request = {"path": sys.path, "bound": bound, **msgspec.structs.asdict(where), "arguments": arguments}
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-P", child.__file__),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        start_new_session=True,
-    )
+    watched, held = os.pipe()
     try:
-        async with asyncio.timeout(seconds):
-            answer = await _answer(process, json.dumps(request).encode())
-    except TimeoutError:
-        raise ToolTimedOut(tool, seconds or 0.0) from None
+        process = await _started(watched)
+        try:
+            async with asyncio.timeout(seconds):
+                answer = await _answer(process, json.dumps(request).encode())
+        except TimeoutError:
+            raise ToolTimedOut(tool, seconds or 0.0) from None
+        finally:
+            await _end(process)
     finally:
-        await _end(process)
+        os.close(held)
     return _read(answer, process.returncode)
+
+
+async def _started(watched: int) -> asyncio.subprocess.Process:
+    """The child watches one end of a pipe. When nobody holds the other any more, it kills itself and all it started."""
+    try:
+        return await asyncio.create_subprocess_exec(
+            *(sys.executable, "-P", child.__file__, str(watched)),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            pass_fds=(watched,),
+            start_new_session=True,
+        )
+    finally:
+        os.close(watched)
 
 
 async def _answer(process: asyncio.subprocess.Process, request: bytes) -> bytes:
