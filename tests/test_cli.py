@@ -279,7 +279,7 @@ def test_check_refuses_a_file_that_is_no_format(tmp_path: Path) -> None:
 def test_the_demo_numbers_its_scenes(tmp_path: Path) -> None:
     result = run("demo", env={"RIGHTCALL_CACHE": str(tmp_path)})
     assert result.exit_code == 0
-    assert all(f"{number}. {scene.title}" in result.stdout for number, scene in enumerate(ALL_SCENES, 1))
+    assert all(f"{number}. {scene.title[:60]}" in result.stdout for number, scene in enumerate(ALL_SCENES, 1))
     scenes = json.loads(run("demo", "--json", env={"RIGHTCALL_CACHE": str(tmp_path)}).stdout)
     assert [scene["number"] for scene in scenes] == list(range(1, len(ALL_SCENES) + 2))
 
