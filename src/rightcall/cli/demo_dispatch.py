@@ -67,7 +67,7 @@ def _approve(invocation: Invocation) -> Skip | None:
 RUN_SCENES: tuple[RunScene, ...] = (
     RunScene(
         "Calls run: bounded, approved one by one, and never when they were cut off",
-        "the log of 180,000 characters fills the context, everything is deleted, and the last call is guessed at",
+        "the log of 190,000 characters fills the context, everything is deleted, and the last call is guessed at",
         '<tool_call>\n{"name": "read_log", "arguments": {"path": "app.log"}}\n</tool_call>\n'
         '<tool_call>\n{"name": "delete_all", "arguments": {"path": "/"}}\n</tool_call>\n'
         '<tool_call>\n{"name": "delete_all", "arguments": {"path": "/ho',
