@@ -10,7 +10,8 @@ import pytest
 
 from command import MINE, REPLY, failed, process, run
 from rightcall import __version__, formats, parse
-from rightcall.cli.demo import SCENES, TOLD
+from rightcall.cli.demo import ALL_SCENES, SCENES, TOLD
+from rightcall.cli.demo_dispatch import RUN_SCENES
 
 BAD = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Os'
 TOOLS = [{"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object"}}}]
@@ -278,9 +279,15 @@ def test_check_refuses_a_file_that_is_no_format(tmp_path: Path) -> None:
 def test_the_demo_numbers_its_scenes(tmp_path: Path) -> None:
     result = run("demo", env={"RIGHTCALL_CACHE": str(tmp_path)})
     assert result.exit_code == 0
-    assert all(f"{number}. {scene.title}" in result.stdout for number, scene in enumerate(SCENES, 1))
+    assert all(f"{number}. {scene.title[:60]}" in result.stdout for number, scene in enumerate(ALL_SCENES, 1))
     scenes = json.loads(run("demo", "--json", env={"RIGHTCALL_CACHE": str(tmp_path)}).stdout)
-    assert [scene["number"] for scene in scenes] == list(range(1, len(SCENES) + len(TOLD) + 2))
+    assert [scene["number"] for scene in scenes] == list(range(1, len(ALL_SCENES) + 2))
+
+
+def test_in_the_demo_nothing_runs_that_was_not_approved_or_was_cut_off() -> None:
+    ran = RUN_SCENES[0].play()
+    assert [result.kind for result in ran.results] == ["completed", "skipped", "refused"]
+    assert ran.results[0].envelope is not None and ran.results[0].envelope.truncated and len(ran.results[0].text) < 400
 
 
 def test_the_scenes_show_what_their_titles_say() -> None:
@@ -316,7 +323,8 @@ def test_the_version_is_printed() -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["parse", "check", "repair", "tools", "render", "detect", "formats", "demo", "chat", "model", "contract"]
+    "command",
+    "parse check repair call tools render detect formats demo chat model contract".split(),
 )
 def test_every_command_has_help(command: str) -> None:
     result = run(command, "--help")

@@ -1,7 +1,10 @@
 """The examples run, against a server of our own on loopback that answers as careless model servers do."""
 
+import asyncio
 import importlib.util
 import json
+import subprocess
+import sys
 import threading
 import urllib.request
 from collections.abc import Iterator
@@ -12,6 +15,8 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+
+from rightcall import Trace
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 
@@ -129,6 +134,31 @@ def test_the_wrapper_is_short_and_needs_no_openai() -> None:
     assert "openai import" not in before and "from openai import OpenAI" in after
     body = source.partition("def stream(")[2].partition("\n\n\n")[0]
     assert len(body.splitlines()) <= 20
+
+
+def test_the_loop_runs_reads_what_it_may_and_books_nothing() -> None:
+    done = subprocess.run([sys.executable, EXAMPLES / "own_loop.py"], capture_output=True, text=True, timeout=60)
+    lines = done.stdout.splitlines()
+    assert done.stderr == "" and lines[0] == "Three days of sun in Oslo."
+    assert "`- completed" in lines and "`- skipped (denied)" in lines
+
+
+def test_the_model_is_told_what_became_of_its_calls() -> None:
+    told: list[list[Any]] = []
+
+    def ask(messages: list[Any]) -> str:
+        told.append(list(messages))
+        good = '<tool_call>{"name": "get_weather", "arguments": {"city": "Oslo"}}</tool_call>'
+        return good + good.replace("city", "town") if len(told) == 1 else "Done."
+
+    module = example("own_loop")
+    assert asyncio.run(module.loop(ask, [{"role": "user", "content": "Hello"}], Trace())) == "Done."
+    good, bad = [message["content"] for message in told[1][2:]]
+    assert good == "1 days of sun in Oslo" and bad.startswith("ERROR: the call was not run: city is required")
+
+
+def test_the_loop_is_short() -> None:
+    assert len((EXAMPLES / "own_loop.py").read_text("utf-8").splitlines()) < 40
 
 
 def test_every_example_is_listed() -> None:

@@ -7,7 +7,20 @@ import pytest
 
 import rightcall
 
-FUNCTIONS = {"parse", "render", "detect", "check", "repair", "select", "tool", "read", "read_all", "contract"}
+FUNCTIONS = {
+    "parse",
+    "render",
+    "detect",
+    "check",
+    "repair",
+    "select",
+    "tool",
+    "read",
+    "read_all",
+    "contract",
+    "dispatch",
+    "dispatch_sync",
+}
 VALUES = {
     "Tool",
     "Toolset",
@@ -22,6 +35,8 @@ VALUES = {
     "formats",
     "Parser",
     "Stream",
+    "Result",
+    "Trace",
 }
 EVENTS = {"Text", "Reasoning", "CallStart", "Arguments", "CallEnd", "Recast"}
 ERRORS = {"RightcallError", "CannotCarry", "UnknownFormat"}
@@ -70,3 +85,12 @@ def test_contract_is_the_function_whatever_of_its_package_is_imported() -> None:
 def test_the_machinery_of_the_contract_is_imported_when_it_is_called() -> None:
     program = "import rightcall, sys; print('rightcall.contract.prompt' in sys.modules)"
     assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == "False"
+
+
+def test_dispatch_is_the_function_however_its_package_was_imported_first() -> None:
+    program = (
+        "import rightcall.dispatch.hooks, rightcall, importlib; from rightcall import dispatch as one\n"
+        "import rightcall.dispatch.trace; importlib.reload(rightcall)\n"
+        "print(callable(one), rightcall.dispatch is one, rightcall.dispatch.__name__)"
+    )
+    assert subprocess.check_output([sys.executable, "-c", program], text=True).split() == ["True", "True", "dispatch"]

@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Callable, Iterator
+from datetime import date
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,11 +14,13 @@ from rightcall.apis.read import read
 from rightcall.apis.stream import Stream
 from rightcall.cli.problems_page import page, tried
 from rightcall.contract.ledger import Deliverable, Ledger, State
+from rightcall.declare.binding import binding
+from rightcall.declare.toolset import to_tool
 from rightcall.problems import CODES, GROUPS, TOOLS, Code
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "rightcall"
-LAYERS = ("parse", "repair", "apis", "contract", "check.py", "strict_json.py")
+LAYERS = ("parse", "repair", "apis", "contract", "check.py", "strict_json.py", "declare/binding.py")
 TABLES = {"_CODES", "_OPEN_CODE"}
 MAKING = {"Problem", "problem", "_problem", "Broken", "BadLiteral", "Undecodable", "Fault", "fail"}
 WORD = re.compile(r"[a-z]+(?:_[a-z]+)*").fullmatch
@@ -83,6 +86,14 @@ def _stream(*chunks: str) -> tuple[Problem, ...]:
     return stream.reply.problems
 
 
+def _bound_to_a_date(arguments: dict[str, str]) -> tuple[Problem, ...]:
+    def f(day: date) -> None: ...
+
+    bound = binding(to_tool(f).run)
+    typed = bound.typed(arguments) if bound is not None else ()
+    return typed if isinstance(typed, tuple) else ()
+
+
 CALL = '<tool_call>{"name": "book", "arguments": {"city": "Oslo"}}</tool_call>'
 OPEN = Ledger(state=State(deliverables=(Deliverable("1", "a test"),)))
 ELSEWHERE: dict[str, Callable[[], tuple[Problem, ...] | list[Problem]]] = {
@@ -91,6 +102,7 @@ ELSEWHERE: dict[str, Callable[[], tuple[Problem, ...] | list[Problem]]] = {
     "too_large": lambda: parse(CALL, tools=TOOLS, format="hermes", limits=Limits(call=10)).problems,
     "malformed_chunk": lambda: _stream('data: {"choices": [{"delta": {"content": "Hi"}}]}\n\n', 'data: {"choi}\n\n'),
     "ledger_open": lambda: [refusal] if (refusal := OPEN.refusal()) else [],
+    "invalid_argument": lambda: list(_bound_to_a_date({"day": "2026-02-31"})),
     "unknown_shape": lambda: read({"object": "thing"}).problems,
 }
 NEVER: set[str] = set()

@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from rightcall.check import check
     from rightcall.contract import contract
     from rightcall.declare.functions import tool
+    from rightcall.dispatch.dispatcher import dispatch, dispatch_sync
+    from rightcall.dispatch.result import Result
+    from rightcall.dispatch.trace import Trace
     from rightcall.parse.detect import detect
     from rightcall.parse.render import render
     from rightcall.parse.select import select
@@ -58,17 +61,21 @@ __all__ = [
     "Recast",
     "Repair",
     "Reply",
+    "Result",
     "RightcallError",
     "Span",
     "Stream",
     "Text",
     "Tool",
     "Toolset",
+    "Trace",
     "UnknownFormat",
     "__version__",
     "check",
     "contract",
     "detect",
+    "dispatch",
+    "dispatch_sync",
     "formats",
     "parse",
     "read",
@@ -80,8 +87,12 @@ __all__ = [
 ]
 
 _ON_FIRST_USE = {
+    "Result": "rightcall.dispatch.result",
     "Stream": "rightcall.apis.stream",
+    "Trace": "rightcall.dispatch.trace",
     "detect": "rightcall.parse.detect",
+    "dispatch": "rightcall.dispatch.dispatcher",
+    "dispatch_sync": "rightcall.dispatch.dispatcher",
     "read": "rightcall.apis.read",
     "read_all": "rightcall.apis.read",
     "render": "rightcall.parse.render",
@@ -101,3 +112,8 @@ def __getattr__(name: str) -> Any:
 from rightcall.check import check  # noqa: E402
 from rightcall.contract import contract  # noqa: E402
 from rightcall.repair.settle import repair  # noqa: E402
+
+# The same, but not every program needs this one: once the empty package is loaded and its name given back, the function
+# is found on first use, and nothing puts the package in its place again.
+import_module("rightcall.dispatch")
+globals().pop("dispatch", None)

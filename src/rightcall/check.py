@@ -18,6 +18,7 @@ from typing import Any
 
 from rightcall.declare.places import MISSING, Places, value_at
 from rightcall.declare.toolset import ToolLike, Toolset
+from rightcall.strict_json import MAX_DEPTH, Undecodable, decode
 from rightcall.types import Call, Problem, Tool
 
 _NAME = re.compile(r"[A-Za-z0-9_.\-]+").fullmatch
@@ -63,7 +64,17 @@ def check(call: Call, tools: Toolset | Iterable[ToolLike] | None, *, index: int 
     if tool is None:
         wrong = name_problem(call.name, toolset)
         return [*found, Problem(*wrong, call=index)] if wrong else found
-    return found + (argument_problems(tool, call.arguments, index) if call.complete else [])
+    if not call.complete:
+        return found
+    if not call.arguments and call.json and call.json[0] != "{" and _is_no_object(call.json):
+        return [Problem("arguments_not_object", "the arguments must be a JSON object; send one", call=index)]
+    return argument_problems(tool, call.arguments, index)
+
+
+def _is_no_object(text: str) -> bool:
+    """Was something sent that is no object, so that `{}` only stands in for it? Nothing at all counts as `{}`."""
+    value = decode(text, MAX_DEPTH)
+    return not isinstance(value, (dict, Undecodable)) and value is not None and value != ""
 
 
 def name_problem(name: str, tools: Toolset | None) -> tuple[str, str] | None:

@@ -8,29 +8,39 @@
     |   |-- BadCassette        a recording that cannot be read
     |   |-- EmptyToolList      tools are needed here, and there are none
     |   |-- GrammarCompileError  a grammar cannot say what the caller insists on
-    |   `-- CannotCarry        this reply cannot be written in that format without changing it
+    |   |-- CannotCarry        this reply cannot be written in that format without changing it
+    |   |-- HookFailed *       a hook raised, or answered with something that is no action
+    |   `-- NotRunnable *      the tool has no code to run, or none that can run in a process of its own
     |-- ModelError             what the model wrote, where the caller asked for an exception
     |   |-- NoToolCallFound    there is no call in it
     |   |-- UnknownTool        the call is for no tool that may be called
-    |   `-- MalformedArguments the call was cut off, cannot be read or does not fit its schema
+    |   |-- MalformedArguments the call was cut off, cannot be read or does not fit its schema
+    |   `-- CallRefused *      a call that must not run, where the batch was to stop at one
     |-- ToolError              a tool's own code failed
-    `-- BackendError           a model server or the way to it failed
-        |-- TransportError     no connection, or it broke before an answer began
-        |   `-- TimedOut       a time limit ended it; says which
-        |-- BodyError          the answer began and could not be read to its end
-        |   `-- AnswerTooLarge it is longer than anything that is read
-        |-- StatusError        the server refused: a status other than 2xx
-        |   |-- Unauthorised   401 or 403: the key
-        |   `-- RateLimited    429: too many requests
-        |-- DecodeError        the answer is no JSON
-        |-- ProviderError      the server said 200, and sent an error in place of an answer
-        |-- Unsupported        this server cannot do what was asked
-        `-- NotRecorded        a recording has no answer to this request; names the nearest
+    |   |-- ToolFailed *       the same, where the batch was to stop at one
+    |   |-- ToolTimedOut       a tool took longer than it may
+    |   `-- NotApplicable      raised by a tool: there was nothing to do, which is no failure
+    |-- BackendError           a model server or the way to it failed
+    |   |-- TransportError     no connection, or it broke before an answer began
+    |   |   `-- TimedOut       a time limit ended it; says which
+    |   |-- BodyError          the answer began and could not be read to its end
+    |   |   `-- AnswerTooLarge it is longer than anything that is read
+    |   |-- StatusError        the server refused: a status other than 2xx
+    |   |   |-- Unauthorised   401 or 403: the key
+    |   |   `-- RateLimited    429: too many requests
+    |   |-- DecodeError        the answer is no JSON
+    |   |-- ProviderError      the server said 200, and sent an error in place of an answer
+    |   |-- Unsupported        this server cannot do what was asked
+    |   `-- NotRecorded        a recording has no answer to this request; names the nearest
+    `-- DispatchStopped        a batch of calls ended early, and these are its `results`: every * above, and
+        `-- DispatchTerminated *   a hook said so: nobody's fault
 
 Every message names the culprit, the cause and the cure.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 
 class RightcallError(Exception):
@@ -109,6 +119,19 @@ class ToolError(RightcallError):
     pass
 
 
+class ToolTimedOut(ToolError):
+    """`thread` names the thread that may still be running: Python cannot stop one."""
+
+    def __init__(self, tool: str, seconds: float, thread: str = "") -> None:
+        still = f"; its thread {thread!r} cannot be stopped and may still be running" if thread else " and was stopped"
+        super().__init__(f"the tool {tool!r} took longer than {seconds:g} seconds{still}")
+        self.tool, self.seconds, self.thread = tool, seconds, thread
+
+
+class NotApplicable(ToolError):
+    """For tools to raise: the call was fine, and there is nothing to do. The model is told; nothing has failed."""
+
+
 class BackendError(RightcallError):
     """`attempts` are the tries that were made, each with what came of it. Never holds a key."""
 
@@ -172,4 +195,38 @@ class Unsupported(BackendError):
 
 
 class NotRecorded(BackendError):
+    pass
+
+
+class DispatchStopped(RightcallError):
+    """`results` has one result for each call of the batch, in order; those that were not reached say so."""
+
+    results: tuple[Any, ...] = ()
+
+
+class ToolFailed(DispatchStopped, ToolError):
+    def __init__(self, tool: str, cause: str) -> None:
+        super().__init__(f"tool invocation failed: {tool}: {cause}")
+        self.tool = tool
+
+
+class CallRefused(DispatchStopped, ModelError):
+    def __init__(self, tool: str, cause: str) -> None:
+        super().__init__(f"the call of {tool!r} must not run: {cause}")
+        self.tool = tool
+
+
+class DispatchTerminated(DispatchStopped):
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"tool dispatch terminated: {reason}")
+        self.reason = reason
+
+
+class HookFailed(DispatchStopped, CallerError):
+    def __init__(self, hook: int, cause: str) -> None:
+        super().__init__(f"hook {hook} failed: {cause}; nothing more was run, because a broken hook guards nothing")
+        self.hook = hook
+
+
+class NotRunnable(DispatchStopped, CallerError):
     pass

@@ -132,6 +132,11 @@ ARGUMENTS: tuple[Code, ...] = (
         _sent('{"city": "Oslo", "extra": {"pets": true}}'),
     ),
     Code(
+        "invalid_argument",
+        "The value fits the schema, and the tool's own validation refuses it all the same.",
+        "Send a value that the message allows.",
+    ),
+    Code(
         "arguments_not_object",
         "The arguments are a string, number or array and not a JSON object.",
         "Send an object with the arguments by name.",

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from rightcall import __version__
+from rightcall.cli.call import call
 from rightcall.cli.calls import check, repair
 from rightcall.cli.chat import chat
 from rightcall.cli.contract import contract
@@ -47,6 +48,7 @@ def rightcall(
 app.command()(parse)
 app.command()(check)
 app.command()(repair)
+app.command()(call)
 app.command()(tools)
 app.command()(contract)
 app.command()(render)

@@ -6,6 +6,7 @@ The scenes of `TOLD` show what a model is told instead: a part of the prompt tha
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -13,6 +14,7 @@ import typer
 from rich.console import Console
 from rich.rule import Rule
 
+from rightcall.cli.demo_dispatch import RUN_SCENES, RunScene, run_as_json, show_run
 from rightcall.cli.inputs import AsJson
 from rightcall.cli.safe import json_text, visible
 from rightcall.cli.show import console, row, show_reply
@@ -187,6 +189,8 @@ TOLD: tuple[Told, ...] = (
     ),
 )
 
+ALL_SCENES: tuple[Scene | Told | RunScene, ...] = (*SCENES, *TOLD, *RUN_SCENES)
+
 
 def demo(json: AsJson = False) -> None:
     """Show real failure shapes of model replies, and what rightcall makes of them.
@@ -194,56 +198,47 @@ def demo(json: AsJson = False) -> None:
     The last reply is a real model's: asked just now where `rightcall model pull smollm2` was run, else recorded.
     """
     if json:
-        told = [_told_json(number, scene) for number, scene in enumerate(TOLD, len(SCENES) + 1)]
-        scenes = [_as_json(number, scene) for number, scene in enumerate(SCENES, 1)]
-        typer.echo(json_text([*scenes, *told, _as_json(*_last())]))
+        typer.echo(json_text([_as_json(number, scene) for number, scene in _numbered()]))
         return
     out = console()
-    for number, scene in enumerate(SCENES, 1):
-        _show(out, number, scene)
-    for number, told_scene in enumerate(TOLD, len(SCENES) + 1):
-        out.print(Rule(f"{number}. {told_scene.title}", align="left", style="bold"), soft_wrap=False)
-        row(out, "elsewhere", told_scene.elsewhere, "yellow")
-        row(out, "told", visible(told_scene.shown()), "green")
-        row(out, "tokens", f"about {told_scene.play().stats.tokens} for the whole contract")
+    for number, scene in _numbered():
+        out.print(Rule(f"{number}. {scene.title}", align="left", style="bold"), soft_wrap=False)
+        if isinstance(scene, Told):
+            _show_told(out, scene)
+        else:
+            _show_reply(out, scene)
         out.print()
-    _show(out, *_last())
 
 
-def _show(out: Console, number: int, scene: Scene) -> None:
-    out.print(Rule(f"{number}. {scene.title}", align="left", style="bold"), soft_wrap=False)
+def _numbered() -> Iterator[tuple[int, Scene | Told | RunScene]]:
+    """The model's scene is made last, so that nobody waits for the others."""
+    yield from enumerate(ALL_SCENES, 1)
+    from rightcall.cli.demo_model import model_scene
+
+    yield len(ALL_SCENES) + 1, model_scene()
+
+
+def _show_told(out: Console, scene: Told) -> None:
+    row(out, "elsewhere", scene.elsewhere, "yellow")
+    row(out, "told", visible(scene.shown()), "green")
+    row(out, "tokens", f"about {scene.play().stats.tokens} for the whole contract")
+
+
+def _show_reply(out: Console, scene: Scene | RunScene) -> None:
     if scene.source:
         row(out, "source", visible(scene.source, one_line=True), "dim")
     row(out, "raw", visible(scene.text), "dim")
     row(out, "elsewhere", scene.elsewhere, "yellow")
-    show_reply(out, scene.play())
-    out.print()
+    if isinstance(scene, RunScene):
+        show_run(out, scene.play())
+    else:
+        show_reply(out, scene.play())
 
 
-def _last() -> tuple[int, Scene]:
-    """The model's scene is made last, so that nobody waits for the others."""
-    from rightcall.cli.demo_model import model_scene
-
-    return len(SCENES) + len(TOLD) + 1, model_scene()
-
-
-def _as_json(number: int, scene: Scene) -> dict[str, Any]:
-    return {
-        "number": number,
-        "title": scene.title,
-        "source": scene.source,
-        "elsewhere": scene.elsewhere,
-        "raw": scene.text,
-        "reply": to_json(scene.play()),
-    }
-
-
-def _told_json(number: int, scene: Told) -> dict[str, Any]:
-    made = scene.play()
-    return {
-        "number": number,
-        "title": scene.title,
-        "elsewhere": scene.elsewhere,
-        "told": made.text,
-        "stats": to_json(made.stats),
-    }
+def _as_json(number: int, scene: Scene | Told | RunScene) -> dict[str, Any]:
+    head = {"number": number, "title": scene.title, "elsewhere": scene.elsewhere}
+    if isinstance(scene, Told):
+        made = scene.play()
+        return {**head, "told": made.text, "stats": to_json(made.stats)}
+    played = run_as_json(scene.play()) if isinstance(scene, RunScene) else {"reply": to_json(scene.play())}
+    return {**head, "source": scene.source, "raw": scene.text, **played}

@@ -26,6 +26,7 @@ from typing import Any, TypeVar, overload
 import msgspec
 
 from rightcall.declare.annotations import allows_none, described, object_schema, understood
+from rightcall.declare.binding import Binding, Fields, Typed, attach, is_async
 from rightcall.declare.docstrings import read_docstring
 from rightcall.declare.faults import Refused
 from rightcall.declare.providers import judge
@@ -137,6 +138,11 @@ def callable_tool(function: Callable[..., Any]) -> Tool:
         raise type(refused)(refused.path, refused.cause, refused.cure, tool=refused.tool or name) from refused.__cause__
 
 
+def is_marked(value: object) -> bool:
+    """Was it marked with `tool`?"""
+    return _OPTIONS in getattr(value, "__dict__", {})
+
+
 def is_class_tool(value: object) -> bool:
     return isinstance(value, type) and (
         hasattr(value, "model_json_schema") or dataclasses.is_dataclass(value) or typing.is_typeddict(value)
@@ -156,18 +162,31 @@ def class_tool(cls: type[Any], name: str, options: Options) -> Tool:
     def run(**arguments: Any) -> Any:
         return adapter.validate_python(arguments)
 
-    return _made(name, docs.description, schema, run, options)
+    def validate(text: str) -> Typed:
+        made = adapter.validate_json(text, strict=True)
+        fields = Fields(made if isinstance(made, dict) else {key: getattr(made, key) for key in _fields(cls)})
+        fields.made = made
+        return fields
+
+    bound = Binding(validate, lambda fields: typing.cast(Fields, fields).made, cls, is_async=False)
+    return _made(name, docs.description, schema, attach(run, bound), options)
+
+
+def _fields(cls: Any) -> list[str]:
+    return (
+        [field.name for field in dataclasses.fields(cls)] if dataclasses.is_dataclass(cls) else list(cls.model_fields)
+    )
 
 
 def _tool(function: Callable[..., Any], name: str, options: Options) -> Tool:
     parameters = _parameters(function)
     docs = read_docstring(_docstring(function))
     hints = {key: parameter.annotation for key, parameter in parameters.items()}
-    adapter = _adapter(_keyword_only(function, parameters), hints, function)
+    adapter = _adapter(_collecting(parameters), hints, function)
     schema = _schema(adapter, hints, function)
     notes = {key: described(hint) for key, hint in hints.items()}
     _describe(schema, {**docs.parameters, **{key: text for key, text in notes.items() if text}})
-    return _made(name, docs.description, schema, _runner(function, adapter), options)
+    return _made(name, docs.description, schema, _runner(function, parameters, adapter), options)
 
 
 def _made(name: str, description: str, schema: Json, run: Callable[..., Any], options: Options) -> Tool:
@@ -244,37 +263,45 @@ def _fixed(function: Callable[..., Any]) -> set[str]:
     return found
 
 
-def _keyword_only(function: Callable[..., Any], parameters: Mapping[str, inspect.Parameter]) -> Callable[..., Any]:
-    """The same function, every parameter by name: that is how a model calls."""
-    positional = [key for key, parameter in parameters.items() if parameter.kind is parameter.POSITIONAL_ONLY]
+def _collecting(parameters: Mapping[str, inspect.Parameter]) -> Callable[..., Any]:
+    """Takes what the function takes, every parameter by name, as a model calls; gives the arguments back, typed."""
 
-    def call(**arguments: Any) -> Any:
-        return function(*[arguments.pop(key) for key in positional], **arguments)
+    def collect(**arguments: Any) -> Typed:
+        return arguments
 
     named = [
         parameter if parameter.kind is parameter.VAR_KEYWORD else parameter.replace(kind=parameter.KEYWORD_ONLY)
         for parameter in parameters.values()
     ]
-    call.__signature__ = inspect.Signature(named)  # type: ignore[attr-defined]
-    call.__annotations__ = {key: parameter.annotation for key, parameter in parameters.items()}
-    return call
+    collect.__signature__ = inspect.Signature(named)  # type: ignore[attr-defined]
+    collect.__annotations__ = {key: parameter.annotation for key, parameter in parameters.items()}
+    return collect
 
 
-def _runner(function: Callable[..., Any], adapter: Any) -> Callable[..., Any]:
+def _runner(function: Callable[..., Any], parameters: Mapping[str, inspect.Parameter], adapter: Any) -> Any:
     from pydantic_core import ArgsKwargs
 
-    validate = adapter.validator.validate_python
-    if inspect.iscoroutinefunction(_inner(function)):
+    inner = adapter.validator
+    positional = [key for key, parameter in parameters.items() if parameter.kind is parameter.POSITIONAL_ONLY]
 
-        async def run_async(**arguments: Any) -> Any:
-            return await validate(ArgsKwargs((), arguments))
+    def call_by_name(typed: Typed) -> Any:
+        return function(**typed)
 
-        return run_async
+    def call_by_place(typed: Typed) -> Any:
+        named = {key: value for key, value in typed.items() if key not in positional}
+        return function(*[typed[key] for key in positional], **named)
+
+    call = call_by_place if positional else call_by_name
 
     def run(**arguments: Any) -> Any:
-        return validate(ArgsKwargs((), arguments))
+        return call(inner.validate_python(ArgsKwargs((), arguments)))
 
-    return run
+    async def run_async(**arguments: Any) -> Any:
+        return await run(**arguments)
+
+    waits = inspect.iscoroutinefunction(_inner(function))
+    validate = functools.partial(inner.validate_json, strict=True)
+    return attach(run_async if waits else run, Binding(validate, call, function, is_async(function), not parameters))
 
 
 def _adapter(target: Any, hints: Mapping[str, Any], named: object) -> Any:

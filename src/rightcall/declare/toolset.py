@@ -126,6 +126,15 @@ class Toolset:
         made._by_name = {name: tool for name, tool in self._by_name.items() if name in allowed}
         return made
 
+    def registered(self, *sources: Tools) -> Toolset:
+        """The same tools, and these; where a name is taken, the new tool takes the place of the old. A scope stays."""
+        whole = object.__new__(Toolset)
+        for slot in self.__slots__:
+            setattr(whole, slot, getattr(self, slot))
+        whole._allowed, whole._by_name = None, self._all
+        made = Toolset(whole, *sources, replace=True)
+        return made if self._allowed is None else made.scoped(self._allowed)
+
     def authorise(self, name: str) -> Literal["not_authorised", "unknown_tool"] | None:
         """The code of what forbids to call this name, or None. What is outside the scope is not authorised, whether it
         exists or not: a scope tells nothing of what is behind it."""

@@ -1,0 +1,39 @@
+"""A loop of your own. `ask` is your model: messages in, text out; here it is a script, so that this runs alone."""
+
+import asyncio
+from collections.abc import Callable
+
+from rightcall import Toolset, Trace, dispatch, parse, tool
+from rightcall.dispatch.budgets import call_budget
+from rightcall.dispatch.hooks import Invocation, Skip
+
+
+@tool(read_only=True)
+async def get_weather(city: str, days: int = 1) -> str:
+    return f"{days} days of sun in {city}"
+
+
+@tool
+def book(city: str, days: int = 1) -> str:
+    return f"booked in {city}"
+
+
+def approve(invocation: Invocation) -> Skip | None:
+    return None if invocation.tool.read_only else Skip("the user said no", "denied")
+
+
+async def loop(ask: Callable[[list[dict[str, str]]], str], messages: list[dict[str, str]], trace: Trace) -> str:
+    tools, hooks = Toolset(get_weather, book), (call_budget(9), approve)
+    while True:
+        messages.append({"role": "assistant", "content": ask(messages)})
+        reply = parse(messages[-1]["content"], tools=tools)
+        if not reply.calls:
+            return reply.content
+        results = await dispatch(reply, tools, hooks=hooks, trace=trace, parallel=True)
+        messages += [{"role": "tool", "tool_call_id": result.id, "content": result.text} for result in results]
+
+
+if __name__ == "__main__":
+    asked = '<tool_call>{"name": "get_weather", "arguments": {"city": "Oslo", "days": "3"}}</tool_call>'
+    script, trace = iter([asked + asked.replace("get_weather", "book"), "Three days of sun in Oslo."]), Trace()
+    print(asyncio.run(loop(lambda _: next(script), [{"role": "user", "content": "Oslo?"}], trace)), trace, sep="\n")

@@ -1,0 +1,101 @@
+"""Whatever a tool gave, as plain JSON data that can be written as UTF-8.
+
+    plain(Weather(at=date(2026, 5, 17), wind=nan))    # {"at": "2026-05-17", "wind": "nan"}
+
+Never raises: what has no JSON form becomes text, what refers to itself or is nested too deeply becomes a note.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+DEEPEST = 200
+MOST_VALUES = 2_000_000
+_LONG_NUMBER = 12_000  # bits: Python writes no longer ones in decimal
+_TOO_DEEP = "[nested too deeply]"
+_TOO_MANY = "[too many values]"
+_ITSELF = "[refers to itself]"
+
+
+def plain(value: Any) -> Any:
+    return _Plain().of(value, 0)
+
+
+def clean(text: str) -> str:
+    """The text with U+FFFD for what UTF-8 cannot carry."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+class _Plain:
+    def __init__(self) -> None:
+        self.open: set[int] = set()
+        self.left = MOST_VALUES
+
+    def of(self, value: Any, depth: int) -> Any:
+        if isinstance(value, str):
+            return clean(str(value))
+        if value is None or isinstance(value, bool):
+            return value
+        if type(value) is int:
+            return value if value.bit_length() < _LONG_NUMBER else hex(value)
+        if type(value) is float:
+            return value if math.isfinite(value) else str(value)
+        return self.inside(value, depth)
+
+    def inside(self, value: Any, depth: int) -> Any:
+        if depth >= DEEPEST:
+            return _TOO_DEEP
+        if id(value) in self.open:
+            return _ITSELF
+        self.left -= 1
+        if self.left < 0:
+            return _TOO_MANY
+        self.open.add(id(value))
+        try:
+            return self.container(value, depth + 1)
+        except Exception:  # noqa: BLE001 - an object that cannot be taken apart is told by its type
+            return f"[{type(value).__name__}]"
+        finally:
+            self.open.discard(id(value))
+
+    def container(self, value: Any, depth: int) -> Any:
+        if isinstance(value, Mapping):
+            return {clean(str(key)): self.of(item, depth) for key, item in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [self.of(item, depth) for item in value]
+        if isinstance(value, (set, frozenset)):
+            return [self.of(item, depth) for item in sorted(value, key=repr)]
+        if isinstance(value, (bytes, bytearray, memoryview)):
+            return _bytes(bytes(value))
+        return self.of(_simpler(value), depth)
+
+
+def _bytes(value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return base64.b64encode(value).decode()
+
+
+def _simpler(value: Any) -> Any:
+    """One step towards JSON."""
+    if callable(getattr(value, "model_dump", None)) and not isinstance(value, type):
+        return value.model_dump(mode="json")
+    if isinstance(value, msgspec.Struct):
+        return msgspec.structs.asdict(value)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    made = msgspec.to_builtins(value, enc_hook=str)
+    return str(value) if made is value else made

@@ -1,0 +1,401 @@
+"""Hooks: who is asked, who is told, who cleans up, in which order, and what the trace says of it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from datetime import date
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rightcall import Call, Result, Trace, dispatch, dispatch_sync, parse
+from rightcall.dispatch.hooks import Continue, Hook, Invocation, Skip, Terminate
+from rightcall.dispatch.trace import (
+    HookAfter,
+    HookAfterError,
+    HookBefore,
+    HookBeforeError,
+    HookCleanup,
+    HookCleanupError,
+    Outcome,
+    TraceEvent,
+)
+from rightcall.errors import CallerError, DispatchStopped, DispatchTerminated, HookFailed, NotRunnable, ToolFailed
+from rightcall.types import Tool
+
+ran: list[Any] = []
+
+
+async def t(x: int = 0) -> int:
+    ran.append(x)
+    if x < 0:
+        raise ValueError("below zero")
+    return x
+
+
+@pytest.fixture(autouse=True)
+def _nothing_ran() -> None:
+    ran.clear()
+
+
+class Scripted(Hook):
+    """Answers and raises as told; keeps what it was told. An exception as an answer is raised."""
+
+    def __init__(self, answer: Any = None, *, after: Exception | None = None, cleanup: Exception | None = None) -> None:
+        self.answer, self.fails_after, self.fails_cleanup = answer, after, cleanup
+        self.seen: list[str] = []
+
+    async def before(self, invocation: Invocation) -> Any:
+        self.seen.append("before")
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+    async def after(self, invocation: Invocation, result: Result) -> None:
+        self.seen.append(f"after {result.kind}")
+        if self.fails_after:
+            raise self.fails_after
+
+    async def cleanup(self, invocation: Invocation, error: BaseException) -> None:
+        self.seen.append(f"cleanup {type(error).__name__}")
+        if self.fails_cleanup:
+            raise self.fails_cleanup
+
+
+def run(hooks: list[Any], x: int = 1, **options: Any) -> tuple[list[Result], tuple[TraceEvent, ...], Exception | None]:
+    trace = Trace()
+    try:
+        results = dispatch_sync(Call("t", {"x": x}, "", id="c1"), [t], hooks=hooks, trace=trace, **options)
+    except DispatchStopped as stopped:
+        return list(stopped.results), trace.events, stopped
+    return results, trace.events, None
+
+
+GO = (HookBefore(0, 0, "continue"), HookBefore(0, 1, "continue"))
+
+
+def test_all_hooks_are_asked_and_told_in_order() -> None:
+    first, second = Scripted(), Scripted(Continue())
+    results, events, error = run([first, second])
+    assert events == (*GO, HookAfter(0, 0), HookAfter(0, 1), Outcome(0, "t", "completed"))
+    assert error is None and results[0].output == 1 and ran == [1]
+    assert first.seen == second.seen == ["before", "after completed"]
+
+
+def test_a_hook_that_skips_gives_the_output_and_all_are_told() -> None:
+    first, second = Scripted(), Scripted(Skip("from cache", "cached"))
+    results, events, error = run([first, second])
+    skipped = HookBefore(0, 1, "skip", "cached")
+    assert events == (GO[0], skipped, HookAfter(0, 0), HookAfter(0, 1), Outcome(0, "t", "skipped", "cached"))
+    assert error is None and not ran
+    assert (results[0].output, results[0].kind, results[0].error) == ("from cache", "skipped", False)
+
+
+def test_a_hook_that_was_never_asked_is_told_of_a_skip() -> None:
+    first, second = Scripted(Skip(None)), Scripted()
+    _, events, _ = run([first, second])
+    assert events == (HookBefore(0, 0, "skip"), HookAfter(0, 0), HookAfter(0, 1), Outcome(0, "t", "skipped"))
+    assert second.seen == ["after skipped"] and not ran
+
+
+def test_a_hook_that_terminates_ends_the_batch_and_all_clean_up() -> None:
+    first, second = Scripted(Terminate("no more")), Scripted()
+    results, events, error = run([first, second])
+    terminated = Outcome(0, "t", "terminated", "no more")
+    assert events == (
+        HookBefore(0, 0, "terminate", "no more"),
+        HookCleanup(0, 0),
+        HookCleanup(0, 1),
+        terminated,
+    )
+    assert error == DispatchTerminated("no more") and "tool dispatch terminated: no more" in str(error)
+    assert second.seen == ["cleanup DispatchTerminated"] and not ran and results[0].kind == "terminated"
+
+
+def test_a_hook_that_raises_before_makes_only_those_before_it_clean_up() -> None:
+    first, second, third = Scripted(), Scripted(ValueError("broken")), Scripted()
+    results, events, error = run([first, second, third])
+    assert events == (
+        GO[0],
+        HookBeforeError(0, 1, "ValueError: broken"),
+        HookCleanup(0, 0),
+        Outcome(0, "t", "failed", "ValueError: broken"),
+    )
+    assert isinstance(error, HookFailed) and isinstance(error.__cause__, ValueError) and error.hook == 1
+    assert (first.seen, second.seen, third.seen) == (["before", "cleanup ValueError"], ["before"], [])
+    assert not ran and results[0].error
+
+
+def test_when_the_tool_raises_all_hooks_clean_up() -> None:
+    first, second = Scripted(), Scripted()
+    results, events, error = run([first, second], -1, stop_on_error=True)
+    failed = Outcome(0, "t", "failed", "ValueError: below zero")
+    assert events == (*GO, HookCleanup(0, 0), HookCleanup(0, 1), failed)
+    assert isinstance(error, ToolFailed) and str(error).startswith("tool invocation failed: ")
+    assert isinstance(error.__cause__, ValueError)
+    assert first.seen == second.seen == ["before", "cleanup ValueError"]
+    assert results[0].error and results[0].output == "ValueError: below zero"
+
+
+def test_a_hook_that_raises_after_a_call_stops_neither_the_others_nor_the_outcome() -> None:
+    first, second, third = Scripted(), Scripted(after=OSError("disk full")), Scripted()
+    results, events, error = run([first, second, third])
+    assert events == (
+        *GO,
+        HookBefore(0, 2, "continue"),
+        HookAfter(0, 0),
+        HookAfterError(0, 1, "OSError: disk full"),
+        HookAfter(0, 2),
+        Outcome(0, "t", "completed", "", "OSError: disk full"),
+    )
+    assert third.seen[-1] == "after completed" and results[0].output == 1
+    assert isinstance(error, HookFailed) and error.hook == 1 and isinstance(error.__cause__, OSError)
+
+
+def test_a_hook_that_raises_while_it_cleans_up_stops_neither_the_others_nor_the_outcome() -> None:
+    first, second = Scripted(cleanup=OSError("disk full")), Scripted()
+    results, events, error = run([first, second], -1)
+    assert events == (
+        *GO,
+        HookCleanupError(0, 0, "OSError: disk full"),
+        HookCleanup(0, 1),
+        Outcome(0, "t", "failed", "ValueError: below zero", "OSError: disk full"),
+    )
+    assert isinstance(error, HookFailed) and results[0].output == "ValueError: below zero"
+
+
+def test_an_error_carries_a_result_for_every_call() -> None:
+    calls = [Call("t", {"x": x}, "", id=f"c{x}") for x in (1, 2, 3, 4)]
+
+    def hook(invocation: Invocation) -> Terminate | None:
+        return Terminate("enough") if invocation.index == 2 else None
+
+    with pytest.raises(DispatchTerminated) as caught:
+        dispatch_sync(calls, [t], hooks=[hook])
+    assert [result.kind for result in caught.value.results] == ["completed", "completed", "terminated", "not_run"]
+    assert [result.id for result in caught.value.results] == ["c1", "c2", "c3", "c4"]
+    assert ran == [1, 2]
+
+
+def test_hooks_may_be_plain_functions_or_have_methods_that_are_not_async() -> None:
+    class Plain(Hook):
+        told = 0
+
+        def after(self, invocation: Invocation, result: Result) -> None:
+            Plain.told += 1
+
+    async def later(invocation: Invocation) -> Continue:
+        return Continue()
+
+    results, events, _ = run([Plain(), lambda _: None, later])
+    assert results[0].output == 1 and Plain.told == 1 and len(events) == 7
+
+
+def test_an_answer_that_is_no_action_is_a_broken_hook() -> None:
+    _, events, error = run([lambda _: "yes"])
+    assert isinstance(error, HookFailed) and not ran and isinstance(events[0], HookBeforeError)
+
+
+@pytest.mark.parametrize("hook", [Hook, 3, None])
+def test_what_is_no_hook_is_refused_before_anything_runs(hook: Any) -> None:
+    with pytest.raises(CallerError, match="hook 0"):
+        run([hook])
+    assert not ran
+
+
+def test_no_hook_is_asked_about_a_call_that_cannot_run() -> None:
+    hook = Scripted()
+    trace = Trace()
+    calls = [Call("gone", {}, ""), Call("t", {"x": "one"}, ""), Call("t", {}, "", complete=False)]
+    results = dispatch_sync(calls, [t], hooks=[hook], trace=trace)
+    assert hook.seen == [] and [result.kind for result in results] == ["refused"] * 3
+    assert [str(event.reason) for event in trace if isinstance(event, Outcome)] == [
+        "unknown_tool",
+        "wrong_type",
+        "incomplete",
+    ]
+
+
+def test_hooks_see_the_receipts() -> None:
+    seen: list[str] = []
+    reply = parse('<tool_call>{"name": "functions.t", "arguments": {"x": "7"}}</tool_call>', tools=[t])
+    dispatch_sync(reply, [t], hooks=[lambda invocation: seen.extend(r.rule for r in invocation.repairs)])
+    assert seen and ran == [7]
+
+
+def test_what_a_hook_sees_is_what_runs() -> None:
+    given: list[Any] = []
+
+    def book(day: date, guests: list[str]) -> None:
+        given.extend([day, guests])
+
+    def look(invocation: Invocation) -> None:
+        seen.append(invocation.arguments)
+        with pytest.raises(TypeError):
+            invocation.arguments["day"] = None  # type: ignore[index]
+
+    seen: list[Any] = []
+    dispatch_sync(Call("book", {"day": "2026-05-17", "guests": ["Ada"]}, ""), [book], hooks=[look])
+    assert given == [date(2026, 5, 17), ["Ada"]]
+    assert seen[0]["day"] is given[0] and seen[0]["guests"] is given[1]
+
+
+def test_a_hook_can_answer_for_a_tool_that_has_no_code() -> None:
+    tool = Tool(name="remote", parameters={"type": "object"})
+    results = dispatch_sync(Call("remote", {}, "{}"), [tool], hooks=[lambda _: Skip({"ok": True})])
+    assert results[0].output == {"ok": True}
+    with pytest.raises(NotRunnable, match="no code to run") as caught:
+        dispatch_sync([Call("remote", {}, "{}"), Call("remote", {}, "{}")], [tool])
+    assert [result.kind for result in caught.value.results] == ["failed", "not_run"]
+
+
+def test_a_cancelled_call_cleans_up_and_has_an_outcome() -> None:
+    hook, trace = Scripted(), Trace()
+
+    async def slow() -> None:
+        await asyncio.sleep(60)
+
+    async def main() -> None:
+        task = asyncio.create_task(dispatch(Call("slow", {}, "{}"), [slow], hooks=[hook], trace=trace))
+        while hook.seen != ["before"]:
+            await asyncio.sleep(0)
+        await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(main())
+    assert hook.seen == ["before", "cleanup CancelledError"]
+    assert trace.events == (HookBefore(0, 0, "continue"), HookCleanup(0, 0), Outcome(0, "slow", "cancelled"))
+
+
+def test_being_cancelled_while_a_hook_thinks_makes_those_before_it_clean_up() -> None:
+    first, trace = Scripted(), Trace()
+
+    async def think(invocation: Invocation) -> None:
+        await asyncio.sleep(60)
+
+    async def main() -> None:
+        task = asyncio.create_task(dispatch(Call("t", {}, "{}"), [t], hooks=[first, think], trace=trace))
+        await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(main())
+    assert first.seen == ["before", "cleanup CancelledError"] and not ran
+    assert trace.events[-1] == Outcome(0, "t", "cancelled")
+
+
+def test_two_dispatches_may_share_a_trace() -> None:
+    class Slow(Hook):
+        async def cleanup(self, invocation: Invocation, error: BaseException) -> None:
+            await asyncio.sleep(0.001 * (1 + invocation.index))
+
+    async def main() -> str:
+        trace = Trace()
+        one = dispatch([Call("t", {"x": -1}, "")] * 3, [t], hooks=[Slow(), Slow()], trace=trace)
+        other = dispatch([Call("t", {"x": x}, "") for x in (1, -1, -2)], [t], hooks=[Slow()], trace=trace)
+        await asyncio.gather(one, other)
+        return str(trace)
+
+    branches = asyncio.run(main()).split("call ")[1:]
+    assert len(branches) == 6 and {branch.count("before") for branch in branches} == {1, 2}
+    assert all(branch.count("before") == branch.count("cleanup") + branch.count("after") for branch in branches)
+
+
+# -- the law behind the table ------------------------------------------------------------------------------------------
+
+answers = st.sampled_from(["continue", "skip", "terminate", "raise"])
+scripts = st.lists(st.tuples(answers, st.booleans(), st.booleans()), max_size=4)
+
+
+def expected(script: list[tuple[str, bool, bool]], x: int) -> list[TraceEvent]:
+    """The table of `hooks.py`, word for word."""
+    events: list[TraceEvent] = []
+    stopped = next(((at, answer) for at, (answer, _, _) in enumerate(script) if answer != "continue"), None)
+    asked = len(script) if stopped is None else stopped[0]
+    events += [HookBefore(0, at, "continue") for at in range(asked)]
+    told, kind, reason = script, "completed", ""
+    if stopped is None and x < 0:
+        kind, reason = "failed", "ValueError: below zero"
+    elif stopped is not None and stopped[1] == "raise":
+        events.append(HookBeforeError(0, asked, "LookupError: no"))
+        told, kind, reason = script[:asked], "failed", "LookupError: no"
+    elif stopped is not None:
+        answer: Any = stopped[1]
+        events.append(HookBefore(0, asked, answer, "why"))
+        kind, reason = {"skip": "skipped", "terminate": "terminated"}[answer], "why"
+    broken = ""
+    for at, (_, fails_after, fails_cleanup) in enumerate(told):
+        after = kind in ("completed", "skipped")
+        fails = fails_after if after else fails_cleanup
+        message = f"OSError: {at}"
+        broken = broken or (message if fails else "")
+        if fails:
+            events.append(HookAfterError(0, at, message) if after else HookCleanupError(0, at, message))
+        else:
+            events.append(HookAfter(0, at) if after else HookCleanup(0, at))
+    return [*events, Outcome(0, "t", kind, reason, broken)]  # type: ignore[arg-type]
+
+
+@given(scripts, st.sampled_from([1, -1]))
+def test_whatever_hooks_do_the_trace_is_as_the_table_says(script: list[tuple[str, bool, bool]], x: int) -> None:
+    made = {"continue": None, "skip": Skip(0, "why"), "terminate": Terminate("why"), "raise": LookupError("no")}
+    hooks = [
+        Scripted(made[answer], after=OSError(at) if after else None, cleanup=OSError(at) if cleanup else None)
+        for at, (answer, after, cleanup) in enumerate(script)
+    ]
+    ran.clear()
+    results, events, error = run(hooks, x)
+    assert list(events) == expected(script, x)
+    assert len(results) == 1 and len(ran) == all(answer == "continue" for answer, _, _ in script)
+    last = events[-1]
+    assert isinstance(last, Outcome) and last.kind == results[0].kind
+    broken = any(isinstance(event, (HookAfterError, HookCleanupError, HookBeforeError)) for event in events)
+    assert isinstance(error, HookFailed) == broken
+    assert isinstance(error, DispatchTerminated) == (last.kind == "terminated" and not broken)
+
+
+# -- traces are values -------------------------------------------------------------------------------------------------
+
+texts = st.text(max_size=20)
+numbers = st.integers(0, 9)
+events = st.one_of(
+    st.builds(HookBefore, numbers, numbers, st.sampled_from(["continue", "skip", "terminate"]), texts),
+    st.builds(HookBeforeError, numbers, numbers, texts),
+    st.builds(HookAfter, numbers, numbers),
+    st.builds(HookAfterError, numbers, numbers, texts),
+    st.builds(HookCleanup, numbers, numbers),
+    st.builds(HookCleanupError, numbers, numbers, texts),
+    st.builds(Outcome, numbers, texts, st.sampled_from(["completed", "failed", "refused"]), texts, texts),
+)
+
+
+@given(st.lists(events, max_size=8))
+def test_a_trace_survives_json_and_prints_one_line_for_each_event(found: list[TraceEvent]) -> None:
+    trace = Trace(found)
+    assert Trace.from_json(json.loads(json.dumps(trace.to_json()))) == trace
+    outcomes = sum(isinstance(event, Outcome) for event in found)
+    lines = str(trace).splitlines()
+    assert len(lines) == len(found) + outcomes == len(trace) + outcomes
+    assert all(line.isprintable() for line in lines)
+
+
+def test_two_runs_that_went_the_same_way_have_equal_traces() -> None:
+    assert run([Scripted(), Scripted()])[1] == run([Scripted(), Scripted()])[1]
+    assert Trace(run([Scripted()])[1]) != Trace(run([Scripted(Skip(1))])[1])
+
+
+def test_a_trace_is_printed_as_a_tree() -> None:
+    trace = Trace()
+    dispatch_sync(
+        [Call("t", {}, "{}"), Call("u\x1b[2J", {}, "{}")], [t], hooks=[Scripted(Skip(1, "cached"))], trace=trace
+    )
+    assert str(trace) == (
+        "call 0  t\n|- hook 0 before: skip (cached)\n|- hook 0 after\n`- skipped (cached)\n"
+        "call 1  u\\x1b[2J\n`- refused (invalid_name)"
+    )

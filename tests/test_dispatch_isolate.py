@@ -1,0 +1,145 @@
+"""Tools in processes of their own: they give the same, and they can be killed, with all that they started."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import isolated_tools
+from rightcall import Call, Result, dispatch, dispatch_sync
+from rightcall.dispatch.limits import RunLimits
+from rightcall.errors import NotRunnable, ToolFailed
+from rightcall.types import Tool
+
+
+def isolated(tool: Any, name: str, **arguments: Any) -> Result:
+    return dispatch_sync(Call(name, arguments, ""), [tool], isolate=True)[0]
+
+
+def test_a_function_gives_the_same_in_a_process_of_its_own() -> None:
+    assert isolated(isolated_tools.add, "add", a=2).output == 3
+    assert isolated(isolated_tools.add_later, "add_later", a=2).output == 3
+    assert isolated(isolated_tools.own_process, "own_process").output != os.getpid()
+
+
+def test_arguments_are_validated_into_types_there_and_prints_do_not_spoil_the_answer() -> None:
+    assert isolated(isolated_tools.day_of, "weekday", day="2026-05-17").output == {"day": "2026-05-17", "number": 7}
+    assert isolated(isolated_tools.Point, "Point", x=2.0).output == {"x": 2, "y": 0}
+
+
+def test_a_callable_that_takes_json_as_it_is_can_be_isolated() -> None:
+    tool = Tool(name="echo", parameters={"type": "object"}, run=isolated_tools.takes_json)
+    assert isolated(tool, "echo", a=[1, {"b": "ü"}]).output == {"a": [1, {"b": "ü"}]}
+
+
+def test_what_the_tool_raises_there_is_its_result_here() -> None:
+    result = isolated(isolated_tools.fails, "fails", why="not there")
+    assert result.error and "LookupError: not there" in str(result.output)
+    assert "SystemExit" in str(isolated(isolated_tools.exits, "exits").output)
+    died = isolated(isolated_tools.dies, "dies")
+    assert died.error and "ended without an answer" in str(died.output)
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return False
+        return not Path("/proc").is_dir()
+
+
+def gone(pids: list[int]) -> bool:
+    end = time.monotonic() + 20
+    while any(map(is_running, pids)) and time.monotonic() < end:
+        time.sleep(0.02)
+    return not any(map(is_running, pids))
+
+
+def test_a_process_whose_time_is_over_is_killed_with_all_it_started(tmp_path: Path) -> None:
+    note = tmp_path / "pids"
+
+    async def main() -> Result:
+        task = asyncio.create_task(
+            dispatch(
+                Call("sleeps", {"pid_file": str(note)}, ""),
+                [isolated_tools.sleeps],
+                isolate=True,
+                limits=RunLimits(call=3),
+            )
+        )
+        return (await task)[0]
+
+    result = asyncio.run(main())
+    assert result.kind == "timed_out" and "and was stopped" in result.text and not result.thread
+    if note.exists():  # on a very slow machine it had no time to begin
+        assert gone([int(pid) for pid in note.read_text().split()])
+
+
+def test_a_process_that_nobody_waits_for_any_more_is_killed(tmp_path: Path) -> None:
+    note = tmp_path / "pids"
+
+    async def main() -> None:
+        calls = [Call("sleeps", {"pid_file": str(note)}, "")]
+        task = asyncio.create_task(dispatch(calls, [isolated_tools.sleeps], isolate=True))
+        while not note.exists():
+            await asyncio.sleep(0.02)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(asyncio.wait_for(main(), 60))
+    assert gone([int(pid) for pid in note.read_text().split()])
+
+
+def test_a_process_does_not_outlive_the_one_that_started_it(tmp_path: Path) -> None:
+    note = tmp_path / "pids"
+    program = (
+        f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import isolated_tools\n"
+        "from rightcall import Call, dispatch_sync\n"
+        f"dispatch_sync(Call('sleeps', {{'pid_file': {str(note)!r}}}, ''), [isolated_tools.sleeps], isolate=True)"
+    )
+    parent = subprocess.Popen(
+        [sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    )
+    try:
+        end = time.monotonic() + 60
+        while not note.exists() and time.monotonic() < end:
+            time.sleep(0.05)
+    finally:
+        parent.kill()
+        parent.wait()
+    assert gone([int(pid) for pid in note.read_text().split()])
+
+
+def test_a_function_that_cannot_be_imported_is_refused_with_the_reason() -> None:
+    def local() -> None: ...
+
+    replaced = isolated_tools.add
+
+    def add(a: int) -> int:
+        return replaced(a)
+
+    add.__module__, add.__qualname__ = isolated_tools.__name__, "add"
+    main = lambda: None  # noqa: E731
+    main.__module__, main.__qualname__, main.__name__ = "__main__", "main", "main"
+    for function, cause in ((local, "no name at the top level"), (add, "not the same"), (main, "main module")):
+        with pytest.raises(NotRunnable, match=cause) as caught:
+            dispatch_sync(Call(function.__name__, {"a": 1} if function is add else {}, ""), [function], isolate=True)
+        assert "cannot run in a process of its own" in str(caught.value) and len(caught.value.results) == 1
+
+
+def test_an_isolated_failure_stops_the_batch_when_asked() -> None:
+    calls = [Call("fails", {"why": "x"}, ""), Call("fails", {"why": "y"}, "")]
+    with pytest.raises(ToolFailed) as caught:
+        dispatch_sync(calls, [isolated_tools.fails], isolate=True, stop_on_error=True)
+    assert [result.kind for result in caught.value.results] == ["failed", "not_run"]

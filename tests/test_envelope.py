@@ -1,0 +1,388 @@
+"""Envelopes: what is shown fits, what is left out is accounted for and can be read on, what is secret stays so."""
+
+from __future__ import annotations
+
+import enum
+import io
+import json
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from rightcall import Call, Toolset, dispatch_sync
+from rightcall.dispatch.envelope import Bounds, Envelope, Token, bound, size
+from rightcall.dispatch.limits import RunLimits
+from rightcall.dispatch.pages import Pages, spill_to
+from rightcall.dispatch.plain import plain
+from rightcall.dispatch.redact import Redaction
+
+texts = st.text(max_size=300)
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | texts,
+    lambda inner: st.lists(inner, max_size=12) | st.dictionaries(st.text(max_size=8), inner, max_size=8),
+    max_leaves=40,
+)
+small = st.builds(
+    Bounds,
+    string_chars=st.integers(1, 200),
+    array_items=st.integers(1, 8),
+    total_bytes=st.integers(64, 2_000),
+)
+relaxed = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+
+
+def strings(value: Any) -> list[str]:
+    if isinstance(value, dict):
+        return [text for item in value.values() for text in strings(item)]
+    if isinstance(value, list):
+        return [text for item in value for text in strings(item)]
+    return [value] if isinstance(value, str) else []
+
+
+def longest(value: Any) -> int:
+    inner = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
+    return max([len(value) if isinstance(value, list) else 0, *map(longest, inner)])
+
+
+@relaxed
+@given(values, small)
+def test_an_envelope_keeps_its_bounds(value: Any, bounds: Bounds) -> None:
+    envelope = bound(value, bounds)
+    assert size(envelope.payload) <= bounds.total_bytes
+    assert all(len(text) <= bounds.string_chars for text in strings(envelope.payload))
+    assert longest(envelope.payload) <= bounds.array_items
+    envelope.text.encode()
+
+
+@relaxed
+@given(values, small)
+def test_an_envelope_is_whole_or_says_what_is_missing(value: Any, bounds: Bounds) -> None:
+    envelope = bound(value, bounds)
+    counted = envelope.omitted_chars + envelope.omitted_items + envelope.omitted_values
+    assert (envelope.payload == plain(value)) == (not envelope.truncated) == (counted == 0)
+    assert envelope.page_token == (envelope.omitted[0].page_token if envelope.omitted else "")
+
+
+@relaxed
+@given(values)
+def test_what_fits_is_left_alone(value: Any) -> None:
+    assert bound(value).payload == plain(value)
+
+
+@relaxed
+@given(st.text(min_size=1, max_size=2_000), st.integers(1, 300))
+def test_a_cut_text_can_be_read_on_to_its_end_without_a_gap(text: str, chars: int) -> None:
+    pages = Pages()
+    envelope = bound({"log": text}, Bounds(string_chars=chars, pages=pages))
+    whole = plain(text)
+    if not envelope.truncated:
+        assert envelope.payload["log"] == whole
+        return
+    head = Token.read(envelope.page_token)
+    assert head is not None and head.pointer == "/log" and head.reason == "string_chars"
+    assert envelope.payload["log"].startswith(whole[: head.at])
+    joined, token = whole[: head.at], envelope.page_token
+    while token:
+        piece = pages.read(token)
+        assert 0 < len(piece.payload) <= chars
+        joined, token = joined + piece.payload, piece.page_token
+    assert joined == whole
+
+
+@relaxed
+@given(st.lists(st.integers(0, 99), max_size=60), st.integers(1, 9))
+def test_a_cut_array_can_be_read_on_to_its_end(items: list[int], most: int) -> None:
+    pages = Pages()
+    envelope = bound(items, Bounds(array_items=most, pages=pages))
+    joined, token = list(envelope.payload), envelope.page_token
+    while token:
+        piece = pages.read(token)
+        joined, token = joined + piece.payload, piece.page_token
+    assert joined == items
+
+
+def test_places_inside_a_page_are_places_in_the_whole() -> None:
+    pages = Pages()
+    rows = [{"text": f"{at}:" + "x" * 50} for at in range(6)]
+    first = bound({"rows": rows}, Bounds(string_chars=20, array_items=2, pages=pages))
+    token = next(each.page_token for each in first.omitted if each.reason == "array_items")
+    second = pages.read(token)
+    assert [each.pointer for each in second.omitted] == ["/rows/2/text", "/rows/3/text", "/rows"]
+    assert pages.read(second.omitted[0].page_token).payload == rows[2]["text"][20:40]
+
+
+def test_texts_keep_their_head_and_their_tail() -> None:
+    text = "".join(f"line {at}\n" for at in range(5_000))
+    cut = bound(text).payload
+    assert cut.startswith("line 0\n") and cut.endswith("line 4999\n") and len(cut) <= 4_000
+    assert "characters left out" in cut
+
+
+def test_the_count_of_omitted_characters_is_exact() -> None:
+    envelope = bound("x" * 10_000)
+    assert envelope.payload.count("x") == 10_000 - envelope.omitted_chars
+
+
+def test_small_values_stay_whole_and_the_largest_shrink_first() -> None:
+    given = {"ok": True, "log": ["y" * 900] * 40, "note": "all fine", "inner": {"dump": "z" * 3_900, "code": 7}}
+    envelope = bound(given, Bounds(total_bytes=8_000))
+    assert envelope.payload["ok"] is True and envelope.payload["note"] == "all fine"
+    assert envelope.payload["inner"]["code"] == 7 and envelope.payload["inner"]["dump"].startswith("zzz")
+    assert len(envelope.payload["log"]) == 40 and size(envelope.payload) <= 8_000
+
+
+def test_when_nothing_else_helps_fields_are_left_out_and_named() -> None:
+    given = {f"field {at}": list(range(30)) for at in range(100)} | {"small": 1}
+    envelope = bound(given, Bounds(total_bytes=600, pages=Pages()))
+    assert envelope.payload["small"] == 1 and envelope.omitted_values > 0
+    assert {each.reason for each in envelope.omitted} >= {"total_bytes"}
+
+
+def test_a_very_long_key_does_not_make_the_text_longer_than_what_was_cut() -> None:
+    envelope = bound({"k" * 200_000: "x" * 9_000, "j" * 900_000: 1}, Bounds(pages=Pages()))
+    assert size(envelope.payload) <= 256_000 and len(envelope.text) < 260_000 and "Ask for less" in envelope.text
+
+
+def test_kept_items_keep_their_places() -> None:
+    given = ["small", "x" * 5_000, "small too"]
+    envelope = bound(given, Bounds(total_bytes=300))
+    assert envelope.payload[0] == "small" and envelope.payload[1].startswith("xxx")
+    assert envelope.payload[2] == "small too"
+
+
+def test_a_very_large_output_is_cut_in_reasonable_time() -> None:
+    envelope = bound(
+        {"rows": [{"k": "v" * 5_000, "n": at} for at in range(2_000)], **{str(at): at for at in range(50_000)}}
+    )
+    assert envelope.truncated and size(envelope.payload) <= 256_000
+
+
+def test_a_page_token_says_what_was_left_out() -> None:
+    token = bound({"a/b": "x" * 5_000}).page_token
+    assert token.startswith("v1:") and bytes.fromhex(token[3:]).decode().isascii()
+    read = Token.read(token)
+    assert read is not None and (read.pointer, read.reason, read.limit) == ("/a~1b", "string_chars", 4_000)
+
+
+@pytest.mark.parametrize("text", ["", "v1:", "v1:zz", "v2:7b7d", "v1:7b7d", "v1:" + "00" * 20_000, "v1:" + b"[]".hex()])
+def test_what_is_no_page_token_is_none(text: str) -> None:
+    assert Token.read(text) is None
+    with pytest.raises(ValueError, match="page token"):
+        Pages().read(text)
+
+
+@relaxed
+@given(st.text(max_size=30), st.integers(-5, 500), st.sampled_from(["r1", "r2", ""]))
+def test_a_made_up_token_gives_a_piece_or_a_plain_refusal(pointer: str, at: int, of: str) -> None:
+    pages = Pages()
+    bound({"log": "x" * 500, "rows": [[1, 2, 3]]}, Bounds(string_chars=10, pages=pages))
+    told = "a page token"
+    try:
+        pages.read(str(Token(pointer, "string_chars", 10, of, at)))
+    except ValueError as error:
+        told = str(error)
+    assert "page token" in told
+
+
+def test_the_oldest_outputs_are_forgotten_when_there_is_no_more_room() -> None:
+    pages = Pages(most_bytes=20_000)
+    tokens = [bound("x" * 9_000, Bounds(pages=pages)).page_token for _ in range(4)]
+    with pytest.raises(ValueError, match="no longer kept"):
+        pages.read(tokens[0])
+    assert pages.read(tokens[-1]).payload.startswith("xxx")
+
+
+# -- redaction ---------------------------------------------------------------------------------------------------------
+
+ACCOUNT = {"user": {"name": "Ada", "password": "hunter2"}, "cards": [{"no": 1234}, {"no": 5678}], "a/b": "hunter2"}
+
+
+def test_denied_places_are_replaced() -> None:
+    envelope = bound(ACCOUNT, Bounds(redaction=Redaction(deny=("/user/password", "/cards/1", "/a~1b", "/not/there"))))
+    assert envelope.payload == {
+        "user": {"name": "Ada", "password": "[redacted]"},
+        "cards": [{"no": 1234}, "[redacted]"],
+        "a/b": "[redacted]",
+    }
+    assert envelope.redacted_values == 3 and not envelope.truncated
+
+
+def test_an_allow_list_keeps_what_leads_to_its_places_and_what_is_in_them() -> None:
+    envelope = bound(ACCOUNT, Bounds(redaction=Redaction(allow=("/user/name", "/cards"), text="-")))
+    assert envelope.payload == {"user": {"name": "Ada", "password": "-"}, "cards": ACCOUNT["cards"], "a/b": "-"}
+
+
+def test_a_star_stands_for_any_step_and_deny_wins() -> None:
+    envelope = bound(ACCOUNT, Bounds(redaction=Redaction(allow=("/cards",), deny=("/cards/*/no",))))
+    assert envelope.payload["cards"] == [{"no": "[redacted]"}] * 2
+
+
+@pytest.mark.parametrize("whole", ["secret", ["secret"], {"a": "secret"}])
+def test_the_empty_pointer_is_everything(whole: Any) -> None:
+    assert bound(whole, Bounds(redaction=Redaction(deny=("",)))).payload == "[redacted]"
+    assert bound(whole, Bounds(redaction=Redaction(allow=("",)))).payload == whole
+
+
+@relaxed
+@given(st.dictionaries(st.text(max_size=5), values, max_size=5), small)
+def test_what_is_redacted_is_nowhere_to_be_found(others: dict[str, Any], bounds: Bounds) -> None:
+    secret = "s3cr3t-9f2a"
+    file, pages = io.BytesIO(), Pages()
+    given = {**others, "deep": [{"key": secret}], "key": secret}
+    redaction = Redaction(deny=("/deep/*/key", "/key"))
+    tight = Bounds(
+        string_chars=bounds.string_chars,
+        array_items=bounds.array_items,
+        total_bytes=bounds.total_bytes,
+        redaction=redaction,
+        pages=pages,
+        spill=spill_to(file),
+    )
+    envelope = bound(given, tight)
+    told = [envelope.text, *[pages.read(each.page_token).text for each in envelope.omitted]]
+    assert secret not in "".join(told) and secret.encode() not in file.getvalue()
+
+
+# -- what tools give ---------------------------------------------------------------------------------------------------
+
+
+class Colour(enum.Enum):
+    RED = "red"
+
+
+@dataclass
+class Point:
+    x: int
+    on: date
+
+
+class Model(BaseModel):
+    colour: Colour = Colour.RED
+
+
+@dataclass
+class Holder:
+    inner: Model
+
+
+class Odd:
+    def __str__(self) -> str:
+        raise RuntimeError
+
+
+CIRCLE: list[Any] = [1]
+CIRCLE.append(CIRCLE)
+PLAIN: list[tuple[Any, Any]] = [
+    (Point(1, date(2026, 5, 17)), {"x": 1, "on": "2026-05-17"}),
+    (Model(), {"colour": "red"}),
+    (Holder(Model()), {"inner": {"colour": "red"}}),
+    (
+        Call("f", {"a": (1,)}, ""),
+        plain({"name": "f", "arguments": {"a": [1]}, "json": "", "id": "", "raw": "", "repairs": [], "complete": True}),
+    ),
+    ({1: {2}}, {"1": [2]}),
+    (b"ok", "ok"),
+    (b"\xff\x00", "/wA="),
+    (float("nan"), "nan"),
+    (float("-inf"), "-inf"),
+    ("a\ud800b", "a\ufffdb"),
+    (CIRCLE, [1, "[refers to itself]"]),
+    (Odd(), "[Odd]"),
+    (Colour.RED, "red"),
+    (ValueError("x"), "x"),
+]
+
+
+@pytest.mark.parametrize("given, expected", PLAIN, ids=[type(given).__name__ for given, _ in PLAIN])
+def test_whatever_a_tool_gives_becomes_plain_json(given: Any, expected: Any) -> None:
+    assert plain(given) == expected
+    json.dumps(plain(given), allow_nan=False).encode()
+
+
+def test_what_is_nested_without_end_is_cut() -> None:
+    deep: Any = 0
+    for _ in range(100_000):
+        deep = [deep]
+    assert "[nested too deeply]" in json.dumps(plain(deep))
+
+
+# -- with dispatch -----------------------------------------------------------------------------------------------------
+
+
+def test_hooks_see_the_whole_output_and_the_result_is_bounded() -> None:
+    from rightcall.dispatch.hooks import Hook, Invocation
+    from rightcall.dispatch.result import Result
+
+    seen: list[int] = []
+
+    class Watch(Hook):
+        def after(self, invocation: Invocation, result: Result) -> None:
+            seen.append(len(result.output))
+
+    async def dump() -> str:
+        return "x" * 50_000
+
+    result = dispatch_sync(Call("dump", {}, "{}"), [dump], hooks=[Watch()], limits=RunLimits(result=Bounds()))[0]
+    assert seen == [50_000] and len(result.output) <= 4_000
+    assert isinstance(result.envelope, Envelope) and result.envelope.truncated
+
+
+def test_without_bounds_the_output_is_whole_and_only_its_text_is_bounded() -> None:
+    async def dump() -> str:
+        return "x" * 50_000
+
+    result = dispatch_sync(Call("dump", {}, "{}"), [dump])[0]
+    assert len(result.output) == 50_000 and len(result.text) < 5_000 and "Ask for less" in result.text
+
+
+def test_a_model_can_read_on_with_the_tool_for_it() -> None:
+    pages = Pages()
+
+    async def dump() -> str:
+        return "".join(f"{at:05}," for at in range(4_000))
+
+    tools = Toolset(dump, pages.tool())
+    limits = RunLimits(result=Bounds(pages=pages, redaction=Redaction(deny=("/nothing",))))
+    result = dispatch_sync(Call("dump", {}, "{}"), tools, limits=limits)[0]
+    assert (
+        result.envelope is not None
+        and f"read_more with a token:\n(the whole) {result.envelope.page_token}" in result.text
+    )
+    head = Token.read(result.envelope.page_token)
+    assert head is not None
+    more = dispatch_sync(Call("read_more", {"token": result.envelope.page_token}, ""), tools, limits=limits)[0]
+    assert more.envelope is not None and more.envelope.page_token
+    assert more.output == "".join(f"{at:05}," for at in range(4_000))[head.at : head.at + 4_000]
+    wrong = dispatch_sync(Call("read_more", {"token": "v1:00"}, ""), tools, limits=limits)[0]
+    assert wrong.error and "exactly as a result showed it" in wrong.text
+
+
+def test_an_allow_list_does_not_hide_what_is_read_on() -> None:
+    pages = Pages()
+
+    async def dump() -> dict[str, str]:
+        return {"log": "x" * 9_000, "key": "secret"}
+
+    tools = Toolset(dump, pages.tool())
+    limits = RunLimits(result=Bounds(pages=pages, redaction=Redaction(allow=("/log",))))
+    result = dispatch_sync(Call("dump", {}, "{}"), tools, limits=limits)[0]
+    assert result.envelope is not None and "secret" not in result.text
+    more = dispatch_sync(Call("read_more", {"token": result.envelope.page_token}, ""), tools, limits=limits)[0]
+    assert more.output == "x" * 4_000
+
+
+def test_the_whole_goes_to_a_file_when_configured(tmp_path: Any) -> None:
+    with (tmp_path / "spill.txt").open("ab") as file:
+        bounds = Bounds(spill=spill_to(file))
+        assert bound("small", bounds).handle == "" and file.tell() == 0
+        one, two = bound("x" * 5_000, bounds), bound({"y": "z" * 6_000}, bounds)
+    data = (tmp_path / "spill.txt").read_bytes()
+    assert data[:5_000] == b"x" * 5_000 and json.loads(data[5_001:]) == {"y": "z" * 6_000}
+    closed = bound("x" * 5_000, bounds)
+    assert closed.handle == "" and closed.truncated, "a file that cannot be written to costs nobody a result"
+    assert "spill.txt (bytes 0-5000)" in one.handle and "(bytes 5001-" in two.handle and two.handle in two.text
