@@ -1,0 +1,73 @@
+"""What a shell command may touch. Where the machine has bubblewrap or sandbox-exec, only the root can be written.
+
+    sandboxed("auto", "/home/me/project")   ->  ["bwrap", "--ro-bind", "/", "/", ...]
+
+Everything else can still be read, and the network is there unless `network=False`.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from functools import lru_cache
+from typing import Literal
+
+from rightcall.errors import CallerError
+
+Sandbox = Literal["auto", "bwrap", "sandbox-exec", "off"]
+_CHOICES = ("auto", "bwrap", "sandbox-exec", "off")
+
+
+def sandboxed(choice: str, root: str, *, network: bool) -> list[str]:
+    """The words before the command. Raises where a sandbox was asked for by name and is not there."""
+    if choice not in _CHOICES:
+        raise CallerError(f"sandbox={choice!r} is not one of {', '.join(_CHOICES)}")
+    if choice == "off":
+        return []
+    for name, words in (("bwrap", _bwrap(root, network)), ("sandbox-exec", _seatbelt(root, network))):
+        if choice in ("auto", name) and _works(tuple(words)):
+            return words
+    if choice == "auto":
+        return []
+    raise CallerError(f"sandbox={choice!r} does not work on this machine; install it, or say sandbox='auto' or 'off'")
+
+
+def _bwrap(root: str, network: bool) -> list[str]:
+    words = [
+        "bwrap",
+        "--ro-bind",
+        "/",
+        "/",
+        "--dev",
+        "/dev",
+        "--proc",
+        "/proc",
+        "--tmpfs",
+        "/tmp",
+        "--bind",
+        root,
+        root,
+    ]
+    words += ["--unshare-pid", "--unshare-ipc", "--die-with-parent", "--new-session"]
+    return words if network else [*words, "--unshare-net"]
+
+
+def _seatbelt(root: str, network: bool) -> list[str]:
+    quoted = root.replace("\\", "\\\\").replace('"', '\\"')
+    rules = ["(version 1)", "(allow default)", '(deny file-write* (subpath "/"))']
+    rules += [f'(allow file-write* (subpath "{quoted}") (subpath "/private/tmp") (literal "/dev/null"))']
+    rules += [] if network else ["(deny network*)"]
+    return ["sandbox-exec", "-p", "".join(rules)]
+
+
+@lru_cache(16)
+def _works(words: tuple[str, ...]) -> bool:
+    """Is it there, and may it be used? In many containers it may not."""
+    if shutil.which(words[0]) is None or (words[0] == "sandbox-exec") != (sys.platform == "darwin"):
+        return False
+    try:
+        done = subprocess.run([*words, "/bin/sh", "-c", ":"], capture_output=True, timeout=10, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.returncode == 0
