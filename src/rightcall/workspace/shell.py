@@ -11,6 +11,7 @@ import contextlib
 import os
 import signal
 from collections.abc import Mapping, Sequence
+from typing import BinaryIO
 
 from rightcall.errors import ToolError
 
@@ -58,17 +59,26 @@ async def run(
     """What the command wrote, under a first line that says how it ended."""
     if "\0" in command:
         raise ToolError("the command holds a null character")
-    process = await asyncio.create_subprocess_exec(
-        *(*prefix, "/bin/sh", "-c", command),
-        cwd=folder,
-        env=dict(env),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-        start_new_session=True,
-    )
+    # A pipe of our own: with asyncio's the process counts as running as long as anything holds its output open.
+    source, sink = os.pipe()
+    pipe = os.fdopen(source, "rb", 0)
     output = Output(most)
-    reading = asyncio.create_task(_read(process, output))
+    reading = asyncio.create_task(_read(pipe, output))
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *(*prefix, "/bin/sh", "-c", command),
+            cwd=folder,
+            env=dict(env),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=sink,
+            stderr=sink,
+            start_new_session=True,
+        )
+    except OSError as error:
+        await _stop(reading, pipe)
+        raise ToolError(f"the command could not be started: {error.strerror}") from error
+    finally:
+        os.close(sink)
     try:
         async with asyncio.timeout(seconds):
             await process.wait()
@@ -76,30 +86,37 @@ async def run(
     except TimeoutError:
         raise ToolError(f"stopped after {seconds:g} seconds; it had written:\n{output.text()}") from None
     finally:
-        await _end(process, reading)
+        await _end(process)
+        await _stop(reading, pipe)
     return _report(process.returncode, output)
 
 
-async def _read(process: asyncio.subprocess.Process, output: Output) -> None:
-    assert process.stdout is not None
-    while data := await process.stdout.read(64 * 1024):
-        output.add(data)
+async def _read(pipe: BinaryIO, output: Output) -> None:
+    reader = asyncio.StreamReader()
+    loop = asyncio.get_running_loop()
+    transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), pipe)
+    try:
+        while data := await reader.read(64 * 1024):
+            output.add(data)
+    finally:
+        transport.close()
 
 
-async def _end(process: asyncio.subprocess.Process, reading: asyncio.Task[None]) -> None:
+async def _end(process: asyncio.subprocess.Process) -> None:
     """Nothing of the command is left running, whatever became of it."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
-    reading.cancel()
     await asyncio.shield(process.wait())
+
+
+async def _stop(reading: asyncio.Task[None], pipe: BinaryIO) -> None:
+    reading.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await reading
+    pipe.close()
 
 
 def _report(code: int | None, output: Output) -> str:
-    if code is None:
-        how = "exit ?"
-    else:
-        how = f"exit {code}" if code >= 0 else f"terminated by signal {-code}"
+    how = "exit ?" if code is None else f"exit {code}" if code >= 0 else f"terminated by signal {-code}"
     lines = [how, *(["(output truncated)"] if output.truncated else []), output.text()]
     return "\n".join(lines).rstrip("\n")

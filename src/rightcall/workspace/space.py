@@ -9,7 +9,6 @@ from typing import Any, Literal
 import msgspec
 
 from rightcall.declare.toolset import Toolset
-from rightcall.errors import ToolError
 from rightcall.workspace import files, shell
 from rightcall.workspace.approval import Approval, Ask
 from rightcall.workspace.definitions import BASH, EDIT_FILE, LIST_DIR, READ_FILE, WRITE_FILE, all_tools
@@ -76,7 +75,4 @@ class Workspace:
             folder = "/".join([self.root.path.rstrip("/"), *parts]) or "/"
         prefix = [*self._prefix, "--chdir", folder] if self.sandbox == "bwrap" else self._prefix
         env = shell.environment(self._allowed, self._extra)
-        try:
-            return await shell.run(command, folder, prefix=prefix, seconds=self._seconds, most=self._most, env=env)
-        except OSError as error:
-            raise ToolError(f"the command could not be started: {error.strerror}") from error
+        return await shell.run(command, folder, prefix=prefix, seconds=self._seconds, most=self._most, env=env)

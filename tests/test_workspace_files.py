@@ -1,0 +1,401 @@
+"""The four file tools: what they give, and that no path leads out of the root."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from rightcall.errors import ToolError
+from rightcall.workspace import BASH, EDIT_FILE, LIST_DIR, READ_FILE, WRITE_FILE, Workspace, all_tools, files
+from rightcall.workspace.root import Root
+
+SECRET = "the secret"
+
+
+@pytest.fixture
+def space(tmp_path: Path) -> Workspace:
+    """A workspace with something outside it that nobody may see or change."""
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "secret.txt").write_text(SECRET)
+    root = tmp_path / "root"
+    (root / "sub" / "deep").mkdir(parents=True)
+    (root / "a.txt").write_text("one\ntwo\nthree\n")
+    (root / "sub" / "b.txt").write_text("b")
+    (root / "link").symlink_to(tmp_path / "outside")
+    (root / "link.txt").symlink_to(tmp_path / "outside" / "secret.txt")
+    (root / "sub" / "up").symlink_to("../..")
+    (root / "loop").symlink_to("loop")
+    return Workspace(root, sandbox="off")
+
+
+# -- the definitions ---------------------------------------------------------------------------------------------------
+
+
+def test_there_are_five_tools_in_this_order() -> None:
+    assert [tool.name for tool in all_tools()] == [READ_FILE, WRITE_FILE, EDIT_FILE, LIST_DIR, BASH]
+
+
+def test_every_schema_is_an_object_with_properties_and_required_and_nothing_else() -> None:
+    for tool in all_tools():
+        assert tool.parameters["type"] == "object" and tool.parameters["additionalProperties"] is False
+        assert set(tool.parameters["required"]) <= set(tool.parameters["properties"]) and tool.description
+
+
+def test_only_reading_is_read_only() -> None:
+    assert [tool.name for tool in all_tools() if tool.read_only] == [READ_FILE, LIST_DIR]
+
+
+# -- no way out --------------------------------------------------------------------------------------------------------
+
+UPS = ["..", "../", "sub/../..", "./..", "sub/deep/../../..", ".//..", "sub/./../../", "a.txt/../.."]
+TAILS = [
+    "/outside/secret.txt",
+    "/outside/new.txt",
+    "/outside",
+    "/outside/../outside/secret.txt",
+    "",
+    "//outside//secret.txt",
+]
+LINKS = ["link/secret.txt", "link.txt", "sub/up/outside/secret.txt", "link", "loop", "loop/x", "link/../a.txt/x"]
+ABSOLUTE = [
+    "/etc/passwd",
+    "/",
+    "/proc/self/environ",
+    "/dev/null",
+    "//etc/passwd",
+    "/../etc/passwd",
+    "~/x",
+    "$HOME/x",
+    "~",
+]
+ODD = ["a\0b", "/outside/secret.txt\0", "x" * 5000, "..\0/outside", "link/\udcff"]
+
+
+def escapes(outside: Path) -> list[str]:
+    found = [up + tail for up in UPS for tail in TAILS] + LINKS + ABSOLUTE + ODD
+    found += [f"{outside}/secret.txt", f"{outside}", f"{outside}/../outside/secret.txt"]
+    found += [
+        f"{outside.parent}/root/../outside/secret.txt",
+        f"{outside.parent}/rootless",
+        f"{outside.parent}/root.txt",
+    ]
+    return found
+
+
+def test_no_path_leads_out_of_the_root(space: Workspace, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    attempts: list[Callable[[str], str]] = [
+        space.read_file,
+        lambda path: space.write_file(path, "owned"),
+        lambda path: space.edit_file(path, SECRET, "owned"),
+        space.list_dir,
+    ]
+    tried = 0
+    for path in escapes(outside):
+        for attempt in attempts:
+            tried += 1
+            try:
+                said = attempt(path)
+            except ToolError:
+                continue
+            assert SECRET not in said and "secret.txt" not in said, path
+    assert tried >= 200
+    assert sorted(os.listdir(outside)) == ["secret.txt"] and (outside / "secret.txt").read_text() == SECRET
+    assert sorted(os.listdir(tmp_path)) == ["outside", "root"]
+
+
+names = st.sampled_from(
+    ["..", ".", "sub", "deep", "link", "up", "link.txt", "outside", "root", "secret.txt", "a.txt", "", "~"]
+)
+
+
+@given(st.lists(names, min_size=1, max_size=8), st.booleans())
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_no_mixture_of_names_leads_out(space: Workspace, parts: list[str], absolute: bool) -> None:
+    path = "/".join(parts)
+    for candidate in (path, f"{space.root.path}/{path}" if absolute else path):
+        with contextlib.suppress(ToolError):
+            assert SECRET not in space.read_file(candidate)
+        with contextlib.suppress(ToolError):
+            assert "secret.txt" not in space.list_dir(candidate)
+
+
+def test_a_folder_that_is_swapped_for_a_link_meanwhile_leads_nowhere(space: Workspace, tmp_path: Path) -> None:
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    (root / "swap").mkdir()
+    (root / "swap" / "secret.txt").write_text("mine")
+    stop = threading.Event()
+
+    def swap() -> None:
+        while not stop.is_set():
+            os.rename(root / "swap", root / "kept")
+            os.symlink(outside, root / "swap")
+            os.unlink(root / "swap")
+            os.rename(root / "kept", root / "swap")
+
+    thread = threading.Thread(target=swap)
+    thread.start()
+    seen = set()
+    try:
+        for _ in range(400):
+            try:
+                seen.add(space.read_file("swap/secret.txt"))
+                space.write_file("swap/secret.txt", "mine")
+            except ToolError:
+                pass
+    finally:
+        stop.set()
+        thread.join()
+    assert seen <= {"mine"} and (outside / "secret.txt").read_text() == SECRET
+
+
+def test_only_regular_files_are_opened_and_nothing_waits(space: Workspace, tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    os.mkfifo(root / "pipe")
+    server = socket.socket(socket.AF_UNIX)
+    server.bind(str(root / "sock"))
+    for name, word in (("pipe", "pipe"), ("sock", "regular"), ("sub", "folder")):
+        with pytest.raises(ToolError, match=word):
+            space.read_file(name)
+        with pytest.raises(ToolError, match="regular file"):
+            space.write_file(name, "x")
+    server.close()
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="there is no /proc here")
+def test_a_root_of_everything_still_leaves_the_machine_alone() -> None:
+    everything = Workspace("/", sandbox="off")
+    for path in ("/proc/self/environ", "/sys/kernel/uevent_seqnum", "/dev/null", "proc/1/mem", "/proc/self/fd/0"):
+        with pytest.raises(ToolError):
+            everything.read_file(path)
+    with pytest.raises(ToolError):
+        everything.write_file("/proc/self/comm", "x")
+
+
+def test_a_root_that_is_no_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ToolError, match="no folder"):
+        Workspace(tmp_path / "nope")
+
+
+def test_a_root_given_through_a_link_takes_both_spellings(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "a.txt").write_text("x")
+    (tmp_path / "alias").symlink_to(tmp_path / "real")
+    space = Workspace(tmp_path / "alias", sandbox="off")
+    for path in ("a.txt", f"{tmp_path}/real/a.txt", f"{tmp_path}/alias/a.txt", "./a.txt", "x/../a.txt"):
+        assert space.read_file(path) == "x"
+
+
+def test_home_is_expanded_at_the_beginning_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "a.txt").write_text("x")
+    space = Workspace(tmp_path, sandbox="off")
+    assert {space.read_file(path) for path in ("~/a.txt", "$HOME/a.txt")} == {"x"}
+    for path in ("~root/a.txt", "$HOMEX/a.txt", "x/~/a.txt", "${HOME}/a.txt"):
+        with pytest.raises(ToolError):
+            space.read_file(path)
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "how, text",
+    [
+        ({}, "one\ntwo\nthree\n"),
+        ({"line": 2}, "two\nthree\n"),
+        ({"line": 2, "limit": 1}, "two\n[lines 2 to 2; the file goes on: read it with line=3]"),
+        ({"line": 3, "limit": 5}, "three\n"),
+    ],
+)
+def test_lines_come_as_they_are(space: Workspace, how: dict[str, int], text: str) -> None:
+    assert space.read_file("a.txt", **how) == text
+
+
+def test_a_line_behind_the_end_is_an_error_that_says_how_many_there_are(space: Workspace) -> None:
+    with pytest.raises(ToolError, match="3 lines"):
+        space.read_file("a.txt", line=4)
+
+
+@given(
+    st.lists(
+        st.text(st.characters(blacklist_characters="\r\n\0", blacklist_categories=["Cs"]), max_size=20), max_size=60
+    )
+)
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_the_pieces_of_a_file_make_the_file(space: Workspace, lines: list[str]) -> None:
+    text = "".join(f"{line}\n" for line in lines)
+    space.write_file("made.txt", text)
+    assert space.read_file("made.txt") == text
+    read, line = "", 1
+    while line <= len(lines):
+        piece = space.read_file("made.txt", line=line, limit=7)
+        read += piece.rpartition("[lines ")[0] if piece.endswith(f"line={line + 7}]") else piece
+        line += 7
+    assert read == text
+
+
+def test_a_long_file_comes_in_pieces_that_say_how_to_go_on(space: Workspace) -> None:
+    space.write_file("long.txt", "".join(f"{n}\n" for n in range(1, 5001)))
+    first = space.read_file("long.txt")
+    assert first.endswith("[lines 1 to 2000; the file goes on: read it with line=2001]")
+    assert space.read_file("long.txt", line=2001).startswith("2001\n")
+    space.write_file("wide.txt", ("x" * 1000 + "\n") * 1000)
+    assert len(space.read_file("wide.txt")) <= files.MOST_BYTES + 200
+
+
+def test_a_line_longer_than_anything_shown_is_cut_and_said_to_be(space: Workspace) -> None:
+    space.write_file("one.txt", "é" * 400_000)
+    text = space.read_file("one.txt")
+    assert len(text.encode()) < files.MOST_BYTES + 200 and "longer than" in text
+
+
+@pytest.mark.parametrize("data, word", [(b"a\0b", "binary"), (b"\xff\xfeab", "UTF-8"), (b"\x89PNG\r\n\0", "binary")])
+def test_what_is_no_text_is_told_apart(space: Workspace, tmp_path: Path, data: bytes, word: str) -> None:
+    (tmp_path / "root" / "x.bin").write_bytes(data)
+    with pytest.raises(ToolError, match=word):
+        space.read_file("x.bin")
+    with pytest.raises(ToolError, match=word):
+        space.edit_file("x.bin", "a", "b")
+
+
+def test_what_is_not_there_says_so(space: Workspace) -> None:
+    with pytest.raises(ToolError, match=r"nope\.txt.*does not exist"):
+        space.read_file("nope.txt")
+    with pytest.raises(ToolError, match="does not exist"):
+        space.list_dir("nope")
+
+
+# -- writing -----------------------------------------------------------------------------------------------------------
+
+
+def test_writing_makes_the_file_and_the_folders_above_it(space: Workspace, tmp_path: Path) -> None:
+    assert space.write_file("new/deep/c.txt", "né\n") == "wrote new/deep/c.txt (4 bytes)"
+    assert (tmp_path / "root" / "new" / "deep" / "c.txt").read_text("utf-8") == "né\n"
+
+
+def test_writing_keeps_the_mode_bits(space: Workspace, tmp_path: Path) -> None:
+    file = tmp_path / "root" / "run.sh"
+    file.write_text("x")
+    file.chmod(0o751)
+    space.write_file("run.sh", "y")
+    space.edit_file("run.sh", "y", "z")
+    assert stat.S_IMODE(file.stat().st_mode) == 0o751 and file.read_text() == "z"
+
+
+def test_a_hard_link_to_a_file_outside_is_replaced_and_not_written_through(space: Workspace, tmp_path: Path) -> None:
+    os.link(tmp_path / "outside" / "secret.txt", tmp_path / "root" / "hard.txt")
+    space.write_file("hard.txt", "mine")
+    assert (tmp_path / "outside" / "secret.txt").read_text() == SECRET
+
+
+def test_nothing_is_left_behind_when_writing_fails(space: Workspace, tmp_path: Path) -> None:
+    before = sorted(os.listdir(tmp_path / "root"))
+    with pytest.raises(ToolError, match="surrogate"):
+        space.write_file("a.txt", "\ud800")
+    for path in ("sub", "", ".", "new/", "link.txt"):
+        with pytest.raises(ToolError):
+            space.write_file(path, "x")
+    assert sorted(os.listdir(tmp_path / "root")) == before
+
+
+WRITER = """
+import sys
+from rightcall.workspace import Workspace
+space = Workspace(sys.argv[1], sandbox="off")
+print("ready", flush=True)
+while True:
+    for letter in "ab":
+        space.write_file("f.txt", letter * 3_000_000)
+"""
+
+
+def test_a_file_is_whole_however_its_writer_is_killed(tmp_path: Path) -> None:
+    space = Workspace(tmp_path, sandbox="off")
+    space.write_file("f.txt", "a" * 3_000_000)
+    for round in range(6):
+        writer = subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path)], stdout=subprocess.PIPE)
+        assert writer.stdout is not None and writer.stdout.readline()
+        time.sleep(0.005 * (round + 1))
+        writer.send_signal(signal.SIGKILL)
+        writer.wait()
+        writer.stdout.close()
+        data = (tmp_path / "f.txt").read_text()
+        assert len(data) == 3_000_000 and set(data) in ({"a"}, {"b"})
+
+
+# -- editing -----------------------------------------------------------------------------------------------------------
+
+
+def test_an_edit_replaces_one_exact_piece(space: Workspace) -> None:
+    assert space.edit_file("a.txt", "two\n", "2\n") == "edited a.txt (line 2)"
+    assert space.read_file("a.txt") == "one\n2\nthree\n"
+
+
+def test_an_edit_of_text_that_is_there_twice_says_where(space: Workspace) -> None:
+    space.write_file("c.txt", "x = 1\ny = 2\nx = 1\n")
+    with pytest.raises(ToolError, match=r"2 times .*lines 1, 3"):
+        space.edit_file("c.txt", "x = 1", "x = 2")
+
+
+@pytest.mark.parametrize(
+    "old, shown",
+    [
+        ("def f(a):\n  return a", "white space, from line 1 on:\ndef f(a):\n    return a"),
+        ("def f(b):\n    return a", "nearest is at line 1:\ndef f(a):"),
+        ("zzzzzz", "nothing in it comes near"),
+        ("", "empty"),
+    ],
+)
+def test_an_edit_that_misses_shows_what_comes_nearest(space: Workspace, old: str, shown: str) -> None:
+    space.write_file("f.py", "def f(a):\n    return a\n")
+    with pytest.raises(ToolError) as error:
+        space.edit_file("f.py", old, "x")
+    assert shown in str(error.value)
+
+
+def test_line_ends_of_windows_are_kept(space: Workspace) -> None:
+    space.write_file("w.txt", "a\r\nb\r\nc\r\n")
+    space.edit_file("w.txt", "a\nb", "1\n2")
+    assert space.read_file("w.txt") == "1\r\n2\r\nc\r\n"
+
+
+def test_a_miss_in_a_large_file_is_found_in_reasonable_time(space: Workspace) -> None:
+    space.write_file("big.txt", "some line of text that looks like many others\n" * 100_000)
+    start = time.monotonic()
+    with pytest.raises(ToolError, match="not found"):
+        space.edit_file("big.txt", "another line\n" * 1000, "x")
+    assert time.monotonic() - start < 20
+
+
+# -- listing -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_folder_is_listed_with_kinds(space: Workspace) -> None:
+    assert space.list_dir(".") == "d sub\nf a.txt\nl link\nl link.txt\nl loop"
+    assert space.list_dir("sub/deep") == "[the folder is empty]"
+
+
+def test_a_name_with_a_line_break_looks_like_one_entry(space: Workspace, tmp_path: Path) -> None:
+    (tmp_path / "root" / "sub" / "x\nf fake").write_text("")
+    assert len(space.list_dir("sub").splitlines()) == 4
+
+
+def test_a_long_folder_is_cut_and_says_so(tmp_path: Path) -> None:
+    for number in range(1100):
+        (tmp_path / f"{number:04}").touch()
+    listed = files.list_dir(Root(tmp_path), ".").splitlines()
+    assert len(listed) == 1001 and listed[-1] == "[100 more entries are not shown]"

@@ -1,0 +1,227 @@
+"""The tool bash, its sandbox, and the hook that asks first."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from rightcall import Call, dispatch_sync
+from rightcall.dispatch.hooks import Invocation
+from rightcall.errors import CallerError, ToolError
+from rightcall.workspace import Answer, Workspace
+from rightcall.workspace.sandbox import sandboxed
+
+
+def call(name: str, **arguments: object) -> Call:
+    return Call(name, arguments, "", "call_1")
+
+
+def run(space: Workspace, command: str, cwd: str = "") -> str:
+    return asyncio.run(space.bash(command, cwd))
+
+
+@pytest.fixture
+def space(tmp_path: Path) -> Workspace:
+    (tmp_path / "sub").mkdir()
+    return Workspace(tmp_path, sandbox="off", seconds=20)
+
+
+# -- running -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "command, said",
+    [
+        ("echo hi", "exit 0\nhi"),
+        ("echo out; echo err >&2; exit 3", "exit 3\nout\nerr"),
+        ("true", "exit 0"),
+        ("kill -TERM $$", "terminated by signal 15"),
+        ("printf 'a\\377b'", "exit 0\na\ufffdb"),
+        ("cat", "exit 0"),  # there is nothing to read
+    ],
+)
+def test_what_a_command_wrote_comes_behind_how_it_ended(space: Workspace, command: str, said: str) -> None:
+    assert run(space, command) == said
+
+
+def test_a_command_runs_in_the_root_or_in_a_folder_of_it(space: Workspace, tmp_path: Path) -> None:
+    real = os.path.realpath(tmp_path)
+    assert run(space, "pwd") == f"exit 0\n{real}"
+    assert run(space, "pwd", "sub") == f"exit 0\n{real}/sub"
+    assert run(space, "pwd", f"{real}/sub") == f"exit 0\n{real}/sub"
+    for cwd in ("..", "/", "/etc", "sub/../..", "nope"):
+        with pytest.raises(ToolError):
+            run(space, "pwd", cwd)
+
+
+def test_the_environment_holds_no_keys(space: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    said = run(space, "env")
+    assert "secret" not in said and "PATH=" in said
+    extra = Workspace(space.root.path, sandbox="off", extra={"MODE": "test"})
+    assert "MODE=test" in run(extra, "env")
+
+
+def test_output_is_bounded_with_head_and_tail_kept(tmp_path: Path) -> None:
+    space = Workspace(tmp_path, sandbox="off", most_output=1000)
+    said = run(space, "echo first; yes é | head -c 3000000; echo last")
+    assert said.startswith("exit 0\n(output truncated)\nfirst") and said.endswith("last")
+    assert len(said) < 1200 and "bytes left out" in said
+
+
+# -- ending ------------------------------------------------------------------------------------------------------------
+
+
+def is_running(mark: str) -> bool:
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            line = Path(f"/proc/{pid}/cmdline").read_bytes()
+        except OSError:
+            continue
+        if mark.encode() in line:
+            return True
+    return False
+
+
+def gone(mark: str) -> bool:
+    deadline = time.monotonic() + 5
+    while is_running(mark):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+needs_proc = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="processes are looked up in /proc")
+
+
+@needs_proc
+def test_a_command_that_takes_too_long_is_killed_with_all_it_started(tmp_path: Path) -> None:
+    space = Workspace(tmp_path, sandbox="off", seconds=0.5)
+    with pytest.raises(ToolError, match=r"(?s)after 0.5 seconds.*begun"):
+        run(space, "echo begun; (sleep 317.1 & sleep 317.1); sleep 317.1")
+    assert gone("317.1")
+
+
+@needs_proc
+def test_what_a_command_left_in_the_background_ends_with_it(space: Workspace) -> None:
+    assert run(space, "sleep 317.2 & echo done") == "exit 0\ndone"
+    assert gone("317.2")
+
+
+@needs_proc
+def test_a_command_that_ignores_signals_is_killed_all_the_same(tmp_path: Path) -> None:
+    space = Workspace(tmp_path, sandbox="off", seconds=0.5)
+    with pytest.raises(ToolError, match="stopped after"):
+        run(space, "trap '' TERM INT HUP; sleep 317.3; sleep 317.3")
+    assert gone("317.3")
+
+
+@needs_proc
+def test_cancelling_kills_the_command(space: Workspace) -> None:
+    async def cancelled() -> None:
+        task = asyncio.create_task(space.bash("sleep 317.4"))
+        await asyncio.sleep(0.3)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(cancelled())
+    assert gone("317.4")
+
+
+# -- sandbox -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_sandbox_by_an_unknown_name_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(CallerError, match="one of"):
+        sandboxed("jail", str(tmp_path), network=True)
+
+
+def test_off_and_auto_say_what_is_in_force(tmp_path: Path) -> None:
+    assert Workspace(tmp_path, sandbox="off").sandbox == ""
+    assert Workspace(tmp_path).sandbox in ("bwrap", "sandbox-exec", "")
+
+
+def test_where_there_is_a_sandbox_only_the_root_can_be_written(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    space = Workspace(root, seconds=20)
+    if not space.sandbox:
+        with pytest.raises(CallerError, match="does not work"):
+            Workspace(root, sandbox="bwrap")
+        pytest.skip("no sandbox on this machine")
+    assert run(space, "echo x > in.txt && cat in.txt") == "exit 0\nx"
+    run(space, f"mkdir -p {tmp_path}; echo x > {tmp_path}/out.txt")  # /tmp is another inside
+    assert not run(space, "echo x > ~/.rightcall-test").startswith("exit 0")
+    assert not (tmp_path / "out.txt").exists()
+
+
+# -- approval ----------------------------------------------------------------------------------------------------------
+
+WRITE = call("write_file", path="n.txt", content="x")
+SHELL = call("bash", command="echo ran > ran.txt")
+READ = call("list_dir", path=".")
+
+
+def asked(space: Workspace, answers: list[Answer], calls: list[Call], **how: str) -> tuple[list[str], list[str]]:
+    """Who was asked, and what became of the calls."""
+    names: list[str] = []
+
+    def ask(invocation: Invocation) -> Answer:
+        names.append(invocation.tool.name)
+        return answers.pop(0)
+
+    hook = space.approval(ask, **how)  # type: ignore[arg-type]
+    return names, [result.kind for result in dispatch_sync(calls, space.tools, hooks=[hook])]
+
+
+def test_reading_is_never_asked_about_and_writing_always(space: Workspace, tmp_path: Path) -> None:
+    assert asked(space, ["no", "no"], [READ, WRITE, SHELL]) == (
+        ["write_file", "bash"],
+        ["completed", "skipped", "skipped"],
+    )
+    assert sorted(os.listdir(tmp_path)) == ["sub"]
+    assert asked(space, ["yes", "yes"], [WRITE, SHELL])[1] == ["completed", "completed"]
+
+
+@pytest.mark.parametrize("answer", ["", "maybe", "Yes", None, True, 1])
+def test_anything_but_a_clear_yes_is_a_no(space: Workspace, answer: object) -> None:
+    assert asked(space, [answer], [WRITE])[1] == ["skipped"]  # type: ignore[list-item]
+
+
+def test_without_anyone_to_ask_nothing_is_written(space: Workspace) -> None:
+    [result] = dispatch_sync([WRITE], space.tools, hooks=[space.approval()])
+    assert result.kind == "skipped" and "did not allow" in result.text
+
+
+def test_yes_to_all_does_not_cover_bash_unless_bash_was_asked_about(space: Workspace) -> None:
+    names, _ = asked(space, ["yes to all", "no", "yes to all"], [WRITE, WRITE, SHELL, SHELL, SHELL])
+    assert names == ["write_file", "bash", "bash"]
+
+
+def test_planning_writes_into_the_plan_folder_only_and_runs_nothing(space: Workspace, tmp_path: Path) -> None:
+    plan = call("write_file", path=".plan/plan.md", content="x")
+    sly = call("write_file", path=".plan/../n.txt", content="x")
+    names, kinds = asked(space, [], [READ, plan, sly, WRITE, SHELL], mode="plan")
+    assert (names, kinds) == ([], ["completed", "completed", "skipped", "skipped", "skipped"])
+    assert sorted(os.listdir(tmp_path)) == [".plan", "sub"]
+
+
+def test_bypass_asks_nobody(space: Workspace) -> None:
+    assert asked(space, [], [WRITE, SHELL], mode="bypass") == ([], ["completed", "completed"])
+
+
+def test_an_unknown_mode_is_refused(space: Workspace) -> None:
+    with pytest.raises(CallerError, match="one of"):
+        space.approval(mode="yolo")  # type: ignore[arg-type]
+
+
+def test_a_failing_tool_is_an_error_for_the_model(space: Workspace) -> None:
+    [result] = dispatch_sync([call("read_file", path="nope")], space.tools)
+    assert result.error and result.text.startswith("ERROR: ") and "does not exist" in result.text
