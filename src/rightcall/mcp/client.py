@@ -1,0 +1,133 @@
+"""The tools of an MCP server as a `Toolset`: what runs them is a call to the server.
+
+    async with connect(["uvx", "some-server"]) as tools: ...          a command, over its standard input and output
+    async with connect("https://host/mcp", headers={...}) as tools:   streamable HTTP
+
+What a server says of itself is not trusted: that a tool only reads counts with `trust_annotations=True`. A definition
+that cannot be used is left out and stands in `tools.refused`; the others are there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from rightcall.declare.toolset import Toolset
+from rightcall.errors import BackendError, CallerError, ToolError
+from rightcall.mcp.extra import needs_mcp
+from rightcall.types import Json, Tool
+
+if TYPE_CHECKING:
+    from mcp import Client
+    from mcp.types import CallToolResult
+
+MOST_TOOLS = 1000
+_MOST_PAGES = 100
+
+
+@asynccontextmanager
+async def connect(
+    server: str | Sequence[str],
+    *,
+    trust_annotations: bool = False,
+    prefix: str = "",
+    seconds: float = 60.0,
+    headers: Mapping[str, str] | None = None,
+    env: Mapping[str, str] | None = None,
+) -> AsyncIterator[Toolset]:
+    """The server's tools, as long as the connection stands. `prefix` is put before their names; `seconds` bounds each
+    answer; `headers` go with every request over HTTP, `env` to a command, which otherwise sees little of ours."""
+    needs_mcp()
+    from mcp import Client, MCPError
+
+    async with _transport(server, headers, env) as transport:
+        try:
+            async with Client(transport, read_timeout_seconds=seconds) as client:
+                yield await _toolset(client, trust_annotations, prefix)
+        except MCPError as error:
+            raise BackendError(f"the MCP server {_shown(server)} refused: {error}") from error
+
+
+@asynccontextmanager
+async def _transport(
+    server: str | Sequence[str], headers: Mapping[str, str] | None, env: Mapping[str, str] | None
+) -> AsyncIterator[Any]:
+    from mcp import StdioServerParameters
+
+    if not isinstance(server, str):
+        words = list(server)
+        if not words:
+            raise CallerError("no command is given to start the MCP server with; pass its words, or a URL")
+        yield StdioServerParameters(command=words[0], args=words[1:], env=dict(env) if env is not None else None)
+    elif not server.startswith(("http://", "https://")):
+        raise CallerError(f"{server!r:.80} is no URL; pass http://... or https://..., or a command as a list of words")
+    else:
+        async with _over_http(server, dict(headers or {})) as transport:
+            yield transport
+
+
+@asynccontextmanager
+async def _over_http(url: str, headers: dict[str, str]) -> AsyncIterator[Any]:
+    import httpx2
+    from mcp.client.streamable_http import streamable_http_client
+
+    async with httpx2.AsyncClient(headers=headers, timeout=httpx2.Timeout(30, read=300)) as http:
+        yield streamable_http_client(url, http_client=http)
+
+
+async def _toolset(client: Client, trust_annotations: bool, prefix: str) -> Toolset:
+    """All pages of the listing, as far as that is reasonable."""
+    listed: list[Json] = []
+    cursor: str | None = None
+    for _ in range(_MOST_PAGES):
+        page = await client.list_tools(cursor=cursor)
+        listed += [tool.model_dump(by_alias=True, exclude_none=True, mode="json") for tool in page.tools]
+        cursor = page.next_cursor
+        if not cursor:
+            break
+        if len(listed) > MOST_TOOLS:
+            raise BackendError(f"the MCP server lists more than {MOST_TOOLS} tools; that is more than can be used")
+    described = Toolset.lenient(listed)
+    tools = Toolset.lenient([_runnable(tool, client, trust_annotations, prefix) for tool in described])
+    tools.refused = (*described.refused, *tools.refused)
+    return tools
+
+
+def _runnable(tool: Tool, client: Client, trust_annotations: bool, prefix: str) -> Tool:
+    return msgspec.structs.replace(
+        tool,
+        name=prefix + tool.name,
+        read_only=tool.read_only and trust_annotations,
+        run=_runner(client, tool.name),
+    )
+
+
+def _runner(client: Client, name: str) -> Callable[..., Any]:
+    async def run(**arguments: Any) -> Any:
+        from mcp import MCPError
+
+        try:
+            return output(await client.call_tool(name, arguments))
+        except MCPError as error:
+            raise ToolError(f"the MCP server refused the call: {error}") from error
+
+    return run
+
+
+def output(result: CallToolResult) -> Any:
+    """What the tool gave: its structured content where there is some, else its text, else its blocks as they are.
+    Raises `ToolError` where the server says that it failed."""
+    blocks: list[Json] = [block.model_dump(by_alias=True, exclude_none=True, mode="json") for block in result.content]
+    texts = [str(block["text"]) for block in blocks if block.get("type") == "text"]
+    if result.is_error:
+        raise ToolError("\n".join(texts) or "the tool failed and did not say why")
+    if result.structured_content is not None:
+        return result.structured_content
+    return "\n".join(texts) if len(texts) == len(blocks) else blocks
+
+
+def _shown(server: str | Sequence[str]) -> str:
+    return server.partition("?")[0] if isinstance(server, str) else " ".join(list(server)[:1])

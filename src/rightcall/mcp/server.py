@@ -1,0 +1,179 @@
+"""Any toolset as an MCP server. Each call goes the whole way: repaired with a receipt, checked, dispatched, bounded.
+
+    serve_stdio(tools)                           for a client that starts us
+    serve_http(tools, port=8000)                 on this machine only
+    serve_http(tools, host="0.0.0.0", key=...)   from elsewhere, for those who have the key
+
+A call that does not fit its schema is an answer with `isError` that tells the model what to send. A tool that is not
+there is an error of the protocol.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import ipaddress
+import sys
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from rightcall.declare.toolset import Tools, Toolset
+from rightcall.declare.wire import to_provider
+from rightcall.dispatch.dispatcher import dispatch
+from rightcall.dispatch.hooks import HookLike
+from rightcall.dispatch.limits import RunLimits
+from rightcall.dispatch.result import Result
+from rightcall.errors import CallerError, DispatchStopped
+from rightcall.ids import random_id
+from rightcall.mcp.extra import needs_mcp
+from rightcall.repair.settle import repair as repaired
+from rightcall.types import Call, Json
+
+if TYPE_CHECKING:
+    from mcp.server.lowlevel import Server
+    from mcp.types import CallToolResult
+
+_UNKNOWN_TOOL = -32602
+
+
+def server_of(
+    tools: Tools,
+    *,
+    name: str = "rightcall",
+    hooks: Iterable[HookLike] = (),
+    limits: RunLimits | None = None,
+    repair: str = "safe",
+) -> Server[Any]:
+    """The SDK's server, for those who run it in a way of their own."""
+    needs_mcp()
+    from mcp import types
+    from mcp.server.lowlevel import Server
+
+    from rightcall import __version__
+
+    toolset = tools if isinstance(tools, Toolset) else Toolset(tools)
+    asked, bounds = tuple(hooks), limits or RunLimits()
+    names = {wire: own for own, wire in toolset.wire_names("mcp").items()}
+    listing = types.ListToolsResult(tools=[_listed(each) for each in to_provider(toolset, "mcp")])
+
+    async def on_list_tools(context: Any, params: Any) -> types.ListToolsResult:
+        return listing
+
+    async def on_call_tool(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
+        call = Call(names.get(params.name, params.name), dict(params.arguments or {}), "", random_id())
+        return await _answer(repaired(call, toolset, policy=repair), toolset, asked, bounds)
+
+    return Server(name, version=__version__, on_list_tools=on_list_tools, on_call_tool=on_call_tool)
+
+
+def _listed(definition: Mapping[str, Any]) -> Any:
+    from mcp import types
+
+    return types.Tool.model_validate(definition)
+
+
+async def _answer(call: Call, tools: Toolset, hooks: tuple[HookLike, ...], limits: RunLimits) -> CallToolResult:
+    from mcp import MCPError
+
+    if call.name not in tools:
+        near = ", ".join(tools.nearest(call.name))
+        raise MCPError(
+            _UNKNOWN_TOOL, f"there is no tool {call.name!r:.80}" + (f"; did you mean {near}?" if near else "")
+        )
+    try:
+        [result] = await dispatch([call], tools, hooks=hooks, limits=limits)
+    except DispatchStopped as stopped:
+        [result] = stopped.results
+    return _result(result)
+
+
+def _result(result: Result) -> CallToolResult:
+    from mcp import types
+
+    text = result.text.removeprefix("ERROR: ") if result.error else result.text
+    return types.CallToolResult(
+        content=[types.TextContent(type="text", text=text)],
+        structured_content=None if result.error else _structured(result.output),
+        is_error=result.error,
+    )
+
+
+def _structured(output: Any) -> Json | None:
+    """Objects only: clients of the older versions take nothing else."""
+    return output if isinstance(output, dict) else None
+
+
+# -- running it --------------------------------------------------------------------------------------------------------
+
+
+def serve_stdio(tools: Tools, *, name: str = "rightcall", hooks: Iterable[HookLike] = (), repair: str = "safe") -> None:
+    """Serves the client that started this process, until it goes away. What tools print goes to standard error."""
+    server = server_of(tools, name=name, hooks=hooks, repair=repair)
+
+    async def run() -> None:
+        from mcp.server.stdio import stdio_server
+
+        async with stdio_server() as (read, write):
+            sys.stdout = sys.stderr  # standard output is the wire: a tool's print must not get into it
+            await server.run(read, write, server.create_initialization_options())
+
+    asyncio.run(run())
+
+
+def serve_http(
+    tools: Tools,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    key: str = "",
+    name: str = "rightcall",
+    hooks: Iterable[HookLike] = (),
+    repair: str = "safe",
+) -> None:
+    """Serves `http://host:port/mcp` until it is stopped. Other machines need a key."""
+    import uvicorn
+
+    app = http_app(tools, host=host, key=key, name=name, hooks=hooks, repair=repair)
+    uvicorn.run(app, host=host, port=port, log_level="warning")
+
+
+def http_app(
+    tools: Tools,
+    *,
+    host: str,
+    key: str = "",
+    name: str = "rightcall",
+    hooks: Iterable[HookLike] = (),
+    repair: str = "safe",
+) -> Any:
+    """The same as an ASGI application."""
+    if not key and not _is_loopback(host):
+        raise CallerError(f"serving on {host!r} lets other machines call the tools; give a key, or serve on 127.0.0.1")
+    app = server_of(tools, name=name, hooks=hooks, repair=repair).streamable_http_app(host=host)
+    return _with_key(app, key) if key else app
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _with_key(app: Any, key: str) -> Any:
+    """Lets requests in that carry the key, as a bearer token or as `x-api-key`."""
+
+    async def guarded(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "http" and not _carries(dict(scope["headers"]), key):
+            headers = [(b"content-type", b"application/json"), (b"www-authenticate", b"Bearer")]
+            await send({"type": "http.response.start", "status": 401, "headers": headers})
+            await send({"type": "http.response.body", "body": b'{"error": "this server needs its key"}'})
+            return
+        await app(scope, receive, send)
+
+    return guarded
+
+
+def _carries(headers: dict[bytes, bytes], key: str) -> bool:
+    given = headers.get(b"authorization", b"").removeprefix(b"Bearer ")
+    return any(hmac.compare_digest(each, key.encode()) for each in (given, headers.get(b"x-api-key", b"")))

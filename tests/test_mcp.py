@@ -1,0 +1,239 @@
+"""Tools from real MCP servers, over standard input and output and over HTTP; toolsets as such servers."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rightcall import Call, Tool, Toolset, dispatch, tool
+from rightcall.dispatch.hooks import Invocation, Skip, Terminate
+from rightcall.dispatch.result import Result
+from rightcall.errors import CallerError
+
+pytest.importorskip("mcp")
+
+from mcp import Client, MCPError, StdioServerParameters
+
+import mcp_server
+from rightcall.mcp import connect, server_of
+from rightcall.mcp.server import http_app
+
+STDIO = [sys.executable, str(Path(__file__).with_name("mcp_server.py"))]
+
+
+def call(name: str, **arguments: object) -> Call:
+    return Call(name, arguments, "", "call_1")
+
+
+@contextmanager
+def over_http(app: Any) -> Iterator[str]:
+    """The application, served by uvicorn on a free port of this machine."""
+    import uvicorn
+
+    listening = socket.create_server(("127.0.0.1", 0))
+    port = listening.getsockname()[1]
+    server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="on", ws="none"))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+    thread.start()
+    try:
+        while not server.started:
+            time.sleep(0.01)
+        yield f"http://127.0.0.1:{port}/mcp"
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+# -- tools from a server -----------------------------------------------------------------------------------------------
+
+
+async def used(server: Any, **how: Any) -> tuple[Toolset, list[Result]]:
+    async with connect(server, **how) as tools:
+        calls = [
+            call("add", a=2, b=3),
+            call("fail"),
+            call("say.it", **{"a-b": "hello"}),
+            call("picture"),
+            call("gone"),
+            call("add", a="2"),
+        ]
+        return tools, await dispatch(calls, tools)
+
+
+def is_as_expected(tools: Toolset, results: list[Result]) -> None:
+    assert [tool.name for tool in tools] == ["add", "fail", "say.it", "picture", "gone"]
+    assert [refusal.tool for refusal in tools.refused] == ["bad"]
+    assert [result.kind for result in results] == ["completed", "failed", "completed", "completed", "failed", "refused"]
+    assert results[0].output == {"sum": 5} and next(iter(tools)).output_schema == mcp_server.SUM
+    assert results[1].error and "it broke" in results[1].text
+    assert results[2].output == "hello\nover"
+    assert results[3].output == [{"type": "image", "data": "AA==", "mimeType": "image/png"}]
+    assert "no such tool" in results[4].text
+
+
+def test_a_command_is_a_server_whose_tools_run() -> None:
+    is_as_expected(*asyncio.run(used(STDIO)))
+
+
+def test_a_url_is_a_server_whose_tools_run() -> None:
+    with over_http(mcp_server.SERVER.streamable_http_app()) as url:
+        is_as_expected(*asyncio.run(used(url)))
+
+
+def test_that_a_tool_only_reads_counts_where_the_server_is_trusted() -> None:
+    for trusted in (False, True):
+        tools, _ = asyncio.run(used(STDIO, trust_annotations=trusted))
+        assert [tool.name for tool in tools if tool.read_only] == (["add"] if trusted else [])
+
+
+def test_a_prefix_keeps_servers_apart() -> None:
+    async def both() -> Any:
+        async with connect(STDIO, prefix="one_") as first, connect(STDIO, prefix="two_") as second:
+            tools = Toolset.merge({"one": first, "two": second})
+            [result] = await dispatch([call("two_add", a=1, b=1)], tools)
+            return len(tools), tools.clashes, result.output
+
+    assert asyncio.run(both()) == (10, (), {"sum": 2})
+
+
+@pytest.mark.parametrize("server", ["localhost:8000", "", [], "ftp://x"])
+def test_what_is_neither_a_url_nor_a_command_is_refused(server: Any) -> None:
+    with pytest.raises(CallerError, match=r"URL|command"):
+        asyncio.run(used(server))
+
+
+# -- a toolset as a server ---------------------------------------------------------------------------------------------
+
+
+@tool(read_only=True)
+def add(a: int, b: int = 1) -> dict[str, int]:
+    """Adds two numbers."""
+    print("this goes nowhere near the wire")
+    return {"sum": a + b}
+
+
+@tool
+def explode(why: str) -> str:
+    """Always fails."""
+    raise RuntimeError(why)
+
+
+@tool
+async def words(n: int) -> str:
+    """Many words."""
+    return "word " * n
+
+
+OURS = Toolset([add, explode, words, Tool(name="odd name!", parameters={"type": "object"}, run=lambda: "odd")])
+
+
+async def asked(client: Client) -> dict[str, Any]:
+    listed = await client.list_tools()
+    good = await client.call_tool("add", {"a": 2, "b": 3})
+    mended = await client.call_tool("add", {"A": "2"})
+    wrong = await client.call_tool("add", {"b": 3})
+    failed = await client.call_tool("explode", {"why": "because"})
+    odd = await client.call_tool(listed.tools[3].name, {})
+    with pytest.raises(MCPError, match="did you mean add"):
+        await client.call_tool("ad", {})
+    return {"listed": listed, "good": good, "mended": mended, "wrong": wrong, "failed": failed, "odd": odd}
+
+
+def said(result: Any) -> str:
+    return "".join(block.text for block in result.content)
+
+
+def is_answered(got: dict[str, Any]) -> None:
+    assert [each.name for each in got["listed"].tools][:3] == ["add", "explode", "words"]
+    assert got["listed"].tools[0].annotations.read_only_hint is True
+    assert got["good"].structured_content == {"sum": 5} and not got["good"].is_error
+    assert got["mended"].structured_content == {"sum": 3}
+    assert got["wrong"].is_error and "a" in said(got["wrong"])
+    assert got["failed"].is_error and "because" in said(got["failed"])
+    assert said(got["odd"]) == "odd"
+
+
+def test_a_toolset_is_a_server_in_the_process() -> None:
+    async def run() -> dict[str, Any]:
+        async with Client(server_of(OURS)) as client:
+            return await asked(client)
+
+    is_answered(asyncio.run(run()))
+
+
+SCRIPT = "import test_mcp; from rightcall.mcp import serve_stdio; serve_stdio(test_mcp.OURS)"
+
+
+def test_a_toolset_is_a_server_over_standard_input_and_output() -> None:
+    async def run() -> dict[str, Any]:
+        import os
+
+        path = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+        start = StdioServerParameters(command=sys.executable, args=["-c", SCRIPT], env={"PYTHONPATH": path})
+        async with Client(start) as client:
+            return await asked(client)
+
+    is_answered(asyncio.run(run()))
+
+
+def test_a_toolset_is_a_server_over_http() -> None:
+    async def run(url: str) -> dict[str, Any]:
+        async with Client(url) as client:
+            return await asked(client)
+
+    with over_http(http_app(OURS, host="127.0.0.1")) as url:
+        is_answered(asyncio.run(run(url)))
+
+
+def test_other_machines_need_a_key() -> None:
+    for host in ("0.0.0.0", "::", "192.168.1.5", "example.org"):
+        with pytest.raises(CallerError, match="key"):
+            http_app(OURS, host=host)
+    for host in ("127.0.0.1", "::1", "localhost"):
+        http_app(OURS, host=host)
+
+
+def test_without_the_key_nothing_is_answered() -> None:
+    import urllib.error
+    import urllib.request
+
+    async def run(url: str, headers: dict[str, str]) -> int:
+        async with connect(url, headers=headers) as tools:
+            return len(tools)
+
+    with over_http(http_app(OURS, host="127.0.0.1", key="sesame")) as url:
+        for headers in ({}, {"authorization": "Bearer wrong"}, {"x-api-key": ""}):
+            with pytest.raises(urllib.error.HTTPError) as error:
+                urllib.request.urlopen(urllib.request.Request(url, headers=headers))
+            assert error.value.code == 401
+            error.value.close()
+        for headers in ({"authorization": "Bearer sesame"}, {"x-api-key": "sesame"}):
+            assert asyncio.run(run(url, headers)) == 4
+
+
+def test_hooks_see_the_calls_of_a_server() -> None:
+    def gate(invocation: Invocation) -> Skip | Terminate | None:
+        return {"add": Skip({"sum": 0}, "cached"), "explode": Terminate("no more")}.get(invocation.tool.name)  # type: ignore[return-value]
+
+    async def run() -> tuple[Any, Any]:
+        async with Client(server_of(OURS, hooks=[gate])) as client:
+            return await client.call_tool("add", {"a": 1}), await client.call_tool("explode", {"why": "x"})
+
+    skipped, stopped = asyncio.run(run())
+    assert skipped.structured_content == {"sum": 0} and stopped.is_error and "no more" in said(stopped)
+
+
+def test_without_the_extra_the_error_says_what_to_install() -> None:
+    code = "import sys; sys.modules['mcp'] = None\nfrom rightcall.mcp.server import server_of\nserver_of([])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "rightcall[mcp]" in done.stderr
