@@ -248,7 +248,7 @@ def test_odd_exceptions_are_told_and_bounded() -> None:
     found = [
         result.text for result in dispatch_sync([call("stop"), call("silent"), call("long")], [stop, silent, long])
     ]
-    assert found[0] == "ERROR: ToolError: StopIteration: done" and found[1] == "ERROR: Silent" and len(found[2]) < 2100
+    assert found[0] == "ERROR: StopIteration: done" and found[1] == "ERROR: Silent" and len(found[2]) < 2100
 
 
 def test_a_tool_that_is_cancelled_from_inside_has_failed() -> None:

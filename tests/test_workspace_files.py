@@ -18,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rightcall.errors import ToolError
+from rightcall.errors import CallerError, ToolError
 from rightcall.workspace import BASH, EDIT_FILE, LIST_DIR, READ_FILE, WRITE_FILE, Workspace, all_tools, files
 from rightcall.workspace.root import Root
 
@@ -186,7 +186,7 @@ def test_a_root_of_everything_still_leaves_the_machine_alone() -> None:
 
 
 def test_a_root_that_is_no_folder_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ToolError, match="no folder"):
+    with pytest.raises(CallerError, match="no folder"):
         Workspace(tmp_path / "nope")
 
 

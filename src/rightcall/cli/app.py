@@ -13,6 +13,7 @@ from rightcall.cli.chat import chat
 from rightcall.cli.contract import contract
 from rightcall.cli.demo import demo
 from rightcall.cli.formats import formats
+from rightcall.cli.mcp import mcp
 from rightcall.cli.model import model
 from rightcall.cli.parse import detect, parse
 from rightcall.cli.render import render
@@ -58,3 +59,4 @@ app.command()(replay)
 app.command()(demo)
 app.command()(chat)
 app.add_typer(model, name="model")
+app.add_typer(mcp, name="mcp")

@@ -24,6 +24,7 @@ from rightcall.dispatch.limits import RunLimits
 from rightcall.dispatch.result import Result
 from rightcall.dispatch.trace import Trace
 from rightcall.types import Call, Reply
+from rightcall.workspace import Workspace
 
 _LISTS = ("TOOLS", "tools")
 
@@ -35,6 +36,9 @@ def call(
         str,
         typer.Option("--from", metavar="MODULE[:NAME]", help="Python module or file with the tools. Its code is run."),
     ] = "",
+    workspace: Annotated[
+        str, typer.Option("--workspace", metavar="DIR", help="The five coding tools, in this folder; nothing is asked.")
+    ] = "",
     policy: Annotated[Policy, typer.Option("--repair", help="How far the arguments may be put right.")] = Policy.safe,
     timeout: Annotated[float, typer.Option(metavar="SECONDS", min=0.001, help="How long the tool may take.")] = 120.0,
     isolate: Annotated[bool, typer.Option("--isolate", help="Run the tool in a process of its own.")] = False,
@@ -45,10 +49,10 @@ def call(
     The tools are those listed in the module as TOOLS, or else the functions marked with @tool, or else all its public
     functions; MODULE:NAME says which. Exit code 1 means that the call failed or must not run.
     """
-    if not source:
-        refuse("say where the tools are: --from MODULE, a Python module or file")
+    if not source and not workspace:
+        refuse("say where the tools are: --from MODULE, a Python module or file, or --workspace DIR")
     with usage_errors():
-        toolset = tools_of(source)
+        toolset = Toolset(*([tools_of(source)] if source else []), *([Workspace(workspace).tools] if workspace else []))
         made = _made(tool, read_text("-") if arguments == "-" else arguments, toolset, policy.value)
         trace, limits = Trace(), RunLimits(call=timeout, result=Bounds())
         with contextlib.redirect_stdout(sys.stderr):  # what the tool prints is no part of what we print

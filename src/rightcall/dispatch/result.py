@@ -13,6 +13,7 @@ import msgspec
 
 from rightcall.dispatch.envelope import Envelope, bound
 from rightcall.dispatch.plain import plain
+from rightcall.errors import ToolError
 from rightcall.types import Call, Json, Problem, to_json
 
 Kind = Literal[
@@ -86,4 +87,6 @@ def said(error: BaseException) -> str:
         text = str(error)
     except Exception:  # noqa: BLE001 - an exception that cannot say what it is still has a type
         text = ""
+    if text and type(error) is ToolError:  # raised on purpose, and worded for the model
+        return text[:LONGEST_ERROR]
     return f"{type(error).__name__}: {text}"[:LONGEST_ERROR] if text else type(error).__name__

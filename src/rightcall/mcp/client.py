@@ -41,14 +41,29 @@ async def connect(
     """The server's tools, as long as the connection stands. `prefix` is put before their names; `seconds` bounds each
     answer; `headers` go with every request over HTTP, `env` to a command, which otherwise sees little of ours."""
     needs_mcp()
-    from mcp import Client, MCPError
+    from mcp import Client
 
-    async with _transport(server, headers, env) as transport:
-        try:
-            async with Client(transport, read_timeout_seconds=seconds) as client:
-                yield await _toolset(client, trust_annotations, prefix)
-        except MCPError as error:
-            raise BackendError(f"the MCP server {_shown(server)} refused: {error}") from error
+    stands = False
+    try:
+        async with (
+            _transport(server, headers, env) as transport,
+            Client(transport, read_timeout_seconds=seconds) as client,
+        ):
+            tools = await _toolset(client, trust_annotations, prefix)
+            stands = True
+            yield tools
+    except CallerError:
+        raise
+    except Exception as error:  # noqa: BLE001 - until the connection stands, whatever fails is the server's fault
+        if stands:
+            raise
+        raise BackendError(f"the MCP server {_shown(server)} cannot be used: {_cause(error)}") from error
+
+
+def _cause(error: BaseException) -> str:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return f"{type(error).__name__}: {error}"
 
 
 @asynccontextmanager

@@ -15,7 +15,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from rightcall.errors import ToolError
+from rightcall.errors import CallerError, ToolError
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY  # a FIFO must not make the open wait
@@ -31,7 +31,7 @@ class Root:
         self.path = os.path.realpath(os.fspath(path))
         self._given = os.path.abspath(os.fspath(path))
         if not os.path.isdir(self.path):
-            raise ToolError(f"the workspace {self._given!r} is no folder; make it first, or name another")
+            raise CallerError(f"the workspace {self._given!r} is no folder; make it first, or name another")
         self._machine = _devices_of_the_machine()
 
     def parts(self, path: str) -> list[str]:

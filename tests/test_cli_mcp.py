@@ -1,0 +1,74 @@
+"""`rightcall mcp` and `rightcall call --workspace`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from command import run
+
+pytest.importorskip("mcp")
+
+SERVER = [sys.executable, str(Path(__file__).with_name("mcp_server.py"))]
+
+
+def test_call_runs_one_of_the_coding_tools_in_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("hello\n")
+    result = run("call", "read_file", '{"path": "a.txt"}', "--workspace", str(tmp_path), "--json")
+    assert result.exit_code == 0 and json.loads(result.stdout)["result"]["output"] == "hello\n"
+    failed = run("call", "read_file", '{"path": "/etc/passwd"}', "--workspace", str(tmp_path))
+    assert failed.exit_code == 1 and "outside the workspace" in " ".join(failed.stdout.split())
+
+
+def test_call_without_tools_is_wrong_usage(tmp_path: Path) -> None:
+    assert run("call", "bash").exit_code == 2
+    missing = run("call", "bash", "--workspace", str(tmp_path / "nope"))
+    assert missing.exit_code == 2 and "no folder" in missing.stderr
+
+
+def test_the_tools_of_a_server_are_listed_with_those_that_cannot_be_used() -> None:
+    result = run("mcp", "tools", "--json", "--", *SERVER)
+    assert result.exit_code == 1  # one of them cannot be used
+    found = json.loads(result.stdout)
+    assert [each["name"] for each in found["tools"]] == ["add", "fail", "say.it", "picture", "gone"]
+    assert [each["tool"] for each in found["refused"]] == ["bad"]
+    assert "say.it" in run("mcp", "tools", "--", *SERVER).stdout
+
+
+@pytest.mark.parametrize("server", [["http://127.0.0.1:9/mcp"], ["rightcall-no-such-command"], ["ftp://x"]])
+def test_a_server_that_is_not_there_is_one_line(server: list[str]) -> None:
+    result = run("mcp", "tools", *server)
+    assert result.exit_code == 2 and "Traceback" not in result.stderr and result.stderr.strip()
+
+
+def test_served_tools_answer_an_mcp_client(tmp_path: Path) -> None:
+    from rightcall.mcp import connect
+
+    (tmp_path / "a.txt").write_text("hello\n")
+    words = [sys.executable, "-m", "rightcall.cli", "mcp", "serve", "--workspace", str(tmp_path), "--read-only"]
+
+    async def listed() -> list[str]:
+        async with connect(words, env=dict(os.environ)) as tools:
+            return [tool.name for tool in tools]
+
+    assert asyncio.run(listed()) == ["read_file", "list_dir"]
+
+
+@pytest.mark.parametrize(
+    "options, word",
+    [
+        ([], "which tools"),
+        (["--workspace", ".", "--http", "--host", "0.0.0.0"], "key"),
+        (["--workspace", ".", "--http", "--api-key-env", "RIGHTCALL_NOT_SET"], "RIGHTCALL_NOT_SET"),
+    ],
+)
+def test_serving_that_cannot_be_is_refused(options: list[str], word: str) -> None:
+    words = [sys.executable, "-m", "rightcall.cli", "mcp", "serve", *options]
+    done = subprocess.run(words, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60)
+    assert done.returncode == 2 and word in done.stderr
