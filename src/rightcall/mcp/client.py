@@ -54,7 +54,7 @@ async def connect(
             yield tools
     except CallerError:
         raise
-    except Exception as error:  # noqa: BLE001 - until the connection stands, whatever fails is the server's fault
+    except Exception as error:  # until the connection stands, whatever fails is the server's fault
         if stands:
             raise
         raise BackendError(f"the MCP server {_shown(server)} cannot be used: {_cause(error)}") from error
