@@ -145,6 +145,10 @@ class AutoReading:
     def spans(self) -> list[Span] | None:
         return self._reading.spans
 
+    def whole(self, text: str) -> None:
+        self.feed(text)
+        self.close()
+
     def feed(self, text: str) -> None:
         if self._found:
             self._pass_on(text)

@@ -48,7 +48,7 @@ def _header(p: Reading, taken: Capture, *, bare: bool) -> Steps[None]:
         yield
     recipient, kind = read_header(p.buf[p.pos : max(end, p.pos)], channels)
     if end < 0 or (bare and not channels.to and not (yield from _is_recipient(p, recipient, end + size))):
-        if p.ended and end < 0:
+        if p.ended and end < 0 and len(p.buf) - p.pos < _MAX_HEADER + size:
             p.pos = len(p.buf)
             p.give_back(p.release(taken))
             return

@@ -101,6 +101,26 @@ class Building:
 class Engine:
     """The state of one reply being read."""
 
+    buf = ""
+    pos = 0
+    base = 0  # how much of the text lies before the buffer
+    ended = False
+    index = 0  # of the next call
+    fenced: tuple[Repair, ...] = ()  # the receipt of a code fence around the block being read
+    full = False  # there were more calls than there may be
+    call: Building | None = None
+    raw: Capture | None = None
+    raw_at = 0
+    broken_at = 0  # where it could not be read any further
+    args_at = 0  # where the arguments of the call began
+    _raw_text: str | None = None
+    thinking = False
+    fresh = False  # the last thing was a marker, whose white space follows
+    may_open = True  # a body without opener may stand here
+    text_chars = 0
+    _tiled = 0  # how much of the text the spans cover
+    _last: type[Text | Reasoning] | None = None  # what the last thing given out was
+
     def __init__(self, compiled: Compiled, options: Options, ids: Ids) -> None:
         self.compiled = compiled
         self.options = options
@@ -108,31 +128,12 @@ class Engine:
         self.tools = options.tools
         self.live = options.live and options.tools is not None
         self.ids = ids
-        self.buf = ""
-        self.pos = 0
-        self.base = 0  # how much of the text lies before the buffer
-        self.ended = False
         self.out: list[Event] = []
         self.captures: list[Capture] = []
-        self.index = 0  # of the next call
-        self.fenced: tuple[Repair, ...] = ()  # the receipt of a code fence around the block being read
-        self.full = False  # there were more calls than there may be
-        self.call: Building | None = None
-        self.raw: Capture | None = None
-        self.raw_at = 0
-        self.broken_at = 0  # where it could not be read any further
-        self.args_at = 0  # where the arguments of the call began
-        self._raw_text: str | None = None
-        self.thinking = False
-        self.fresh = False  # the last thing was a marker, whose white space follows
-        self.may_open = True  # a body without opener may stand here
         self.recastable = compiled.format.reasoning is not None
-        self.text_chars = 0
         self.spans: list[Span] | None = [] if options.spans else None
-        self._tiled = 0  # how much of the text the spans cover
         self.fences = Fences()
         self._blanks: list[str] = []  # white space read but not yet known to be text or a marker's
-        self._last: type[Text | Reasoning] | None = None  # what the last thing given out was
         # What was said and thought so far, kept until there is a call: without one, rescue looks at it again.
         rescue = options.rescue and self.tools is not None and len(self.tools) > 0
         self.said: list[str] | None = [] if rescue else None

@@ -21,9 +21,6 @@ from rightcall.strict_json import Undecodable, is_deep, scan_once
 from rightcall.types import Repair
 
 _B = r"[ \t\r\n]*+"
-_BLANK_RUN = re.compile(_B).match
-_LIST_START = re.compile(rf"{_B}\[{_B}(?=\{{)").match
-_LIST_MORE = re.compile(rf"{_B}([,\]]){_B}").match
 _BEGINS = Probe(alt(literal("{"), seq(literal("["), blanks(), Pat(r"[{\]]", ""))))
 
 
@@ -39,49 +36,47 @@ class EnvelopeReader:
         # The usual order of keys in one go: what it does not match is read key by key, with the same result.
         names, args = "|".join(map(re.escape, body.names)), "|".join(map(re.escape, body.args))
         ids = "|".join(map(re.escape, body.ids))
-        text = r'"([^"\\\x00-\x1f]{1,256}+)"'
+        text = r'"(?P<{}>[^"\\\x00-\x1f]{{1,256}}+)"'.format
         first, then = (rf'"(?:{names})"{_B}:{_B}', rf'{_B},{_B}"(?:{args})"') if body.names else ("", "")
-        before = rf'(?:"(?:{ids})"{_B}:{_B}{text}{_B},{_B})?' if ids and body.names else "()"
-        self._usual = re.compile(rf"\{{{_B}{before}{first}{text}{then}{_B}:{_B}(?=[^ \t\r\n])").match
+        before = rf'(?:"(?:{ids})"{_B}:{_B}{text("id")}{_B},{_B})?' if ids and body.names else "(?P<id>)"
+        usual = rf"(?P<object>\{{){_B}{before}{first}{text('name')}{then}{_B}:{_B}(?=[^ \t\r\n])"
+        self._usual = re.compile(usual).match
+        self._first = re.compile(rf"{_B}(?P<list>\[{_B})?{usual}").match
         after = rf'(?:,{_B}"(?:{ids})"{_B}:{_B}"[^"\\\x00-\x1f]*+"{_B})?' if ids and body.names else ""
-        self._object_end = re.compile(rf"{_B}{after}\}}").match
         close = "(?:" + "|".join(pat.whole for pat in closes) + ")" if closes else ""
+        # The end of an object; a second group where another follows.
+        self._ends_item = re.compile(rf"{_B}{after}(\}}){_B}(?:(,)|\]){_B}").match
+        self._ends_alone = re.compile(rf"{_B}{after}(\}}){_B}").match
+        self._ends_block = (
+            re.compile(rf"{_B}{after}(\}}){_B}(?:(?=(\{{))|{close})").match if closes else self._ends_alone
+        )
         self._block_end = re.compile(_B + close).match
-        self._several = bool(closes)
 
     def quick(self, p: Engine, start: int, bare: bool) -> bool:
         """Reads a whole block at once, if all of it is there and as usual; else takes nothing."""
-        if self.outer:
-            return False
         buf = p.buf
-        opener = _LIST_START(buf, start)
-        pos = opener.end() if opener else _BLANK_RUN(buf, start).end()  # type: ignore[union-attr]
+        usual = self._first(buf, start)
+        if usual is None or self.outer:
+            return False
+        listed = usual["list"] is not None
+        ends = self._ends_item if listed else self._ends_alone if bare else self._ends_block
         found: list[tuple[int, str, str, Any, int, str]] = []
-        while True:
-            usual = self._usual(buf, pos)
-            if usual is None:
-                return False
+        while usual is not None:
+            begin = usual.end()
             try:
-                value, end = scan_once(buf, usual.end())
+                value, end = scan_once(buf, begin)
             except (StopIteration, ValueError, RecursionError):
                 return False
-            close = self._object_end(buf, end)
-            if close is None or type(value) is not dict or is_deep(buf, usual.end(), end, p.limits.depth):
+            close = ends(buf, end)
+            if close is None or type(value) is not dict or is_deep(buf, begin, end, p.limits.depth):
                 return False
-            found.append((pos, usual.group(2), buf[usual.end() : end], value, close.end(), usual.group(1) or ""))
-            if opener is None:
-                pos = _BLANK_RUN(buf, close.end()).end()  # type: ignore[union-attr]
-                if self._several and not bare and buf.startswith("{", pos):
-                    continue
+            found.append((usual.start("object"), usual["name"], buf[begin:end], value, close.end(1), usual["id"] or ""))
+            if close.lastindex == 1:
                 break
-            more = _LIST_MORE(buf, close.end())
-            if more is None:
-                return False
-            pos = more.end()
-            if more.group(1) == "]":
-                close = more
-                break
-        last = _BLANK_RUN(buf, close.end()) if bare else self._block_end(buf, close.end())
+            usual = self._usual(buf, close.end())
+        else:
+            return False
+        last = self._block_end(buf, close.end()) if listed and not bare else close
         if last is None or p.index + len(found) > p.limits.calls:
             return False
         for at, name, json, value, end, id in found:
@@ -183,8 +178,8 @@ class EnvelopeReader:
         p.pos = usual.end() if usual else p.pos + 1
         try:
             if usual:
-                parts.name, parts.has_args = usual.group(2), True
-                p.begin(parts.name, usual.group(1) or "")
+                parts.name, parts.has_args = usual["name"], True
+                p.begin(usual["name"], usual["id"] or "")
                 parts.value = yield from read_arguments(p)
             if not (usual and p.char() == "}"):
                 yield from self._members(p, parts, bare, usual is not None)

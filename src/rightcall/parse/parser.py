@@ -155,8 +155,7 @@ def parse(
 ) -> Reply:
     """The reply that a model's whole text holds. Never raises because of what the text is."""
     reading = _start(format, tools, reasoning, repair, choice, ids, spans, False, limits)
-    reading.feed(text)
-    reading.close()
+    reading.whole(text)
     fold = Fold()
     fold.add(reading.out)
     return fold.reply(reading.compiled.format.name, None if reading.spans is None else tuple(reading.spans))

@@ -38,16 +38,24 @@ _FENCE_END = Probe(literal("```"))
 class Reading(Engine):
     """`feed` and `close` put events into `out`."""
 
+    _in_section = False
+    _close_due = False  # a block ended without the marker that closes it
+    reader: Reader | None = None  # of the block being read
+    _body_close = 0  # how long the body's own close is that a broken call was read up to
+    _over = False  # the reply was longer than it may be
+
     def __init__(self, compiled: Compiled, options: Options, ids: Ids) -> None:
         super().__init__(compiled, options, ids)
-        self._in_section = False
-        self._close_due = False  # a block ended without the marker that closes it
-        self.reader: Reader | None = None  # of the block being read
-        self._body_close = 0  # how long the body's own close is that a broken call was read up to
-        self._over = False  # the reply was longer than it may be
         self.thinking = options.reasoning == "open" and compiled.format.reasoning is not None
         self._steps = self._run()
-        next(self._steps)
+
+    def whole(self, text: str) -> None:
+        """All the text there will be: as `feed` and `close`, but nothing waits for more."""
+        if len(text) > self.limits.reply:
+            self.feed(text)
+        else:
+            self.buf = text
+        self.close()
 
     def feed(self, text: str) -> None:
         room = self.limits.reply - self.base - len(self.buf)
@@ -139,7 +147,6 @@ class Reading(Engine):
 
     def _run(self) -> Steps[None]:
         compiled = self.compiled
-        yield
         if compiled.first_header is not None:
             yield from first_header(self, compiled.first_header)
         while True:
