@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Steps = Generator[None, None, T]
+# A call that is all there: where it begins and ends, its name, its arguments as JSON and as a value, its id.
+Whole = tuple[int, int, str, str, dict[str, Any], str]
 
 _NO_CLOSER = re.compile(r"[ \t\r\n]{0,128}+[^ \t\r\n}\])]").match
 _NO_KINDS: dict[str, Kind] = {}

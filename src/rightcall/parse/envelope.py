@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from rightcall.formats.spec import Envelope
-from rightcall.parse.engine import Engine, Steps
+from rightcall.parse.engine import Engine, Steps, Whole
 from rightcall.parse.json_stream import LostEnd, json_string, json_value, skip_nested, skip_value
 from rightcall.parse.live import read_arguments
 from rightcall.parse.markers import Pat, Probe, alt, blanks, literal, seq
@@ -52,37 +52,32 @@ class EnvelopeReader:
         )
         self._block_end = re.compile(_B + close).match
 
-    def quick(self, p: Engine, start: int, bare: bool) -> bool:
-        """Reads a whole block at once, if all of it is there and as usual; else takes nothing."""
+    def quick(self, p: Engine, start: int, bare: bool) -> tuple[list[Whole], int] | None:
+        """The calls of a block and its end, if all of it is there and as usual."""
         buf = p.buf
         usual = self._first(buf, start)
         if usual is None or self.outer:
-            return False
+            return None
         listed = usual["list"] is not None
         ends = self._ends_item if listed else self._ends_alone if bare else self._ends_block
-        found: list[tuple[int, str, str, Any, int, str]] = []
+        found: list[Whole] = []
         while usual is not None:
             begin = usual.end()
             try:
                 value, end = scan_once(buf, begin)
             except (StopIteration, ValueError, RecursionError):
-                return False
+                return None
             close = ends(buf, end)
             if close is None or type(value) is not dict or is_deep(buf, begin, end, p.limits.depth):
-                return False
-            found.append((usual.start("object"), usual["name"], buf[begin:end], value, close.end(1), usual["id"] or ""))
+                return None
+            found.append((usual.start("object"), close.end(1), usual["name"], buf[begin:end], value, usual["id"] or ""))
             if close.lastindex == 1:
                 break
             usual = self._usual(buf, close.end())
         else:
-            return False
+            return None
         last = self._block_end(buf, close.end()) if listed and not bare else close
-        if last is None or p.index + len(found) > p.limits.calls:
-            return False
-        for at, name, json, value, end, id in found:
-            p.whole_call(at, end, name, json, value, id)
-        p.pos = last.end()
-        return True
+        return (found, last.end()) if last else None
 
     def sketch(self, p: Engine, text: str, closed: bool) -> list[Sketch]:
         """The calls of a block that is not valid JSON, read loosely."""

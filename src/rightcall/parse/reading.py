@@ -275,9 +275,17 @@ class Reading(Engine):
 
     def _open(self, start: int, *, bare: bool = False) -> Iterable[None]:
         """A block of calls: at once if all of it is there and as usual, else step by step."""
-        quick = self.compiled.quick
-        if quick is None or not quick(self, start, bare):
+        quick, before = self.compiled.quick, self.pos
+        try:
+            found = quick(self, start, bare)
+        except RecursionError:
+            found = None
+        if found is None or self.index + len(found[0]) > self.limits.calls:
+            self.pos = before
             return self._block(start, bare=bare)
+        for call in found[0]:
+            self.whole_call(*call)
+        self.pos = found[1]
         self._close_due = False
         self.fresh = self.may_open = True
         if self.spans is not None:
