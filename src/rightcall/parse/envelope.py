@@ -41,7 +41,9 @@ class EnvelopeReader:
         before = rf'(?:"(?:{ids})"{_B}:{_B}{text("id")}{_B},{_B})?' if ids and body.names else "(?P<id>)"
         usual = rf"(?P<object>\{{){_B}{before}{first}{text('name')}{then}{_B}:{_B}(?=[^ \t\r\n])"
         self._usual = re.compile(usual).match
-        self._first = re.compile(rf"{_B}(?P<list>\[{_B})?{usual}").match
+        outer = "|".join(map(re.escape, body.outer))
+        opens = rf'\{{{_B}"(?:{outer})"{_B}:{_B}(?P<list>\[{_B})' if outer else rf"(?P<list>\[{_B})?"
+        self._first = re.compile(_B + opens + usual).match
         after = rf'(?:,{_B}"(?:{ids})"{_B}:{_B}"[^"\\\x00-\x1f]*+"{_B})?' if ids and body.names else ""
         close = "(?:" + "|".join(pat.whole for pat in closes) + ")" if closes else ""
         # The end of an object; a second group where another follows.
@@ -50,13 +52,14 @@ class EnvelopeReader:
         self._ends_block = (
             re.compile(rf"{_B}{after}(\}}){_B}(?:(?=(\{{))|{close})").match if closes else self._ends_alone
         )
-        self._block_end = re.compile(_B + close).match
+        behind_list = rf"{_B}\}}{_B}" if outer else _B
+        self._list_ends = re.compile(behind_list).match, re.compile(behind_list + close).match
 
     def quick(self, p: Engine, start: int, bare: bool) -> tuple[list[Whole], int] | None:
         """The calls of a block and its end, if all of it is there and as usual."""
         buf = p.buf
         usual = self._first(buf, start)
-        if usual is None or self.outer:
+        if usual is None:
             return None
         listed = usual["list"] is not None
         ends = self._ends_item if listed else self._ends_alone if bare else self._ends_block
@@ -76,7 +79,7 @@ class EnvelopeReader:
             usual = self._usual(buf, close.end())
         else:
             return None
-        last = self._block_end(buf, close.end()) if listed and not bare else close
+        last = self._list_ends[not bare](buf, close.end()) if listed else close
         return (found, last.end()) if last else None
 
     def sketch(self, p: Engine, text: str, closed: bool) -> list[Sketch]:

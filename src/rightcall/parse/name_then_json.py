@@ -26,6 +26,7 @@ class NameThenJsonReader:
         close = f"(?:{'|'.join(pat.whole for pat in closes)}){_B}" if closes else ""
         end = f"(?:{'|'.join(pat.whole for pat in ends)})" if ends else ""
         self._block_end = re.compile(_B + close + end).match
+        self._id_holes = re.findall(r"\{(\w+)\}", body.id)
         self.begins = self.open.probe if self.open else Probe.never()
 
     def quick(self, p: Engine, start: int, bare: bool) -> tuple[list[Whole], int] | None:
@@ -85,7 +86,7 @@ class NameThenJsonReader:
         yield from read_arguments_of(p, None)
 
     def _id(self, holes: dict[str, str]) -> str:
-        if self.body.id and all(holes.get(hole) for hole in re.findall(r"\{(\w+)\}", self.body.id)):
+        if self._id_holes and all([holes.get(hole) for hole in self._id_holes]):
             return self.body.id.format_map(holes)
         return holes.get("id", "")
 

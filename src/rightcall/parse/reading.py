@@ -256,7 +256,8 @@ class Reading(Engine):
 
     def _is_shown(self, found: re.Match[str]) -> bool:
         """Does prose only show this opener? Then its first character is text, and the search goes on behind it."""
-        if not self.fences.show(self.held_blanks()):
+        if not self.fences.before or not self.fences.show(self.held_blanks()):
+            return False
             return False
         self.pos = found.start() + 1
         self.give_back(found.group()[:1])
