@@ -86,7 +86,7 @@ class NameThenJsonReader:
         yield from read_arguments_of(p, None)
 
     def _id(self, holes: dict[str, str]) -> str:
-        if self._id_holes and all([holes.get(hole) for hole in self._id_holes]):
+        if self.body.id and all(map(holes.get, self._id_holes)):
             return self.body.id.format_map(holes)
         return holes.get("id", "")
 

@@ -127,6 +127,8 @@ class NestedTags:
         if not children and len(text) == 1 and type(schema) is dict and len(schema) == 1:
             wanted = schema.get("type")
             kind = _SIMPLE.get(wanted) if type(wanted) is str else None
+            if kind == "plain":
+                return quoted(text[0]), text[0]
             if kind is not None:
                 json, value, _ = typed(text[0], kind, depth)
                 return json, value
