@@ -120,6 +120,7 @@ class Engine:
     fresh = False  # the last thing was a marker, whose white space follows
     may_open = True  # a body without opener may stand here
     text_chars = 0
+    said_at: int | None = 0  # where all that was said begins; None where something was said before a thought
     _tiled = 0  # how much of the text the spans cover
     _last: type[Text | Reasoning] | None = None  # what the last thing given out was
 
@@ -141,7 +142,6 @@ class Engine:
         self.said: list[str] | None = [] if rescue else None
         self.thought: list[str] = []
         self.original: list[str] = []  # the text as it came, kept as long
-        self.said_at: int | None = 0  # where all that was said begins; None where something was said before a thought
 
     # -- the text ------------------------------------------------------------------------------------------------------
 

@@ -51,18 +51,21 @@ class Reading(Engine):
 
     def whole(self, text: str) -> None:
         """All the text there will be: as `feed` and `close`, but nothing waits for more."""
-        if len(text) > self.limits.reply:
-            self.feed(text)
+        if len(text) <= self.limits.reply - self.base - len(self.buf):
+            self._arrives(text)
         else:
-            self.buf = text
+            self.feed(text)
         self.close()
+
+    def _arrives(self, text: str) -> None:
+        if self.said is not None:
+            self.original.append(text)
+        self.more(text)
 
     def feed(self, text: str) -> None:
         room = self.limits.reply - self.base - len(self.buf)
         if len(text) <= room:
-            if self.said is not None:
-                self.original.append(text)
-            self.more(text)
+            self._arrives(text)
             next(self._steps)
         elif self._over:
             self._overflow(text)
@@ -257,7 +260,6 @@ class Reading(Engine):
     def _is_shown(self, found: re.Match[str]) -> bool:
         """Does prose only show this opener? Then its first character is text, and the search goes on behind it."""
         if not self.fences.before or not self.fences.show(self.held_blanks()):
-            return False
             return False
         self.pos = found.start() + 1
         self.give_back(found.group()[:1])
