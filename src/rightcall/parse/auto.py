@@ -164,7 +164,7 @@ class AutoReading:
             self._held = "".join(self._chunks)
         else:
             self._held, self._at = self._held[self._at :] + text, 0
-        self._go_on(ended=False)
+        self._go_on(ended=self._is_whole)
 
     def _go_on(self, *, ended: bool) -> None:
         if self._at_start and self._held:
