@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rightcall.parse.reading import Reading
 
 _MAX_HEADER = 256
+_ODD_BEHIND = frozenset("{}])")  # arguments: another object, or brackets too many
 _WORD = re.compile(r"\s*([^\s<>]+)").match
 
 
@@ -103,7 +104,7 @@ def _whole_call(p: Reading, name: str) -> bool:
     alone = p.ended and p.compiled.call_close is None and p.index < p.limits.calls
     found = whole_value(p) if alone and p.char() == "{" else None
     end = p.pos
-    if found is None or p.char() == "{":
+    if found is None or p.char() in _ODD_BEHIND:
         p.pos = start
         return False
     p.whole_call(start, end, name, *found)
