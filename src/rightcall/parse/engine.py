@@ -267,23 +267,20 @@ class Engine:
         repair = self.options.repair
         return repair if isinstance(repair, str) else repair.get(name, repair.get("*", "safe"))
 
-    def whole_call(self, start: int, end: int, name: str, json: str, value: Any, id: str = "") -> None:
+    def whole_call(self, start: int, end: int, name: str, json: str, value: dict[str, Any], id: str = "") -> None:
         """A call that is all there, from `start` to `end` of the buffer."""
-        tools = self.tools
-        tool = tools.get(name) if tools is not None else None
-        if (
-            tools is not None
-            and tool is not None
-            and value
-            and not (self.fenced or tool.aliases)
-            and end - start <= self.limits.call
-        ):
+        if self._is_plain(name, value) and end - start <= self.limits.call:
             # Where there is nothing to repair and nothing to tell, the same events as below cost less.
-            plain = value.keys() <= tools.kinds(name).keys() and fits(tool, value)
-        else:
-            plain = False
-        if plain:
-            self._plain_call(Call(name, value, json, self.ids.take(id), self.buf[start:end]), start, end)
+            if self._blanks or self.recastable:
+                self.settle()
+            if self.spans is not None:
+                self.mark("marker", self.base + start)
+                self.mark("call", self.base + end)
+            call = Call(name, value, json, self.ids.take(id), self.buf[start:end])
+            index = self.index
+            self.index = index + 1
+            self.said = self._last = None
+            self.out += (CallStart(index, call.id, name), Arguments(index, json), CallEnd(index, call))
             return
         self.pos = start
         self.raw_begin()
@@ -291,16 +288,12 @@ class Engine:
         self.pos = end
         self.finish(value)
 
-    def _plain_call(self, call: Call, start: int, end: int) -> None:
-        if self._blanks or self.recastable:
-            self.settle()
-        if self.spans is not None:
-            self.mark("marker", self.base + start)
-            self.mark("call", self.base + end)
-        index = self.index
-        self.index = index + 1
-        self.said = self._last = None
-        self.out += (CallStart(index, call.id, call.name), Arguments(index, call.json), CallEnd(index, call))
+    def _is_plain(self, name: str, value: dict[str, Any]) -> bool:
+        tools = self.tools
+        tool = tools.get(name) if tools is not None else None
+        if tools is None or tool is None or not value or self.fenced or tool.aliases:
+            return False
+        return value.keys() <= tools.kinds(name).keys() and fits(tool, value)
 
     def take_extra_closers(self) -> Steps[None]:
         """One to three brackets too many before the call's close: taken, with a receipt."""
