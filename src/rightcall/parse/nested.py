@@ -35,6 +35,14 @@ _SIMPLE = {"string": "plain", "integer": "json", "number": "json", "boolean": "j
 _Node = tuple[str, list[str], list["_Node"]]
 
 
+def _followed(schema: Any, root: Any) -> Any:
+    for _ in range(32):
+        if not (isinstance(schema, dict) and isinstance(schema.get("$ref"), str)):
+            break
+        schema = resolve(schema["$ref"], root)
+    return schema
+
+
 class NestedTags:
     def __init__(self, body: Params) -> None:
         self.item = body.item
@@ -63,24 +71,30 @@ class NestedTags:
         """As `read`, where the text is whole, and where it ends; None where its tags do not match."""
         root: _Node = key, [], []
         stack = [root]
-        buf = p.buf
+        _, texts, children = root
+        buf, deepest = p.buf, p.limits.depth
+        if deepest < 1:
+            return None
         for found in self.elements(buf, pos):
-            if found.start() > pos:
-                stack[-1][1].append(buf[pos : found.start()])
-            pos = found.end()
+            start, end = found.span()
+            if start > pos:
+                texts.append(buf[pos:start])
+            pos = end
             leaf, text, opens, closes = found.groups()
-            if closes is None and len(stack) > p.limits.depth:
-                return None
             if leaf:
-                stack[-1][2].append((leaf, [text], []))
-            elif opens:
+                children.append((leaf, [text], []))
+                continue
+            if opens:
                 node: _Node = opens, [], []
-                stack[-1][2].append(node)
+                children.append(node)
                 stack.append(node)
             elif closes != stack.pop()[0]:
                 return None
             elif not stack:
                 return *self._argument(p, root, name), pos
+            if len(stack) > deepest:
+                return None
+            _, texts, children = stack[-1]
         return None
 
     def _argument(self, p: Engine, root: _Node, name: str) -> tuple[str, Any]:
@@ -132,10 +146,8 @@ class NestedTags:
             if kind is not None:
                 json, value, _ = typed(text[0], kind, depth)
                 return json, value
-        for _ in range(32):
-            if not (isinstance(schema, dict) and isinstance(schema.get("$ref"), str)):
-                break
-            schema = resolve(schema["$ref"], root)
+        if isinstance(schema, dict) and "$ref" in schema:
+            schema = _followed(schema, root)
         wanted = schema.get("type") if isinstance(schema, dict) else None
         blank = not "".join(text).strip()
         if (wanted == "array" and blank) or (wanted is None and self._is_list(children)):
@@ -145,9 +157,12 @@ class NestedTags:
         if (wanted == "object" and blank) or children:
             properties = schema.get("properties") if isinstance(schema, dict) else None
             inner = properties if isinstance(properties, dict) else {}
-            fields = {c[0]: self._value(c, inner.get(c[0]), root, depth) for c in children}
-            json = "{" + ", ".join([f"{quoted(tag)}: {field[0]}" for tag, field in fields.items()]) + "}"
-            return json, {tag: field[1] for tag, field in fields.items()}
+            pieces: dict[str, str] = {}
+            values: dict[str, Any] = {}
+            for child in children:
+                json, values[child[0]] = self._value(child, inner.get(child[0]), root, depth)
+                pieces[child[0]] = f"{quoted(child[0])}: {json}"
+            return "{" + ", ".join(pieces.values()) + "}", values
         json, value, _ = typed("".join(text), kind_of(schema, root), depth)
         return json, value
 

@@ -6,7 +6,7 @@
     parser.close()
     parser.reply
 
-Parsing a whole text is feeding it and closing: there is no second implementation to disagree with.
+Parsing a whole text takes the same steps, none of which waits: there is no second implementation to disagree with.
 """
 
 from __future__ import annotations
