@@ -79,7 +79,7 @@ class Reading(Engine):
     def close(self) -> None:
         if not self.ended:
             self.ended = True
-            next(self._steps)
+            next(self._steps, None)  # the last: with its frame goes the reading's only reference to itself
             if self.said is not None and not self._over:
                 self._rescue("".join(self.said))
 
@@ -124,6 +124,7 @@ class Reading(Engine):
 
     def take_over(self, before: Reading) -> str:
         """This reading goes on where another stopped. Gives the text that the other had not taken yet."""
+        before._steps.close()
         self.base = before.base + before.pos
         self.spans, self._tiled, self._blanks = before.spans, before._tiled, before._blanks
         self.text_chars, self.index, self.fresh, self._last = (
@@ -167,7 +168,6 @@ class Reading(Engine):
             else:
                 yield
         self.last_blanks()
-        yield
 
     def _scan(self) -> Scan:
         """What to look for next."""
