@@ -31,6 +31,7 @@ from rightcall import (
     Span,
     Text,
     Toolset,
+    parse,
 )
 from rightcall.formats import find
 from rightcall.parse.engine import Limits
@@ -70,6 +71,20 @@ def read(chunks: Iterable[str], setting: Setting, *, live: bool = False, hold: b
     )
     events = [event for chunk in chunks for event in parser.feed(chunk)]
     return Read(events + parser.close(), parser.reply)
+
+
+def at_once(text: str, setting: Setting) -> Reply:
+    return parse(
+        text,
+        format=setting.format,
+        tools=setting.tools,
+        reasoning=setting.reasoning,
+        repair=setting.repair,
+        choice=setting.choice,
+        ids=Ids.numbered("c"),
+        spans=True,
+        limits=setting.limits,
+    )
 
 
 # -- cuts --------------------------------------------------------------------------------------------------------------
@@ -129,6 +144,7 @@ def _strings(value: Any) -> Iterator[str]:
 def hold_of_every_cut(text: str, setting: Setting, *, seed: int = 0) -> Reply:
     """Laws 1 and 4 for this text; gives the reply."""
     whole = read([text], setting)
+    assert at_once(text, setting) == whole.reply, "another reply when the end of the text is known from the start"
     for live in (False, True):
         first = read([text], setting, live=live)
         # What has been given out is final: live, a repair that would change it is not made.

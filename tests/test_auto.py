@@ -6,12 +6,15 @@ import random
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cuts import Setting, cuts, fold, joined, nothing_lost
 from cuts import read as read_chunks
 from replies import BARE, EITHER, STRING, args, blocking, codes, hermes, made, runnable, tool
 from rightcall import CallStart, Parser, Reasoning, Reply, Text, Toolset, parse, render
 from rightcall.formats import FORMATS
+from rightcall.parse import markers
 from rightcall.types import Part
 from samples import Sample, samples, toolset
 
@@ -209,3 +212,30 @@ def test_what_feed_gave_does_not_change_later() -> None:
     first = parser.feed("Hello")
     parser.feed(" there, how are you?")
     assert first == []
+
+
+# -- many openers ------------------------------------------------------------------------------------------------------
+
+OPENERS = sorted({text for format in FORMATS.values() for text in markers.ordered(format.call[0])})
+ENTRIES = [(text, markers.template(text)) for text in OPENERS]
+
+
+def flat_scan() -> markers.Scan:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(markers, "_MANY", len(ENTRIES))
+        return markers.Scan(ENTRIES)
+
+
+TREE, FLAT = markers.Scan(ENTRIES), flat_scan()
+
+
+BEGINNINGS = sorted({text[:size] for text in [*OPENERS, "x"] for size in range(1, len(text) + 1)})
+
+
+@given(st.lists(st.sampled_from([*OPENERS, *BEGINNINGS]), max_size=12))
+def test_a_tree_of_openers_finds_what_a_flat_search_finds(pieces: list[str]) -> None:
+    text = "".join(pieces)
+    for tree, flat in ((TREE.search, FLAT.search), (TREE.ended, FLAT.ended)):
+        for pos in range(len(text) + 1):
+            a, b = tree(text, pos), flat(text, pos)
+            assert (a and (a.span(), a.lastindex)) == (b and (b.span(), b.lastindex))

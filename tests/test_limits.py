@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 
 from replies import (
@@ -17,7 +19,7 @@ from replies import (
     runnable,
     tool,
 )
-from rightcall import Parser, Tool, Toolset, render
+from rightcall import Parser, Tool, Toolset, parse, render
 from rightcall.errors import CallerError
 from rightcall.formats import FORMATS
 from rightcall.parse.engine import Limits
@@ -119,3 +121,15 @@ def test_a_closed_parser_takes_no_more_text() -> None:
     assert parser.close() == []
     with pytest.raises(CallerError):
         parser.feed("x")
+
+
+# -- memory ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [*FORMATS, "auto"])
+def test_a_reply_that_was_read_leaves_nothing_to_the_garbage_collector(name: str) -> None:
+    text = render(made("f", s="x"), format="hermes" if name == "auto" else name, tools=TOOLS)
+    parse(text, format=name, tools=TOOLS)  # what is made once stays
+    gc.collect()
+    parse(text, format=name, tools=TOOLS)
+    assert gc.collect() == 0

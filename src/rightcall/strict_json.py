@@ -66,7 +66,7 @@ _BRACKETS = re.compile(r'"(?:[^"\\]++|\\.)*+"|[\[\]{}]', re.S)
 
 def is_deep(text: str, start: int, end: int, depth: int) -> bool:
     """Is this valid JSON nested deeper than that?"""
-    if text.count("[", start, end) + text.count("{", start, end) <= depth:
+    if end - start <= 2 * depth or text.count("[", start, end) + text.count("{", start, end) <= depth:
         return False
     level = 0
     for found in _BRACKETS.finditer(text, start, end):

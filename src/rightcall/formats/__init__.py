@@ -106,13 +106,13 @@ def formats() -> dict[str, Format]:
 
 def find(format: str | Format) -> Format:
     """The format of that name or alias; a `Format` is itself. Raises `UnknownFormat`, naming the nearest."""
-    import difflib
-
     if isinstance(format, Format):
         return format
     found = FORMATS.get(format) or FORMATS.get(ALIASES.get(format, ""))
     if found is not None:
         return found
+    import difflib
+
     folded = str(format).lower().replace("-", "_").replace(".", "")
     near = difflib.get_close_matches(folded[:64], [*FORMATS, *ALIASES], 1, 0.5)
     hint = f"did you mean {near[0]!r}? " if near else ""

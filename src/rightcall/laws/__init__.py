@@ -21,7 +21,7 @@ from rightcall.errors import CannotCarry
 from rightcall.formats.spec import Format
 from rightcall.ids import Ids
 from rightcall.laws.samples import TOOLS, Sample, markers_of, samples, texts
-from rightcall.parse.parser import Parser
+from rightcall.parse.parser import Parser, parse
 from rightcall.parse.render import render, same
 from rightcall.types import Arguments, Call, Event, Part, Reply
 
@@ -119,7 +119,7 @@ def cut_law(format: Format, text: str, *, tools: Toolset | None = None, seed: in
     try:
         for live in (False, True):
             whole = read(format, [text], tools=tools, live=live)
-            what = _lost(whole, text)
+            what = _lost(whole, text) or ("" if live else _at_once(format, text, tools, whole))
             if what:
                 return [Violation("cut", what, text)]
             for how, chunks in cuttings(format, text, seed).items():
@@ -129,6 +129,13 @@ def cut_law(format: Format, text: str, *, tools: Toolset | None = None, seed: in
     except Exception as error:  # noqa: BLE001 - whatever it is, it is reported as a violation
         return [_raised(error, text)]
     return []
+
+
+def _at_once(format: Format, text: str, tools: Toolset | None, whole: Outcome) -> str:
+    """What is different where the end of the text is known from the start, if anything."""
+    reply = parse(text, format=format, tools=tools, ids=Ids.numbered("c"), spans=True)
+    what = _difference(whole, Outcome(reply, whole.joined))
+    return f"read at once: {what}" if what else ""
 
 
 def _lost(whole: Outcome, text: str) -> str:

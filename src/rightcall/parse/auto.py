@@ -15,7 +15,7 @@ from rightcall.formats.spec import Envelope, Format, Special, alternatives
 from rightcall.ids import Ids
 from rightcall.parse.compile import Compiled, compiled, without_reasoning
 from rightcall.parse.engine import Options
-from rightcall.parse.markers import RUN, Pat, Probe, WideScan, alt, blanks, literal, look, seq, template, templates
+from rightcall.parse.markers import RUN, Pat, Probe, Scan, alt, blanks, literal, look, seq, template, templates
 from rightcall.parse.reading import Reading, located
 from rightcall.parse.rescue import whole_reply
 from rightcall.parse.shown import RUN as RUN_OF_FENCE
@@ -47,7 +47,7 @@ class _Detector:
                 shapes.setdefault(pat.whole, pat)
                 patterns.setdefault(pat.whole, []).append((compiled(format), whole))
         fences = [("fence", literal(run)) for run in ("```", "~~~")]
-        self.scan = WideScan([*shapes.items(), *fences])
+        self.scan = Scan([*shapes.items(), *fences])
         self.candidates = {key: [(found, Probe(pat)) for found, pat in choices] for key, choices in patterns.items()}
         self.first = _first_headers()
         self.marks = {pat.whole for format in FORMATS.values() for pat in _marks(format)}
@@ -132,7 +132,9 @@ class AutoReading:
         self._found = False
         self._fences = Fences()
         self._at_start = True
-        self._held = ""  # text not yet passed on; while the whole reply may be held, only its beginning
+        self._held = ""  # text being looked at; while the whole reply may be held, only its beginning
+        self._at = 0  # how much of it was passed on
+        self._is_whole = False  # no more text will come
         self._chunks: list[str] = []
         self._maybe_bare = bool(options.tools is not None and len(options.tools))
         self.out: list[Event] = []
@@ -145,6 +147,11 @@ class AutoReading:
     def spans(self) -> list[Span] | None:
         return self._reading.spans
 
+    def whole(self, text: str) -> None:
+        self._is_whole = True
+        self.feed(text)
+        self.close()
+
     def feed(self, text: str) -> None:
         if self._found:
             self._pass_on(text)
@@ -156,8 +163,8 @@ class AutoReading:
                 return
             self._held = "".join(self._chunks)
         else:
-            self._held += text
-        self._go_on(ended=False)
+            self._held, self._at = self._held[self._at :] + text, 0
+        self._go_on(ended=self._is_whole)
 
     def _go_on(self, *, ended: bool) -> None:
         if self._at_start and self._held:
@@ -205,8 +212,8 @@ class AutoReading:
         self._reading.out = []
 
     def _give(self, end: int) -> None:
-        """Passes held text on, as text."""
-        text, self._held = self._held[:end], self._held[end:]
+        """Passes held text up to there on, as text."""
+        text, self._at = self._held[self._at : end], end
         if text:
             self._fences.take(text)
             self._pass_on(text)
@@ -214,8 +221,8 @@ class AutoReading:
     def _look(self, *, ended: bool) -> None:
         """Passes text on up to the first opener that counts."""
         scan = self._detector.scan
-        while self._held and not self._found:
-            found = scan.search(self._held, ended)
+        while self._at < len(self._held) and not self._found:
+            found = (scan.ended if ended else scan.search)(self._held, self._at)
             if found is None:
                 self._give(len(self._held))
                 return
@@ -233,19 +240,19 @@ class AutoReading:
             if isinstance(chosen, Compiled):
                 self._switch(chosen)
             elif chosen is None:
-                self._give(1)
+                self._give(self._at + 1)
             else:
                 return
 
     def _give_fence(self, ended: bool) -> bool:
         """Passes a fence on; False where it may still become longer."""
-        run = RUN_OF_FENCE(self._held)
+        run = RUN_OF_FENCE(self._held, self._at)
         assert run is not None
         if run.end() == len(self._held) and not ended:
             return False
         self._fences.take_run(run.group())
-        text, self._held = run.group(), self._held[run.end() :]
-        self._pass_on(text)
+        self._at = run.end()
+        self._pass_on(run.group())
         return True
 
     def _choose(self, action: str, ended: bool) -> Compiled | Literal[False] | None:
@@ -255,7 +262,7 @@ class AutoReading:
     def _pick(self, choices: list[tuple[Compiled, Probe]], ended: bool) -> Compiled | Literal[False] | None:
         waiting = False
         for found, probe in choices:
-            at = probe.at(self._held, 0, ended)
+            at = probe.at(self._held, self._at, ended)
             if at:
                 return False if waiting else found
             waiting = waiting or at is None
@@ -263,9 +270,13 @@ class AutoReading:
 
     def _switch(self, chosen: Compiled) -> None:
         """From here on the text is read in that format."""
-        rest, self._held = self._held, ""
+        rest, self._held, self._at = self._held[self._at :], "", 0
         before = self._as(chosen)
-        self._pass_on(before + rest)
+        if self._is_whole:
+            self._reading.whole(before + rest)
+            self._take()
+        else:
+            self._pass_on(before + rest)
 
     def _as(self, chosen: Compiled) -> str:
         self._found = True

@@ -11,7 +11,7 @@ from json.encoder import encode_basestring as quoted
 from typing import Any
 
 from rightcall.formats.spec import Braced
-from rightcall.parse.engine import Engine, Steps
+from rightcall.parse.engine import Engine, Steps, Whole
 from rightcall.parse.markers import END, Holes, Pat, Probe, Scan, alt, blanks, literal, seq
 from rightcall.parse.signals import Broken, Cut, NotACall
 from rightcall.parse.typed import typed
@@ -19,6 +19,10 @@ from rightcall.strict_json import Undecodable, decode, scan_once
 
 _KEY = Pat(r"[^\s:{}\[\],<>\"']{1,256}+", r"[^\s:{}\[\],<>\"']{0,256}+")
 _KEY_PROBE = Probe(seq(_KEY, blanks(), literal(":")))
+_B = r"[ \t\r\n]*+"
+_BLANKS = re.compile(_B).match
+_FIRST = re.compile(rf"{_B}\{{{_B}({_KEY.whole}){_B}:{_B}(?=[^ \t\r\n])").match
+_NEXT = re.compile(rf"{_B},{_B}({_KEY.whole}){_B}:{_B}(?=[^ \t\r\n])").match
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})(?=[,}])").match
 _BARE = re.compile(r"[^,{}\[\]<]*+").match
 _WORDS: dict[str, Any] = {"true": True, "false": False, "null": None, "None": None, "True": True, "False": False}
@@ -28,8 +32,9 @@ _JSON_WORDS = {"true": "true", "false": "false", "null": "null", "None": "null",
 
 
 class BracedReader:
-    def __init__(self, body: Braced, after: list[Pat]) -> None:
+    def __init__(self, body: Braced, after: list[Pat], closes: list[Pat]) -> None:
         self.body = body
+        self._call_end = re.compile(rf"{_B}\}}(){_B}{alt(*closes).whole}").match if closes else None
         self.open = Holes(body.open)
         self.begins = self.open.probe
         quote = literal(body.quote)
@@ -53,6 +58,52 @@ class BracedReader:
                 ),
             )
         )
+
+    def quick(self, p: Engine, start: int, bare: bool) -> tuple[list[Whole], int] | None:
+        """The call of a block and its end, where the text is whole and the call as usual."""
+        if not p.ended or self._call_end is None or p.tools is None:
+            return None
+        buf = p.buf
+        start = _BLANKS(buf, start).end()  # type: ignore[union-attr]
+        opener = self.open.probe.whole(buf, start)
+        found = _FIRST(buf, opener.end()) if opener else None
+        if opener is None or found is None:
+            return None
+        name = self.open.fill(opener).get("name", "")
+        if name not in p.tools:
+            return None
+        kinds = p.tools.kinds(name)
+        values: dict[str, Any] = {}
+        pieces: list[str] = []
+        while found is not None:
+            key = found.group(1)
+            made = None if key in values else self._all_there(p, found.end(), kinds.get(key, "any"))
+            if made is None:
+                return None
+            json, values[key], end = made
+            pieces.append(f"{quoted(key)}: {json}")
+            found = _NEXT(buf, end)
+        last = self._call_end(buf, end)
+        if last is None:
+            return None
+        return [(start, last.end(1), name, "{" + ", ".join(pieces) + "}", values, "")], last.end()
+
+    def _all_there(self, p: Engine, pos: int, kind: str) -> tuple[str, Any, int] | None:
+        """The value of an argument, as JSON text and as a value, and its end, if it is as usual. What follows it is for
+        the caller to judge."""
+        buf, quote = p.buf, self.body.quote
+        if buf.startswith(quote, pos):
+            start = pos + len(quote)
+            end = buf.find(quote, start)
+            if end < 0:
+                return None
+            text = buf[start:end]
+            json, value = (quoted(text), text) if kind in ("plain", "string") else self._typed(p, text, kind)
+            return json, value, end + len(quote)
+        number = _INTEGER(buf, pos) if kind in ("json", "any") else None
+        if number is not None:
+            return number.group(), int(number.group()), number.end()
+        return self._container(buf, pos, p.limits.depth) if buf[pos] in "[{" and p.limits.depth > 8 else None
 
     def read(self, p: Engine, *, bare: bool) -> Steps[None]:
         p.raw_begin()
@@ -144,9 +195,10 @@ class BracedReader:
         if not char:
             raise Cut
         if char in "[{" and not p.limits.depth < level + 8:
-            found = self._container(p)
+            found = self._container(p.buf, p.pos, p.limits.depth)
             if found is not None:
-                return found
+                p.pos = found[2]
+                return found[:2]
         if char == "[":
             return (yield from self._list(p, level))
         if char == "{":
@@ -158,13 +210,12 @@ class BracedReader:
             return self._typed(p, text, kind)
         return (yield from self._bare(p, kind))
 
-    def _container(self, p: Engine) -> tuple[str, Any] | None:
-        """A list or an object that is all there and has nothing odd in it: made JSON, and read by C."""
-        buf = p.buf
+    def _container(self, buf: str, pos: int, depth: int) -> tuple[str, Any, int] | None:
+        """A list or an object that is all there and has nothing odd in it: made JSON, and read by C. And its end."""
         plain = self.body.quoted == "string"
         out: list[str] = []
-        last, level = p.pos, 0
-        for token in self.tokens(buf, p.pos):
+        last, level = pos, 0
+        for token in self.tokens(buf, pos):
             which = token.lastindex
             if which is None:
                 if token.group() in "[{":
@@ -188,7 +239,7 @@ class BracedReader:
             elif which == 2:
                 out.append(f'"{token.group(2)}": ')
             else:
-                out.append(quoted(token.group(1)) if plain else typed(token.group(1), "any", p.limits.depth)[0])
+                out.append(quoted(token.group(1)) if plain else typed(token.group(1), "any", depth)[0])
         else:
             return None
         out.append(buf[last : token.end()])
@@ -197,10 +248,7 @@ class BracedReader:
             value, end = scan_once(json, 0)
         except (StopIteration, ValueError, RecursionError):
             return None
-        if end != len(json):
-            return None
-        p.pos = token.end()
-        return json, value
+        return None if end != len(json) else (json, value, token.end())
 
     def _typed(self, p: Engine, text: str, kind: str) -> tuple[str, Any]:
         """A quoted value: a string, or where quotes say nothing about types, what the schema says."""

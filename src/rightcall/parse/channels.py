@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from rightcall.formats.spec import Channels, NameThenJson, alternatives
 from rightcall.parse.engine import Capture, Engine, Steps
+from rightcall.parse.json_stream import whole_value
 from rightcall.parse.markers import Probe
 from rightcall.parse.name_then_json import read_arguments_of
 from rightcall.parse.signals import Broken, Cut, NotACall, too_deep
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from rightcall.parse.reading import Reading
 
 _MAX_HEADER = 256
+_ODD_BEHIND = frozenset("{}])")  # arguments: another object, or brackets too many
 _WORD = re.compile(r"\s*([^\s<>]+)").match
 
 
@@ -48,7 +50,7 @@ def _header(p: Reading, taken: Capture, *, bare: bool) -> Steps[None]:
         yield
     recipient, kind = read_header(p.buf[p.pos : max(end, p.pos)], channels)
     if end < 0 or (bare and not channels.to and not (yield from _is_recipient(p, recipient, end + size))):
-        if p.ended and end < 0:
+        if p.ended and end < 0 and len(p.buf) - p.pos < _MAX_HEADER + size:
             p.pos = len(p.buf)
             p.give_back(p.release(taken))
             return
@@ -96,8 +98,25 @@ def _is_recipient(p: Engine, name: str | None, after: int) -> Steps[bool]:
     return p.buf.startswith("{", after)
 
 
+def _whole_call(p: Reading, name: str) -> bool:
+    """Reads a message to a tool at once, where the text is whole and the message as usual; else takes nothing."""
+    start = p.pos
+    alone = p.ended and p.compiled.call_close is None and p.index < p.limits.calls
+    found = whole_value(p) if alone and p.char() == "{" else None
+    end = p.pos
+    if found is None or p.char() in _ODD_BEHIND:
+        p.pos = start
+        return False
+    p.whole_call(start, end, name, *found)
+    p.pos = end
+    return True
+
+
 def _call(p: Reading, name: str) -> Steps[None]:
     """The message to a tool."""
+    if _whole_call(p, name):
+        p.fresh = True
+        return
     p.raw_begin()
     p.reader = p.compiled.readers[0]
     try:

@@ -21,7 +21,7 @@ from rightcall.formats.spec import (
     alternatives,
 )
 from rightcall.parse.braced import BracedReader
-from rightcall.parse.engine import Engine, Steps
+from rightcall.parse.engine import Engine, Steps, Whole
 from rightcall.parse.envelope import EnvelopeReader
 from rightcall.parse.markers import END, NAME, Pat, Probe, Scan, alt, blanks, literal, look, seq, template, templates
 from rightcall.parse.name_then_json import NameThenJsonReader
@@ -32,9 +32,14 @@ Entries = list[tuple[str, Pat]]
 
 
 class Reader(Protocol):
-    """Reads one block of calls. `begins` tells a body from its siblings; `bare` says that no marker stood before it."""
+    """Reads one block of calls. `begins` tells a body from its siblings; `bare` says that no marker stood before it.
+
+    `read` is right always, `quick` gives the same at once, or None: where not all is there, or anything is unusual.
+    """
 
     begins: Probe
+
+    def quick(self, engine: Engine, start: int, bare: bool) -> tuple[list[Whole], int] | None: ...
 
     def read(self, engine: Engine, *, bare: bool) -> Steps[None]: ...
 
@@ -75,7 +80,7 @@ class Compiled:
         self.named = NameThenJsonReader(named[0], []) if named and not format.channels else None
         self.readers: list[Reader] = [self._reader(body, after) for body in format.bodies]
         # The first body only: where there are several, what is not usual for the first goes the long way.
-        self.quick = getattr(self.readers[0], "quick", None)
+        self.quick = self.readers[0].quick
 
     def _reader(self, body: Body, after: list[Pat]) -> Reader:
         if isinstance(body, Envelope):
@@ -84,10 +89,11 @@ class Compiled:
             return NameThenJsonReader(body, templates(self.format.call[1]))
         if isinstance(body, Params):
             required = self.format.section is not None or "" not in alternatives(self.format.call[1])
-            return ParamsReader(body, after, "always" if required else "maybe" if self.call_close else "never")
+            closes = "always" if required else "maybe" if self.call_close else "never"
+            return ParamsReader(body, after, closes, self.format.call[1])
         if isinstance(body, Pythonic):
-            return PythonicReader()
-        return BracedReader(body, after)
+            return PythonicReader(templates(self.format.call[1]))
+        return BracedReader(body, after, templates(self.format.call[1]))
 
     def _states(self, inner: Entries) -> None:
         format, around = self.format, self._around()

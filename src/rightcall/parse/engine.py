@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Steps = Generator[None, None, T]
+# A call that is all there: where it begins and ends, its name, its arguments as JSON and as a value, its id.
+Whole = tuple[int, int, str, str, dict[str, Any], str]
 
 _NO_CLOSER = re.compile(r"[ \t\r\n]{0,128}+[^ \t\r\n}\])]").match
 _NO_KINDS: dict[str, Kind] = {}
@@ -102,6 +104,27 @@ class Building:
 class Engine:
     """The state of one reply being read."""
 
+    buf = ""
+    pos = 0
+    base = 0  # how much of the text lies before the buffer
+    ended = False
+    index = 0  # of the next call
+    fenced: tuple[Repair, ...] = ()  # the receipt of a code fence around the block being read
+    full = False  # there were more calls than there may be
+    call: Building | None = None
+    raw: Capture | None = None
+    raw_at = 0
+    broken_at = 0  # where it could not be read any further
+    args_at = 0  # where the arguments of the call began
+    _raw_text: str | None = None
+    thinking = False
+    fresh = False  # the last thing was a marker, whose white space follows
+    may_open = True  # a body without opener may stand here
+    text_chars = 0
+    said_at: int | None = 0  # where all that was said begins; None where something was said before a thought
+    _tiled = 0  # how much of the text the spans cover
+    _last: type[Text | Reasoning] | None = None  # what the last thing given out was
+
     def __init__(self, compiled: Compiled, options: Options, ids: Ids) -> None:
         self.compiled = compiled
         self.options = options
@@ -109,37 +132,17 @@ class Engine:
         self.tools = options.tools
         self.live = options.live and options.tools is not None
         self.ids = ids
-        self.buf = ""
-        self.pos = 0
-        self.base = 0  # how much of the text lies before the buffer
-        self.ended = False
         self.out: list[Event] = []
         self.captures: list[Capture] = []
-        self.index = 0  # of the next call
-        self.fenced: tuple[Repair, ...] = ()  # the receipt of a code fence around the block being read
-        self.full = False  # there were more calls than there may be
-        self.call: Building | None = None
-        self.raw: Capture | None = None
-        self.raw_at = 0
-        self.broken_at = 0  # where it could not be read any further
-        self.args_at = 0  # where the arguments of the call began
-        self._raw_text: str | None = None
-        self.thinking = False
-        self.fresh = False  # the last thing was a marker, whose white space follows
-        self.may_open = True  # a body without opener may stand here
         self.recastable = compiled.format.reasoning is not None
-        self.text_chars = 0
         self.spans: list[Span] | None = [] if options.spans else None
-        self._tiled = 0  # how much of the text the spans cover
         self.fences = Fences()
         self._blanks: list[str] = []  # white space read but not yet known to be text or a marker's
-        self._last: type[Text | Reasoning] | None = None  # what the last thing given out was
         # What was said and thought so far, kept until there is a call: without one, rescue looks at it again.
         rescue = options.rescue and self.tools is not None and len(self.tools) > 0
         self.said: list[str] | None = [] if rescue else None
         self.thought: list[str] = []
         self.original: list[str] = []  # the text as it came, kept as long
-        self.said_at: int | None = 0  # where all that was said begins; None where something was said before a thought
 
     # -- the text ------------------------------------------------------------------------------------------------------
 
@@ -265,23 +268,20 @@ class Engine:
         repair = self.options.repair
         return repair if isinstance(repair, str) else repair.get(name, repair.get("*", "safe"))
 
-    def whole_call(self, start: int, end: int, name: str, json: str, value: Any, id: str = "") -> None:
+    def whole_call(self, start: int, end: int, name: str, json: str, value: dict[str, Any], id: str = "") -> None:
         """A call that is all there, from `start` to `end` of the buffer."""
-        tools = self.tools
-        tool = tools.get(name) if tools is not None else None
-        if (
-            tools is not None
-            and tool is not None
-            and value
-            and not (self.fenced or tool.aliases)
-            and end - start <= self.limits.call
-        ):
+        if self._is_plain(name, value) and end - start <= self.limits.call:
             # Where there is nothing to repair and nothing to tell, the same events as below cost less.
-            plain = value.keys() <= tools.kinds(name).keys() and fits(tool, value) and not strangers(tool, value)
-        else:
-            plain = False
-        if plain:
-            self._plain_call(Call(name, value, json, self.ids.take(id), self.buf[start:end]), start, end)
+            if self._blanks or self.recastable:
+                self.settle()
+            if self.spans is not None:
+                self.mark("marker", self.base + start)
+                self.mark("call", self.base + end)
+            call = Call(name, value, json, self.ids.take(id), self.buf[start:end])
+            index = self.index
+            self.index = index + 1
+            self.said = self._last = None
+            self.out += (CallStart(index, call.id, name), Arguments(index, json), CallEnd(index, call))
             return
         self.pos = start
         self.raw_begin()
@@ -289,16 +289,12 @@ class Engine:
         self.pos = end
         self.finish(value)
 
-    def _plain_call(self, call: Call, start: int, end: int) -> None:
-        if self._blanks or self.recastable:
-            self.settle()
-        if self.spans is not None:
-            self.mark("marker", self.base + start)
-            self.mark("call", self.base + end)
-        index = self.index
-        self.index = index + 1
-        self.said = self._last = None
-        self.out += (CallStart(index, call.id, call.name), Arguments(index, call.json), CallEnd(index, call))
+    def _is_plain(self, name: str, value: dict[str, Any]) -> bool:
+        tools = self.tools
+        tool = tools.get(name) if tools is not None else None
+        if tools is None or tool is None or not value or self.fenced or tool.aliases:
+            return False
+        return value.keys() <= tools.kinds(name).keys() and fits(tool, value) and not strangers(tool, value)
 
     def take_extra_closers(self, probe: Probe | None = None) -> Steps[None]:
         """One to three brackets too many before the call's close (or as the probe says): taken, with a receipt."""

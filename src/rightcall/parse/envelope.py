@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from rightcall.formats.spec import Envelope
-from rightcall.parse.engine import Engine, Steps
+from rightcall.parse.engine import Engine, Steps, Whole
 from rightcall.parse.json_stream import LostEnd, json_string, json_value, skip_nested, skip_value
 from rightcall.parse.live import read_arguments
 from rightcall.parse.markers import Pat, Probe, alt, blanks, literal, look, seq
@@ -21,10 +21,7 @@ from rightcall.strict_json import Undecodable, is_deep, scan_once
 from rightcall.types import Repair
 
 _B = r"[ \t\r\n]*+"
-_BLANK_RUN = re.compile(_B).match
 _COMMENTED = re.compile(r"/\*|//|#").search
-_LIST_START = re.compile(rf"{_B}\[{_B}(?=\{{)").match
-_LIST_MORE = re.compile(rf"{_B}([,\]]){_B}").match
 _BEGINS = Probe(alt(literal("{"), seq(literal("["), blanks(), Pat(r"[{\]]", ""))))
 _EXTRA_IN_LIST = Probe(seq(blanks(), Pat(r"\}{1,3}+", r"\}{0,3}"), blanks(), look(Pat(r"[,\]]", ""))))
 
@@ -41,57 +38,53 @@ class EnvelopeReader:
         # The usual order of keys in one go: what it does not match is read key by key, with the same result.
         names, args = "|".join(map(re.escape, body.names)), "|".join(map(re.escape, body.args))
         ids = "|".join(map(re.escape, body.ids))
-        text = r'"([^"\\\x00-\x1f]{1,256}+)"'
+        text = r'"(?P<{}>[^"\\\x00-\x1f]{{1,256}}+)"'.format
         first, then = (rf'"(?:{names})"{_B}:{_B}', rf'{_B},{_B}"(?:{args})"') if body.names else ("", "")
-        before = rf'(?:"(?:{ids})"{_B}:{_B}{text}{_B},{_B})?' if ids and body.names else "()"
-        self._usual = re.compile(rf"\{{{_B}{before}{first}{text}{then}{_B}:{_B}(?=[^ \t\r\n])").match
+        before = rf'(?:"(?:{ids})"{_B}:{_B}{text("id")}{_B},{_B})?' if ids and body.names else "(?P<id>)"
+        usual = rf"(?P<object>\{{){_B}{before}{first}{text('name')}{then}{_B}:{_B}(?=[^ \t\r\n])"
+        self._usual = re.compile(usual).match
+        outer = "|".join(map(re.escape, body.outer))
+        opens = rf'\{{{_B}"(?:{outer})"{_B}:{_B}(?P<list>\[{_B})' if outer else rf"(?P<list>\[{_B})?"
+        self._first = re.compile(_B + opens + usual).match
         after = rf'(?:,{_B}"(?:{ids})"{_B}:{_B}"[^"\\\x00-\x1f]*+"{_B})?' if ids and body.names else ""
-        self._object_end = re.compile(rf"{_B}{after}\}}").match
         close = "(?:" + "|".join(pat.whole for pat in closes) + ")" if closes else ""
-        self._block_end = re.compile(_B + close).match
-        self._several = bool(closes)
         # What may close the list, and the object around it, behind a call that was read loosely.
         self.tail = re.compile(rf"{_B}\]?" + (rf"{_B}\}}?" if body.outer else "")).match
+        # The end of an object; a second group where another follows.
+        self._ends_item = re.compile(rf"{_B}{after}(\}}){_B}(?:(,)|\]){_B}").match
+        self._ends_alone = re.compile(rf"{_B}{after}(\}}){_B}").match
+        self._ends_block = (
+            re.compile(rf"{_B}{after}(\}}){_B}(?:(?=(\{{))|{close})").match if closes else self._ends_alone
+        )
+        behind_list = rf"{_B}\}}{_B}" if outer else _B
+        self._list_ends = re.compile(behind_list).match, re.compile(behind_list + close).match
 
-    def quick(self, p: Engine, start: int, bare: bool) -> bool:
-        """Reads a whole block at once, if all of it is there and as usual; else takes nothing."""
-        if self.outer:
-            return False
+    def quick(self, p: Engine, start: int, bare: bool) -> tuple[list[Whole], int] | None:
+        """The calls of a block and its end, if all of it is there and as usual."""
         buf = p.buf
-        opener = _LIST_START(buf, start)
-        pos = opener.end() if opener else _BLANK_RUN(buf, start).end()  # type: ignore[union-attr]
-        found: list[tuple[int, str, str, Any, int, str]] = []
-        while True:
-            usual = self._usual(buf, pos)
-            if usual is None:
-                return False
+        usual = self._first(buf, start)
+        if usual is None:
+            return None
+        listed = usual["list"] is not None
+        ends = self._ends_item if listed else self._ends_alone if bare else self._ends_block
+        found: list[Whole] = []
+        while usual is not None:
+            begin = usual.end()
             try:
-                value, end = scan_once(buf, usual.end())
+                value, end = scan_once(buf, begin)
             except (StopIteration, ValueError, RecursionError):
-                return False
-            close = self._object_end(buf, end)
-            if close is None or type(value) is not dict or is_deep(buf, usual.end(), end, p.limits.depth):
-                return False
-            found.append((pos, usual.group(2), buf[usual.end() : end], value, close.end(), usual.group(1) or ""))
-            if opener is None:
-                pos = _BLANK_RUN(buf, close.end()).end()  # type: ignore[union-attr]
-                if self._several and not bare and buf.startswith("{", pos):
-                    continue
+                return None
+            close = ends(buf, end)
+            if close is None or type(value) is not dict or is_deep(buf, begin, end, p.limits.depth):
+                return None
+            found.append((usual.start("object"), close.end(1), usual["name"], buf[begin:end], value, usual["id"] or ""))
+            if close.lastindex == 1:
                 break
-            more = _LIST_MORE(buf, close.end())
-            if more is None:
-                return False
-            pos = more.end()
-            if more.group(1) == "]":
-                close = more
-                break
-        last = _BLANK_RUN(buf, close.end()) if bare else self._block_end(buf, close.end())
-        if last is None or p.index + len(found) > p.limits.calls:
-            return False
-        for at, name, json, value, end, id in found:
-            p.whole_call(at, end, name, json, value, id)
-        p.pos = last.end()
-        return True
+            usual = self._usual(buf, close.end())
+        else:
+            return None
+        last = self._list_ends[not bare](buf, close.end()) if listed else close
+        return (found, last.end()) if last else None
 
     def sketch(self, p: Engine, text: str, closed: bool) -> list[Sketch]:
         """The calls of a block that is not valid JSON, read loosely."""
@@ -185,8 +178,8 @@ class EnvelopeReader:
         p.pos = usual.end() if usual else p.pos + 1
         try:
             if usual:
-                parts.name, parts.has_args = usual.group(2), True
-                p.begin(parts.name, usual.group(1) or "")
+                parts.name, parts.has_args = usual["name"], True
+                p.begin(usual["name"], usual["id"] or "")
                 parts.value = yield from read_arguments(p)
             if not (usual and p.char() == "}"):
                 yield from self._members(p, parts, bare, usual is not None)

@@ -27,7 +27,8 @@ class Fold:
                 self._thinking = kind is Reasoning
                 self._pieces.append(event.text)  # type: ignore[union-attr]
             elif kind is CallEnd:
-                self._flush()
+                if self._pieces:
+                    self._flush()
                 self._parts.append(event.call)  # type: ignore[union-attr, arg-type]
             elif kind is Problem:
                 self._problems.append(event)  # type: ignore[arg-type]
@@ -35,9 +36,8 @@ class Fold:
                 self._recast(event)  # type: ignore[arg-type]
 
     def _flush(self) -> None:
-        if self._pieces:
-            self._parts.append(self._part())
-            self._pieces = []
+        self._parts.append(self._part())
+        self._pieces = []
 
     def _part(self) -> Part:
         text = "".join(self._pieces)
@@ -45,7 +45,8 @@ class Fold:
 
     def _recast(self, event: Recast) -> None:
         """The last so many characters of text were reasoning, or belong to a call that follows."""
-        self._flush()
+        if self._pieces:
+            self._flush()
         chars = event.chars
         for i in range(len(self._parts) - 1, -1, -1):
             part = self._parts[i]

@@ -9,6 +9,7 @@ them so that a beginning only counts at the end of what has arrived.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 from rightcall.formats.spec import Marker, alternatives
@@ -174,11 +175,15 @@ class Holes:
         return {}
 
 
+Search = Callable[[str, int], "re.Match[str] | None"]
+_MANY = 24
+
+
 class Scan:
     """Finds the next of several markers. `search(text, pos)` gives a match or None; `actions[match.lastindex]` says
     which it is, and no `lastindex` means that the text ends in what may become one."""
 
-    __slots__ = ("actions", "at", "at_end", "ended", "finditer", "search")
+    __slots__ = ("actions", "ended", "finditer", "search")
 
     def __init__(self, entries: list[tuple[str, Pat]]) -> None:
         # By length of the pattern: of two markers, one beginning with the other, the longer is tried first.
@@ -192,30 +197,26 @@ class Scan:
         # As in `Probe`: a beginning is looked for first only where a longer marker may still be arriving.
         final = bool(entries) and alt(*(pat for _, pat in entries)).sure == FINAL
         search = re.compile("|".join(wholes + starts if final else starts + wholes) or never)
-        self.search, self.at, self.at_end = search.search, search.match, ended.match
-        self.ended, self.finditer = ended.search, ended.finditer
+        self.search: Search = search.search
+        self.ended: Search = ended.search
+        self.finditer = ended.finditer
+        if len(entries) > _MANY:
+            places = re.compile(_tree({pat.prefix[:10] for _, pat in entries})).search
+            self.search, self.ended = _places_first(places, search.match), _places_first(places, ended.match)
 
 
-class WideScan:
-    """A `Scan` for hundreds of markers: a tree of their first characters finds the places worth a look."""
+def _places_first(places: Search, at: Search) -> Search:
+    """A search for hundreds of markers: a tree of their first characters finds the places worth a look."""
 
-    __slots__ = ("_at", "_at_end", "_places", "actions")
-
-    def __init__(self, entries: list[tuple[str, Pat]]) -> None:
-        scan = Scan(entries)
-        self.actions = scan.actions
-        self._at, self._at_end = scan.at, scan.at_end
-        self._places = re.compile(_tree({pat.prefix[:10] for _, pat in entries})).search
-
-    def search(self, text: str, ended: bool) -> re.Match[str] | None:
-        at = self._at_end if ended else self._at
-        pos = 0
-        while (place := self._places(text, pos)) is not None:
+    def search(text: str, pos: int) -> re.Match[str] | None:
+        while (place := places(text, pos)) is not None:
             found = at(text, place.start())
             if found is not None:
                 return found
             pos = place.start() + 1
         return None
+
+    return search
 
 
 def _tree(prefixes: set[str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from rightcall.formats.spec import NameThenJson, alternatives
-from rightcall.parse.engine import Engine, Steps
+from rightcall.parse.engine import Engine, Steps, Whole
 from rightcall.parse.json_stream import LostEnd
 from rightcall.parse.live import read_arguments
 from rightcall.parse.markers import BLANKS, RUN, Holes, Pat, Probe, alt, literal, seq, templates
@@ -29,19 +29,20 @@ class NameThenJsonReader:
         end = f"(?:{'|'.join(pat.whole for pat in ends)})" if ends else ""
         self._block_end = re.compile(_B + close + end).match
         self._open_ended = not (closes or ends)  # what follows the arguments decides whether they are all
+        self._id_holes = re.findall(r"\{(\w+)\}", body.id)
         self.begins = self.open.probe if self.open else Probe.never()
 
-    def quick(self, p: Engine, start: int, bare: bool) -> bool:
-        """Reads a whole block at once, if all of it is there and as usual; else takes nothing."""
+    def quick(self, p: Engine, start: int, bare: bool) -> tuple[list[Whole], int] | None:
+        """The call of a block and its end, if all of it is there and as usual."""
         buf = p.buf
         pos = _BLANK_RUN(buf, start).end()  # type: ignore[union-attr]
         opener = self.open.probe.whole(buf, pos) if self.open else None
         if not opener:
-            return False
+            return None
         try:
             value, end = scan_once(buf, _BLANK_RUN(buf, opener.end()).end())  # type: ignore[union-attr]
         except (StopIteration, ValueError, RecursionError):
-            return False
+            return None
         last = self._block_end(buf, end)
         if (
             last is None
@@ -50,14 +51,11 @@ class NameThenJsonReader:
             or type(value) is not dict
             or is_deep(buf, opener.end(), end, p.limits.depth)
         ):
-            return False
+            return None
         assert self.open is not None
         holes = self.open.fill(opener)
-        if p.index >= p.limits.calls:
-            return False
-        p.whole_call(pos, end, holes.get("name", ""), buf[opener.end() : end].lstrip(BLANKS), value, self._id(holes))
-        p.pos = last.end()
-        return True
+        json = buf[opener.end() : end].lstrip(BLANKS)
+        return [(pos, end, holes.get("name", ""), json, value, self._id(holes))], last.end()
 
     def sketch(self, p: Engine, text: str, closed: bool) -> list[Sketch]:
         """A call whose arguments are not valid JSON, read loosely."""
@@ -92,7 +90,7 @@ class NameThenJsonReader:
         yield from read_arguments_of(p, None)
 
     def _id(self, holes: dict[str, str]) -> str:
-        if self.body.id and all(holes.get(hole) for hole in re.findall(r"\{(\w+)\}", self.body.id)):
+        if self.body.id and all(map(holes.get, self._id_holes)):
             return self.body.id.format_map(holes)
         return holes.get("id", "")
 

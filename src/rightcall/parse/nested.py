@@ -31,13 +31,16 @@ def _around(marker: str) -> tuple[int, int]:
 _SIMPLE = {"string": "plain", "integer": "json", "number": "json", "boolean": "json"}
 
 
-class _Node:
-    __slots__ = ("children", "tag", "text")
+# An element: its tag, the text in it, the elements in it.
+_Node = tuple[str, list[str], list["_Node"]]
 
-    def __init__(self, tag: str) -> None:
-        self.tag = tag
-        self.text: list[str] = []
-        self.children: list[_Node] = []
+
+def _followed(schema: Any, root: Any) -> Any:
+    for _ in range(32):
+        if not (isinstance(schema, dict) and isinstance(schema.get("$ref"), str)):
+            break
+        schema = resolve(schema["$ref"], root)
+    return schema
 
 
 class NestedTags:
@@ -50,35 +53,68 @@ class NestedTags:
         before, after = opens.strip().split("{key}")
         begins, ends = closes.strip().split("{key}")
         odd = re.escape(before[0])
-        self.leaf = re.compile(
-            f'{re.escape(before)}([^<>"\\s/]{{1,64}}+){re.escape(after)}([^{odd}]*+){re.escape(begins)}\\1{re.escape(ends)}'
-        ).match
+        opening = re.escape(before) + r'([^<>"\s/]{1,64}+)' + re.escape(after)
+        leaf = f"{opening}([^{odd}]*+){re.escape(begins)}\\1{re.escape(ends)}"
+        self.leaf = re.compile(leaf).match
+        tags = "|".join(template(tag, group="key").whole for tag in (opens, closes))
+        self.elements = re.compile(f"{leaf}|{tags}").finditer
         # Where in a tag its name stands.
         self.names = {"open": _around(opens), "close": _around(closes)}
 
     def read(self, p: Engine, key: str) -> Steps[tuple[str, Any]]:
         """The value of an argument, as JSON text and as a value. `pos` is behind its opening tag."""
-        root = _Node(key)
+        root: _Node = key, [], []
         yield from self._tree(p, [root])
-        tool = p.tools.get(p.call.name) if p.tools is not None and p.call is not None else None
+        return self._argument(p, root, p.call.name if p.call else "")
+
+    def whole(self, p: Engine, pos: int, name: str, key: str) -> tuple[str, Any, int] | None:
+        """As `read`, where the text is whole, and where it ends; None where its tags do not match."""
+        root: _Node = key, [], []
+        stack = [root]
+        _, texts, children = root
+        buf, deepest = p.buf, p.limits.depth
+        if deepest < 1:
+            return None
+        for found in self.elements(buf, pos):
+            start, end = found.span()
+            if start > pos:
+                texts.append(buf[pos:start])
+            pos = end
+            leaf, text, opens, closes = found.groups()
+            if leaf:
+                children.append((leaf, [text], []))
+                continue
+            if opens:
+                node: _Node = opens, [], []
+                children.append(node)
+                stack.append(node)
+            elif closes != stack.pop()[0]:
+                return None
+            elif not stack:
+                return *self._argument(p, root, name), pos
+            if len(stack) > deepest:
+                return None
+            _, texts, children = stack[-1]
+        return None
+
+    def _argument(self, p: Engine, root: _Node, name: str) -> tuple[str, Any]:
+        tool = p.tools.get(name) if p.tools is not None else None
         parameters = tool.parameters if tool else {}
         properties = parameters.get("properties")
-        schema = properties.get(key) if isinstance(properties, dict) else None
+        schema = properties.get(root[0]) if isinstance(properties, dict) else None
         return self._value(root, schema, parameters, p.limits.depth)
 
     def _tree(self, p: Engine, stack: list[_Node]) -> Steps[None]:
         while stack:
             leaf = self.leaf(p.buf, p.pos)
             if leaf is not None and len(stack) <= p.limits.depth:
-                node = _Node(leaf.group(1))
-                node.text.append(leaf.group(2))
-                stack[-1].children.append(node)
+                stack[-1][2].append((leaf.group(1), [leaf.group(2)], []))
                 p.pos = leaf.end()
                 continue
             found = (self.scan.ended if p.ended else self.scan.search)(p.buf, p.pos)
             end = found.start() if found else len(p.buf)
             if end > p.pos:
-                stack[-1].text.append(p.buf[p.pos : end])
+                stack[-1][1].append(p.buf[p.pos : end])
                 p.pos = end
             if found is None or found.lastindex is None:
                 if p.ended:
@@ -90,42 +126,45 @@ class NestedTags:
             name = p.buf[p.pos + before : found.end() - after]
             p.pos = found.end()
             if action == "open":
-                node = _Node(name)
+                node: _Node = name, [], []
                 if len(stack) > p.limits.depth:
                     raise Broken("too_deep", f"the arguments are nested deeper than {p.limits.depth} levels")
-                stack[-1].children.append(node)
+                stack[-1][2].append(node)
                 stack.append(node)
-            elif name == stack[-1].tag:
+            elif name == stack[-1][0]:
                 stack.pop()
             else:
-                raise Broken("unclosed_argument", f"the tag {stack[-1].tag!r} is not closed", f"/{stack[0].tag}")
+                raise Broken("unclosed_argument", f"the tag {stack[-1][0]!r} is not closed", f"/{stack[0][0]}")
 
     def _value(self, node: _Node, schema: Any, root: Any, depth: int) -> tuple[str, Any]:
-        if not node.children and len(node.text) == 1 and isinstance(schema, dict) and len(schema) == 1:
-            kind = _SIMPLE.get(str(schema.get("type")))
+        _, text, children = node
+        if not children and len(text) == 1 and type(schema) is dict and len(schema) == 1:
+            wanted = schema.get("type")
+            kind = _SIMPLE.get(wanted) if type(wanted) is str else None
             if kind == "plain":
-                return quoted(node.text[0]), node.text[0]
+                return quoted(text[0]), text[0]
             if kind is not None:
-                json, value, _ = typed(node.text[0], kind, depth)
+                json, value, _ = typed(text[0], kind, depth)
                 return json, value
-        for _ in range(32):
-            if not (isinstance(schema, dict) and isinstance(schema.get("$ref"), str)):
-                break
-            schema = resolve(schema["$ref"], root)
+        if isinstance(schema, dict) and "$ref" in schema:
+            schema = _followed(schema, root)
         wanted = schema.get("type") if isinstance(schema, dict) else None
-        blank = not "".join(node.text).strip()
-        if (wanted == "array" and blank) or (
-            node.children and all(c.tag == self.item for c in node.children) and wanted is None
-        ):
+        blank = not "".join(text).strip()
+        if (wanted == "array" and blank) or (wanted is None and self._is_list(children)):
             items = schema.get("items") if isinstance(schema, dict) else None
-            made = [self._value(child, items, root, depth) for child in node.children]
-            return "[" + ", ".join(json for json, _ in made) + "]", [value for _, value in made]
-        if (wanted == "object" and blank) or node.children:
+            made = [self._value(child, items, root, depth) for child in children]
+            return "[" + ", ".join([json for json, _ in made]) + "]", [value for _, value in made]
+        if (wanted == "object" and blank) or children:
             properties = schema.get("properties") if isinstance(schema, dict) else None
             inner = properties if isinstance(properties, dict) else {}
-            fields = {c.tag: self._value(c, inner.get(c.tag), root, depth) for c in node.children}
-            json = "{" + ", ".join(f"{quoted(tag)}: {json}" for tag, (json, _) in fields.items()) + "}"
-            return json, {tag: value for tag, (_, value) in fields.items()}
-        kind = _SIMPLE.get(str(wanted)) if schema == {"type": wanted} else None
-        json, value, _ = typed("".join(node.text), kind or kind_of(schema, root), depth)
+            pieces: dict[str, str] = {}
+            values: dict[str, Any] = {}
+            for child in children:
+                json, values[child[0]] = self._value(child, inner.get(child[0]), root, depth)
+                pieces[child[0]] = f"{quoted(child[0])}: {json}"
+            return "{" + ", ".join(pieces.values()) + "}", values
+        json, value, _ = typed("".join(text), kind_of(schema, root), depth)
         return json, value
+
+    def _is_list(self, children: list[_Node]) -> bool:
+        return bool(children) and all(tag == self.item for tag, _, _ in children)

@@ -11,8 +11,8 @@ import re
 from json.encoder import encode_basestring as quoted
 from typing import Any, Literal
 
-from rightcall.formats.spec import Params, alternatives
-from rightcall.parse.engine import Engine, Steps
+from rightcall.formats.spec import Marker, Params, alternatives
+from rightcall.parse.engine import Engine, Steps, Whole
 from rightcall.parse.json_stream import LostEnd
 from rightcall.parse.live import read_arguments
 from rightcall.parse.markers import (
@@ -34,11 +34,13 @@ from rightcall.parse.signals import Broken, Cut, NotACall
 from rightcall.parse.typed import Wrong, typed
 from rightcall.repair.sketch import Sketch, sketch_arguments
 
+_B = r"[ \t\r\n]*+"
+_BLANKS = re.compile(_B).match
 _TEXTUAL = frozenset(("plain", "string", "nullable"))
 
 
 class ParamsReader:
-    def __init__(self, body: Params, after: list[Pat], closes: str) -> None:
+    def __init__(self, body: Params, after: list[Pat], closes: str, call_close: Marker) -> None:
         self.body = body
         self.open = Holes(body.open)
         self.empty = Holes(body.empty) if any(alternatives(body.empty)) else None
@@ -56,6 +58,17 @@ class ParamsReader:
         self.after = after
         self.after_is_open, self.after_may_miss = closes == "never", closes == "maybe"
         self._ends: dict[tuple[str, bool, str], ValueEnd] = {}
+        texts = ordered(body.param)
+        self._one = len(texts) == 1
+        params = [template(text, named=self._one, group="key") for text in texts]
+        gap = blanks().whole
+        self._says_type = self._one and bool(body.types) and "{type}" in texts[0]
+        self._next = re.compile(gap + alt(*params).whole).match
+        # The end of a call as usual: of its body at the first group, of all of it behind the match.
+        close = gap + alt(*ends).whole + "()" + gap if ends else gap + "()"
+        calls = templates(call_close)
+        over = alt(*calls).whole if calls else f"(?={alt(*after, END).whole})"
+        self._call_end = re.compile(close + over).match
 
     def end_of(self, key: str, line: bool, quote: str) -> ValueEnd:
         """Where the value of an argument ends."""
@@ -66,6 +79,54 @@ class ParamsReader:
                 self._ends.clear()
             found = self._ends[which] = ValueEnd(self, *which)
         return found
+
+    def quick(self, p: Engine, start: int, bare: bool) -> tuple[list[Whole], int] | None:
+        """The call of a block and its end, where the text is whole and the call as usual."""
+        buf = p.buf
+        start = _BLANKS(buf, start).end()  # type: ignore[union-attr]
+        opener = self.open.probe.whole(buf, start) if p.ended else None
+        if opener is None or p.tools is None or (self.body.types and not self._says_type):
+            return None
+        holes = self.open.fill(opener)
+        name = holes.get("name", "")
+        found = self._next(buf, opener.end())
+        if found is None or name not in p.tools or (self.empty and self.empty.probe.whole(buf, start)):
+            return None
+        kinds = p.tools.kinds(name)
+        values: dict[str, Any] = {}
+        pieces: list[str] = []
+        while found is not None:
+            key = found["key"] if self._one else found[found.lastindex or 0]
+            kind = self._kind(kinds.get(key), self.body.types.get(found["type"]) if self._says_type else None)
+            made = None if key in values else self._whole(p, found.end(), name, key, kind)
+            if made is None:
+                return None
+            json, values[key], end = made
+            pieces.append(f"{quoted(key)}: {json}")
+            found = self._next(buf, end)
+        last = self._call_end(buf, end)
+        if last is None:
+            return None
+        return [(start, last.end(1), name, "{" + ", ".join(pieces) + "}", values, holes.get("id", ""))], last.end()
+
+    def _whole(self, p: Engine, pos: int, name: str, key: str, kind: str) -> tuple[str, Any, int] | None:
+        """An argument's value where the text is whole, as JSON and as a value, and where its close ends. That it is its
+        close is for what follows to tell."""
+        buf = p.buf
+        if self.nested and kind not in _TEXTUAL and self.nested.tag.whole(buf, pos):
+            return self.nested.whole(p, pos, name, key)
+        line = self.opens_line and buf.startswith("\n", pos)
+        pos += line
+        quote = ""
+        if self.body.quote and buf.startswith(self.body.quote[0], pos):
+            pos, quote = pos + len(self.body.quote[0]), self.body.quote[1]
+        scan = self.end_of(key, line, quote).scan
+        close = scan.ended(buf, pos)
+        if close is None or scan.actions[close.lastindex or 0] == "next":
+            return None
+        kind = "string" if quote and kind == "any" else kind
+        json, value, wrong = typed(buf[pos : close.start()], kind, p.limits.depth)
+        return None if wrong else (json, value, close.end())
 
     def sketch(self, p: Engine, text: str, closed: bool) -> list[Sketch]:
         """JSON where the tags belong, but not valid: read loosely."""
@@ -160,9 +221,7 @@ class ParamsReader:
 
     def _value(self, p: Engine, key: str, said: str | None, values: dict[str, Any]) -> Steps[Any]:
         prefix = (", " if values else "{") + quoted(key) + ": "
-        declared = p.kind(key)
-        # A type in the text wins; where it says string and so does the schema, the schema says more.
-        kind: str = declared or "any" if said is None or (said == "string" and declared == "plain") else said
+        kind = self._kind(p.kind(key), said)
         nested = self.nested if kind not in _TEXTUAL else None
         found = nested.tag.at(p.buf, p.pos, p.ended) if nested else None
         if nested and (found or (found is None and (yield from p.test(nested.tag)))):
@@ -196,6 +255,11 @@ class ParamsReader:
         p.give(prefix + json)
         self._wrong(p, key, wrong)
         return value
+
+    @staticmethod
+    def _kind(declared: str | None, said: str | None) -> str:
+        """A type in the text wins; where it says string and so does the schema, the schema says more."""
+        return declared or "any" if said is None or (said == "string" and declared == "plain") else said
 
     def _wrong(self, p: Engine, key: str, wrong: Wrong | None) -> None:
         # A wrong type is for the check of the whole call to tell, which may also mend it.

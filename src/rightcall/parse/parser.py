@@ -6,7 +6,7 @@
     parser.close()
     parser.reply
 
-Parsing a whole text is feeding it and closing: there is no second implementation to disagree with.
+Parsing a whole text takes the same steps, none of which waits: there is no second implementation to disagree with.
 """
 
 from __future__ import annotations
@@ -121,9 +121,8 @@ def _start(
     """A reading with these options. Raises where one of them is wrong."""
     if reasoning not in _REASONING:
         raise CallerError(f"reasoning={reasoning!r} is not one of {', '.join(_REASONING)}")
-    for policy in (repair,) if isinstance(repair, str) else repair.values():
-        if policy not in _REPAIR:
-            raise CallerError(f"repair={policy!r} is not one of {', '.join(_REPAIR)}")
+    if repair not in _REPAIR:
+        _check_repair(repair)
     toolset = tools if type(tools) is Toolset else Toolset.of(tools)
     chosen = None if choice is None else _chosen(choice)
     options = Options(toolset, reasoning, repair, chosen, spans, live, limits or _LIMITS)
@@ -131,6 +130,12 @@ def _start(
         return AutoReading(options, ids or Ids())
     found = compiled(find(format))
     return Reading(found if reasoning != "off" else without_reasoning(found), options, ids or Ids())
+
+
+def _check_repair(repair: str | Mapping[str, str]) -> None:
+    for policy in (repair,) if isinstance(repair, str) else repair.values():
+        if policy not in _REPAIR:
+            raise CallerError(f"repair={policy!r} is not one of {', '.join(_REPAIR)}")
 
 
 def _chosen(choice: str | Mapping[str, Any] | None) -> str | None:
@@ -155,8 +160,7 @@ def parse(
 ) -> Reply:
     """The reply that a model's whole text holds. Never raises because of what the text is."""
     reading = _start(format, tools, reasoning, repair, choice, ids, spans, False, limits)
-    reading.feed(text)
-    reading.close()
+    reading.whole(text)
     fold = Fold()
     fold.add(reading.out)
     return fold.reply(reading.compiled.format.name, None if reading.spans is None else tuple(reading.spans))

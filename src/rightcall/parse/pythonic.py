@@ -13,7 +13,7 @@ from json.encoder import encode_basestring as quoted
 from json.scanner import make_scanner
 from typing import Any
 
-from rightcall.parse.engine import Engine, Steps
+from rightcall.parse.engine import Engine, Steps, Whole
 from rightcall.parse.json_stream import whole_value
 from rightcall.parse.markers import Pat, Probe, alt, blanks, literal, look, seq
 from rightcall.parse.signals import Broken, Cut, NotACall
@@ -48,11 +48,52 @@ _REST = {
 _RUN = {quote: re.compile(rf"(?:[^{quote}\\]++|\\.)*+", re.S).match for quote in "'\""}
 
 
+_B = r"[ \t\r\n]*+"
+_LIST = re.compile(rf"{_B}(\[)?").match
+_CALL = re.compile(rf"{_B}([A-Za-z_][\w.\-]{{0,255}}+){_B}\(").match
+_CALL_END = re.compile(r"[ \t\r\n,]*+\)").match
+_ITEM_END = re.compile(rf"{_B}(?:(,)|\])").match
 _ARGUMENT = re.compile(r"[ \t\r\n,]*+([\w.\-]{1,256}+)[ \t\r\n]*+=[ \t\r\n]*+(?=[^ \t\r\n,)])").match
 
 
 class PythonicReader:
     begins = Probe(alt(_FIRST, seq(literal("["), blanks(), _FIRST)))
+
+    def __init__(self, closes: list[Pat]) -> None:
+        self._close = re.compile(_B + alt(*closes).whole).match if closes else None
+
+    def quick(self, p: Engine, start: int, bare: bool) -> tuple[list[Whole], int] | None:
+        """The calls of a block and its end, where the text is whole and they are as usual."""
+        found = self._calls(p, start) if p.ended else None
+        if not found or bare or self._close is None:
+            return (found, p.pos) if found else None
+        last = self._close(p.buf, p.pos)
+        return (found, last.end()) if last else None
+
+    def _calls(self, p: Engine, start: int) -> list[Whole] | None:
+        """The calls of the block, if all are as usual; `pos` is behind the last."""
+        buf = p.buf
+        opener = _LIST(buf, start)
+        assert opener is not None
+        found: list[Whole] = []
+        call = _CALL(buf, opener.end())
+        while call is not None:
+            p.pos = call.end()
+            values, pieces = _whole_arguments(p)
+            close = _CALL_END(buf, p.pos)
+            if not values or close is None:
+                return None
+            p.pos = close.end()
+            found.append((call.start(1), p.pos, call.group(1), "{" + ", ".join(pieces) + "}", values, ""))
+            if opener.lastindex:
+                after = _ITEM_END(buf, p.pos)
+                if after is None:
+                    return None
+                p.pos = after.end()
+                if not after.lastindex:
+                    return found
+            call = _CALL(buf, p.pos)
+        return None if opener.lastindex else found
 
     def read(self, p: Engine, *, bare: bool) -> Steps[None]:
         first = p.index
@@ -173,6 +214,21 @@ class PythonicReader:
             found = yield from _slowly(p)
         p.give(prefix + found[0])
         return found[1]
+
+
+def _whole_arguments(p: Engine) -> tuple[dict[str, Any], list[str]]:
+    """The arguments from here on that are all there, and each as JSON."""
+    values: dict[str, Any] = {}
+    pieces: list[str] = []
+    while (usual := _ARGUMENT(p.buf, p.pos)) is not None and usual.group(1) not in values:
+        key = usual.group(1)
+        p.pos = usual.end()
+        found = _all_there(p)
+        if found is None:
+            break
+        pieces.append(f"{quoted(key)}: {found[0]}")
+        values[key] = found[1]
+    return values, pieces
 
 
 def _all_there(p: Engine) -> tuple[str, Any] | None:

@@ -38,23 +38,34 @@ _FENCE_END = Probe(literal("```"))
 class Reading(Engine):
     """`feed` and `close` put events into `out`."""
 
+    _in_section = False
+    _close_due = False  # a block ended without the marker that closes it
+    reader: Reader | None = None  # of the block being read
+    _body_close = 0  # how long the body's own close is that a broken call was read up to
+    _over = False  # the reply was longer than it may be
+
     def __init__(self, compiled: Compiled, options: Options, ids: Ids) -> None:
         super().__init__(compiled, options, ids)
-        self._in_section = False
-        self._close_due = False  # a block ended without the marker that closes it
-        self.reader: Reader | None = None  # of the block being read
-        self._body_close = 0  # how long the body's own close is that a broken call was read up to
-        self._over = False  # the reply was longer than it may be
         self.thinking = options.reasoning == "open" and compiled.format.reasoning is not None
         self._steps = self._run()
-        next(self._steps)
+
+    def whole(self, text: str) -> None:
+        """All the text there will be: as `feed` and `close`, but nothing waits for more."""
+        if len(text) <= self.limits.reply - self.base - len(self.buf):
+            self._arrives(text)
+        else:
+            self.feed(text)
+        self.close()
+
+    def _arrives(self, text: str) -> None:
+        if self.said is not None:
+            self.original.append(text)
+        self.more(text)
 
     def feed(self, text: str) -> None:
         room = self.limits.reply - self.base - len(self.buf)
         if len(text) <= room:
-            if self.said is not None:
-                self.original.append(text)
-            self.more(text)
+            self._arrives(text)
             next(self._steps)
         elif self._over:
             self._overflow(text)
@@ -68,7 +79,7 @@ class Reading(Engine):
     def close(self) -> None:
         if not self.ended:
             self.ended = True
-            next(self._steps)
+            next(self._steps, None)  # the last: with its frame goes the reading's only reference to itself
             if self.said is not None and not self._over:
                 self._rescue("".join(self.said))
 
@@ -113,6 +124,7 @@ class Reading(Engine):
 
     def take_over(self, before: Reading) -> str:
         """This reading goes on where another stopped. Gives the text that the other had not taken yet."""
+        before._steps.close()
         self.base = before.base + before.pos
         self.spans, self._tiled, self._blanks = before.spans, before._tiled, before._blanks
         self.text_chars, self.index, self.fresh, self._last = (
@@ -139,7 +151,6 @@ class Reading(Engine):
 
     def _run(self) -> Steps[None]:
         compiled = self.compiled
-        yield
         if compiled.first_header is not None:
             yield from first_header(self, compiled.first_header)
         while True:
@@ -157,7 +168,6 @@ class Reading(Engine):
             else:
                 yield
         self.last_blanks()
-        yield
 
     def _scan(self) -> Scan:
         """What to look for next."""
@@ -249,7 +259,7 @@ class Reading(Engine):
 
     def _is_shown(self, found: re.Match[str]) -> bool:
         """Does prose only show this opener? Then its first character is text, and the search goes on behind it."""
-        if not self.fences.show(self.held_blanks()):
+        if not self.fences.before or not self.fences.show(self.held_blanks()):
             return False
         self.pos = found.start() + 1
         self.give_back(found.group()[:1])
@@ -268,9 +278,17 @@ class Reading(Engine):
 
     def _open(self, start: int, *, bare: bool = False) -> Iterable[None]:
         """A block of calls: at once if all of it is there and as usual, else step by step."""
-        quick = self.compiled.quick
-        if quick is None or not quick(self, start, bare):
+        quick, before = self.compiled.quick, self.pos
+        try:
+            found = quick(self, start, bare)
+        except RecursionError:
+            found = None
+        if found is None or self.index + len(found[0]) > self.limits.calls:
+            self.pos = before
             return self._block(start, bare=bare)
+        for call in found[0]:
+            self.whole_call(*call)
+        self.pos = found[1]
         self._close_due = False
         self.fresh = self.may_open = True
         if self.spans is not None:

@@ -63,8 +63,7 @@ def other_format(text: str, options: Options) -> tuple[Reply, list[Span]] | None
     if options.tools is None or len(text) > _MOST:
         return None
     reading = AutoReading(quiet(options, spans=True), Ids.numbered(MINTED))
-    reading.feed(text)
-    reading.close()
+    reading.whole(text)
     reply = fold(reading.out, reading.compiled.format.name)
     return (reply, reading.spans or []) if reply.calls and trusted(reply, options) else None
 
@@ -109,8 +108,7 @@ def _read(text: str, found: Compiled, options: Options) -> Reply:
     from rightcall.parse.reading import Reading
 
     reading = Reading(found, options, Ids.numbered(MINTED))
-    reading.feed(text)
-    reading.close()
+    reading.whole(text)
     return fold(reading.out, found.format.name)
 
 

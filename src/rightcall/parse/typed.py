@@ -11,6 +11,7 @@ from rightcall.repair.literals import BadLiteral, literal_value
 from rightcall.strict_json import Undecodable, decode
 
 _JSON_STARTS = frozenset('-0123456789"[{tfn')
+_WORDS = {"true": True, "false": False, "null": None}
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})").fullmatch
 
 
@@ -28,6 +29,8 @@ def typed(text: str, kind: str, depth: int) -> tuple[str, Any, Wrong | None]:
         return quoted(text), text, None
     if kind == "nullable":
         return "null", None, None
+    if kind == "json" and text in _WORDS:
+        return text, _WORDS[text], None
     if kind == "json" and _INTEGER(text):
         return text, int(text), None
     source = text.strip(" \t\r\n")
