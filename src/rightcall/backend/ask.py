@@ -8,6 +8,8 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from rightcall.apis.deltas import Fault
 from rightcall.apis.plain import error_text, obj
 from rightcall.apis.stream import Stream
@@ -18,6 +20,7 @@ from rightcall.backend.facts import Facts
 from rightcall.backend.request import Answer, Attempt, Timing, answered
 from rightcall.backend.retry import retry_after, wait_before
 from rightcall.backend.sse import MAX_LINE, Payload, ServerEvents, Signal
+from rightcall.backend.wire import out_of_time
 from rightcall.errors import (
     AnswerTooLarge,
     BackendError,
@@ -203,9 +206,10 @@ class Asking:
     @asynccontextmanager
     async def _opened(self, sent: Sent) -> AsyncIterator[Received]:
         """The server's answer, if its status is 2xx."""
+        bounded = msgspec.structs.replace(sent, deadline=self._begun + self._total)
         async with AsyncExitStack() as stack:
             async with self._limit(sent.url):
-                received = await stack.enter_async_context(self._backend.exchange.open(sent))
+                received = await stack.enter_async_context(self._backend.exchange.open(bounded))
             self._status = received.status
             if not 200 <= received.status < 300:
                 raise await self._refusal(received, sent.url)
@@ -239,15 +243,12 @@ class Asking:
         return b"".join(pieces)[:most]
 
     async def _chunks(self, received: Received) -> AsyncGenerator[bytes]:
-        chunks = aiter(received.chunks)
-        while True:
-            async with self._limit(self._backend.address):
-                try:
-                    chunk = await anext(chunks)
-                except StopAsyncIteration:
-                    return
-            self._first_byte = self._first_byte or self._loop.time() - self._begun
-            yield chunk
+        try:
+            async for chunk in received.chunks:
+                self._first_byte = self._first_byte or self._loop.time() - self._begun
+                yield chunk
+        except TimedOut as error:
+            raise (out_of_time(self._backend.address, self._total) if error.stage == "total" else error) from None
 
     @asynccontextmanager
     async def _limit(self, url: str) -> AsyncIterator[None]:
@@ -255,9 +256,7 @@ class Asking:
             async with asyncio.timeout_at(self._begun + self._total):
                 yield
         except TimeoutError:
-            raise TimedOut(
-                f"{url}: not done within {self._total:g} s, all tries together; raise the total limit", "total"
-            ) from None
+            raise out_of_time(url, self._total) from None
 
     def _raise_for_error(self, payload: Json, url: str) -> None:
         """An error in place of an answer."""
