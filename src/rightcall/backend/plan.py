@@ -34,15 +34,13 @@ def make_plan(request: Request, choice: Choice, api: Api, model: str, *, stream:
     tools, mode = request.toolset, choice.mode
     if mode == "native" and api == "completions" and tools and request.choice != "none":
         raise Unsupported("api='completions' has no tools of its own; use mode='text' or 'grammar', or api='chat'")
-    as_native = mode == "native" and api != "completions"
-    if as_native:
+    format: str | Format = text_format(request.format)
+    fields = grammar_fields(tools, format, request.choice, choice.profile) if mode == "grammar" and tools else {}
+    if api != "completions" and (mode == "native" or "tools" in fields):  # or a grammar of the server's own tools
         naming, messages, format = Naming(tools, api), list(request.messages), request.format
-        fields: Json = {}
     else:
-        format = text_format(request.format)
         naming = Naming(None, api)  # names stand in the text as they are
-        messages = as_text(request.messages, tools, format, request.choice)
-        fields = grammar_fields(tools, format, request.choice, choice.profile) if mode == "grammar" and tools else {}
+        messages = as_text(request.messages, tools, text_format(request.format), request.choice)
     return Plan(
         request=request,
         api=api,
@@ -63,7 +61,7 @@ def can_constrain(profile: Profile) -> bool:
     return bool(profile.grammar) and find_spec("rightcall.constrain") is not None
 
 
-def grammar_fields(tools: Toolset, format: Format, choice: str, profile: Profile) -> Json:
+def grammar_fields(tools: Toolset, format: str | Format, choice: str, profile: Profile) -> Json:
     """The fields of a body that hold a server to these tools. Which ones they are is the grammar's knowledge."""
     if find_spec("rightcall.constrain") is None:
         raise Unsupported(
