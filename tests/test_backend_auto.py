@@ -141,7 +141,7 @@ def test_what_is_found_is_kept_for_each_model() -> None:
 
 
 def test_a_server_that_refuses_tools_after_all_is_asked_in_text_at_once() -> None:
-    found, server = asked(NO_TOOLS, TEXT_OSLO, gets=SERVERS["ollama"], requests=2)
+    found, server = asked(NO_TOOLS, TEXT_OSLO, gets=SERVERS["lmstudio"], requests=2)
     assert [each.mode for each in found] == ["text", "text"] and len(server.posts) == 3
     assert "instead of native: refused" in found[0].evidence[-1]
     assert [each.status for each in found[0].attempts] == [400, 200]
@@ -149,26 +149,26 @@ def test_a_server_that_refuses_tools_after_all_is_asked_in_text_at_once() -> Non
 
 def test_a_forced_call_that_does_not_come_demotes_once() -> None:
     request = ask(mode=None, choice="required")
-    (found,), server = asked(CHAT, TEXT_OSLO, gets=SERVERS["ollama"], request=request)
+    (found,), server = asked(CHAT, TEXT_OSLO, gets=SERVERS["lmstudio"], request=request)
     assert found.mode == "text" and found.calls and "a forced call did not come" in found.evidence[-1]
-    (found,), server = asked(CHAT, gets=SERVERS["ollama"], request=request)
+    (found,), server = asked(CHAT, gets=SERVERS["lmstudio"], request=request)
     assert found.mode == "text" and not found.calls and len(server.posts) == 2
 
 
 def test_a_call_that_was_not_forced_may_stay_away() -> None:
-    (found,), server = asked(CHAT, gets=SERVERS["ollama"])
+    (found,), server = asked(CHAT, gets=SERVERS["lmstudio"])
     assert found.mode == "native" and len(server.posts) == 1
 
 
 def test_a_forced_call_that_was_cut_off_is_no_reason() -> None:
     cut = json_answer(chat("Let me", finish="length"))
-    (found,), server = asked(cut, gets=SERVERS["ollama"], request=ask(mode=None, choice="required"))
+    (found,), server = asked(cut, gets=SERVERS["lmstudio"], request=ask(mode=None, choice="required"))
     assert found.mode == "native" and len(server.posts) == 1
 
 
 def test_a_stream_is_given_out_as_it_comes_and_the_next_one_is_demoted() -> None:
     talk = chunked(events(delta(content="I would rather talk."), delta("stop")))
-    found, _ = asked(talk, gets=SERVERS["ollama"], request=ask(mode=None, choice="required"), requests=2, stream=True)
+    found, _ = asked(talk, gets=SERVERS["lmstudio"], request=ask(mode=None, choice="required"), requests=2, stream=True)
     assert [each.mode for each in found] == ["native", "text"]
 
 

@@ -62,6 +62,24 @@ def test_an_answer_held_to_a_grammar_is_read_as_text() -> None:
     assert "root" in heard.body["grammar"]
 
 
+def test_an_answer_held_to_a_schema_is_a_bare_call_and_is_read() -> None:
+    async def go() -> Any:
+        said = '{"name": "get_weather", "arguments": {"city": "Oslo"}}'
+        whole = json_answer({"message": {"role": "assistant", "content": said}, "done": True})
+        async with serving(whole) as server:
+            found = await backend(server, api="ollama").complete(ask(mode="grammar", choice="required"))
+            assert "format" in server.posts[0].body
+            return found
+
+    found = asyncio.run(go())
+    assert found.calls[0].arguments == {"city": "Oslo"} and not any(problem.blocking for problem in found.problems)
+
+
+def test_a_server_takes_its_grammar_by_its_own_api_only() -> None:
+    with pytest.raises(Unsupported, match="Ollama takes no grammar with api='chat'"):
+        make_plan(ask(choice="required"), Choice("grammar", PROFILES["ollama"]), "chat", "m", stream=False)
+
+
 def test_auto_tries_a_grammar_before_text() -> None:
     async def go() -> list[str]:
         gets = {"/v1/models": json_answer({"data": [{"owned_by": "llamacpp"}]})}

@@ -117,7 +117,7 @@ class Modes:
 
     def _order(self, profile: Profile) -> list[str]:
         native = [] if self._api == "completions" or not profile.native else ["native"]
-        return [*native, *(["grammar"] if can_constrain(profile) else []), "text"]
+        return [*native, *(["grammar"] if can_constrain(profile, self._api) else []), "text"]
 
     async def _decide(self, model: str, probe: Probe, get: Get) -> Choice:
         profile, why = await self.recognise(get)

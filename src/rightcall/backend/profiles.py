@@ -38,7 +38,8 @@ class IdRule(msgspec.Struct, frozen=True):
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
-    """`grammar` is the server's name in `Grammar.for_server`, empty if that has none; `grammar_fields` where it goes.
+    """`grammar` is the server's name in `Grammar.for_server`, empty if that has none; `grammar_fields` where it goes, in
+    requests of `grammar_apis`.
     `reasoning` are the fields that reasoning comes in, `max_tokens` the field that limits the answer."""
 
     name: str
@@ -46,6 +47,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     native: bool = True
     choices: tuple[Choice, ...] = ("required", "none", "named")
     grammar: str = ""
+    grammar_apis: tuple[str, ...] = ("chat", "completions")
     grammar_fields: tuple[str, ...] = ()
     reasoning: tuple[str, ...] = ()
     ids: IdRule = IdRule()
@@ -60,6 +62,7 @@ PROFILES: dict[str, Profile] = {
         name="openai",
         title="OpenAI",
         grammar="openai",
+        grammar_apis=("chat",),
         grammar_fields=("tools",),
         reasoning=("summary",),
         ids=IdRule("A-Za-z0-9_-", 1, 40),
@@ -71,6 +74,7 @@ PROFILES: dict[str, Profile] = {
         name="anthropic",
         title="Anthropic",
         grammar="anthropic",
+        grammar_apis=("anthropic",),
         grammar_fields=("tools",),
         reasoning=("thinking",),
         ids=IdRule("A-Za-z0-9_-", 1, 64),
@@ -122,6 +126,7 @@ PROFILES: dict[str, Profile] = {
         title="Ollama",
         choices=(),
         grammar="ollama",
+        grammar_apis=("ollama",),
         grammar_fields=("format",),
         reasoning=("thinking", "reasoning"),
         signs=(Sign(path="/api/version", key="version"), Sign(path=_MODELS, owned_by="library")),
