@@ -147,6 +147,12 @@ def test_a_server_that_refuses_tools_after_all_is_asked_in_text_at_once() -> Non
     assert [each.status for each in found[0].attempts] == [400, 200]
 
 
+def test_a_stream_that_is_refused_for_its_tools_is_asked_for_in_text_at_once() -> None:
+    talk = chunked(events(delta(content="I would rather talk."), delta("stop")))
+    found, _ = asked(NO_TOOLS, talk, gets=SERVERS["lmstudio"], stream=True)
+    assert [each.mode for each in found] == ["text"] and found[0].content == "I would rather talk."
+
+
 def test_a_forced_call_that_does_not_come_demotes_once() -> None:
     request = ask(mode=None, choice="required")
     (found,), server = asked(CHAT, TEXT_OSLO, gets=SERVERS["lmstudio"], request=request)

@@ -6,12 +6,15 @@ import os
 import stat
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from loopback import WEATHER, Answering, answer, ask, backend, chat, chunked, delta, drop, events, json_answer, serving
 from rightcall import Call, CallEnd, Text
@@ -312,6 +315,22 @@ def test_a_cassette_that_cannot_be_read_says_where(text: str, said: str, tmp_pat
     path.write_text(text)
     with pytest.raises(BadCassette, match=said):
         ReplayBackend(path)
+
+
+_LINE = b'{"request": {"method": "POST", "path": "/"}, "response": {"status": 200, "chunks": [{"base64": "!"}]}}'
+_ANY = st.lists(st.sampled_from([HEAD.encode(), _LINE, b"\n", b"{}", b"null"]) | st.binary(max_size=9), max_size=6)
+
+
+@given(_ANY.map(b"".join))
+def test_no_file_breaks_the_reading_of_a_cassette(data: bytes) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "c.jsonl"
+        path.write_bytes(data)
+        try:
+            found = load(path)
+        except BadCassette:
+            return
+    assert all(isinstance(piece, bytes) for each in found.exchanges for piece in each.response.pieces())
 
 
 def test_a_cassette_that_is_not_there_or_too_large_is_refused(tmp_path: Path) -> None:

@@ -38,9 +38,9 @@ class IdRule(msgspec.Struct, frozen=True):
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
-    """`grammar` is the server's name in `Grammar.for_server`, empty if that has none; `grammar_fields` where it goes, in
-    requests of `grammar_apis`.
-    `reasoning` are the fields that reasoning comes in, `max_tokens` the field that limits the answer."""
+    """`grammar` is the server's name in `Grammar.for_server`, empty if that has none; it goes into the `grammar_fields`
+    of requests by one of `grammar_apis`. `reasoning` are the fields that reasoning comes in, `max_tokens` the field
+    that limits the answer."""
 
     name: str
     title: str

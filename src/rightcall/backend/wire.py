@@ -78,6 +78,9 @@ class Wire:
             ) from None
         except TimeoutError:
             raise self._too_late(sent, "first_byte") from None
+        except aiohttp.ClientConnectorCertificateError as error:
+            cure = "have it trusted (SSL_CERT_FILE), if it is the right server"
+            raise TransportError(f"cannot call {sent.url}: {_reason(error)}; {cure}") from None
         except aiohttp.ClientError as error:
             raise TransportError(self._scrubbed(f"cannot call {sent.url}: {_reason(error)}; {_CURE}")) from None
         except (OSError, ValueError) as error:
