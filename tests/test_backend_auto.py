@@ -166,10 +166,14 @@ def test_a_call_that_was_not_forced_may_stay_away() -> None:
     assert found.mode == "native" and len(server.posts) == 1
 
 
-def test_a_forced_call_that_was_cut_off_is_no_reason() -> None:
-    cut = json_answer(chat("Let me", finish="length"))
-    (found,), server = asked(cut, gets=SERVERS["lmstudio"], request=ask(mode=None, choice="required"))
+def test_a_forced_call_that_was_still_being_thought_of_is_no_reason_but_long_talk_is() -> None:
+    thinking, talk = chat("", finish="length"), chat("Oslo is a beautiful city", finish="length")
+    thinking["choices"][0]["message"]["reasoning_content"] = "Let me see"
+    request = ask(mode=None, choice="required")
+    (found,), server = asked(json_answer(thinking), gets=SERVERS["lmstudio"], request=request)
     assert found.mode == "native" and len(server.posts) == 1
+    (found,), _ = asked(json_answer(talk), TEXT_OSLO, gets=SERVERS["lmstudio"], request=request)
+    assert found.mode == "text" and found.calls
 
 
 def test_a_stream_is_given_out_as_it_comes_and_the_next_one_is_demoted() -> None:

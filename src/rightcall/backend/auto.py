@@ -152,8 +152,10 @@ class Modes:
 
     def judge(self, request: Request, model: str, choice: Choice, answer: Answer) -> Choice | None:
         """Another way, if a forced call did not come by this one."""
-        if not request.is_forced or answer.calls or answer.finish in _CUT:
+        if not request.is_forced or answer.calls:
             return None
+        if answer.finish in _CUT and not answer.content:
+            return None  # it was still thinking
         return self._next(model, choice, "a forced call did not come")
 
     def refused(self, model: str, choice: Choice, error: BackendError) -> Choice | None:
