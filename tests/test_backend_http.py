@@ -375,6 +375,35 @@ def test_an_answer_that_is_no_json_is_a_decode_error(body: bytes) -> None:
 
 
 @pytest.mark.parametrize(
+    "api, said",
+    [
+        ("chat", {}),
+        ("chat", {"choices": []}),
+        ("chat", {"choices": [{}]}),
+        ("chat", {"choices": [None]}),
+        ("chat", {"output": []}),
+        ("chat", None),
+        ("chat", []),
+        ("responses", {"choices": []}),
+        ("anthropic", {"choices": []}),
+        ("ollama", {"choices": []}),
+    ],
+)
+def test_an_answer_that_is_none_of_this_api_is_a_decode_error_that_says_what_is_missing(api: str, said: Any) -> None:
+    error = failure(json_answer(said), kind=DecodeError, api=api)
+    assert "is missing `" in str(error) and f"api={api!r}" in str(error)
+    with pytest.raises(DecodeError):
+        stream(chunked(events(said)), api=api)
+
+
+def test_an_answer_without_words_is_an_answer() -> None:
+    found, _ = complete(json_answer(chat("")))
+    assert found.parts == () and found.finish == "stop"
+    _, whole, _ = stream(chunked(events(delta("stop"))))
+    assert whole.parts == () and not whole.problems
+
+
+@pytest.mark.parametrize(
     "status, kind, said",
     [
         (400, StatusError, "look at what it says"),

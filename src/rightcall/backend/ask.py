@@ -16,7 +16,7 @@ from rightcall.apis.stream import Stream
 from rightcall.backend.body import Plan, write
 from rightcall.backend.cassette import without_keys
 from rightcall.backend.exchange import Received, Sent
-from rightcall.backend.facts import Facts
+from rightcall.backend.facts import SHAPES, Facts
 from rightcall.backend.request import Answer, Attempt, Timing, answered
 from rightcall.backend.retry import retry_after, wait_before
 from rightcall.backend.sse import MAX_LINE, Payload, ServerEvents, Signal
@@ -64,18 +64,8 @@ class Asking:
 
     async def events(self, plan: Plan) -> AsyncGenerator[Event | Answer]:
         """What the server says as events, then the answer."""
-        request, facts, raw = plan.request, Facts(plan.api), []
-        reader = Stream(
-            _DIALECTS.get(plan.api, plan.api),
-            tools=plan.allowed,
-            format=plan.format,
-            reasoning=request.reasoning,
-            repair=request.repair,
-            choice=request.choice,
-            ids=request.ids,
-            live=request.live,
-            limits=request.limits,
-        )
+        reader, facts = _reader(plan), Facts(plan.api)
+        raw: list[Json] = []
         sent = Sent("POST", self._backend.address, write(plan), self._backend.headers)
         async with aclosing(self._persistent(sent, plan)) as payloads:
             async for payload in payloads:
@@ -90,12 +80,17 @@ class Asking:
                     raw.append(payload)
                 for event in reader.feed(payload):
                     yield plan.naming.event(event)
-        if plan.stream and not facts.ended and raw and not _faulty(reader):
+        if not facts.is_answer and not (reader.reply.parts or reader.reply.problems):
+            raise DecodeError(_no_answer(sent.url, plan.api, raw))
+        if plan.stream and not facts.ended and not _faulty(reader):
             for event in reader.feed(Fault("truncated", _UNFINISHED)):
                 yield event
         for event in reader.close():
             yield plan.naming.event(event)
-        yield answered(
+        yield self._answer(plan, reader, facts, raw)
+
+    def _answer(self, plan: Plan, reader: Stream, facts: Facts, raw: list[Json]) -> Answer:
+        return answered(
             plan.naming.reply(reader.reply),
             usage=facts.usage,
             finish=facts.finish,
@@ -271,6 +266,27 @@ class Asking:
     def _scrub(self, said: str) -> str:
         key = self._backend.key
         return said if key is None else key.scrub(said)
+
+
+def _reader(plan: Plan) -> Stream:
+    request = plan.request
+    return Stream(
+        _DIALECTS.get(plan.api, plan.api),
+        tools=plan.allowed,
+        format=plan.format,
+        reasoning=request.reasoning,
+        repair=request.repair,
+        choice=request.choice,
+        ids=request.ids,
+        live=request.live,
+        limits=request.limits,
+    )
+
+
+def _no_answer(url: str, api: str, raw: list[Json]) -> str:
+    keys = ", ".join([repr(key)[:40] for key in list(raw[0])[:8]]) if raw else "nothing"
+    missing = SHAPES[api]
+    return f"the answer of {url} is missing {missing}: it has {keys}; does the server speak api={api!r}?"
 
 
 async def _drain(chunks: AsyncIterator[bytes]) -> None:
