@@ -14,6 +14,7 @@ from loopback import (
     chat,
     chunked,
     delta,
+    drop,
     events,
     json_answer,
     serving,
@@ -204,16 +205,22 @@ def test_a_server_that_is_not_there_or_wants_a_key_is_not_guessed_at() -> None:
     async def go() -> None:
         async with serving(OSLO) as server:
             gone = backend(server)
-        with pytest.raises(TransportError):
+        with pytest.raises(TransportError) as raised:
             await gone.complete(ask(mode=None))
+        assert len(raised.value.attempts) == 3
 
     asyncio.run(go())
+
+
+def test_a_server_that_comes_back_is_not_given_up_for_one_lost_connection() -> None:
+    (found,), _ = asked(drop, PROBED, OSLO, gets={"/v1/models": drop})
+    assert found.mode == "native" and found.calls
 
 
 def test_a_server_that_does_not_say_what_it_is_in_time_is_probed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rightcall.backend.auto._PATIENCE", 0.2)
     (found,), _ = asked(PROBED, OSLO, gets={"/v1/models": silence})
-    assert found.mode == "native" and "did not say in time" in found.evidence[0]
+    assert found.mode == "native" and "did not say of what kind" in found.evidence[0]
 
 
 def test_a_way_that_turns_out_impossible_is_skipped_even_after_a_demotion() -> None:

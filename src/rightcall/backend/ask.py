@@ -132,6 +132,7 @@ class Asking:
         is_late = seconds is not None and self._loop.time() + seconds > self._begun + self._total
         self.attempts.append(Attempt(status, str(error), 0.0 if is_late else seconds or 0.0))
         if seconds is None or is_late:
+            error.attempts = tuple(self.attempts)
             raise error
         await asyncio.sleep(seconds)
 
