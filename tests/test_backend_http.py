@@ -827,18 +827,6 @@ def test_a_request_that_cannot_work_is_refused_when_it_is_made(fields: dict[str,
         ask(**fields)
 
 
-def test_connections_stay_open_between_requests_if_asked_to() -> None:
-    """The server here closes after each answer; what counts is that a kept session serves many and is closed once."""
-
-    async def go() -> None:
-        async with serving(OSLO) as server, backend(server) as made:
-            for _ in range(3):
-                assert (await made.complete(ask())).calls
-            assert len(server.posts) == 3
-
-    asyncio.run(go())
-
-
 def test_tools_may_be_anything_that_declares_them() -> None:
     for tools in (get_weather, [get_weather], Toolset(get_weather)):
         found, _ = complete(OSLO, request=ask(tools=tools))

@@ -392,6 +392,21 @@ def test_a_recording_behind_an_address_answers_like_the_recorded_server(tmp_path
     assert isinstance(unknown, StatusError) and unknown.status == 404 and "at /temperature: 0.1 here" in unknown.body
 
 
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_backend_that_was_entered_uses_one_connection_for_many_requests(stream: bool, tmp_path: Path) -> None:
+    path = tmp_path / "c.jsonl"
+    recorded(path, [chunked(events(*WEATHER)) if stream else OSLO], [ask()], stream=stream)
+
+    async def go() -> int:
+        async with ReplayServer(path) as server, backend(server) as made:
+            for _ in range(3):
+                assert isinstance(await outcome(made, ask(), stream=stream), Answer)
+            assert server._runner is not None and server._runner.server is not None
+            return len(server._runner.server.connections)
+
+    assert asyncio.run(go()) == 1
+
+
 def test_the_server_breaks_off_where_the_recording_did(tmp_path: Path) -> None:
     path = tmp_path / "c.jsonl"
     answers = [chunked(events(delta(content="Hello there."), done=False), ends=False)]
