@@ -49,17 +49,16 @@ class Loopback:
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            while (heard := await _hear(reader)) is not None:
-                self.heard.append(heard)
-                leaving = asyncio.create_task(self._watch(reader)) if heard.method == "POST" else None
-                try:
-                    await self._answer(heard)(writer)
-                    await writer.drain()
-                finally:
-                    if leaving is not None:
-                        leaving.cancel()
-                if leaving is not None:
-                    break  # the watcher may have eaten what follows
+            heard = await _hear(reader)
+            if heard is None:
+                return
+            self.heard.append(heard)
+            leaving = asyncio.create_task(self._watch(reader))
+            try:
+                await self._answer(heard)(writer)
+                await writer.drain()
+            finally:
+                leaving.cancel()
         except (ConnectionError, asyncio.IncompleteReadError):
             self.gone.set()
         except asyncio.CancelledError:

@@ -14,6 +14,7 @@ from loopback import (
     chat,
     chunked,
     delta,
+    drop,
     events,
     json_answer,
     serving,
@@ -141,34 +142,44 @@ def test_what_is_found_is_kept_for_each_model() -> None:
 
 
 def test_a_server_that_refuses_tools_after_all_is_asked_in_text_at_once() -> None:
-    found, server = asked(NO_TOOLS, TEXT_OSLO, gets=SERVERS["ollama"], requests=2)
+    found, server = asked(NO_TOOLS, TEXT_OSLO, gets=SERVERS["lmstudio"], requests=2)
     assert [each.mode for each in found] == ["text", "text"] and len(server.posts) == 3
     assert "instead of native: refused" in found[0].evidence[-1]
     assert [each.status for each in found[0].attempts] == [400, 200]
 
 
+def test_a_stream_that_is_refused_for_its_tools_is_asked_for_in_text_at_once() -> None:
+    talk = chunked(events(delta(content="I would rather talk."), delta("stop")))
+    found, _ = asked(NO_TOOLS, talk, gets=SERVERS["lmstudio"], stream=True)
+    assert [each.mode for each in found] == ["text"] and found[0].content == "I would rather talk."
+
+
 def test_a_forced_call_that_does_not_come_demotes_once() -> None:
     request = ask(mode=None, choice="required")
-    (found,), server = asked(CHAT, TEXT_OSLO, gets=SERVERS["ollama"], request=request)
+    (found,), server = asked(CHAT, TEXT_OSLO, gets=SERVERS["lmstudio"], request=request)
     assert found.mode == "text" and found.calls and "a forced call did not come" in found.evidence[-1]
-    (found,), server = asked(CHAT, gets=SERVERS["ollama"], request=request)
+    (found,), server = asked(CHAT, gets=SERVERS["lmstudio"], request=request)
     assert found.mode == "text" and not found.calls and len(server.posts) == 2
 
 
 def test_a_call_that_was_not_forced_may_stay_away() -> None:
-    (found,), server = asked(CHAT, gets=SERVERS["ollama"])
+    (found,), server = asked(CHAT, gets=SERVERS["lmstudio"])
     assert found.mode == "native" and len(server.posts) == 1
 
 
-def test_a_forced_call_that_was_cut_off_is_no_reason() -> None:
-    cut = json_answer(chat("Let me", finish="length"))
-    (found,), server = asked(cut, gets=SERVERS["ollama"], request=ask(mode=None, choice="required"))
+def test_a_forced_call_that_was_still_being_thought_of_is_no_reason_but_long_talk_is() -> None:
+    thinking, talk = chat("", finish="length"), chat("Oslo is a beautiful city", finish="length")
+    thinking["choices"][0]["message"]["reasoning_content"] = "Let me see"
+    request = ask(mode=None, choice="required")
+    (found,), server = asked(json_answer(thinking), gets=SERVERS["lmstudio"], request=request)
     assert found.mode == "native" and len(server.posts) == 1
+    (found,), _ = asked(json_answer(talk), TEXT_OSLO, gets=SERVERS["lmstudio"], request=request)
+    assert found.mode == "text" and found.calls
 
 
 def test_a_stream_is_given_out_as_it_comes_and_the_next_one_is_demoted() -> None:
     talk = chunked(events(delta(content="I would rather talk."), delta("stop")))
-    found, _ = asked(talk, gets=SERVERS["ollama"], request=ask(mode=None, choice="required"), requests=2, stream=True)
+    found, _ = asked(talk, gets=SERVERS["lmstudio"], request=ask(mode=None, choice="required"), requests=2, stream=True)
     assert [each.mode for each in found] == ["native", "text"]
 
 
@@ -194,16 +205,22 @@ def test_a_server_that_is_not_there_or_wants_a_key_is_not_guessed_at() -> None:
     async def go() -> None:
         async with serving(OSLO) as server:
             gone = backend(server)
-        with pytest.raises(TransportError):
+        with pytest.raises(TransportError) as raised:
             await gone.complete(ask(mode=None))
+        assert len(raised.value.attempts) == 3
 
     asyncio.run(go())
+
+
+def test_a_server_that_comes_back_is_not_given_up_for_one_lost_connection() -> None:
+    (found,), _ = asked(drop, PROBED, OSLO, gets={"/v1/models": drop})
+    assert found.mode == "native" and found.calls
 
 
 def test_a_server_that_does_not_say_what_it_is_in_time_is_probed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rightcall.backend.auto._PATIENCE", 0.2)
     (found,), _ = asked(PROBED, OSLO, gets={"/v1/models": silence})
-    assert found.mode == "native" and "did not say in time" in found.evidence[0]
+    assert found.mode == "native" and "did not say of what kind" in found.evidence[0]
 
 
 def test_a_way_that_turns_out_impossible_is_skipped_even_after_a_demotion() -> None:

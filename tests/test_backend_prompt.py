@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from loopback import ask, get_weather
-from rightcall import Call, Toolset, formats, parse, render
+from rightcall import Toolset, formats, parse
 from rightcall.backend.address import check_api
 from rightcall.backend.body import write
 from rightcall.backend.plan import Choice, make_plan
@@ -36,22 +36,20 @@ HISTORY: list[Json] = [
 def test_every_format_can_be_asked_for_and_its_history_reads_back(name: str) -> None:
     format = formats.find(name)
     system, _, assistant, result = as_text(HISTORY, TOOLS, format, "auto")
-    example = render([Call("get_weather", {"city": "..."}, '{"city": "..."}')], format=format, tools=TOOLS)
-    assert example in system["content"] and "get_weather" in system["content"]
+    assert "get_weather" in system["content"]
     (call,) = parse(assistant["content"], format=format, tools=TOOLS).calls
     assert call.arguments == {"city": "Oslo"} and result["role"] == "user" and "rain" in result["content"]
 
 
-@pytest.mark.parametrize(
-    "choice, said",
-    [
-        ("auto", "If no tool is needed"),
-        ("required", "You must call a tool"),
-        ("get_weather", "call the tool get_weather"),
-    ],
-)
-def test_the_contract_says_whether_a_call_must_come(choice: str, said: str) -> None:
-    assert said in contract_text(TOOLS, text_format("auto"), choice)
+@pytest.mark.parametrize("choice, must", [("auto", False), ("required", True), ("get_weather", True)])
+def test_the_contract_says_whether_a_call_must_come(choice: str, must: bool) -> None:
+    assert ("action-gated" in contract_text(TOOLS, text_format("auto"), choice)) is must
+
+
+def test_the_contract_of_a_named_choice_shows_that_tool_alone() -> None:
+    both = Toolset([{"name": name, "parameters": {"type": "object", "properties": {}}} for name in ("one", "two")])
+    said = contract_text(both, text_format("auto"), "two")
+    assert '"two"' in said and '"one"' not in said
 
 
 def test_with_choice_none_nothing_is_said_of_tools() -> None:
@@ -61,7 +59,7 @@ def test_with_choice_none_nothing_is_said_of_tools() -> None:
 def test_a_system_message_in_parts_keeps_its_text() -> None:
     parts = [{"type": "text", "text": "Be brief."}, {"type": "text", "text": "Be kind."}]
     system, _ = as_text([{"role": "system", "content": parts}, HISTORY[0]], TOOLS, text_format("auto"), "auto")
-    assert system["content"].startswith("Be brief.\nBe kind.\n\nYou may call")
+    assert system["content"].startswith("Be brief.\nBe kind.\n\n##")
 
 
 @pytest.mark.parametrize("name, frame", [("hermes", CHATML), ("llama3_json", FRAMES["<|eot_id|>"]), ("mistral", PLAIN)])

@@ -6,12 +6,15 @@ import os
 import stat
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from loopback import WEATHER, Answering, answer, ask, backend, chat, chunked, delta, drop, events, json_answer, serving
 from rightcall import Call, CallEnd, Text
@@ -314,6 +317,22 @@ def test_a_cassette_that_cannot_be_read_says_where(text: str, said: str, tmp_pat
         ReplayBackend(path)
 
 
+_LINE = b'{"request": {"method": "POST", "path": "/"}, "response": {"status": 200, "chunks": [{"base64": "!"}]}}'
+_ANY = st.lists(st.sampled_from([HEAD.encode(), _LINE, b"\n", b"{}", b"null"]) | st.binary(max_size=9), max_size=6)
+
+
+@given(_ANY.map(b"".join))
+def test_no_file_breaks_the_reading_of_a_cassette(data: bytes) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "c.jsonl"
+        path.write_bytes(data)
+        try:
+            found = load(path)
+        except BadCassette:
+            return
+    assert all(isinstance(piece, bytes) for each in found.exchanges for piece in each.response.pieces())
+
+
 def test_a_cassette_that_is_not_there_or_too_large_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadCassette, match="cannot read"):
         load(tmp_path / "no.jsonl")
@@ -371,6 +390,21 @@ def test_a_recording_behind_an_address_answers_like_the_recorded_server(tmp_path
     one, two, unknown, models = asyncio.run(go())
     assert one == two == essence(first[0]) and models == ["m"]
     assert isinstance(unknown, StatusError) and unknown.status == 404 and "at /temperature: 0.1 here" in unknown.body
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_backend_that_was_entered_uses_one_connection_for_many_requests(stream: bool, tmp_path: Path) -> None:
+    path = tmp_path / "c.jsonl"
+    recorded(path, [chunked(events(*WEATHER)) if stream else OSLO], [ask()], stream=stream)
+
+    async def go() -> int:
+        async with ReplayServer(path) as server, backend(server) as made:
+            for _ in range(3):
+                assert isinstance(await outcome(made, ask(), stream=stream), Answer)
+            assert server._runner is not None and server._runner.server is not None
+            return len(server._runner.server.connections)
+
+    assert asyncio.run(go()) == 1
 
 
 def test_the_server_breaks_off_where_the_recording_did(tmp_path: Path) -> None:

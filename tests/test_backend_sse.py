@@ -71,6 +71,16 @@ def test_any_payloads_come_through_any_cut(payloads: list[dict[str, Any]], end: 
     assert len(whole) == len(payloads)
 
 
+_PIECES = st.sampled_from(
+    [b"data: ", b"data:", b'{"a": 1}', b"[DONE]", b"\n", b"\r", b"\r\n", b"event: error", b": x", b"\xef\xbb\xbf"]
+)
+
+
+@given(st.lists(_PIECES | st.binary(max_size=6), max_size=12).map(b"".join), st.integers(1, 5))
+def test_no_bytes_break_the_reading_and_no_cut_changes_it(data: bytes, size: int) -> None:
+    assert read(data, size) == read(data)
+
+
 def test_what_is_no_json_is_a_fault_and_what_follows_is_read() -> None:
     first, second = read(b'data: {"a": \n\ndata: {"a": 1}\n\n')
     assert isinstance(first, Fault) and first.code == "malformed_chunk"

@@ -28,7 +28,7 @@
     |   |-- StatusError        the server refused: a status other than 2xx
     |   |   |-- Unauthorised   401 or 403: the key
     |   |   `-- RateLimited    429: too many requests
-    |   |-- DecodeError        the answer is no JSON
+    |   |-- DecodeError        the answer is no JSON, or none of this API
     |   |-- ProviderError      the server said 200, and sent an error in place of an answer
     |   |-- Unsupported        this server cannot do what was asked
     |   `-- NotRecorded        a recording has no answer to this request; names the nearest

@@ -8,16 +8,19 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from rightcall.apis.deltas import Fault
 from rightcall.apis.plain import error_text, obj
 from rightcall.apis.stream import Stream
 from rightcall.backend.body import Plan, write
 from rightcall.backend.cassette import without_keys
 from rightcall.backend.exchange import Received, Sent
-from rightcall.backend.facts import Facts
+from rightcall.backend.facts import SHAPES, Facts
 from rightcall.backend.request import Answer, Attempt, Timing, answered
 from rightcall.backend.retry import retry_after, wait_before
 from rightcall.backend.sse import MAX_LINE, Payload, ServerEvents, Signal
+from rightcall.backend.wire import out_of_time
 from rightcall.errors import (
     AnswerTooLarge,
     BackendError,
@@ -61,18 +64,8 @@ class Asking:
 
     async def events(self, plan: Plan) -> AsyncGenerator[Event | Answer]:
         """What the server says as events, then the answer."""
-        request, facts, raw = plan.request, Facts(plan.api), []
-        reader = Stream(
-            _DIALECTS.get(plan.api, plan.api),
-            tools=plan.allowed,
-            format=plan.format,
-            reasoning=request.reasoning,
-            repair=request.repair,
-            choice=request.choice,
-            ids=request.ids,
-            live=request.live,
-            limits=request.limits,
-        )
+        reader, facts = _reader(plan), Facts(plan.api)
+        raw: list[Json] = []
         sent = Sent("POST", self._backend.address, write(plan), self._backend.headers)
         async with aclosing(self._persistent(sent, plan)) as payloads:
             async for payload in payloads:
@@ -87,12 +80,17 @@ class Asking:
                     raw.append(payload)
                 for event in reader.feed(payload):
                     yield plan.naming.event(event)
-        if plan.stream and not facts.ended and raw and not _faulty(reader):
+        if not facts.is_answer and not (reader.reply.parts or reader.reply.problems):
+            raise DecodeError(_no_answer(sent.url, plan.api, raw))
+        if plan.stream and not facts.ended and not _faulty(reader):
             for event in reader.feed(Fault("truncated", _UNFINISHED)):
                 yield event
         for event in reader.close():
             yield plan.naming.event(event)
-        yield answered(
+        yield self._answer(plan, reader, facts, raw)
+
+    def _answer(self, plan: Plan, reader: Stream, facts: Facts, raw: list[Json]) -> Answer:
+        return answered(
             plan.naming.reply(reader.reply),
             usage=facts.usage,
             finish=facts.finish,
@@ -134,6 +132,7 @@ class Asking:
         is_late = seconds is not None and self._loop.time() + seconds > self._begun + self._total
         self.attempts.append(Attempt(status, str(error), 0.0 if is_late else seconds or 0.0))
         if seconds is None or is_late:
+            error.attempts = tuple(self.attempts)
             raise error
         await asyncio.sleep(seconds)
 
@@ -203,9 +202,10 @@ class Asking:
     @asynccontextmanager
     async def _opened(self, sent: Sent) -> AsyncIterator[Received]:
         """The server's answer, if its status is 2xx."""
+        bounded = msgspec.structs.replace(sent, deadline=self._begun + self._total)
         async with AsyncExitStack() as stack:
             async with self._limit(sent.url):
-                received = await stack.enter_async_context(self._backend.exchange.open(sent))
+                received = await stack.enter_async_context(self._backend.exchange.open(bounded))
             self._status = received.status
             if not 200 <= received.status < 300:
                 raise await self._refusal(received, sent.url)
@@ -239,15 +239,12 @@ class Asking:
         return b"".join(pieces)[:most]
 
     async def _chunks(self, received: Received) -> AsyncGenerator[bytes]:
-        chunks = aiter(received.chunks)
-        while True:
-            async with self._limit(self._backend.address):
-                try:
-                    chunk = await anext(chunks)
-                except StopAsyncIteration:
-                    return
-            self._first_byte = self._first_byte or self._loop.time() - self._begun
-            yield chunk
+        try:
+            async for chunk in received.chunks:
+                self._first_byte = self._first_byte or self._loop.time() - self._begun
+                yield chunk
+        except TimedOut as error:
+            raise (out_of_time(self._backend.address, self._total) if error.stage == "total" else error) from None
 
     @asynccontextmanager
     async def _limit(self, url: str) -> AsyncIterator[None]:
@@ -255,9 +252,7 @@ class Asking:
             async with asyncio.timeout_at(self._begun + self._total):
                 yield
         except TimeoutError:
-            raise TimedOut(
-                f"{url}: not done within {self._total:g} s, all tries together; raise the total limit", "total"
-            ) from None
+            raise out_of_time(url, self._total) from None
 
     def _raise_for_error(self, payload: Json, url: str) -> None:
         """An error in place of an answer."""
@@ -272,6 +267,27 @@ class Asking:
     def _scrub(self, said: str) -> str:
         key = self._backend.key
         return said if key is None else key.scrub(said)
+
+
+def _reader(plan: Plan) -> Stream:
+    request = plan.request
+    return Stream(
+        _DIALECTS.get(plan.api, plan.api),
+        tools=plan.allowed,
+        format=plan.format,
+        reasoning=request.reasoning,
+        repair=request.repair,
+        choice=request.choice,
+        ids=request.ids,
+        live=request.live,
+        limits=request.limits,
+    )
+
+
+def _no_answer(url: str, api: str, raw: list[Json]) -> str:
+    keys = ", ".join([repr(key)[:40] for key in list(raw[0])[:8]]) if raw else "nothing"
+    missing = SHAPES[api]
+    return f"the answer of {url} is missing {missing}: it has {keys}; does the server speak api={api!r}?"
 
 
 async def _drain(chunks: AsyncIterator[bytes]) -> None:

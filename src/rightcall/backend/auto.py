@@ -24,7 +24,6 @@ from rightcall.errors import (
     ProviderError,
     RateLimited,
     StatusError,
-    TimedOut,
     TransportError,
     Unauthorised,
     Unsupported,
@@ -73,12 +72,7 @@ class Modes:
     async def recognise(self, get: Get) -> tuple[Profile | None, str]:
         """The server's profile and what gave it away; asked once."""
         if self._known is None:
-            try:
-                self._known = await self._recognised(get)
-            except TimedOut as error:
-                if error.stage == "connect":
-                    raise
-                return None, "the server did not say in time of what kind it is"
+            self._known = await self._recognised(get)
         return self._known
 
     async def _recognised(self, get: Get) -> tuple[Profile | None, str]:
@@ -117,10 +111,13 @@ class Modes:
 
     def _order(self, profile: Profile) -> list[str]:
         native = [] if self._api == "completions" or not profile.native else ["native"]
-        return [*native, *(["grammar"] if can_constrain(profile) else []), "text"]
+        return [*native, *(["grammar"] if can_constrain(profile, self._api) else []), "text"]
 
     async def _decide(self, model: str, probe: Probe, get: Get) -> Choice:
-        profile, why = await self.recognise(get)
+        try:
+            profile, why = await self.recognise(get)
+        except TransportError:  # what follows is tried more than once, and says why it fails
+            profile, why = None, "the server did not say of what kind it is"
         order = self._order(profile or UNKNOWN)
         if profile is not None or len(order) == 1:
             named = profile.title if profile is not None else "no other way"
@@ -152,8 +149,10 @@ class Modes:
 
     def judge(self, request: Request, model: str, choice: Choice, answer: Answer) -> Choice | None:
         """Another way, if a forced call did not come by this one."""
-        if not request.is_forced or answer.calls or answer.finish in _CUT:
+        if not request.is_forced or answer.calls:
             return None
+        if answer.finish in _CUT and not answer.content:
+            return None  # it was still thinking
         return self._next(model, choice, "a forced call did not come")
 
     def refused(self, model: str, choice: Choice, error: BackendError) -> Choice | None:

@@ -58,7 +58,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def allowed(self) -> Toolset | None:
         """The tools that the answer may call, under the names that the server has for them."""
-        tools = self.naming.tools if self.mode == "native" else self.request.toolset
+        tools = self.naming.tools or self.request.toolset
         if tools is None or self.request.choice in ("auto", "required"):
             return tools
         return tools.scoped([self.naming.out(self.request.choice)] if self.is_named else ())

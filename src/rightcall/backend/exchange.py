@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from typing import Literal, Protocol
@@ -15,12 +16,16 @@ from rightcall.types import Json
 
 
 class Sent(msgspec.Struct, frozen=True):
-    """What goes to the server: an address, a body or none, and headers without any key."""
+    """What goes to the server: an address, a body or none, and headers without any key.
+
+    By `deadline`, in the loop's time, whatever is still being waited for must end in `TimedOut`.
+    """
 
     method: Literal["GET", "POST"]
     url: str
     body: Json | None = None
     headers: dict[str, str] = {}
+    deadline: float = math.inf
 
 
 class Received(msgspec.Struct, frozen=True):

@@ -22,6 +22,7 @@ class Facts:
         self.finish = ""
         self.model = ""
         self.ended = False
+        self.is_answer = False  # something of it has the shape of an answer
         self.counts: dict[str, int] = {}
 
     def add(self, payload: Json) -> None:
@@ -43,6 +44,7 @@ def _chat(facts: Facts, payload: Json) -> None:
     facts.model = text(payload.get("model")) or facts.model
     for choice in objects(payload.get("choices"))[:1]:
         facts.end(choice.get("finish_reason"))
+        facts.is_answer = facts.is_answer or any(key in choice for key in ("message", "delta", "text"))
     usage = obj(payload.get("usage")) or {}
     facts.count(
         prompt=usage.get("prompt_tokens"),
@@ -54,6 +56,7 @@ def _chat(facts: Facts, payload: Json) -> None:
 
 def _responses(facts: Facts, payload: Json) -> None:
     response = obj(payload.get("response")) or payload
+    facts.is_answer = facts.is_answer or "output" in response or text(payload.get("type")).startswith("response.")
     facts.model = text(response.get("model")) or facts.model
     status = text(response.get("status"))
     if status in ("completed", "incomplete", "failed", "cancelled"):
@@ -69,6 +72,7 @@ def _responses(facts: Facts, payload: Json) -> None:
 
 def _anthropic(facts: Facts, payload: Json) -> None:
     message = obj(payload.get("message")) or payload
+    facts.is_answer = facts.is_answer or "content" in message
     facts.model = text(message.get("model")) or facts.model
     facts.end((obj(payload.get("delta")) or message).get("stop_reason"))
     facts.ended = facts.ended or payload.get("type") == "message_stop"
@@ -82,10 +86,20 @@ def _anthropic(facts: Facts, payload: Json) -> None:
 
 def _ollama(facts: Facts, payload: Json) -> None:
     facts.model = text(payload.get("model")) or facts.model
+    facts.is_answer = facts.is_answer or "message" in payload or "response" in payload
     if payload.get("done") is True:
         facts.end(text(payload.get("done_reason")) or "stop")
     facts.count(prompt=payload.get("prompt_eval_count"), completion=payload.get("eval_count"))
 
+
+# What every answer of a dialect has, for an error that says what is missing.
+SHAPES: dict[str, str] = {
+    "chat": "`choices` with a message",
+    "completions": "`choices` with a text",
+    "responses": "`output`",
+    "anthropic": "`content`",
+    "ollama": "`message`",
+}
 
 _READERS: dict[Api, Callable[[Facts, Json], None]] = {
     "chat": _chat,

@@ -34,15 +34,13 @@ def make_plan(request: Request, choice: Choice, api: Api, model: str, *, stream:
     tools, mode = request.toolset, choice.mode
     if mode == "native" and api == "completions" and tools and request.choice != "none":
         raise Unsupported("api='completions' has no tools of its own; use mode='text' or 'grammar', or api='chat'")
-    as_native = mode == "native" and api != "completions"
-    if as_native:
+    format: str | Format = text_format(request.format)
+    fields = grammar_fields(tools, format, request.choice, choice.profile, api) if mode == "grammar" and tools else {}
+    if api != "completions" and (mode == "native" or "tools" in fields):  # or a grammar of the server's own tools
         naming, messages, format = Naming(tools, api), list(request.messages), request.format
-        fields: Json = {}
     else:
-        format = text_format(request.format)
         naming = Naming(None, api)  # names stand in the text as they are
-        messages = as_text(request.messages, tools, format, request.choice)
-        fields = grammar_fields(tools, format, request.choice, choice.profile) if mode == "grammar" and tools else {}
+        messages = as_text(request.messages, tools, text_format(request.format), request.choice)
     return Plan(
         request=request,
         api=api,
@@ -58,20 +56,21 @@ def make_plan(request: Request, choice: Choice, api: Api, model: str, *, stream:
     )
 
 
-def can_constrain(profile: Profile) -> bool:
+def can_constrain(profile: Profile, api: Api) -> bool:
     """Is there a grammar for this server?"""
-    return bool(profile.grammar) and find_spec("rightcall.constrain") is not None
+    known = profile.grammar and api in profile.grammar_apis
+    return bool(known) and find_spec("rightcall.constrain") is not None
 
 
-def grammar_fields(tools: Toolset, format: Format, choice: str, profile: Profile) -> Json:
+def grammar_fields(tools: Toolset, format: str | Format, choice: str, profile: Profile, api: Api) -> Json:
     """The fields of a body that hold a server to these tools. Which ones they are is the grammar's knowledge."""
     if find_spec("rightcall.constrain") is None:
         raise Unsupported(
             "mode='grammar' needs grammars, which this version does not have; use mode='native' or 'text'"
         )
-    if not profile.grammar:
-        kind = profile.title or "this server"
-        raise Unsupported(f"mode='grammar': {kind} takes no grammar that is known; use mode='native' or 'text'")
+    if not can_constrain(profile, api):
+        kind = f"{profile.title} takes" if profile.name else "a server of a kind that is not known takes"
+        raise Unsupported(f"mode='grammar': {kind} no grammar with api={api!r}; use mode='native' or 'text'")
     grammar: Any = import_module("rightcall.constrain").grammar
     try:
         fields: Json = grammar(tools, format=format, choice=choice).for_server(profile.grammar)

@@ -38,14 +38,16 @@ class IdRule(msgspec.Struct, frozen=True):
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
-    """`grammar` is the server's name in `Grammar.for_server`, `grammar_fields` where it goes; empty: there is none.
-    `reasoning` are the fields that reasoning comes in, `max_tokens` the field that limits the answer."""
+    """`grammar` is the server's name in `Grammar.for_server`, empty if that has none; it goes into the `grammar_fields`
+    of requests by one of `grammar_apis`. `reasoning` are the fields that reasoning comes in, `max_tokens` the field
+    that limits the answer."""
 
     name: str
     title: str
     native: bool = True
     choices: tuple[Choice, ...] = ("required", "none", "named")
     grammar: str = ""
+    grammar_apis: tuple[str, ...] = ("chat", "completions")
     grammar_fields: tuple[str, ...] = ()
     reasoning: tuple[str, ...] = ()
     ids: IdRule = IdRule()
@@ -59,19 +61,25 @@ PROFILES: dict[str, Profile] = {
     "openai": Profile(
         name="openai",
         title="OpenAI",
+        grammar="openai",
+        grammar_apis=("chat",),
+        grammar_fields=("tools",),
         reasoning=("summary",),
         ids=IdRule("A-Za-z0-9_-", 1, 40),
         max_tokens="max_completion_tokens",
         signs=(Sign(host="api.openai.com"), Sign(path=_MODELS, header=("openai-version", ""))),
-        note="takes no grammar for text; reasoning is not shown in Chat",
+        note="strict tools are its grammar; reasoning is not shown in Chat",
     ),
     "anthropic": Profile(
         name="anthropic",
         title="Anthropic",
+        grammar="anthropic",
+        grammar_apis=("anthropic",),
+        grammar_fields=("tools",),
         reasoning=("thinking",),
         ids=IdRule("A-Za-z0-9_-", 1, 64),
         signs=(Sign(host="api.anthropic.com"), Sign(path=_MODELS, header=("anthropic-organization-id", ""))),
-        note="demands max_tokens, and signed thinking back",
+        note="strict tools are its grammar; demands max_tokens, and signed thinking back",
     ),
     "mistral": Profile(
         name="mistral",
@@ -99,7 +107,7 @@ PROFILES: dict[str, Profile] = {
         name="vllm",
         title="vLLM",
         grammar="vllm",
-        grammar_fields=("structured_outputs", "guided_grammar"),
+        grammar_fields=("structured_outputs",),
         reasoning=("reasoning", "reasoning_content"),
         signs=(Sign(path=_MODELS, owned_by="vllm"),),
         note='auto needs --enable-auto-tool-choice and --tool-call-parser; an empty "tools" is refused',
@@ -108,7 +116,7 @@ PROFILES: dict[str, Profile] = {
         name="sglang",
         title="SGLang",
         grammar="sglang",
-        grammar_fields=("ebnf",),
+        grammar_fields=("response_format",),
         reasoning=("reasoning_content",),
         signs=(Sign(path=_MODELS, owned_by="sglang"), Sign(path="/get_model_info", key="model_path")),
         note="native tools need --tool-call-parser",
@@ -118,6 +126,7 @@ PROFILES: dict[str, Profile] = {
         title="Ollama",
         choices=(),
         grammar="ollama",
+        grammar_apis=("ollama",),
         grammar_fields=("format",),
         reasoning=("thinking", "reasoning"),
         signs=(Sign(path="/api/version", key="version"), Sign(path=_MODELS, owned_by="library")),

@@ -1,27 +1,24 @@
 """A conversation as plain text, for models and servers that have no tools of their own.
 
-The tools go into the system message with the way to call them, calls and results of the history become text in the same
-format, and what comes back is parsed in it. For a server that completes text, the turns are framed too.
-
-`contract_text` is the seam: it is the one place that words what a model is told.
+The tools go into the system message with the way to call them (`contract`), calls and results of the history become
+text in the same format, and what comes back is parsed in it. For a server that completes text, turns are framed.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import msgspec
 
 from rightcall.backend.history import Turn, text_of, turns
+from rightcall.contract import contract
+from rightcall.contract.results import result_text
 from rightcall.declare.toolset import Toolset
-from rightcall.declare.wire import to_provider
 from rightcall.errors import CannotCarry
 from rightcall.formats import find
 from rightcall.formats.spec import Format
 from rightcall.parse.render import render
-from rightcall.types import Call, Json, Part, Text
+from rightcall.types import Json, Part, Text
 
 DEFAULT = "hermes"
 
@@ -32,28 +29,10 @@ def text_format(format: str | Format) -> Format:
 
 
 def contract_text(tools: Toolset, format: Format, choice: str) -> str:
-    """What the model is told: the tools, how to call one, and whether it must."""
-    listed = "\n".join([_dumps(each) for each in to_provider(tools, "openai", extensions=False)])
-    must = {
-        "auto": "If no tool is needed, answer in plain text.",
-        "required": "You must call a tool now; do not answer in plain text.",
-    }.get(choice, f"You must call the tool {choice} now; do not answer in plain text.")
-    example = render([_example(tools)], format=format, tools=tools)
-    return (
-        f"You may call these tools. Their definitions, one per line:\n<tools>\n{listed}\n</tools>\n\n"
-        f"To call a tool, write its name and arguments exactly in this form:\n{example}\n\n"
-        f"The arguments must fit the tool's parameters. Results come back in <tool_response> tags. {must}"
-    )
-
-
-def _example(tools: Toolset) -> Call:
-    """A call of the first tool with arguments that show the form and nothing else."""
-    tool = next(iter(tools))
-    properties = tool.parameters.get("properties", {})
-    known = [(name, schema) for name, schema in properties.items() if isinstance(schema, dict)]
-    arguments = {name: "..." for name, schema in known if schema.get("type") == "string" and "enum" not in schema}
-    first = dict(list(arguments.items())[:2])
-    return Call(tool.name, first, _dumps(first))
+    """What the model is told: the tools, how to call one, and whether it must. Of a choice that names a tool, only that
+    one is shown."""
+    shown = tools if choice in ("auto", "required") else tools.scoped([choice])
+    return contract(shown, format=format, require_action=choice != "auto").text.strip()
 
 
 def as_text(messages: Sequence[Json], tools: Toolset | None, format: Format, choice: str) -> list[Json]:
@@ -61,16 +40,15 @@ def as_text(messages: Sequence[Json], tools: Toolset | None, format: Format, cho
     out = [_written(turn, tools, format) for turn in turns(messages)]
     if not tools or choice == "none":
         return out
-    contract = contract_text(tools, format, choice)
+    told = contract_text(tools, format, choice)
     if out and out[0]["role"] == "system":
-        return [{"role": "system", "content": f"{text_of(out[0]['content'])}\n\n{contract}"}, *out[1:]]
-    return [{"role": "system", "content": contract}, *out]
+        return [{"role": "system", "content": f"{text_of(out[0]['content'])}\n\n{told}"}, *out[1:]]
+    return [{"role": "system", "content": told}, *out]
 
 
 def _written(turn: Turn, tools: Toolset | None, format: Format) -> Json:
     if turn.role == "tool":
-        said = _dumps({"name": turn.name, "content": turn.text})
-        return {"role": "user", "content": f"<tool_response>\n{said}\n</tool_response>"}
+        return {"role": "user", "content": result_text(turn.text, name=turn.name, format=format)}
     if turn.calls:
         return {"role": "assistant", "content": _with_calls(turn, tools, format)}
     return {"role": turn.role, "content": turn.content}
@@ -145,7 +123,3 @@ def _harmless(text: str, frame: Frame) -> str:
 
 def _opened(role: str, frame: Frame) -> str:
     return frame.before.replace("{role}", frame.roles.get(role, role))
-
-
-def _dumps(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)

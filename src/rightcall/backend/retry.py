@@ -31,7 +31,7 @@ _PASSING = (
     "503",
     "529",
 )
-_LASTING = ("certificate", "name or service not known", "not http")
+_LASTING = ("certificate", "name or service not known", "nodename nor servname", "not http")
 
 
 def is_passing(error: BackendError) -> bool:

@@ -55,7 +55,7 @@ class Wire:
             response = await self._send(session, sent)
             try:
                 headers = {name.lower(): value for name, value in response.headers.items()}
-                yield Received(response.status, headers, self._chunks(response, sent.url, begun))
+                yield Received(response.status, headers, self._chunks(response, sent, begun))
             finally:
                 response.close() if not response.content.at_eof() else response.release()
         finally:
@@ -66,59 +66,66 @@ class Wire:
         import aiohttp
 
         # Compressed pieces would wait for each other.
+        loop = asyncio.get_running_loop()
         headers = {"Accept-Encoding": "identity", **sent.headers, **self._auth}
         data = None if sent.body is None else _json(sent.body)
         try:
-            async with asyncio.timeout(self._timeouts.first_byte):
+            async with asyncio.timeout_at(_when(loop.time() + self._timeouts.first_byte, sent)):
                 return await session.request(sent.method, sent.url, data=data, headers=headers, allow_redirects=False)
         except aiohttp.ConnectionTimeoutError:
             raise TimedOut(
                 f"{sent.url}: no connection within {self._timeouts.connect:g} s; {_CURE}", "connect"
             ) from None
         except TimeoutError:
-            raise self._too_late(sent.url) from None
+            raise self._too_late(sent, "first_byte") from None
+        except aiohttp.ClientConnectorCertificateError as error:
+            cure = "have it trusted (SSL_CERT_FILE), if it is the right server"
+            raise TransportError(f"cannot call {sent.url}: {_reason(error)}; {cure}") from None
         except aiohttp.ClientError as error:
             raise TransportError(self._scrubbed(f"cannot call {sent.url}: {_reason(error)}; {_CURE}")) from None
         except (OSError, ValueError) as error:
             raise TransportError(self._scrubbed(f"cannot call {sent.url}: {error}; {_CURE}")) from None
 
-    async def _chunks(self, response: aiohttp.ClientResponse, url: str, begun: float) -> AsyncIterator[bytes]:
+    async def _chunks(self, response: aiohttp.ClientResponse, sent: Sent, begun: float) -> AsyncIterator[bytes]:
         import aiohttp
 
-        loop, limits = asyncio.get_running_loop(), self._timeouts
-        until = begun + limits.first_byte
+        loop, idle, stage = asyncio.get_running_loop(), self._timeouts.idle, "first_byte"
+        until = begun + self._timeouts.first_byte
         while True:
             try:
-                async with asyncio.timeout_at(until):
+                async with asyncio.timeout_at(_when(until, sent)):
                     piece, _ = await response.content.readchunk()
             except TimeoutError:
-                if until == begun + limits.first_byte:
-                    raise self._too_late(url) from None
-                raise TimedOut(
-                    f"{url}: nothing came for {limits.idle:g} s in the middle of the answer; raise the idle limit if "
-                    "the model is that slow",
-                    "idle",
-                ) from None
+                raise self._too_late(sent, stage) from None
             except (aiohttp.ClientError, OSError) as error:
-                raise BodyError(
-                    self._scrubbed(
-                        f"{url}: the connection broke in the middle of the answer: {_reason(error)}; ask again"
-                    )
-                ) from None
+                said = f"{sent.url}: the connection broke in the middle of the answer: {_reason(error)}; ask again"
+                raise BodyError(self._scrubbed(said)) from None
             if piece:
-                until = loop.time() + limits.idle
+                until, stage = loop.time() + idle, "idle"
                 yield piece
             elif response.content.at_eof():
                 return
 
-    def _too_late(self, url: str) -> TimedOut:
-        limit = self._timeouts.first_byte
-        return TimedOut(
-            f"{url}: no answer within {limit:g} s; raise the first-byte limit if the model is that slow", "first_byte"
-        )
+    def _too_late(self, sent: Sent, stage: str) -> TimedOut:
+        limits, url = self._timeouts, sent.url
+        if asyncio.get_running_loop().time() >= sent.deadline:
+            return out_of_time(url, limits.total)
+        if stage == "idle":
+            what = f"nothing came for {limits.idle:g} s in the middle of the answer; raise the idle limit"
+        else:
+            what = f"no answer within {limits.first_byte:g} s; raise the first-byte limit"
+        return TimedOut(f"{url}: {what} if the model is that slow", stage)
 
     def _scrubbed(self, text: str) -> str:
         return text if self._key is None else self._key.scrub(text)
+
+
+def out_of_time(url: str, total: float) -> TimedOut:
+    return TimedOut(f"{url}: not done within {total:g} s, all tries together; raise the total limit", "total")
+
+
+def _when(limit: float, sent: Sent) -> float:
+    return min(limit, sent.deadline)
 
 
 def _auth(key: Key | None, api: Api) -> dict[str, str]:

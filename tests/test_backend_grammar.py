@@ -1,0 +1,92 @@
+"""mode="grammar": what a server is sent so that it cannot write anything else."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from loopback import Heard, ask, backend, chat, json_answer, serving
+from rightcall.backend.address import check_api
+from rightcall.backend.body import write
+from rightcall.backend.plan import Choice, make_plan
+from rightcall.backend.profiles import PROFILES
+from rightcall.errors import Unsupported
+from rightcall.types import Json
+
+pytest.importorskip("rightcall.constrain")
+
+WITH_GRAMMAR = [name for name, profile in PROFILES.items() if profile.grammar]
+SAID = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n</tool_call>'
+
+
+def body(name: str, choice: str = "required") -> Json:
+    api = check_api({"anthropic": "anthropic", "ollama": "ollama"}.get(name, "chat"))
+    plan = make_plan(ask(choice=choice), Choice("grammar", PROFILES[name]), api, "m", stream=False)
+    return write(plan)
+
+
+@pytest.mark.parametrize("name", WITH_GRAMMAR)
+@pytest.mark.parametrize("choice", ["required", "get_weather"])
+def test_every_server_with_a_grammar_is_sent_it_in_its_field(name: str, choice: str) -> None:
+    sent = body(name, choice)
+    assert set(PROFILES[name].grammar_fields) <= set(sent)
+
+
+@pytest.mark.parametrize("name", ["openai", "anthropic"])
+def test_where_strict_tools_are_the_grammar_the_rest_is_native(name: str) -> None:
+    sent = body(name)
+    assert sent["messages"][0] == {"role": "user", "content": "Weather in Oslo?"} and "system" not in sent
+    tool = sent["tools"][0].get("function", sent["tools"][0])
+    assert tool["strict"] is True and tool["name"] == "get_weather" and sent["tool_choice"]
+
+
+@pytest.mark.parametrize("name", ["llama.cpp", "vllm", "sglang", "ollama"])
+def test_where_text_is_held_to_a_grammar_the_contract_goes_with_it(name: str) -> None:
+    sent = body(name)
+    assert "tools" not in sent and "get_weather" in sent["messages"][0]["content"]
+
+
+def test_a_server_without_a_grammar_says_so() -> None:
+    with pytest.raises(Unsupported, match="LM Studio takes no grammar"):
+        body("lmstudio")
+
+
+def test_an_answer_held_to_a_grammar_is_read_as_text() -> None:
+    async def go() -> tuple[Any, Heard]:
+        gets = {"/v1/models": json_answer({"data": [{"owned_by": "llamacpp"}]})}
+        async with serving(json_answer(chat(SAID)), gets=gets) as server:
+            return await backend(server).complete(ask(mode="grammar", choice="required")), server.posts[0]
+
+    found, heard = asyncio.run(go())
+    assert found.mode == "grammar" and found.calls[0].arguments == {"city": "Oslo"} and not found.problems
+    assert "root" in heard.body["grammar"]
+
+
+def test_an_answer_held_to_a_schema_is_a_bare_call_and_is_read() -> None:
+    async def go() -> Any:
+        said = '{"name": "get_weather", "arguments": {"city": "Oslo"}}'
+        whole = json_answer({"message": {"role": "assistant", "content": said}, "done": True})
+        async with serving(whole) as server:
+            found = await backend(server, api="ollama").complete(ask(mode="grammar", choice="required"))
+            assert "format" in server.posts[0].body
+            return found
+
+    found = asyncio.run(go())
+    assert found.calls[0].arguments == {"city": "Oslo"} and not any(problem.blocking for problem in found.problems)
+
+
+def test_a_server_takes_its_grammar_by_its_own_api_only() -> None:
+    with pytest.raises(Unsupported, match="Ollama takes no grammar with api='chat'"):
+        make_plan(ask(choice="required"), Choice("grammar", PROFILES["ollama"]), "chat", "m", stream=False)
+
+
+def test_auto_tries_a_grammar_before_text() -> None:
+    async def go() -> list[str]:
+        gets = {"/v1/models": json_answer({"data": [{"owned_by": "llamacpp"}]})}
+        talk, call = json_answer(chat("I would rather talk.")), json_answer(chat(SAID))
+        async with serving(talk, call, gets=gets) as server:
+            found = await backend(server).complete(ask(mode=None, choice="required"))
+            assert found.calls and "grammar" in server.posts[1].body
+            return [found.mode, found.evidence[-1]]
+
+    assert asyncio.run(go()) == ["grammar", "grammar instead of native: a forced call did not come"]
