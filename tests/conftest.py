@@ -1,8 +1,6 @@
 """How far hypothesis looks: a little, the same on every run; RIGHTCALL_EXAMPLES=1000 looks further, elsewhere."""
 
 import os
-import tomllib
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -14,13 +12,3 @@ _MANY = int(os.environ.get("RIGHTCALL_EXAMPLES", "0"))
 settings.register_profile("ci", max_examples=20, derandomize=True, deadline=None, suppress_health_check=_QUIET)
 settings.register_profile("deep", max_examples=_MANY or 1000, deadline=None, suppress_health_check=_QUIET)
 settings.load_profile("deep" if _MANY else "ci")
-
-# Tests of behaviour that is not there yet, each with its reason. One that passes after all fails the run: strict.
-_KNOWN = tomllib.loads((Path(__file__).parent / "known_failures.toml").read_text("utf-8"))
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        reason = _KNOWN.get(item.nodeid) or _KNOWN.get(item.nodeid.partition("[")[0])
-        if reason is not None:
-            item.add_marker(pytest.mark.xfail(reason=reason, strict=item.nodeid in _KNOWN))

@@ -353,7 +353,7 @@ class _Reader:
             self._took("single_quotes", before, f'"{source}"')
         elif quote != '"':
             self._took("smart_quotes", before, f'"{source}"')
-        for rule in odd:
+        for rule in sorted(odd):
             self._took("bad_escape" if rule == "python_escape" else rule, before, value)
         return value
 
