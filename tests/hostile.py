@@ -171,8 +171,8 @@ def join(events: list[object]) -> list[object]:
     out: list[object] = []
     for event in events:
         last = out[-1] if out else None
-        if isinstance(event, Text) and isinstance(last, Text):
-            out[-1] = Text(last.text + event.text)
+        if isinstance(event, Text) and isinstance(last, Text) and last.tag == event.tag:
+            out[-1] = Text(last.text + event.text, event.tag)
         elif isinstance(event, Reasoning) and isinstance(last, Reasoning):
             out[-1] = Reasoning(last.text + event.text)
         elif not isinstance(event, Arguments):
@@ -300,6 +300,10 @@ def templates(format: Format) -> Iterator[str]:
         elif isinstance(body, Braced):
             yield from alternatives(body.open)
             yield body.quote
+    if format.protocol is not None:
+        # A whole block that says done is a marker, and so is the fence around a call outside all blocks.
+        opens, closes = format.protocol.done
+        yield from (opens, closes, opens + "{name}" + closes, "```{name}\n", "```", "~~~{name}\n", "~~~")
     if format.channels is not None:
         yield from alternatives(format.channels.start)
         yield from (format.channels.message, format.channels.to, format.channels.channel, *format.channels.ends)

@@ -5,6 +5,7 @@ Compiled once per format and kept; a compiled format is immutable and shared.
 
 from __future__ import annotations
 
+import re
 from typing import Protocol
 
 import msgspec
@@ -18,15 +19,17 @@ from rightcall.formats.spec import (
     Pair,
     Params,
     Pythonic,
+    TsCall,
     alternatives,
 )
 from rightcall.parse.braced import BracedReader
 from rightcall.parse.engine import Engine, Steps
 from rightcall.parse.envelope import EnvelopeReader
-from rightcall.parse.markers import END, NAME, Pat, Probe, Scan, alt, blanks, literal, look, seq, template, templates
+from rightcall.parse.markers import END, NAME, RUN, Pat, Probe, Scan, alt, blanks, literal, look, seq, template, templates
 from rightcall.parse.name_then_json import NameThenJsonReader
 from rightcall.parse.params import ParamsReader
 from rightcall.parse.pythonic import PythonicReader
+from rightcall.parse.ts_call import TsCallReader
 
 Entries = list[tuple[str, Pat]]
 
@@ -87,12 +90,17 @@ class Compiled:
             return ParamsReader(body, after, "always" if required else "maybe" if self.call_close else "never")
         if isinstance(body, Pythonic):
             return PythonicReader()
+        if isinstance(body, TsCall):
+            return TsCallReader(body, templates(self.format.call[1]))
         return BracedReader(body, after)
 
     def _states(self, inner: Entries) -> None:
         format, around = self.format, self._around()
         # Prose shows calls in code fences.
         fences: Entries = [("fence", literal(run)) for run in ("```", "~~~")]
+        # Where calls outside their block are looked for, every line is.
+        self.lines = format.protocol is not None and any(isinstance(body, TsCall) for body in format.bodies)
+        fences += [("line", literal("\n"))] if self.lines else []
         late: Entries = [("late_close", pat) for pat in templates(format.call[1])]
         self.thinking = Scan(_pair_entries(format.reasoning, "", "think_close") + self._turns())
         if format.section is None:
@@ -111,8 +119,12 @@ class Compiled:
 
     def _around(self) -> Entries:
         drops: Entries = []
+        self.tags: dict[str, str] = {}  # the blocks of a protocol that hold text: what opens them, and what closes them
         for pair in self.format.content:
             drops += _pair_entries(pair, "drop", "drop")
+        if self.format.protocol is not None:
+            self.tags = _tags(self.format.content)
+            drops = [("tag", literal(marker)) for marker in self.tags] + [_done(*self.format.protocol.done)]
         drops += self._turns()
         # A marker that ends other things as well says nothing about reasoning once it stands in text.
         shared = {pat.whole for _, pat in drops}
@@ -179,6 +191,21 @@ def _opening(body: Body) -> list[Pat]:
         empty = body.empty if isinstance(body, Params) else ""
         return [pat for pat in templates(body.open) + templates(empty) if pat.head]
     return []
+
+
+def _tags(content: tuple[Pair, ...]) -> dict[str, str]:
+    found = {}
+    for opens, closes in content:
+        found[str(opens).strip()] = str(opens).strip("<> \t\r\n")
+        found[str(closes).strip()] = ""
+    return found
+
+
+def _done(opens: str, closes: str) -> tuple[str, Pat]:
+    """A whole block that says the task is done: short, and without another in it."""
+    head = re.escape(opens.strip()[0])
+    body = f"(?:[^{head}]|{head}(?!{re.escape(closes.strip()[1:])}|{re.escape(opens.strip()[1:])}|tool_call)){{0,2000}}+"
+    return "done", seq(literal(opens.strip()), Pat(body, body, sure=RUN), literal(closes.strip()))
 
 
 def _pair_entries(pair: Pair | None, opens: str, closes: str) -> Entries:

@@ -22,6 +22,7 @@ _WRAPS = (
     ("<tool_call>\n", "\n</tool_call>", "hermes", re.compile(r"[\[{]").match),
     ("", "", "generic_json", re.compile(r"\{\s*\"tool_calls?\"").match),
     ("<|python_start|>", "<|python_end|>", "llama4_pythonic", re.compile(r"\[\s*[A-Za-z_][\w.\-]*\s*\(").match),
+    ("", "", "contract", re.compile(r"[A-Za-z_$][\w.\-$]*\(\s*\{").match),
     ("<function_calls>", "</function_calls>", "olmo3", re.compile(r"[A-Za-z_][\w.\-]*\(").match),
     ("[TOOL_CALLS]", "", "mistral_v11", re.compile(r"[A-Za-z_][\w.\-]*\[ARGS\]").match),
 )
