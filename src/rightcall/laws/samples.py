@@ -140,7 +140,16 @@ def _body_markers(body: Body) -> list[Marker]:
     if isinstance(body, Braced):
         return [body.open, body.quote]
     if isinstance(body, TsCall):
-        return ["{name}({ city: ", " })", "<<EOF\n", "\nEOF", "// ", "/*", "*/", *(f"{label}: " for label in body.labels[:1])]
+        return [
+            "{name}({ city: ",
+            " })",
+            "<<EOF\n",
+            "\nEOF",
+            "// ",
+            "/*",
+            "*/",
+            *(f"{label}: " for label in body.labels[:1]),
+        ]
     return [*(body.wrap or ())]
 
 

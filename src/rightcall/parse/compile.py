@@ -25,7 +25,21 @@ from rightcall.formats.spec import (
 from rightcall.parse.braced import BracedReader
 from rightcall.parse.engine import Engine, Steps
 from rightcall.parse.envelope import EnvelopeReader
-from rightcall.parse.markers import END, NAME, RUN, Pat, Probe, Scan, alt, blanks, literal, look, seq, template, templates
+from rightcall.parse.markers import (
+    END,
+    NAME,
+    RUN,
+    Pat,
+    Probe,
+    Scan,
+    alt,
+    blanks,
+    literal,
+    look,
+    seq,
+    template,
+    templates,
+)
 from rightcall.parse.name_then_json import NameThenJsonReader
 from rightcall.parse.params import ParamsReader
 from rightcall.parse.pythonic import PythonicReader
@@ -204,7 +218,9 @@ def _tags(content: tuple[Pair, ...]) -> dict[str, str]:
 def _done(opens: str, closes: str) -> tuple[str, Pat]:
     """A whole block that says the task is done: short, and without another in it."""
     head = re.escape(opens.strip()[0])
-    body = f"(?:[^{head}]|{head}(?!{re.escape(closes.strip()[1:])}|{re.escape(opens.strip()[1:])}|tool_call)){{0,2000}}+"
+    body = (
+        f"(?:[^{head}]|{head}(?!{re.escape(closes.strip()[1:])}|{re.escape(opens.strip()[1:])}|tool_call)){{0,2000}}+"
+    )
     return "done", seq(literal(opens.strip()), Pat(body, body, sure=RUN), literal(closes.strip()))
 
 

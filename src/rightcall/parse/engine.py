@@ -127,6 +127,7 @@ class Engine:
         self.thinking = False
         self.tag = ""  # the block of a protocol that text stands in
         self._said_tag = ""  # and that of the text given out last
+        self.refused = 0  # how many calls outside all blocks were none that may run
         self.dropped = ""  # the code fence around calls outside all blocks, whose first line was taken for a marker
         self.fresh = False  # the last thing was a marker, whose white space follows
         self.may_open = True  # a body without opener may stand here

@@ -26,7 +26,7 @@ def line(p: Reading) -> Steps[int]:
     char = yield from p.peek()
     p.hold_blanks(p.release(taken))
     p.may_open = False
-    if not char or p.tag or not p.tools:
+    if not char or p.tag or not p.tools or p.refused > p.limits.calls:
         return -1
     if char in "`~":
         return (yield from _fence(p, char, at_start))
@@ -45,9 +45,12 @@ def _fence(p: Reading, char: str, at_start: bool) -> Steps[int]:
         return -1
     found = yield from p.test(FENCED)
     if found and not p.fences.open:
-        name = call_parts(p.buf, found.end())[1]
-        p.dropped = char * 3 if p.tools and name in p.tools else ""
-        return found.end() if p.dropped else -1
+        inside = LINE.whole(p.buf, found.end())
+        p.dropped = char * 3
+        if inside and _opens(p, found.end(), inside.group()[-1]):
+            return found.end()
+        p.dropped = ""
+        return -1
     if at_start and (found := (yield from p.test(WRAPPED))):
         return p.pos if _opens(p, p.pos, "{") else -1
     return -1
@@ -60,8 +63,10 @@ def _opens(p: Reading, pos: int, given: str) -> bool:
     known, shown = name in p.tools, bool(p.fences.open or p.dropped)
     if label and label not in p.labels:
         if known and not shown:
+            p.refused += 1
             p.problem(*labelled(label, name))
         return False
+    p.refused += 0 if known and given in "{)" else 1
     if known and given not in "{)" and not shown:
         p.problem("arguments_not_object", f"{name} must be called with one object literal: {name}({{ key: value }})")
     elif not known and given == "{" and not shown:

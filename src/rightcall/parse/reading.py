@@ -185,6 +185,7 @@ class Reading(Engine):
             return
         self.settle()
         self.tag, self.may_open, self.fences = tag, True, Fences()
+        self.said = None if tag else self.said  # what has its place is not looked at again
         self.take_marker(found.end())
         yield from ()
 
@@ -210,9 +211,10 @@ class Reading(Engine):
         start = yield from line(self)
         if start >= 0:
             yield from self._block(start, bare=True)
-            if self.index == first and self.dropped:
-                # No call: its fence is one in the text.
-                self.fences.open, self.dropped = self.dropped, ""
+            if self.index == first:
+                # No call: its fence, if it had one, is one in the text.
+                self.refused += 1
+                self.fences.open, self.dropped = self.dropped or self.fences.open, ""
         return start >= 0 or self.may_open
 
     @property
@@ -412,6 +414,8 @@ class Reading(Engine):
                 found = yield from self.test(compiled.call_close)
             if found:
                 self.settle()  # an empty block
+                if compiled.format.protocol is not None:
+                    self.problem("no_call", "a block for a call is empty; it must hold one call, name({ ... })")
                 return
         if char == "`" and not bare and (yield from self._fence()):
             char = self.char() or (yield from self.peek())

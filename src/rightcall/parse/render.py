@@ -81,7 +81,9 @@ class _Writer:
             return _first(self.format.reasoning[0]) + part.text + _first(self.format.reasoning[1])
         if self.format.content:
             tag = f"<{part.tag}>"
-            opens, closes = next((p for p in self.format.content if _first(p[0]).strip() == tag), self.format.content[0])
+            opens, closes = next(
+                (p for p in self.format.content if _first(p[0]).strip() == tag), self.format.content[0]
+            )
             return _first(opens) + part.text + _first(closes)
         return part.text
 

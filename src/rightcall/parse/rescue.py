@@ -39,6 +39,7 @@ def whole_reply(text: str, options: Options) -> Reply | None:
         return None
     inner = text.strip()
     fenced = _FENCE.fullmatch(inner)
+    fenced = None if fenced and "\n```" in fenced.group(1) else fenced  # several, one behind the other
     inner = fenced.group(1).strip() if fenced else inner
     if fenced and (other := other_format(inner, options)) is not None and not other[0].content:
         return other[0]

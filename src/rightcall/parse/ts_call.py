@@ -13,10 +13,10 @@ from typing import Any
 from rightcall.check import fits
 from rightcall.formats.spec import TsCall
 from rightcall.parse.engine import Engine, Steps
-from rightcall.parse.markers import BLANKS, Pat, Probe, alt, blanks, literal, look, seq
+from rightcall.parse.markers import Pat, Probe, alt, blanks, literal, look, seq
 from rightcall.parse.signals import Broken, Cut, NotACall, too_deep
 from rightcall.parse.ts_strings import HEREDOC, TsString
-from rightcall.parse.ts_values import SCALAR, WORD, BadValue, TsValues, Unfinished, Value, scalar, string_of
+from rightcall.parse.ts_values import SCALAR, WORD, BadValue, TsValues, Unfinished, Value, string_of
 from rightcall.repair.schema import rename_aliases
 
 _NOTHING = Pat("", "")
@@ -42,7 +42,10 @@ _PARTS = re.compile(r"`?<?(?:([A-Za-z_][\w \-]{0,39}+):[ \t]{0,8})?([\w$][\w$.\-
 _BEGUN = re.compile(r"[`<]{0,2}[\w$ .:\-]{0,300}\Z").match
 _HEREDOC = Probe(
     seq(
-        Pat(r"['\"]?<<['\"]?[A-Za-z0-9_]{1,64}+['\"]?[ \t]{0,16}+", r"['\"]?(?:<(?:<['\"]?[A-Za-z0-9_]{0,64}+['\"]?[ \t]{0,16}+)?)?"),
+        Pat(
+            r"['\"]?<<['\"]?[A-Za-z0-9_]{1,64}+['\"]?[ \t]{0,16}+",
+            r"['\"]?(?:<(?:<['\"]?[A-Za-z0-9_]{0,64}+['\"]?[ \t]{0,16}+)?)?",
+        ),
         Pat(r"\r?\n", r"\r?"),
     )
 )
@@ -102,7 +105,9 @@ class TsCallReader:
             more = bool((yield from p.test(_NEXT)))
             assert p.call is not None
             if more or p.index > first + 1:
-                p.problem("several_calls", "a block holds one call; send each call in a block of its own", call=p.call.index)
+                p.problem(
+                    "several_calls", "a block holds one call; send each call in a block of its own", call=p.call.index
+                )
             p.finish(values, empty=not values)
             if not more:
                 return
@@ -200,7 +205,8 @@ def _arguments(p: Engine) -> Steps[dict[str, Any]]:
 def _held(p: Engine) -> Steps[tuple[str, dict[str, Any]]]:
     """The same, all at once."""
     char = yield from _space(p)
-    json, value = "", {}
+    json = ""
+    value: dict[str, Any] = {}
     if char == "{":
         json, value = yield from _value(p, 1)
     elif char != ")":
@@ -210,7 +216,11 @@ def _held(p: Engine) -> Steps[tuple[str, dict[str, Any]]]:
 
 
 def _no_object(char: str) -> Exception:
-    return Broken("arguments_not_object", "the arguments must be one object literal: name({ key: value })") if char else Cut()
+    return (
+        Broken("arguments_not_object", "the arguments must be one object literal: name({ key: value })")
+        if char
+        else Cut()
+    )
 
 
 def _close(p: Engine) -> Steps[None]:

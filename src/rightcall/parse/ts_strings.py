@@ -2,8 +2,8 @@
 
     'it\\'s'   "caf\\u00e9"   `a template with ${holes} kept as they are`   <<EOF ... EOF
 
-`take(text, pos, ended)` gives where it stopped, the text that is final up to there, and whether the string is over. What
-may still become an escape or the end is not taken.
+`take(text, pos, ended)` gives where it stopped, the text that is final up to there, and whether the string is over.
+What may still become an escape or the end is not taken.
 """
 
 from __future__ import annotations

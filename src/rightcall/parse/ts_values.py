@@ -116,7 +116,9 @@ class TsValues:
         if start is None and char == "<":
             if not self.ended and len(self.text) - self.pos < 100:
                 raise Unfinished
-            raise BadValue("invalid_heredoc", "a heredoc is <<TAG, a line break, the text, and TAG at a line's beginning")
+            raise BadValue(
+                "invalid_heredoc", "a heredoc is <<TAG, a line break, the text, and TAG at a line's beginning"
+            )
         reader = string_of(char, start)
         self.pos = start.end() if start is not None else self.pos + 1
         self.pos, text, closed = reader.take(self.text, self.pos, self.ended)
