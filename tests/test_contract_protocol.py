@@ -30,6 +30,8 @@ from rightcall import (
 from rightcall.contract.protocol import prose, skeleton, stray, violations
 from rightcall.formats import FORMATS
 from rightcall.types import Done, to_json
+from samples import CORPUS
+from test_false_positives import TOOLS as PROSE
 
 CONTRACT = FORMATS["contract"]
 TOOLS = Toolset([tool("edit", path=STRING, text=STRING), tool("run", command=STRING), tool("mcp.search-v2", q=STRING)])
@@ -492,6 +494,11 @@ def test_the_first_characters_of_a_block_tell_its_format(text: str, format: str)
             parser.feed(text[at : at + size])
         parser.close()
         assert (parser.reply.format, args(parser.reply)) == (format, [EDIT])
+
+
+def test_no_call_is_found_in_texts_that_only_look_like_calls() -> None:
+    rows = [json.loads(line) for line in (CORPUS / "prose.jsonl").read_text("utf-8").splitlines()]
+    assert [row["text"] for row in rows if parse(row["text"], tools=PROSE, format="contract").calls] == []
 
 
 # -- any text ----------------------------------------------------------------------------------------------------------
