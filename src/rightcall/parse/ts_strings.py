@@ -9,6 +9,8 @@ What may still become an escape or the end is not taken.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from functools import lru_cache
 from typing import Protocol
 
 Taken = tuple[int, str, bool]
@@ -115,32 +117,47 @@ class Template:
 class Heredoc:
     """Behind its tag, at the line break. The line that ends it begins with the tag; what else it holds is not taken."""
 
-    __slots__ = ("_first", "_last", "_search")
+    __slots__ = ("_first", "_patterns")
 
     def __init__(self, tag: str) -> None:
-        part = ""
-        for char in reversed(tag):
-            part = f"(?:{char}{part})?"
-        close = closing(tag).pattern
-        self._search = re.compile(rf"({close}(?!\Z))|(?:\r?\n{_BLANKS}{part}|\r)\Z").search
-        self._last = re.compile(f"({close})").search
+        self._patterns = _patterns(tag)
         self._first = True
 
     def take(self, text: str, pos: int, ended: bool) -> Taken:
-        search = self._last if ended else self._search
-        found = search(text, pos)
+        more, last, part = self._patterns
+        found = (last if ended else more)(text, pos)
         if self._first:
             if found is not None and found.start() == pos:
-                return (pos, "", False) if found.group(1) is None else (found.end(), "", True)
+                return found.end(), "", True
+            if not ended and part(text, pos):
+                return pos, "", False
             self._first = False
             pos += 1
-            found = search(text, pos)
-        if found is None:
-            return len(text), text[pos:], False
-        closed = found.group(1) is not None
-        return found.end() if closed else found.start(), text[pos : found.start()], closed
+        if found is not None:
+            end = found.start()
+            return found.end(), text[pos : end - (end > pos and text[end - 1] == "\r")], True
+        end = len(text)
+        if not ended:
+            line = text.rfind("\n", pos)
+            end = line if line >= 0 and part(text, line) else end
+            end -= end > pos and text[end - 1] == "\r"
+        return end, text[pos:end], False
+
+
+Search = Callable[[str, int], re.Match[str] | None]
 
 
 def closing(tag: str) -> re.Pattern[str]:
     """The line break and the tag that end a heredoc. A tag that goes on as a longer word is none."""
-    return re.compile(rf"\r?\n{_BLANKS}{tag}(?!{WORD_CHAR})")
+    return re.compile(rf"\n{_BLANKS}{tag}(?!{WORD_CHAR})")
+
+
+@lru_cache(256)
+def _patterns(tag: str) -> tuple[Search, Search, Search]:
+    """What ends it while more text may come, what ends it otherwise, and a line that may become its end."""
+    part = ""
+    for char in reversed(tag):
+        part = f"(?:{char}{part})?"
+    close = closing(tag)
+    more = re.compile(rf"{close.pattern}(?!\Z)")
+    return more.search, close.search, re.compile(rf"\n{_BLANKS}{part}\Z").match

@@ -56,9 +56,12 @@ class TsValues:
     def char(self) -> str:
         """The next character that is neither white space nor a comment's."""
         self.pos = pos = SPACE(self.text, self.pos).end()  # type: ignore[union-attr]
-        if pos == len(self.text) or _OPEN_COMMENT(self.text, pos):
+        if pos == len(self.text):
             raise Unfinished
-        return self.text[pos]
+        char = self.text[pos]
+        if char == "/" and _OPEN_COMMENT(self.text, pos):
+            raise Unfinished
+        return char
 
     def value(self, level: int) -> Value:
         """A value at that level of nesting."""
