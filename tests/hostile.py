@@ -262,6 +262,8 @@ def residue(marker: str, format: str) -> str:
     """What is left of a marker's text without the markers of this format, white space and the brackets of a list."""
     if format not in FORMATS or FORMATS[format].channels or _says_text_in_json(format):
         return ""  # a header, or JSON around the calls, may say anything
+    if (protocol := FORMATS[format].protocol) is not None:  # a whole block that says done is a marker
+        marker = re.sub(".*?".join(map(re.escape, protocol.done)), "", marker, flags=re.S)
     return re.sub(r"[\s\[\],;}{)]", "", _all_markers(format).sub("", marker))
 
 
@@ -301,9 +303,8 @@ def templates(format: Format) -> Iterator[str]:
             yield from alternatives(body.open)
             yield body.quote
     if format.protocol is not None:
-        # A whole block that says done is a marker, and so is the fence around a call outside all blocks.
-        opens, closes = format.protocol.done
-        yield from (opens, closes, opens + "{name}" + closes, "```{name}\n", "```", "~~~{name}\n", "~~~")
+        # So is the fence around a call outside all blocks.
+        yield from (*format.protocol.done, "```{name}\n", "```", "~~~{name}\n", "~~~")
     if format.channels is not None:
         yield from alternatives(format.channels.start)
         yield from (format.channels.message, format.channels.to, format.channels.channel, *format.channels.ends)

@@ -52,7 +52,7 @@ class Reading(Engine):
         next(self._steps)
 
     def feed(self, text: str) -> None:
-        room = self.limits.reply - self.base - len(self.buf)
+        room = max(0, self.limits.reply - self.base - len(self.buf))
         if len(text) <= room:
             if self.said is not None:
                 self.original.append(text)
@@ -130,7 +130,7 @@ class Reading(Engine):
         self.thinking = before.thinking
         self.said, self.thought, self.said_at = before.said, before.thought, before.said_at
         self.original = ["".join(before.original)[: self.base]]
-        self.fences = before.fences
+        self.fences, self._over = before.fences, before._over
         return before.buf[before.pos :]
 
     def _overflow(self, text: str) -> None:
@@ -196,7 +196,7 @@ class Reading(Engine):
         self.settle()
         opens, closes = protocol.done
         self.out.append(Done(found.group()[len(opens.strip()) : -len(closes.strip())].strip()))
-        self.may_open = True
+        self.may_open, self.said = True, None
         self.take_marker(found.end())
         yield from ()
 

@@ -56,7 +56,6 @@ _CLOSERS = {"{": "}", "[": "]", "(": ")"}
 _OPEN_CODE = {")": "unclosed_paren", "]": "unterminated_list", "}": "unterminated_object"}
 _TO_LINE_END = re.compile(r"[^\n]*+").match
 _TO_STAR = re.compile(r"[^*]*+").match
-_MAX_NAME = 256
 
 
 def call_parts(text: str, pos: int) -> tuple[str, str]:
@@ -263,7 +262,7 @@ def _key(p: Engine, char: str) -> Steps[str]:
         return "".join(pieces)
     while True:
         found = WORD(p.buf, p.pos)
-        if found is None or found.end() - p.pos > _MAX_NAME:
+        if found is None:
             raise Broken("invalid_argument_name", f"a key must be a name or a string, not {char!r}")
         if found.end() < len(p.buf):
             p.pos = found.end()

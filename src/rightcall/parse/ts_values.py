@@ -17,7 +17,7 @@ Value = tuple[str, Any]  # as JSON, and what that holds
 
 SPACE = re.compile(r"(?:[ \t\r\n]++|//[^\n]*+\n|/\*(?:[^*]++|\*(?!/))*+\*/)*+").match
 _OPEN_COMMENT = re.compile(r"//[^\n]*+\Z|/\Z|/\*(?:[^*]++|\*(?!/))*+\Z").match
-WORD = re.compile(r"[\w$][\w$.\-]*+").match
+WORD = re.compile(r"[\w$][\w$.\-]{0,255}+").match
 SCALAR = re.compile(r"[\w$.+\-]*+").match
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?").fullmatch
 _OTHER_NUMBER = re.compile(
