@@ -291,6 +291,8 @@ def _check_body(where: str, body: Body, format: Format) -> None:
         _each(f"{where}.wrap", body.wrap, _ANY_TEXT)
     elif isinstance(body, TsCall):
         _check_labels(f"{where}.labels", body.labels)
+        if "" in alternatives(format.call[0]) or not any(alternatives(format.call[1])):
+            _refuse(where, "without markers around a call nothing tells it from text", "write call with both markers")
     else:
         _marker(f"{where}.open", body.open, _OPENER)
         _template(f"{where}.quote", body.quote, _LITERAL)

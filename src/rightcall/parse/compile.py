@@ -6,7 +6,7 @@ Compiled once per format and kept; a compiled format is immutable and shared.
 from __future__ import annotations
 
 import re
-from typing import Protocol
+from typing import Protocol as Shape
 
 import msgspec
 
@@ -18,6 +18,7 @@ from rightcall.formats.spec import (
     NameThenJson,
     Pair,
     Params,
+    Protocol,
     Pythonic,
     TsCall,
     alternatives,
@@ -36,6 +37,7 @@ from rightcall.parse.markers import (
     blanks,
     literal,
     look,
+    ordered,
     seq,
     template,
     templates,
@@ -48,7 +50,7 @@ from rightcall.parse.ts_call import TsCallReader
 Entries = list[tuple[str, Pat]]
 
 
-class Reader(Protocol):
+class Reader(Shape):
     """Reads one block of calls. `begins` tells a body from its siblings; `bare` says that no marker stood before it."""
 
     begins: Probe
@@ -138,12 +140,16 @@ class Compiled:
             drops += _pair_entries(pair, "drop", "drop")
         if self.format.protocol is not None:
             self.tags = _tags(self.format.content)
-            drops = [("tag", literal(marker)) for marker in self.tags] + [_done(*self.format.protocol.done)]
+            drops = [("tag", literal(marker)) for marker in self.tags] + [self._done(self.format.protocol)]
         drops += self._turns()
         # A marker that ends other things as well says nothing about reasoning once it stands in text.
         shared = {pat.whole for _, pat in drops}
         thinks = _pair_entries(self.format.reasoning, "think", "think_close")
         return [entry for entry in thinks if entry[1].whole not in shared] + drops
+
+    def _done(self, protocol: Protocol) -> tuple[str, Pat]:
+        opens, closes = (marker.strip() for marker in protocol.done)
+        return _done(opens, closes, [*self.tags, *ordered(self.format.call[0])])
 
     def _turns(self) -> Entries:
         """End-of-turn tokens, and what begins a channel's header."""
@@ -215,13 +221,12 @@ def _tags(content: tuple[Pair, ...]) -> dict[str, str]:
     return found
 
 
-def _done(opens: str, closes: str) -> tuple[str, Pat]:
-    """A whole block that says the task is done: short, and without another in it."""
-    head = re.escape(opens.strip()[0])
-    body = (
-        f"(?:[^{head}]|{head}(?!{re.escape(closes.strip()[1:])}|{re.escape(opens.strip()[1:])}|tool_call)){{0,2000}}+"
-    )
-    return "done", seq(literal(opens.strip()), Pat(body, body, sure=RUN), literal(closes.strip()))
+def _done(opens: str, closes: str, others: list[str]) -> tuple[str, Pat]:
+    """A whole block that says the task is done: short, and without the beginning of another in it."""
+    head = opens[0]
+    stops = "|".join([re.escape(marker[1:]) for marker in (opens, closes, *others) if marker[0] == head])
+    body = f"(?:[^{re.escape(head)}]|{re.escape(head)}(?!{stops})){{0,2000}}+"
+    return "done", seq(literal(opens), Pat(body, body, sure=RUN), literal(closes))
 
 
 def _pair_entries(pair: Pair | None, opens: str, closes: str) -> Entries:

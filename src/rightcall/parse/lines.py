@@ -66,9 +66,10 @@ def _opens(p: Reading, pos: int, given: str) -> bool:
             p.refused += 1
             p.problem(*labelled(label, name))
         return False
-    p.refused += 0 if known and given in "{)" else 1
     if known and given not in "{)" and not shown:
+        p.refused += 1
         p.problem("arguments_not_object", f"{name} must be called with one object literal: {name}({{ key: value }})")
     elif not known and given == "{" and not shown:
+        p.refused += 1
         p.problem("unknown_tool", f"there is no tool {name[:80]!r}; {listing(p.tools)}")
     return known and given in "{)"
