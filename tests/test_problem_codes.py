@@ -14,9 +14,9 @@ from rightcall.apis.read import read
 from rightcall.apis.stream import Stream
 from rightcall.cli.problems_page import page, tried
 from rightcall.contract.ledger import Deliverable, Ledger, State
+from rightcall.contract.protocol import violations
 from rightcall.declare.binding import binding
 from rightcall.declare.toolset import to_tool
-from rightcall.contract.protocol import violations
 from rightcall.problems import CODES, GROUPS, TOOLS, Code
 
 ROOT = Path(__file__).resolve().parent.parent
