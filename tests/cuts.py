@@ -35,7 +35,7 @@ from rightcall import (
 )
 from rightcall.formats import find
 from rightcall.parse.engine import Limits
-from rightcall.types import Event, Part
+from rightcall.types import Done, Event, Part
 
 _HOLE = re.compile(r"\{(?:name|key|type|id|index|number)\}")
 
@@ -124,7 +124,8 @@ def markers(format: Format) -> list[str]:
     fields = [format.section, format.call, format.between, format.reasoning, format.content, format.ends]
     bodies = [msgspec.structs.asdict(body) for body in format.bodies]
     channels = msgspec.structs.asdict(format.channels) if format.channels else {}
-    found = {piece.strip() for text in _strings([*fields, *bodies, channels]) for piece in _HOLE.split(text)}
+    protocol = [*format.protocol.done, "<<EOF", "EOF", "({", "})", "//", "/*", "*/"] if format.protocol else []
+    found = {piece.strip() for text in _strings([*fields, *bodies, channels, protocol]) for piece in _HOLE.split(text)}
     return sorted(found - {"", "string", "json", "raw", "content", "reasoning", "call", "first", "last"})
 
 
@@ -204,8 +205,8 @@ def joined(events: Iterable[Event]) -> list[Event]:
     out: list[Event] = []
     for event in events:
         last = out[-1] if out else None
-        if isinstance(event, Text) and isinstance(last, Text):
-            out[-1] = Text(last.text + event.text)
+        if isinstance(event, Text) and isinstance(last, Text) and last.tag == event.tag:
+            out[-1] = Text(last.text + event.text, event.tag)
         elif isinstance(event, Reasoning) and isinstance(last, Reasoning):
             out[-1] = Reasoning(last.text + event.text)
         elif isinstance(event, Arguments) and isinstance(last, Arguments) and last.index == event.index:
@@ -219,6 +220,7 @@ def fold(events: Iterable[Event], format: str, spans: tuple[Span, ...] | None) -
     """The reply, from its events alone."""
     parts: list[Part] = []
     problems: list[Problem] = []
+    done: str | None = None
     for event in joined(events):
         if isinstance(event, (Text, Reasoning)):
             parts.append(event)
@@ -228,7 +230,9 @@ def fold(events: Iterable[Event], format: str, spans: tuple[Span, ...] | None) -
             problems.append(event)
         elif isinstance(event, Recast):
             parts = _recast(parts, event)
-    return Reply(tuple(_merged(parts)), tuple(problems), format, None, spans)
+        elif isinstance(event, Done):
+            done = event.text
+    return Reply(tuple(_merged(parts)), tuple(problems), format, done, spans)
 
 
 def _recast(parts: list[Part], event: Recast) -> list[Part]:
@@ -241,7 +245,7 @@ def _recast(parts: list[Part], event: Recast) -> list[Part]:
             if event.kind == "reasoning":
                 out.append(Reasoning(part.text[len(part.text) - taken :]))
             if taken < len(part.text):
-                out.append(Text(part.text[: len(part.text) - taken]))
+                out.append(Text(part.text[: len(part.text) - taken], part.tag))
         else:
             out.append(part)
     assert not chars, "more text recast than was given"
@@ -253,8 +257,8 @@ def _merged(parts: list[Part]) -> list[Part]:
     out: list[Part] = []
     for part in parts:
         last = out[-1] if out else None
-        if isinstance(part, Text) and isinstance(last, Text):
-            out[-1] = Text(last.text + part.text)
+        if isinstance(part, Text) and isinstance(last, Text) and last.tag == part.tag:
+            out[-1] = Text(last.text + part.text, part.tag)
         elif isinstance(part, Reasoning) and isinstance(last, Reasoning):
             out[-1] = Reasoning(last.text + part.text)
         else:

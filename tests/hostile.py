@@ -171,8 +171,8 @@ def join(events: list[object]) -> list[object]:
     out: list[object] = []
     for event in events:
         last = out[-1] if out else None
-        if isinstance(event, Text) and isinstance(last, Text):
-            out[-1] = Text(last.text + event.text)
+        if isinstance(event, Text) and isinstance(last, Text) and last.tag == event.tag:
+            out[-1] = Text(last.text + event.text, event.tag)
         elif isinstance(event, Reasoning) and isinstance(last, Reasoning):
             out[-1] = Reasoning(last.text + event.text)
         elif not isinstance(event, Arguments):
@@ -262,6 +262,8 @@ def residue(marker: str, format: str) -> str:
     """What is left of a marker's text without the markers of this format, white space and the brackets of a list."""
     if format not in FORMATS or FORMATS[format].channels or _says_text_in_json(format):
         return ""  # a header, or JSON around the calls, may say anything
+    if (protocol := FORMATS[format].protocol) is not None:  # a whole block that says done is a marker
+        marker = re.sub(".*?".join(map(re.escape, protocol.done)), "", marker, flags=re.S)
     return re.sub(r"[\s\[\],;}{)]", "", _all_markers(format).sub("", marker))
 
 
@@ -300,6 +302,9 @@ def templates(format: Format) -> Iterator[str]:
         elif isinstance(body, Braced):
             yield from alternatives(body.open)
             yield body.quote
+    if format.protocol is not None:
+        # So is the fence around a call outside all blocks.
+        yield from (*format.protocol.done, "```{name}\n", "```", "~~~{name}\n", "~~~")
     if format.channels is not None:
         yield from alternatives(format.channels.start)
         yield from (format.channels.message, format.channels.to, format.channels.channel, *format.channels.ends)

@@ -21,6 +21,7 @@ FUNCTIONS = {
     "dispatch",
     "dispatch_sync",
 }
+FUNCTIONS |= {"feedback", "canonical"}
 VALUES = {
     "Tool",
     "Toolset",

@@ -37,7 +37,7 @@ from generated import (
 from replies import BARE, Json
 from rightcall import Call, CannotCarry, Format, Reasoning, Recast, Text, Tool, Toolset, parse, render
 from rightcall.formats import FORMATS, find
-from rightcall.formats.spec import Braced, Envelope, NameThenJson, Params, Pythonic, alternatives
+from rightcall.formats.spec import Braced, Envelope, NameThenJson, Params, Pythonic, TsCall, alternatives
 from rightcall.types import Part
 from samples import samples, toolset
 
@@ -98,6 +98,7 @@ def _looks_like_json(place: Place) -> bool:
 CANNOT: dict[type, list[Limit]] = {
     Envelope: [],
     NameThenJson: [],
+    TsCall: [],
     Pythonic: [
         Limit("an argument's name that is no identifier", lambda p: p.top and not re.fullmatch(r"[\w.\-]+", p.key)),
     ],
@@ -271,6 +272,16 @@ def test_a_pythonic_body_carries_any_values(name: str, data: st.DataObject) -> N
     arguments = data.draw(st.dictionaries(KEYS, any_json(FORMATS[name]), max_size=3))
     call = Call("f", arguments, json.dumps(arguments))
     reply = parse(render([call, call], format=name), format=name)
+    assert plainly(reply.parts) == plainly([call, call])
+    assert reply.problems == ()
+
+
+@given(data=st.data())
+def test_a_literal_carries_any_arguments(data: st.DataObject) -> None:
+    format = FORMATS["contract"]
+    arguments = data.draw(st.dictionaries(strings(format), any_json(format), max_size=3))
+    call = Call("f", arguments, json.dumps(arguments))
+    reply = parse(render([call, call], format=format), format=format)
     assert plainly(reply.parts) == plainly([call, call])
     assert reply.problems == ()
 

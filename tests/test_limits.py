@@ -123,6 +123,24 @@ def test_a_closed_parser_takes_no_more_text() -> None:
         parser.feed("x")
 
 
+@pytest.mark.parametrize("before", [30, 39, 40, 41, 50])
+def test_a_limit_that_is_passed_before_the_format_is_known_leaves_text(before: int) -> None:
+    text = "x" * before + hermes('{"name": "g", "arguments": {}}')
+    for size in (len(text), 1, 7):
+        parser = Parser(limits=Limits(reply=40), tools=TOOLS)
+        for start in range(0, len(text), size):
+            parser.feed(text[start : start + size])
+        parser.close()
+        assert (parser.reply.content, codes(parser.reply)) == (text, ["too_large"])
+
+
+def test_what_feed_gives_is_not_added_to_later() -> None:
+    parser = Parser("hermes")
+    given = parser.feed("<tool_call>")
+    parser.feed('{"name": "g", "arguments": {}}</tool_call>')
+    assert given == []
+
+
 # -- memory ------------------------------------------------------------------------------------------------------------
 
 

@@ -14,6 +14,7 @@ from rightcall.apis.read import read
 from rightcall.apis.stream import Stream
 from rightcall.cli.problems_page import page, tried
 from rightcall.contract.ledger import Deliverable, Ledger, State
+from rightcall.contract.protocol import violations
 from rightcall.declare.binding import binding
 from rightcall.declare.toolset import to_tool
 from rightcall.problems import CODES, GROUPS, TOOLS, Code
@@ -103,6 +104,10 @@ ELSEWHERE: dict[str, Callable[[], tuple[Problem, ...] | list[Problem]]] = {
     "malformed_chunk": lambda: _stream('data: {"choices": [{"delta": {"content": "Hi"}}]}\n\n', 'data: {"choi}\n\n'),
     "ledger_open": lambda: [refusal] if (refusal := OPEN.refusal()) else [],
     "invalid_argument": lambda: list(_bound_to_a_date({"day": "2026-02-31"})),
+    "stray_text": lambda: violations(parse("So be it.", format="contract")),
+    "unknown_tag": lambda: violations(parse("<answer>", format="contract")),
+    "empty_done": lambda: violations(parse("<done> </done>", format="contract")),
+    "no_blocks": lambda: violations(parse("<think>Hm.</think>", format="contract")),
     "unknown_shape": lambda: read({"object": "thing"}).problems,
 }
 NEVER: set[str] = set()

@@ -10,7 +10,8 @@ import pytest
 from rightcall import Format, formats, parse, render
 from rightcall.errors import BadFormat
 from rightcall.formats.toml import MAX_BYTES, MAX_MARKER
-from rightcall.types import Call
+from rightcall.laws import check_format
+from rightcall.types import Call, Text
 
 TAGGED = """
 name = "tagged"
@@ -186,3 +187,40 @@ def test_the_longest_markers_still_compile() -> None:
     format = Format.from_toml(ENVELOPE.replace("<c>", long))
     text = render([Call("f", {}, "{}")], format=format)
     assert [call.name for call in parse(text, format=format).calls] == ["f"]
+
+
+TYPESCRIPT = """
+name = "mine"
+call = ["<use>", "</use>"]
+content = [["<say>", "</say>"]]
+body = { kind = "tscall", labels = ["js"] }
+protocol = { done = ["<end>", "</end>"] }
+"""
+
+
+def test_a_protocol_with_typescript_calls_can_be_said_and_keeps_the_laws() -> None:
+    format = Format.from_toml(TYPESCRIPT)
+    reply = parse('<say>Hi</say><use>js: f({ s: "x" })</use><end>ok</end>', format=format)
+    assert (reply.content, reply.parts[0], reply.done) == ("Hi", Text("Hi", "say"), "ok")
+    assert [(call.name, call.arguments) for call in reply.calls] == [("f", {"s": "x"})]
+    assert check_format(format, samples=30) == []
+    assert check_format(Format.from_toml(HEAD + 'body = { kind = "tscall" }'), samples=30) == []
+
+
+CALLS = HEAD + 'body = { kind = "tscall" }\n'
+DONE = 'protocol = { done = ["<d>", "</d>"] }\n'
+
+
+@pytest.mark.parametrize(
+    "text, said",
+    [
+        ('name = "mine"\nbody = { kind = "tscall" }', "without markers around a call"),
+        (HEAD + 'body = { kind = "tscall", labels = ["a b:"] }', "is no label"),
+        (CALLS + 'protocol = { done = ["", "</d>"] }', "protocol.done"),
+        (CALLS + 'protocol = { end = ["<d>", "</d>"] }', "there is no such key"),
+        (CALLS + DONE + 'section = ["<s>", "</s>"]', "only one"),
+        (CALLS + DONE + 'content = [[["<a>", "<b>"], "</a>"]]', "one opening"),
+    ],
+)
+def test_a_protocol_that_cannot_work_is_refused(text: str, said: str) -> None:
+    assert said in refusal(text)

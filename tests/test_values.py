@@ -25,7 +25,7 @@ from rightcall import (
     Tool,
     parse,
 )
-from rightcall.types import Part, to_json
+from rightcall.types import Done, Part, to_json
 
 REPAIR = Repair("extra_closer", "exact", "", "}", "")
 CALL = Call("f", {"x": [1, None]}, '{"x": [1, null]}', "c1", '{"name": "f"}', (REPAIR,), True)
@@ -53,6 +53,8 @@ VALUES: list[tuple[Any, Any, Any]] = [
     (PROBLEM, msgspec.structs.replace(PROBLEM, blocking=False), PROBLEM_JSON),
     (SPAN, Span(0, 4, "marker"), SPAN_JSON),
     (Text("a"), Text("b"), {"text": "a"}),
+    (Text("a", "user_response"), Text("a"), {"text": "a", "tag": "user_response"}),
+    (Done("yes"), Done("no"), {"text": "yes"}),
     (Reasoning("a"), Reasoning("b"), {"text": "a"}),
     (CallStart(0, "c1", "f"), CallStart(1, "c1", "f"), {"index": 0, "id": "c1", "name": "f"}),
     (Arguments(0, "{"), Arguments(0, "}"), {"index": 0, "json": "{"}),
@@ -128,7 +130,7 @@ def test_a_value_has_a_json_form(value: Any, other: Any, form: Any) -> None:
 def test_a_value_shows_its_fields(value: Any, other: Any, form: Any) -> None:
     shown = repr(value)
     assert shown.startswith(type(value).__name__ + "(")
-    assert all(f"{field}=" in shown for field in value.__struct_fields__)
+    assert all(f"{field}=" in shown for field in value.__struct_fields__ if field in form or field != "tag")
 
 
 @each_value
@@ -138,8 +140,8 @@ def test_a_value_can_be_sent_to_another_process(value: Any, other: Any, form: An
 
 def test_events_in_a_list_say_their_type() -> None:
     events = [Text("a"), Reasoning("b"), CallStart(0, "c1", "f"), Arguments(0, "{}"), CallEnd(0, CALL), PROBLEM]
-    types = [event["type"] for event in to_json([*events, Recast(1, "call")])]
-    assert types == ["text", "reasoning", "call_start", "arguments", "call_end", "problem", "recast"]
+    types = [event["type"] for event in to_json([*events, Recast(1, "call"), Done("yes")])]
+    assert types == ["text", "reasoning", "call_start", "arguments", "call_end", "problem", "recast", "done"]
 
 
 def test_a_text_and_a_reasoning_of_the_same_words_differ() -> None:

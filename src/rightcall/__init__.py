@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from rightcall.apis.stream import Stream
     from rightcall.check import check
     from rightcall.contract import contract
+    from rightcall.contract.protocol import canonical, feedback
     from rightcall.declare.functions import tool
     from rightcall.dispatch.dispatcher import dispatch, dispatch_sync
     from rightcall.dispatch.result import Result
@@ -71,11 +72,13 @@ __all__ = [
     "Trace",
     "UnknownFormat",
     "__version__",
+    "canonical",
     "check",
     "contract",
     "detect",
     "dispatch",
     "dispatch_sync",
+    "feedback",
     "formats",
     "parse",
     "read",
@@ -90,9 +93,11 @@ _ON_FIRST_USE = {
     "Result": "rightcall.dispatch.result",
     "Stream": "rightcall.apis.stream",
     "Trace": "rightcall.dispatch.trace",
+    "canonical": "rightcall.contract.protocol",
     "detect": "rightcall.parse.detect",
     "dispatch": "rightcall.dispatch.dispatcher",
     "dispatch_sync": "rightcall.dispatch.dispatcher",
+    "feedback": "rightcall.contract.protocol",
     "read": "rightcall.apis.read",
     "read_all": "rightcall.apis.read",
     "render": "rightcall.parse.render",

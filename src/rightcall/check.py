@@ -86,13 +86,13 @@ def name_problem(name: str, tools: Toolset | None) -> tuple[str, str] | None:
     if tools is None:
         return None
     if tools.authorise(name) == "not_authorised":
-        return "not_authorised", f"the tool {name[:80]!r} may not be called here; {_listing(tools)}"
+        return "not_authorised", f"the tool {name[:80]!r} may not be called here; {listing(tools)}"
     near = tools.nearest(name)
-    hint = f"did you mean {' or '.join(map(repr, near))}?" if near else _listing(tools)
+    hint = f"did you mean {' or '.join(map(repr, near))}?" if near else listing(tools)
     return "unknown_tool", f"there is no tool {name[:80]!r}; {hint}"
 
 
-def _listing(tools: Toolset) -> str:
+def listing(tools: Toolset) -> str:
     names = [tool.name for tool in tools]
     if not names:
         return "no tools may be called here"

@@ -305,6 +305,68 @@ SYNTAX: tuple[Code, ...] = (
     ),
 )
 
+CONTRACT: tuple[Code, ...] = (
+    Code(
+        "several_calls",
+        "A block holds more than one call. None of them runs.",
+        "Send each call in a block of its own.",
+        '<tool_call>book({ city: "Oslo" })\nbook({ city: "Rome" })</tool_call>',
+        "contract",
+    ),
+    Code(
+        "no_call",
+        "A block for a call is empty, or holds something else.",
+        "Write one call in it, `name({ key: value })`, or leave it out.",
+        "<tool_call></tool_call>",
+        "contract",
+    ),
+    Code(
+        "labelled_call",
+        "A word and a colon stand before the call. It may be an example, so it does not run.",
+        "Write the call alone.",
+        '<tool_call>Hint: book({ city: "Oslo" })</tool_call>',
+        "contract",
+    ),
+    Code(
+        "invalid_heredoc",
+        "`<<` is not followed by a tag and a line break.",
+        "Write `<<EOF`, a line break, the text, and `EOF` at the beginning of a line.",
+        "<tool_call>book({ city: <<Oslo })</tool_call>",
+        "contract",
+    ),
+    Code(
+        "bare_call",
+        "The call stood outside its block, at the beginning of a line. It runs all the same.",
+        "Write it into a block.",
+        'book({ city: "Oslo" })',
+        "contract",
+        blocking=False,
+    ),
+    Code(
+        "stray_text",
+        "Text stands outside all blocks. `feedback` says so; the reply keeps it as text.",
+        "Write it into a block, or leave it out.",
+        blocking=False,
+    ),
+    Code(
+        "unknown_tag",
+        "A tag stands outside all blocks that is none of the protocol's.",
+        "Use only the blocks of the protocol.",
+        blocking=False,
+    ),
+    Code(
+        "empty_done",
+        "The block that says the task is done is empty.",
+        "Write the agreed word into it, or leave it out.",
+        blocking=False,
+    ),
+    Code(
+        "no_blocks",
+        "The reply has reasoning and nothing else.",
+        "Send a call, or an answer.",
+    ),
+)
+
 ANSWERS: tuple[Code, ...] = (
     Code(
         "provider_error",
@@ -382,6 +444,7 @@ GROUPS: dict[str, tuple[Code, ...]] = {
     "The arguments": ARGUMENTS,
     "Cut off, or too much": CUT,
     "The text of a call": SYNTAX,
+    "The contract's protocol": CONTRACT,
     "The provider's answer": ANSWERS,
     "The contract": PROTOCOL,
     "Notes": NOTES,

@@ -65,8 +65,11 @@ class Problem(msgspec.Struct, frozen=True):
     blocking: bool = True
 
 
-class Text(msgspec.Struct, frozen=True):
+class Text(msgspec.Struct, frozen=True, repr_omit_defaults=True):
+    """`tag` names the block of the contract it stood in (`assistant_prose`, `user_response`), empty outside any."""
+
     text: str
+    tag: str = ""
 
 
 class Reasoning(msgspec.Struct, frozen=True):
@@ -100,7 +103,13 @@ class Recast(msgspec.Struct, frozen=True):
     kind: Literal["reasoning", "call"]
 
 
-Event = Text | Reasoning | CallStart | Arguments | CallEnd | Problem | Recast
+class Done(msgspec.Struct, frozen=True):
+    """The model says that its task is done. `text` is what stood in the block, which may be nothing."""
+
+    text: str
+
+
+Event = Text | Reasoning | CallStart | Arguments | CallEnd | Problem | Recast | Done
 Part = Text | Reasoning | Call
 SpanKind = Literal["text", "reasoning", "call", "marker"]
 
@@ -164,7 +173,10 @@ def to_json(value: object) -> Any:
     if isinstance(value, CallEnd):
         return {"index": value.index, "call": to_json(value.call)}
     if isinstance(value, msgspec.Struct):
-        return {name: to_json(getattr(value, name)) for name in value.__struct_fields__ if name != "run"}
+        named = [name for name in value.__struct_fields__ if name != "run"]
+        if isinstance(value, Text) and not value.tag:
+            named.remove("tag")
+        return {name: to_json(getattr(value, name)) for name in named}
     if isinstance(value, (list, tuple)):
         return [{"type": _kind(item), **to_json(item)} if isinstance(item, Event) else to_json(item) for item in value]
     return value
@@ -179,6 +191,7 @@ _KINDS: dict[type, str] = {
     CallEnd: "call_end",
     Problem: "problem",
     Recast: "recast",
+    Done: "done",
 }
 
 

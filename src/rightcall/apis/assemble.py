@@ -14,12 +14,13 @@ import msgspec
 from rightcall.apis.calls import Calls
 from rightcall.apis.deltas import Delta, End, Fault, Piece, Said, Stop, Thought
 from rightcall.declare.toolset import Toolset
+from rightcall.formats import FORMATS
 from rightcall.formats.spec import Format
 from rightcall.ids import Ids
 from rightcall.parse.engine import Limits
 from rightcall.parse.fold import Fold
 from rightcall.parse.parser import Parser, Policy
-from rightcall.types import Call, CallEnd, CallStart, Event, Problem, Reasoning, Recast, Reply, Text
+from rightcall.types import Call, CallEnd, CallStart, Done, Event, Problem, Reasoning, Recast, Reply, Text
 
 
 class Manner(msgspec.Struct, frozen=True):
@@ -146,7 +147,7 @@ class Assembler:
             elif isinstance(event, CallEnd):
                 out += [] if self._again else [Text(event.call.raw)]
                 out.append(Problem("call_in_text", _CALL_IN_TEXT, blocking=False))
-            elif isinstance(event, Text | Reasoning | Recast) and not self._again:
+            elif isinstance(event, Text | Reasoning | Recast | Done) and not self._again:
                 out.append(event)
         return out
 
@@ -181,8 +182,9 @@ class Assembler:
         self._again = False
         if self._held:
             self._held.append(_END_OF_TEXT)
-        if self._count > self._base and self._calls is None:
-            self._format = parser.reply.format
+        name = parser.reply.format
+        if self._calls is None and (self._count > self._base or _has_protocol(name)):
+            self._format = name
 
     def _from_text(self, events: list[Event]) -> None:
         if self._calls is not None:
@@ -263,13 +265,19 @@ _CALL_IN_TEXT = "the text holds a call too; it stays text, since the answer has 
 _CALL_IN_REASONING = "the call stood in the reasoning; write calls after it"
 
 
+def _has_protocol(name: str) -> bool:
+    """A reply in such a format is one even without a call: what its text is depends on where it stands."""
+    format = FORMATS.get(name)
+    return format is not None and format.protocol is not None
+
+
 def _starts_call(event: Event) -> bool:
     return isinstance(event, CallStart) or (isinstance(event, Recast) and event.kind == "call")
 
 
 def _renumbered(event: Event, base: int) -> Event:
     """A call's number in its text becomes its number in the reply."""
-    if not base or isinstance(event, (Text, Reasoning, Recast)):
+    if not base or isinstance(event, (Text, Reasoning, Recast, Done)):
         return event
     if isinstance(event, Problem):
         return event if event.call is None else msgspec.structs.replace(event, call=event.call + base)

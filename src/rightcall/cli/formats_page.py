@@ -73,7 +73,7 @@ ends = ["<|end|>"]                           # end-of-turn tokens
 tools = "hermes"                             # how its models are shown tools in a prompt; json if nothing is said
 
 [body]
-kind = "params"                              # envelope, namethenjson, params, pythonic or braced
+kind = "params"                              # envelope, namethenjson, params, pythonic, braced or tscall
 open = '<use tool="{name}">'
 param = '<with key="{key}">'
 value_close = "</with>"
@@ -96,6 +96,7 @@ _BODIES = """\
 | `params` | `<f><x>1</x></f>` | `open`, `param`, `value_close`, `close`, `types`, `item`, `quote`, `empty` |
 | `pythonic` | `[f(x=1)]` | `wrap` |
 | `braced` | `call:f{x:1}` | `open`, `quote`, `quoted` |
+| `tscall` | `f({ x: 1 })` | `labels` |
 
 ## Samples
 """

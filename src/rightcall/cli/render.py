@@ -73,7 +73,7 @@ def _part(item: Any, i: int) -> Part:
         text = item.get("text")
         if not isinstance(text, str):
             refuse(f'item {i} is {kind} without a string "text"; {_EXPECTED}')
-        return Text(text) if kind == "text" else Reasoning(text)
+        return Text(text, str(item.get("tag") or "")) if kind == "text" else Reasoning(text)
     inner = item["function"] if isinstance(item.get("function"), dict) else item
     name, arguments = inner.get("name"), inner.get("arguments")
     if not isinstance(name, str):

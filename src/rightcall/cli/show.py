@@ -14,6 +14,7 @@ from rightcall.types import (
     Call,
     CallEnd,
     CallStart,
+    Done,
     Event,
     Problem,
     Reasoning,
@@ -58,6 +59,8 @@ def show_reply(out: Console, reply: Reply) -> None:
             row(out, kind, visible(part.text), STYLES[kind])
     if not reply.parts:
         row(out, "text", "(nothing)", "dim")
+    if reply.done is not None:
+        row(out, "done", visible(reply.done) or "(nothing)", STYLES["text"])
     show_problems(out, reply.problems)
 
 
@@ -135,4 +138,6 @@ def _event(event: Event) -> str:
         return f"{name}{event.index}  {'complete' if event.call.complete else 'not complete'}"
     if isinstance(event, Recast):
         return f"{name}the last {event.chars} characters of text were {event.kind}"
+    if isinstance(event, Done):
+        return f"{name}{brief(event.text)}"
     return f"{name}{event.code}: {brief(event.message, 500)}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rightcall.errors import UnknownFormat
 from rightcall.formats.apertus import APERTUS
 from rightcall.formats.cohere import COHERE_COMMAND3, COHERE_COMMAND4, COMMAND_R_PLUS
+from rightcall.formats.contract import CONTRACT
 from rightcall.formats.deepseek import DEEPSEEK_V3, DEEPSEEK_V31
 from rightcall.formats.deepseek_dsml import DEEPSEEK_V4, DEEPSEEK_V32
 from rightcall.formats.dots import DOTS
@@ -43,6 +44,7 @@ FORMATS: dict[str, Format] = {
     "qwen3_coder": QWEN3_CODER,
     "step3p5": STEP3P5,
     "seed_oss": SEED_OSS,
+    "contract": CONTRACT,
     "glm45": GLM45,
     "ling3": LING3,
     "poolside_v1": POOLSIDE_V1,

@@ -99,7 +99,19 @@ class Braced(_Body, frozen=True):
     quoted: Literal["string", "raw"] = "string"
 
 
-Body = Envelope | NameThenJson | Params | Pythonic | Braced
+class TsCall(_Body, frozen=True):
+    """A call with an object literal, as TypeScript writes it: `f({ k: "v", n: 1 })`; long strings are heredocs.
+
+    `labels` may stand before the name with a colon and are not read; a call behind any other is refused.
+    """
+
+    labels: tuple[str, ...] = (
+        *("tool_code", "tool_call", "tool_output", "call", "tool", "use"),
+        *("python", "javascript", "typescript", "shell", "bash"),
+    )
+
+
+Body = Envelope | NameThenJson | Params | Pythonic | Braced | TsCall
 
 
 class Channels(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -121,6 +133,16 @@ class Channels(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     prefix: str = ""
 
 
+class Protocol(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A reply is blocks in tags and nothing else: calls, the format's `content`, and `done` around the last word.
+
+    Text keeps the name of its block as its tag. Outside all blocks a call is one only at the beginning of a line, whole
+    and of a declared tool, and leaves a note.
+    """
+
+    done: tuple[str, str]
+
+
 class Format(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One wire format, for every direction. See the module's docstring for markers.
 
@@ -137,6 +159,7 @@ class Format(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     content: tuple[Pair, ...] = ()
     ends: tuple[str, ...] = ()
     channels: Channels | None = None
+    protocol: Protocol | None = None
     tools: str = "json"
     aliases: tuple[str, ...] = ()
     models: str = ""

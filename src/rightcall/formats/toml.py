@@ -31,7 +31,9 @@ from rightcall.formats.spec import (
     NameThenJson,
     Pair,
     Params,
+    Protocol,
     Pythonic,
+    TsCall,
     alternatives,
 )
 
@@ -48,11 +50,13 @@ _KINDS: dict[str, type[Body]] = {
     "params": Params,
     "pythonic": Pythonic,
     "braced": Braced,
+    "tscall": TsCall,
 }
 _RESERVED = ("auto", "contract")
 _HOLES = ("name", "key", "type", "id", "index", "number")
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}").fullmatch
 _ALIAS = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,63}").fullmatch
+_LABEL = re.compile(r"[A-Za-z_][\w\-]{0,39}").fullmatch
 _HOLE = re.compile(r"\{([A-Za-z_]\w*)\}")
 # White space with a line break is optional when a marker is read, so that it does not keep two holes apart.
 _ADJACENT = re.compile(r"\{(\w+)\}(?:[ \t\r]*\n[ \t\r\n]*)?\{(\w+)\}")
@@ -74,6 +78,8 @@ def format_from_toml(text: str) -> Format:
     _check_around(format)
     if format.channels is not None:
         _check_channels(format.channels)
+    if format.protocol is not None:
+        _check_protocol(format)
     _at_most("body", format.bodies, MAX_BODIES)
     if not format.bodies:
         _refuse("body", "it is empty", "say at least one body")
@@ -116,6 +122,8 @@ def _known_keys(data: dict[str, Any]) -> None:
     _only(data, Format, "")
     if isinstance(data.get("channels"), dict):
         _only(data["channels"], Channels, "channels.")
+    if isinstance(data.get("protocol"), dict):
+        _only(data["protocol"], Protocol, "protocol.")
     body = data.get("body")
     bodies = body if isinstance(body, list) else [body]
     for i, table in enumerate(bodies):
@@ -259,6 +267,16 @@ def _check_channels(channels: Channels) -> None:
         _template(f"channels.messages.{kind}[1]", closes, _OPTIONAL)
 
 
+def _check_protocol(format: Format) -> None:
+    assert format.protocol is not None
+    _each("protocol.done", format.protocol.done, _LITERAL)
+    if format.section is not None or format.channels is not None:
+        _refuse("protocol", "there is a section or channels too", "write only one of the three")
+    for i, (opens, closes) in enumerate(format.content):
+        if isinstance(opens, tuple) or isinstance(closes, tuple) or not opens:
+            _refuse(f"content[{i}]", "a block of a protocol has alternatives", "write one opening and one closing tag")
+
+
 # -- bodies ------------------------------------------------------------------------------------------------------------
 
 
@@ -271,6 +289,10 @@ def _check_body(where: str, body: Body, format: Format) -> None:
         _check_params(where, body)
     elif isinstance(body, Pythonic):
         _each(f"{where}.wrap", body.wrap, _ANY_TEXT)
+    elif isinstance(body, TsCall):
+        _check_labels(f"{where}.labels", body.labels)
+        if "" in alternatives(format.call[0]) or not any(alternatives(format.call[1])):
+            _refuse(where, "without markers around a call nothing tells it from text", "write call with both markers")
     else:
         _marker(f"{where}.open", body.open, _OPENER)
         _template(f"{where}.quote", body.quote, _LITERAL)
@@ -320,6 +342,13 @@ def _check_params(where: str, body: Params) -> None:
         if _ENDS_IN_HOLE(text):
             _refuse(f"{where}.param", f"nothing tells the end of {text[:80]!r} from the value", "end it with a literal")
     _check_types(f"{where}.types", body.types)
+
+
+def _check_labels(where: str, labels: tuple[str, ...]) -> None:
+    _each(where, labels, _LITERAL)
+    for label in labels:
+        if not _LABEL(label):
+            _refuse(where, f"{label[:80]!r} is no label", "write a word of letters, digits, _ and -, at most 40")
 
 
 def _check_types(where: str, types: dict[str, Any]) -> None:

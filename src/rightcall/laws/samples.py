@@ -14,7 +14,18 @@ from typing import Any
 import msgspec
 
 from rightcall.declare.toolset import Toolset
-from rightcall.formats.spec import Body, Braced, Envelope, Format, Marker, NameThenJson, Params, Pythonic, alternatives
+from rightcall.formats.spec import (
+    Body,
+    Braced,
+    Envelope,
+    Format,
+    Marker,
+    NameThenJson,
+    Params,
+    Pythonic,
+    TsCall,
+    alternatives,
+)
 from rightcall.types import Call, Part, Reasoning, Text, Tool
 
 _STRING = {"type": "string"}
@@ -112,6 +123,8 @@ def markers_of(format: Format) -> list[str]:
     found += [marker for pair in format.content for marker in pair]
     for body in format.bodies:
         found += _body_markers(body)
+    if format.protocol is not None:
+        found += format.protocol.done
     if format.channels is not None:
         found += [format.channels.start, format.channels.message, *format.channels.ends]
         found += [marker for pair in format.channels.messages.values() for marker in pair]
@@ -126,6 +139,17 @@ def _body_markers(body: Body) -> list[Marker]:
         return [body.open, body.close]
     if isinstance(body, Braced):
         return [body.open, body.quote]
+    if isinstance(body, TsCall):
+        return [
+            "{name}({ city: ",
+            " })",
+            "<<EOF\n",
+            "\nEOF",
+            "// ",
+            "/*",
+            "*/",
+            *(f"{label}: " for label in body.labels[:1]),
+        ]
     return [*(body.wrap or ())]
 
 

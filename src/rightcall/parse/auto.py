@@ -34,6 +34,10 @@ _CAPITALS = re.compile(r"\[[A-Z ]+\]").fullmatch
 _WORD = Pat(r"[A-Za-z_][\w.\-]{0,255}+", r"(?:[A-Za-z_][\w.\-]{0,255}+)?", sure=RUN)
 
 
+_LANGUAGE = r"[A-Za-z_]{0,16}+[ \t]{0,8}+"
+_FENCE = seq(literal("```"), Pat(_LANGUAGE, _LANGUAGE, sure=RUN), literal("\n"))
+
+
 class _Detector:
     """The openers of every format, and for each the formats it may begin."""
 
@@ -64,7 +68,8 @@ def _signs(format: Format) -> list[tuple[Pat, Pat]]:
     found = compiled(format)
     begins = [_begin(reader.begins) for reader in found.readers]
     closes = [look(pat) for pat in templates(format.call[1])]
-    fence = [look(literal("```"))] if any(isinstance(body, Envelope) for body in format.bodies) else []
+    fenced = any(isinstance(body, Envelope) for body in format.bodies)
+    fence = [look(seq(_FENCE, blanks(), begin)) for begin in begins] if fenced else []
     signs: list[tuple[Pat, Pat]] = []
     for opener in templates(format.call[0]):
         if opener.head != "`":

@@ -5,7 +5,8 @@ Compiled once per format and kept; a compiled format is immutable and shared.
 
 from __future__ import annotations
 
-from typing import Protocol
+import re
+from typing import Protocol as Shape
 
 import msgspec
 
@@ -17,21 +18,39 @@ from rightcall.formats.spec import (
     NameThenJson,
     Pair,
     Params,
+    Protocol,
     Pythonic,
+    TsCall,
     alternatives,
 )
 from rightcall.parse.braced import BracedReader
 from rightcall.parse.engine import Engine, Steps, Whole
 from rightcall.parse.envelope import EnvelopeReader
-from rightcall.parse.markers import END, NAME, Pat, Probe, Scan, alt, blanks, literal, look, seq, template, templates
+from rightcall.parse.markers import (
+    END,
+    NAME,
+    RUN,
+    Pat,
+    Probe,
+    Scan,
+    alt,
+    blanks,
+    literal,
+    look,
+    ordered,
+    seq,
+    template,
+    templates,
+)
 from rightcall.parse.name_then_json import NameThenJsonReader
 from rightcall.parse.params import ParamsReader
 from rightcall.parse.pythonic import PythonicReader
+from rightcall.parse.ts_call import TsCallReader
 
 Entries = list[tuple[str, Pat]]
 
 
-class Reader(Protocol):
+class Reader(Shape):
     """Reads one block of calls. `begins` tells a body from its siblings; `bare` says that no marker stood before it.
 
     `read` is right always, `quick` gives the same at once, or None: where not all is there, or anything is unusual.
@@ -93,12 +112,17 @@ class Compiled:
             return ParamsReader(body, after, closes, self.format.call[1])
         if isinstance(body, Pythonic):
             return PythonicReader(templates(self.format.call[1]))
+        if isinstance(body, TsCall):
+            return TsCallReader(body, templates(self.format.call[1]))
         return BracedReader(body, after, templates(self.format.call[1]))
 
     def _states(self, inner: Entries) -> None:
         format, around = self.format, self._around()
         # Prose shows calls in code fences.
         fences: Entries = [("fence", literal(run)) for run in ("```", "~~~")]
+        # Where calls outside their block are looked for, every line is.
+        self.lines = format.protocol is not None and any(isinstance(body, TsCall) for body in format.bodies)
+        fences += [("line", literal("\n"))] if self.lines else []
         late: Entries = [("late_close", pat) for pat in templates(format.call[1])]
         self.thinking = Scan(_pair_entries(format.reasoning, "", "think_close") + self._turns())
         if format.section is None:
@@ -117,13 +141,21 @@ class Compiled:
 
     def _around(self) -> Entries:
         drops: Entries = []
+        self.tags: dict[str, str] = {}  # the blocks of a protocol that hold text: what opens them, and what closes them
         for pair in self.format.content:
             drops += _pair_entries(pair, "drop", "drop")
+        if self.format.protocol is not None:
+            self.tags = _tags(self.format.content)
+            drops = [("tag", literal(marker)) for marker in self.tags] + [self._done(self.format.protocol)]
         drops += self._turns()
         # A marker that ends other things as well says nothing about reasoning once it stands in text.
         shared = {pat.whole for _, pat in drops}
         thinks = _pair_entries(self.format.reasoning, "think", "think_close")
         return [entry for entry in thinks if entry[1].whole not in shared] + drops
+
+    def _done(self, protocol: Protocol) -> tuple[str, Pat]:
+        opens, closes = (marker.strip() for marker in protocol.done)
+        return _done(opens, closes, [*self.tags, *ordered(self.format.call[0])])
 
     def _turns(self) -> Entries:
         """End-of-turn tokens, and what begins a channel's header."""
@@ -185,6 +217,22 @@ def _opening(body: Body) -> list[Pat]:
         empty = body.empty if isinstance(body, Params) else ""
         return [pat for pat in templates(body.open) + templates(empty) if pat.head]
     return []
+
+
+def _tags(content: tuple[Pair, ...]) -> dict[str, str]:
+    found = {}
+    for opens, closes in content:
+        found[str(opens).strip()] = str(opens).strip("<> \t\r\n")
+        found[str(closes).strip()] = ""
+    return found
+
+
+def _done(opens: str, closes: str, others: list[str]) -> tuple[str, Pat]:
+    """A whole block that says the task is done: short, and without the beginning of another in it."""
+    head = opens[0]
+    stops = "|".join([re.escape(marker[1:]) for marker in (opens, closes, *others) if marker[0] == head])
+    body = f"(?:[^{re.escape(head)}]|{re.escape(head)}(?!{stops})){{0,2000}}+"
+    return "done", seq(literal(opens), Pat(body, body, sure=RUN), literal(closes))
 
 
 def _pair_entries(pair: Pair | None, opens: str, closes: str) -> Entries:

@@ -118,6 +118,10 @@ class Engine:
     args_at = 0  # where the arguments of the call began
     _raw_text: str | None = None
     thinking = False
+    tag = ""  # the block of a protocol that text stands in
+    _said_tag = ""  # and that of the text given out last
+    refused = 0  # how many calls outside all blocks were none that may run
+    dropped = ""  # the code fence around calls outside all blocks, whose first line was taken for a marker
     fresh = False  # the last thing was a marker, whose white space follows
     may_open = True  # a body without opener may stand here
     text_chars = 0
@@ -445,9 +449,9 @@ class Engine:
             if not trimmed:
                 return
             text, self.fresh = trimmed, False
-            if self._last is (Reasoning if self.thinking else Text):
+            if self._last is (Reasoning if self.thinking else Text) and self._said_tag == self.tag:
                 # A marker stood between two texts: they are told apart as two parts would be.
-                self._emit("\n", self._tiled)
+                self._emit("\n\n" if self.tag else "\n", self._tiled)
         self._text(text)
 
     def give_back(self, text: str) -> None:
@@ -487,9 +491,9 @@ class Engine:
             return
         self.may_open = False
         self.fences.take(text)
-        self._last = Text
+        self._last, self._said_tag = Text, self.tag
         self.text_chars += len(text)
-        self.out.append(Text(text))
+        self.out.append(Text(text, self.tag))
         if self.said is not None:
             self.said.append(text)
         if self.spans is not None:

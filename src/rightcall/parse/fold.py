@@ -4,27 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rightcall.types import CallEnd, Event, Part, Problem, Reasoning, Recast, Reply, Span, Text
+from rightcall.types import CallEnd, Done, Event, Part, Problem, Reasoning, Recast, Reply, Span, Text
 
 
 class Fold:
     """Adds events up. Neighbouring pieces of text, or of reasoning, are one part."""
 
-    __slots__ = ("_parts", "_pieces", "_problems", "_thinking")
+    __slots__ = ("_done", "_parts", "_pieces", "_problems", "_tag")
 
     def __init__(self) -> None:
         self._parts: list[Part] = []
         self._pieces: list[str] = []  # of the part being added to
-        self._thinking = False  # whether that part is reasoning
+        self._tag: str | None = ""  # of that part, where it is text; None where it is reasoning
+        self._done: str | None = None
         self._problems: list[Problem] = []
 
     def add(self, events: Iterable[Event]) -> None:
         for event in events:
             kind = type(event)
             if kind is Text or kind is Reasoning:
-                if self._pieces and self._thinking != (kind is Reasoning):
+                tag = event.tag if kind is Text else None  # type: ignore[union-attr]
+                if self._pieces and self._tag != tag:
                     self._flush()
-                self._thinking = kind is Reasoning
+                self._tag = tag
                 self._pieces.append(event.text)  # type: ignore[union-attr]
             elif kind is CallEnd:
                 if self._pieces:
@@ -34,6 +36,8 @@ class Fold:
                 self._problems.append(event)  # type: ignore[arg-type]
             elif kind is Recast:
                 self._recast(event)  # type: ignore[arg-type]
+            elif kind is Done:
+                self._done = event.text  # type: ignore[union-attr]
 
     def _flush(self) -> None:
         self._parts.append(self._part())
@@ -41,7 +45,7 @@ class Fold:
 
     def _part(self) -> Part:
         text = "".join(self._pieces)
-        return Reasoning(text) if self._thinking else Text(text)
+        return Reasoning(text) if self._tag is None else Text(text, self._tag)
 
     def _recast(self, event: Recast) -> None:
         """The last so many characters of text were reasoning, or belong to a call that follows."""
@@ -57,13 +61,13 @@ class Fold:
             keep = max(0, len(part.text) - chars)
             chars -= len(part.text)
             said = [Reasoning(part.text[keep:])] if event.kind == "reasoning" else []
-            self._parts[i : i + 1] = [*([Text(part.text[:keep])] if keep else []), *said]
+            self._parts[i : i + 1] = [*([Text(part.text[:keep], part.tag)] if keep else []), *said]
         if self._parts and isinstance(last := self._parts[-1], Reasoning):
             # Reasoning that follows belongs to the same part, as it does where the text was held back.
             self._parts.pop()
-            self._pieces, self._thinking = [last.text], True
+            self._pieces, self._tag = [last.text], None
 
     def reply(self, format: str, spans: tuple[Span, ...] | None) -> Reply:
         """What the events so far add up to; more may still be added."""
         last = (self._part(),) if self._pieces else ()
-        return Reply((*self._parts, *last), tuple(self._problems), format, None, spans)
+        return Reply((*self._parts, *last), tuple(self._problems), format, self._done, spans)

@@ -24,7 +24,7 @@ from rightcall.parse.compile import compiled, without_reasoning
 from rightcall.parse.engine import Limits, Options
 from rightcall.parse.fold import Fold
 from rightcall.parse.reading import Reading
-from rightcall.types import Call, CallStart, Event, Reply
+from rightcall.types import Call, CallStart, Done, Event, Reply
 
 Policy = Literal["off", "safe", "lenient"]
 _REASONING = ("auto", "open", "off")
@@ -98,7 +98,8 @@ class Parser:
         settled.add(before)
         reply = settled.reply("", None)
         parts = [part for part in reply.parts if not isinstance(part, Call)]
-        return [*parts, *reply.problems, *(held[begun:] if begun is not None else ())]
+        done = [Done(reply.done)] if reply.done is not None else []
+        return [*parts, *reply.problems, *done, *(held[begun:] if begun is not None else ())]
 
     @property
     def reply(self) -> Reply:

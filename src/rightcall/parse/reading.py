@@ -15,14 +15,16 @@ import msgspec
 from rightcall.ids import Ids
 from rightcall.parse.channels import first_header, header
 from rightcall.parse.engine import Capture, Engine, Options, Steps
+from rightcall.parse.lines import line
 from rightcall.parse.markers import RUN, Pat, Probe, Scan, literal, seq
+from rightcall.parse.native import native_calls
 from rightcall.parse.rescue import MINTED, in_reasoning, other_format, whole_reply
-from rightcall.parse.shown import QUOTES
+from rightcall.parse.shown import QUOTES, Fences
 from rightcall.parse.shown import RUN as RUN_OF_FENCE
 from rightcall.parse.signals import Broken, Cut, NotACall, too_deep
 from rightcall.repair.settle import allowed, receipts
 from rightcall.repair.sketch import Sketch
-from rightcall.types import Arguments, Call, CallEnd, CallStart, Recast, Repair, Reply, Span, Text
+from rightcall.types import Arguments, Call, CallEnd, CallStart, Done, Recast, Repair, Reply, Span, Text
 
 if TYPE_CHECKING:
     from rightcall.parse.compile import Compiled, Reader
@@ -63,7 +65,7 @@ class Reading(Engine):
         self.more(text)
 
     def feed(self, text: str) -> None:
-        room = self.limits.reply - self.base - len(self.buf)
+        room = max(0, self.limits.reply - self.base - len(self.buf))
         if len(text) <= room:
             self._arrives(text)
             next(self._steps)
@@ -98,10 +100,13 @@ class Reading(Engine):
 
     def _rescue_as_written(self, start: int) -> None:
         """Is what follows the reasoning, with the markers that this format dropped, a reply in another format?"""
-        other = other_format("".join(self.original)[start:], self.options)
+        text = "".join(self.original)[start:]
+        native = native_calls(text, self.options) if self.compiled.lines else None
+        other = native or other_format(text, self.options)
         if other is not None:
             before = [Span(s.start, min(s.end, start), s.kind) for s in self.spans or () if s.start < start]
             self.rescued(other[0], before + [Span(s.start + start, s.end + start, s.kind) for s in other[1]])
+            self.out += native[0].problems if native else ()
 
     def rescued(self, reply: Reply, spans: list[Span]) -> None:
         """The text that was given out was a reply in another format: it is given again, as what it is."""
@@ -137,7 +142,7 @@ class Reading(Engine):
         self.thinking = before.thinking
         self.said, self.thought, self.said_at = before.said, before.thought, before.said_at
         self.original = ["".join(before.original)[: self.base]]
-        self.fences = before.fences
+        self.fences, self._over = before.fences, before._over
         return before.buf[before.pos :]
 
     def _overflow(self, text: str) -> None:
@@ -155,6 +160,8 @@ class Reading(Engine):
             yield from first_header(self, compiled.first_header)
         while True:
             if self.may_open and compiled.bare and not self.thinking and (yield from self._try_bare()):
+                continue
+            if self.may_open and compiled.lines and not self.thinking and (yield from self._try_line()):
                 continue
             scan = self._scan()
             found = (scan.ended if self.ended else scan.search)(self.buf, self.pos)
@@ -180,6 +187,50 @@ class Reading(Engine):
     def _on_drop(self, found: re.Match[str]) -> Steps[None]:
         self.take_marker(found.end())
         yield from ()
+
+    def _on_tag(self, found: re.Match[str]) -> Steps[None]:
+        """A block of text begins or ends. A code fence that was left open ends with it."""
+        tag = self.compiled.tags[found.group()]
+        if tag and self._is_shown(found):
+            return
+        self.settle()
+        self.tag, self.may_open, self.fences = tag, True, Fences()
+        self.said = None if tag else self.said  # what has its place is not looked at again
+        self.take_marker(found.end())
+        yield from ()
+
+    def _on_done(self, found: re.Match[str]) -> Steps[None]:
+        protocol = self.compiled.format.protocol
+        if self._is_shown(found) or protocol is None:
+            return
+        self.settle()
+        opens, closes = protocol.done
+        self.out.append(Done(found.group()[len(opens.strip()) : -len(closes.strip())].strip()))
+        self.may_open, self.said = True, None
+        self.take_marker(found.end())
+        yield from ()
+
+    def _on_line(self, found: re.Match[str]) -> Steps[None]:
+        self.take_text(found.end())
+        self.may_open = not self.tag
+        yield from ()
+
+    def _try_line(self) -> Steps[bool]:
+        """Outside all blocks, at the beginning of a line: a call may stand here. True if one may stand here again."""
+        first = self.index
+        start = yield from line(self)
+        if start >= 0:
+            yield from self._block(start, bare=True)
+            if self.index == first:
+                # No call: its fence, if it had one, is one in the text.
+                self.refused += 1
+                self.fences.open, self.dropped = self.dropped or self.fences.open, ""
+        return start >= 0 or self.may_open
+
+    @property
+    def labels(self) -> frozenset[str]:
+        """What may stand before a call."""
+        return getattr(self.compiled.readers[0], "labels", frozenset())
 
     def _on_late_close(self, found: re.Match[str]) -> Steps[None]:
         self._close_due = False
@@ -381,6 +432,8 @@ class Reading(Engine):
                 found = yield from self.test(compiled.call_close)
             if found:
                 self.settle()  # an empty block
+                if compiled.format.protocol is not None:
+                    self.problem("no_call", "a block for a call is empty; it must hold one call, name({ ... })")
                 return
         if char == "`" and not bare and (yield from self._fence()):
             char = self.char() or (yield from self.peek())
@@ -516,6 +569,9 @@ class Reading(Engine):
         "end": _on_end,
         "header": _on_header,
         "fence": _on_fence,
+        "tag": _on_tag,
+        "done": _on_done,
+        "line": _on_line,
     }
 
     def rest_is_text(self) -> Steps[None]:

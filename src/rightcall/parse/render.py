@@ -80,7 +80,10 @@ class _Writer:
                 raise CannotCarry(self.format.name, f"/parts/{i}", "this format has no place for reasoning")
             return _first(self.format.reasoning[0]) + part.text + _first(self.format.reasoning[1])
         if self.format.content:
-            opens, closes = self.format.content[0]
+            tag = f"<{part.tag}>"
+            opens, closes = next(
+                (p for p in self.format.content if _first(p[0]).strip() == tag), self.format.content[0]
+            )
             return _first(opens) + part.text + _first(closes)
         return part.text
 

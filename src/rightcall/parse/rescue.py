@@ -22,6 +22,7 @@ _WRAPS = (
     ("<tool_call>\n", "\n</tool_call>", "hermes", re.compile(r"[\[{]").match),
     ("", "", "generic_json", re.compile(r"\{\s*\"tool_calls?\"").match),
     ("<|python_start|>", "<|python_end|>", "llama4_pythonic", re.compile(r"\[\s*[A-Za-z_][\w.\-]*\s*\(").match),
+    ("", "", "contract", re.compile(r"[A-Za-z_$][\w.\-$]*\(\s*\{").match),
     ("<function_calls>", "</function_calls>", "olmo3", re.compile(r"[A-Za-z_][\w.\-]*\(").match),
     ("[TOOL_CALLS]", "", "mistral_v11", re.compile(r"[A-Za-z_][\w.\-]*\[ARGS\]").match),
 )
@@ -38,6 +39,7 @@ def whole_reply(text: str, options: Options) -> Reply | None:
         return None
     inner = text.strip()
     fenced = _FENCE.fullmatch(inner)
+    fenced = None if fenced and "\n```" in fenced.group(1) else fenced  # several, one behind the other
     inner = fenced.group(1).strip() if fenced else inner
     if fenced and (other := other_format(inner, options)) is not None and not other[0].content:
         return other[0]

@@ -7,7 +7,8 @@ import re
 QUOTES = frozenset("`'\"")
 _OPENS = frozenset(" \t\r\n([{=,:>")
 _TICK = re.compile(r"(?<!`)`{1,2}(?!`)").findall  # opens or closes a code span
-RUN = re.compile(r"`{3,}+|~{3,}+").match
+# Longer runs are taken piece by piece: one that never ends would be read again with every chunk.
+RUN = re.compile(r"`{3,256}+|~{3,256}+").match
 
 
 def is_quoted(before: str) -> bool:

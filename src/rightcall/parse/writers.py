@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
-from rightcall.formats.spec import Body, Braced, Envelope, NameThenJson, Params, Pythonic, alternatives
+from rightcall.formats.spec import Body, Braced, Envelope, NameThenJson, Params, Pythonic, TsCall, alternatives
+from rightcall.parse.ts_strings import closing
 from rightcall.types import Call
 
 
@@ -24,6 +26,8 @@ def write_call(body: Body, call: Call, arguments: str, index: int) -> str:
         return _fill(body.open, call, index) + inside + _first(body.close)
     if isinstance(body, Pythonic):
         return f"{call.name}({', '.join([f'{key}={_python(value)}' for key, value in call.arguments.items()])})"
+    if isinstance(body, TsCall):
+        return f"{call.name}({_literal(call.arguments)})"
     return _fill(body.open, call, index) + _braced(body, call.arguments)
 
 
@@ -78,6 +82,30 @@ def _python(value: Any) -> str:
     if isinstance(value, dict):
         return "{" + ", ".join([f"{write_arguments(key)}: {_python(item)}" for key, item in value.items()]) + "}"
     return repr(value) if value is None or isinstance(value, bool) else write_arguments(value)
+
+
+_IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*").fullmatch
+
+
+def _literal(value: Any) -> str:
+    """A value as TypeScript writes it. A string of several lines is a heredoc, which needs no escapes."""
+    if isinstance(value, dict):
+        entries = [f"{key if _IDENTIFIER(key) else write_arguments(key)}: {_literal(v)}" for key, v in value.items()]
+        return f"{{ {', '.join(entries)} }}" if entries else "{}"
+    if isinstance(value, list):
+        return "[" + ", ".join([_literal(item) for item in value]) + "]"
+    if isinstance(value, str) and "\n" in value and not value.endswith("\r"):
+        tag = _free_tag(value)
+        return f"<<{tag}\n{value}\n{tag}"
+    return write_arguments(value)
+
+
+def _free_tag(text: str) -> str:
+    """A tag that no line of the text begins with."""
+    number = 1
+    while closing(tag := f"EOF{number}" if number > 1 else "EOF").search(f"\n{text}\n"):
+        number += 1
+    return tag
 
 
 def _braced(body: Braced, value: Any) -> str:

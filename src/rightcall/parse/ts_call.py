@@ -1,0 +1,166 @@
+"""Calls with an object literal, as TypeScript writes them:  edit({ path: "a.py", text: <<EOF ... EOF })
+
+In a block of its own a call is passed on as it arrives. Outside all blocks, `bare`, it is held until it is whole: then
+it is a call with a note, or text with a problem.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from rightcall.check import fits
+from rightcall.formats.spec import TsCall
+from rightcall.parse.engine import Engine, Steps, Whole
+from rightcall.parse.markers import Pat, Probe, alt, blanks, literal, look, seq
+from rightcall.parse.signals import Broken, Cut, NotACall
+from rightcall.parse.ts_arguments import arguments, held
+from rightcall.parse.ts_values import BadValue, TsValues, Unfinished
+from rightcall.repair.schema import rename_aliases
+
+_NOTHING = Pat("", "")
+_NAME = Pat(r"[\w$][\w$.\-]{0,255}+", r"(?:[\w$][\w$.\-]{0,255}+)?")
+_LABEL = Pat(r"[A-Za-z_][\w \-]{0,39}+:[ \t]{0,8}+", r"(?:[A-Za-z_][\w \-]{0,39}+(?::[ \t]{0,8}+)?)?")
+_PAREN = seq(Pat(r"[ \t]{0,8}+", r"[ \t]{0,8}+"), literal("("))
+_NAMED = seq(alt(literal("<"), _NOTHING), alt(seq(_LABEL, _NAME, _PAREN), seq(_NAME, _PAREN)))
+_CALL = seq(alt(literal("`"), _NOTHING), _NAMED)
+# A call at the beginning of a line, and the first character of what it is given.
+LINE = Probe(seq(_NAMED, blanks(), Pat(r"[^ \t\r\n]", "")))
+FENCED = Probe(
+    seq(
+        alt(literal("```"), literal("~~~")),
+        Pat(r"[A-Za-z_]{0,16}+[ \t]{0,8}+", r"[A-Za-z_]{0,16}+[ \t]{0,8}+"),
+        literal("\n"),
+        blanks(),
+        look(seq(_NAMED, blanks(), Pat(r"[^ \t\r\n]", ""))),
+    )
+)
+WRAPPED = Probe(seq(literal("`"), _NAMED, blanks(), literal("{")))
+_NEXT = Probe(seq(_NAME, literal("("), blanks(), Pat(r"[{)]", "")))
+_PARTS = re.compile(r"`?<?(?:([A-Za-z_][\w \-]{0,39}+):[ \t]{0,8})?([\w$][\w$.\-]{0,255}+)[ \t]{0,8}\(").match
+_BEGUN = re.compile(r"[`<]{0,2}[\w$ .:\-]{0,300}\Z").match
+_USUAL = re.compile(r"[ \t\r\n]*+([\w$][\w$.\-]{0,255}+)\(").match
+_END = re.compile(r"[ \t\r\n]*+,?[ \t\r\n]*+\)[ \t]*+;?").match
+
+
+def call_parts(text: str, pos: int) -> tuple[str, str]:
+    """Label and name of the call that `LINE` or `_CALL` found there."""
+    found = _PARTS(text, pos)
+    return ((found.group(1) or "").rstrip(), found.group(2)) if found else ("", "")
+
+
+class TsCallReader:
+    begins = Probe(_CALL)
+
+    def __init__(self, body: TsCall, closes: list[Pat]) -> None:
+        self.labels = frozenset(body.labels)
+        ends = "|".join(pat.whole for pat in closes)
+        self._block_end = re.compile(rf"[ \t\r\n]*+(?:{ends})").match if closes else None
+
+    def quick(self, p: Engine, start: int, bare: bool) -> tuple[list[Whole], int] | None:
+        """The call of a block and its end, if all of it is there and as usual."""
+        name = _USUAL(p.buf, start)
+        if name is None or bare or self._block_end is None:
+            return None
+        values = TsValues(p.buf, name.end(), p.limits.depth, ended=False)
+        try:
+            if values.char() != "{":
+                return None
+            json, value = values.value(1)
+        except (Unfinished, BadValue):
+            return None
+        end = _END(p.buf, values.pos)
+        last = self._block_end(p.buf, end.end()) if end else None
+        if end is None or last is None:
+            return None
+        return [(name.start(1), end.end(), name.group(1), json, value, "")], last.end()
+
+    def read(self, p: Engine, *, bare: bool) -> Steps[None]:
+        if bare:
+            yield from self._bare(p)
+            return
+        first = p.index
+        while True:
+            ends = yield from self._opening(p)
+            values = yield from arguments(p)
+            yield from self._trail(p, ends)
+            more = bool((yield from p.test(_NEXT)))
+            assert p.call is not None
+            if more or p.index > first + 1:
+                p.problem(
+                    "several_calls", "a block holds one call; send each call in a block of its own", call=p.call.index
+                )
+            p.finish(values, empty=not values)
+            if not more:
+                return
+
+    def _opening(self, p: Engine) -> Steps[str]:
+        """The name and its parenthesis: then it is a call. Gives what may follow it."""
+        p.raw_begin()
+        found = yield from p.test(self.begins)
+        if found is None:
+            if p.ended and _BEGUN(p.buf, p.pos):
+                p.pos = len(p.buf)
+                raise Cut
+            raise NotACall
+        label, name = call_parts(p.buf, p.pos)
+        p.pos = found.end()
+        p.begin(name)
+        p.args_at = p.base + p.pos
+        if label and label not in self.labels:
+            raise Broken(*labelled(label, name))
+        return _ends(found)
+
+    def _trail(self, p: Engine, ends: str) -> Steps[None]:
+        """What models put behind a call that belongs to it: a semicolon, the end of a tag or of code."""
+        p.raw_end()
+        while (char := p.char() or (yield from p.peek())) and char in ends:
+            p.pos += 1
+            p.raw_end()
+
+    # -- outside all blocks --------------------------------------------------------------------------------------------
+
+    def _bare(self, p: Engine) -> Steps[None]:
+        """A call that counts only when it is whole."""
+        shown = bool(p.dropped or p.fences.open)
+        p.raw_begin()
+        wrapped = p.buf.startswith("`", p.pos)
+        found = yield from p.test(self.begins)
+        if found is None:
+            raise NotACall
+        _, name = call_parts(p.buf, p.pos)
+        ends = _ends(found)
+        p.pos = found.end()
+        try:
+            values = yield from held(p)
+        except (Broken, Cut) as wrong:
+            cut = isinstance(wrong, Cut)
+            p.pos = len(p.buf) if cut else p.pos
+            if not shown and isinstance(wrong, Broken):
+                p.problem(wrong.code, f"{name}: {wrong.message}")
+            elif not shown:
+                p.problem("truncated", f"the text ended before the call of {name!r} did; send the whole call again")
+            raise NotACall from None
+        yield from self._trail(p, ends)
+        if (wrapped and (yield from p.peek())) or (shown and not _may_run(p, name, values[1])):
+            raise NotACall
+        call = p.begin(name)
+        call.parts.append(values[0])
+        p.finish(values[1], empty=not values[1])
+        p.problem("bare_call", f"the call of {name!r} stood outside its block", blocking=False, call=p.index - 1)
+
+
+def _ends(found: re.Match[str]) -> str:
+    """What belongs to a call behind its parenthesis: a semicolon, or what closes the quote or bracket before it."""
+    lead = found.group()[:2]
+    return ";" + (">" if "<" in lead else "") + ("`" if "`" in lead else "")
+
+
+def _may_run(p: Engine, name: str, value: dict[str, Any]) -> bool:
+    tool = p.tools.get(name) if p.tools is not None else None
+    return tool is not None and fits(tool, rename_aliases(tool, value)[0])
+
+
+def labelled(label: str, name: str) -> tuple[str, str]:
+    """Code and message."""
+    return "labelled_call", f"do not put {label + ':'!r} before a call; write {name}({{ ... }}) alone"

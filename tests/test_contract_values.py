@@ -1,0 +1,296 @@
+"""The value grammar of the contract's calls: what each literal means, under every cut, and what is no literal."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from generated import any_json, strings
+from replies import STRING, Json, args, blocking, codes, read, tool
+from rightcall import Arguments, Call, Parser, Toolset, parse, render
+from rightcall.formats import FORMATS
+
+CONTRACT = FORMATS["contract"]
+ANY: Json = {}
+TOOLS = Toolset([tool("edit", path=STRING, text=STRING, x=ANY, y=ANY), tool("ping")])
+
+
+def block(inside: str) -> str:
+    return f"<tool_call>\n{inside}\n</tool_call>"
+
+
+def value(written: str) -> Any:
+    """What a literal means as an argument of no declared type, and as one that may go out while it arrives."""
+    reply = read(block(f"edit({{ x: {written} }})"), "contract", TOOLS)
+    assert codes(reply) == [], reply.problems
+    ((_, arguments),) = args(reply)
+    return arguments["x"]
+
+
+def text(written: str) -> Any:
+    reply = read(block(f"edit({{ path: {written}, text: 'end' }})"), "contract", TOOLS)
+    assert codes(reply) == [], reply.problems
+    ((_, arguments),) = args(reply)
+    assert arguments["text"] == "end"
+    assert value(written) == arguments["path"]
+    return arguments["path"]
+
+
+SCALARS: list[tuple[str, Any]] = [
+    ("true", True),
+    ("false", False),
+    ("null", None),
+    ("undefined", None),
+    ("0", 0),
+    ("-1.5", -1.5),
+    ("1e3", 1000.0),
+    ("-2E-2", -0.02),
+    ("9007199254740993", 9007199254740993),
+    ("123456789012345678901234567890", 123456789012345678901234567890),
+    ("+7", 7),
+    (".5", 0.5),
+    ("5.", 5.0),
+    ("0x1F", 31),
+    ("0b101", 5),
+    ("-0o17", -15),
+    ("1_000_000", 1_000_000),
+    ("10n", 10),
+    ("007", 7),
+]
+
+
+@pytest.mark.parametrize("written, meant", SCALARS)
+def test_a_scalar_means_what_typescript_says(written: str, meant: Any) -> None:
+    got = value(written)
+    assert got == meant and type(got) is type(meant)
+
+
+def test_a_number_keeps_its_spelling() -> None:
+    (call,) = read(block("edit({ x: 1.50E+2, y: 12345678901234567890 })"), "contract", TOOLS).calls
+    assert call.json == '{"x": 1.50E+2, "y": 12345678901234567890}'
+
+
+STRINGS: list[tuple[str, str]] = [
+    ("'single'", "single"),
+    ('"double"', "double"),
+    ("`template`", "template"),
+    ("''", ""),
+    ('""', ""),
+    ("``", ""),
+    ('"a\\nb\\tc\\rd\\0e"', "a\nb\tc\rd\0e"),
+    ('"\\b\\f\\v"', "\b\f\v"),
+    ("'it\\'s'", "it's"),
+    ('"say \\"hi\\""', 'say "hi"'),
+    ("'a \\` b'", "a ` b"),
+    ('"back\\\\slash"', "back\\slash"),
+    ('"\\q\\/"', "q/"),
+    ('"one \\\ntwo"', "one two"),
+    ('"one \\\r\ntwo"', "one two"),
+    ('"raw\nline"', "raw\nline"),
+    ('"caf\\u00e9"', "café"),
+    ('"\\u{1F44B}\\u{e9}"', "👋é"),
+    ('"\\ud83d\\udc4b"', "👋"),
+    ('"\\xe9"', "é"),
+    ('"\\ud83d"', "\ud83d"),
+    ('"\\u12"', "u12"),
+    ('"\\u{110000}"', "u{110000}"),
+    ('"日本 👋 é"', "日本 👋 é"),
+    ("`日本 👋`", "日本 👋"),
+    ("`a \\` b`", "a ` b"),
+    ("`\\${x} \\$`", "${x} $"),
+    ("`a\\nb\\\\`", "a\nb\\"),
+    ("`\\d+ \\u0041`", "\\d+ \\u0041"),
+    ("`one \\\ntwo`", "one two"),
+    ("`two\nlines`", "two\nlines"),
+    ("`${a} and ${ {b: 1} }`", "${a} and ${ {b: 1} }"),
+    ("`${`inner`}`", "${`inner`}"),
+    ("`cost: $5`", "cost: $5"),
+    ("'</tool_call>'", "</tool_call>"),
+    ("`<tool_call>{`", "<tool_call>{"),
+    ('"// no comment /* here */"', "// no comment /* here */"),
+    ('"<<EOF"', "<<EOF"),
+]
+
+
+@pytest.mark.parametrize("written, meant", STRINGS)
+def test_a_string_means_what_typescript_says(written: str, meant: str) -> None:
+    assert text(written) == meant
+
+
+HEREDOCS: list[tuple[str, str]] = [
+    ("<<EOF\na\nEOF", "a"),
+    ("<<EOF\na\nEOF\n", "a"),
+    ("<<EOF\na\nb\nEOF ", "a\nb"),
+    ("<<EOF\nEOF", ""),
+    ("<<EOF\n\nEOF", ""),
+    ("<<EOF\n\n\nEOF", "\n"),
+    ("<<EOF\na\n\nEOF", "a\n"),
+    ("<<EOF\r\na\r\nb\r\nEOF", "a\r\nb"),
+    ("<<'EOF'\na\nEOF", "a"),
+    ('<<"EOF"\na\nEOF', "a"),
+    ("<<EOF\na\n   EOF", "a"),
+    ("<<EOF\na\n\tEOF", "a"),
+    ("<<_9z\na\n_9z", "a"),
+    ("<<EOF \na\nEOF", "a"),
+    ("<<EOF\nEOFunction\nEOF_2\nEOF9\nxEOF\nEOF", "EOFunction\nEOF_2\nEOF9\nxEOF"),
+    ("<<EOF\n`\"' \\n \\ ${x} // y /* z\nEOF", "`\"' \\n \\ ${x} // y /* z"),
+    ("<<EOF\n</tool_call> }) ] <tool_call>\nEOF", "</tool_call> }) ] <tool_call>"),
+    ("<<A\n<<B\nx\nB\nA", "<<B\nx\nB"),
+    ('"<<EOF\na\nEOF"', "a"),
+    ('"<<EOF\na\nEOF', "a"),
+    ("'<<EOF\na\nEOF'", "a"),
+    ("<<EOF\n日本\n👋\nEOF", "日本\n👋"),
+]
+
+
+@pytest.mark.parametrize("written, meant", HEREDOCS)
+def test_a_heredoc_is_its_lines_as_they_are(written: str, meant: str) -> None:
+    assert text(written) == meant
+
+
+def test_what_follows_the_tag_of_a_heredoc_belongs_to_the_call() -> None:
+    reply = read(block("edit({ x: [{ a: <<EOF\n1\nEOF }, <<EOF\n2\nEOF], y: <<EOF\n3\nEOF })"), "contract", TOOLS)
+    assert args(reply) == [("edit", {"x": [{"a": "1"}, "2"], "y": "3"})]
+
+
+def test_two_heredocs_with_tags_of_their_own_stand_in_one_call() -> None:
+    inside = "edit({ path: <<OLD\nif a:\n    b()\nOLD, text: <<NEW\nOLD()\nNEW\n})"
+    assert args(read(block(inside), "contract", TOOLS)) == [("edit", {"path": "if a:\n    b()", "text": "OLD()"})]
+
+
+LITERALS: list[tuple[str, Json]] = [
+    ("edit({})", {}),
+    ("edit()", {}),
+    ("edit( )", {}),
+    ("edit({ x: 1, })", {"x": 1}),
+    ("edit({ x: 1 },)", {"x": 1}),
+    ("edit ({x:1})", {"x": 1}),
+    ("edit(\n{ x: [1, 2, ], y: { a: 'b', }, }\n)", {"x": [1, 2], "y": {"a": "b"}}),
+    ("edit({ // first\n x: /* one */ 1 /* , */, // last\n })", {"x": 1}),
+    ("edit(/* a */ { x: 1 } // b\n)", {"x": 1}),
+    ("edit({ 'x': 1, \"y\": 2, `text`: 't' })", {"x": 1, "y": 2, "text": "t"}),
+    (
+        "edit({ x: { a-b: 1, c.d: 2, $e: 3, 9: 4, größe: 5 } })",
+        {"x": {"a-b": 1, "c.d": 2, "$e": 3, "9": 4, "größe": 5}},
+    ),
+    ("edit({ x: 1, x: 2 })", {"x": 2}),
+    ("edit({ x: { a: 1, a: 2 } })", {"x": {"a": 2}}),
+    ("edit({ x: [[], {}, [[1]]] })", {"x": [[], {}, [[1]]]}),
+    ("edit({ x: 1 });", {"x": 1}),
+    ("`edit({ x: 1 })`", {"x": 1}),
+    ("<edit({ x: 1 })>", {"x": 1}),
+]
+
+
+@pytest.mark.parametrize("inside, meant", LITERALS)
+def test_a_call_is_one_object_literal(inside: str, meant: Json) -> None:
+    reply = read(block(inside), "contract", TOOLS)
+    assert args(reply) == [("edit", meant)] and codes(reply) == []
+
+
+BROKEN: list[tuple[str, str]] = [
+    ('edit("a")', "arguments_not_object"),
+    ('edit(path="a")', "arguments_not_object"),
+    ("edit([1])", "arguments_not_object"),
+    ("edit(1)", "arguments_not_object"),
+    ("edit({ x: 1 } { y: 2 })", "unclosed_paren"),
+    ("edit({ x })", "missing_colon"),
+    ("edit({ x: })", "invalid_value"),
+    ("edit({ x: word })", "invalid_value"),
+    ("edit({ x: 5px })", "invalid_value"),
+    ("edit({ x: 1 y: 2 })", "unterminated_object"),
+    ("edit({ x: [1 2] })", "unterminated_list"),
+    ("edit({ x: { a: 1 )", "unterminated_object"),
+    ("edit({ x: [1 } })", "unterminated_list"),
+    ("edit({ x: { a } })", "missing_colon"),
+    ("edit({ x: [ 1", "unterminated_list"),
+    ("edit({ x: NaN })", "not_finite"),
+    ("edit({ x: -Infinity })", "not_finite"),
+    ("edit({ x: 1e999 })", "not_finite"),
+    ("edit({ x: << })", "invalid_heredoc"),
+    ("edit({ x: <<EOF a\nEOF })", "invalid_heredoc"),
+    ("edit({ [x]: 1 })", "invalid_argument_name"),
+    ("edit({ ...x })", "invalid_argument_name"),
+    ("edit({ x: 'a' + 'b' })", "unterminated_object"),
+    ("edit({ x: f(1) })", "invalid_value"),
+    ("edit({ x: 'never closed })", "unterminated_string"),
+    ("edit({ x: `never closed })", "unterminated_string"),
+    ("edit({ x: <<EOF\nnever closed })", "unterminated_string"),
+]
+
+
+@pytest.mark.parametrize("inside, code", BROKEN)
+def test_what_is_no_literal_keeps_the_call_and_blocks_it(inside: str, code: str) -> None:
+    reply = read(block(inside), "contract", TOOLS)
+    assert [(call.name, call.complete) for call in reply.calls] == [("edit", False)]
+    assert blocking(reply) == [(code, 0)]
+
+
+@pytest.mark.parametrize("inside, code", [pair for pair in BROKEN if pair[1] != "unterminated_string"])
+def test_a_broken_call_does_not_take_the_next_with_it(inside: str, code: str) -> None:
+    reply = read(block(inside) + "\n" + block("ping({})"), "contract", TOOLS)
+    assert [(call.name, call.complete) for call in reply.calls] == [("edit", False), ("ping", True)]
+    assert blocking(reply) == [(code, 0)]
+
+
+@pytest.mark.parametrize("end", range(len("<tool_call>\nedit({ path: 'a', text: <<EOF\nb\nEOF })")))
+def test_a_call_that_is_cut_off_is_never_completed(end: int) -> None:
+    whole = "<tool_call>\nedit({ path: 'a', text: <<EOF\nb\nEOF })"
+    reply = read(whole[:end], "contract", TOOLS)
+    assert not any(call.complete for call in reply.calls)
+    assert read(whole, "contract", TOOLS).calls[0].complete
+
+
+def test_a_text_argument_goes_out_while_it_arrives() -> None:
+    for written in ('"one two three four five', "<<EOF\none two three\nfour five", "`one two three four five"):
+        parser = Parser("contract", tools=TOOLS, live=True)
+        events = parser.feed(f"<tool_call>\nedit({{ path: {written}")
+        out = "".join([event.json for event in events if isinstance(event, Arguments)])
+        assert out.startswith('{"path": "one two three')
+
+
+def test_a_heredoc_holds_back_only_what_may_be_its_end() -> None:
+    parser = Parser("contract", tools=TOOLS, live=True)
+
+    def out(text: str) -> str:
+        return "".join([event.json for event in parser.feed(text) if isinstance(event, Arguments)])
+
+    assert out("<tool_call>edit({ text: <<EOF\nab") == '{"text": "ab'
+    assert out("c\n") == "c"
+    assert out("  EO") == ""
+    assert out("Fx") == "\\n  EOFx"
+    assert out("\nEOF }") == '"}'
+
+
+@given(data=st.data())
+def test_any_json_reads_back_from_a_literal(data: st.DataObject) -> None:
+    meant = data.draw(any_json(CONTRACT))
+    call = Call("f", {"x": meant}, "")
+    (got,) = parse(render(call, format="contract"), format="contract").calls
+    assert json.dumps(got.arguments) == json.dumps({"x": meant})
+
+
+@given(data=st.data())
+def test_any_text_of_several_lines_reads_back_from_a_heredoc(data: st.DataObject) -> None:
+    lines = st.lists(
+        st.one_of(strings(CONTRACT), st.sampled_from(["EOF", " EOF", "EOF2", "EOF)", "\tEOF }"])), min_size=2
+    )
+    body = data.draw(lines.map("\n".join))
+    call = Call("f", {"x": [body], "y": body}, "")
+    wire = render(call, format="contract")
+    assert ("<<EOF" in wire) == (not body.endswith("\r"))
+    (got,) = read(wire, "contract", None).calls
+    assert got.arguments == call.arguments
+
+
+@given(body=st.lists(st.text(alphabet="EOF \t\r\nx_2", max_size=12), min_size=1).map("\n".join))
+def test_a_heredoc_is_closed_by_its_tag_alone(body: str) -> None:
+    closes = any(line.lstrip(" \t") == "EOF" for line in body.split("\n"))
+    closes = closes or any(line.lstrip(" \t").startswith(("EOF ", "EOF\t", "EOF\r")) for line in body.split("\n"))
+    reply = read(block(f"edit({{ text: <<EOF\n{body}\nEOF }})"), "contract", TOOLS)
+    if not closes and not body.endswith("\r"):
+        assert args(reply) == [("edit", {"text": body})]
