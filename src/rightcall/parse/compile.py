@@ -23,7 +23,6 @@ from rightcall.formats.spec import (
     TsCall,
     alternatives,
 )
-from rightcall.parse.braced import BracedReader
 from rightcall.parse.engine import Engine, Steps, Whole
 from rightcall.parse.envelope import EnvelopeReader
 from rightcall.parse.markers import (
@@ -43,9 +42,6 @@ from rightcall.parse.markers import (
     templates,
 )
 from rightcall.parse.name_then_json import NameThenJsonReader
-from rightcall.parse.params import ParamsReader
-from rightcall.parse.pythonic import PythonicReader
-from rightcall.parse.ts_call import TsCallReader
 
 Entries = list[tuple[str, Pat]]
 
@@ -102,19 +98,29 @@ class Compiled:
         self.quick = self.readers[0].quick
 
     def _reader(self, body: Body, after: list[Pat]) -> Reader:
+        """What reads this body. Kinds that few formats have are imported with the first that has them."""
+        closes = templates(self.format.call[1])
         if isinstance(body, Envelope):
-            return EnvelopeReader(body, templates(self.format.call[1]))
+            return EnvelopeReader(body, closes)
         if isinstance(body, NameThenJson):
-            return NameThenJsonReader(body, templates(self.format.call[1]))
+            return NameThenJsonReader(body, closes)
         if isinstance(body, Params):
+            from rightcall.parse.params import ParamsReader
+
             required = self.format.section is not None or "" not in alternatives(self.format.call[1])
-            closes = "always" if required else "maybe" if self.call_close else "never"
-            return ParamsReader(body, after, closes, self.format.call[1])
+            closed = "always" if required else "maybe" if self.call_close else "never"
+            return ParamsReader(body, after, closed, self.format.call[1])
         if isinstance(body, Pythonic):
-            return PythonicReader(templates(self.format.call[1]))
+            from rightcall.parse.pythonic import PythonicReader
+
+            return PythonicReader(closes)
         if isinstance(body, TsCall):
-            return TsCallReader(body, templates(self.format.call[1]))
-        return BracedReader(body, after, templates(self.format.call[1]))
+            from rightcall.parse.ts_call import TsCallReader
+
+            return TsCallReader(body, closes)
+        from rightcall.parse.braced import BracedReader
+
+        return BracedReader(body, after, closes)
 
     def _states(self, inner: Entries) -> None:
         format, around = self.format, self._around()

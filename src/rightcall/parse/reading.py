@@ -15,9 +15,7 @@ import msgspec
 from rightcall.ids import Ids
 from rightcall.parse.channels import first_header, header
 from rightcall.parse.engine import Capture, Engine, Options, Steps
-from rightcall.parse.lines import line
 from rightcall.parse.markers import RUN, Pat, Probe, Scan, literal, seq
-from rightcall.parse.native import native_calls
 from rightcall.parse.rescue import MINTED, in_reasoning, other_format, whole_reply
 from rightcall.parse.shown import QUOTES, Fences
 from rightcall.parse.shown import RUN as RUN_OF_FENCE
@@ -101,12 +99,17 @@ class Reading(Engine):
     def _rescue_as_written(self, start: int) -> None:
         """Is what follows the reasoning, with the markers that this format dropped, a reply in another format?"""
         text = "".join(self.original)[start:]
-        native = native_calls(text, self.options) if self.compiled.lines else None
+        native = self._native(text) if self.compiled.lines else None
         other = native or other_format(text, self.options)
         if other is not None:
             before = [Span(s.start, min(s.end, start), s.kind) for s in self.spans or () if s.start < start]
             self.rescued(other[0], before + [Span(s.start + start, s.end + start, s.kind) for s in other[1]])
             self.out += native[0].problems if native else ()
+
+    def _native(self, text: str) -> tuple[Reply, list[Span]] | None:
+        from rightcall.parse.native import native_calls
+
+        return native_calls(text, self.options)
 
     def rescued(self, reply: Reply, spans: list[Span]) -> None:
         """The text that was given out was a reply in another format: it is given again, as what it is."""
@@ -218,6 +221,8 @@ class Reading(Engine):
     def _try_line(self) -> Steps[bool]:
         """Outside all blocks, at the beginning of a line: a call may stand here. True if one may stand here again."""
         first = self.index
+        from rightcall.parse.lines import line
+
         start = yield from line(self)
         if start >= 0:
             yield from self._block(start, bare=True)

@@ -15,7 +15,7 @@ from rightcall.parse.engine import Engine, Steps, Whole
 from rightcall.parse.markers import Pat, Probe, alt, blanks, literal, look, seq
 from rightcall.parse.signals import Broken, Cut, NotACall
 from rightcall.parse.ts_arguments import arguments, held
-from rightcall.parse.ts_values import BadValue, TsValues, Unfinished
+from rightcall.parse.ts_values import BadValue, TsValues, Unfinished, plain_object
 from rightcall.repair.schema import rename_aliases
 
 _NOTHING = Pat("", "")
@@ -62,18 +62,25 @@ class TsCallReader:
         name = _USUAL(p.buf, start)
         if name is None or bare or self._block_end is None:
             return None
-        values = TsValues(p.buf, name.end(), p.limits.depth, ended=False)
+        found = plain_object(p.buf, name.end(), p.limits.depth) or self._object(p.buf, name.end(), p.limits.depth)
+        if found is None:
+            return None
+        json, value, pos = found
+        end = _END(p.buf, pos)
+        last = self._block_end(p.buf, end.end()) if end else None
+        if end is None or last is None:
+            return None
+        return [(name.start(1), end.end(), name.group(1), json, value, "")], last.end()
+
+    def _object(self, text: str, pos: int, depth: int) -> tuple[str, dict[str, Any], int] | None:
+        values = TsValues(text, pos, depth, ended=False)
         try:
             if values.char() != "{":
                 return None
             json, value = values.value(1)
         except (Unfinished, BadValue):
             return None
-        end = _END(p.buf, values.pos)
-        last = self._block_end(p.buf, end.end()) if end else None
-        if end is None or last is None:
-            return None
-        return [(name.start(1), end.end(), name.group(1), json, value, "")], last.end()
+        return json, value, values.pos
 
     def read(self, p: Engine, *, bare: bool) -> Steps[None]:
         if bare:

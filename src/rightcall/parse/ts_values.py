@@ -12,6 +12,7 @@ from json.encoder import encode_basestring as quoted
 from typing import Any
 
 from rightcall.parse.ts_strings import HEREDOC, Heredoc, Quoted, Template, TsString
+from rightcall.strict_json import is_deep, scan_once
 
 Value = tuple[str, Any]  # as JSON, and what that holds
 
@@ -140,6 +141,44 @@ class TsValues:
             raise Unfinished
         self.pos = found.end()
         return scalar(found.group(), char)
+
+
+_TOKEN = re.compile(
+    r"""[ \t\r\n]*+(?:
+    ([A-Za-z_$][\w$]{0,255}+)[ \t\r\n]*+:            # a bare key
+    |("[^"\\\x00-\x1f]*+"[ \t\r\n]*+:)                # a key in quotes
+    |((?:"[^"\\\x00-\x1f]*+"|-?(?:0|[1-9][0-9]{0,17}+)(?:\.[0-9]{1,17}+)?|true|false|null)(?=[ \t\r\n]*+[,\]}]))
+    |([{\[])|([}\]])|(,))""",
+    re.X,
+).match
+
+
+def plain_object(text: str, pos: int, depth: int) -> tuple[str, dict[str, Any], int] | None:
+    """An object that is JSON but for its bare keys: its JSON, what that holds, its end. C reads it once the keys are in
+    quotes. None where it is anything else."""
+    out: list[str] = []
+    level = 0
+    while (found := _TOKEN(text, pos)) is not None:
+        pos = found.end()
+        kind = found.lastindex
+        if kind == 1:
+            out.append(f'"{found[1]}": ')
+        elif kind == 2:
+            out.append(found[2][:-1].rstrip() + ": ")
+        elif kind == 6:
+            out.append(", ")
+        else:
+            out.append(found[kind or 0])
+            level += (kind == 4) - (kind == 5)
+            if not level:
+                break
+    json = "".join(out)
+    try:
+        value, end = scan_once(json, 0)
+    except (StopIteration, ValueError, RecursionError):
+        return None
+    whole = end == len(json) and type(value) is dict and not is_deep(json, 0, end, depth)
+    return (json, value, pos) if whole else None
 
 
 def string_of(char: str, heredoc: re.Match[str] | None) -> TsString:

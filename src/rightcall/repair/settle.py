@@ -17,7 +17,6 @@ from rightcall.declare.toolset import ToolLike, Toolset
 from rightcall.repair.loose import Liberty, Unreadable, unfence
 from rightcall.repair.names import find_name, settle_name
 from rightcall.repair.objects import read_arguments
-from rightcall.repair.schema import mend, rename_aliases
 from rightcall.repair.spelling import dumps, with_spelling, without_spelling
 from rightcall.repair.strangers import strangers
 from rightcall.strict_json import MAX_DEPTH, Undecodable, decode
@@ -93,6 +92,10 @@ class _Settling:
         if found is None or self.tool is None or self.policy == "off":
             return found
         found = found if self.changed else with_spelling(found, self.text)
+        if not self.tool.aliases and fits(self.tool, found) and not strangers(self.tool, found):
+            return found
+        from rightcall.repair.schema import mend, rename_aliases
+
         found, receipts = rename_aliases(self.tool, found)
         self._took(*receipts)
         if strangers(self.tool, found) or not fits(self.tool, found):
