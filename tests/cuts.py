@@ -34,7 +34,7 @@ from rightcall import (
     parse,
 )
 from rightcall.formats import find
-from rightcall.parse.engine import Limits
+from rightcall.parse.options import Limits
 from rightcall.types import Done, Event, Part
 
 _HOLE = re.compile(r"\{(?:name|key|type|id|index|number)\}")

@@ -13,7 +13,7 @@ from rightcall.declare.toolset import Toolset
 from rightcall.errors import CannotCarry, RightcallError, UnknownFormat
 from rightcall.formats.spec import Format
 from rightcall.ids import Ids
-from rightcall.parse.engine import Limits
+from rightcall.parse.options import Limits
 from rightcall.parse.parser import Parser, parse
 from rightcall.types import (
     Arguments,

@@ -19,7 +19,7 @@ from rightcall.declare.toolset import ToolLike, Toolset
 from rightcall.errors import CallerError
 from rightcall.formats.spec import Format
 from rightcall.ids import Ids
-from rightcall.parse.engine import Limits
+from rightcall.parse.options import Limits
 from rightcall.parse.parser import Policy, parse
 from rightcall.types import Json, Reply
 

@@ -25,7 +25,7 @@ from rightcall.declare.toolset import ToolLike, Toolset
 from rightcall.errors import CallerError
 from rightcall.formats.spec import Format
 from rightcall.ids import Ids
-from rightcall.parse.engine import Limits
+from rightcall.parse.options import Limits
 from rightcall.parse.parser import Policy
 from rightcall.types import Event, Json, Reply
 

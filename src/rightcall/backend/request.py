@@ -17,7 +17,7 @@ from rightcall.declare.toolset import Tools, Toolset
 from rightcall.errors import CallerError
 from rightcall.formats.spec import Format
 from rightcall.ids import Ids
-from rightcall.parse.engine import Limits
+from rightcall.parse.options import Limits
 from rightcall.parse.parser import Policy
 from rightcall.types import Json, Reply
 

@@ -14,8 +14,8 @@ from rightcall.formats import FORMATS
 from rightcall.formats.spec import Envelope, Format, Special, alternatives
 from rightcall.ids import Ids
 from rightcall.parse.compile import Compiled, compiled, without_reasoning
-from rightcall.parse.engine import Options
 from rightcall.parse.markers import RUN, Pat, Probe, Scan, alt, blanks, literal, look, seq, template, templates
+from rightcall.parse.options import Options
 from rightcall.parse.reading import Reading, located
 from rightcall.parse.rescue import whole_reply
 from rightcall.parse.shown import RUN as RUN_OF_FENCE

@@ -11,8 +11,9 @@ from json.encoder import encode_basestring as quoted
 from typing import Any
 
 from rightcall.formats.spec import Braced
-from rightcall.parse.engine import Engine, Steps, Whole
+from rightcall.parse.engine import Engine, Whole
 from rightcall.parse.markers import END, Holes, Pat, Probe, Scan, alt, blanks, literal, seq
+from rightcall.parse.prose import Steps
 from rightcall.parse.signals import Broken, Cut, NotACall
 from rightcall.parse.typed import typed
 from rightcall.strict_json import Undecodable, decode, scan_once

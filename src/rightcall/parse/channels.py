@@ -10,10 +10,11 @@ import re
 from typing import TYPE_CHECKING
 
 from rightcall.formats.spec import Channels, NameThenJson, alternatives
-from rightcall.parse.engine import Capture, Engine, Steps
+from rightcall.parse.engine import Engine
 from rightcall.parse.json_stream import whole_value
 from rightcall.parse.markers import Probe
 from rightcall.parse.name_then_json import read_arguments_of
+from rightcall.parse.prose import Capture, Steps
 from rightcall.parse.signals import Broken, Cut, NotACall, too_deep
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from rightcall.formats.spec import (
     TsCall,
     alternatives,
 )
-from rightcall.parse.engine import Engine, Steps, Whole
+from rightcall.parse.engine import Engine, Whole
 from rightcall.parse.envelope import EnvelopeReader
 from rightcall.parse.markers import (
     END,
@@ -42,6 +42,7 @@ from rightcall.parse.markers import (
     templates,
 )
 from rightcall.parse.name_then_json import NameThenJsonReader
+from rightcall.parse.prose import Steps
 
 Entries = list[tuple[str, Pat]]
 

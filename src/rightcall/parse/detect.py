@@ -8,8 +8,8 @@ from rightcall.declare.toolset import ToolLike, Toolset
 from rightcall.formats import FORMATS
 from rightcall.ids import Ids
 from rightcall.parse.compile import Compiled, compiled
-from rightcall.parse.engine import Options
 from rightcall.parse.fold import Fold
+from rightcall.parse.options import Options
 from rightcall.parse.reading import Reading
 from rightcall.types import Reply
 

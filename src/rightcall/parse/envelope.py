@@ -10,10 +10,11 @@ import re
 from typing import Any
 
 from rightcall.formats.spec import Envelope
-from rightcall.parse.engine import Engine, Steps, Whole
+from rightcall.parse.engine import Engine, Whole
 from rightcall.parse.json_stream import LostEnd, json_string, json_value, skip_nested, skip_value
 from rightcall.parse.live import read_arguments
 from rightcall.parse.markers import Pat, Probe, alt, blanks, literal, look, seq
+from rightcall.parse.prose import Steps
 from rightcall.parse.signals import Broken, Cut, NotACall
 from rightcall.repair.names import find_name
 from rightcall.repair.sketch import Keys, Sketch, sketch_envelopes

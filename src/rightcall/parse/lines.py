@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rightcall.check import listing
-from rightcall.parse.engine import Steps
+from rightcall.parse.prose import Steps
 from rightcall.parse.ts_call import FENCED, LINE, WRAPPED, call_parts, labelled
 
 if TYPE_CHECKING:

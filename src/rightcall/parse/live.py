@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rightcall.parse.engine import Capture, Engine, Steps
+from rightcall.parse.engine import Engine
 from rightcall.parse.json_stream import (
     STRING_RUN,
     LostEnd,
@@ -19,6 +19,7 @@ from rightcall.parse.json_stream import (
     skip_value,
     whole_value,
 )
+from rightcall.parse.prose import Capture, Steps
 from rightcall.parse.signals import Cut
 from rightcall.strict_json import Undecodable
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 
 from rightcall.formats.spec import NameThenJson, alternatives
-from rightcall.parse.engine import Engine, Steps, Whole
+from rightcall.parse.engine import Engine, Whole
 from rightcall.parse.json_stream import LostEnd
 from rightcall.parse.live import read_arguments
 from rightcall.parse.markers import BLANKS, RUN, Holes, Pat, Probe, alt, literal, seq, templates
+from rightcall.parse.prose import Steps
 from rightcall.parse.signals import Broken, Cut, NotACall
 from rightcall.repair.sketch import Sketch, sketch_arguments
 from rightcall.strict_json import Undecodable, decode, is_deep, scan_once

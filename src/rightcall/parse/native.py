@@ -10,7 +10,7 @@ import re
 from rightcall.formats import FORMATS
 from rightcall.ids import Ids
 from rightcall.parse.compile import compiled
-from rightcall.parse.engine import Options
+from rightcall.parse.options import Options
 from rightcall.parse.rescue import MINTED, fold, quiet
 from rightcall.types import Part, Reply, Span, Text
 

@@ -13,8 +13,9 @@ from typing import Any
 from rightcall.declare.kinds import kind as kind_of
 from rightcall.declare.kinds import resolve
 from rightcall.formats.spec import Marker, Params, alternatives
-from rightcall.parse.engine import Engine, Steps
+from rightcall.parse.engine import Engine
 from rightcall.parse.markers import Probe, Scan, alt, template
+from rightcall.parse.prose import Steps
 from rightcall.parse.signals import Broken, Cut
 from rightcall.parse.typed import typed
 

@@ -12,7 +12,7 @@ from json.encoder import encode_basestring as quoted
 from typing import Any, Literal
 
 from rightcall.formats.spec import Marker, Params, alternatives
-from rightcall.parse.engine import Engine, Steps, Whole
+from rightcall.parse.engine import Engine, Whole
 from rightcall.parse.json_stream import LostEnd
 from rightcall.parse.live import read_arguments
 from rightcall.parse.markers import (
@@ -30,6 +30,7 @@ from rightcall.parse.markers import (
     templates,
 )
 from rightcall.parse.nested import NestedTags
+from rightcall.parse.prose import Steps
 from rightcall.parse.signals import Broken, Cut, NotACall
 from rightcall.parse.typed import Wrong, typed
 from rightcall.repair.sketch import Sketch, sketch_arguments

@@ -21,8 +21,8 @@ from rightcall.formats.spec import Format
 from rightcall.ids import Ids
 from rightcall.parse.auto import AutoReading
 from rightcall.parse.compile import compiled, without_reasoning
-from rightcall.parse.engine import Limits, Options
 from rightcall.parse.fold import Fold
+from rightcall.parse.options import Limits, Options
 from rightcall.parse.reading import Reading
 from rightcall.types import Call, CallStart, Done, Event, Reply
 

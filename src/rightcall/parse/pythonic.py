@@ -13,9 +13,10 @@ from json.encoder import encode_basestring as quoted
 from json.scanner import make_scanner
 from typing import Any
 
-from rightcall.parse.engine import Engine, Steps, Whole
+from rightcall.parse.engine import Engine, Whole
 from rightcall.parse.json_stream import whole_value
 from rightcall.parse.markers import Pat, Probe, alt, blanks, literal, look, seq
+from rightcall.parse.prose import Steps
 from rightcall.parse.signals import Broken, Cut, NotACall
 from rightcall.parse.typed import to_json
 from rightcall.repair.literals import BadLiteral, Literals, literal_value, unescape

@@ -17,8 +17,8 @@ from rightcall.formats import find
 from rightcall.formats.spec import Body, Envelope, Format, NameThenJson, alternatives
 from rightcall.parse.compile import compiled
 from rightcall.parse.detect import read_whole
-from rightcall.parse.engine import Options
 from rightcall.parse.markers import BLANKS
+from rightcall.parse.options import Options
 from rightcall.parse.writers import write_arguments, write_call
 from rightcall.strict_json import Undecodable, decode
 from rightcall.types import Call, Part, Reasoning, Reply, Text

@@ -13,8 +13,8 @@ from rightcall.declare.toolset import Toolset
 from rightcall.formats import FORMATS
 from rightcall.ids import Ids
 from rightcall.parse.compile import Compiled, compiled
-from rightcall.parse.engine import Options
 from rightcall.parse.fold import Fold
+from rightcall.parse.options import Options
 from rightcall.types import Call, Event, Reply, Span
 
 # A reply that is nothing but calls, said as if it had stood in the markers of a format that reads it.

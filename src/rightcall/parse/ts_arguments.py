@@ -11,8 +11,9 @@ import re
 from json.encoder import encode_basestring as quoted
 from typing import Any
 
-from rightcall.parse.engine import Engine, Steps
+from rightcall.parse.engine import Engine
 from rightcall.parse.markers import Pat, Probe, seq
+from rightcall.parse.prose import Steps
 from rightcall.parse.signals import Broken, Cut, too_deep
 from rightcall.parse.ts_strings import HEREDOC, TsString
 from rightcall.parse.ts_values import SCALAR, WORD, BadValue, TsValues, Unfinished, Value, string_of

@@ -11,8 +11,9 @@ from typing import Any
 
 from rightcall.check import fits
 from rightcall.formats.spec import TsCall
-from rightcall.parse.engine import Engine, Steps, Whole
+from rightcall.parse.engine import Engine, Whole
 from rightcall.parse.markers import Pat, Probe, alt, blanks, literal, look, seq
+from rightcall.parse.prose import Steps
 from rightcall.parse.signals import Broken, Cut, NotACall
 from rightcall.parse.ts_arguments import arguments, held
 from rightcall.parse.ts_values import BadValue, TsValues, Unfinished, plain_object

@@ -19,7 +19,7 @@ from rightcall.formats import FORMATS
 from rightcall.formats.spec import Format
 from rightcall.parse.compile import compiled
 from rightcall.parse.detect import read_whole
-from rightcall.parse.engine import Options
+from rightcall.parse.options import Options
 from rightcall.parse.render import render as write
 from rightcall.templates.faults import BadTemplate
 from rightcall.templates.render import Bounds, Rendering, render

@@ -1,0 +1,31 @@
+"""How a reply is to be read: options and limits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from rightcall.declare.toolset import Toolset
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """Past a limit a problem is left. A call too large or too deep is kept with its text; a reply with too much text or
+    too many calls is plain text from there on."""
+
+    reply: int = 16_000_000
+    call: int = 4_000_000
+    depth: int = 200
+    calls: int = 256
+
+
+class Options(msgspec.Struct, frozen=True):
+    tools: Toolset | None = None
+    reasoning: str = "auto"
+    repair: str | Mapping[str, str] = "safe"
+    choice: str | None = None
+    spans: bool = False
+    live: bool = False
+    limits: Limits = Limits()
+    rescue: bool = True
+    calls_in_reasoning: bool = True
