@@ -16,7 +16,7 @@ import sysconfig
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -49,9 +49,16 @@ def own_documents() -> Iterator[Prose]:
     files = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "tests").rglob("*.md")]
     for file in sorted([file for file in files if file != PAGE]):
         text = file.read_text("utf-8")
-        pieces = [text, *_HEADING.split(text), *re.split(r"\n\s*\n", _FENCED.sub("", text))]
+        pieces = [text, *_sections(text), *re.split(r"\n\s*\n", _FENCED.sub("", text))]
         for piece in dict.fromkeys([piece for piece in pieces if piece.strip()]):
             yield Prose("own documents", file.name, piece, MISLEADING_TOOLS)
+
+
+def _sections(text: str) -> list[str]:
+    """A document from heading to heading, where a heading in a code block is none."""
+    shown = _FENCED.sub(lambda block: re.sub(r"[^\n]", " ", block[0]), text)
+    starts = [0, *(found.start() for found in _HEADING.finditer(shown)), len(text)]
+    return [text[start:end] for start, end in pairwise(starts)]
 
 
 def own_docstrings() -> Iterator[Prose]:

@@ -1,11 +1,5 @@
 """The contract's own wire, for models without native tools; a long string is a heredoc:
-
-<tool_call>
-f({ path: "a.py", text: <<EOF
-...
-EOF
-})
-</tool_call>"""
+`<tool_call>\\nf({ path: "a.py", text: <<EOF\\n...\\nEOF\\n})\\n</tool_call>`"""
 
 from rightcall.formats.spec import Envelope, Format, Protocol, TsCall
 

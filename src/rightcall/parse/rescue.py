@@ -84,7 +84,7 @@ def _declared(call: Call, tools: Toolset) -> bool:
         return False
     schema = tool.parameters
     is_open = "properties" not in schema or not schema.keys().isdisjoint(_OPEN)
-    return is_open or call.arguments.keys() <= tools.kinds(call.name).keys()
+    return is_open or not call.arguments or not call.arguments.keys().isdisjoint(tools.kinds(call.name))
 
 
 def in_reasoning(reasoning: str, found: Compiled, options: Options) -> Reply | None:
