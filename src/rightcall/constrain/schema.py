@@ -1,0 +1,634 @@
+"""JSON Schema to shapes. What a grammar cannot say is left out and noted, never an error.
+
+    {"type": "array", "uniqueItems": true}  ->  Array(...)  and  Limit(tool, "/uniqueItems", "uniqueItems", "...")
+
+Keywords that apply to the same value are met (`allOf`, `$ref` beside others) where their shapes can be. The schema must
+have passed the judgement of `declare.schema`: its references are local and end.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+
+from rightcall.constrain.formats import FORMAT_PATTERNS
+from rightcall.constrain.regex import Irregular, read_pattern, sized
+from rightcall.constrain.shapes import (
+    ANYTHING,
+    NOTHING,
+    NULL,
+    TRUE_FALSE,
+    Anything,
+    Array,
+    Field,
+    Named,
+    Number,
+    Object,
+    OneOf,
+    Shape,
+    Text,
+    Union,
+    holds,
+    one_of,
+    options,
+    union,
+)
+from rightcall.declare.faults import step
+from rightcall.declare.schema import Refs
+from rightcall.types import Json
+
+MAX_SHAPES = 20_000  # of one tool
+MAX_DEPTH = 48
+MAX_UNION = 256
+MAX_COUNT = 2_000  # engines refuse counted repeats beyond this
+_IN_PLACE = ("allOf", "anyOf", "oneOf", "$ref", "$dynamicRef", "$recursiveRef", "not", "if")
+_BESIDE = frozenset(_IN_PLACE)
+_NOTES = frozenset(
+    "title description $comment default examples deprecated readOnly writeOnly $defs definitions $schema $id $anchor "
+    "$dynamicAnchor $vocabulary contentEncoding contentMediaType contentSchema then else format".split()
+)
+
+
+class Limit(msgspec.Struct, frozen=True):
+    """What a grammar cannot say: where, which keyword, and what is therefore allowed. `check` still says it."""
+
+    tool: str
+    path: str
+    keyword: str
+    allows: str
+
+
+class Shapes:
+    """Reads the schemas of one tool. `limits` is what was left out, `named` what recursive names stand for."""
+
+    def __init__(self, tool: str, root: Json, *, extras: bool = False, formats: bool = False) -> None:
+        self.tool, self.root = tool, root
+        self.refs = Refs(root)
+        self.extras = extras  # undeclared members are allowed where the schema does not speak of them
+        self.formats = formats
+        self.limits: dict[Limit, None] = {}
+        self.named: dict[str, Shape | None] = {}
+        self.open: dict[int, str] = {}  # the schemas being read, and the name of each that turned out recursive
+        self.met: dict[tuple[Shape, Shape], Shape | None] = {}
+        self.left = MAX_SHAPES
+
+    def read(self) -> Shape:
+        return self.shape(self.root, "", 0)
+
+    def limit(self, path: str, keyword: str, allows: str) -> None:
+        self.limits[Limit(self.tool, path, keyword, allows)] = None
+
+    # -- one schema ----------------------------------------------------------------------------------------------------
+
+    def shape(self, schema: Any, path: str, depth: int) -> Shape:
+        if not isinstance(schema, dict):
+            return NOTHING if schema is False else ANYTHING
+        if id(schema) in self.open:
+            name = self.open[id(schema)] = self.open[id(schema)] or f"n{len(self.named)}"
+            self.named.setdefault(name, None)
+            return Named(name)
+        self.left -= 1
+        if depth > MAX_DEPTH or self.left < 0:
+            what = "depth" if depth > MAX_DEPTH else "size"
+            self.limit(path, what, f"any value: the schema is beyond the {what} a grammar is made for")
+            return ANYTHING
+        self.open[id(schema)] = ""
+        found = self.whole(schema, path, depth)
+        name = self.open.pop(id(schema))
+        if not name:
+            return found
+        self.named[name] = found
+        return Named(name)
+
+    def whole(self, schema: Json, path: str, depth: int) -> Shape:
+        found = self.stated(schema, path, depth)
+        if not _BESIDE.isdisjoint(schema):
+            for word in _IN_PLACE:
+                if word in schema:
+                    found = self.in_place(found, word, schema, path, depth)
+        if "enum" in schema or "const" in schema:
+            # Last, so that the constants meet all that stands beside them.
+            values = [schema["const"]] if "const" in schema else schema["enum"]
+            if "const" in schema and "enum" in schema:
+                values = [value for value in values if holds(one_of(schema["enum"]), value)]
+            found = self.constants(found, values, path, "const" if "const" in schema else "enum")
+        if "unevaluatedProperties" in schema or "unevaluatedItems" in schema:
+            return self.unevaluated(found, schema, path)
+        return found
+
+    def constants(self, found: Shape, values: list[Any], path: str, word: str) -> Shape:
+        judged = [(value, holds(found, value)) for value in values]
+        if any(answer is None for _, answer in judged) and not isinstance(found, Named):
+            self.limit(f"{path}/{word}", word, "constants that a pattern beside them forbids")
+        return one_of([value for value, answer in judged if answer is not False])
+
+    def in_place(self, found: Shape, word: str, schema: Json, path: str, depth: int) -> Shape:
+        at = f"{path}/{word}"
+        value = schema[word]
+        if word == "allOf":
+            for i, part in enumerate(value):
+                found = self.meet(found, self.shape(part, f"{at}/{i}", depth + 1), at)
+            return found
+        if word in ("anyOf", "oneOf"):
+            parts = [self.shape(part, f"{at}/{i}", depth + 1) for i, part in enumerate(value)]
+            if word == "oneOf" and not _apart(parts):
+                self.limit(at, "oneOf", "values that fit more than one of the alternatives")
+            return self.meet(found, union(*parts), at)
+        if word == "not":
+            return self.without(found, value, at)
+        if word == "if":
+            return self.condition(found, schema, path, depth)
+        target = self.refs.get(value)
+        if not isinstance(target, (dict, bool)) or word != "$ref":
+            self.limit(at, word, "any value: only plain references are followed")
+            return found
+        return self.meet(found, self.shape(target, _where(value), depth + 1), at)
+
+    def condition(self, found: Shape, schema: Json, path: str, depth: int) -> Shape:
+        self.limit(f"{path}/if", "if", "what either branch allows")
+        sides = [self.shape(schema.get(word, True), f"{path}/{word}", depth + 1) for word in ("then", "else")]
+        return self.meet(found, union(*sides), f"{path}/if")
+
+    def without(self, found: Shape, value: Any, at: str) -> Shape:
+        """`not`, where it is about types alone."""
+        if value is True or value == {}:
+            return NOTHING
+        if value is False:
+            return found
+        if isinstance(value, dict) and set(value) - _NOTES <= {"type"} and "type" in value:
+            said = value["type"] if isinstance(value["type"], list) else [value["type"]]
+            kept = [word for word in _KINDS if word not in said and not (word == "number" and "integer" in said)]
+            if "integer" in said and "number" not in said:
+                self.limit(at, "not", "whole numbers")
+                kept.append("number")
+            return self.meet(found, union(*(_PLAIN[word] for word in kept)), at)
+        self.limit(at, "not", "what it forbids")
+        return found
+
+    def unevaluated(self, found: Shape, schema: Json, path: str) -> Shape:
+        for word in ("unevaluatedProperties", "unevaluatedItems"):
+            if word not in schema:
+                continue
+            if schema[word] is True or schema[word] == {}:
+                if word == "unevaluatedProperties":
+                    found = union(*(_spoken(one) for one in options(found))) if _settled(found) else found
+                continue
+            plain = not any(other in schema for other in ("anyOf", "oneOf", "if", "dependentSchemas", "not"))
+            if word == "unevaluatedProperties" and schema[word] is False and plain and _settled(found):
+                found = union(*(_closed(one) for one in options(found)))
+            else:
+                self.limit(f"{path}/{word}", word, "what no other keyword speaks of")
+        return found
+
+    # -- what the keywords of one level say ----------------------------------------------------------------------------
+
+    def stated(self, schema: Json, path: str, depth: int) -> Shape:
+        said = schema.get("type")
+        if said is None:
+            if not any(word in _WORDS for word in schema):
+                return ANYTHING
+            kinds: Iterable[str] = _KINDS
+        elif isinstance(said, list):
+            kinds = [word for word in said if word != "integer"] if "number" in said else said
+        else:
+            return self.kind(said, schema, path, depth)
+        found = [self.kind(word, schema, path, depth) for word in kinds]
+        return found[0] if len(found) == 1 else union(*found)
+
+    def kind(self, word: str, schema: Json, path: str, depth: int) -> Shape:
+        if word == "string":
+            return _ANY_TEXT if _TEXT_WORDS.isdisjoint(schema) else self.text(schema, path)
+        if word in ("number", "integer"):
+            return self.number(schema, path, word == "integer")
+        if word == "object":
+            return self.object(schema, path, depth)
+        if word == "array":
+            return self.array(schema, path, depth)
+        return TRUE_FALSE if word == "boolean" else NULL
+
+    def count(self, schema: Json, word: str, path: str) -> int | None:
+        """A count that engines can repeat."""
+        value = schema.get(word)
+        if value is None:
+            return None
+        value = int(value)
+        if value > MAX_COUNT:
+            self.limit(f"{path}/{word}", word, f"any count beyond {MAX_COUNT}" if word.startswith("max") else "fewer")
+            return None if word.startswith("max") else MAX_COUNT
+        return value
+
+    def text(self, schema: Json, path: str) -> Shape:
+        least, most = self.count(schema, "minLength", path) or 0, self.count(schema, "maxLength", path)
+        if most is not None and least > most:
+            return NOTHING
+        pattern, word = schema.get("pattern"), "pattern"
+        if pattern is None and self.formats and schema.get("format") in FORMAT_PATTERNS:
+            pattern, word = FORMAT_PATTERNS[schema["format"]], "format"
+        if pattern is None:
+            return Text(least, most)
+        try:
+            node = read_pattern(pattern)
+        except Irregular as why:
+            self.limit(f"{path}/{word}", word, f"any text: {why}")
+            return Text(least, most)
+        return self.patterned(node, least, most, path)
+
+    def patterned(self, node: Any, least: int, most: int | None, path: str) -> Shape:
+        fitting = sized(node, least, most)
+        if fitting is None:
+            self.limit(
+                path, "maxLength" if most is not None else "minLength", "any length that the pattern beside it allows"
+            )
+            return Text(0, None, node)
+        return Text(0, None, fitting)
+
+    def number(self, schema: Json, path: str, integer: bool) -> Shape:
+        low, low_open = _end(schema.get("minimum"), schema.get("exclusiveMinimum"), max)
+        high, high_open = _end(schema.get("maximum"), schema.get("exclusiveMaximum"), min)
+        step_ = schema.get("multipleOf")
+        if step_ is not None:
+            whole = Decimal(repr(step_)) if isinstance(step_, float) else Decimal(step_)
+            if whole == 1:
+                integer = True
+            else:
+                self.limit(f"{path}/multipleOf", "multipleOf", "any number within the bounds")
+                integer = integer or whole == whole.to_integral_value()
+        return _number(Number(integer, low, high, low_open, high_open))
+
+    def array(self, schema: Json, path: str, depth: int) -> Shape:
+        prefix = tuple(
+            self.shape(item, f"{path}/prefixItems/{at}", depth + 1)
+            for at, item in enumerate(schema.get("prefixItems", ()))
+        )
+        items = self.shape(schema["items"], f"{path}/items", depth + 1) if "items" in schema else ANYTHING
+        least, most = self.count(schema, "minItems", path) or 0, self.count(schema, "maxItems", path)
+        if schema.get("uniqueItems") is True and (most is None or most > 1):
+            self.limit(f"{path}/uniqueItems", "uniqueItems", "items that come twice")
+        if "contains" in schema and schema.get("minContains") != 0:
+            self.limit(f"{path}/contains", "contains", "arrays without such an item")
+        elif "contains" in schema and "maxContains" in schema:
+            self.limit(f"{path}/maxContains", "maxContains", "more such items")
+        return _array(Array(prefix, items, least, most))
+
+    def object(self, schema: Json, path: str, depth: int) -> Shape:
+        declared = schema.get("properties", {})
+        required = schema.get("required", ())
+        extra, keys, said = self.undeclared(schema, path, depth)
+        fields = [
+            Field(key, self.shape(value, f"{path}/properties{step(key)}", depth + 1), key in required)
+            for key, value in declared.items()
+        ]
+        fields = self.met_patterns(fields, schema, path, depth)
+        fields += [
+            Field(key, self.named_extra(key, schema, extra, path, depth), True)
+            for key in required
+            if key not in declared
+        ]
+        for word in ("dependentRequired", "dependentSchemas", "propertyNames"):
+            if word in schema and schema[word] not in ({}, True):
+                self.limit(f"{path}/{word}", word, "members that it forbids")
+        least, most = self.count(schema, "minProperties", path) or 0, self.count(schema, "maxProperties", path)
+        if (least or most is not None) and extra != NOTHING:
+            least, most = self.counted(fields, least, most, path)
+        return _object(Object(tuple(fields), extra, keys, least, most, said))
+
+    def counted(self, fields: list[Field], least: int, most: int | None, path: str) -> tuple[int, int | None]:
+        """Undeclared members are not told apart, so they cannot be counted."""
+        certain = sum(field.required for field in fields)
+        if least > certain:
+            self.limit(f"{path}/minProperties", "minProperties", "fewer members")
+        if most is not None:
+            self.limit(f"{path}/maxProperties", "maxProperties", "more members")
+        return 0, None
+
+    def undeclared(self, schema: Json, path: str, depth: int) -> tuple[Shape, Any, bool]:
+        """The shape of members that are not declared, what their names must match, and whether the schema says so."""
+        said = "additionalProperties" in schema
+        patterns: Json = schema.get("patternProperties", {})
+        if said:
+            extra = self.shape(schema["additionalProperties"], f"{path}/additionalProperties", depth + 1)
+        else:
+            extra = ANYTHING if self.extras or "properties" not in schema or patterns else NOTHING
+        if not patterns:
+            return extra, None, said
+        at = f"{path}/patternProperties"
+        shapes = {key: self.shape(value, at + step(key), depth + 1) for key, value in patterns.items()}
+        if extra == NOTHING and len(patterns) == 1:
+            ((pattern, shape),) = shapes.items()
+            try:
+                return shape, read_pattern(pattern), True
+            except Irregular:
+                pass
+        if all(shape == extra for shape in shapes.values()):
+            return extra, None, said
+        self.limit(at, "patternProperties", "any value under an undeclared name")
+        return ANYTHING, None, True
+
+    def met_patterns(self, fields: list[Field], schema: Json, path: str, depth: int) -> list[Field]:
+        """A declared member whose name also matches a pattern must fit both."""
+        patterns: Json = schema.get("patternProperties", {})
+        for pattern, value in patterns.items():
+            at = f"{path}/patternProperties{step(pattern)}"
+            for i, field in enumerate(fields):
+                if _matches(pattern, field.name):
+                    met = self.meet(field.shape, self.shape(value, at, depth + 1), at)
+                    fields[i] = Field(field.name, met, field.required)
+        return fields
+
+    def named_extra(self, key: str, schema: Json, extra: Shape, path: str, depth: int) -> Shape:
+        """The shape of a member that is required but not declared."""
+        if "additionalProperties" not in schema:
+            extra = ANYTHING
+        found = [
+            self.shape(value, path, depth + 1)
+            for pattern, value in schema.get("patternProperties", {}).items()
+            if _matches(pattern, key)
+        ]
+        if not found:
+            return (
+                extra
+                if not schema.get("patternProperties") or extra != ANYTHING
+                else self.shape(schema.get("additionalProperties", True), path, depth + 1)
+            )
+        shape = found[0]
+        for other in found[1:]:
+            shape = self.meet(shape, other, path)
+        return shape
+
+    # -- two shapes for one value --------------------------------------------------------------------------------------
+
+    def meet(self, one: Shape, other: Shape, path: str) -> Shape:
+        """What both let through."""
+        if isinstance(one, Anything) or one == other:
+            return other
+        if isinstance(other, Anything):
+            return one
+        self.left -= 1
+        if self.left < 0:
+            self.limit(path, "size", "what the first of several schemas for one value allows")
+            return one
+        if isinstance(one, Named) or isinstance(other, Named):
+            return self.meet_named(one, other, path)
+        if isinstance(one, Union) or isinstance(other, Union):
+            pairs = [(a, b) for a in options(one) for b in options(other)]
+            if len(pairs) > MAX_UNION * 8:
+                self.limit(path, "size", "what the first of several schemas for one value allows")
+                return one
+            return union(*(self.meet(a, b, path) for a, b in pairs))
+        return self.meet_kinds(one, other, path)
+
+    def meet_named(self, one: Shape, other: Shape, path: str) -> Shape:
+        key = (one, other)
+        if key in self.met:
+            found = self.met[key]
+            if found is None:  # being met further up: the result is part of itself
+                name = f"n{len(self.named)}"
+                self.named[name] = None
+                found = self.met[key] = Named(name)
+            return found
+        bodies = [self.named.get(side.name) if isinstance(side, Named) else side for side in key]
+        if bodies[0] is None or bodies[1] is None:
+            self.limit(path, "$ref", "what one of two schemas for the same value allows: the other is part of itself")
+            return one if isinstance(other, Named) else other
+        self.met[key] = None
+        found = self.meet(bodies[0], bodies[1], path)
+        again = self.met[key]
+        if isinstance(again, Named):
+            self.named[again.name] = found
+            found = again
+        self.met[key] = found
+        return found
+
+    def meet_kinds(self, one: Shape, other: Shape, path: str) -> Shape:
+        if isinstance(one, OneOf):
+            return self.constants(other, [json.loads(text) for text in one.texts], path, "enum")
+        if isinstance(other, OneOf):
+            return self.meet_kinds(other, one, path)
+        if isinstance(one, Text) and isinstance(other, Text):
+            return self.meet_texts(one, other, path)
+        if isinstance(one, Number) and isinstance(other, Number):
+            return self.meet_numbers(one, other)
+        if isinstance(one, Array) and isinstance(other, Array):
+            return self.meet_arrays(one, other, path)
+        if isinstance(one, Object) and isinstance(other, Object):
+            return self.meet_objects(one, other, path)
+        return NOTHING
+
+    def meet_texts(self, one: Text, other: Text, path: str) -> Shape:
+        least, most = max(one.least, other.least), _least(one.most, other.most)
+        if most is not None and least > most:
+            return NOTHING
+        pattern = one.pattern or other.pattern
+        if one.pattern is not None and other.pattern is not None and one.pattern != other.pattern:
+            self.limit(path, "pattern", "texts that match only the first of several patterns")
+        return Text(least, most) if pattern is None else self.patterned(pattern, least, most, path)
+
+    def meet_numbers(self, one: Number, other: Number) -> Shape:
+        low, low_open = _tighter((one.low, one.low_open), (other.low, other.low_open), 1)
+        high, high_open = _tighter((one.high, one.high_open), (other.high, other.high_open), -1)
+        return _number(Number(one.integer or other.integer, low, high, low_open, high_open))
+
+    def meet_arrays(self, one: Array, other: Array, path: str) -> Shape:
+        size = max(len(one.prefix), len(other.prefix))
+        prefix = tuple(self.meet(_item(one, at), _item(other, at), path) for at in range(size))
+        items = self.meet(one.items, other.items, path)
+        return _array(Array(prefix, items, max(one.least, other.least), _least(one.most, other.most)))
+
+    def meet_objects(self, one: Object, other: Object, path: str) -> Shape:
+        names = dict.fromkeys([field.name for field in (*one.fields, *other.fields)])
+        a, b = ({field.name: field for field in side.fields} for side in (one, other))
+        fields = []
+        for name in names:
+            sides = [a.get(name) or self.spare(one, name), b.get(name) or self.spare(other, name)]
+            shape = self.meet(sides[0].shape, sides[1].shape, path)
+            fields.append(Field(name, shape, sides[0].required or sides[1].required))
+        if one.keys is not None and other.keys is not None and one.keys != other.keys:
+            self.limit(path, "patternProperties", "names that match only the first of several patterns")
+        # By default undeclared members are left out, and then those that the other side declares are no such members.
+        loose = [side for side in (one, other) if side.said or side.extra != NOTHING]
+        extra = self.meet(one.extra, other.extra, path) if len(loose) == 2 else NOTHING
+        keys = one.keys or other.keys
+        found = Object(
+            tuple(fields),
+            extra,
+            keys,
+            max(one.least, other.least),
+            _least(one.most, other.most),
+            one.said or other.said,
+        )
+        return _object(found)
+
+    def spare(self, side: Object, name: str) -> Field:
+        if not side.said and side.extra == NOTHING:
+            return Field(name, ANYTHING)
+        if side.keys is not None:
+            return Field(name, ANYTHING)
+        return Field(name, side.extra)
+
+
+_KINDS = ("object", "array", "string", "number", "boolean", "null")
+_ANY_TEXT = Text()
+_TEXT_WORDS = frozenset(("minLength", "maxLength", "pattern", "format"))
+_PLAIN: dict[str, Shape] = {
+    "object": Object(),
+    "array": Array((), ANYTHING),
+    "string": Text(),
+    "number": Number(),
+    "boolean": TRUE_FALSE,
+    "null": NULL,
+}
+_WORDS = frozenset(
+    "properties required additionalProperties patternProperties minProperties maxProperties dependentRequired "
+    "dependentSchemas propertyNames items prefixItems minItems maxItems uniqueItems contains minLength maxLength "
+    "pattern minimum maximum exclusiveMinimum exclusiveMaximum multipleOf".split()
+)
+
+
+def _where(ref: str) -> str:
+    from urllib.parse import unquote
+
+    return unquote(ref[1:])
+
+
+def _apart(parts: list[Shape]) -> bool:
+    """Are these alternatives of which at most one can fit? Told by kinds, constants or a member's constant."""
+    seen: list[Shape] = []
+    for part in parts:
+        if any(_overlap(one, part) for one in seen):
+            return False
+        seen.append(part)
+    return True
+
+
+def _overlap(one: Shape, other: Shape) -> bool:
+    if isinstance(one, Named) or isinstance(other, Named):
+        return True
+    for a in options(one):
+        for b in options(other):
+            if isinstance(a, Named) or isinstance(b, Named):
+                return True
+            if isinstance(a, OneOf) and isinstance(b, OneOf):
+                if set(a.texts) & set(b.texts) or any(holds(b, json.loads(text)) for text in a.texts):
+                    return True
+            elif isinstance(a, OneOf) or isinstance(b, OneOf):
+                constants, shape = (a, b) if isinstance(a, OneOf) else (b, a)
+                if any(holds(shape, json.loads(text)) is not False for text in constants.texts):  # type: ignore[union-attr]
+                    return True
+            elif type(a) is type(b) and not (isinstance(a, Object) and isinstance(b, Object) and _told_apart(a, b)):
+                return True
+    return False
+
+
+def _told_apart(one: Object, other: Object) -> bool:
+    """Does a required member have constants that the other does not, or is a required member of one no member there?"""
+    a, b = ({field.name: field for field in side.fields} for side in (one, other))
+    for name, field in a.items():
+        there = b.get(name)
+        if there is None:
+            if field.required and other.said and other.extra == NOTHING:
+                return True
+        elif (field.required or there.required) and not _overlap(field.shape, there.shape):
+            return True
+    return any(f.required and n not in a and one.said and one.extra == NOTHING for n, f in b.items())
+
+
+def _settled(shape: Shape) -> bool:
+    return not any(isinstance(one, Named) for one in options(shape))
+
+
+def _spoken(shape: Shape) -> Shape:
+    """The schema says that undeclared members are allowed: a keyword further out cannot forbid them again."""
+    return (
+        msgspec.structs.replace(shape, extra=ANYTHING, said=True)
+        if isinstance(shape, Object) and not shape.said
+        else shape
+    )
+
+
+def _closed(shape: Shape) -> Shape:
+    if isinstance(shape, Object) and not shape.said:
+        return msgspec.structs.replace(shape, extra=NOTHING, said=True)
+    return shape
+
+
+def _end(inside: Any, outside: Any, tighter: Any) -> tuple[Decimal | None, bool]:
+    """The tighter of an end that belongs to the range and one that does not."""
+    ends = [(_decimal(value), is_open) for value, is_open in ((inside, False), (outside, True)) if value is not None]
+    if not ends:
+        return None, False
+    best = tighter(value for value, _ in ends)
+    return best, any(is_open for value, is_open in ends if value == best)
+
+
+def _decimal(value: float) -> Decimal:
+    return Decimal(value) if isinstance(value, int) else Decimal(repr(value))
+
+
+def _tighter(
+    one: tuple[Decimal | None, bool], other: tuple[Decimal | None, bool], sign: int
+) -> tuple[Decimal | None, bool]:
+    if one[0] is None or other[0] is None:
+        return one if other[0] is None else other
+    if one[0] == other[0]:
+        return one[0], one[1] or other[1]
+    return one if (one[0] - other[0]) * sign > 0 else other
+
+
+def _least(one: int | None, other: int | None) -> int | None:
+    return other if one is None else one if other is None else min(one, other)
+
+
+def _item(array: Array, at: int) -> Shape:
+    return array.prefix[at] if at < len(array.prefix) else array.items
+
+
+def _number(shape: Number) -> Shape:
+    low, high = shape.low, shape.high
+    if low is not None and high is not None and (low > high or (low == high and (shape.low_open or shape.high_open))):
+        return NOTHING
+    return shape
+
+
+def _array(shape: Array) -> Shape:
+    """Without places that nothing can fill."""
+    prefix, most = shape.prefix, shape.most
+    for at, one in enumerate(prefix):
+        if one == NOTHING:
+            prefix, most = prefix[:at], _least(most, at)
+            break
+    if shape.items == NOTHING:
+        most = _least(most, len(prefix))
+    if most is not None and shape.least > most:
+        return NOTHING
+    return Array(prefix[:most] if most is not None else prefix, shape.items, shape.least, most)
+
+
+def _object(shape: Object) -> Shape:
+    """Without members that nothing can fill."""
+    if any(field.required and field.shape == NOTHING for field in shape.fields):
+        return NOTHING
+    # One that is forbidden stays where undeclared ones are allowed: it is none of those.
+    fields = tuple(field for field in shape.fields if field.shape != NOTHING or shape.extra != NOTHING)
+    if shape.extra == NOTHING and shape.least > len(fields):
+        return NOTHING
+    if shape.most is not None and sum(field.required for field in fields) > shape.most:
+        return NOTHING
+    return shape if len(fields) == len(shape.fields) else msgspec.structs.replace(shape, fields=fields)
+
+
+def _matches(pattern: str, name: str) -> bool:
+    """By the engine that checks calls: its time is linear in the name."""
+    import jsonschema_rs
+
+    try:
+        return bool(
+            jsonschema_rs.Draft202012Validator(
+                {"pattern": pattern}, pattern_options=jsonschema_rs.RegexOptions()
+            ).is_valid(name)
+        )
+    except ValueError:
+        return True
