@@ -45,8 +45,7 @@ typescript: $(VENV)/.dev ## judge the declarations of tools by the TypeScript co
 grammar: $(VENV)/.dev ## measure what grammars can say, on outside schemas; fails if a figure got worse
 	$(RUN) evals/grammar.py
 
-gbnf: $(VENV)/.dev ## judge GBNF grammars by llama.cpp itself
-	$(PIP) --editable '.[local]'
+gbnf: $(VENV)/.local ## judge GBNF grammars by llama.cpp itself
 	$(RUN) -m pytest tests/test_constrain_gbnf.py
 
 fuzz: $(VENV)/.dev ## throw hostile text at every format

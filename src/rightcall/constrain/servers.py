@@ -16,13 +16,14 @@ from rightcall.constrain.gbnf import emit_with_limits as emit_gbnf
 from rightcall.constrain.json_schema import call_schema, project
 from rightcall.constrain.schema import Limit
 from rightcall.constrain.structural_tag import emit_with_limits
-from rightcall.errors import CallerError
+from rightcall.errors import CallerError, GrammarCompileError
 from rightcall.types import Json
 
 if TYPE_CHECKING:
     from rightcall.constrain.grammar import Grammar
 
 Made = tuple[Json, tuple[Limit, ...]]
+_FREE = Limit("", "", "choice", "any text: this server cannot be told to forbid calls")
 _WORD = 1  # llama.cpp's number for a trigger that is a text
 
 
@@ -51,7 +52,7 @@ def _llama_cpp(grammar: Grammar) -> Made:
 
 def _vllm(grammar: Grammar) -> Made:
     if grammar.choice == "none":
-        return {"tool_choice": "none", "skip_special_tokens": False}, ()
+        return {"skip_special_tokens": False}, (_FREE,)
     tag, limits = emit_with_limits(grammar)
     return {
         "structured_outputs": {"structural_tag": json.dumps(tag, ensure_ascii=False)},
@@ -61,18 +62,17 @@ def _vllm(grammar: Grammar) -> Made:
 
 def _sglang(grammar: Grammar) -> Made:
     if grammar.choice == "none":
-        return {"tool_choice": "none", "skip_special_tokens": False}, ()
+        return {"skip_special_tokens": False}, (_FREE,)
     tag, limits = emit_with_limits(grammar)
     return {"response_format": tag, "skip_special_tokens": False}, limits
 
 
 def _ollama(grammar: Grammar) -> Made:
-    """It takes a JSON Schema for the whole reply, so only a required call can be enforced."""
-    if grammar.choice in ("auto", "none"):
-        return {}, tuple(
-            Limit(name, "", "choice", "any reply: this server takes no grammar for optional calls")
-            for name in grammar.names
-        )
+    """It takes a JSON Schema for the whole reply, which is then bare JSON: only a required call can be enforced."""
+    if grammar.choice == "auto":
+        raise GrammarCompileError("ollama takes no grammar for calls that are optional; ask for choice='required'")
+    if grammar.choice == "none":
+        return {}, (_FREE,)
     schema, limits = call_schema(grammar, "ollama")
     return {"format": schema}, limits
 
