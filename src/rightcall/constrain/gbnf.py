@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from rightcall.constrain.grammar import Grammar
 
 
+_LONGEST = 200  # of a name that undeclared ones are told apart from, character by character
 _LOOSE = frozenset((Alt, Seq, Repeat))  # in a sequence these need parentheses
 
 
@@ -175,9 +176,29 @@ class _Gbnf:
         key = ("word", node)
         if key not in self.known:
             name = self.known[key] = f"word{len(self.known)}"
-            words = sorted(word for word in node.without if "\\" not in word)
-            self.rule(name, seq(Lit(node.open), _other_than(words, node.char, "", node.least), Lit(node.close)))
+            words = sorted(word for word in node.without if "\\" not in word and len(word) <= _LONGEST)
+            self.other_than(words, node, name)
         return self.known[key]
+
+    def other_than(self, words: list[str], node: Word, name: str) -> None:
+        """Characters that make none of these words: a rule for every beginning of a word that may be written."""
+        self.rule(f"{name}-any", Repeat(node.char))
+        items = node.char.items if isinstance(node.char, Alt) else (node.char,)
+        plain = next(item for item in items if isinstance(item, Chars))
+        rest = [item for item in items if not isinstance(item, Chars)]
+        beginnings = {word[:size] for word in words for size in range(len(word) + 1)} | {""}
+        states = {beginning: f"{name}-{at}" for at, beginning in enumerate(sorted(beginnings))}
+        heads: dict[str, list[str]] = {}
+        for beginning in sorted(beginnings - {""}):
+            heads.setdefault(beginning[:-1], []).append(beginning[-1])
+        for beginning, state in states.items():
+            following = heads.get(beginning, [])
+            others = alt(minus(plain, chars("".join(following))), *rest)
+            options: list[Node] = [seq(others, Ref(f"{name}-any"))]
+            options += [seq(Lit(head), Ref(states[beginning + head])) for head in following]
+            done = beginning not in words and len(beginning) >= node.least
+            self.rule(state, Alt((*options, EMPTY)) if done else alt(*options))
+        self.rule(name, seq(Lit(node.open), Ref(states[""]), Lit(node.close)))
 
     def any_order(self, node: AnyOrder) -> str:
         prefix = f"order{len(self.known)}"
@@ -192,21 +213,6 @@ class _Gbnf:
         for name, rule in rules.items():
             self.rule(name, rule)
         return f"({self.node(start)})"
-
-
-def _other_than(words: list[str], char: Node, path: str, least: int) -> Node:
-    """Characters that make none of these words, all of which begin with what was written."""
-    heads = sorted({word[len(path)] for word in words if len(word) > len(path)})
-    any_more = Repeat(char)
-    plain = char if isinstance(char, Chars) else next(item for item in char.items if isinstance(item, Chars))  # type: ignore[union-attr]
-    rest = [item for item in char.items if not isinstance(item, Chars)] if isinstance(char, Alt) else []
-    options: list[Node] = [seq(alt(minus(plain, chars("".join(heads))), *rest), any_more)]
-    for head in heads:
-        below = [word for word in words if word.startswith(path + head)]
-        options.append(seq(Lit(head), _other_than(below, char, path + head, 0)))
-    if path not in words and not least:
-        options.append(EMPTY)
-    return alt(*options)
 
 
 def marker_free(stop: str, least: int, most: int | None) -> Node:

@@ -33,6 +33,7 @@ from rightcall.constrain.shapes import (
     Text,
     Union,
     holds,
+    judge,
     one_of,
     options,
     union,
@@ -44,6 +45,8 @@ from rightcall.types import Json
 MAX_SHAPES = 20_000  # of one tool
 MAX_DEPTH = 48
 MAX_UNION = 256
+MAX_APART = 64  # alternatives of one `oneOf` that are compared with each other
+MAX_DIGITS = 40  # of a bound
 MAX_COUNT = 2_000  # engines refuse counted repeats beyond this
 _IN_PLACE = ("allOf", "anyOf", "oneOf", "$ref", "$dynamicRef", "$recursiveRef", "not", "if")
 _BESIDE = frozenset(_IN_PLACE)
@@ -121,7 +124,8 @@ class Shapes:
         return found
 
     def constants(self, found: Shape, values: list[Any], path: str, word: str) -> Shape:
-        judged = [(value, holds(found, value)) for value in values]
+        verdict = judge(found)
+        judged = [(value, verdict(value)) for value in values]
         if any(answer is None for _, answer in judged) and not isinstance(found, Named):
             self.limit(f"{path}/{word}", word, "constants that a pattern beside them forbids")
         return one_of([value for value, answer in judged if answer is not False])
@@ -247,8 +251,9 @@ class Shapes:
         return Text(0, None, fitting)
 
     def number(self, schema: Json, path: str, integer: bool) -> Shape:
-        low, low_open = _end(schema.get("minimum"), schema.get("exclusiveMinimum"), max)
-        high, high_open = _end(schema.get("maximum"), schema.get("exclusiveMaximum"), min)
+        bounds = {word: schema[word] for word in _BOUNDS if word in schema and self.bounded(schema[word], word, path)}
+        low, low_open = _end(bounds.get("minimum"), bounds.get("exclusiveMinimum"), max)
+        high, high_open = _end(bounds.get("maximum"), bounds.get("exclusiveMaximum"), min)
         step_ = schema.get("multipleOf")
         if step_ is not None:
             whole = Decimal(repr(step_)) if isinstance(step_, float) else Decimal(step_)
@@ -258,6 +263,13 @@ class Shapes:
                 self.limit(f"{path}/multipleOf", "multipleOf", "any number within the bounds")
                 integer = integer or whole == whole.to_integral_value()
         return _number(Number(integer, low, high, low_open, high_open))
+
+    def bounded(self, value: float, word: str, path: str) -> bool:
+        """Has this bound few enough digits to be written out?"""
+        small = abs(value) < 10**MAX_DIGITS and (isinstance(value, int) or len(f"{_decimal(value):f}") <= MAX_DIGITS)
+        if not small:
+            self.limit(f"{path}/{word}", word, "any number: the bound has too many digits")
+        return small
 
     def array(self, schema: Json, path: str, depth: int) -> Shape:
         prefix = tuple(
@@ -472,6 +484,7 @@ class Shapes:
 
 _KINDS = ("object", "array", "string", "number", "boolean", "null")
 _ANY_TEXT = Text()
+_BOUNDS = ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum")
 _TEXT_WORDS = frozenset(("minLength", "maxLength", "pattern", "format"))
 _PLAIN: dict[str, Shape] = {
     "object": Object(),
@@ -496,12 +509,24 @@ def _where(ref: str) -> str:
 
 def _apart(parts: list[Shape]) -> bool:
     """Are these alternatives of which at most one can fit? Told by kinds, constants or a member's constant."""
+    if all(isinstance(part, OneOf) for part in parts):
+        texts = [text for part in parts if isinstance(part, OneOf) for text in part.texts]
+        whole = one_of([json.loads(text) for text in texts])
+        return isinstance(whole, OneOf) and len(whole.texts) == len(texts) and not _same_numbers(texts)
+    if len(parts) > MAX_APART:
+        return False
     seen: list[Shape] = []
     for part in parts:
         if any(_overlap(one, part) for one in seen):
             return False
         seen.append(part)
     return True
+
+
+def _same_numbers(texts: list[str]) -> bool:
+    """Is one number spelled in two ways, as 1 and 1.0 are?"""
+    numbers = [float(text) for text in texts if text[0] in "-0123456789" and len(text) < 300]
+    return len(set(numbers)) < len(numbers)
 
 
 def _overlap(one: Shape, other: Shape) -> bool:

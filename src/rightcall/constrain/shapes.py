@@ -9,6 +9,7 @@ A shape is a union of kinds of values. `OneOf` holds constants as canonical JSON
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Hashable
 from decimal import Decimal
 from json.encoder import encode_basestring as quoted
 from typing import Any
@@ -124,10 +125,9 @@ def holds(shape: Shape, value: Any) -> bool | None:
         case Anything():
             return True
         case OneOf(texts):
-            return any(_equal(json.loads(text), value) for text in texts)
+            return _key(value) in {_key(json.loads(text)) for text in texts}
         case Union(shapes):
-            found = [holds(one, value) for one in shapes]
-            return True if True in found else None if None in found else False
+            return _any([holds(one, value) for one in shapes])
         case Text(least, most, pattern):
             if not isinstance(value, str) or len(value) < least or (most is not None and len(value) > most):
                 return False
@@ -141,10 +141,28 @@ def holds(shape: Shape, value: Any) -> bool | None:
     return None
 
 
-def _equal(one: Any, other: Any) -> bool:
-    if isinstance(one, bool) or isinstance(other, bool):
-        return one is other
-    return bool(one == other)
+def judge(shape: Shape) -> Callable[[Any], bool | None]:
+    """`holds` of this shape for many values: what its constants are is worked out once."""
+    if isinstance(shape, OneOf):
+        keys = frozenset([_key(json.loads(text)) for text in shape.texts])
+        return lambda value: _key(value) in keys
+    if isinstance(shape, Union):
+        judges = [judge(one) for one in shape.options]
+        return lambda value: _any([judged(value) for judged in judges])
+    return lambda value: holds(shape, value)
+
+
+def _any(found: list[bool | None]) -> bool | None:
+    return True if True in found else None if None in found else False
+
+
+def _key(value: Any) -> Hashable:
+    """Equal for what JSON Schema takes for equal: 1 and 1.0 are, 1 and true are not."""
+    if isinstance(value, dict):
+        return "object", frozenset((key, _key(item)) for key, item in value.items())
+    if isinstance(value, list):
+        return ("array", *map(_key, value))
+    return type(value).__name__ if isinstance(value, bool) else "", value
 
 
 def _in_range(shape: Number, value: Any) -> bool:

@@ -41,10 +41,16 @@ class Ts(Json):
         return alt(quoted, self._heredoc(most)) if shape.least < 2 else quoted
 
     def _heredoc(self, most: int | None) -> Node:
-        """At least one character on its first line: an empty text is shorter between quotes."""
+        """A text no line of which begins with the tag, blanks before it or not. A blank right before the tag stands
+        nowhere in it."""
         stop = (Lit(f"\n{_TAG}"),)
-        body = Upto(stop, 0, None if most is None else max(most - 1, 0))
-        return seq(Lit(f"<<{_TAG}\n"), Lexeme(inverse(chars(_TAG[0]))), body, Lit("\n"))
+        rest = Upto(stop, 0, None if most is None else max(most - 1, 0), (f" {_TAG}", f"\t{_TAG}"))
+        heads = [_TAG[:at] for at in range(len(_TAG))]
+        begins = [seq(Lit(head), inverse(chars(_TAG[len(head)] + " \t\n")), rest) for head in heads]
+        short = [seq(Lit(head), *stop) for head in heads]
+        indent = Lexeme(repeat(chars(" \t"), 1, 64))
+        indented = seq(indent, inverse(chars(_TAG[0] + " \t\n")), rest)
+        return seq(Lit(f"<<{_TAG}\n"), repeat(Lit("\n"), 0, 8), alt(*begins, *short, indented))
 
     def object(self, shape: Object) -> Node:
         inside = self.members(shape.fields, shape)
