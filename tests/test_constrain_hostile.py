@@ -30,17 +30,30 @@ SCHEMAS: dict[str, Any] = {
     "constants beside constants": {"enum": list(range(5_000)), "allOf": [{"enum": list(range(2_500, 9_000))}]},
     "oneOf of very many constants": {"oneOf": [{"const": at} for at in range(5_000)]},
     "oneOf of very many objects": {"oneOf": [{"type": "object", "properties": {f"p{at}": {}}} for at in range(800)]},
-    "alternatives that multiply": {"allOf": [{"anyOf": [{"type": "integer", "minimum": at * 7 + n} for at in range(40)]} for n in range(12)]},
+    "alternatives that multiply": {
+        "allOf": [{"anyOf": [{"type": "integer", "minimum": at * 7 + n} for at in range(40)]} for n in range(12)]
+    },
     "alternatives in alternatives": nested(12, lambda inner: {"anyOf": [inner, {"type": "array", "items": inner}]}),
     "bounds of thousands of digits": {"type": "integer", "minimum": -BIG, "maximum": BIG},
     "bounds of hundreds of digits": {"type": "number", "minimum": 1e-300, "maximum": 1e300},
     "counts without end": {"type": "string", "minLength": 10**9, "maxLength": 10**12},
     "arrays without end": {"type": "array", "minItems": 10**6, "items": {"type": "array", "minItems": 1000}},
     "repeats in repeats": {"type": "string", "pattern": "^((a{0,100}){0,100}){0,100}$"},
-    "a pattern of alternatives": {"type": "string", "pattern": "^(" + "|".join(f"w{at}x*" for at in range(500)) + ")+$"},
+    "a pattern of alternatives": {
+        "type": "string",
+        "pattern": "^(" + "|".join(f"w{at}x*" for at in range(500)) + ")+$",
+    },
     "very many members": {"type": "object", "properties": {f"p{at}": {"type": "integer"} for at in range(3_000)}},
-    "very long names": {"type": "object", "properties": {"n" * 20_000: {}, "n" * 19_999 + "m": {}}, "additionalProperties": True},
-    "names that share beginnings": {"type": "object", "properties": {"a" * at: {} for at in range(1, 190)}, "additionalProperties": True},
+    "very long names": {
+        "type": "object",
+        "properties": {"n" * 20_000: {}, "n" * 19_999 + "m": {}},
+        "additionalProperties": True,
+    },
+    "names that share beginnings": {
+        "type": "object",
+        "properties": {"a" * at: {} for at in range(1, 190)},
+        "additionalProperties": True,
+    },
     "a long chain of references": {"$ref": "#/$defs/d0"},
     "constants nested deeply": {"const": nested(20, lambda inner: {"a": [inner]})},
 }

@@ -24,7 +24,7 @@ from rightcall.cli.safe import brief, json_text, visible
 from rightcall.constrain.book import Bounds
 from rightcall.constrain.build import grammar as make_grammar
 from rightcall.constrain.grammar import Grammar
-from rightcall.constrain.schema import Limit
+from rightcall.constrain.meet import Limit
 from rightcall.constrain.servers import SERVERS, fragment_and_limits
 
 _EMIT = ("gbnf", "lark", "structural-tag", "json-schema", "regex", "rules", "svg")

@@ -2,7 +2,8 @@
 
 from rightcall.constrain.book import Bounds
 from rightcall.constrain.build import grammar
-from rightcall.constrain.grammar import Grammar, Limit
+from rightcall.constrain.grammar import Grammar
+from rightcall.constrain.meet import Limit
 from rightcall.constrain.model import Rule
 
 __all__ = ["Bounds", "Grammar", "Limit", "Rule", "grammar"]

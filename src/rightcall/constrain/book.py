@@ -10,8 +10,8 @@ from collections.abc import Callable, Hashable
 
 import msgspec
 
+from rightcall.constrain.meet import Limit
 from rightcall.constrain.model import NEVER, Lexeme, Lit, Node, Ref, alt, chars, maybe, repeat, seq
-from rightcall.constrain.schema import Limit
 
 
 class Bounds(msgspec.Struct, frozen=True):

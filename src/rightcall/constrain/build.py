@@ -12,10 +12,11 @@ from typing import Literal
 from rightcall.constrain.book import Book, Bounds
 from rightcall.constrain.calls import Arguments, carries_name
 from rightcall.constrain.grammar import Choice, Grammar, reachable
+from rightcall.constrain.meet import Limit
 from rightcall.constrain.model import NEVER, Alt, Node
 from rightcall.constrain.reply import Options, Replies
-from rightcall.constrain.schema import Limit, Shapes
-from rightcall.constrain.shapes import ANYTHING, NOTHING, Field, Object, Shape
+from rightcall.constrain.schema import Shapes
+from rightcall.constrain.shapes import ANYTHING, NOTHING, Field, Object
 from rightcall.declare.toolset import ToolLike, Toolset
 from rightcall.errors import CallerError, EmptyToolList, GrammarCompileError
 from rightcall.formats import find
@@ -184,6 +185,3 @@ class _Sources:
         if NEVER in [node for node in known.written(body, self.book) if type(node) is Alt]:
             return f"format {self.format.name!r} has no way to write one of its required arguments"
         return ""
-
-
-__all__ = ["Bounds", "Reasoning", "Shape", "grammar"]

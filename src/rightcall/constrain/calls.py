@@ -7,9 +7,11 @@ from typing import Any
 
 from rightcall.constrain.book import Book
 from rightcall.constrain.markers import edges, first, pieces, plain
-from rightcall.constrain.model import NEVER, Lexeme, Lit, Member, Node, Word, alt, chars, inverse, repeat, seq
-from rightcall.constrain.shapes import NOTHING, Object, Shape
-from rightcall.constrain.spell import Braces, Json, Python, in_any_order, json_string
+from rightcall.constrain.model import NEVER, Lexeme, Lit, Member, Node, chars, inverse, repeat, seq
+from rightcall.constrain.shapes import Object, Shape
+from rightcall.constrain.spell import Json, in_any_order, json_string
+from rightcall.constrain.spell_braces import Braces
+from rightcall.constrain.spell_python import Python
 from rightcall.constrain.spell_ts import Ts
 from rightcall.constrain.tagged import Tags
 from rightcall.declare.kinds import Kind
@@ -141,6 +143,3 @@ def _braced(body: Braced, tool: Arguments, book: Book) -> list[Node]:
         members.append(Member(node, field.required))
     inside = in_any_order(members, Lit(","), writer.extra(shape), shape)
     return [*pieces(first(body.open), name=tool.name), Lit("{"), inside, Lit("}")]
-
-
-__all__ = ["NOTHING", "Arguments", "Word", "alt", "call_body", "carries_name", "json_arguments"]

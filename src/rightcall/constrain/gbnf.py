@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rightcall.constrain.book import GAP
+from rightcall.constrain.meet import Limit
 from rightcall.constrain.model import (
     ANY,
     EMPTY,
@@ -40,7 +41,6 @@ from rightcall.constrain.model import (
     seq,
 )
 from rightcall.constrain.order import MAX_ANY, all_orders, declared_order
-from rightcall.constrain.schema import Limit
 
 if TYPE_CHECKING:
     from rightcall.constrain.grammar import Grammar

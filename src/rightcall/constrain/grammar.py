@@ -10,13 +10,11 @@ from typing import Any, Literal
 
 import msgspec
 
+from rightcall.constrain.meet import Limit
 from rightcall.constrain.model import Alt, Node, Rule, Token, children, references
-from rightcall.constrain.schema import Limit
 from rightcall.declare.toolset import Toolset
 from rightcall.formats.spec import Format
 from rightcall.types import Json
-
-__all__ = ["Choice", "Grammar", "Limit", "Server"]
 
 Choice = str  # auto | required | none | the name of a tool
 Server = Literal["llama.cpp", "vllm", "sglang", "ollama", "openai", "anthropic"]

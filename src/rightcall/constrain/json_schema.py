@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from rightcall.constrain.schema import Limit
+from rightcall.constrain.meet import Limit
 from rightcall.declare.faults import step
 from rightcall.declare.schema import LISTS, MAPS, ONE, REFS, Refs
 from rightcall.errors import CallerError

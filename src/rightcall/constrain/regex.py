@@ -24,7 +24,6 @@ from rightcall.constrain.model import (
     alt,
     both,
     chars,
-    has,
     inverse,
     minus,
     repeat,
@@ -413,19 +412,3 @@ def _point(code: int) -> str:
 def anywhere(texts: tuple[str, ...]) -> str:
     """Matches a text that holds one of these."""
     return "(?s:.*)(?:" + "|".join([regex_text(Lit(text)) for text in texts]) + ")(?s:.*)"
-
-
-__all__ = [
-    "ANY_TEXT",
-    "Irregular",
-    "alphabet",
-    "anywhere",
-    "has",
-    "json_char",
-    "json_text",
-    "lengths",
-    "read_pattern",
-    "regex_char",
-    "regex_text",
-    "sized",
-]

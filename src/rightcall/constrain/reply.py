@@ -13,6 +13,7 @@ from __future__ import annotations
 from rightcall.constrain.book import SPACE, Book
 from rightcall.constrain.calls import Arguments, json_arguments
 from rightcall.constrain.markers import BLANKS, edges, first, pieces, plain, text_of
+from rightcall.constrain.messages import Messages
 from rightcall.constrain.model import (
     EMPTY,
     NEVER,
@@ -33,7 +34,7 @@ from rightcall.constrain.model import (
     seq,
 )
 from rightcall.constrain.spell import JSON_CHAR
-from rightcall.formats.spec import Channels, Envelope, Format, NameThenJson, Pair, Pythonic, alternatives
+from rightcall.formats.spec import Envelope, Format, NameThenJson, Pair, Pythonic, alternatives
 
 _FENCES = ("```", "~~~")
 _QUOTES = "\"'`"
@@ -117,9 +118,9 @@ class Replies:
     def build(self, tools: list[Arguments]) -> str:
         """Adds everything, and gives the name of the start."""
         if self.format.channels is not None:
-            return _Messages(self, self.format.channels).build(tools)
+            return Messages(self, self.format.channels).build(tools)
         if self._arguments_only(tools):
-            return self._start(json_arguments(tools[0], self.book))
+            return self.start_with(json_arguments(tools[0], self.book))
         before, after = self.around()
         calls = [(tool, self.call(tool)) for tool in tools]
         opener = self._opener(before, calls)
@@ -133,10 +134,10 @@ class Replies:
             self.book.rules["calls"] = block
             self.lazy = "calls"
         if self.options.choice == "required" and not self.options.text and self.options.reasoning == "none":
-            return self._plain_start(block)
-        return self._start(self._reply(block, opener, bool(before)))
+            return self.plain_start(block)
+        return self.start_with(self._reply(block, opener, bool(before)))
 
-    def _plain_start(self, block: Node) -> str:
+    def plain_start(self, block: Node) -> str:
         if isinstance(block, Ref):
             return block.name
         self.book.rules["reply"] = block
@@ -149,7 +150,7 @@ class Replies:
 
     named_choice = False
 
-    def _start(self, node: Node) -> str:
+    def start_with(self, node: Node) -> str:
         self.book.rules["reply"] = node
         return "reply"
 
@@ -318,95 +319,9 @@ def _behind(nodes: list[Node], opener: tuple[Lit | Token, ...]) -> list[Node]:
     return rest
 
 
-# -- messages with headers ---------------------------------------------------------------------------------------------
-
-
-class _Messages:
-    """Replies made of messages, each with a header that says what it is. The first has no start."""
-
-    def __init__(self, replies: Replies, channels: Channels) -> None:
-        self.replies, self.channels = replies, channels
-        self.book, self.options = replies.book, replies.options
-        self.start = pieces(first(channels.start))
-
-    def build(self, tools: list[Arguments]) -> str:
-        book = self.book
-        made = [seq(*self.call(tool)) for tool in tools]
-        for at, node in enumerate(made):
-            book.rules[f"call_{at}"] = node
-        refs = [Ref(f"call_{at}") for at in range(len(made))]
-        book.rules["call"] = Alt(tuple(refs)) if len(refs) != 1 else refs[0]
-        start = seq(*self.start)
-        more = book.bounds.calls
-        calls = (
-            Ref("call")
-            if not self.options.parallel
-            else seq(Ref("call"), repeat(seq(start, Ref("call")), 0, None if more is None else more - 1))
-        )
-        book.rules["calls"] = calls
-        self._lazy()
-        if self.options.choice == "required" and self.options.reasoning == "none" and not self.options.text:
-            return self.replies._plain_start(calls)
-        return self.replies._start(self._reply(calls, start))
-
-    def _lazy(self) -> None:
-        header = self.channels.messages["call"][0]
-        head = str(header).partition("{name}")[0]
-        self.replies.triggers = (head,) if head.strip(BLANKS) else ()
-        self.replies.lazy = "calls" if self.replies.triggers else ""
-
-    def call(self, tool: Arguments) -> list[Node]:
-        opens, closes = self.channels.messages["call"]
-        if isinstance(self.replies.body, NameThenJson):
-            inside: list[Node] = [json_arguments(tool, self.book)]
-        else:
-            before, after = self.replies.around()
-            inside = [*before, *self.replies.call(tool), *after]
-        return [*pieces(opens, name=tool.name), *inside, *pieces(closes)]
-
-    def _message(self, kind: str) -> Node:
-        """A whole message of text or reasoning that another one follows."""
-        opens, closes = self.channels.messages[kind]  # type: ignore[index]
-        if str(closes):
-            return seq(*pieces(opens), Upto(plain(pieces(closes)), 0, self.book.bounds.text), *self.start)
-        return seq(*pieces(opens), Upto(plain(self.start), 0, self.book.bounds.text))
-
-    def _reply(self, calls: Node, start: Node) -> Node:
-        options = self.options
-        thinking: Node = EMPTY
-        if options.reasoning != "none" and "reasoning" in self.channels.messages:
-            thinking = self._opened() if options.reasoning == "open" else self._message("reasoning")
-            thinking = repeat(thinking, 0, 4) if options.reasoning == "auto" else thinking
-        if options.choice == "required":
-            before = repeat(self._message("content"), 0, 4) if options.text else EMPTY
-            return seq(thinking, before, calls)
-        self.book.rules["messages"] = EMPTY
-        self.book.rules["messages"] = self._chain(calls, start)
-        return seq(thinking, Ref("messages"))
-
-    def _chain(self, calls: Node, start: Node) -> Node:
-        """Messages of text and calls, one after the other. The last text may go without its end."""
-        opens, closes = self.channels.messages["content"]
-        more = seq(start, Ref("messages"))
-        without = tuple(dict.fromkeys([str(first(self.channels.start)).strip(BLANKS), *map(str, self.channels.ends)]))
-        last = Free(without, self.book.bounds.text)
-        if str(closes):
-            text: Node = seq(Upto(plain(pieces(closes)), 0, self.book.bounds.text, without[:1]), maybe(more))
-        else:
-            text = seq(Upto(plain(self.start), 0, self.book.bounds.text), Ref("messages"))
-        content = seq(*pieces(opens), alt(text, last))
-        if self.options.choice == "none":
-            return content
-        return alt(content, seq(Ref("call"), maybe(more) if self.options.parallel else EMPTY))
-
-    def _opened(self) -> Node:
-        closes = self.channels.messages["reasoning"][1]
-        return seq(Upto(plain(pieces(closes)), 0, self.book.bounds.text), *self.start)
-
-
 def text_only(replies: Replies) -> str:
     """A reply without calls."""
     channels = replies.format.channels
     if channels is not None:
-        return replies._start(_Messages(replies, channels)._reply(EMPTY, EMPTY))
-    return replies._start(replies._reply(EMPTY, (), False))
+        return replies.start_with(Messages(replies, channels).reply(EMPTY, EMPTY))
+    return replies.start_with(replies._reply(EMPTY, (), False))

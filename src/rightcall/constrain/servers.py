@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from rightcall.constrain.gbnf import emit_with_limits as emit_gbnf
 from rightcall.constrain.json_schema import call_schema, project
-from rightcall.constrain.schema import Limit
+from rightcall.constrain.meet import Limit
 from rightcall.constrain.structural_tag import emit_with_limits
 from rightcall.errors import CallerError, GrammarCompileError
 from rightcall.types import Json

@@ -7,7 +7,6 @@ Object((Field("n", Number(True), True),))  ->  '{' space? '"n":' space? integer 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from json.encoder import encode_basestring as quoted
@@ -21,9 +20,6 @@ from rightcall.constrain.model import (
     Lit,
     Member,
     Node,
-    Ref,
-    Token,
-    Upto,
     Word,
     alt,
     chars,
@@ -51,8 +47,8 @@ from rightcall.constrain.shapes import (
     options,
 )
 
-_CONTROL = (0, 0x1F)
-_PLAIN = inverse(chars(_CONTROL, '"\\'))
+CONTROL = (0, 0x1F)
+_PLAIN = inverse(chars(CONTROL, '"\\'))
 _HEX = chars((0x30, 0x39), (0x41, 0x46), (0x61, 0x66))
 _PAIR = seq(
     Lit("\\u"),
@@ -70,6 +66,8 @@ _CODE = seq(
     Lit("\\u"), alt(seq(chars((0x30, 0x39), "ABCEFabcef"), _HEX), seq(chars("dD"), chars((0x30, 0x37)))), _HEX, _HEX
 )
 JSON_CHAR = alt(_PLAIN, seq(Lit("\\"), chars('"\\/bfnrt')), _CODE, _PAIR)
+# What JSON, Python and TypeScript all read alike.
+PLAIN_CHAR = alt(_PLAIN, seq(Lit("\\"), chars('"\\bfnrt')), _CODE, _PAIR)
 # In the name of a member every character is written in one way only, or in one escape only where it is not ASCII, so
 # that a declared name cannot be taken for an undeclared one.
 _LOWER = chars((0x30, 0x39), (0x61, 0x66))
@@ -280,178 +278,3 @@ def _spellings(text: str) -> list[str]:
 
 def _carried(text: str) -> bool:
     return text.isascii() or text.encode("utf-8", "replace").decode() == text
-
-
-def plain_char() -> Node:
-    """A character of a string that JSON, Python and TypeScript all read alike."""
-    return _PYTHON_CHAR
-
-
-# -- Python ------------------------------------------------------------------------------------------------------------
-
-_SINGLE = inverse(chars(_CONTROL, "'\\"))
-_PYTHON_CHAR = alt(_PLAIN, seq(Lit("\\"), chars('"\\bfnrt')), _CODE, _PAIR)
-_WORDS = {"true": "True", "false": "False", "null": "None"}
-_PYTHON_KEY = re.compile(r"[\w.\-]+").fullmatch
-
-
-class Python(Json):
-    """Values as Python writes them; a string may stand in single quotes if nothing in it needs an escape."""
-
-    kind = "python"
-
-    def constant(self, text: str) -> Node:
-        if text in _WORDS:
-            return Lit(_WORDS[text])
-        if text[0] == '"':
-            value = json.loads(text)
-            simple = "'" not in value and "\\" not in value and value.isprintable()
-            return alt(json_string(value), Lit(f"'{value}'")) if simple else json_string(value)
-        return super().constant(text)
-
-    def text(self, shape: Text) -> Node:
-        if shape.pattern is not None:
-            return super().text(shape)
-        most = self.most(shape)
-        double = seq(Lit('"'), repeat(_PYTHON_CHAR, shape.least, most), Lit('"'))
-        single = seq(Lit("'"), repeat(_SINGLE, max(shape.least, 1), most), Lit("'"))
-        single = alt(single, *([] if shape.least else [Lit("''")]))
-        name = f"python_string_{shape.least}_{'' if most is None else most}"
-        # An empty string must not look like the beginning of three quotes.
-        return self.book.named(name, lambda: Lexeme(alt(double, single) if most != 0 else double))
-
-    def arguments(self, name: str, shape: Object) -> Node:
-        """`name(key=value, ...)`."""
-        made = [Member(self.keyword(field), field.required) for field in shape.fields]
-        extra = None
-        if shape.extra != NOTHING and shape.keys is None:
-            word = Word(
-                "",
-                chars((0x30, 0x39), (0x41, 0x5A), (0x61, 0x7A), "_"),
-                "=",
-                tuple(f.name for f in shape.fields),
-                64,
-                least=1,
-            )
-            extra = seq(word, self.value(shape.extra))
-        gap = self.book.gap()
-        return seq(Lit(f"{name}("), gap, in_any_order(made, self.separator(), extra, shape), gap, Lit(")"))
-
-    def keyword(self, field: Field) -> Node:
-        if not _PYTHON_KEY(field.name):
-            return NEVER
-        return seq(Lit(f"{field.name}="), self.value(field.shape))
-
-
-# -- braces ------------------------------------------------------------------------------------------------------------
-
-_BRACED_KEY = re.compile(r"[^\s:{}\[\],<>\"']{1,256}").fullmatch
-_BLANKS = " \t\r\n"
-
-
-class Braces(Json):
-    """Bare keys, and strings between two quotes of the format's own. `raw`: inside a list or an object a quoted text
-    that is valid JSON would be read as that."""
-
-    kind = "braces"
-
-    def __init__(
-        self, book: Book, quote: tuple[Lit | Token, ...], raw: bool, prefix: str, named: dict[str, Shape | None]
-    ) -> None:
-        super().__init__(book, prefix, named)
-        self.quote, self.raw = quote, raw
-        self.inside = False
-
-    def separator(self) -> Node:
-        return Lit(",")
-
-    def quoted(self, shape: Text, *, bare: bool) -> Node:
-        most = self.most(shape)
-        if shape.pattern is not None:
-            return seq(*self.quote, Lexeme(shape.pattern), *self.quote)
-        if not bare or not self.raw:
-            return seq(*self.quote, Upto(self.quote, shape.least, most))
-        return seq(*self.quote, _no_json(self.quote, shape.least, most))
-
-    def text(self, shape: Text) -> Node:
-        key = ("quoted", self.raw, shape)
-        return self.book.shared(key, "quoted", lambda: self.quoted(shape, bare=True))
-
-    def constant(self, text: str) -> Node:
-        if text[0] == '"':
-            value = json.loads(text)
-            return seq(*self.quote, Lit(value), *self.quote) if not self.raw or not _is_json(value) else NEVER
-        return super().constant(text)
-
-    def argument(self, shape: Shape) -> Node:
-        """A value right under the call where the schema wants text: a quoted one stays as it is, a bare number becomes
-        text."""
-        parts = [one for one in options(shape) if not isinstance(one, Number)]
-        return alt(
-            *[self.quoted(one, bare=False) if isinstance(one, Text) else self.top_constants(one) for one in parts]
-        )
-
-    def top_constants(self, shape: Shape) -> Node:
-        if not isinstance(shape, OneOf):
-            return self.value(shape)
-        texts = [json.loads(text) for text in shape.texts if text[0] == '"']
-        others = self.constants([text for text in shape.texts if text[0] not in '"-0123456789'])
-        return alt(others, *[seq(*self.quote, Lit(text), *self.quote) for text in texts])
-
-    def object(self, shape: Object) -> Node:
-        inside = self.members(shape.fields, shape)
-        return NEVER if inside == NEVER else seq(Lit("{"), inside, Lit("}"))
-
-    def array(self, shape: Array) -> Node:
-        return seq(Lit("["), self.items(shape, self.value, self.separator()), Lit("]"))
-
-    def member(self, field: Field) -> Node:
-        return seq(Lit(field.name + ":"), self.value(field.shape)) if _BRACED_KEY(field.name) else NEVER
-
-    def extra(self, shape: Object) -> Node | None:
-        if shape.extra == NOTHING or shape.keys is not None:
-            return None
-        names = tuple(field.name for field in shape.fields)
-        word = Word(
-            "",
-            inverse(
-                chars(
-                    _CONTROL,
-                    " :{}[],<>\"'\x7f\x85\xa0\u2028\u2029\u3000",
-                    (0x1680, 0x1680),
-                    (0x2000, 0x200F),
-                    "\u202f\u205f",
-                )
-            ),
-            ":",
-            names,
-            64,
-            least=1,
-        )
-        return seq(word, self.value(shape.extra))
-
-
-def _is_json(text: str) -> bool:
-    try:
-        json.loads(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _no_json(stop: tuple[Lit | Token, ...], least: int, most: int | None) -> Node:
-    """Text up to the quote that no JSON reader takes for something other than text."""
-    rest = None if most is None else max(most - 1, 0)
-    tail = Upto(stop, max(least - 1, 0), rest)
-    odd = chars('-0123456789"[{' + _BLANKS)
-    parts: list[Node] = [seq(inverse(chars(*odd.spans, "tfn")), tail)]
-    for word in ("true", "false", "null"):
-        for at in range(1, len(word)):
-            parts.append(seq(Lit(word[:at]), inverse(chars(word[at])), tail))
-            if at >= least:
-                parts.append(seq(Lit(word[:at]), *stop))
-        parts.append(seq(Lit(word), inverse(chars(_BLANKS)), tail))
-    return alt(*parts, *([] if least else [seq(*stop)]))
-
-
-__all__ = ["Braces", "Json", "Python", "Ref", "in_any_order"]

@@ -22,7 +22,7 @@ from rightcall.constrain.model import (
     seq,
 )
 from rightcall.constrain.shapes import NOTHING, Field, Object, Text
-from rightcall.constrain.spell import Json, json_string, plain_char
+from rightcall.constrain.spell import PLAIN_CHAR, Json, json_string
 
 _IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*").fullmatch
 _LETTERS = chars((0x41, 0x5A), (0x61, 0x7A), "_$")
@@ -37,7 +37,7 @@ class Ts(Json):
             return super().text(shape)
         most = self.most(shape)
         name = f"ts_string_{shape.least}_{'' if most is None else most}"
-        quoted = self.book.named(name, lambda: Lexeme(seq(Lit('"'), repeat(plain_char(), shape.least, most), Lit('"'))))
+        quoted = self.book.named(name, lambda: Lexeme(seq(Lit('"'), repeat(PLAIN_CHAR, shape.least, most), Lit('"'))))
         return alt(quoted, self._heredoc(most)) if shape.least < 2 else quoted
 
     def _heredoc(self, most: int | None) -> Node:

@@ -13,8 +13,8 @@ import msgspec
 
 from rightcall.constrain.grammar import reachable
 from rightcall.constrain.json_schema import project
+from rightcall.constrain.meet import Limit
 from rightcall.constrain.model import Lit, Node, Ref, Repeat, Seq, Token, seq
-from rightcall.constrain.schema import Limit
 from rightcall.errors import GrammarCompileError
 from rightcall.formats.spec import Envelope, NameThenJson
 from rightcall.types import Json

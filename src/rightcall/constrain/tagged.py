@@ -24,7 +24,6 @@ from rightcall.constrain.model import (
     alt,
     chars,
     has,
-    inverse,
     repeat,
     seq,
 )
@@ -284,6 +283,3 @@ def _closed_word(nodes: list[Node], word: Word) -> list[Node]:
         least=1,
     )
     return [*nodes[: at - (before is not None)], made, *nodes[at + 1 + (after is not None) :]]
-
-
-__all__ = ["Tags", "inverse"]
