@@ -3,6 +3,8 @@ grammar does, and refuses what that refuses."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -11,6 +13,7 @@ from generated import around, strings
 from judge import accepts
 from rightcall import Call, CannotCarry, Toolset, check, render
 from rightcall.constrain import Bounds, grammar
+from rightcall.constrain.gbnf import emit_with_limits
 from rightcall.formats import FORMATS
 from schemas import tools_and_calls
 from test_constrain_laws import left_out
@@ -55,7 +58,9 @@ def test_llama_cpp_and_llguidance_say_the_same_of_damaged_calls(name: str, data:
     except CannotCarry:
         assume(False)
     made = grammar(toolset, format=format, choice="required", parallel=False)
-    gbnf, lark = Llama(made.gbnf()), made.lark()
+    text_of_it, limits = emit_with_limits(made)
+    assume(not limits)  # what is counted in pieces may be a little longer
+    gbnf, lark = Llama(text_of_it), made.lark()
     for _ in range(4):
         at = data.draw(st.integers(0, len(text)))
         damaged = data.draw(
@@ -75,3 +80,23 @@ def test_bounded_strings_are_bounded(name: str) -> None:
     for size, fits in ((0, True), (20, True), (21, False)):
         text = render(Call("f", {"s": "a" * size}, ""), format=name, tools=tools)
         assert judge.accepts(text) is fits
+
+
+@pytest.mark.parametrize("name", ["hermes", "qwen3_coder", "glm45", "gemma4"])
+@settings(max_examples=max(settings().max_examples // 4, 1))
+@given(data=st.data())
+def test_bounded_texts_are_what_unbounded_ones_are_as_long_as_they_are_short(name: str, data: st.DataObject) -> None:
+    format = FORMATS[name]
+    tools, calls = data.draw(tools_and_calls(strings(format)))
+    toolset = Toolset(tools)
+    assume(not check(calls[0], toolset) and "\0" not in str(calls[0].arguments))
+    try:
+        text = render(calls[0], format=format, tools=toolset)
+    except CannotCarry:
+        assume(False)
+    how: dict[str, Any] = {"format": format, "choice": "auto", "reasoning": True}
+    bounded = Llama(grammar(toolset, bounds=Bounds(string=300), **how).gbnf())
+    free = Llama(grammar(toolset, **how).gbnf())
+    at = data.draw(st.integers(0, len(text)))
+    for tried in (text, "Well. " + text, text[:at], text[:at] + "<" + text[at:]):
+        assert bounded.accepts(tried) == free.accepts(tried), tried

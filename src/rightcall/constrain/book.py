@@ -31,9 +31,10 @@ GAP = maybe(Ref("space"))
 
 
 class Book:
-    def __init__(self, bounds: Bounds, *, exact: bool = False) -> None:
+    def __init__(self, bounds: Bounds, *, exact: bool = False, points: bool = False) -> None:
         self.rules: dict[str, Node] = {} if exact else {"space": SPACE}
         self.bounds = bounds
+        self.points = points  # a whole number may be written 3.0
         self.exact = exact  # white space just as `render` writes it
         self.limits: dict[Limit, None] = {}
         self._known: dict[Hashable, Ref] = {}

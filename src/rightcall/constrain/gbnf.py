@@ -17,7 +17,6 @@ from rightcall.constrain.meet import Limit
 from rightcall.constrain.model import (
     ANY,
     EMPTY,
-    NEVER,
     TOP,
     Alt,
     AnyOrder,
@@ -37,7 +36,6 @@ from rightcall.constrain.model import (
     chars,
     inverse,
     minus,
-    repeat,
     seq,
 )
 from rightcall.constrain.order import MAX_ANY, all_orders, declared_order
@@ -46,6 +44,8 @@ if TYPE_CHECKING:
     from rightcall.constrain.grammar import Grammar
 
 
+_FALLBACKS, _FEW = 6, 2  # how often a piece may fall back; few where there are many markers
+_NEVER = "[^\\x00-\\U0010FFFF]"
 _LONGEST = 200  # of a name that undeclared ones are told apart from, character by character
 _LOOSE = frozenset((Alt, Seq, Repeat))  # in a sequence these need parentheses
 
@@ -88,7 +88,7 @@ class _Gbnf:
             Chars: lambda node: _class(node.spans),
             Ref: lambda node: self.names.get(node.name, node.name),
             Seq: lambda node: " ".join(["space?" if item is GAP else self.inside(item) for item in node.items]) or '""',
-            Alt: lambda node: " | ".join([self.node(item) for item in node.items]) or "[^\\x00-\\U0010FFFF]",
+            Alt: lambda node: " | ".join([self.node(item) for item in node.items]) or _NEVER,
             Repeat: self.repeat,
             Lexeme: lambda node: self.node(node.item),
             Upto: self.upto,
@@ -134,14 +134,16 @@ class _Gbnf:
         if self.is_token(node.stop[0].text) and isinstance(node.stop[0], Token):
             return f"{self.free((stop, *node.without), node.most)} " + " ".join(map(self.node, node.stop))
         if node.least or node.most is not None:
-            return self.counted(stop, node.least, node.most)
+            name = self.pieces(stop, node.without)
+            return f"{name}{_times(node.least, node.most)} {name}-end"
         return self.search(stop, node.without)
 
     def free(self, without: tuple[str, ...], most: int | None) -> str:
         if not without:
             return "[^\\x00]" + _times(0, most)
-        if most is not None and len(without) == 1:
-            return self.pieces(without[0], 0, most)
+        if most is not None:
+            name = self.pieces("", without)
+            return f"{name}{_times(0, most)} {name}-end"
         return self.search("", without)
 
     def search(self, stop: str, without: tuple[str, ...]) -> str:
@@ -152,21 +154,16 @@ class _Gbnf:
             _Search(stop, without, name).write(self)
         return self.known[key]
 
-    def counted(self, stop: str, least: int, most: int | None) -> str:
-        self.limits.append(
-            Limit("", "", "maxLength", f"a longer text before {stop!r}: a beginning of it counts as one character")
-        )
-        return f"{self.pieces(stop, least, most)} {_quoted(stop)}"
-
-    def pieces(self, stop: str, least: int, most: int | None) -> str:
-        """So many pieces in none of which, nor across two of which, `stop` stands."""
-        key = ("piece", stop)
+    def pieces(self, stop: str, without: tuple[str, ...]) -> str:
+        """The same search cut into pieces that can be counted: a character, or a beginning of a text that came to
+        nothing."""
+        key = ("pieces", stop, without)
         if key not in self.known:
             name = self.known[key] = f"piece{len(self.known)}"
-            self.rule(name, _piece(stop))
-        heads = [stop[:size] for size in range(1, len(stop)) if size < 2 or stop[0] not in stop[1:size]]
-        tail = self.single(alt(*map(Lit, heads))) + "{0,4}" if heads else ""
-        return f"{self.known[key]}{_times(least, most)} {tail}".rstrip()
+            _Search(stop, without, name).write_pieces(self)
+            allows = f"a longer text before {stop!r}" if stop else "a longer text"
+            self.limits.append(Limit("", "", "maxLength", f"{allows}: a beginning of a marker counts as one character"))
+        return self.known[key]
 
     # -- names ---------------------------------------------------------------------------------------------------------
 
@@ -215,27 +212,6 @@ class _Gbnf:
         return f"({self.node(start)})"
 
 
-def marker_free(stop: str, least: int, most: int | None) -> Node:
-    """Text in which `stop` does not stand, nor begin where it follows, as one regular piece."""
-    if not stop:
-        return repeat(ANY, least, most)
-    heads = [Lit(stop[:size]) for size in range(1, len(stop)) if size < 2 or stop[0] not in stop[1:size]]
-    return seq(repeat(_piece(stop), least, most), repeat(alt(*heads), 0, 4) if heads else EMPTY)
-
-
-def _piece(stop: str) -> Node:
-    """A character that does not begin `stop`, or a beginning of it and a character that does not go on with it."""
-    begin = chars(stop[0])
-    options: list[Node] = [inverse(begin)]
-    for size in range(1, len(stop)):
-        if stop[0] in stop[1:size]:
-            break
-        others = minus(inverse(begin), chars(stop[size]))
-        options.append(seq(Lit(stop[:size]), others))
-    run = alt(*(Lit(stop[:size]) for size in range(1, len(stop)))) if len(stop) > 1 else NEVER
-    return seq(repeat(run, 0, 4) if run != NEVER else EMPTY, alt(*options))
-
-
 class _Search:
     """The states of a search for several texts at once: how much of which is written. One ends it."""
 
@@ -264,6 +240,35 @@ class _Search:
         text = prefix + char
         forbidden = any(text.endswith(other) for other in self.texts if other != self.stop)
         return bool(self.stop) and text.endswith(self.stop) and not forbidden
+
+    def write_pieces(self, gbnf: _Gbnf) -> None:
+        """One piece leads from the search's start back to it; `-end` leads from there to the stop, or to the end of the
+        text. A piece falls back within the search a few times only, so that it cannot run on."""
+        most = _FALLBACKS if len(self.prefixes) < 60 else _FEW
+        for left in range(most + 1):
+            for prefix in self.prefixes[1:]:
+                self._piece(gbnf, prefix, left, f"{self.name}-{left}-{self.numbers[prefix]}", "")
+                self._piece(gbnf, prefix, left, f"{self.name}-end-{left}-{self.numbers[prefix]}", "-end")
+        self._piece(gbnf, "", most, self.name, "")
+        self._piece(gbnf, "", most, f"{self.name}-end", "-end")
+
+    def _piece(self, gbnf: _Gbnf, prefix: str, left: int, rule: str, ending: str) -> None:
+        alphabet = sorted({char for text in self.texts for char in text})
+        options: list[str] = []
+        home = [char for char in alphabet if self.after(prefix, char) == ""]
+        if not ending:
+            options.append(_class(minus(ANY, chars("".join(char for char in alphabet if char not in home))).spans))
+        for char in alphabet:
+            after = self.after(prefix, char)
+            if after:
+                fuel = left if after == prefix + char else left - 1
+                if fuel >= 0:
+                    options.append(f"{_quoted(char)} {self.name}{ending}-{fuel}-{self.numbers[after]}")
+            elif after is None and ending and self.ends(prefix, char):
+                options.append(_quoted(char))
+        if ending and not self.stop:
+            options.append('""')
+        gbnf.lines.append(f"{rule} ::= " + (" | ".join(options) or _NEVER))
 
     def write(self, gbnf: _Gbnf) -> None:
         alphabet = sorted({char for text in self.texts for char in text})

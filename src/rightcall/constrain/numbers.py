@@ -47,9 +47,9 @@ _TOP_PARTS = alt(
 _TOP = seq(Lit("1"), maybe(seq(Lit("."), _TOP_PARTS)), Lit("e+308"))
 
 
-def any_integer(most: int | None = None) -> Node:
-    """A whole number, which may be written 3.0."""
-    return Lexeme(seq(_SIGN, natural(most), maybe(Lit(".0"))))
+def any_integer(most: int | None = None, *, point: bool = False) -> Node:
+    """A whole number; with `point` it may be written 3.0."""
+    return Lexeme(seq(_SIGN, natural(most), maybe(Lit(".0")) if point else EMPTY))
 
 
 def any_number(most: int | None = None) -> Node:
@@ -61,7 +61,7 @@ def any_number(most: int | None = None) -> Node:
 # -- whole numbers -----------------------------------------------------------------------------------------------------
 
 
-def integers(low: int | None, high: int | None, most: int | None = None) -> Node:
+def integers(low: int | None, high: int | None, most: int | None = None, *, point: bool = False) -> Node:
     """The whole numbers of a range that has at least one end."""
     parts: list[Node] = []
     if low is None or low <= 0:
@@ -70,7 +70,7 @@ def integers(low: int | None, high: int | None, most: int | None = None) -> Node
     if high is None or high >= 0:
         parts.append(_naturals(max(low or 0, 0), high, most))
     found = alt(*parts)
-    return NEVER if found == NEVER else Lexeme(seq(found, maybe(Lit(".0"))))
+    return NEVER if found == NEVER else Lexeme(seq(found, maybe(Lit(".0")) if point else EMPTY))
 
 
 def _naturals(low: int, high: int | None, most: int | None = None) -> Node:

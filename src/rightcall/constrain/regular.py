@@ -9,8 +9,8 @@ from __future__ import annotations
 from itertools import permutations
 from typing import TYPE_CHECKING
 
-from rightcall.constrain.gbnf import marker_free
 from rightcall.constrain.model import (
+    ANY,
     EMPTY,
     Alt,
     AnyOrder,
@@ -24,6 +24,9 @@ from rightcall.constrain.model import (
     Upto,
     Word,
     alt,
+    chars,
+    inverse,
+    minus,
     repeat,
     seq,
 )
@@ -108,3 +111,18 @@ class _Regular:
                     row = [piece for at in chosen for piece in (node.separator, node.members[at].node)][1:]
                     found.append(seq(*map(self.expand, row)) if row else EMPTY)
         return alt(*found)
+
+
+def marker_free(stop: str, least: int, most: int | None) -> Node:
+    """Text in which `stop` does not stand, nor begin where it follows: characters that do not begin it, and beginnings
+    of it with a character that does not go on with it."""
+    if not stop:
+        return repeat(ANY, least, most)
+    if stop[0] in stop[1:]:
+        raise GrammarCompileError(f"text up to {stop!r} has no short regular expression; take a grammar instead")
+    begin = chars(stop[0])
+    heads = [stop[:size] for size in range(1, len(stop))]
+    run = repeat(alt(*map(Lit, heads)), 0, 4) if heads else EMPTY
+    broken = [seq(Lit(head), minus(inverse(begin), chars(stop[len(head)]))) for head in heads]
+    piece = alt(inverse(begin), seq(run, alt(*broken))) if heads else inverse(begin)
+    return seq(repeat(piece, least, most), run)

@@ -143,7 +143,11 @@ class Json:
     def constant(self, text: str) -> Node:
         if text[0] in "[{":
             return self.value(exactly(json.loads(text)))
-        return json_string(json.loads(text)) if text[0] == '"' else alt(*map(Lit, _spellings(text)))
+        return (
+            json_string(json.loads(text))
+            if text[0] == '"'
+            else alt(*map(Lit, _spellings(text) if self.book.points else [text]))
+        )
 
     def text(self, shape: Text) -> Node:
         if shape.pattern is not None:
@@ -163,12 +167,14 @@ class Json:
         most = self.book.bounds.digits
         if shape.low is None and shape.high is None:
             return (
-                self.book.named("integer", lambda: any_integer(most))
+                self.book.named("integer", lambda: any_integer(most, point=self.book.points))
                 if shape.integer
                 else self.book.named("number", lambda: any_number(most))
             )
         if shape.integer:
-            return self.book.shared(("n", shape), "number", lambda: integers(*_whole(shape), most))
+            return self.book.shared(
+                ("n", shape), "number", lambda: integers(*_whole(shape), most, point=self.book.points)
+            )
         return self.book.shared(
             ("n", shape), "number", lambda: numbers(shape.low, shape.high, shape.low_open, shape.high_open, most)
         )

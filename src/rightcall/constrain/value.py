@@ -18,7 +18,7 @@ def value_grammar(
     root: JsonObject = schema if isinstance(schema, dict) else {"allOf": [schema]}
     shapes = Shapes("", root, extras=undeclared, formats=formats)
     shape = shapes.read()
-    book = Book(bounds or Bounds())
+    book = Book(bounds or Bounds(), points=True)
     book.rules["value"] = Json(book, "", shapes.named).value(shape)
     return Grammar(
         start="value",
