@@ -46,7 +46,7 @@ grammar: $(VENV)/.dev ## measure what grammars can say, on outside schemas; fail
 	$(RUN) evals/grammar.py
 
 gbnf: $(VENV)/.local ## judge GBNF grammars by llama.cpp itself
-	$(RUN) -m pytest tests/test_constrain_gbnf.py
+	RIGHTCALL_GBNF=1 $(RUN) -m pytest tests/test_constrain_gbnf.py
 
 fuzz: $(VENV)/.dev ## throw hostile text at every format
 	$(RUN) fuzz/run.py

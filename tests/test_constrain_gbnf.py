@@ -3,6 +3,7 @@ grammar does, and refuses what that refuses."""
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import pytest
@@ -18,6 +19,8 @@ from rightcall.formats import FORMATS
 from schemas import tools_and_calls
 from test_constrain_laws import left_out
 
+if not os.environ.get("RIGHTCALL_GBNF"):
+    pytest.skip("`make gbnf` runs these: they need llama.cpp, and half a minute", allow_module_level=True)
 pytest.importorskip("xllamacpp")
 
 from llama_judge import Llama
