@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from rightcall.constrain.book import Book
 from rightcall.constrain.markers import edges, first, pieces, plain
@@ -15,12 +14,9 @@ from rightcall.constrain.spell_python import Python
 from rightcall.constrain.spell_ts import Ts
 from rightcall.constrain.tagged import Tags
 from rightcall.declare.kinds import Kind
-from rightcall.formats import spec
-from rightcall.formats.spec import Body, Braced, Envelope, NameThenJson, Params, Pythonic
+from rightcall.formats.spec import Body, Braced, Envelope, NameThenJson, Params, Pythonic, TsCall
 from rightcall.parse.markers import HOLES
 
-# TypeScript calls are a body kind of their own where the formats have it.
-_TS: tuple[Any, ...] = (spec.TsCall,) if hasattr(spec, "TsCall") else ()
 _NAME = re.compile(HOLES["name"]).fullmatch
 _CALLED = re.compile(r"[A-Za-z_][\w.\-]{0,255}").fullmatch
 _ID = Lexeme(seq(Lit('"'), repeat(inverse(chars((0, 0x1F), '"\\')), 1, 64), Lit('"')))
@@ -46,7 +42,7 @@ def carries_name(body: Body, name: str) -> bool:
     """Can this wire write the name so that it reads back?"""
     if isinstance(body, Envelope):
         return True
-    return bool((_CALLED if isinstance(body, (Pythonic, *_TS)) else _NAME)(name))
+    return bool((_CALLED if isinstance(body, (Pythonic, TsCall)) else _NAME)(name))
 
 
 def call_body(body: Body, tool: Arguments, book: Book) -> list[Node]:
@@ -61,7 +57,7 @@ def call_body(body: Body, tool: Arguments, book: Book) -> list[Node]:
         shape = _object(tool)
         writer = Python(book, tool.prefix, tool.named)
         return [NEVER if shape is None else writer.arguments(tool.name, shape)]
-    if isinstance(body, _TS):
+    if isinstance(body, TsCall):
         arguments = Ts(book, tool.prefix, tool.named).value(tool.shape)
         return [NEVER if arguments == NEVER else seq(Lit(f"{tool.name}("), arguments, Lit(")"))]
     return _braced(body, tool, book)
