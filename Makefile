@@ -7,7 +7,7 @@ RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint unit smoke bench bfcl model typescript fuzz venv clean
+.PHONY: help demo test lint unit smoke bench bfcl grammar gbnf model typescript fuzz venv clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -41,6 +41,12 @@ model: $(VENV)/.local ## fetch a small model, run it here, count its calls that 
 
 typescript: $(VENV)/.dev ## judge the declarations of tools by the TypeScript compiler; needs node and npm
 	$(RUN) evals/typescript.py
+
+grammar: $(VENV)/.dev ## measure what grammars can say, on outside schemas; fails if a figure got worse
+	$(RUN) evals/grammar.py
+
+gbnf: $(VENV)/.local ## judge GBNF grammars by llama.cpp itself
+	RIGHTCALL_GBNF=1 $(RUN) -m pytest tests/test_constrain_gbnf.py
 
 fuzz: $(VENV)/.dev ## throw hostile text at every format
 	$(RUN) fuzz/run.py

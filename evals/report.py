@@ -99,14 +99,14 @@ def page(head: str, sections: Iterable[Section]) -> str:
     return "\n\n".join([head.strip(), *shown]) + "\n" + parts()
 
 
-def ratchet() -> dict[str, tuple[int, int]]:
+def ratchet(path: Path = RATCHET) -> dict[str, tuple[int, int]]:
     """The best that was measured so far: of each figure, count and cases."""
-    return json.loads(RATCHET.read_text("utf-8")) if RATCHET.exists() else {}
+    return json.loads(path.read_text("utf-8")) if path.exists() else {}
 
 
-def faults(figures: Sequence[Figure]) -> list[str]:
+def faults(figures: Sequence[Figure], path: Path = RATCHET) -> list[str]:
     """What missed its target, got worse than the ratchet allows, or is gone."""
-    best = ratchet()
+    best = ratchet(path)
     found = [f"{f.name}: {percent(f.rate)} misses its target, {f.target}" for f in figures if f.missed]
     for figure in figures:
         count, of = best.get(figure.name, (0, 0))
@@ -115,11 +115,11 @@ def faults(figures: Sequence[Figure]) -> list[str]:
     return found + [f"{name}: is not measured any more" for name in best.keys() - {f.name for f in figures}]
 
 
-def tighten(figures: Sequence[Figure]) -> None:
+def tighten(figures: Sequence[Figure], path: Path = RATCHET) -> None:
     """The ratchet takes over what is not worse. To let a figure get worse, or to drop one, edit the file."""
-    best = ratchet()
+    best = ratchet(path)
     kept = {
         f.name: best[f.name] if f.name in best and f.worse_than(*best[f.name]) else (f.count, f.of) for f in figures
     }
     lines = [f"  {json.dumps(name)}: [{count}, {of}]" for name, (count, of) in {**best, **kept}.items()]
-    RATCHET.write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")
+    path.write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")

@@ -324,7 +324,7 @@ def test_the_version_is_printed() -> None:
 
 @pytest.mark.parametrize(
     "command",
-    "parse check repair call tools render detect formats demo chat model contract".split(),
+    "parse check repair call tools render grammar detect formats demo chat model contract".split(),
 )
 def test_every_command_has_help(command: str) -> None:
     result = run(command, "--help")

@@ -20,6 +20,7 @@ FUNCTIONS = {
     "contract",
     "dispatch",
     "dispatch_sync",
+    "grammar",
 }
 FUNCTIONS |= {"feedback", "canonical"}
 VALUES = {

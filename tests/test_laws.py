@@ -4,8 +4,8 @@ Law 1, cut: the reply does not depend on how its text is cut. Law 2, round trip:
 and what a wire cannot carry is refused, only for the reasons in `CANNOT`. Law 4, nothing lost: the spans tile the text,
 and a call that was cut off is never completed.
 
-Law 3, grammar, has its place behind law 2: whatever the grammar of some tools accepts reads as calls that pass the
-check, and it accepts every rendering of such calls. It comes with the grammars, judged by an outside engine.
+Law 3, grammar, is in `test_constrain_laws.py`: whatever the grammar of some tools accepts reads as calls that pass the
+check, and it accepts every rendering of such calls, judged by an outside engine.
 """
 
 from __future__ import annotations

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from rightcall.apis.read import read, read_all
     from rightcall.apis.stream import Stream
     from rightcall.check import check
+    from rightcall.constrain.build import grammar
     from rightcall.contract import contract
     from rightcall.contract.protocol import canonical, feedback
     from rightcall.declare.functions import tool
@@ -80,6 +81,7 @@ __all__ = [
     "dispatch_sync",
     "feedback",
     "formats",
+    "grammar",
     "parse",
     "read",
     "read_all",
@@ -98,6 +100,7 @@ _ON_FIRST_USE = {
     "dispatch": "rightcall.dispatch.dispatcher",
     "dispatch_sync": "rightcall.dispatch.dispatcher",
     "feedback": "rightcall.contract.protocol",
+    "grammar": "rightcall.constrain.build",
     "read": "rightcall.apis.read",
     "read_all": "rightcall.apis.read",
     "render": "rightcall.parse.render",

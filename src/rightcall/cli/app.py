@@ -13,6 +13,7 @@ from rightcall.cli.chat import chat
 from rightcall.cli.contract import contract
 from rightcall.cli.demo import demo
 from rightcall.cli.formats import formats
+from rightcall.cli.grammar import grammar
 from rightcall.cli.mcp import mcp
 from rightcall.cli.model import model
 from rightcall.cli.parse import detect, parse
@@ -53,6 +54,7 @@ app.command()(call)
 app.command()(tools)
 app.command()(contract)
 app.command()(render)
+app.command()(grammar)
 app.command()(detect)
 app.command()(formats)
 app.command()(replay)

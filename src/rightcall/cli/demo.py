@@ -18,6 +18,8 @@ from rightcall.cli.demo_dispatch import RUN_SCENES, RunScene, run_as_json, show_
 from rightcall.cli.inputs import AsJson
 from rightcall.cli.safe import json_text, visible
 from rightcall.cli.show import console, row, show_reply
+from rightcall.constrain.build import grammar
+from rightcall.constrain.grammar import Grammar
 from rightcall.contract import contract
 from rightcall.contract.prompt import Contract
 from rightcall.declare.toolset import Toolset
@@ -189,7 +191,27 @@ TOLD: tuple[Told, ...] = (
     ),
 )
 
-ALL_SCENES: tuple[Scene | Told | RunScene, ...] = (*SCENES, *TOLD, *RUN_SCENES)
+
+class Held(msgspec.Struct, frozen=True):
+    """A grammar of the tools above, and of one whose schema asks for more than a grammar can say."""
+
+    title: str
+    elsewhere: str
+
+    def play(self) -> Grammar:
+        email = {"type": "string", "pattern": r"^(?!\.)[^@]+@[^@]+$"}
+        ids = {"type": "array", "items": {"type": "integer"}, "uniqueItems": True}
+        odd = Tool(name="invite", parameters={"type": "object", "properties": {"email": email, "ids": ids}})
+        return grammar([*TOOLS, odd], format="hermes", choice="required")
+
+
+HELD = Held(
+    "What a grammar cannot say is named, and takes no other tool down",
+    "the request fails for every tool, or the grammar is switched off and only a log line says so",
+)
+
+AnyScene = Scene | Told | Held | RunScene
+ALL_SCENES: tuple[AnyScene, ...] = (*SCENES, *TOLD, HELD, *RUN_SCENES)
 
 
 def demo(json: AsJson = False) -> None:
@@ -205,12 +227,14 @@ def demo(json: AsJson = False) -> None:
         out.print(Rule(f"{number}. {scene.title}", align="left", style="bold"), soft_wrap=False)
         if isinstance(scene, Told):
             _show_told(out, scene)
+        elif isinstance(scene, Held):
+            _show_held(out, scene)
         else:
             _show_reply(out, scene)
         out.print()
 
 
-def _numbered() -> Iterator[tuple[int, Scene | Told | RunScene]]:
+def _numbered() -> Iterator[tuple[int, AnyScene]]:
     """The model's scene is made last, so that nobody waits for the others."""
     yield from enumerate(ALL_SCENES, 1)
     from rightcall.cli.demo_model import model_scene
@@ -224,6 +248,14 @@ def _show_told(out: Console, scene: Told) -> None:
     row(out, "tokens", f"about {scene.play().stats.tokens} for the whole contract")
 
 
+def _show_held(out: Console, scene: Held) -> None:
+    made = scene.play()
+    row(out, "elsewhere", scene.elsewhere, "yellow")
+    row(out, "held", f"{len(made.names)} tools: {', '.join(made.names)}", "green")
+    for limit in made.relaxations:
+        row(out, "relaxed", visible(f"{limit.tool} {limit.path}: {limit.allows}"), "yellow")
+
+
 def _show_reply(out: Console, scene: Scene | RunScene) -> None:
     if scene.source:
         row(out, "source", visible(scene.source, one_line=True), "dim")
@@ -235,10 +267,13 @@ def _show_reply(out: Console, scene: Scene | RunScene) -> None:
         show_reply(out, scene.play())
 
 
-def _as_json(number: int, scene: Scene | Told | RunScene) -> dict[str, Any]:
+def _as_json(number: int, scene: AnyScene) -> dict[str, Any]:
     head = {"number": number, "title": scene.title, "elsewhere": scene.elsewhere}
     if isinstance(scene, Told):
         made = scene.play()
         return {**head, "told": made.text, "stats": to_json(made.stats)}
+    if isinstance(scene, Held):
+        held = scene.play()
+        return {**head, "tools": held.names, "relaxations": [to_json(limit) for limit in held.relaxations]}
     played = run_as_json(scene.play()) if isinstance(scene, RunScene) else {"reply": to_json(scene.play())}
     return {**head, "source": scene.source, "raw": scene.text, **played}

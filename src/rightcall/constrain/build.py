@@ -1,0 +1,187 @@
+"""`grammar(tools, format=..., choice=...)`: from what a user has at hand to a `Grammar`.
+
+What cannot be said is relaxed and listed in `relaxations`; a tool that cannot be written at all is left out, or its
+arguments are left open, and is named in `omitted` or in the list. With `strict=True` either is an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+from rightcall.constrain.book import Book, Bounds
+from rightcall.constrain.calls import Arguments, carries_name
+from rightcall.constrain.grammar import Choice, Grammar, reachable
+from rightcall.constrain.meet import Limit
+from rightcall.constrain.model import NEVER, Alt, Node
+from rightcall.constrain.reply import Options, Replies
+from rightcall.constrain.schema import Shapes
+from rightcall.constrain.shapes import ANYTHING, NOTHING, Field, Object
+from rightcall.declare.toolset import ToolLike, Toolset
+from rightcall.errors import CallerError, EmptyToolList, GrammarCompileError
+from rightcall.formats import find
+from rightcall.formats.spec import Format, NameThenJson, Params
+from rightcall.types import Tool
+
+Reasoning = Literal["none", "auto", "open", "required"]
+
+
+def grammar(
+    tools: Toolset | Iterable[ToolLike],
+    *,
+    format: str | Format = "hermes",
+    choice: Choice = "auto",
+    parallel: bool = True,
+    reasoning: Reasoning | bool = "none",
+    text: bool = False,
+    arguments: Literal["schema", "any"] = "schema",
+    undeclared: bool = False,
+    formats: bool = False,
+    whitespace: Literal["flexible", "rendered"] = "flexible",
+    bounds: Bounds | None = None,
+    isolate: Literal["omit", "open"] = "omit",
+    strict: bool = False,
+) -> Grammar:
+    """The grammar of replies in a format with calls of these tools.
+
+    `choice` is auto, required, none or a tool's name; `reasoning` says whether a thinking section comes first (`open`:
+    the prompt has already begun it); `text` allows text before a required call. `arguments="any"` fixes the call's
+    shape alone. `undeclared` allows members that a schema neither declares nor forbids. `formats` asserts `format`.
+    `isolate` says what becomes of a tool that cannot be written. Raises `EmptyToolList`, `GrammarCompileError`.
+    """
+    found, toolset = find(format), Toolset.of(tools)
+    if not toolset and choice != "none":
+        raise EmptyToolList
+    assert toolset is not None
+    named = choice not in ("auto", "required", "none")
+    if named and choice not in toolset:
+        near = ", ".join(toolset.nearest(choice) or toolset.names[:10])
+        raise CallerError(f"there is no tool {choice[:80]!r} to choose; name one of {near}, or auto, required or none")
+    thinks = {True: "auto", False: "none"}.get(reasoning, reasoning) if isinstance(reasoning, bool) else reasoning
+    if thinks not in ("none", "auto", "open", "required"):
+        raise CallerError(f"reasoning is none, auto, open or required, not {reasoning!r}")
+    book = Book(bounds or Bounds(), exact=whitespace == "rendered")
+    chosen = [tool for tool in toolset if not named or tool.name == choice] if choice != "none" else []
+    sources = _Sources(found, toolset, book, undeclared, formats, arguments, isolate)
+    usable = [known for tool in chosen if (known := sources.tool(tool)) is not None]
+    if chosen and not usable:
+        raise GrammarCompileError("; ".join(f"{name}: {why}" for name, why in list(sources.omitted.items())[:3]))
+    replies = Replies(found, book, Options("required" if named else choice, parallel, thinks, text))
+    replies.named_choice = named
+    start = replies.build(usable) if usable else _only_text(replies)
+    relaxations = tuple(dict.fromkeys([*sources.limits, *book.limits]))
+    if strict:
+        _refuse(relaxations, sources.omitted)
+    return Grammar(
+        start=start,
+        definitions=_kept(book.rules, start, replies.lazy),
+        relaxations=relaxations,
+        omitted=sources.omitted,
+        triggers=replies.triggers,
+        lazy=replies.lazy,
+        format=found,
+        tools=toolset,
+        choice=choice,
+        parallel=parallel,
+        made_with={
+            "format": found,
+            "choice": choice,
+            "parallel": parallel,
+            "reasoning": reasoning,
+            "text": text,
+            "arguments": arguments,
+            "undeclared": undeclared,
+            "formats": formats,
+            "whitespace": whitespace,
+            "bounds": bounds,
+            "isolate": isolate,
+        },
+    )
+
+
+def _only_text(replies: Replies) -> str:
+    """No call may be made: text alone."""
+    from rightcall.constrain.reply import text_only
+
+    return text_only(replies)
+
+
+def _kept(rules: dict[str, Node], start: str, lazy: str) -> dict[str, Node]:
+    """What the start needs, and what an engine needs that waits for a trigger."""
+    found = reachable(rules, start, *([lazy] if lazy else []))
+    return {start: rules[start], **{name: node for name, node in rules.items() if name in found and name != start}}
+
+
+def _refuse(relaxations: tuple[Limit, ...], omitted: dict[str, str]) -> None:
+    if omitted:
+        name, why = next(iter(omitted.items()))
+        raise GrammarCompileError(f"tool {name!r} cannot be written: {why}")
+    if relaxations:
+        one = relaxations[0]
+        raise GrammarCompileError(
+            f"tool {one.tool!r}: {one.keyword} at {one.path or '/'} cannot be said, it would allow {one.allows}"
+            + (f" (and {len(relaxations) - 1} more)" if len(relaxations) > 1 else "")
+        )
+
+
+class _Sources:
+    """What each tool's arguments look like, or why it is left out."""
+
+    def __init__(
+        self,
+        format: Format,
+        toolset: Toolset,
+        book: Book,
+        undeclared: bool,
+        formats: bool,
+        arguments: str,
+        isolate: str,
+    ) -> None:
+        self.format, self.toolset, self.book = format, toolset, book
+        self.undeclared, self.formats, self.arguments, self.isolate = undeclared, formats, arguments, isolate
+        self.limits: dict[Limit, None] = {}
+        self.omitted: dict[str, str] = {}
+        self.count = 0
+
+    def tool(self, tool: Tool) -> Arguments | None:
+        body = self.format.bodies[0]
+        if not carries_name(body, tool.name):
+            self.omitted[tool.name] = f"format {self.format.name!r} cannot write this name so that it reads back"
+            return None
+        prefix = f"{self.count}_"
+        self.count += 1
+        if self.arguments == "any":
+            return self._open(tool, prefix)
+        shapes = Shapes(tool.name, self.toolset.schema(tool.name) or {}, extras=self.undeclared, formats=self.formats)
+        shape = shapes.read()
+        if not isinstance(shape, Object):
+            shape = shapes.meet(shape, Object(), "")
+        known = Arguments(tool.name, shape, shapes.named, self.toolset.kinds(tool.name), prefix)
+        why = self._impossible(known)
+        if not why:
+            self.limits |= shapes.limits
+            for one in self.toolset._check(tool)[1]:
+                self.limits[Limit(one.tool, one.path, one.keyword, f"anything: {one.reason}")] = None
+            return known
+        if self.isolate == "open":
+            self.limits[Limit(tool.name, "", "parameters", f"any arguments: {why}")] = None
+            return self._open(tool, prefix)
+        self.omitted[tool.name] = why
+        return None
+
+    def _open(self, tool: Tool, prefix: str) -> Arguments:
+        """Any arguments: where names stand in tags that must agree, only the declared ones."""
+        body = self.format.bodies[0]
+        declared = tool.parameters.get("properties", {}) if isinstance(body, Params) else {}
+        fields = tuple(Field(key, ANYTHING) for key in declared) if isinstance(declared, dict) else ()
+        return Arguments(tool.name, Object(fields, said=True), {}, {}, prefix)
+
+    def _impossible(self, known: Arguments) -> str:
+        if known.shape == NOTHING:
+            return "no arguments can fit its schema"
+        body = self.format.bodies[0]
+        if isinstance(body, NameThenJson):
+            return ""
+        if NEVER in [node for node in known.written(body, self.book) if type(node) is Alt]:
+            return f"format {self.format.name!r} has no way to write one of its required arguments"
+        return ""

@@ -1,0 +1,325 @@
+"""GBNF as llama.cpp reads it. It works character by character and follows all readings at once, so terminals may touch.
+
+Free text up to a marker becomes the states of the search for that marker. A text that is also counted is counted in
+pieces: characters, or beginnings of the marker that did not become one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from rightcall.constrain.book import GAP
+from rightcall.constrain.meet import Limit
+from rightcall.constrain.model import (
+    ANY,
+    EMPTY,
+    TOP,
+    Alt,
+    AnyOrder,
+    Chars,
+    Free,
+    Lexeme,
+    Lit,
+    Member,
+    Node,
+    Ref,
+    Repeat,
+    Seq,
+    Token,
+    Upto,
+    Word,
+    alt,
+    chars,
+    inverse,
+    minus,
+    seq,
+)
+from rightcall.constrain.order import MAX_ANY, all_orders, declared_order
+
+if TYPE_CHECKING:
+    from rightcall.constrain.grammar import Grammar
+
+
+_FALLBACKS, _FEW = 6, 2  # how often a piece may fall back; few where there are many markers
+_NEVER = "[^\\x00-\\U0010FFFF]"
+_LONGEST = 200  # of a name that undeclared ones are told apart from, character by character
+_LOOSE = frozenset((Alt, Seq, Repeat))  # in a sequence these need parentheses
+
+
+def emit(grammar: Grammar, tokens: dict[str, int] | bool = False) -> str:
+    return emit_with_limits(grammar, tokens)[0]
+
+
+def emit_with_limits(grammar: Grammar, tokens: dict[str, int] | bool = False) -> tuple[str, tuple[Limit, ...]]:
+    """The grammar, and what this engine cannot be told beyond the grammar's own relaxations."""
+    writer = _Gbnf(grammar, tokens)
+    return writer.text(), tuple(dict.fromkeys(writer.limits))
+
+
+class _Gbnf:
+    def __init__(self, grammar: Grammar, tokens: dict[str, int] | bool) -> None:
+        self.grammar, self.tokens = grammar, tokens
+        self.lines: list[str] = []
+        self.limits: list[Limit] = []
+        self.writers = self._writers()
+        self.known: dict[object, str] = {}
+        self.names = {name: "root" if name == grammar.start else name.replace("_", "-") for name in grammar.definitions}
+
+    def text(self) -> str:
+        for name, node in self.grammar.definitions.items():
+            self.rule(self.names[name], node)
+        return "\n".join(self.lines) + "\n"
+
+    def rule(self, name: str, node: Node) -> None:
+        self.lines.append(f"{name} ::= {self.node(node)}")
+
+    def node(self, node: Node) -> str:
+        return self.writers[type(node)](node)
+
+    def _writers(self) -> dict[type, Callable[[Any], str]]:
+        """By type, because there are thousands of pieces."""
+        return {
+            Lit: lambda node: _quoted(node.text),
+            Token: lambda node: self.token(node.text) if self.is_token(node.text) else _quoted(node.text),
+            Chars: lambda node: _class(node.spans),
+            Ref: lambda node: self.names.get(node.name, node.name),
+            Seq: lambda node: " ".join(["space?" if item is GAP else self.inside(item) for item in node.items]) or '""',
+            Alt: lambda node: " | ".join([self.node(item) for item in node.items]) or _NEVER,
+            Repeat: self.repeat,
+            Lexeme: lambda node: self.node(node.item),
+            Upto: self.upto,
+            Free: lambda node: self.free(node.without, node.most),
+            Word: self.word,
+            AnyOrder: self.any_order,
+        }
+
+    def repeat(self, node: Repeat) -> str:
+        counted = node.least > 1 or (node.most or 0) > 1
+        return (self.single(node.item) if counted else self.inside(node.item)) + _times(node.least, node.most)
+
+    def inside(self, node: Node) -> str:
+        text = self.node(node)
+        kind = type(node.item) if type(node) is Lexeme else type(node)
+        return f"({text})" if kind in _LOOSE and " " in text else text
+
+    def single(self, node: Node) -> str:
+        """One symbol: llama.cpp multiplies what is in parentheses, and soon finds the product insane."""
+        if isinstance(node, (Ref, Chars)):
+            return self.node(node)
+        key = ("single", node)
+        if key not in self.known:
+            says = self.node(node)
+            name = self.known[key] = f"part{len(self.known)}"
+            self.lines.append(f"{name} ::= {says}")
+        return self.known[key]
+
+    def is_token(self, text: str) -> bool:
+        return (
+            text in self.tokens
+            if isinstance(self.tokens, dict)
+            else self.tokens and text[:1] == "<" and text[-1:] == ">" and ">" not in text[:-1]
+        )
+
+    def token(self, text: str) -> str:
+        return f"<[{self.tokens[text]}]>" if isinstance(self.tokens, dict) else text
+
+    # -- free text -----------------------------------------------------------------------------------------------------
+
+    def upto(self, node: Upto) -> str:
+        stop = "".join(piece.text for piece in node.stop)
+        if self.is_token(node.stop[0].text) and isinstance(node.stop[0], Token):
+            return f"{self.free((stop, *node.without), node.most)} " + " ".join(map(self.node, node.stop))
+        if node.least or node.most is not None:
+            name = self.pieces(stop, node.without)
+            return f"{name}{_times(node.least, node.most)} {name}-end"
+        return self.search(stop, node.without)
+
+    def free(self, without: tuple[str, ...], most: int | None) -> str:
+        if not without:
+            return "[^\\x00]" + _times(0, most)
+        if most is not None:
+            name = self.pieces("", without)
+            return f"{name}{_times(0, most)} {name}-end"
+        return self.search("", without)
+
+    def search(self, stop: str, without: tuple[str, ...]) -> str:
+        """The search for the first of several texts, as rules: at `stop` it ends, the others are never completed."""
+        key = ("search", stop, without)
+        if key not in self.known:
+            name = self.known[key] = f"upto{len(self.known)}" if stop else f"free{len(self.known)}"
+            _Search(stop, without, name).write(self)
+        return self.known[key]
+
+    def pieces(self, stop: str, without: tuple[str, ...]) -> str:
+        """The same search cut into pieces that can be counted: a character, or a beginning of a text that came to
+        nothing."""
+        key = ("pieces", stop, without)
+        if key not in self.known:
+            name = self.known[key] = f"piece{len(self.known)}"
+            _Search(stop, without, name).write_pieces(self)
+            allows = f"a longer text before {stop!r}" if stop else "a longer text"
+            self.limits.append(Limit("", "", "maxLength", f"{allows}: a beginning of a marker counts as one character"))
+        return self.known[key]
+
+    # -- names ---------------------------------------------------------------------------------------------------------
+
+    def word(self, node: Word) -> str:
+        if node.inside is not None:
+            return f"{_quoted(node.open)} {self.inside(node.inside)} {_quoted(node.close)}"
+        key = ("word", node)
+        if key not in self.known:
+            name = self.known[key] = f"word{len(self.known)}"
+            words = sorted(word for word in node.without if "\\" not in word and len(word) <= _LONGEST)
+            self.other_than(words, node, name)
+        return self.known[key]
+
+    def other_than(self, words: list[str], node: Word, name: str) -> None:
+        """Characters that make none of these words: a rule for every beginning of a word that may be written."""
+        self.rule(f"{name}-any", Repeat(node.char))
+        items = node.char.items if isinstance(node.char, Alt) else (node.char,)
+        plain = next(item for item in items if isinstance(item, Chars))
+        rest = [item for item in items if not isinstance(item, Chars)]
+        beginnings = {word[:size] for word in words for size in range(len(word) + 1)} | {""}
+        states = {beginning: f"{name}-{at}" for at, beginning in enumerate(sorted(beginnings))}
+        heads: dict[str, list[str]] = {}
+        for beginning in sorted(beginnings - {""}):
+            heads.setdefault(beginning[:-1], []).append(beginning[-1])
+        for beginning, state in states.items():
+            following = heads.get(beginning, [])
+            others = alt(minus(plain, chars("".join(following))), *rest)
+            options: list[Node] = [seq(others, Ref(f"{name}-any"))]
+            options += [seq(Lit(head), Ref(states[beginning + head])) for head in following]
+            done = beginning not in words and len(beginning) >= node.least
+            self.rule(state, Alt((*options, EMPTY)) if done else alt(*options))
+        self.rule(name, seq(Lit(node.open), Ref(states[""]), Lit(node.close)))
+
+    def any_order(self, node: AnyOrder) -> str:
+        prefix = f"order{len(self.known)}"
+        self.known[prefix] = prefix
+        for at, member in enumerate(node.members):
+            self.rule(f"{prefix}-m{at}", member.node)
+        members = tuple(Member(Ref(f"{prefix}-m{at}"), member.required) for at, member in enumerate(node.members))
+        node = msgspec.structs.replace(node, members=members)
+        if len(members) > MAX_ANY and (node.least or node.most is not None):
+            self.limits.append(Limit("", f"rule {prefix}", "minProperties", "any number of the declared members"))
+        start, rules = declared_order(node, prefix) if len(members) > MAX_ANY else all_orders(node, prefix)
+        for name, rule in rules.items():
+            self.rule(name, rule)
+        return f"({self.node(start)})"
+
+
+class _Search:
+    """The states of a search for several texts at once: how much of which is written. One ends it."""
+
+    def __init__(self, stop: str, without: tuple[str, ...], name: str) -> None:
+        self.stop, self.name = stop, name
+        self.texts = ((stop,) if stop else ()) + tuple(text for text in without if text)
+        self.prefixes = sorted(
+            {text[:size] for text in self.texts for size in range(len(text))}, key=lambda p: (len(p), p)
+        )
+        self.numbers = {prefix: at for at, prefix in enumerate(self.prefixes)}
+
+    def state(self, prefix: str) -> str:
+        return self.name if not prefix else f"{self.name}-{self.numbers[prefix]}"
+
+    def after(self, prefix: str, char: str) -> str | None:
+        """The state behind this character; None: a text was completed."""
+        text = prefix + char
+        while text not in self.numbers:
+            if text in self.texts:
+                return None
+            text = text[1:]
+        # A shorter text may be complete although a longer one is still under way.
+        return None if any(text.endswith(whole) for whole in self.texts) else text
+
+    def ends(self, prefix: str, char: str) -> bool:
+        text = prefix + char
+        forbidden = any(text.endswith(other) for other in self.texts if other != self.stop)
+        return bool(self.stop) and text.endswith(self.stop) and not forbidden
+
+    def write_pieces(self, gbnf: _Gbnf) -> None:
+        """One piece leads from the search's start back to it; `-end` leads from there to the stop, or to the end of the
+        text. A piece falls back within the search a few times only, so that it cannot run on."""
+        most = _FALLBACKS if len(self.prefixes) < 60 else _FEW
+        for left in range(most + 1):
+            for prefix in self.prefixes[1:]:
+                self._piece(gbnf, prefix, left, f"{self.name}-{left}-{self.numbers[prefix]}", "")
+                self._piece(gbnf, prefix, left, f"{self.name}-end-{left}-{self.numbers[prefix]}", "-end")
+        self._piece(gbnf, "", most, self.name, "")
+        self._piece(gbnf, "", most, f"{self.name}-end", "-end")
+
+    def _piece(self, gbnf: _Gbnf, prefix: str, left: int, rule: str, ending: str) -> None:
+        alphabet = sorted({char for text in self.texts for char in text})
+        options: list[str] = []
+        home = [char for char in alphabet if self.after(prefix, char) == ""]
+        if not ending:
+            options.append(_class(minus(ANY, chars("".join(char for char in alphabet if char not in home))).spans))
+        for char in alphabet:
+            after = self.after(prefix, char)
+            if after:
+                fuel = left if after == prefix + char else left - 1
+                if fuel >= 0:
+                    options.append(f"{_quoted(char)} {self.name}{ending}-{fuel}-{self.numbers[after]}")
+            elif after is None and ending and self.ends(prefix, char):
+                options.append(_quoted(char))
+        if ending and not self.stop:
+            options.append('""')
+        gbnf.lines.append(f"{rule} ::= " + (" | ".join(options) or _NEVER))
+
+    def write(self, gbnf: _Gbnf) -> None:
+        alphabet = sorted({char for text in self.texts for char in text})
+        for prefix in self.prefixes:
+            options = [f"{_class(inverse(chars(''.join(alphabet))).spans)} {self.name}"]
+            same: dict[str, list[str]] = {}
+            for char in alphabet:
+                after = self.after(prefix, char)
+                if after is not None:
+                    same.setdefault(self.state(after), []).append(char)
+                elif self.ends(prefix, char):
+                    options.append(_quoted(char))
+            options += [f"{_class(chars(''.join(group)).spans)} {state}" for state, group in same.items()]
+            if not self.stop:
+                options.append('""')
+            gbnf.lines.append(f"{self.state(prefix)} ::= " + " | ".join(options))
+
+
+def _times(least: int, most: int | None) -> str:
+    known = {(0, None): "*", (1, None): "+", (0, 1): "?"}
+    return known.get((least, most)) or (
+        f"{{{least}}}" if least == most else f"{{{least},{'' if most is None else most}}}"
+    )
+
+
+_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", '"': '\\"', "\\": "\\\\"}
+
+
+@lru_cache(4096)
+def _quoted(text: str) -> str:
+    return '"' + "".join([_ESCAPES.get(c) or (c if c.isprintable() else _escape(ord(c))) for c in text]) + '"'
+
+
+@lru_cache(4096)
+def _class(spans: tuple[tuple[int, int], ...]) -> str:
+    if spans == ANY.spans:
+        return "[^\\x00]"
+    if spans and spans[0][0] == 0 and spans[-1][1] == TOP:
+        return "[^" + "".join(map(_span, inverse(Chars(spans)).spans)) + "]"
+    return "[" + "".join(map(_span, spans)) + "]"
+
+
+def _span(span: tuple[int, int]) -> str:
+    low, high = span
+    return _point(low) if low == high else f"{_point(low)}-{_point(high)}"
+
+
+def _point(code: int) -> str:
+    char = chr(code)
+    return char if char.isascii() and char.isalnum() else _escape(code)
+
+
+def _escape(code: int) -> str:
+    return f"\\x{code:02X}" if code < 0x80 else f"\\u{code:04X}" if code < 0x10000 else f"\\U{code:08X}"

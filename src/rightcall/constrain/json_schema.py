@@ -1,0 +1,218 @@
+"""Plain JSON Schema for engines and providers that take nothing else, cut to what each of them understands.
+
+    project(schema, "openai")  ->  the schema with every property required, and what that allows or no longer forbids
+
+A dialect says which keywords pass. The schema of a whole call has the keys of the format's envelope, or `name` and
+`arguments`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from rightcall.constrain.meet import Limit
+from rightcall.declare.faults import step
+from rightcall.declare.schema import LISTS, MAPS, ONE, REFS, Refs
+from rightcall.errors import CallerError
+from rightcall.formats.spec import Envelope
+from rightcall.types import Json
+
+if TYPE_CHECKING:
+    from rightcall.constrain.grammar import Grammar
+
+_SHAPE = "type properties required additionalProperties items enum const anyOf $ref $defs description title".split()
+_NUMBERS = "minimum maximum exclusiveMinimum exclusiveMaximum multipleOf".split()
+_TEXT = "minLength maxLength pattern format".split()
+
+
+class Dialect(msgspec.Struct, frozen=True):
+    """`words`: the keywords that pass, None for all. `closed`: objects take no undeclared members. `all_required`: what
+    may be left out is sent as null instead. `recursive`: a schema may be part of itself."""
+
+    words: frozenset[str] | None = None
+    closed: bool = False
+    all_required: bool = False
+    recursive: bool = True
+    anchored: bool = False
+    min_items: int | None = None
+
+
+DIALECTS: dict[str, Dialect] = {
+    "": Dialect(),
+    "openai": Dialect(frozenset([*_SHAPE, *_NUMBERS, "pattern", "format", "minItems", "maxItems"]), True, True),
+    "anthropic": Dialect(
+        frozenset([*_SHAPE, "allOf", "default", "format", "minItems"]), True, recursive=False, min_items=1
+    ),
+    "ollama": Dialect(
+        frozenset([*_SHAPE, "oneOf", "allOf", "minItems", "maxItems", "prefixItems", "definitions", *_TEXT, *_NUMBERS])
+        - {"multipleOf"},
+        anchored=True,
+    ),
+    "xgrammar": Dialect(
+        frozenset(
+            [
+                *_SHAPE,
+                "oneOf",
+                "allOf",
+                "minItems",
+                "maxItems",
+                "prefixItems",
+                "minProperties",
+                "maxProperties",
+                "definitions",
+                *_TEXT,
+                *_NUMBERS,
+            ]
+        )
+        - {"multipleOf"}
+    ),
+}
+
+
+def dialect_of(name: str) -> Dialect:
+    found = DIALECTS.get(name)
+    if found is None:
+        raise CallerError(
+            f"there is no dialect {name!r} of JSON Schema; name one of {', '.join(filter(None, DIALECTS))}"
+        )
+    return found
+
+
+def emit(grammar: Grammar, dialect: str = "") -> Json:
+    return call_schema(grammar, dialect)[0]
+
+
+def call_schema(grammar: Grammar, dialect: str) -> tuple[Json, tuple[Limit, ...]]:
+    """The schema of what a reply holds: one call, or a list of calls."""
+    body = grammar.format.bodies[0]
+    names = (body.names[0], body.args[0]) if isinstance(body, Envelope) and body.names else ("name", "arguments")
+    limits: list[Limit] = []
+    calls: list[Json] = []
+    defs: Json = {}
+    for at, name in enumerate(grammar.names):
+        if grammar.choice not in ("auto", "required", "none", name):
+            continue
+        schema, made = project(grammar.tools.schema(name) or {}, dialect, name)
+        limits += made
+        inner = schema.pop("$defs", {})
+        defs[f"tool_{at}"] = moved = _moved(schema, f"#/$defs/tool_{at}")
+        if inner:
+            moved["$defs"] = _moved(inner, f"#/$defs/tool_{at}")
+        fields = {names[0]: {"type": "string", "const": name}, names[1]: {"$ref": f"#/$defs/tool_{at}"}}
+        calls.append({"type": "object", "properties": fields, "required": list(names), "additionalProperties": False})
+    one: Json = calls[0] if len(calls) == 1 else {"anyOf": calls}
+    whole: Json = {"type": "array", "items": one, "minItems": 1} if grammar.parallel and not dialect else one
+    if dialect == "openai" and "anyOf" in whole:
+        # The root must be an object.
+        whole = {"type": "object", "properties": {"call": whole}, "required": ["call"], "additionalProperties": False}
+    return {**whole, "$defs": defs}, tuple(limits)
+
+
+def _moved(value: Any, under: str) -> Any:
+    """The same with its references pointing where it now stands."""
+    if isinstance(value, dict):
+        return {
+            key: under + item[1:]
+            if key in REFS and isinstance(item, str) and item.startswith("#")
+            else _moved(item, under)
+            for key, item in value.items()
+        }
+    return [_moved(item, under) for item in value] if isinstance(value, list) else value
+
+
+def project(schema: Json, dialect: str, tool: str = "") -> tuple[Json, tuple[Limit, ...]]:
+    """The schema in that dialect, and what it therefore no longer says."""
+    projector = _Projector(schema, dialect_of(dialect), tool)
+    return projector.schema(schema, "", ()), tuple(dict.fromkeys(projector.limits))
+
+
+class _Projector:
+    def __init__(self, root: Json, dialect: Dialect, tool: str) -> None:
+        self.refs, self.dialect, self.tool = Refs(root), dialect, tool
+        self.limits: list[Limit] = []
+
+    def limit(self, path: str, word: str, allows: str) -> None:
+        self.limits.append(Limit(self.tool, path, word, allows))
+
+    def schema(self, schema: Any, path: str, above: tuple[int, ...]) -> Any:
+        if not isinstance(schema, dict):
+            return self._boolean(schema)
+        if not self.dialect.recursive and "$ref" in schema:
+            target = self.refs.get(schema["$ref"])
+            if id(target) in above:
+                self.limit(f"{path}/$ref", "$ref", "any value: this provider takes no schema that is part of itself")
+                return {"type": "object", "additionalProperties": False} if self.dialect.closed else {}
+        made = {}
+        for word, value in schema.items():
+            if self._passes(word, value, path):
+                made[word] = self._inside(word, value, f"{path}{step(word)}", (*above, id(schema)))
+        if self.dialect.closed:
+            self._close(made, schema, path)
+        if self.dialect.all_required:
+            self._require(made, path)
+        return made
+
+    def _boolean(self, schema: Any) -> Any:
+        return schema if self.dialect.words is None or not isinstance(schema, bool) else {} if schema else {"enum": []}
+
+    def _passes(self, word: str, value: Any, path: str) -> bool:
+        dialect = self.dialect
+        if dialect.words is not None and word not in dialect.words:
+            if word not in (
+                "$comment",
+                "examples",
+                "default",
+                "deprecated",
+                "readOnly",
+                "writeOnly",
+                "$anchor",
+                "$schema",
+                "$id",
+            ):
+                self.limit(f"{path}{step(word)}", word, "what this keyword forbids: the engine does not know it")
+            return False
+        if word == "pattern" and dialect.anchored and not (value.startswith("^") and value.endswith("$")):
+            self.limit(f"{path}/pattern", "pattern", "any text: the engine takes only anchored patterns")
+            return False
+        if word == "minItems" and dialect.min_items is not None and value > dialect.min_items:
+            self.limit(f"{path}/minItems", "minItems", "fewer items")
+            return False
+        return True
+
+    def _inside(self, word: str, value: Any, path: str, above: tuple[int, ...]) -> Any:
+        if word in LISTS:
+            return [self.schema(item, f"{path}/{at}", above) for at, item in enumerate(value)]
+        if word in MAPS:
+            return {key: self.schema(item, path + step(key), above) for key, item in value.items()}
+        return self.schema(value, path, above) if word in ONE else value
+
+    def _close(self, made: Json, schema: Json, path: str) -> None:
+        said = schema.get("type")
+        if "properties" in made or said == "object" or (isinstance(said, list) and "object" in said):
+            if schema.get("additionalProperties", False) is not False:
+                self.limit(
+                    f"{path}/additionalProperties",
+                    "additionalProperties",
+                    "no undeclared members, which the schema would take",
+                )
+            made["additionalProperties"] = False
+            made.setdefault("properties", {})
+
+    def _require(self, made: Json, path: str) -> None:
+        properties = made.get("properties")
+        if not isinstance(properties, dict):
+            return
+        for key in properties:
+            if key not in made.get("required", ()):
+                properties[key] = _or_null(properties[key])
+                self.limit(f"{path}/properties{step(key)}", "required", "null, where the member would be left out")
+        made["required"] = list(properties)
+
+
+def _or_null(schema: Any) -> Json:
+    if isinstance(schema, dict) and "type" in schema and "enum" not in schema and "const" not in schema:
+        said = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+        return schema if "null" in said else {**schema, "type": [*said, "null"]}
+    return {"anyOf": [schema, {"type": "null"}]}

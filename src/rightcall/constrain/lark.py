@@ -1,0 +1,254 @@
+"""Lark as llguidance reads it. Lexemes become terminals, free text up to a marker a lazy one, any order a rule of bits.
+
+llguidance reads a terminal as far as it goes and never goes back, so no terminal may begin inside what another could
+still become: free text and its end are therefore one terminal, as are a name and the quotes around it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from rightcall.constrain.book import GAP
+from rightcall.constrain.model import (
+    Alt,
+    AnyOrder,
+    Chars,
+    Free,
+    Lexeme,
+    Lit,
+    Node,
+    Ref,
+    Repeat,
+    Seq,
+    Token,
+    Upto,
+    Word,
+)
+from rightcall.constrain.order import declared_order
+from rightcall.constrain.regex import anywhere, regex_text
+
+if TYPE_CHECKING:
+    from rightcall.constrain.grammar import Grammar
+
+MAX_BITS = 60  # members of one object in any order; more come as declared
+
+
+_LOOSE = frozenset((Alt, Seq, Free))  # in a sequence these need parentheses
+
+
+def emit(grammar: Grammar, tokens: dict[str, int] | bool = False) -> str:
+    return _Lark(grammar, tokens).text()
+
+
+class _Lark:
+    def __init__(self, grammar: Grammar, tokens: dict[str, int] | bool) -> None:
+        self.grammar, self.tokens = grammar, tokens
+        self.rules: list[str] = []
+        self.writers = self._writers()
+        self.known: dict[str, str] = {}  # terminals and extra rules, by what they say
+        self.names = {name: "start" if name == grammar.start else "r_" + name.lower() for name in grammar.definitions}
+        self.lexemes = {
+            name for name, node in grammar.definitions.items() if type(node) is Lexeme and name != grammar.start
+        }
+
+    def text(self) -> str:
+        for name, node in self.grammar.definitions.items():
+            if name in self.lexemes:
+                self.rules.append(f"{self.terminal_name(name)}: {self.regex(node)}")
+            else:
+                self.rules.append(f"{self.names[name]}: {self.node(node)}")
+        return "%llguidance {}\n" + "\n".join(self.rules) + "\n"
+
+    def terminal_name(self, name: str) -> str:
+        return "T_" + name.upper()
+
+    def regex(self, node: Node) -> str:
+        return f"/{regex_text(node)}/"
+
+    def is_token(self, piece: Lit | Token) -> bool:
+        """Can this be written as a token of the vocabulary?"""
+        if not isinstance(piece, Token) or self.tokens is False:
+            return False
+        return piece.text in self.tokens if isinstance(self.tokens, dict) else _is_name(piece.text)
+
+    def token(self, piece: Token) -> str:
+        return f"<[{self.tokens[piece.text]}]>" if isinstance(self.tokens, dict) else piece.text
+
+    def node(self, node: Node) -> str:
+        return self.writers[type(node)](node)
+
+    def _writers(self) -> dict[type, Callable[[Any], str]]:
+        """By type, because there are thousands of pieces."""
+        return {
+            Lit: lambda node: _quoted(node.text),
+            Token: lambda node: self.token(node) if self.is_token(node) else _quoted(node.text),
+            Ref: self.reference,
+            Seq: lambda node: (
+                " ".join(["T_SPACE?" if i is GAP else self.inside(i) for i in self.joined(node.items)]) or '""'
+            ),
+            Alt: lambda node: "\n  | ".join([self.node(item) for item in node.items]) or "/[^\\x00-\\U0010ffff]/",
+            Repeat: lambda node: self.inside(node.item) + _times(node.least, node.most),
+            Lexeme: self.lexeme,
+            Chars: self.lexeme,
+            Upto: self.upto,
+            Free: lambda node: self.free(node.without, node.most) + "?",
+            Word: self.word,
+            AnyOrder: self.any_order,
+        }
+
+    def reference(self, node: Ref) -> str:
+        return self.terminal_name(node.name) if node.name in self.lexemes else self.names[node.name]
+
+    def joined(self, items: tuple[Node, ...]) -> list[Node]:
+        """Texts that touch are one literal: of two, the first would be lost where free text may also stand."""
+        if not any(type(item) is Token for item in items):
+            return list(items)  # a sequence is made without two literals in a row
+        out: list[Node] = []
+        for item in items:
+            if isinstance(item, Token) and not self.is_token(item):
+                item = Lit(item.text)
+            if out and isinstance(item, Lit) and isinstance(out[-1], Lit):
+                out[-1] = Lit(out[-1].text + item.text)
+            else:
+                out.append(item)
+        return out
+
+    def inside(self, node: Node) -> str:
+        text = self.node(node)
+        return f"({text})" if type(node) in _LOOSE else text
+
+    def define(self, prefix: str, says: str, options: str = "") -> str:
+        key = prefix + options + says
+        found = self.known.get(key)
+        if found is None:
+            found = self.known[key] = f"{prefix}{len(self.known)}"
+            self.rules.append(f"{found}{options}: {says}")
+        return found
+
+    def lexeme(self, node: Node) -> str:
+        if (
+            isinstance(node, Lexeme)
+            and isinstance(node.item, Seq)
+            and any(isinstance(i, Token) and self.is_token(i) for i in node.item.items)
+        ):
+            return " ".join([self.inside(item) for item in self.joined(node.item.items)])
+        return self.define("L", self.regex(node))
+
+    def upto(self, node: Upto) -> str:
+        counted = (
+            "(?s:.*)"
+            if not node.least and node.most is None
+            else f"(?s:.{{{node.least},{'' if node.most is None else node.most}}})"
+        )
+        first = node.stop[0]
+        if self.is_token(first):
+            # The text of the token, spelled in other tokens, would be read as the marker as well.
+            stop = "".join(piece.text for piece in node.stop)
+            # What must not stand right before the stop must not end the text.
+            ends = [word.removesuffix(stop) for word in node.without if word.endswith(stop) and word != stop]
+            never = (stop, *(word for word in node.without if not word.endswith(stop)))
+            says = f"/{counted}/ & ~/{anywhere(never)}/" + (
+                f" & ~/(?s:.*)(?:{'|'.join(regex_text(Lit(e)) for e in ends)})/" if ends else ""
+            )
+            text = self.define("L", says)
+            head = text if node.least else f"{text}?"
+            return " ".join([head, *map(self.node, node.stop)])
+        size = next((at for at, piece in enumerate(node.stop) if self.is_token(piece)), len(node.stop))
+        stop = "".join(piece.text for piece in node.stop[:size])
+        says = f"/{counted}{regex_text(Lit(stop))}/"
+        if node.without:
+            says = f"({says} & ~/{anywhere(node.without)}/)"
+            says = self.define("L", says)
+        lazy = self.define("lazy", says, "[lazy]")
+        return " ".join([lazy, *map(self.node, node.stop[size:])])
+
+    def free(self, without: tuple[str, ...], most: int | None) -> str:
+        counted = "(?s:.+)" if most is None else f"(?s:.{{1,{most}}})"
+        says = f"/{counted}/" + (f" & ~/{anywhere(without)}/" if without else "")
+        return self.define("L", says)
+
+    def word(self, node: Word) -> str:
+        counted = f"{{{node.least},{'' if node.most is None else node.most}}}"
+        inside = f"(?:{regex_text(node.char)}){counted}" if node.inside is None else regex_text(node.inside)
+        opens, closes = regex_text(Lit(node.open)), regex_text(Lit(node.close))
+        says = f"/{opens}(?:{inside}){closes}/"
+        if node.without:
+            words = "|".join([regex_text(Lit(word)) for word in node.without])
+            says += f" & ~/{opens}(?:{words}){closes}/"
+        return self.define("L", says)
+
+    def any_order(self, node: AnyOrder) -> str:
+        if len(node.members) > MAX_BITS:
+            return self.as_declared(node)
+        if not node.members:
+            assert node.extra is not None
+            extra, separator = self.inside(node.extra), self.inside(node.separator)
+            return f"({extra} ({separator} {extra})*)?"
+        if len(node.members) == 1 and node.extra is None:
+            member = node.members[0]
+            return self.inside(member.node) + ("" if member.required or node.least else "?")
+        return self.with_bits(node)
+
+    def as_declared(self, node: AnyOrder) -> str:
+        prefix = f"order{len(self.known)}"
+        self.known[prefix] = prefix
+        start, rules = declared_order(node, prefix)
+        self.names |= {name: name.replace("-", "_") for name in rules}
+        self.rules += [f"{self.names[name]}: {self.node(rule)}" for name, rule in rules.items()]
+        return f"({self.node(start)})"
+
+    def with_bits(self, node: AnyOrder) -> str:
+        """One bit per member; the required ones have the lowest."""
+        members = sorted(node.members, key=lambda member: not member.required)
+        needed = sum(member.required for member in members)
+        separator = self.inside(node.separator)
+        separator = "" if separator == "()" else separator + " "
+        name = f"order{len(self.known)}"
+        self.known[name] = name
+        ends = [f"is_ones([0:{needed}])"] if needed else []
+        if node.least > needed:
+            ends.append(f"bit_count_ge([0:{len(members)}], {node.least})")
+        over = f" %if {_and(ends)}" if ends else ""
+        lines, firsts = [f'""{over}'], [] if ends else ['""']
+        for at, member in enumerate(members):
+            says = self.define("m", self.node(member.node))
+            free = [f"bit_clear({at})"]
+            if node.most is not None and node.most < len(members):
+                free.append(f"bit_count_lt([0:{len(members)}], {node.most})")
+            lines.append(f"{separator}{says} {name}::set_bit({at}) %if {_and(free)}")
+            firsts.append(f"{says} {name}::{1 << at}")
+        if node.extra is not None:
+            says = self.inside(node.extra)
+            lines.append(f"{separator}{says} {name}::_")
+            firsts.append(f"{says} {name}::0")
+        self.rules.append(f"{name}::_: " + "\n  | ".join(lines))
+        return self.define("first", "\n  | ".join(firsts))
+
+
+def _and(conditions: list[str]) -> str:
+    return conditions[0] if len(conditions) == 1 else f"and({conditions[0]}, {_and(conditions[1:])})"
+
+
+def _times(least: int, most: int | None) -> str:
+    known = {(0, None): "*", (1, None): "+", (0, 1): "?"}
+    return known.get((least, most), f"{{{least},{'' if most is None else most}}}")
+
+
+def _is_name(text: str) -> bool:
+    """Lark writes a token `<name>`: any other must be given as an id."""
+    return len(text) > 2 and text[0] == "<" and text[-1] == ">" and not any(c in "<> \n[]" for c in text[1:-1])
+
+
+_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", '"': '\\"', "\\": "\\\\"}
+
+
+@lru_cache(4096)
+def _quoted(text: str) -> str:
+    return '"' + "".join([_ESCAPES.get(c) or (c if c.isprintable() else _escape(c)) for c in text]) + '"'
+
+
+def _escape(char: str) -> str:
+    code = ord(char)
+    return f"\\x{code:02x}" if code < 0x80 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

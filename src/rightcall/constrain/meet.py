@@ -1,0 +1,235 @@
+"""Two shapes for one value: what both let through. What cannot be said of both is noted, and one of them stands.
+
+Number(True, low=3)  and  Number(high=5)   ->   Number(True, low=3, high=5)
+"""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+
+from rightcall.constrain.model import Node
+from rightcall.constrain.regex import sized
+from rightcall.constrain.shapes import (
+    ANYTHING,
+    NOTHING,
+    Anything,
+    Array,
+    Field,
+    Named,
+    Number,
+    Object,
+    OneOf,
+    Shape,
+    Text,
+    Union,
+    judge,
+    one_of,
+    options,
+    union,
+)
+
+MAX_SHAPES = 20_000  # of one tool
+MAX_UNION = 256
+
+
+class Limit(msgspec.Struct, frozen=True):
+    """What a grammar cannot say: where, which keyword, and what is therefore allowed. `check` still says it."""
+
+    tool: str
+    path: str
+    keyword: str
+    allows: str
+
+
+class Meets:
+    """Meets the shapes of one tool. `limits` is what was left out, `named` what recursive names stand for."""
+
+    def __init__(self, tool: str) -> None:
+        self.tool = tool
+        self.limits: dict[Limit, None] = {}
+        self.named: dict[str, Shape | None] = {}
+        self.met: dict[tuple[Shape, Shape], Shape | None] = {}
+        self.left = MAX_SHAPES
+
+    def limit(self, path: str, keyword: str, allows: str) -> None:
+        self.limits[Limit(self.tool, path, keyword, allows)] = None
+
+    def constants(self, found: Shape, values: list[Any], path: str, word: str) -> Shape:
+        verdict = judge(found)
+        judged = [(value, verdict(value)) for value in values]
+        if any(answer is None for _, answer in judged) and not isinstance(found, Named):
+            self.limit(f"{path}/{word}", word, "constants that a pattern beside them forbids")
+        return one_of([value for value, answer in judged if answer is not False])
+
+    def patterned(self, node: Node, least: int, most: int | None, path: str) -> Shape:
+        fitting = sized(node, least, most)
+        if fitting is None:
+            self.limit(
+                path, "maxLength" if most is not None else "minLength", "any length that the pattern beside it allows"
+            )
+            return Text(0, None, node)
+        return Text(0, None, fitting)
+
+    def meet(self, one: Shape, other: Shape, path: str) -> Shape:
+        """What both let through."""
+        if isinstance(one, Anything) or one == other:
+            return other
+        if isinstance(other, Anything):
+            return one
+        self.left -= 1
+        if self.left < 0:
+            self.limit(path, "size", "what the first of several schemas for one value allows")
+            return one
+        if isinstance(one, Named) or isinstance(other, Named):
+            return self.meet_named(one, other, path)
+        if isinstance(one, Union) or isinstance(other, Union):
+            pairs = [(a, b) for a in options(one) for b in options(other)]
+            if len(pairs) > MAX_UNION * 8:
+                self.limit(path, "size", "what the first of several schemas for one value allows")
+                return one
+            return union(*(self.meet(a, b, path) for a, b in pairs))
+        return self.meet_kinds(one, other, path)
+
+    def meet_named(self, one: Shape, other: Shape, path: str) -> Shape:
+        key = (one, other)
+        if key in self.met:
+            found = self.met[key]
+            if found is None:  # being met further up: the result is part of itself
+                name = f"n{len(self.named)}"
+                self.named[name] = None
+                found = self.met[key] = Named(name)
+            return found
+        bodies = [self.named.get(side.name) if isinstance(side, Named) else side for side in key]
+        if bodies[0] is None or bodies[1] is None:
+            self.limit(path, "$ref", "what one of two schemas for the same value allows: the other is part of itself")
+            return one if isinstance(other, Named) else other
+        self.met[key] = None
+        found = self.meet(bodies[0], bodies[1], path)
+        again = self.met[key]
+        if isinstance(again, Named):
+            self.named[again.name] = found
+            found = again
+        self.met[key] = found
+        return found
+
+    def meet_kinds(self, one: Shape, other: Shape, path: str) -> Shape:
+        if isinstance(one, OneOf):
+            return self.constants(other, [json.loads(text) for text in one.texts], path, "enum")
+        if isinstance(other, OneOf):
+            return self.meet_kinds(other, one, path)
+        if isinstance(one, Text) and isinstance(other, Text):
+            return self.meet_texts(one, other, path)
+        if isinstance(one, Number) and isinstance(other, Number):
+            return self.meet_numbers(one, other)
+        if isinstance(one, Array) and isinstance(other, Array):
+            return self.meet_arrays(one, other, path)
+        if isinstance(one, Object) and isinstance(other, Object):
+            return self.meet_objects(one, other, path)
+        return NOTHING
+
+    def meet_texts(self, one: Text, other: Text, path: str) -> Shape:
+        least, most = max(one.least, other.least), _least(one.most, other.most)
+        if most is not None and least > most:
+            return NOTHING
+        pattern = one.pattern or other.pattern
+        if one.pattern is not None and other.pattern is not None and one.pattern != other.pattern:
+            self.limit(path, "pattern", "texts that match only the first of several patterns")
+        return Text(least, most) if pattern is None else self.patterned(pattern, least, most, path)
+
+    def meet_numbers(self, one: Number, other: Number) -> Shape:
+        low, low_open = _tighter((one.low, one.low_open), (other.low, other.low_open), 1)
+        high, high_open = _tighter((one.high, one.high_open), (other.high, other.high_open), -1)
+        return number_shape(Number(one.integer or other.integer, low, high, low_open, high_open))
+
+    def meet_arrays(self, one: Array, other: Array, path: str) -> Shape:
+        size = max(len(one.prefix), len(other.prefix))
+        prefix = tuple(self.meet(_item(one, at), _item(other, at), path) for at in range(size))
+        items = self.meet(one.items, other.items, path)
+        return array_shape(Array(prefix, items, max(one.least, other.least), _least(one.most, other.most)))
+
+    def meet_objects(self, one: Object, other: Object, path: str) -> Shape:
+        names = dict.fromkeys([field.name for field in (*one.fields, *other.fields)])
+        a, b = ({field.name: field for field in side.fields} for side in (one, other))
+        fields = []
+        for name in names:
+            sides = [a.get(name) or self.spare(one, name), b.get(name) or self.spare(other, name)]
+            shape = self.meet(sides[0].shape, sides[1].shape, path)
+            fields.append(Field(name, shape, sides[0].required or sides[1].required))
+        if one.keys is not None and other.keys is not None and one.keys != other.keys:
+            self.limit(path, "patternProperties", "names that match only the first of several patterns")
+        # By default undeclared members are left out, and then those that the other side declares are no such members.
+        loose = [side for side in (one, other) if side.said or side.extra != NOTHING]
+        extra = self.meet(one.extra, other.extra, path) if len(loose) == 2 else NOTHING
+        keys = one.keys or other.keys
+        found = Object(
+            tuple(fields),
+            extra,
+            keys,
+            max(one.least, other.least),
+            _least(one.most, other.most),
+            one.said or other.said,
+        )
+        return object_shape(found)
+
+    def spare(self, side: Object, name: str) -> Field:
+        if not side.said and side.extra == NOTHING:
+            return Field(name, ANYTHING)
+        if side.keys is not None:
+            return Field(name, ANYTHING)
+        return Field(name, side.extra)
+
+
+def _tighter(
+    one: tuple[Decimal | None, bool], other: tuple[Decimal | None, bool], sign: int
+) -> tuple[Decimal | None, bool]:
+    if one[0] is None or other[0] is None:
+        return one if other[0] is None else other
+    if one[0] == other[0]:
+        return one[0], one[1] or other[1]
+    return one if (one[0] - other[0]) * sign > 0 else other
+
+
+def _least(one: int | None, other: int | None) -> int | None:
+    return other if one is None else one if other is None else min(one, other)
+
+
+def _item(array: Array, at: int) -> Shape:
+    return array.prefix[at] if at < len(array.prefix) else array.items
+
+
+def number_shape(shape: Number) -> Shape:
+    low, high = shape.low, shape.high
+    if low is not None and high is not None and (low > high or (low == high and (shape.low_open or shape.high_open))):
+        return NOTHING
+    return shape
+
+
+def array_shape(shape: Array) -> Shape:
+    """Without places that nothing can fill."""
+    prefix, most = shape.prefix, shape.most
+    for at, one in enumerate(prefix):
+        if one == NOTHING:
+            prefix, most = prefix[:at], _least(most, at)
+            break
+    if shape.items == NOTHING:
+        most = _least(most, len(prefix))
+    if most is not None and shape.least > most:
+        return NOTHING
+    return Array(prefix[:most] if most is not None else prefix, shape.items, shape.least, most)
+
+
+def object_shape(shape: Object) -> Shape:
+    """Without members that nothing can fill."""
+    if any(field.required and field.shape == NOTHING for field in shape.fields):
+        return NOTHING
+    # One that is forbidden stays where undeclared ones are allowed: it is none of those.
+    fields = tuple(field for field in shape.fields if field.shape != NOTHING or shape.extra != NOTHING)
+    if shape.extra == NOTHING and shape.least > len(fields):
+        return NOTHING
+    if shape.most is not None and sum(field.required for field in fields) > shape.most:
+        return NOTHING
+    return shape if len(fields) == len(shape.fields) else msgspec.structs.replace(shape, fields=fields)

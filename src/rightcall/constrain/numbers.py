@@ -1,0 +1,238 @@
+"""Numbers between bounds, as text:  1..120  ->  [1-9] | [1-9][0-9] | 1[01][0-9] | 120
+
+Integers are written without sign zeros, decimals with any number of digits. Exponents, which JSON writers use for very
+small and very large numbers, are allowed where all numbers of that size are within the bounds.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from rightcall.constrain.model import DIGIT, EMPTY, NEVER, Lexeme, Lit, Node, alt, chars, maybe, repeat, seq
+
+_NONZERO = chars((0x31, 0x39))
+_SIGN = maybe(Lit("-"))
+_SMALL, _LARGE = Decimal("1e-4"), Decimal("1e16")  # outside these JSON writers take to exponents
+
+
+def digits(least: int, most: int | None) -> Node:
+    return repeat(DIGIT, least, most)
+
+
+def _some(most: int | None) -> Node:
+    return repeat(DIGIT, 1, most)
+
+
+def natural(most: int | None = None) -> Node:
+    return alt(Lit("0"), seq(_NONZERO, digits(0, None if most is None else most - 1)))
+
+
+def _exponents() -> Node:
+    """Up to 307: beyond that a number is no longer finite. A small one becomes 0 at last."""
+    two, sign = repeat(DIGIT, 1, 2), maybe(Lit("+"))
+    up = seq(sign, alt(two, seq(chars("12"), DIGIT, DIGIT), seq(Lit("30"), chars((0x30, 0x37)))))
+    down = seq(Lit("-"), alt(two, seq(chars("123"), DIGIT, DIGIT)))
+    return seq(chars("eE"), alt(up, down))
+
+
+_MORE = repeat(DIGIT)
+# The last power of ten that still has finite numbers, up to the largest of them.
+_TOP_PARTS = alt(
+    seq(chars((0x30, 0x36)), _MORE),
+    seq(Lit("7"), maybe(seq(chars((0x30, 0x38)), _MORE))),
+    seq(Lit("79"), maybe(seq(chars((0x30, 0x36)), _MORE))),
+    seq(Lit("797"), maybe(seq(chars((0x30, 0x35)), _MORE))),
+    Lit("7976931348623157"),
+)
+_TOP = seq(Lit("1"), maybe(seq(Lit("."), _TOP_PARTS)), Lit("e+308"))
+
+
+def any_integer(most: int | None = None, *, point: bool = False) -> Node:
+    """A whole number; with `point` it may be written 3.0."""
+    return Lexeme(seq(_SIGN, natural(most), maybe(Lit(".0")) if point else EMPTY))
+
+
+def any_number(most: int | None = None) -> Node:
+    plain = seq(natural(most), maybe(seq(Lit("."), _some(most))))
+    short = seq(DIGIT, maybe(seq(Lit("."), _some(most))), _exponents())
+    return Lexeme(seq(_SIGN, alt(plain, short, _TOP)))
+
+
+# -- whole numbers -----------------------------------------------------------------------------------------------------
+
+
+def integers(low: int | None, high: int | None, most: int | None = None, *, point: bool = False) -> Node:
+    """The whole numbers of a range that has at least one end."""
+    parts: list[Node] = []
+    if low is None or low <= 0:
+        least = 0 if high is None or high >= 0 else -high
+        parts.append(seq(Lit("-"), _naturals(least, None if low is None else -low, most)))
+    if high is None or high >= 0:
+        parts.append(_naturals(max(low or 0, 0), high, most))
+    found = alt(*parts)
+    return NEVER if found == NEVER else Lexeme(seq(found, maybe(Lit(".0")) if point else EMPTY))
+
+
+def _naturals(low: int, high: int | None, most: int | None = None) -> Node:
+    if high is None:
+        size = len(str(low))
+        more = None if most is None else max(most - 1, size)
+        return alt(_naturals(low, 10**size - 1), seq(_NONZERO, digits(size, more)))
+    if low > high:
+        return NEVER
+    a, b = str(low), str(high)
+    parts = []
+    for size in range(len(a), len(b) + 1):
+        first = a if size == len(a) else "1" + "0" * (size - 1)
+        last = b if size == len(b) else "9" * size
+        parts.append(_same_length(first, last))
+    return alt(*parts)
+
+
+def _same_length(low: str, high: str) -> Node:
+    """The digit strings between two of the same length."""
+    if not low:
+        return EMPTY
+    if low[0] == high[0]:
+        return seq(Lit(low[0]), _same_length(low[1:], high[1:]))
+    rest = len(low) - 1
+    a, b = int(low[0]), int(high[0])
+    parts: list[Node] = []
+    if low[1:] != "0" * rest:
+        parts.append(seq(Lit(low[0]), _same_length(low[1:], "9" * rest)))
+        a += 1
+    last: list[Node] = []
+    if high[1:] != "9" * rest:
+        last.append(seq(Lit(high[0]), _same_length("0" * rest, high[1:])))
+        b -= 1
+    if a <= b:
+        parts.append(seq(chars((48 + a, 48 + b)), digits(rest, rest)))
+    return alt(*parts, *last)
+
+
+# -- decimals ----------------------------------------------------------------------------------------------------------
+
+
+class Range:
+    """Numbers from `low` to `high`, an end that is `open` not among them; None is no end. Never negative here."""
+
+    def __init__(self, low: Decimal, high: Decimal | None, low_open: bool, high_open: bool, most: int | None) -> None:
+        self.low, self.high, self.low_open, self.high_open, self.most = low, high, low_open, high_open, most
+
+    def node(self) -> Node:
+        if self.high is not None and (
+            self.low > self.high or (self.low == self.high and (self.low_open or self.high_open))
+        ):
+            return NEVER
+        return alt(self._plain(), *self._short())
+
+    def _plain(self) -> Node:
+        whole, part = _split(self.low)
+        if self.high is None:
+            rest = seq(_naturals(whole + 1, None, self.most), self._any())
+            return alt(seq(Lit(str(whole)), self._above(part, self.low_open)), rest)
+        top, end = _split(self.high)
+        if whole == top:
+            return seq(Lit(str(whole)), self._between(part, end))
+        between = seq(_naturals(whole + 1, top - 1), self._any()) if whole + 1 <= top - 1 else NEVER
+        return alt(
+            seq(Lit(str(whole)), self._above(part, self.low_open)),
+            between,
+            seq(Lit(str(top)), self._below(end, self.high_open)),
+        )
+
+    def _short(self) -> list[Node]:
+        """Those written with an exponent."""
+        found: list[Node] = []
+        mantissa = seq(_NONZERO, maybe(seq(Lit("."), _some(self.most))))
+        if self.low == 0 and (self.high is None or self.high >= _SMALL):
+            tiny = alt(seq(Lit("0"), chars((0x35, 0x39))), seq(_NONZERO, DIGIT), seq(chars("123"), DIGIT, DIGIT))
+            found.append(seq(mantissa, Lit("e-"), tiny))
+        if self.high is None and self.low <= _LARGE:
+            power = alt(
+                seq(Lit("1"), chars((0x36, 0x39))), seq(chars((0x32, 0x39)), DIGIT), seq(chars("12"), DIGIT, DIGIT)
+            )
+            power = alt(power, seq(Lit("30"), chars((0x30, 0x37))))
+            found += [seq(mantissa, Lit("e+"), power), _TOP]
+        return found
+
+    def _any(self) -> Node:
+        return maybe(seq(Lit("."), _some(self.most)))
+
+    def _tail(self) -> Node:
+        return digits(0, self.most)
+
+    def _above(self, part: str, is_open: bool) -> Node:
+        """A fraction, or none, that is not below `.part`."""
+        if not part and not is_open:
+            return self._any()
+        return seq(Lit("."), self._digits_above(part, is_open))
+
+    def _digits_above(self, part: str, is_open: bool) -> Node:
+        if not part:
+            return seq(repeat(Lit("0"), 0, self.most), _NONZERO, self._tail()) if is_open else self._tail()
+        head = int(part[0])
+        same = seq(Lit(part[0]), self._digits_above(part[1:], is_open))
+        return alt(same, seq(chars((49 + head, 57)), self._tail())) if head < 9 else same
+
+    def _below(self, part: str, is_open: bool) -> Node:
+        """A fraction, or none, that is not above `.part`."""
+        if not part:
+            return NEVER if is_open else maybe(seq(Lit("."), repeat(Lit("0"), 1, self.most)))
+        return maybe(seq(Lit("."), self._digits_below(part, is_open, first=True)))
+
+    def _digits_below(self, part: str, is_open: bool, first: bool = False) -> Node:
+        if not part:
+            return NEVER if is_open else repeat(Lit("0"), 0, self.most)
+        head = int(part[0])
+        rest = self._digits_below(part[1:], is_open)
+        if part[1:]:
+            rest = maybe(rest)
+        same = seq(Lit(part[0]), rest)
+        return alt(seq(chars((48, 47 + head)), self._tail()), same) if head else same
+
+    def _between(self, low: str, high: str) -> Node:
+        if not low and not self.low_open:
+            return self._below(high, self.high_open)
+        return seq(Lit("."), self._digits_between(low, high))
+
+    def _digits_between(self, low: str, high: str) -> Node:
+        if not high:
+            return NEVER if self.high_open or low or self.low_open else repeat(Lit("0"), 0, self.most)
+        a, b = int(low[:1] or "0"), int(high[0])
+        if a == b:
+            if not low and not self.low_open and not a:
+                return seq(Lit("0"), maybe(self._digits_below(high[1:], self.high_open)))
+            inner = self._digits_between(low[1:], high[1:])
+            return seq(Lit(str(a)), inner)
+        middle = seq(chars((49 + a, 47 + b)), self._tail()) if b - a > 1 else NEVER
+        lower = seq(Lit(str(a)), self._digits_above(low[1:], self.low_open))
+        rest = self._digits_below(high[1:], self.high_open)
+        upper = seq(Lit(str(b)), maybe(rest) if high[1:] else rest)
+        return alt(lower, middle, upper)
+
+
+def _split(value: Decimal) -> tuple[int, str]:
+    """The whole part, and the digits of the fraction without the zeros at their end."""
+    whole = int(value)
+    fraction = value - whole
+    text = f"{fraction:f}".partition(".")[2].rstrip("0")
+    return whole, text
+
+
+def numbers(
+    low: Decimal | None, high: Decimal | None, low_open: bool, high_open: bool, most: int | None = None
+) -> Node:
+    """The numbers of a range that has at least one end."""
+    zero = Decimal(0)
+    parts: list[Node] = []
+    if low is None or low < zero or (low == zero and not low_open):
+        above = zero if high is None or high >= zero else -high
+        is_open = high_open and high is not None and high <= zero
+        parts.append(seq(Lit("-"), Range(above, None if low is None else -low, is_open, low_open, most).node()))
+    if high is None or high > zero or (high == zero and not high_open):
+        below = zero if low is None or low < zero else low
+        is_open = low_open and low is not None and low >= zero
+        parts.append(Range(below, high, is_open, high_open, most).node())
+    found = alt(*parts)
+    return NEVER if found == NEVER else Lexeme(found)

@@ -1,0 +1,156 @@
+"""A picture of one tool's grammar: the rules that its call needs, drawn as tracks, in one SVG.
+
+Text that must be written stands in a rounded box, a rule that is drawn elsewhere in a square one; boxes below each
+other are a choice, a dashed frame may be left out, and `×` says how often something comes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+from xml.sax.saxutils import escape
+
+from rightcall.constrain.model import (
+    Alt,
+    AnyOrder,
+    Free,
+    Lexeme,
+    Lit,
+    Node,
+    Ref,
+    Repeat,
+    Seq,
+    Token,
+    Upto,
+    Word,
+    references,
+    show,
+)
+from rightcall.errors import CallerError
+
+if TYPE_CHECKING:
+    from rightcall.constrain.grammar import Grammar
+
+_HIGH, _GAP, _PAD, _CHAR = 26, 10, 10, 7.4
+_LONG = 46
+_INKS = {
+    "text": ("#e8f3ec", "#2f7d4f"),
+    "rule": ("#eaf0fb", "#3a62a8"),
+    "class": ("#f6f0e4", "#8a6418"),
+    "frame": ("none", "#999999"),
+}
+_LETTERS = "ui-monospace, SFMono-Regular, Menlo, monospace"
+
+
+class Drawn(NamedTuple):
+    """A drawing at the origin: its size, and its SVG with `{x}` and `{y}` not yet moved."""
+
+    wide: float
+    high: float
+    parts: list[tuple[float, float, str]]
+
+    def moved(self, x: float, y: float) -> list[tuple[float, float, str]]:
+        return [(x + dx, y + dy, svg) for dx, dy, svg in self.parts]
+
+
+def svg(grammar: Grammar, tool: str) -> str:
+    """The rules of this tool's call, one below the other."""
+    if tool not in grammar.called:
+        raise CallerError(f"the grammar has no call of {tool!r}; it has {', '.join(grammar.called[:10]) or 'none'}")
+    rules = _needed(grammar, f"call_{grammar.called.index(tool)}")
+    y, body, widest = 20.0, [], 0.0
+    for name in rules:
+        node = grammar.definitions[name]
+        label = tool if name.startswith("call_") else name
+        body.append((16.0, y + 12, f'<text font-weight="bold" font-size="13" fill="#333333">{escape(label)}</text>'))
+        drawn = _draw(node, top=True)
+        body += drawn.moved(24, y + 22)
+        y += drawn.high + 44
+        widest = max(widest, drawn.wide + 48)
+    wide, high = max(widest, 320), y
+    lines = [f'<g transform="translate({x:.0f},{top:.0f})">{piece}</g>' for x, top, piece in body]
+    size = f'viewBox="0 0 {wide:.0f} {high:.0f}" width="{wide:.0f}" height="{high:.0f}"'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="{_LETTERS}" font-size="12" role="img">'
+    title = f"<title>{escape(f'The grammar of a call of {tool}')}</title>"
+    return (
+        "\n".join([head, title, f'<rect width="{wide:.0f}" height="{high:.0f}" fill="#ffffff"/>', *lines, "</svg>"])
+        + "\n"
+    )
+
+
+def _needed(grammar: Grammar, start: str) -> list[str]:
+    found: dict[str, None] = {start: None}
+    waiting = [start]
+    while waiting:
+        for name in references(grammar.definitions[waiting.pop(0)]):
+            if name not in found and name != "space":
+                found[name] = None
+                waiting.append(name)
+    return list(found)
+
+
+def _box(text: str, kind: str) -> Drawn:
+    shown = text if len(text) <= _LONG else text[: _LONG - 1] + "…"
+    wide = max(len(shown) * _CHAR + 2 * _PAD, 24)
+    fill, ink = _INKS[kind]
+    round_ = 12 if kind == "text" else 3
+    box = f'<rect width="{wide:.0f}" height="{_HIGH}" rx="{round_}" fill="{fill}" stroke="{ink}"/>'
+    letters = f'<text x="{_PAD}" y="17" fill="{ink}" xml:space="preserve">{escape(shown)}</text>'
+    return Drawn(wide, _HIGH, [(0, 0, box + letters)])
+
+
+def _frame(inner: Drawn, label: str) -> Drawn:
+    wide, high = inner.wide + 2 * _PAD, inner.high + 2 * _PAD
+    box = f'<rect width="{wide:.0f}" height="{high:.0f}" rx="4" fill="none" stroke="#999999" stroke-dasharray="4 3"/>'
+    x = wide - len(label) * 6.5 - 4
+    tag = f'<text x="{x:.0f}" y="{high - 3:.0f}" font-size="10" fill="#777777">{escape(label)}</text>'
+    return Drawn(wide, high + (6 if label else 0), [(0, 0, box + (tag if label else "")), *inner.moved(_PAD, _PAD)])
+
+
+def _row(parts: list[Drawn]) -> Drawn:
+    high = max((part.high for part in parts), default=_HIGH)
+    x, out = 0.0, []
+    for at, part in enumerate(parts):
+        y = (high - part.high) / 2
+        if at:
+            out.append((x, high / 2, f'<line x2="{_GAP}" stroke="#999999"/>'))
+            x += _GAP
+        out += part.moved(x, y)
+        x += part.wide
+    return Drawn(x, high, out)
+
+
+def _column(parts: list[Drawn]) -> Drawn:
+    wide = max((part.wide for part in parts), default=0)
+    y, out = 0.0, []
+    for part in parts:
+        out += part.moved(0, y)
+        y += part.high + 6
+    return Drawn(wide, max(y - 6, 0), out)
+
+
+def _draw(node: Node, *, top: bool = False) -> Drawn:
+    match node:
+        case Lit(text) | Token(text):
+            return _box(repr(text)[1:-1] if isinstance(node, Lit) else text, "text")
+        case Ref(name):
+            return _box(name, "rule")
+        case Seq(items):
+            kept = [item for item in items if item != Repeat(Ref("space"), 0, 1)]
+            return _row([_draw(item) for item in kept]) if kept else _box("", "text")
+        case Alt(items):
+            return _column(
+                [_draw(item) for item in items[:12]]
+                + ([_box(f"and {len(items) - 12} more", "class")] if len(items) > 12 else [])
+            )
+        case Repeat(item, least, most):
+            label = "" if (least, most) == (0, 1) else f"× {least} to {'any' if most is None else most}"
+            return _frame(_draw(item), label)
+        case AnyOrder(members, _, extra):
+            rows = [_draw(member.node) if member.required else _frame(_draw(member.node), "") for member in members]
+            more = [_frame(_draw(extra), "× any")] if extra is not None else []
+            return _frame(_column(rows + more), "in any order")
+        case Upto(stop):
+            return _row([_box("any text", "class"), *map(_draw, stop)])
+        case Free() | Word() | Lexeme():
+            return _box(show(node), "class")
+    return _box(show(node), "class")

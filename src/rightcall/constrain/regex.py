@@ -1,0 +1,414 @@
+"""A `pattern` of JSON Schema as pieces of a grammar, and those pieces as the text of a regular expression.
+
+The subset: literals, `.`, classes, `\\d \\w \\s` and their opposites, escapes, groups, `| * + ? {m,n}`, lazy or not,
+and `^` and `$` where a branch begins or ends. Look-around, back-references, `\\b` and `\\p` are outside it. Classes are
+the ASCII ones, and `.` is no line break of any kind: of two readings always the one that lets less through.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from rightcall.constrain.model import (
+    ANY,
+    DIGIT,
+    EMPTY,
+    Alt,
+    Chars,
+    Lexeme,
+    Lit,
+    Node,
+    Repeat,
+    Seq,
+    Token,
+    alt,
+    both,
+    chars,
+    inverse,
+    minus,
+    repeat,
+    seq,
+)
+
+MAX_PATTERN = 4_096  # characters
+MAX_REPEAT = 1_000
+MAX_COPIES = 2_000  # what counted repeats inside each other may come to
+
+_WORD = chars((0x30, 0x39), (0x41, 0x5A), (0x61, 0x7A), "_")
+_SPACE = chars(" \t\n\r\f\v")
+_ALL_SPACE = chars(
+    (0x09, 0x0D), (0x1C, 0x20), "\x85\xa0\u1680", (0x2000, 0x200A), "\u2028\u2029\u202f\u205f\u3000\ufeff"
+)
+_DOT = inverse(chars("\n\r\u2028\u2029\x85"))
+_ASCII = chars((0, 0x7F))
+_CLASSES = {
+    "d": DIGIT,
+    "D": inverse(DIGIT),
+    "w": _WORD,
+    "W": both(inverse(_WORD), _ASCII),
+    "s": _SPACE,
+    "S": inverse(_ALL_SPACE),
+}
+_CONTROLS = {"n": "\n", "t": "\t", "r": "\r", "f": "\f", "v": "\v", "0": "\0"}
+ANY_TEXT = Repeat(ANY)
+
+
+class Irregular(Exception):
+    """Not in the subset; the message says what."""
+
+
+def read_pattern(pattern: str) -> Node:
+    """The texts that match, whole: where the pattern is not anchored anything may stand around it."""
+    if len(pattern) > MAX_PATTERN:
+        raise Irregular(f"longer than {MAX_PATTERN} characters")
+    reader = _Reader(pattern)
+    node = reader.branches(top=True)
+    if reader.at < len(pattern):
+        raise Irregular(f"{pattern[reader.at]!r} closes nothing")
+    if copies(node) > MAX_COPIES:
+        raise Irregular("its counted repeats come to too much")
+    return node
+
+
+def copies(node: Node) -> int:
+    """How many characters long a text of this is when written out, counted repeats included."""
+    match node:
+        case Seq(items) | Alt(items):
+            return sum(map(copies, items))
+        case Repeat(item, least, most):
+            return max(least, most or 1, 1) * copies(item)
+        case Lexeme(item):
+            return copies(item)
+        case Lit(text):
+            return len(text)
+    return 1
+
+
+class _Reader:
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+        self.depth = 0
+
+    def peek(self) -> str:
+        return self.text[self.at : self.at + 1]
+
+    def take(self) -> str:
+        char = self.peek()
+        if not char:
+            raise Irregular("it ends too early")
+        self.at += 1
+        return char
+
+    def skip(self, text: str) -> bool:
+        if self.text.startswith(text, self.at):
+            self.at += len(text)
+            return True
+        return False
+
+    def branches(self, *, top: bool = False) -> Node:
+        """`top`: anchors count here, and what has none may stand inside other text."""
+        found = [self.branch(top)]
+        while self.skip("|"):
+            found.append(self.branch(top))
+        return alt(*found)
+
+    def branch(self, top: bool) -> Node:
+        begins = top and self.skip("^")
+        items: list[Node] = []
+        ends = False
+        while self.peek() not in ("", "|", ")"):
+            if self.peek() == "$":
+                self.at += 1
+                if not top or self.peek() not in ("", "|", ")"):
+                    raise Irregular("'$' stands where no branch ends")
+                ends = True
+                break
+            items.append(self.piece(top))
+        # ^(a|b)$ is usual, and ^(^a$|b)$ is not: anchors in a group are taken only where nothing is around it.
+        inner = seq(*items)
+        if not top:
+            return inner
+        return seq(EMPTY if begins else ANY_TEXT, inner, EMPTY if ends else ANY_TEXT)
+
+    def piece(self, top: bool) -> Node:
+        item = self.atom()
+        char = self.peek()
+        if char in ("*", "+", "?"):
+            self.at += 1
+            least, most = {"*": (0, None), "+": (1, None), "?": (0, 1)}[char]
+        elif char == "{" and (counts := self.counts()) is not None:
+            least, most = counts
+        else:
+            return item
+        if not self.skip("?") and self.peek() == "+":
+            raise Irregular("a possessive repeat")
+        return repeat(item, least, most)
+
+    def counts(self) -> tuple[int, int | None] | None:
+        end = self.text.find("}", self.at)
+        low, comma, high = self.text[self.at + 1 : max(end, 0)].partition(",")
+        if comma and not low and high.isdecimal():
+            raise Irregular("'{,n}', which engines read differently")
+        if end < 0 or not low.isdecimal() or (high and not high.isdecimal()):
+            return None
+        self.at = end + 1
+        least, most = int(low), int(high) if high else None if comma else int(low)
+        if max(least, most or 0) > MAX_REPEAT or (most is not None and most < least):
+            raise Irregular(f"it repeats something more than {MAX_REPEAT} times")
+        return least, most
+
+    def atom(self) -> Node:
+        char = self.take()
+        if char == "(":
+            return self.group()
+        if char == "[":
+            return self.bracket()
+        if char == ".":
+            return _DOT
+        if char == "\\":
+            return self.escape()
+        if char in "*+?^":
+            raise Irregular(f"{char!r} stands where nothing can be repeated or anchored")
+        return Lit(char)
+
+    def group(self) -> Node:
+        if self.skip("?"):
+            if self.skip("<") and self.peek() not in ("=", "!"):
+                end = self.text.find(">", self.at)
+                if end < 0:
+                    raise Irregular("a group's name does not end")
+                self.at = end + 1
+            elif not self.skip(":"):
+                raise Irregular("look-around or a flag")
+        self.depth += 1
+        if self.depth > 32:
+            raise Irregular("groups nested deeper than 32 levels")
+        found = self.branches()
+        if not self.skip(")"):
+            raise Irregular("a group does not end")
+        self.depth -= 1
+        return found
+
+    def escape(self) -> Node:
+        char = self.take()
+        if char in _CLASSES:
+            return _CLASSES[char]
+        return Lit(self.escaped(char))
+
+    def escaped(self, char: str) -> str:
+        if char == "x":
+            return self.code(2)
+        if char == "u":
+            if self.skip("{"):
+                end = self.text.find("}", self.at)
+                return self.code(end - self.at, closing=1)
+            return self.code(4)
+        if char in _CONTROLS:
+            return _CONTROLS[char]
+        if char.isalnum() or not char.isascii():
+            raise Irregular(f"the escape \\{char}")
+        return char
+
+    def code(self, size: int, closing: int = 0) -> str:
+        digits = self.text[self.at : self.at + max(size, 0)]
+        try:
+            number = int(digits, 16) if len(digits) == size and digits.isalnum() else -1
+        except ValueError:
+            number = -1
+        if not 0 <= number <= 0x10FFFF or 0xD800 <= number <= 0xDFFF:
+            raise Irregular("an escape that is no character")
+        self.at += size + closing
+        return chr(number)
+
+    def bracket(self) -> Chars:
+        negative = self.skip("^")
+        spans: list[tuple[int, int] | str] = []
+        first = True
+        while first or self.peek() != "]":
+            if self.peek() == "[":
+                raise Irregular("'[' inside a class")  # nested classes, which engines read differently
+            low = self.member()
+            first = False
+            if isinstance(low, Chars):
+                spans += low.spans
+            elif self.peek() == "-" and self.text[self.at + 1 : self.at + 2] not in ("]", ""):
+                self.at += 1
+                high = self.member()
+                if isinstance(high, Chars) or high < low:
+                    raise Irregular("a span that runs backwards")
+                spans.append((ord(low), ord(high)))
+            else:
+                spans.append(low)
+        self.at += 1
+        if any(self.text.startswith(two, self.at - 3) for two in ("&&", "--")) or not spans:
+            raise Irregular("a class that engines read differently")
+        found = chars(*spans)
+        return inverse(found) if negative else found
+
+    def member(self) -> str | Chars:
+        char = self.take()
+        if char != "\\":
+            return char
+        char = self.take()
+        if char in _CLASSES:
+            return _CLASSES[char]
+        return "\b" if char == "b" else self.escaped(char)
+
+
+# -- measuring ---------------------------------------------------------------------------------------------------------
+
+
+def lengths(node: Node) -> tuple[int, int | None]:
+    """The length of the shortest and of the longest text."""
+    match node:
+        case Lit(text):
+            return len(text), len(text)
+        case Seq(items):
+            found = [lengths(item) for item in items]
+            tops = [most for _, most in found]
+            return sum(least for least, _ in found), None if None in tops else sum(most or 0 for most in tops)
+        case Alt(items):
+            found = [lengths(item) for item in items]
+            tops = [most for _, most in found]
+            return min((least for least, _ in found), default=0), None if None in tops else max(
+                (m or 0 for m in tops), default=0
+            )
+        case Repeat(item, least, most):
+            low, high = lengths(item)
+            return low * least, None if most is None or high is None else high * most
+        case Lexeme(item):
+            return lengths(item)
+    return 1, 1
+
+
+def alphabet(node: Node) -> Chars:
+    """Every character that may stand in it."""
+    match node:
+        case Lit(text) | Token(text):
+            return chars(text)
+        case Chars():
+            return node
+        case Seq(items) | Alt(items):
+            return chars(*(span for item in items for span in alphabet(item).spans))
+        case Repeat(item) | Lexeme(item):
+            return alphabet(item)
+    return ANY
+
+
+def sized(node: Node, least: int, most: int | None) -> Node | None:
+    """The texts of these lengths; None where that cannot be said by counting one repeat."""
+    low, high = lengths(node)
+    if low >= least and (most is None or (high is not None and high <= most)):
+        return node
+    if isinstance(node, Chars):
+        node = Repeat(node, 1, 1)
+    if isinstance(node, Repeat) and isinstance(node.item, Chars):
+        tops = [top for top in (node.most, most) if top is not None]
+        top = min(tops) if tops else None
+        bottom = max(node.least, least)
+        return None if top is not None and bottom > top else repeat(node.item, bottom, top)
+    return None
+
+
+# -- in the escapes of JSON --------------------------------------------------------------------------------------------
+
+_SHORT = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_ESCAPED = chars((0, 0x1F), '"\\')
+
+
+def json_text(node: Node) -> Node:
+    """The same texts as they stand between the quotes of a JSON string."""
+    match node:
+        case Lit(text):
+            return Lit("".join(map(json_char, text)))
+        case Chars():
+            plain = minus(node, _ESCAPED)
+            odd = both(node, _ESCAPED)
+            escapes = [Lit(json_char(chr(n))) for low, high in odd.spans for n in range(low, high + 1)]
+            return alt(*([plain] if plain.spans else []), *escapes)
+        case Seq(items):
+            return seq(*map(json_text, items))
+        case Alt(items):
+            return alt(*map(json_text, items))
+        case Repeat(item, least, most):
+            return repeat(json_text(item), least, most)
+        case Lexeme(item):
+            return json_text(item)
+    raise TypeError(type(node).__name__)
+
+
+def json_char(char: str) -> str:
+    return _SHORT.get(char) or (f"\\u{ord(char):04x}" if ord(char) < 0x20 else char)
+
+
+# -- as the text of a regular expression -------------------------------------------------------------------------------
+
+_SPECIAL = set("\\.+*?()|[]{}^$#&-~/\"' ")
+
+
+@lru_cache(4096)
+def regex_text(node: Node) -> str:
+    """A regular expression as Rust and Python read it. The node must be regular."""
+    match node:
+        case Lit(text) | Token(text):
+            return "".join(map(regex_char, text))
+        case Chars(spans):
+            return _class(spans)
+        case Seq(items):
+            return "".join([f"(?:{regex_text(item)})" if type(item) is Alt else regex_text(item) for item in items])
+        case Alt(items):
+            return "|".join([regex_text(item) for item in items])
+        case Repeat(item, least, most):
+            return _group(item) + _times(least, most)
+        case Lexeme(item):
+            return regex_text(item)
+    raise TypeError(type(node).__name__)
+
+
+def regex_char(char: str) -> str:
+    if char in _SPECIAL:
+        return f"\\x{ord(char):02x}" if char in "/\"' -&~#" else "\\" + char
+    code = ord(char)
+    if 0x20 <= code < 0x7F:
+        return char
+    return f"\\x{code:02x}" if code < 0x80 else char if char.isprintable() else f"\\U{code:08x}"
+
+
+def _group(node: Node) -> str:
+    text = regex_text(node)
+    return text if type(node) is Chars or (type(node) is Lit and len(node.text) == 1) else f"(?:{text})"
+
+
+def _times(least: int, most: int | None) -> str:
+    known = {(0, None): "*", (1, None): "+", (0, 1): "?"}
+    return known.get((least, most)) or (
+        f"{{{least}}}" if least == most else f"{{{least},{'' if most is None else most}}}"
+    )
+
+
+@lru_cache(4096)
+def _class(spans: tuple[tuple[int, int], ...]) -> str:
+    if not spans:
+        return "[^\\x00-\\U0010ffff]"
+    if spans[0][0] == 0 and spans[-1][1] == 0x10FFFF:
+        gaps = inverse(Chars(spans)).spans
+        return "[^" + "".join(map(_span, gaps)) + "]" if gaps else "(?s:.)"
+    return "[" + "".join(map(_span, spans)) + "]"
+
+
+def _span(span: tuple[int, int]) -> str:
+    low, high = span
+    return _point(low) if low == high else f"{_point(low)}-{_point(high)}"
+
+
+def _point(code: int) -> str:
+    char = chr(code)
+    if char.isascii() and char.isalnum():
+        return char
+    return f"\\x{code:02x}" if code < 0x80 else f"\\U{code:08x}"
+
+
+def anywhere(texts: tuple[str, ...]) -> str:
+    """Matches a text that holds one of these."""
+    return "(?s:.*)(?:" + "|".join([regex_text(Lit(text)) for text in texts]) + ")(?s:.*)"

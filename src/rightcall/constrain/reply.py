@@ -1,0 +1,327 @@
+"""Whole replies: free text, a thinking section, calls with all that stands around them, in any format.
+
+    auto      text, and calls wherever their opener appears
+    required  at least one call; text before it only if asked for
+    none      text in which no call can begin
+
+Text in front of a call holds no code fence, and no quote right before the opener: in those the parser sees a call that
+is shown, not made.
+"""
+
+from __future__ import annotations
+
+from rightcall.constrain.book import SPACE, Book
+from rightcall.constrain.calls import Arguments, json_arguments
+from rightcall.constrain.markers import BLANKS, edges, first, pieces, plain, text_of
+from rightcall.constrain.messages import Messages
+from rightcall.constrain.model import (
+    EMPTY,
+    NEVER,
+    Alt,
+    Free,
+    Lexeme,
+    Lit,
+    Node,
+    Ref,
+    Seq,
+    Token,
+    Upto,
+    alt,
+    chars,
+    inverse,
+    maybe,
+    repeat,
+    seq,
+)
+from rightcall.constrain.spell import JSON_CHAR
+from rightcall.formats.spec import Envelope, Format, NameThenJson, Pair, Pythonic, alternatives
+
+_FENCES = ("```", "~~~")
+_QUOTES = "\"'`"
+
+
+class Options:
+    def __init__(self, choice: str, parallel: bool, reasoning: str, text: bool) -> None:
+        self.choice = choice  # auto, required or none
+        self.parallel, self.reasoning, self.text = parallel, reasoning, text
+
+
+class Replies:
+    """Adds the rules of a reply to a book."""
+
+    def __init__(self, format: Format, book: Book, options: Options) -> None:
+        self.format, self.book, self.options = format, book, options
+        self.body = format.bodies[0]
+        self.wrap = getattr(self.body, "wrap", None)
+        self.outer = self.body.outer if isinstance(self.body, Envelope) else ()
+        self.opens = None if "{name}" in first(format.call[0]) else self._marker(format.call[0])
+        self.closes = self._marker(format.call[1])
+        self.triggers: tuple[str, ...] = ()
+        self.lazy = ""
+
+    # -- one call ------------------------------------------------------------------------------------------------------
+
+    def call(self, tool: Arguments) -> list[Node]:
+        """A call with the markers that are its own."""
+        inside = tool.written(self.body, self.book)
+        if self.wrap is not None and not self.outer:
+            return inside
+        if self.outer:
+            return inside
+        return [*self._opens(tool.name), *inside, *self.closes]
+
+    def _opens(self, name: str) -> list[Node]:
+        return self._marker(self.format.call[0], name=name) if self.opens is None else self.opens
+
+    def _marker(self, marker: str | tuple[str, ...], **holes: str) -> list[Node]:
+        """A marker, the white space around it optional."""
+        found = edges(first(marker))
+        before = [self.book.gap(found.before)] if found.before else []
+        after = [self.book.gap(found.after)] if found.after else []
+        return [*before, *pieces(found.core, **holes), *after] if found.core else [*before, *after]
+
+    def around(self) -> tuple[list[Node], list[Node]]:
+        """What stands before the first call and behind the last."""
+        before: list[Node] = self._marker(self.format.section[0]) if self.format.section else []
+        after: list[Node] = self._marker(self.format.section[1]) if self.format.section else []
+        if self.outer:
+            wrap = self.wrap or ("[", ", ", "]")
+            gap = self.book.gap
+            return [Lit("{"), gap(), Lit(f'"{self.outer[0]}":'), gap(" "), *self._wrap(wrap[0])], [
+                *self._wrap(wrap[2], True),
+                gap(),
+                Lit("}"),
+            ]
+        if self.wrap is not None:
+            before += [*self._marker(self.format.call[0]), *self._wrap(self.wrap[0])]
+            after = [*self._wrap(self.wrap[2], True), *self._marker(self.format.call[1]), *after]
+        return before, after
+
+    def _wrap(self, text: str, closing: bool = False) -> list[Node]:
+        core = text.strip(BLANKS)
+        if not core:
+            return [Lit(text)] if text else []
+        gap = self.book.gap(text.removesuffix(core) if closing else text.removeprefix(core))
+        return [gap, Lit(core)] if closing else [Lit(core), gap]
+
+    def joint(self) -> Node:
+        """What stands between two calls."""
+        text = self.wrap[1] if self.wrap is not None else self.format.between
+        core = text.strip(BLANKS)
+        if not core:
+            # Python calls on lines of their own need the line break.
+            return Lit(text) if isinstance(self.body, Pythonic) else self.book.gap(text)
+        return seq(Lit(core), self.book.gap(text.partition(core)[2]))
+
+    # -- all calls -----------------------------------------------------------------------------------------------------
+
+    def build(self, tools: list[Arguments]) -> str:
+        """Adds everything, and gives the name of the start."""
+        if self.format.channels is not None:
+            return Messages(self, self.format.channels).build(tools)
+        if self._arguments_only(tools):
+            return self.start_with(json_arguments(tools[0], self.book))
+        before, after = self.around()
+        calls = [(tool, self.call(tool)) for tool in tools]
+        opener = self._opener(before, calls)
+        if not self.options.parallel:
+            calls = [(tool, [*before, *call, *after]) for tool, call in calls]
+            before, after = [], []
+        self._call_rule(opener if not before else (), calls)
+        block = seq(*before, self._repeated(), *after) if self.options.parallel else Ref("call")
+        self.triggers = (text_of(opener),) if opener else ()
+        if opener:
+            self.book.rules["calls"] = block
+            self.lazy = "calls"
+        if self.options.choice == "required" and not self.options.text and self.options.reasoning == "none":
+            return self.plain_start(block)
+        return self.start_with(self._reply(block, opener, bool(before)))
+
+    def plain_start(self, block: Node) -> str:
+        if isinstance(block, Ref):
+            return block.name
+        self.book.rules["reply"] = block
+        return "reply"
+
+    def _arguments_only(self, tools: list[Arguments]) -> bool:
+        """The request named the tool, so that the reply is nothing but its arguments."""
+        named = any(isinstance(body, NameThenJson) and not first(body.open) for body in self.format.bodies[1:])
+        return named and self.options.choice == "required" and len(tools) == 1 and self.named_choice
+
+    named_choice = False
+
+    def start_with(self, node: Node) -> str:
+        self.book.rules["reply"] = node
+        return "reply"
+
+    def _opener(self, before: list[Node], calls: list[tuple[Arguments, list[Node]]]) -> tuple[Lit | Token, ...]:
+        """The pieces by which every call begins, up to the first hole or blank."""
+        if self.outer:
+            return ()
+        marker = first(self.format.section[0]) if self.format.section else first(self.format.call[0])
+        marker = marker if marker.strip(BLANKS) else first(getattr(self.body, "open", ""))
+        head = edges(marker).core
+        found = pieces(head, name=NEVER, key=NEVER, type=NEVER)
+        out = []
+        for piece in found:
+            if not isinstance(piece, (Lit, Token)):
+                break
+            out.append(piece)
+        return plain(out)
+
+    def _call_rule(self, opener: tuple[Lit | Token, ...], calls: list[tuple[Arguments, list[Node]]]) -> None:
+        """`call`: one alternative per tool. What follows the opener is a rule of its own, for text that ends in it."""
+        rules = self.book.rules
+        names = []
+        for at, (_, call) in enumerate(calls):
+            rules[f"call_{at}"] = seq(*_behind(call, opener))
+            names.append(f"call_{at}")
+        gap = (
+            [self.book.gap(edges(first(self.format.call[0])).before)]
+            if opener and edges(first(self.format.call[0])).before
+            else []
+        )
+        made = [seq(*gap, *opener, Ref(name)) for name in names]
+        rules["call"] = Alt(tuple(made)) if len(made) != 1 else made[0]
+
+    def _repeated(self) -> Node:
+        most = self.book.bounds.calls
+        return seq(Ref("call"), repeat(seq(self.joint(), Ref("call")), 0, None if most is None else most - 1))
+
+    def _reply(self, block: Node, opener: tuple[Lit | Token, ...], lead: bool) -> Node:
+        """Reasoning, text and calls."""
+        choice = self.options.choice
+        thinking = self.thinking()
+        if self.outer:
+            text = seq(
+                Lit("{"),
+                self.book.gap(),
+                Lit(f'"{getattr(self.body, "content", "")}":'),
+                self.book.gap(" "),
+                self._string(),
+                self.book.gap(),
+                Lit("}"),
+            )
+            return {"auto": alt(block, text), "required": block, "none": text}[choice]
+        if choice == "none":
+            return seq(thinking, repeat(self.wrapped(), 0, 4), self.text())
+        if not opener:
+            return seq(thinking, block if choice == "required" else alt(block, self._no_bracket()))
+        if choice == "required" and not self.options.text:
+            return seq(thinking, block)
+        rest = self._after_opener(block, opener, lead)
+        upto = seq(Upto(opener, 0, self.book.bounds.text, self._without(opener)), rest)
+        wrapped = self.wrapped()
+        if choice == "required":
+            return seq(thinking, repeat(wrapped, 0, 1), upto)
+        most = self.book.bounds.calls if self.options.parallel else 1
+        return seq(thinking, repeat(alt(wrapped, upto), 0, most), self.text())
+
+    def _after_opener(self, block: Node, opener: tuple[Lit | Token, ...], lead: bool) -> Node:
+        """The block, its opener already written."""
+        rules = self.book.rules
+        if lead:
+            return seq(*_behind(list(block.items) if hasattr(block, "items") else [block], opener))
+        names = [name for name in rules if name.startswith("call_")]
+        rules["called"] = alt(*map(Ref, names))
+        if not self.options.parallel:
+            return Ref("called")
+        most = self.book.bounds.calls
+        return seq(Ref("called"), repeat(seq(self.joint(), Ref("call")), 0, None if most is None else most - 1))
+
+    def _string(self) -> Node:
+        return self.book.named(
+            "string", lambda: Lexeme(seq(Lit('"'), repeat(JSON_CHAR, 0, self.book.bounds.string), Lit('"')))
+        )
+
+    # -- text and reasoning --------------------------------------------------------------------------------------------
+
+    def thinking(self) -> Node:
+        """The thinking section at the beginning, as the options ask for it."""
+        if self.options.reasoning == "none" or self.format.reasoning is None:
+            return EMPTY
+        section = self._section(self.format.reasoning, opened=self.options.reasoning == "open")
+        if self.options.choice == "required" and not self.options.text:
+            # Elsewhere free text may follow, which takes the white space.
+            section = seq(section, self.book.gap(edges(first(self.format.reasoning[1])).after))
+        return maybe(section) if self.options.reasoning == "auto" else section
+
+    def _section(self, pair: Pair, opened: bool = False) -> Node:
+        begin, end = edges(first(pair[0])), edges(first(pair[1]))
+        opens = (
+            []
+            if opened
+            else [*pieces(begin.core), *([self.book.gap(begin.after)] if begin.after and self.book.exact else [])]
+        )
+        close = Upto(plain(pieces(end.core)), 0, self.book.bounds.text)
+        return seq(*opens, close)
+
+    def wrapped(self) -> Node:
+        """Text between the format's own markers for it."""
+        pairs = [pair for pair in self.format.content if all(first(marker).strip(BLANKS) for marker in pair)]
+        return alt(*map(self._wrapped, pairs)) if pairs else NEVER
+
+    def _wrapped(self, pair: Pair) -> Node:
+        # One terminal with the white space before it, which is otherwise taken for text.
+        opener = Lexeme(Seq((maybe(SPACE), *pieces(edges(first(pair[0])).core))))
+        return Seq((opener, self._section(pair, opened=True)))
+
+    def text(self) -> Node:
+        return Free(self.openers() + self._sections(), self.book.bounds.text)
+
+    def _no_bracket(self) -> Node:
+        """Text where a call has no opener: it must not begin like one."""
+        return maybe(seq(inverse(chars("[{" + BLANKS)), self.text()))
+
+    def openers(self) -> tuple[str, ...]:
+        """Everything by which a parser sees a call begin."""
+        format = self.format
+        markers = [*alternatives(format.section[0] if format.section else ""), *alternatives(format.call[0])]
+        for body in format.bodies:
+            markers += [*alternatives(getattr(body, "open", "")), *alternatives(getattr(body, "empty", ""))]
+        heads = [str(marker).strip(BLANKS).partition("{name}")[0].partition("{id}")[0] for marker in markers]
+        return tuple(dict.fromkeys(head for head in heads if head.strip(BLANKS) and len(head) > 2))
+
+    def _sections(self) -> tuple[str, ...]:
+        """What begins or ends a section that is no plain text."""
+        pairs = [*([self.format.reasoning] if self.format.reasoning else []), *self.format.content]
+        pairs = [pair for pair in pairs if first(pair[0]).strip(BLANKS)]
+        found = [edges(text).core for pair in pairs for marker in pair for text in alternatives(marker)]
+        return tuple(dict.fromkeys(str(text) for text in found if len(text) > 2))
+
+    def _without(self, opener: tuple[Lit | Token, ...]) -> tuple[str, ...]:
+        """What must not stand in text that a call follows."""
+        text = text_of(opener)
+        others = [other for other in self.openers() if text not in other and other not in text]
+        quoted = [quote + text for quote in _QUOTES]
+        sections = [section for section in self._sections() if text not in section]
+        fences = [fence for fence in _FENCES if fence not in text]
+        return (*others, *sections, *fences, *quoted)
+
+
+def _behind(nodes: list[Node], opener: tuple[Lit | Token, ...]) -> list[Node]:
+    """These pieces without the opener that they begin with."""
+    rest = list(nodes)
+    while opener and not isinstance(rest[0], (Lit, Token)):
+        rest = rest[1:]  # white space before the opener
+    for piece in opener:
+        head = rest[0]
+        if isinstance(piece, Token):
+            assert head == piece, (head, piece)
+            rest = rest[1:]
+        else:
+            assert isinstance(head, Lit) and head.text.lstrip(BLANKS).startswith(piece.text.lstrip(BLANKS)), (
+                head,
+                piece,
+            )
+            left = head.text.partition(piece.text)[2]
+            rest = [Lit(left), *rest[1:]] if left else rest[1:]
+    return rest
+
+
+def text_only(replies: Replies) -> str:
+    """A reply without calls."""
+    channels = replies.format.channels
+    if channels is not None:
+        return replies.start_with(Messages(replies, channels).reply(EMPTY, EMPTY))
+    return replies.start_with(replies._reply(EMPTY, (), False))

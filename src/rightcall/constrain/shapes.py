@@ -1,0 +1,196 @@
+"""What a schema lets through, without its keywords: the common ground of every way to write a value.
+
+    {"type": "object", "properties": {"n": {"type": "integer", "minimum": 1}}, "required": ["n"]}
+    ->  Object((Field("n", Number(True, low=1), True),))
+
+A shape is a union of kinds of values. `OneOf` holds constants as canonical JSON, and so also true, false and null.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Hashable
+from decimal import Decimal
+from json.encoder import encode_basestring as quoted
+from typing import Any
+
+import msgspec
+
+from rightcall.constrain.model import Node
+
+
+class Anything(msgspec.Struct, frozen=True):
+    """Every JSON value."""
+
+
+class OneOf(msgspec.Struct, frozen=True):
+    texts: tuple[str, ...]
+
+
+class Text(msgspec.Struct, frozen=True):
+    least: int = 0
+    most: int | None = None
+    pattern: Node | None = None
+
+
+class Number(msgspec.Struct, frozen=True):
+    integer: bool = False
+    low: Decimal | None = None
+    high: Decimal | None = None
+    low_open: bool = False
+    high_open: bool = False
+
+
+class Array(msgspec.Struct, frozen=True):
+    prefix: tuple[Shape, ...]
+    items: Shape
+    least: int = 0
+    most: int | None = None
+
+
+class Field(msgspec.Struct, frozen=True):
+    name: str
+    shape: Shape
+    required: bool = False
+
+
+class Object(msgspec.Struct, frozen=True):
+    """`extra` is the shape of undeclared members, `keys` what their names must match if not None. `said` is False where
+    nobody spoke of undeclared members and they are allowed by default."""
+
+    fields: tuple[Field, ...] = ()
+    extra: Shape = Anything()
+    keys: Node | None = None
+    least: int = 0
+    most: int | None = None
+    said: bool = False
+
+
+class Union(msgspec.Struct, frozen=True):
+    options: tuple[Shape, ...]
+
+
+class Named(msgspec.Struct, frozen=True):
+    """A shape that is part of itself, by its name in `Shapes.named`."""
+
+    name: str
+
+
+Shape = Anything | OneOf | Text | Number | Array | Object | Union | Named
+
+ANYTHING = Anything()
+NOTHING = Union(())
+TRUE_FALSE = OneOf(("true", "false"))
+NULL = OneOf(("null",))
+KINDS: tuple[Shape, ...] = (Object(), Array((), ANYTHING), Text(), Number(), TRUE_FALSE, NULL)
+
+
+def one_of(values: list[Any]) -> Shape:
+    texts = dict.fromkeys([quoted(v) if type(v) is str else json.dumps(v, ensure_ascii=False) for v in values])
+    return OneOf(tuple(texts)) if texts else NOTHING
+
+
+def exactly(value: Any) -> Shape:
+    """The shape of one value, a container taken apart."""
+    if isinstance(value, dict):
+        return Object(tuple(Field(key, exactly(item), True) for key, item in value.items()), NOTHING, said=True)
+    if isinstance(value, list):
+        return Array(tuple(map(exactly, value)), NOTHING, len(value), len(value))
+    return one_of([value])
+
+
+def union(*shapes: Shape) -> Shape:
+    """Any of these; constants are gathered."""
+    out: dict[Shape, None] = {}
+    texts: dict[str, None] = {}
+    for shape in shapes:
+        for piece in shape.options if type(shape) is Union else (shape,):
+            if type(piece) is Anything:
+                return ANYTHING
+            if type(piece) is OneOf:
+                texts.update(dict.fromkeys(piece.texts))
+            else:
+                out[piece] = None
+    found = [*out, *([OneOf(tuple(texts))] if texts else [])]
+    return found[0] if len(found) == 1 else Union(tuple(found))
+
+
+def options(shape: Shape) -> tuple[Shape, ...]:
+    return shape.options if type(shape) is Union else KINDS if type(shape) is Anything else (shape,)
+
+
+def holds(shape: Shape, value: Any) -> bool | None:
+    """Is this value of that shape? None where it would take a regular expression or a name to tell."""
+    match shape:
+        case Anything():
+            return True
+        case OneOf(texts):
+            return _key(value) in {_key(json.loads(text)) for text in texts}
+        case Union(shapes):
+            return _any([holds(one, value) for one in shapes])
+        case Text(least, most, pattern):
+            if not isinstance(value, str) or len(value) < least or (most is not None and len(value) > most):
+                return False
+            return True if pattern is None else None
+        case Number():
+            return _in_range(shape, value)
+        case Array(prefix, items, least, most):
+            return _listed(value, prefix, items, least, most)
+        case Object():
+            return _membered(shape, value)
+    return None
+
+
+def judge(shape: Shape) -> Callable[[Any], bool | None]:
+    """`holds` of this shape for many values: what its constants are is worked out once."""
+    if isinstance(shape, OneOf):
+        keys = frozenset([_key(json.loads(text)) for text in shape.texts])
+        return lambda value: _key(value) in keys
+    if isinstance(shape, Union):
+        judges = [judge(one) for one in shape.options]
+        return lambda value: _any([judged(value) for judged in judges])
+    return lambda value: holds(shape, value)
+
+
+def _any(found: list[bool | None]) -> bool | None:
+    return True if True in found else None if None in found else False
+
+
+def _key(value: Any) -> Hashable:
+    """Equal for what JSON Schema takes for equal: 1 and 1.0 are, 1 and true are not."""
+    if isinstance(value, dict):
+        return "object", frozenset((key, _key(item)) for key, item in value.items())
+    if isinstance(value, list):
+        return ("array", *map(_key, value))
+    return type(value).__name__ if isinstance(value, bool) else "", value
+
+
+def _in_range(shape: Number, value: Any) -> bool:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return False
+    number = Decimal(value) if isinstance(value, int) else Decimal(repr(value))
+    if shape.integer and number != int(number):
+        return False
+    if shape.low is not None and (number < shape.low or (shape.low_open and number == shape.low)):
+        return False
+    return shape.high is None or number < shape.high or (number == shape.high and not shape.high_open)
+
+
+def _all(found: list[bool | None]) -> bool | None:
+    return False if False in found else None if None in found else True
+
+
+def _listed(value: Any, prefix: tuple[Shape, ...], items: Shape, least: int, most: int | None) -> bool | None:
+    if not isinstance(value, list) or len(value) < least or (most is not None and len(value) > most):
+        return False
+    return _all([holds(prefix[at] if at < len(prefix) else items, item) for at, item in enumerate(value)])
+
+
+def _membered(shape: Object, value: Any) -> bool | None:
+    if not isinstance(value, dict) or len(value) < shape.least or (shape.most is not None and len(value) > shape.most):
+        return False
+    fields = {field.name: field for field in shape.fields}
+    if any(field.required and field.name not in value for field in shape.fields):
+        return False
+    found = [holds(fields[key].shape if key in fields else shape.extra, item) for key, item in value.items()]
+    return None if shape.keys is not None and value.keys() - fields.keys() else _all(found)

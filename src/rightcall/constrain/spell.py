@@ -1,0 +1,286 @@
+"""Shapes as text: JSON, Python literals, and the braces of the Gemma family.
+
+Object((Field("n", Number(True), True),))  ->  '{' space? '"n":' space? integer space? '}'     JSON
+                                           ->  '{n:' integer '}'                                braces
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from json.encoder import encode_basestring as quoted
+
+from rightcall.constrain.book import Book
+from rightcall.constrain.model import (
+    EMPTY,
+    NEVER,
+    AnyOrder,
+    Lexeme,
+    Lit,
+    Member,
+    Node,
+    Word,
+    alt,
+    chars,
+    inverse,
+    maybe,
+    repeat,
+    seq,
+)
+from rightcall.constrain.numbers import any_integer, any_number, integers, numbers
+from rightcall.constrain.regex import json_text
+from rightcall.constrain.shapes import (
+    ANYTHING,
+    NOTHING,
+    Anything,
+    Array,
+    Field,
+    Named,
+    Number,
+    Object,
+    OneOf,
+    Shape,
+    Text,
+    Union,
+    exactly,
+    options,
+)
+
+CONTROL = (0, 0x1F)
+_PLAIN = inverse(chars(CONTROL, '"\\'))
+_HEX = chars((0x30, 0x39), (0x41, 0x46), (0x61, 0x66))
+_PAIR = seq(
+    Lit("\\u"),
+    chars("dD"),
+    chars("89abAB"),
+    _HEX,
+    _HEX,
+    Lit("\\u"),
+    chars("dD"),
+    chars((0x43, 0x46), (0x63, 0x66)),
+    _HEX,
+    _HEX,
+)
+_CODE = seq(
+    Lit("\\u"), alt(seq(chars((0x30, 0x39), "ABCEFabcef"), _HEX), seq(chars("dD"), chars((0x30, 0x37)))), _HEX, _HEX
+)
+JSON_CHAR = alt(_PLAIN, seq(Lit("\\"), chars('"\\/bfnrt')), _CODE, _PAIR)
+# What JSON, Python and TypeScript all read alike.
+PLAIN_CHAR = alt(_PLAIN, seq(Lit("\\"), chars('"\\bfnrt')), _CODE, _PAIR)
+# In the name of a member every character is written in one way only, or in one escape only where it is not ASCII, so
+# that a declared name cannot be taken for an undeclared one.
+_LOWER = chars((0x30, 0x39), (0x61, 0x66))
+_LOW = seq(
+    Lit("\\u00"), alt(seq(Lit("0"), chars((0x30, 0x37), "bef")), seq(Lit("1"), _LOWER), seq(chars("89abcdef"), _LOWER))
+)
+_HIGH = alt(
+    seq(
+        Lit("\\u"),
+        alt(
+            seq(Lit("0"), chars((0x31, 0x39), (0x61, 0x66))),
+            seq(chars((0x31, 0x39), "abcef"), _LOWER),
+            seq(Lit("d"), chars((0x30, 0x37))),
+        ),
+        _LOWER,
+        _LOWER,
+    ),
+    seq(Lit("\\ud"), chars("89ab"), _LOWER, _LOWER, Lit("\\ud"), chars("cdef"), _LOWER, _LOWER),
+)
+KEY_CHAR = alt(_PLAIN, seq(Lit("\\"), chars('"\\bfnrt')), _LOW, _HIGH)
+
+
+def json_strings(text: str) -> list[str]:
+    """A string as JSON writes it, and as it does where everything but ASCII is escaped."""
+    plain = quoted(text)
+    return [plain] if plain.isascii() else [plain, json.dumps(text)]
+
+
+@lru_cache(4096)
+def json_string(text: str, after: str = "") -> Node:
+    return alt(*[Lit(spelled + after) for spelled in json_strings(text)])
+
+
+class Json:
+    """Values as JSON. `prefix` keeps the recursive names of one tool apart from another's."""
+
+    kind = "json"
+
+    def __init__(self, book: Book, prefix: str = "", named: dict[str, Shape | None] | None = None) -> None:
+        self.book, self.prefix, self._named = book, prefix, named or {}
+
+    def value(self, shape: Shape) -> Node:
+        match shape:
+            case Anything():
+                return self.anything()
+            case OneOf(texts):
+                return self.constants(texts)
+            case Text():
+                return self.text(shape)
+            case Number():
+                return self.number(shape)
+            case Union(shapes):
+                return alt(*map(self.value, shapes))
+            case Named(name):
+                return self.book.named(
+                    f"{self.kind}_{self.prefix}{name}", lambda: self.value(self._named.get(name) or ANYTHING)
+                )
+        # What is part of itself differs from tool to tool, whatever it looks like.
+        own = self.prefix if self._named else ""
+        return self.book.shared((self.kind, own, shape), self.kind[0], lambda: self.container(shape))
+
+    def container(self, shape: Array | Object) -> Node:
+        return self.array(shape) if isinstance(shape, Array) else self.object(shape)
+
+    def anything(self) -> Node:
+        return self.book.named(f"{self.kind}_value", lambda: alt(*map(self.value, options(ANYTHING))))
+
+    # -- scalars -------------------------------------------------------------------------------------------------------
+
+    def constants(self, texts: Sequence[str]) -> Node:
+        return alt(*[self.constant(text) for text in texts if _carried(text)])
+
+    def constant(self, text: str) -> Node:
+        if text[0] in "[{":
+            return self.value(exactly(json.loads(text)))
+        return (
+            json_string(json.loads(text))
+            if text[0] == '"'
+            else alt(*map(Lit, _spellings(text) if self.book.points else [text]))
+        )
+
+    def text(self, shape: Text) -> Node:
+        if shape.pattern is not None:
+            pattern = shape.pattern
+            return self.book.shared(
+                ("pattern", pattern), "pattern", lambda: Lexeme(seq(Lit('"'), json_text(pattern), Lit('"')))
+            )
+        most = self.most(shape)
+        name = "string" if not shape.least and most is None else f"string_{shape.least}_{'' if most is None else most}"
+        return self.book.named(name, lambda: Lexeme(seq(Lit('"'), repeat(JSON_CHAR, shape.least, most), Lit('"'))))
+
+    def most(self, shape: Text) -> int | None:
+        tops = [top for top in (shape.most, self.book.bounds.string) if top is not None]
+        return max(min(tops), shape.least) if tops else None
+
+    def number(self, shape: Number) -> Node:
+        most = self.book.bounds.digits
+        if shape.low is None and shape.high is None:
+            return (
+                self.book.named("integer", lambda: any_integer(most, point=self.book.points))
+                if shape.integer
+                else self.book.named("number", lambda: any_number(most))
+            )
+        if shape.integer:
+            return self.book.shared(
+                ("n", shape), "number", lambda: integers(*_whole(shape), most, point=self.book.points)
+            )
+        return self.book.shared(
+            ("n", shape), "number", lambda: numbers(shape.low, shape.high, shape.low_open, shape.high_open, most)
+        )
+
+    # -- containers ----------------------------------------------------------------------------------------------------
+
+    opens, closes = "{", "}"
+
+    def separator(self) -> Node:
+        return seq(Lit(","), self.book.gap(" "))
+
+    def array(self, shape: Array) -> Node:
+        gap = self.book.gap()
+        return seq(Lit("["), gap, self.items(shape, self.value, self.separator()), gap, Lit("]"))
+
+    def items(self, shape: Array, spell: Callable[[Shape], Node], separator: Node) -> Node:
+        """The items and what stands between them."""
+        bound = self.book.bounds.array
+        most = (
+            shape.most
+            if bound is None
+            else max(shape.least, min(bound, shape.most if shape.most is not None else bound))
+        )
+        rest = NEVER if shape.items == NOTHING else spell(shape.items)
+        return _row([spell(one) for one in shape.prefix], rest, separator, shape.least, most)
+
+    def object(self, shape: Object) -> Node:
+        gap = self.book.gap()
+        inside = self.members(shape.fields, shape)
+        if inside == NEVER:
+            return NEVER
+        return seq(Lit("{"), gap, Lit("}")) if inside == EMPTY else seq(Lit("{"), gap, inside, gap, Lit("}"))
+
+    def members(self, fields: Sequence[Field], shape: Object) -> Node:
+        made = [Member(self.member(field), field.required) for field in fields]
+        return in_any_order(made, self.separator(), self.extra(shape), shape)
+
+    def member(self, field: Field) -> Node:
+        return seq(json_string(field.name, ":"), self.book.gap(" "), self.value(field.shape))
+
+    def extra(self, shape: Object) -> Node | None:
+        if shape.extra == NOTHING:
+            return None
+        names = tuple(spelled[1:-1] for field in shape.fields for spelled in json_strings(field.name))
+        inside = None if shape.keys is None else json_text(shape.keys)
+        word = Word('"', KEY_CHAR, '":', names, self.book.bounds.string, inside)
+        return seq(word, self.book.gap(" "), self.value(shape.extra))
+
+
+def in_any_order(members: list[Member], separator: Node, extra: Node | None, shape: Object) -> Node:
+    """The members and what stands between them; those that cannot be written are left out."""
+    if any(member.node == NEVER and member.required for member in members):
+        return NEVER
+    members = [member for member in members if member.node != NEVER]
+    if not members and extra is None:
+        return NEVER if shape.least else EMPTY
+    return AnyOrder(
+        tuple(members), separator, extra, shape.least if extra is None else 0, shape.most if extra is None else None
+    )
+
+
+def _row(first: list[Node], rest: Node, separator: Node, least: int, most: int | None) -> Node:
+    if most == 0:
+        return EMPTY
+    fixed = first if most is None else first[:most]
+    more = None if most is None else most - len(fixed)
+    tail: Node = (
+        EMPTY
+        if rest == NEVER
+        else repeat(
+            seq(separator, rest),
+            max(least - max(len(fixed), 1), 0),
+            None if most is None else max(more or 0, 0) - (0 if fixed else 1),
+        )
+    )
+    if not fixed:
+        if rest == NEVER:
+            return NEVER if least else EMPTY
+        return seq(rest, tail) if least else maybe(seq(rest, tail))
+    for at in range(len(fixed) - 1, -1, -1):
+        here = seq(separator, fixed[at], tail) if at else seq(fixed[at], tail)
+        tail = here if at < least else maybe(here)
+    return tail
+
+
+def _whole(shape: Number) -> tuple[int | None, int | None]:
+    """The first and the last whole number of a range."""
+    low = high = None
+    if shape.low is not None:
+        low = int(shape.low.to_integral_value("ROUND_CEILING"))
+        low += shape.low_open and low == shape.low
+    if shape.high is not None:
+        high = int(shape.high.to_integral_value("ROUND_FLOOR"))
+        high -= shape.high_open and high == shape.high
+    return low, high
+
+
+def _spellings(text: str) -> list[str]:
+    """A number has two where JSON Schema takes 3 and 3.0 for the same."""
+    if text[0] in "-0123456789":
+        if text.endswith(".0"):
+            return [text, text[:-2]]
+        if text.lstrip("-").isdigit():
+            return [text, text + ".0"]
+    return [text]
+
+
+def _carried(text: str) -> bool:
+    return text.isascii() or text.encode("utf-8", "replace").decode() == text

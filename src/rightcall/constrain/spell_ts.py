@@ -1,0 +1,74 @@
+"""Shapes as TypeScript writes them:  { path: "a.py", text: <<EOF\\n...\\nEOF }
+
+Keys are bare where they are identifiers. A text may also be a heredoc, up to the first line that begins with its tag.
+"""
+
+from __future__ import annotations
+
+import re
+
+from rightcall.constrain.model import (
+    EMPTY,
+    NEVER,
+    Lexeme,
+    Lit,
+    Node,
+    Upto,
+    Word,
+    alt,
+    chars,
+    inverse,
+    repeat,
+    seq,
+)
+from rightcall.constrain.shapes import NOTHING, Field, Object, Text
+from rightcall.constrain.spell import PLAIN_CHAR, Json, json_string
+
+_IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*").fullmatch
+_LETTERS = chars((0x41, 0x5A), (0x61, 0x7A), "_$")
+_TAG = "EOF"
+
+
+class Ts(Json):
+    kind = "ts"
+
+    def text(self, shape: Text) -> Node:
+        if shape.pattern is not None:
+            return super().text(shape)
+        most = self.most(shape)
+        name = f"ts_string_{shape.least}_{'' if most is None else most}"
+        quoted = self.book.named(name, lambda: Lexeme(seq(Lit('"'), repeat(PLAIN_CHAR, shape.least, most), Lit('"'))))
+        return alt(quoted, self._heredoc(most)) if shape.least < 2 else quoted
+
+    def _heredoc(self, most: int | None) -> Node:
+        """A text no line of which begins with the tag, blanks before it or not. A blank right before the tag stands
+        nowhere in it."""
+        stop = (Lit(f"\n{_TAG}"),)
+        rest = Upto(stop, 0, None if most is None else max(most - 1, 0), (f" {_TAG}", f"\t{_TAG}"))
+        heads = [_TAG[:at] for at in range(len(_TAG))]
+        begins = [seq(Lit(head), inverse(chars(_TAG[len(head)] + " \t\n")), rest) for head in heads]
+        short = [seq(Lit(head), *stop) for head in heads]
+        indent = Lexeme(repeat(chars(" \t"), 1, 64))
+        indented = seq(indent, inverse(chars(_TAG[0] + " \t\n")), rest)
+        return seq(Lit(f"<<{_TAG}\n"), repeat(Lit("\n"), 0, 8), alt(*begins, *short, indented))
+
+    def object(self, shape: Object) -> Node:
+        inside = self.members(shape.fields, shape)
+        if inside == NEVER:
+            return NEVER
+        gap = self.book.gap
+        return Lit("{}") if inside == EMPTY else seq(Lit("{"), gap(" "), inside, gap(" "), Lit("}"))
+
+    def member(self, field: Field) -> Node:
+        key: Node = json_string(field.name, ":")
+        if _IDENTIFIER(field.name):
+            key = alt(Lit(f"{field.name}:"), key)
+        return seq(key, self.book.gap(" "), self.value(field.shape))
+
+    def extra(self, shape: Object) -> Node | None:
+        if shape.extra == NOTHING or shape.keys is not None:
+            return super().extra(shape)
+        quoted = super().extra(shape)
+        names = tuple(field.name for field in shape.fields if _IDENTIFIER(field.name))
+        bare = seq(Word("", _LETTERS, ":", names, 64, least=1), self.book.gap(" "), self.value(shape.extra))
+        return bare if quoted is None else alt(bare, quoted)

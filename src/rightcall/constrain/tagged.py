@@ -1,0 +1,285 @@
+"""Arguments in tags:  <parameter=city>\\nOslo\\n</parameter>
+
+The text of a value is read by its schema's kind (`declare.kinds`), or by the type that stands in its tag, so it is
+written by the same rule. A text never holds the marker that closes it: a model could not end such a value.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+from rightcall.constrain.book import Book
+from rightcall.constrain.markers import edges, first, pieces, plain, text_of
+from rightcall.constrain.model import (
+    EMPTY,
+    NEVER,
+    Lexeme,
+    Lit,
+    Member,
+    Node,
+    Token,
+    Upto,
+    Word,
+    alt,
+    chars,
+    has,
+    repeat,
+    seq,
+)
+from rightcall.constrain.regex import alphabet
+from rightcall.constrain.shapes import (
+    ANYTHING,
+    NOTHING,
+    Array,
+    Field,
+    Named,
+    Number,
+    Object,
+    OneOf,
+    Shape,
+    Text,
+    Union,
+    options,
+)
+from rightcall.constrain.spell import Json, in_any_order
+from rightcall.declare.kinds import Kind
+from rightcall.formats.spec import Params
+
+Stop = tuple[Lit | Token, ...]
+_KEY = re.compile(r'[^<>"\r\n/][^<>"\r\n]{0,255}').fullmatch
+_KEY_CHAR = chars((0x30, 0x39), (0x41, 0x5A), (0x61, 0x7A), "_")
+_JSON_TYPES = {Number: "number", Object: "object", Array: "array"}
+
+
+class Tags:
+    """Writes the arguments of one tool. `limit` is told which keyword of which argument cannot be said."""
+
+    def __init__(self, body: Params, book: Book, tool: str, values: Json, kinds: dict[str, Kind]) -> None:
+        self.body, self.book, self.tool, self.json, self.kinds = body, book, tool, values, kinds
+        self.keyed = "{key}" in first(body.value_close)
+
+    def arguments(self, shape: Object) -> Node:
+        made = [Member(self.argument(field), field.required) for field in shape.fields]
+        return in_any_order(made, EMPTY, self.extra(shape), shape)
+
+    def extra(self, shape: Object) -> Node | None:
+        if shape.extra == NOTHING or shape.keys is not None or self.keyed:
+            return None  # a tag that is named twice cannot be told to agree with itself
+        names = tuple(field.name for field in shape.fields)
+        word = Word("", _KEY_CHAR, "", names, 64, least=1)
+        return self.parameter(word, "", lambda stop: self.by_kind("any", shape.extra, stop, ""), shape.extra)
+
+    def argument(self, field: Field) -> Node:
+        if not _KEY(field.name) or field.name != field.name.strip():
+            return NEVER
+        kind = self.kinds.get(field.name, "any")
+        return self.parameter(
+            field.name, field.name, lambda stop: self.by_kind(kind, field.shape, stop, field.name), field.shape
+        )
+
+    def parameter(self, key: str | Node, name: str, write: object, shape: Shape) -> Node:
+        close = edges(first(self.body.value_close))
+        opener = edges(first(self.body.param))
+        line = opener.after if "\n" in opener.after else ""
+        stop = plain(
+            [Lit(close.before), *pieces(close.core, key=name)] if close.before else pieces(close.core, key=name)
+        )
+        if self.body.types:
+            return alt(
+                *[
+                    seq(*self._open(opener, key, word, line), value, self.book.gap(close.after))
+                    for word, value in self.typed(shape, stop, name)
+                ]
+            )
+        value = write(stop)  # type: ignore[operator]
+        return seq(*self._open(opener, key, "", line), value, self.book.gap(close.after)) if value != NEVER else NEVER
+
+    def _open(self, opener: tuple[str, str, str], key: str | Node, word: str, line: str) -> list[Node]:
+        nodes = pieces(opener[1], key=key, type=word)
+        if isinstance(key, Word):
+            nodes = _closed_word(nodes, key)
+        return [*nodes, Lit(line)]
+
+    # -- values --------------------------------------------------------------------------------------------------------
+
+    def by_kind(self, kind: Kind, shape: Shape, stop: Stop, name: str) -> Node:
+        parts = options(self.unfold(shape))
+        texts = [one for one in parts if isinstance(one, Text)]
+        words = [json.loads(text) for one in parts if isinstance(one, OneOf) for text in one.texts if text[0] == '"']
+        others = [_unworded(one) for one in parts if not isinstance(one, Text)]
+        others = [one for one in others if one != NOTHING]
+        if kind == "any":
+            return self.any(shape, texts, words, others, stop, name)
+        if kind == "json":
+            return self.containers(others, stop)
+        nulls = (
+            [Lit("null")]
+            if kind == "nullable" and any(isinstance(o, OneOf) and "null" in o.texts for o in others)
+            else []
+        )
+        written = [word for word in words if kind != "nullable" or word not in ("null", "None")]
+        return alt(
+            *[self.text(one, stop, name) for one in texts],
+            *[self.word(word, stop) for word in written],
+            *[seq(null, *stop) for null in nulls],
+        )
+
+    def any(
+        self, shape: Shape, texts: list[Text], words: list[str], others: list[Shape], stop: Stop, name: str
+    ) -> Node:
+        """Nobody says how the text is read: as JSON if it is some."""
+        if shape == ANYTHING:
+            return self.free(Text(), stop)
+        return seq(alt(*map(self.json.value, options(self.unfold(shape)))), *stop)
+
+    def typed(self, shape: Shape, stop: Stop, name: str) -> list[tuple[str, Node]]:
+        """The type stands in the tag."""
+        words = {"string": "", "json": ""}
+        for word, kind in self.body.types.items():
+            words[kind] = words[kind] or word
+        found: list[tuple[str, Node]] = []
+        for one in options(self.unfold(shape)):
+            if isinstance(one, Text):
+                found.append((words["string"], self.text(one, stop, name)))
+            elif isinstance(one, OneOf):
+                for text in one.texts:
+                    value = json.loads(text)
+                    if isinstance(value, str):
+                        found.append((words["string"], self.word(value, stop)))
+                    else:
+                        found.append(
+                            (self.type_word(_type_of(value), words["json"]), seq(self.json.constant(text), *stop))
+                        )
+            else:
+                word = self.type_word(_JSON_TYPES.get(type(one), "object"), words["json"])
+                found.append((word, seq(self.json.value(one), *stop)))
+        return [(word, node) for word, node in found if node != NEVER]
+
+    def type_word(self, name: str, default: str) -> str:
+        return name if self.body.types.get(name) == "json" else default
+
+    def unfold(self, shape: Shape) -> Shape:
+        for _ in range(32):
+            if not isinstance(shape, Named):
+                break
+            shape = self.json._named.get(shape.name) or ANYTHING
+        if isinstance(shape, Union) and any(isinstance(one, Named) for one in shape.options):
+            return Union(
+                tuple(
+                    piece
+                    for one in shape.options
+                    for piece in (options(self.unfold(one)) if isinstance(one, Named) else (one,))
+                )
+            )
+        return shape
+
+    def text(self, shape: Text, stop: Stop, name: str) -> Node:
+        if shape.pattern is not None:
+            if not has(alphabet(shape.pattern), text_of(stop)[0]):
+                return (
+                    seq(Lexeme(shape.pattern), *stop)
+                    if isinstance(stop[0], Token)
+                    else seq(Lexeme(seq(shape.pattern, stop[0])), *stop[1:])
+                )
+            self.book.limit(
+                self.tool,
+                f"/properties/{name}/pattern",
+                "pattern",
+                "any text: it may hold the beginning of the closing tag",
+            )
+            shape = Text()
+        return self.free(shape, stop)
+
+    def free(self, shape: Text, stop: Stop) -> Node:
+        most = self.json.most(shape)
+        without = (self.body.quote[0],) if self.body.quote else ()
+        text: Node = Upto(stop, shape.least, most, without)
+        if self.body.quote:
+            quoted = plain([Lit(self.body.quote[1]), *stop])
+            text = alt(text, seq(Lit(self.body.quote[0]), Upto(quoted, shape.least, most)))
+        return text
+
+    def word(self, word: str, stop: Stop) -> Node:
+        return NEVER if text_of(stop) in word else seq(Lit(word), *stop)
+
+    # -- containers ----------------------------------------------------------------------------------------------------
+
+    def containers(self, shapes: list[Shape], stop: Stop) -> Node:
+        if not self.body.item:
+            return seq(alt(*map(self.json.value, shapes)), *stop)
+        return alt(*[self.nested(one, stop, 0) for one in shapes])
+
+    def nested(self, shape: Shape, stop: Stop, depth: int) -> Node:
+        """A list or an object as tags inside tags, a scalar as text. What has names that nobody declared is JSON: a tag
+        whose name is free cannot be told to agree with its end."""
+        if isinstance(shape, Named):
+            shape = self.unfold(shape)
+        if (
+            depth > 8
+            or isinstance(shape, Union)
+            or shape == ANYTHING
+            or (isinstance(shape, Object) and shape.extra != NOTHING)
+        ):
+            return seq(self.json.value(shape), *stop) if depth == 0 else self.leaf(shape, stop)
+        if isinstance(shape, Array):
+            inside = self.row(shape, depth)
+        elif isinstance(shape, Object):
+            made = [Member(self.child(field.name, field.shape, depth), field.required) for field in shape.fields]
+            inside = in_any_order(made, EMPTY, None, shape)
+        else:
+            return self.leaf(shape, stop)
+        return NEVER if inside == NEVER else seq(inside, *stop)
+
+    def row(self, shape: Array, depth: int) -> Node:
+        if shape.prefix:
+            return NEVER  # the tags of a list are all alike, and are read by one schema
+        most = shape.most if shape.most is not None else self.book.bounds.array
+        child = self.child(self.body.item, shape.items, depth) if shape.items != NOTHING else NEVER
+        return repeat(child, shape.least, most)
+
+    def child(self, name: str, shape: Shape, depth: int) -> Node:
+        if not re.fullmatch(r'[^<>"\s/]{1,64}', name):
+            return NEVER
+        opener, close = first(self.body.param), first(self.body.value_close)
+        return seq(*pieces(opener, key=name), self.nested(shape, plain(pieces(close, key=name)), depth + 1))
+
+    def leaf(self, shape: Shape, stop: Stop) -> Node:
+        parts = options(self.unfold(shape))
+        if any(isinstance(one, Text) for one in parts):
+            texts = [one for one in parts if isinstance(one, Text)]
+            found = [Upto(stop, one.least, self.json.most(one)) for one in texts if one.pattern is None]
+            return alt(*found, *[seq(Lexeme(one.pattern), *stop) for one in texts if one.pattern is not None])
+        words = [json.loads(text) for one in parts if isinstance(one, OneOf) for text in one.texts if text[0] == '"']
+        if words:
+            return alt(*[self.word(word, stop) for word in words])
+        return seq(alt(*[self.json.value(one) for one in parts if not isinstance(one, (Array, Object))]), *stop)
+
+
+def _unworded(shape: Shape) -> Shape:
+    if not isinstance(shape, OneOf):
+        return shape
+    texts = tuple(text for text in shape.texts if text[0] != '"')
+    return OneOf(texts) if texts else NOTHING
+
+
+def _type_of(value: object) -> str:
+    if isinstance(value, bool) or value is None:
+        return "boolean" if value is not None else "null"
+    return "object" if isinstance(value, dict) else "array" if isinstance(value, list) else "number"
+
+
+def _closed_word(nodes: list[Node], word: Word) -> list[Node]:
+    """The name of an undeclared argument is one terminal with the literals that touch it."""
+    at = nodes.index(word)
+    before = nodes[at - 1] if at and isinstance(nodes[at - 1], Lit) else None
+    after = nodes[at + 1] if at + 1 < len(nodes) and isinstance(nodes[at + 1], Lit) else None
+    made = Word(
+        before.text if isinstance(before, Lit) else "",
+        word.char,
+        after.text if isinstance(after, Lit) else "",
+        word.without,
+        word.most,
+        least=1,
+    )
+    return [*nodes[: at - (before is not None)], made, *nodes[at + 1 + (after is not None) :]]

@@ -1,0 +1,30 @@
+"""The grammar of one JSON value: what stands between the brackets of any call, and what a plain JSON answer is."""
+
+from __future__ import annotations
+
+from rightcall.constrain.book import Book, Bounds
+from rightcall.constrain.grammar import Grammar, reachable
+from rightcall.constrain.schema import Shapes
+from rightcall.constrain.spell import Json
+from rightcall.declare.toolset import Toolset
+from rightcall.formats import FORMATS
+from rightcall.types import Json as JsonObject
+
+
+def value_grammar(
+    schema: JsonObject | bool, *, undeclared: bool = False, formats: bool = False, bounds: Bounds | None = None
+) -> Grammar:
+    """JSON text that fits this schema, which must be plain 2020-12 as `Toolset.schema` gives it."""
+    root: JsonObject = schema if isinstance(schema, dict) else {"allOf": [schema]}
+    shapes = Shapes("", root, extras=undeclared, formats=formats)
+    shape = shapes.read()
+    book = Book(bounds or Bounds(), points=True)
+    book.rules["value"] = Json(book, "", shapes.named).value(shape)
+    return Grammar(
+        start="value",
+        definitions=reachable(book.rules, "value"),
+        relaxations=tuple(shapes.limits),
+        format=FORMATS["generic_json"],
+        tools=Toolset([]),
+        choice="required",
+    )

@@ -1,0 +1,99 @@
+"""`rightcall grammar`: the grammar on standard output, what it cannot say on standard error."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from command import failed, process, run
+from judge import accepts
+from rightcall.types import Json
+
+WEATHER: Json = {
+    "name": "get_weather",
+    "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+}
+ODD: Json = {
+    "name": "odd",
+    "parameters": {"type": "object", "properties": {"\u202eids": {"type": "array", "uniqueItems": True}}},
+}
+CALL = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n</tool_call>'
+
+
+@pytest.fixture
+def tools(tmp_path: Path) -> Any:
+    def write(*found: Json) -> str:
+        path = tmp_path / "tools.json"
+        path.write_text(json.dumps(found), "utf-8")
+        return str(path)
+
+    return write
+
+
+@pytest.mark.parametrize("emit", ["gbnf", "lark", "structural-tag", "json-schema", "regex", "rules", "svg"])
+def test_every_kind_of_grammar_is_printed(tools: Any, emit: str) -> None:
+    result = run("grammar", "--tools", tools(WEATHER), "--emit", emit, "--choice", "required", "--one")
+    assert result.exit_code == 0 and "get_weather" in result.stdout and result.stderr == ""
+
+
+def test_the_printed_grammar_is_the_one_that_engines_take(tools: Any) -> None:
+    done = process("grammar", "--tools", tools(WEATHER), "--emit", "lark", "--choice", "required")
+    assert done.returncode == 0 and accepts(done.stdout.decode(), CALL)
+
+
+def test_what_cannot_be_said_is_a_table_on_standard_error(tools: Any) -> None:
+    result = run("grammar", "--tools", tools(WEATHER, ODD), "--format", "hermes")
+    assert result.exit_code == 0 and "::=" in result.stdout
+    assert "uniqueItems" in result.stderr and "items that come twice" in result.stderr.replace("\n", " ")
+    assert "\u202e" not in result.stderr
+
+
+def test_json_has_the_grammar_and_what_it_relaxes(tools: Any) -> None:
+    result = run("grammar", "--tools", tools(WEATHER, ODD), "--json")
+    said = json.loads(result.stdout)
+    assert "root ::=" in said["result"] and said["omitted"] == {}
+    assert [row["keyword"] for row in said["relaxations"]] == ["uniqueItems"]
+
+
+def test_strict_refuses_and_names_the_keyword(tools: Any) -> None:
+    assert "uniqueItems" in failed(run("grammar", "--tools", tools(ODD), "--strict"))
+
+
+def test_a_tool_that_is_left_out_is_named(tools: Any) -> None:
+    never = {"name": "never", "parameters": {"type": "object", "properties": {"x": False}, "required": ["x"]}}
+    result = run("grammar", "--tools", tools(WEATHER, never))
+    assert result.exit_code == 1 and "never" in result.stderr and "get_weather" in result.stdout
+
+
+def test_the_fields_of_a_request_are_printed(tools: Any) -> None:
+    result = run("grammar", "--tools", tools(WEATHER), "--server", "llama.cpp")
+    assert json.loads(result.stdout)["grammar_lazy"] is True
+
+
+def test_bounds_are_taken(tools: Any) -> None:
+    options = ("--max-string", "3", "--emit", "lark", "--choice", "required")
+    lark = run("grammar", "--tools", tools(WEATHER), *options).stdout
+    assert accepts(lark, CALL.replace("Oslo", "Osl")) and not accepts(lark, CALL)
+
+
+@pytest.mark.parametrize(
+    "options, said",
+    [
+        (("--emit", "ebnf"), "--emit is one of"),
+        (("--choice", "nobody"), "no tool 'nobody'"),
+        (("--server", "nobody"), "llama.cpp"),
+        (("--format", "auto"), "name a format"),
+        (("--format", "herms"), "hermes"),
+        (("--reasoning", "much"), "reasoning is"),
+    ],
+)
+def test_wrong_usage_is_one_line(tools: Any, options: tuple[str, ...], said: str) -> None:
+    assert said in failed(run("grammar", "--tools", tools(WEATHER), *options))
+
+
+def test_without_tools_there_is_no_grammar(tools: Any) -> None:
+    assert "--tools" in failed(run("grammar"))
+    assert "tool list is empty" in failed(run("grammar", "--tools", tools()))

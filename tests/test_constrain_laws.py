@@ -1,0 +1,143 @@
+"""Law 3, judged by llguidance: a grammar accepts every rendering of calls that pass the check, and whatever it accepts
+reads as calls that pass it. Over every format by discovery, with bytes alone and with the format's special tokens.
+
+What a grammar leaves out on purpose is in `left_out`, and tested to be left out.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from generated import any_json, around, strings
+from judge import accepts_tokens, drawn, matcher, vocabulary
+from rightcall import Call, CannotCarry, Format, Toolset, check, parse, render
+from rightcall.constrain import Grammar, grammar
+from rightcall.formats import FORMATS
+from rightcall.formats.spec import Braced, Params, alternatives
+from schemas import tools_and_calls
+
+EVERY = pytest.mark.parametrize("name", list(FORMATS))
+FEW = settings(max_examples=max(settings().max_examples // 4, 1))
+
+
+def texts_of(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, dict):
+        return [text for key, item in value.items() for text in (key, *texts_of(item))]
+    return [text for item in value for text in texts_of(item)] if isinstance(value, list) else []
+
+
+def left_out(format: Format, calls: list[Call]) -> bool:
+    """Half a character, and in raw texts the marker that closes them."""
+    texts = [text for call in calls for text in texts_of(call.arguments)]
+    if any(not text.isascii() and text.encode("utf-8", "replace").decode() != text for text in texts):
+        return True
+    body = format.bodies[0]
+    stops = (
+        [t.strip().partition("{key}")[0] for t in alternatives(body.value_close) if t]
+        if isinstance(body, Params)
+        else []
+    )
+    stops += list(body.quote or ()) if isinstance(body, Params) else [body.quote] if isinstance(body, Braced) else []
+    return any(stop in text for stop in stops for text in texts)
+
+
+def takes(made: Grammar, name: str, text: str, *, specials: bool) -> bool:
+    words, tokenizer = vocabulary(name)
+    lark = made.lark(tokens=words.specials if specials else False)
+    return accepts_tokens(matcher(lark, tokenizer), words.encode(text) if specials else list(text.encode()))
+
+
+@EVERY
+@FEW
+@given(data=st.data())
+def test_every_rendering_of_calls_that_pass_the_check_is_accepted(name: str, data: st.DataObject) -> None:
+    format = FORMATS[name]
+    tools, calls = data.draw(tools_and_calls(strings(format)))
+    toolset = Toolset(tools)
+    assume(not any(check(call, toolset) for call in calls) and not left_out(format, calls))
+    parts = data.draw(around(format, calls))
+    try:
+        text = render(parts, format=format, tools=toolset)
+    except CannotCarry:
+        assume(False)
+    made = grammar(toolset, format=format, choice="auto", reasoning=True)
+    assert takes(made, name, text, specials=False), text
+    specials = vocabulary(name)[0].specials
+    if specials and not any(
+        token in value for call in calls for value in texts_of(call.arguments) for token in specials
+    ):
+        assert takes(made, name, text, specials=True), text
+
+
+@EVERY
+@FEW
+@given(data=st.data())
+def test_one_required_call_is_accepted_and_nothing_else(name: str, data: st.DataObject) -> None:
+    format = FORMATS[name]
+    tools, calls = data.draw(tools_and_calls(strings(format)))
+    toolset = Toolset(tools)
+    assume(not check(calls[0], toolset) and not left_out(format, calls))
+    try:
+        text = render(calls[0], format=format, tools=toolset)
+    except CannotCarry:
+        assume(False)
+    made = grammar(toolset, format=format, choice="required", parallel=False)
+    assert made.start == "call" and len([rule for rule in made.rules if rule.lhs == "call"]) == len(tools)
+    assert takes(made, name, text, specials=False), text
+    assert not takes(made, name, "Sure. " + text, specials=False)
+
+
+@EVERY
+@settings(max_examples=max(settings().max_examples // 4, 1), suppress_health_check=list(HealthCheck))
+@given(data=st.data(), seed=st.integers(0, 2**32))
+def test_what_is_drawn_from_the_masks_reads_as_calls_that_pass_the_check(
+    name: str, data: st.DataObject, seed: int
+) -> None:
+    format = FORMATS[name]
+    tools, _ = data.draw(tools_and_calls(strings(format)))
+    toolset = Toolset(tools)
+    choice = data.draw(st.sampled_from(["auto", "required"]))
+    made = grammar(toolset, format=format, choice=choice, reasoning=True, text=True)
+    words, tokenizer = vocabulary(name)
+    specials = bool(words.specials) and data.draw(st.booleans())
+    found = matcher(made.lark(tokens=words.specials if specials else False), tokenizer)
+    for turn in range(3):
+        tokens = drawn(found.deep_copy(), words.eos_token_id, Random(seed + turn), most=250)
+        if tokens is None:
+            continue
+        text = words.decode(tokens)
+        reply = parse(text, tools=toolset, format=format, repair="off")
+        assert [problem for problem in reply.problems if problem.blocking] == [], text
+        assert reply.calls or choice == "auto", text
+        if not any(limit.keyword for limit in made.relaxations):
+            assert not [problem for call in reply.calls for problem in check(call, toolset)], text
+
+
+@settings(max_examples=settings().max_examples * 2)
+@given(value=any_json(FORMATS["hermes"]))
+def test_an_argument_of_any_type_may_be_any_json(value: Any) -> None:
+    tools = Toolset([{"name": "f", "parameters": {"type": "object", "properties": {"x": {}}}}])
+    call = Call("f", {"x": value}, "")
+    assume(not left_out(FORMATS["hermes"], [call]))
+    made = grammar(tools, format="hermes", choice="required")
+    assert takes(made, "hermes", render(call, format="hermes", tools=tools), specials=False)
+
+
+@pytest.mark.parametrize("name", [name for name, format in FORMATS.items() if isinstance(format.bodies[0], Params)])
+def test_a_raw_text_never_holds_the_marker_that_closes_it(name: str) -> None:
+    format = FORMATS[name]
+    body = format.bodies[0]
+    assert isinstance(body, Params)
+    tools = Toolset([{"name": "f", "parameters": {"type": "object", "properties": {"s": {"type": "string"}}}}])
+    close = alternatives(body.value_close)[0].rstrip().replace("{key}", "s")
+    made = grammar(tools, format=format, choice="required", parallel=False)
+    text = render(Call("f", {"s": "a b"}, ""), format=format, tools=tools)
+    assert takes(made, name, text, specials=False)
+    assert not takes(made, name, text.replace("a b", f"a{close} b"), specials=False) or body.quote

@@ -1,0 +1,193 @@
+"""Numbers between bounds and patterns, as regular pieces: judged by Python's own arithmetic and `re`."""
+
+from __future__ import annotations
+
+import json
+import re
+from decimal import Decimal
+
+import pytest
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+
+from rightcall.constrain.formats import FORMAT_PATTERNS
+from rightcall.constrain.model import NEVER, Node, chars, inverse, minus
+from rightcall.constrain.numbers import any_integer, any_number, integers, numbers
+from rightcall.constrain.regex import Irregular, json_text, lengths, read_pattern, regex_text, sized
+
+NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?").fullmatch
+
+
+def matches(node: Node, text: str) -> bool:
+    return node != NEVER and re.fullmatch(regex_text(node), text) is not None
+
+
+whole = st.integers(-12000, 12000)
+ends = st.one_of(st.none(), whole)
+
+
+@given(low=ends, high=ends, value=whole)
+@example(low=0, high=0, value=0)
+@example(low=-1, high=1, value=0)
+@example(low=99, high=1000, value=100)
+def test_a_range_of_integers_has_exactly_its_integers(low: int | None, high: int | None, value: int) -> None:
+    assume(low is not None or high is not None)
+    inside = (low is None or low <= value) and (high is None or value <= high)
+    node = integers(low, high)
+    assert matches(node, str(value)) is inside
+    assert not matches(node, "0" + str(abs(value) + 1)) and not matches(node, str(value) + ".5")
+
+
+decimals = st.decimals(-50, 50, places=2)
+
+
+@given(
+    low=st.one_of(st.none(), decimals),
+    high=st.one_of(st.none(), decimals),
+    opens=st.tuples(st.booleans(), st.booleans()),
+    value=st.decimals(-60, 60, places=3),
+)
+@example(low=Decimal("0"), high=Decimal("1"), opens=(True, True), value=Decimal("0.000"))
+@example(low=Decimal("0.25"), high=Decimal("0.25"), opens=(False, False), value=Decimal("0.250"))
+@example(low=Decimal("-0.5"), high=Decimal("0.5"), opens=(True, False), value=Decimal("-0.500"))
+def test_a_range_of_numbers_has_exactly_its_numbers(
+    low: Decimal | None, high: Decimal | None, opens: tuple[bool, bool], value: Decimal
+) -> None:
+    assume(low is not None or high is not None)
+    node = numbers(low, high, *opens)
+    for number in {value, low if low is not None else value, high if high is not None else value}:
+        above = low is None or (number > low if opens[0] else number >= low)
+        below = high is None or (number < high if opens[1] else number <= high)
+        for text in {f"{number:f}", f"{number.normalize():f}", str(float(number))}:
+            if "e" not in text:
+                assert matches(node, text) is (above and below), text
+
+
+@given(value=st.floats(allow_nan=False, allow_infinity=False))
+@example(value=5e-324)
+@example(value=1.7976931348623157e308)
+def test_every_number_that_json_writes_is_a_number(value: float) -> None:
+    text = json.dumps(value)
+    assert matches(any_number(), text)
+    if value >= 0:
+        assert matches(numbers(Decimal(0), None, False, False), text)
+
+
+@given(value=st.from_regex(regex_text(any_number()), fullmatch=True))
+def test_every_number_is_json_and_finite(value: str) -> None:
+    assert value.isascii()
+    assert json.loads(value) not in (float("inf"), float("-inf"))
+
+
+@given(value=st.integers())
+def test_every_integer_is_an_integer(value: int) -> None:
+    assert matches(any_integer(), str(value)) and NUMBER(str(value))
+
+
+PATTERNS = [
+    "^[a-z]+$",
+    "^abc",
+    "abc$",
+    "b",
+    "^(a|bc)*d?$",
+    r"^\d{3}-\d{4}$",
+    r"^\w+@\w+\.com$",
+    "^a|b$",
+    "^$",
+    r"^\s*x\S$",
+    "^[^a-c]$",
+    r"^a{2,}$",
+    r"^(?:a(?<n>b)c){1,2}$",
+    r"^\u0041\x42\.\/$",
+    "^.{1,3}$",
+    "^[a-]$",
+    "^[-a]$",
+    r"^[\d\-_]+$",
+    "^a+?b*?$",
+    r"^[\]\\]$",
+    "^{$",
+    "^}]$",
+]
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+@given(text=st.one_of(st.text("abcdx123-@.com{}\\]ABZ/ \n,2", max_size=8), st.text(max_size=4)))
+def test_a_pattern_lets_through_what_it_matches(pattern: str, text: str) -> None:
+    node = read_pattern(pattern)
+    found = re.search(pattern.replace("(?<n>", "(?P<n>").replace("$", r"\Z"), text, re.ASCII) is not None
+    got = matches(node, text)
+    assert got is found or (found and not got and re.search(r"[\r\x85\u2028\u2029]", text) is not None)
+    low, high = lengths(node)
+    assert not got or (low <= len(text) and (high is None or len(text) <= high))
+    assert matches(json_text(node), json.dumps(text, ensure_ascii=False)[1:-1]) is got
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "(?=a)",
+        "(?!a)b",
+        "(?<=a)b",
+        r"(a)\1",
+        r"\bword\b",
+        r"^\p{L}+$",
+        "a$b",
+        "x^",
+        "(?i)a",
+        "a**",
+        "(a",
+        "a)",
+        "[b-a]",
+        "[[:alpha:]]",
+        "a" * 5000,
+        "(a{900}){900}",
+        "a++",
+        "x{,2}",
+        r"\u{110000}",
+        r"\ud800",
+    ],
+)
+def test_what_is_not_in_the_subset_is_said_to_be_irregular(pattern: str) -> None:
+    with pytest.raises(Irregular):
+        read_pattern(pattern)
+
+
+def test_a_length_beside_a_pattern_counts_its_one_repeat() -> None:
+    node = sized(read_pattern("^[a-z]+$"), 2, 4)
+    assert node is not None
+    assert [matches(node, "a" * size) for size in (1, 2, 4, 5)] == [False, True, True, False]
+    assert sized(read_pattern("^[a-z]+-[a-z]+$"), 0, 4) is None
+    assert sized(read_pattern("^[A-Z]{3}$"), 1, 10) == read_pattern("^[A-Z]{3}$")
+
+
+EXAMPLES = {
+    "date": (["2024-02-28", "1999-12-31"], ["2024-02-30", "24-01-01", "2024-13-01"]),
+    "time": (["23:59:59Z", "00:00:00.5+02:00"], ["24:00:00Z", "12:00"]),
+    "date-time": (["2024-02-28T12:00:00Z"], ["2024-02-28 12:00:00", "2024-02-28"]),
+    "duration": (["P3D", "PT15M", "P2W"], ["3D", "P"]),
+    "email": (["a@b.org", "a.b+c@d-e.co.uk"], ["a", "a@", "@b.org", "a b@c.de"]),
+    "hostname": (["a", "a-b.example.org"], ["-a", "a..b"]),
+    "ipv4": (["127.0.0.1", "255.255.255.255"], ["256.1.1.1", "1.2.3"]),
+    "ipv6": (["::1", "1:2:3:4:5:6:7:8", "fe80::1"], [":", "1:2"]),
+    "uri": (["https://example.org/a/b?c=d", "ftp://x:21"], ["example.org", "http://"]),
+    "uuid": (["123e4567-e89b-12d3-a456-426614174000"], ["123e4567"]),
+}
+
+
+@pytest.mark.parametrize("name", sorted(FORMAT_PATTERNS))
+def test_a_format_looks_like_its_examples(name: str) -> None:
+    node = read_pattern(FORMAT_PATTERNS[name])
+    good, bad = EXAMPLES[name]
+    assert all(matches(node, text) for text in good) and not any(matches(node, text) for text in bad)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 300), st.integers(0, 300)).map(lambda pair: (min(pair), max(pair))), max_size=4),
+    st.integers(0, 400),
+)
+def test_classes_are_sets_of_characters(spans: list[tuple[int, int]], code: int) -> None:
+    found = chars(*spans)
+    inside = any(low <= code <= high for low, high in spans)
+    assert any(low <= code <= high for low, high in found.spans) is inside
+    assert any(low <= code <= high for low, high in inverse(found).spans) is not inside
+    assert minus(found, found).spans == ()
