@@ -37,6 +37,7 @@ bfcl: $(VENV)/.dev ## measure against outside truths; fails if a figure got wors
 model: $(VENV)/.local ## fetch a small model, run it here, count its calls that hold
 	$(VENV)/bin/rightcall model pull smollm2
 	$(RUN) evals/model.py
+	$(RUN) evals/model.py --grammar
 	$(RUN) -m pytest tests/test_local.py tests/test_model_eval.py
 
 typescript: $(VENV)/.dev ## judge the declarations of tools by the TypeScript compiler; needs node and npm

@@ -20,18 +20,20 @@ from contextlib import AsyncExitStack
 from datetime import date
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 from model_cases import Case, cases
 from report import ROOT, keep_part, percent, table, wilson
 
-from rightcall import Reply, __version__, parse
+from rightcall import Reply, __version__, grammar, parse
 from rightcall.backend.base import BaseBackend
 from rightcall.backend.local import LocalBackend
 from rightcall.backend.models import MODELS
 from rightcall.backend.record import Recorder
 from rightcall.backend.replay import ReplayBackend
 from rightcall.backend.request import Request
+from rightcall.constrain import Bounds
 from rightcall.errors import RightcallError
 from rightcall.types import Json
 
@@ -72,6 +74,32 @@ MODES: dict[str, Mode] = {
 }
 
 
+def shaped(case: Case) -> Json:
+    """Held to the shape of a call: a declared name, and any JSON object."""
+    return {"grammar": _gbnf(case, "any")}
+
+
+def held(case: Case) -> Json:
+    """Held to each tool's own schema, strings and lists bounded."""
+    return {"grammar": _gbnf(case, "schema")}
+
+
+def _gbnf(case: Case, arguments: Literal["schema", "any"]) -> str:
+    made = grammar(
+        case.tools, format="hermes", choice="required", parallel=False, arguments=arguments, bounds=Bounds(string=60)
+    )
+    return made.gbnf()
+
+
+GRAMMAR_PROMPTS = 240
+GRAMMAR_MODES: dict[str, Mode] = {
+    "none": MODES["none"],
+    "parse": MODES["parse"],
+    "shape": Mode("held to the shape of a call, any arguments", shaped, strictly),
+    "grammar": Mode("held to each tool's schema, strings bounded", held, strictly),
+}
+
+
 class Outcome(msgspec.Struct, frozen=True):
     """What one reply came to in one mode; `fault` is the code of the first blocking problem, or "no call"."""
 
@@ -79,6 +107,7 @@ class Outcome(msgspec.Struct, frozen=True):
     mode: str
     is_valid: bool
     is_right: bool
+    is_right_tool: bool
     fault: str = ""
     repairs: tuple[str, ...] = ()
 
@@ -88,7 +117,16 @@ def judge(case: Case, mode: str, reply: Reply) -> Outcome:
     fault = "no call" if not reply.calls else blocking[0] if blocking else ""
     made = [(call.name, call.arguments) for call in reply.calls]
     is_right = not fault and made == [(case.want.name, case.want.arguments)]
-    return Outcome(case.name, mode, not fault, is_right, fault, tuple(r.rule for c in reply.calls for r in c.repairs))
+    is_right_tool = len(made) == 1 and made[0][0] == case.want.name
+    return Outcome(
+        case.name,
+        mode,
+        not fault,
+        is_right,
+        is_right_tool,
+        fault,
+        tuple(r.rule for c in reply.calls for r in c.repairs),
+    )
 
 
 # -- asking ------------------------------------------------------------------------------------------------------------
@@ -159,21 +197,42 @@ def repaired(outcomes: Sequence[Outcome]) -> str:
     return ", ".join([f"`{rule}` {count}" for rule, count in rules.most_common()]) or "none"
 
 
+def right_tool(outcomes: Sequence[Outcome], modes: dict[str, Mode]) -> str:
+    rows = []
+    for name in modes:
+        of = [outcome for outcome in outcomes if outcome.mode == name]
+        rows.append((f"`{name}`", rate(sum(outcome.is_right_tool for outcome in of), len(of))))
+    return table(("mode", "right tool (95 %)"), rows)
+
+
+def grammar_part(outcomes: Sequence[Outcome]) -> str:
+    return f"""## The same model, held to a grammar
+
+The {len(outcomes) // len(GRAMMAR_MODES)} questions of `evals/model_prompts.json`, one call wanted of each. `shape` lets the
+model write any object as arguments; `grammar` is made from each tool's schema (GBNF, given to llama.cpp).
+
+{_circumstances()}.
+
+```sh
+.venv/bin/python evals/model.py --grammar --write
+```
+
+{figures(outcomes, GRAMMAR_MODES)}
+
+{right_tool(outcomes, GRAMMAR_MODES)}
+
+A grammar makes calls valid. It does not make the model choose the right tool or find the right values: that it does
+about as well, or as badly, as before."""
+
+
 def part(outcomes: Sequence[Outcome]) -> str:
-    try:
-        runtime = f"xllamacpp {version('xllamacpp')}"
-    except PackageNotFoundError:
-        runtime = "a recording"
-    python = platform.python_version()
-    made = f"{date.today().isoformat()}, rightcall {__version__}, {runtime}, Python {python}, {platform.machine()}"
-    sampling = ", ".join([f"{name} {value}" for name, value in SAMPLING.items()])
     return f"""## A real model, small and often wrong
 
 SmolLM2 135M (`{MODEL.file}`) is asked {len(outcomes) // len(MODES)} questions that want a tool (20 tools; one to three
 offered at a time; one example call of each). *Valid*: at least one call, of a declared tool, with arguments that fit
 its schema, not cut off. *Right*: exactly the call that answers the question. Intervals are Wilson's.
 
-{made}; {sampling}.
+{_circumstances()}.
 
 How it is asked was settled after looking: without example calls the model made no valid call in 20 questions, and at
 temperature 0.8 the same 40 gave 2 valid replies as they stand and 3 through `parse`. Most of what is wrong here is not
@@ -189,14 +248,27 @@ make model                               # asks the model and shows these figure
 Repairs in valid replies: {repaired(outcomes)}."""
 
 
+def _circumstances() -> str:
+    try:
+        runtime = f"xllamacpp {version('xllamacpp')}"
+    except PackageNotFoundError:
+        runtime = "a recording"
+    python = platform.python_version()
+    made = f"{date.today().isoformat()}, rightcall {__version__}, {runtime}, Python {python}, {platform.machine()}"
+    return f"{made}; " + ", ".join([f"{name} {value}" for name, value in SAMPLING.items()])
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument(
         "--prompts", type=int, default=PROMPTS, metavar="N", help=f"questions; there are {len(cases())}"
     )
     parser.add_argument("--replay", action="store_true", help="ask the recording instead of the model")
+    parser.add_argument("--grammar", action="store_true", help="with grammars too, over all questions")
     parser.add_argument("--write", action="store_true", help="write docs/results.md and the recording")
     options = parser.parse_args(arguments)
+    if options.grammar:
+        return with_grammars(options.prompts if options.prompts != PROMPTS else GRAMMAR_PROMPTS, write=options.write)
     cassette = CASSETTE if options.write or options.replay else None
     try:
         outcomes = asyncio.run(measured(options.prompts, cassette=cassette, replay=options.replay))
@@ -207,6 +279,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"repairs in valid replies: {repaired(outcomes)}")
     if options.write:
         keep_part("model", part(outcomes))
+    return 0
+
+
+def with_grammars(most: int, *, write: bool) -> int:
+    outcomes = asyncio.run(measured(most, modes=GRAMMAR_MODES))
+    print(figures(outcomes, GRAMMAR_MODES))
+    print(right_tool(outcomes, GRAMMAR_MODES))
+    if write:
+        keep_part("grammar", grammar_part(outcomes))
     return 0
 
 
