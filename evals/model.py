@@ -86,12 +86,17 @@ def held(case: Case) -> Json:
 
 def _gbnf(case: Case, arguments: Literal["schema", "any"]) -> str:
     made = grammar(
-        case.tools, format="hermes", choice="required", parallel=False, arguments=arguments, bounds=Bounds(string=60)
+        case.tools,
+        format="hermes",
+        choice="required",
+        parallel=False,
+        arguments=arguments,
+        bounds=Bounds(string=60, array=8, digits=9),
     )
     return made.gbnf()
 
 
-GRAMMAR_PROMPTS = 240
+GRAMMAR_PROMPTS = 200
 GRAMMAR_MODES: dict[str, Mode] = {
     "none": MODES["none"],
     "parse": MODES["parse"],
@@ -208,8 +213,8 @@ def right_tool(outcomes: Sequence[Outcome], modes: dict[str, Mode]) -> str:
 def grammar_part(outcomes: Sequence[Outcome]) -> str:
     return f"""## The same model, held to a grammar
 
-The {len(outcomes) // len(GRAMMAR_MODES)} questions of `evals/model_prompts.json`, one call wanted of each. `shape` lets the
-model write any object as arguments; `grammar` is made from each tool's schema (GBNF, given to llama.cpp).
+{len(outcomes) // len(GRAMMAR_MODES)} questions of `evals/model_prompts.json`, one call wanted of each. `shape` lets
+the model write any object as arguments; `grammar` is made from each tool's schema (GBNF, given to llama.cpp).
 
 {_circumstances()}.
 
@@ -221,8 +226,7 @@ model write any object as arguments; `grammar` is made from each tool's schema (
 
 {right_tool(outcomes, GRAMMAR_MODES)}
 
-A grammar makes calls valid. It does not make the model choose the right tool or find the right values: that it does
-about as well, or as badly, as before."""
+A grammar makes calls valid. What it cannot do is find the right values: see the column *right*."""
 
 
 def part(outcomes: Sequence[Outcome]) -> str:
