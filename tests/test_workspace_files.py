@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -183,6 +184,11 @@ def test_a_root_of_everything_still_leaves_the_machine_alone() -> None:
             everything.read_file(path)
     with pytest.raises(ToolError):
         everything.write_file("/proc/self/comm", "x")
+    for folder in ("/sys/fs/cgroup", "/dev/shm", "/dev/pts"):  # file systems of their own, mounted below
+        if not os.path.isdir(folder):
+            continue
+        with pytest.raises(ToolError, match="machine"):
+            everything.list_dir(folder)
 
 
 def test_a_root_that_is_no_folder_is_refused(tmp_path: Path) -> None:
@@ -296,6 +302,48 @@ def test_writing_keeps_the_mode_bits(space: Workspace, tmp_path: Path) -> None:
     assert stat.S_IMODE(file.stat().st_mode) == 0o751 and file.read_text() == "z"
 
 
+def test_a_read_only_file_is_not_replaced(space: Workspace, tmp_path: Path) -> None:
+    file = tmp_path / "root" / "a.txt"
+    file.chmod(0o444)
+    for write in (lambda: space.write_file("a.txt", "x"), lambda: space.edit_file("a.txt", "two", "2")):
+        with pytest.raises(ToolError, match="read-only"):
+            write()
+    assert file.read_text() == "one\ntwo\nthree\n"
+
+
+def test_what_few_may_read_is_never_there_for_all(
+    space: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "root" / "a.txt"
+    file.chmod(0o600)
+    modes: list[int] = []
+
+    def looked(handle: int, data: memoryview) -> int:
+        modes.append(stat.S_IMODE(os.fstat(handle).st_mode))
+        return written(handle, data)
+
+    written = os.write
+    monkeypatch.setattr(os, "write", looked)
+    space.write_file("a.txt", "a secret")
+    monkeypatch.undo()
+    assert modes == [0o600] and stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("path", ["a\ud800", "n" * 300, "sub/" + "n" * 300, "d" * 300 + "/x"])
+def test_a_path_that_no_file_can_have_is_a_mistake_of_the_model(space: Workspace, path: str) -> None:
+    for use in (space.read_file, space.list_dir, lambda path: space.write_file(path, "x")):
+        with pytest.raises(ToolError):
+            use(path)
+
+
+def test_a_root_that_is_gone_is_told_like_any_other_folder(tmp_path: Path) -> None:
+    (tmp_path / "root").mkdir()
+    space = Workspace(tmp_path / "root", sandbox="off")
+    (tmp_path / "root").rmdir()
+    with pytest.raises(ToolError, match="does not exist"):
+        space.read_file("a.txt")
+
+
 def test_a_hard_link_to_a_file_outside_is_replaced_and_not_written_through(space: Workspace, tmp_path: Path) -> None:
     os.link(tmp_path / "outside" / "secret.txt", tmp_path / "root" / "hard.txt")
     space.write_file("hard.txt", "mine")
@@ -345,6 +393,29 @@ def test_an_edit_replaces_one_exact_piece(space: Workspace) -> None:
     assert space.read_file("a.txt") == "one\n2\nthree\n"
 
 
+def test_edits_at_the_same_time_all_take_place(space: Workspace) -> None:
+    space.write_file("many.txt", "".join([f"<{at}>\n" for at in range(40)]))
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda at: space.edit_file("many.txt", f"<{at}>", f"[{at}]"), range(40)))
+    assert space.read_file("many.txt") == "".join([f"[{at}]\n" for at in range(40)])
+
+
+def test_an_edit_does_not_undo_what_another_program_wrote_meanwhile(
+    space: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "root" / "a.txt"
+    existing = Root.existing
+
+    def meanwhile(self: Root, name: str, folder: int, parts: list[str]) -> os.stat_result | None:
+        file.write_text("somebody else's text, and longer")
+        return existing(self, name, folder, parts)
+
+    monkeypatch.setattr(Root, "existing", meanwhile)
+    with pytest.raises(ToolError, match="changed by somebody else"):
+        space.edit_file("a.txt", "two", "2")
+    assert file.read_text().startswith("somebody")
+
+
 def test_an_edit_of_text_that_is_there_twice_says_where(space: Workspace) -> None:
     space.write_file("c.txt", "x = 1\ny = 2\nx = 1\n")
     with pytest.raises(ToolError, match=r"2 times .*lines 1, 3"):
@@ -371,6 +442,8 @@ def test_line_ends_of_windows_are_kept(space: Workspace) -> None:
     space.write_file("w.txt", "a\r\nb\r\nc\r\n")
     space.edit_file("w.txt", "a\nb", "1\n2")
     assert space.read_file("w.txt") == "1\r\n2\r\nc\r\n"
+    space.edit_file("w.txt", "2\nc", "3\r\n4\n5")
+    assert space.read_file("w.txt") == "1\r\n3\r\n4\r\n5\r\n"
 
 
 def test_a_miss_in_a_large_file_is_found_in_reasonable_time(space: Workspace) -> None:

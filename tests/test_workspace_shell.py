@@ -135,6 +135,23 @@ def test_cancelling_kills_the_command(space: Workspace) -> None:
     assert gone("317.4")
 
 
+@needs_proc
+def test_cancelling_while_the_command_starts_leaves_nothing(space: Workspace) -> None:
+    async def cancelled() -> tuple[int, int]:
+        await space.bash("true")  # what the event loop keeps for itself is there now
+        before = len(os.listdir("/proc/self/fd"))
+        for round in range(30):
+            task = asyncio.create_task(space.bash("sleep 317.6; true"))
+            await asyncio.sleep(0.001 * (round % 10))
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+        return len(os.listdir("/proc/self/fd")) - before, len(asyncio.all_tasks())
+
+    assert asyncio.run(cancelled()) == (0, 1)
+    assert gone("317.6")
+
+
 # -- sandbox -----------------------------------------------------------------------------------------------------------
 
 
@@ -208,8 +225,9 @@ def test_yes_to_all_does_not_cover_bash_unless_bash_was_asked_about(space: Works
 def test_planning_writes_into_the_plan_folder_only_and_runs_nothing(space: Workspace, tmp_path: Path) -> None:
     plan = call("write_file", path=".plan/plan.md", content="x")
     sly = call("write_file", path=".plan/../n.txt", content="x")
-    names, kinds = asked(space, [], [READ, plan, sly, WRITE, SHELL], mode="plan")
-    assert (names, kinds) == ([], ["completed", "completed", "skipped", "skipped", "skipped"])
+    outside = call("write_file", path="/etc/passwd", content="x")
+    names, kinds = asked(space, [], [READ, plan, sly, outside, WRITE, SHELL], mode="plan")
+    assert (names, kinds) == ([], ["completed", "completed", "skipped", "skipped", "skipped", "skipped"])
     assert sorted(os.listdir(tmp_path)) == [".plan", "sub"]
 
 

@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable
 from typing import Literal
 
 from rightcall.dispatch.hooks import Hook, Invocation, Skip
-from rightcall.errors import CallerError
+from rightcall.errors import CallerError, ToolError
 from rightcall.workspace.definitions import BASH, EDIT_FILE, WRITE_FILE
 from rightcall.workspace.root import Root
 
@@ -60,7 +60,10 @@ class Approval(Hook):
         folder = "/".join(self._plan)
         if name == BASH:
             return Skip(f"ERROR: {BASH} is refused while planning; write the plan into {folder}", "plan")
-        parts = self._root.parts(str(invocation.arguments.get("path", "")))
+        try:
+            parts = self._root.parts(str(invocation.arguments.get("path", "")))
+        except ToolError as error:  # a path of the model's, no fault of this hook
+            return Skip(f"ERROR: {error}", "plan")
         if parts[: len(self._plan)] == self._plan and len(parts) > len(self._plan):
             return None
         return Skip(f"ERROR: while planning only files in {folder} may be written", "plan")

@@ -91,7 +91,8 @@ def _must_be_text(beginning: bytes, path: str, size: int) -> None:
 def write_file(root: Root, path: str, content: str) -> str:
     """Replaces the contents of a file, or makes it and the folders above it."""
     data = _encoded(content)
-    _replace(root, root.parts(path), path, data)
+    with root.changing:
+        _replace(root, root.parts(path), path, data)
     return f"wrote {path} ({len(data)} bytes)"
 
 
@@ -102,20 +103,31 @@ def _encoded(content: str) -> bytes:
         raise ToolError(f"the text holds half a character (a lone surrogate at position {error.start})") from error
 
 
-def _replace(root: Root, parts: list[str], path: str, data: bytes) -> None:
+def _replace(root: Root, parts: list[str], path: str, data: bytes, *, seen: os.stat_result | None = None) -> None:
+    """`seen` is what the file was when it was read, if it was."""
     if not parts or path.endswith("/"):
         raise ToolError(f"{path!r} is a folder; name a file in it")
     with root.folder(parts[:-1], make=True) as folder:
         before = root.existing(parts[-1], folder, parts)
+        if before is not None and not before.st_mode & 0o222:
+            raise ToolError(f"{path} is read-only; nobody may write it")
+        if seen is not None and (before is None or _version(before) != _version(seen)):
+            raise ToolError(f"{path} was changed by somebody else meanwhile; read it again")
         try:
             _write_beside(parts[-1], folder, data, before)
         except OSError as error:
             raise ToolError(f"cannot write {path}: {reason(error)}; the file is as it was") from error
 
 
+def _version(file: os.stat_result) -> tuple[int, int, int]:
+    return file.st_ino, file.st_size, file.st_mtime_ns
+
+
 def _write_beside(name: str, folder: int, data: bytes, before: os.stat_result | None) -> None:
     made = f".{secrets.token_hex(8)}.rightcall"
-    handle = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666, dir_fd=folder)
+    # What few may read must not be there for all to read until it has its own mode.
+    mode = 0o666 if before is None else 0o600
+    handle = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode, dir_fd=folder)
     try:
         try:
             _write_all(handle, data)
@@ -156,19 +168,25 @@ def edit_file(root: Root, path: str, old_text: str, new_text: str) -> str:
     if old_text == new_text:
         raise ToolError("old_text and new_text are the same; nothing would change")
     parts = root.parts(path)
-    text = _whole(root, parts, path)
-    if old_text not in text and "\r\n" in text and "\r" not in old_text:
-        old_text, new_text = old_text.replace("\n", "\r\n"), new_text.replace("\n", "\r\n")
-    count = text.count(old_text)
-    if count != 1:
-        raise ToolError(_not_once(text, old_text, path, count))
-    _replace(root, parts, path, _encoded(text.replace(old_text, new_text, 1)))
+    with root.changing:
+        text, seen = _whole(root, parts, path)
+        if old_text not in text and "\r\n" in text and "\r" not in old_text:
+            old_text, new_text = _for_windows(old_text), _for_windows(new_text)
+        count = text.count(old_text)
+        if count != 1:
+            raise ToolError(_not_once(text, old_text, path, count))
+        _replace(root, parts, path, _encoded(text.replace(old_text, new_text, 1)), seen=seen)
     return f"edited {path} (line {text.count(chr(10), 0, text.index(old_text)) + 1})"
 
 
-def _whole(root: Root, parts: list[str], path: str) -> str:
+def _for_windows(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\n", "\r\n")
+
+
+def _whole(root: Root, parts: list[str], path: str) -> tuple[str, os.stat_result]:
     with root.file(parts) as handle:
-        size = os.fstat(handle).st_size
+        seen = os.fstat(handle)
+        size = seen.st_size
         if size > LARGEST_EDIT:
             raise ToolError(f"{path} has {size} bytes; files over {LARGEST_EDIT} are not edited")
         chunks: list[bytes] = []
@@ -176,7 +194,7 @@ def _whole(root: Root, parts: list[str], path: str) -> str:
             chunks.append(chunk)
     data = b"".join(chunks)
     _must_be_text(data[:_SNIFF], path, size)
-    return _text([data], path)
+    return _text([data], path), seen
 
 
 def _not_once(text: str, old_text: str, path: str, count: int) -> str:

@@ -11,7 +11,7 @@ _SHOWN = 8  # lines
 
 def nearest(text: str, wanted: str) -> str:
     """The rest of the message: where the text is but for its white space, or the lines most like it."""
-    lines, sought = text.splitlines()[:_LINES], wanted.splitlines()
+    lines, sought = _lines(text)[:_LINES], _lines(wanted)
     at = _but_for_blanks(lines, sought)
     if at is not None:
         found = lines[at : at + len(sought)]
@@ -20,6 +20,11 @@ def nearest(text: str, wanted: str) -> str:
     if at is None:
         return "; nothing in it comes near, so read the file again"
     return f"; the nearest is at line {at + 1}:\n{_quoted(lines[at : at + len(sought)])}"
+
+
+def _lines(text: str) -> list[str]:
+    """As read_file counts them: only a line feed ends one."""
+    return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
 
 
 def _but_for_blanks(lines: list[str], sought: list[str]) -> int | None:

@@ -1,7 +1,7 @@
 """One folder, and nothing outside it.
 
     root = Root("/home/me/project")
-    with root.opened("src/main.py", os.O_RDONLY) as file: ...
+    with root.file(root.parts("src/main.py")) as handle: ...
 
 A path is walked from the root's own handle, one folder at a time, and no link is followed on the way or at its end. So
 neither `..`, nor a link, nor a folder that is swapped for a link meanwhile leads out. Only regular files are opened.
@@ -12,6 +12,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -25,7 +26,8 @@ _MACHINE = ("/proc", "/sys", "/dev")
 
 
 class Root:
-    """A folder that paths are taken to be in. Raises `ToolError` for a path that is not."""
+    """A folder that paths are taken to be in. Raises `ToolError` for a path that is not. Who changes a file in it holds
+    `changing` meanwhile."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.path.realpath(os.fspath(path))
@@ -33,11 +35,13 @@ class Root:
         if not os.path.isdir(self.path):
             raise CallerError(f"the workspace {self._given!r} is no folder; make it first, or name another")
         self._machine = _devices_of_the_machine()
+        self.changing = threading.Lock()
 
     def parts(self, path: str) -> list[str]:
         """The names that lead from the root to there. An absolute path must lie inside it."""
-        if "\0" in path or len(path) > _LONGEST:
-            raise ToolError(f"{_shown(path)} is no path: it holds a null character or is too long")
+        if "\0" in path or len(path) > _LONGEST or not _is_whole(path):
+            cause = "it holds a null character, half a character, or is too long"
+            raise ToolError(f"{_shown(path)} is no path: {cause}")
         path = expanded(path)
         for root in (self.path, self._given):
             if path == root or path.startswith(root.rstrip("/") + "/"):
@@ -51,19 +55,24 @@ class Root:
     @contextmanager
     def folder(self, parts: list[str], *, make: bool = False) -> Iterator[int]:
         """A handle of that folder. `make` makes the folders that are missing."""
-        at = os.open(self.path, _FOLDER)
+        at = _open(self.path, _FOLDER, None)
         try:
             for name in parts:
+                self._must_not_be_the_machine(at)
                 if make:
                     _make(name, at)
                 inner = _open(name, _FOLDER, at)
                 os.close(at)
                 at = inner
-            if os.fstat(at).st_dev in self._machine:
-                raise ToolError("that folder belongs to the machine (/proc, /sys or /dev), not to the workspace")
+            self._must_not_be_the_machine(at)
             yield at
         finally:
             os.close(at)
+
+    def _must_not_be_the_machine(self, folder: int) -> None:
+        """Asked at every step: below /sys and /dev other file systems are mounted."""
+        if os.fstat(folder).st_dev in self._machine:
+            raise ToolError("that folder belongs to the machine (/proc, /sys or /dev), not to the workspace")
 
     @contextmanager
     def file(self, parts: list[str]) -> Iterator[int]:
@@ -84,6 +93,8 @@ class Root:
             found = os.stat(name, dir_fd=folder, follow_symlinks=False)
         except FileNotFoundError:
             return None
+        except OSError as error:
+            raise ToolError(f"cannot open {_shown(name)}: {reason(error)}") from error
         _must_be_regular(found, parts)
         return found
 
@@ -125,7 +136,15 @@ def _names(path: str, root: str) -> list[str]:
     return names
 
 
-def _open(name: str, flags: int, folder: int) -> int:
+def _is_whole(path: str) -> bool:
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _open(name: str, flags: int, folder: int | None) -> int:
     try:
         return os.open(name, flags, dir_fd=folder)
     except OSError as error:

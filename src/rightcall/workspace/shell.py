@@ -65,18 +65,13 @@ async def run(
     output = Output(most)
     reading = asyncio.create_task(_read(pipe, output))
     try:
-        process = await asyncio.create_subprocess_exec(
-            *(*prefix, "/bin/sh", "-c", command),
-            cwd=folder,
-            env=dict(env),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=sink,
-            stderr=sink,
-            start_new_session=True,
-        )
+        process = await _started((*prefix, "/bin/sh", "-c", command), folder, env, sink)
     except OSError as error:
         await _stop(reading, pipe)
         raise ToolError(f"the command could not be started: {error.strerror}") from error
+    except asyncio.CancelledError:
+        await _stop(reading, pipe)
+        raise
     finally:
         os.close(sink)
     try:
@@ -89,6 +84,27 @@ async def run(
         await _end(process)
         await _stop(reading, pipe)
     return _report(process.returncode, output)
+
+
+async def _started(words: Sequence[str], folder: str, env: Mapping[str, str], sink: int) -> asyncio.subprocess.Process:
+    """One that is cancelled while it starts is killed like any other, with what it started meanwhile."""
+    starting = asyncio.ensure_future(
+        asyncio.create_subprocess_exec(
+            *words,
+            cwd=folder,
+            env=dict(env),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=sink,
+            stderr=sink,
+            start_new_session=True,
+        )
+    )
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        with contextlib.suppress(OSError):
+            await _end(await starting)
+        raise
 
 
 async def _read(pipe: BinaryIO, output: Output) -> None:
