@@ -179,6 +179,25 @@ def test_where_there_is_a_sandbox_only_the_root_can_be_written(tmp_path: Path) -
     assert not (tmp_path / "out.txt").exists()
 
 
+ESCAPES = (
+    "mount -o remount,rw /",
+    "mount -o remount,bind,rw /",
+    "cat /proc/sys/kernel/printk_delay > /proc/sys/kernel/printk_delay",  # what it is already
+    "mknod node b 254 0",
+    "chroot / true",
+    "touch /etc/rightcall-test",
+)
+
+
+@pytest.mark.parametrize("command", ESCAPES)
+def test_not_even_root_leaves_the_sandbox(tmp_path: Path, command: str) -> None:
+    space = Workspace(tmp_path, seconds=20)
+    if space.sandbox != "bwrap":
+        pytest.skip("no bubblewrap on this machine")
+    assert not run(space, command).startswith("exit 0")
+    assert run(space, "touch mine && chmod 700 mine && ls") == "exit 0\nmine"
+
+
 # -- approval ----------------------------------------------------------------------------------------------------------
 
 WRITE = call("write_file", path="n.txt", content="x")

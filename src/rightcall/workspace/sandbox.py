@@ -7,6 +7,7 @@ Everything else can still be read, and the network is there unless `network=Fals
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -34,23 +35,26 @@ def sandboxed(choice: str, root: str, *, network: bool) -> list[str]:
 
 
 def _bwrap(root: str, network: bool) -> list[str]:
-    words = [
-        "bwrap",
-        "--ro-bind",
-        "/",
-        "/",
-        "--dev",
-        "/dev",
-        "--proc",
-        "/proc",
-        "--tmpfs",
-        "/tmp",
-        "--bind",
-        root,
-        root,
-    ]
-    words += ["--unshare-pid", "--unshare-ipc", "--die-with-parent", "--new-session"]
+    words = ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp"]
+    words += ["--bind", root, root, "--unshare-pid", "--unshare-ipc", "--die-with-parent", "--new-session"]
+    words += _less_than_root() if os.geteuid() == 0 else []
     return words if network else [*words, "--unshare-net"]
+
+
+# What a command of root's keeps of its powers: to work on files of other users in the root.
+_KEPT = ("CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER")
+_SETTINGS = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus")
+
+
+def _less_than_root() -> list[str]:
+    """bubblewrap leaves root its powers, and with them `mount -o remount,rw /` undoes all of the above; the machine's
+    settings belong to root whatever its powers."""
+    words = ["--cap-drop", "ALL"]
+    for power in _KEPT:
+        words += ["--cap-add", power]
+    for path in _SETTINGS:
+        words += ["--ro-bind-try", path, path]
+    return words
 
 
 def _seatbelt(root: str, network: bool) -> list[str]:
