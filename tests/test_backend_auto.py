@@ -22,7 +22,7 @@ from loopback import (
 )
 from rightcall.backend.address import HABITS
 from rightcall.backend.auto import Modes
-from rightcall.backend.plan import Choice
+from rightcall.backend.plan import Choice, can_constrain
 from rightcall.backend.profiles import PROFILES, Profile, by_answer, by_host, find_profile, paths
 from rightcall.backend.request import Answer, Request
 from rightcall.errors import CallerError, StatusError, TransportError, Unauthorised, Unsupported
@@ -84,6 +84,29 @@ def test_a_known_server_is_recognised_and_asked_natively_without_a_probe(kind: s
     title = PROFILES[kind.partition(" ")[0]].title
     assert found.mode == "native" and found.evidence[0].startswith(f"{title}: GET /")
     assert len(server.posts) == 1
+
+
+PROPS = {"default_generation_settings": {}, "chat_template_caps": {"supports_tools": False}}
+NOT_NATIVE = "grammar" if can_constrain(PROFILES["llama.cpp"], "chat") else "text"
+TEMPLATES: dict[str, tuple[Any, str]] = {
+    "without tools": (PROPS, NOT_NATIVE),
+    "with tools": ({"chat_template_caps": {"supports_tools": True}}, "native"),
+    "of an older server": ({"default_generation_settings": {}}, "native"),
+    "odd": ({"chat_template_caps": "none"}, "native"),
+    "list": ([], "native"),
+}
+
+
+@pytest.mark.parametrize("props, mode", TEMPLATES.values(), ids=TEMPLATES)
+@pytest.mark.parametrize("kind", ["llama.cpp", "llama.cpp by its owner", "said"])
+def test_llama_cpp_is_asked_natively_only_if_the_chat_template_shows_tools(kind: str, props: Any, mode: str) -> None:
+    gets = {**SERVERS.get(kind, {}), "/props": json_answer(props)}
+    options = {"profile": "llama.cpp"} if kind == "said" else {}
+    found, server = asked(TEXT_OSLO, gets=gets, requests=2, **options)
+    assert [each.mode for each in found] == [mode, mode] and ("tools" in server.posts[0].body) == (mode == "native")
+    assert [each.path for each in server.heard].count("/props") == 1
+    if mode != "native":
+        assert "a chat template that shows no tools" in found[0].evidence[0]
 
 
 def test_a_server_is_asked_only_once_what_it_is() -> None:

@@ -1,8 +1,9 @@
 """mode="auto": how tools are best offered to this server and model, found out once and shown in every answer.
 
-A kind of server that is known says it; otherwise a tool without arguments is asked for, by the server's own means, then
-held to a grammar, then as text, and the first way that brings the call is taken. A way that later fails to bring a call
-that was forced, or that the server refuses, is given up for the next one, once.
+A kind of server that is known says it, and llama.cpp also whether its model's chat template shows tools. Otherwise a
+tool without arguments is asked for, by the server's own means, then held to a grammar, then as text, and the first way
+that brings the call is taken. A way that later fails to bring a call that was forced, or that the server refuses, is
+given up for the next one, once.
 """
 
 from __future__ import annotations
@@ -15,7 +16,17 @@ import msgspec
 
 from rightcall.backend.address import Api
 from rightcall.backend.plan import Choice, can_constrain
-from rightcall.backend.profiles import BY_API, UNKNOWN, Profile, by_answer, by_host, find_profile, paths
+from rightcall.backend.profiles import (
+    BY_API,
+    PROPS,
+    UNKNOWN,
+    Profile,
+    by_answer,
+    by_host,
+    find_profile,
+    paths,
+    without_template_tools,
+)
 from rightcall.backend.request import Answer, Request
 from rightcall.backend.retry import about_tools
 from rightcall.errors import (
@@ -75,6 +86,16 @@ class Modes:
             self._known = await self._recognised(get)
         return self._known
 
+    async def _as_far_as_it_goes(self, profile: Profile | None, get: Get) -> Profile | None:
+        """llama.cpp drops tools without a word if the model's chat template shows none; it says so if asked."""
+        if profile is None or profile.name != "llama.cpp" or not profile.native:
+            return profile
+        try:
+            _, body = await get(PROPS, within=_PATIENCE)
+        except BackendError:
+            return profile
+        return without_template_tools(profile, body)
+
     async def _recognised(self, get: Get) -> tuple[Profile | None, str]:
         for path in paths():
             try:
@@ -116,6 +137,7 @@ class Modes:
     async def _decide(self, model: str, probe: Probe, get: Get) -> Choice:
         try:
             profile, why = await self.recognise(get)
+            profile = await self._as_far_as_it_goes(profile, get)
         except TransportError:  # what follows is tried more than once, and says why it fails
             profile, why = None, "the server did not say of what kind it is"
         order = self._order(profile or UNKNOWN)

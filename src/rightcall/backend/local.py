@@ -26,13 +26,11 @@ from contextlib import aclosing
 from types import TracebackType
 from typing import IO, Any, Self
 
-import msgspec
-
 from rightcall.backend import llama_child
 from rightcall.backend.exchange import Timeouts
 from rightcall.backend.http import Backend
 from rightcall.backend.models import find, is_path
-from rightcall.backend.profiles import PROFILES, Profile
+from rightcall.backend.profiles import PROFILES, Profile, no_tools
 from rightcall.backend.request import Answer, Mode, Request
 from rightcall.errors import BackendError, TransportError
 from rightcall.types import Event
@@ -213,9 +211,7 @@ class LocalBackend(Backend):
 def _profile(server: LocalServer) -> Profile:
     """llama.cpp, as far as it goes with this model."""
     known = PROFILES["llama.cpp"]
-    if server.has_native_tools:
-        return known
-    return msgspec.structs.replace(known, native=False, title="llama.cpp, and a chat template that shows no tools")
+    return known if server.has_native_tools else no_tools(known)
 
 
 def _started(log: IO[bytes]) -> subprocess.Popen[bytes]:

@@ -57,6 +57,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _MODELS = "/v1/models"
+PROPS = "/props"
 PROFILES: dict[str, Profile] = {
     "openai": Profile(
         name="openai",
@@ -99,7 +100,7 @@ PROFILES: dict[str, Profile] = {
         signs=(
             Sign(path=_MODELS, header=("server", "llama.cpp")),
             Sign(path=_MODELS, owned_by="llamacpp"),
-            Sign(path="/props", key="default_generation_settings"),
+            Sign(path=PROPS, key="default_generation_settings"),
         ),
         note="native tools need --jinja; a grammar and tools exclude each other",
     ),
@@ -152,6 +153,19 @@ def find_profile(name: str) -> Profile:
     if name in PROFILES:
         return PROFILES[name]
     raise CallerError(f"no profile {name!r}; there are {', '.join(PROFILES)}")
+
+
+def without_template_tools(profile: Profile, properties: object) -> Profile:
+    """llama.cpp as far as it goes with its model, by its own properties."""
+    caps = properties.get("chat_template_caps") if isinstance(properties, dict) else None
+    if not isinstance(caps, dict) or caps.get("supports_tools") is not False:
+        return profile
+    return no_tools(profile)
+
+
+def no_tools(profile: Profile) -> Profile:
+    title = f"{profile.title}, and a chat template that shows no tools"
+    return msgspec.structs.replace(profile, native=False, title=title)
 
 
 def by_host(host: str) -> Profile | None:
