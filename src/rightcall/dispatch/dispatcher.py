@@ -14,7 +14,7 @@ import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 
 from rightcall.declare.toolset import Tools, Toolset
-from rightcall.dispatch.hooks import HookLike, taken_apart
+from rightcall.dispatch.hooks import HookLike, as_hooks
 from rightcall.dispatch.invoke import Ended, invoke
 from rightcall.dispatch.limits import RunLimits
 from rightcall.dispatch.prepare import Batch, plans_of
@@ -114,17 +114,26 @@ def _batch(
     toolset = Toolset.of(tools)
     if toolset is None:
         raise CallerError("tools is None: dispatch runs declared tools only; pass the tools that may be called")
-    problems: dict[int, list[Problem]] = {}
+    problems = _NO_PROBLEMS
     if isinstance(calls, Reply):
-        for problem in calls.problems:
-            if problem.call is not None:
-                problems.setdefault(problem.call, []).append(problem)
+        problems = _by_call(calls.problems)
         calls = calls.calls
     given = (calls,) if isinstance(calls, Call) else tuple(calls)
     deadline = None if limits.batch is None else asyncio.get_running_loop().time() + limits.batch
     quick = plans_of(toolset).quick if deadline is None and not problems else {}
     whole = limits.result is None
-    return Batch(toolset, *taken_apart(hooks), limits, deadline, isolate, problems, quick, whole), given
+    return Batch(toolset, as_hooks(hooks), limits, deadline, isolate, problems, quick, whole), given
+
+
+_NO_PROBLEMS: dict[int, list[Problem]] = {}
+
+
+def _by_call(problems: Iterable[Problem]) -> dict[int, list[Problem]]:
+    found: dict[int, list[Problem]] = {}
+    for problem in problems:
+        if problem.call is not None:
+            found.setdefault(problem.call, []).append(problem)
+    return found
 
 
 def _groups(calls: Sequence[Call], tools: Toolset) -> Iterator[Sequence[Call]]:

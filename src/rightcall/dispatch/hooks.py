@@ -82,45 +82,21 @@ class Hook:
 HookLike = Hook | Callable[[Invocation], Any]
 
 
-Before = Callable[[Invocation], Any]
-After = Callable[[Invocation, Result], Any]
-Cleanup = Callable[[Invocation, BaseException], Any]
-Methods = tuple[tuple[Before | None, ...], tuple[After | None, ...], tuple[Cleanup | None, ...]]
+def as_hooks(hooks: Iterable[HookLike]) -> list[Hook]:
+    """Each as a hook; a plain function is one that is only asked."""
+    found = list(hooks)
+    for hook in found:
+        if not isinstance(hook, Hook):
+            return [each if isinstance(each, Hook) else _function(each, at) for at, each in enumerate(found)]
+    return found  # type: ignore[return-value]
 
 
-def taken_apart(hooks: Iterable[HookLike]) -> Methods:
-    """The methods of each kind, each in the place of its hook; None where a hook does not have it."""
-    before: list[Before | None] = []
-    after: list[After | None] = []
-    cleanup: list[Cleanup | None] = []
-    for at, hook in enumerate(hooks):
-        if isinstance(hook, Hook):
-            asks, tells, cleans = _overrides(type(hook))
-            before.append(hook.before if asks else None)
-            after.append(hook.after if tells else None)
-            cleanup.append(hook.cleanup if cleans else None)
-        else:
-            before.append(_function(hook, at))
-            after.append(None)
-            cleanup.append(None)
-    return tuple(before), tuple(after), tuple(cleanup)
+class _Function(Hook):
+    def __init__(self, function: Callable[[Invocation], Any]) -> None:
+        self.before = function  # type: ignore[method-assign,assignment]
 
 
-def _function(hook: object, at: int) -> Before:
+def _function(hook: object, at: int) -> Hook:
     if isinstance(hook, type) or not callable(hook):
         raise CallerError(f"hook {at} is {hook!r:.80}; pass an object of a class made from Hook, or a function")
-    return hook
-
-
-_OVERRIDES: dict[type[Hook], tuple[bool, bool, bool]] = {}
-
-
-def _overrides(own: type[Hook]) -> tuple[bool, bool, bool]:
-    """Which of the three methods this class has of its own."""
-    found = _OVERRIDES.get(own)
-    if found is None:
-        if len(_OVERRIDES) > 1024:
-            _OVERRIDES.clear()
-        found = own.before is not Hook.before, own.after is not Hook.after, own.cleanup is not Hook.cleanup
-        _OVERRIDES[own] = found
-    return found
+    return _Function(hook)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from time import perf_counter
 from types import CoroutineType
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ import msgspec
 
 from rightcall.declare.binding import Typed
 from rightcall.dispatch.envelope import Envelope, bound
-from rightcall.dispatch.hooks import Continue, Invocation, Skip, Terminate
+from rightcall.dispatch.hooks import Continue, Hook, Invocation, Skip, Terminate
 from rightcall.dispatch.prepare import NO_ARGUMENTS, Batch, Plan, Refusal, prepared, tool_failed
 from rightcall.dispatch.result import Kind, Result, failed, said
 from rightcall.dispatch.running import Begun, in_thread, timed
@@ -44,14 +44,15 @@ _RAISED = (Exception, SystemExit, asyncio.CancelledError)
 
 
 class _Stage(NamedTuple):
-    """When hooks are told: the events for told and for raised."""
+    """When hooks are told: by which method, and the events for told and for raised."""
 
+    method: str
     told: type[HookAfter | HookCleanup]
     raised: type[HookAfterError | HookCleanupError]
 
 
-_AFTER = _Stage(HookAfter, HookAfterError)
-_CLEANUP = _Stage(HookCleanup, HookCleanupError)
+_AFTER = _Stage("after", HookAfter, HookAfterError)
+_CLEANUP = _Stage("cleanup", HookCleanup, HookCleanupError)
 
 
 async def invoke(batch: Batch, index: int, call: Call, rows: list[Row]) -> Ended:
@@ -66,18 +67,19 @@ async def invoke(batch: Batch, index: int, call: Call, rows: list[Row]) -> Ended
             return ready.result, ready.stop
         plan, invocation, typed = ready
     at = 0
-    for before in batch.before:
-        if before is not None:
-            try:
-                answer = before(invocation)
-                if answer is not None:
-                    answer = await (answer if type(answer) is CoroutineType else _waited(answer))
-                stops = answer is not None and _stops(answer)
-            except _RAISED as error:
-                return await _broken(batch, invocation, rows, at, error)
-            if stops:
-                return await _stopped(batch, invocation, rows, at, answer)
-        at += 1
+    answer: Any = None
+    try:
+        for hook in batch.hooks:
+            answer = hook.before(invocation)
+            if answer is not None:
+                answer = await (answer if type(answer) is CoroutineType else _waited(answer))
+                if answer is not None and _stops(answer):
+                    break
+            at += 1
+    except _RAISED as error:
+        return await _broken(batch, invocation, rows, at, error)
+    if at < len(batch.hooks):
+        return await _stopped(batch, invocation, rows, at, answer)
     started = perf_counter()
     try:
         if plan.runs_here and not batch.isolate:
@@ -95,7 +97,17 @@ async def invoke(batch: Batch, index: int, call: Call, rows: list[Row]) -> Ended
         result = Result(call, str(nothing), kind="not_applicable", duration=perf_counter() - started)
     except _RAISED as error:
         return await _failed(batch, invocation, rows, error, perf_counter() - started)
-    wrong = await _notify(batch.after, invocation, result) if at else None
+    wrong: Raised | None = None
+    told = 0
+    try:
+        for hook in batch.hooks:
+            waiting = hook.after(invocation, result)
+            if waiting is not None:
+                await (waiting if type(waiting) is CoroutineType else _waited(waiting))
+            told += 1
+    except _RAISED as error:
+        rest = await _notify(batch.hooks[told + 1 :], _AFTER, invocation, result) or {}
+        wrong = {told: error, **{told + 1 + later: each for later, each in rest.items()}}
     if wrong is not None or result.kind != "completed":
         return _told(batch, invocation, rows, result, at, wrong)
     rows.append((WENT_WELL, index, call.name, at))
@@ -136,20 +148,20 @@ def _bounded(batch: Batch, result: Result) -> Result:
 # -- telling the hooks -------------------------------------------------------------------------------------------------
 
 
-async def _notify(methods: Sequence[Callable[..., Any] | None], invocation: Invocation, about: Any) -> Raised | None:
+async def _notify(hooks: Sequence[Hook], stage: _Stage, invocation: Invocation, about: Any) -> Raised | None:
     """Tells every hook, whatever the others do; those that raised, with what they raised."""
     wrong: Raised | None = None
+    method = stage.method
     at = 0
-    for method in methods:
-        if method is not None:
-            try:
-                waiting = method(invocation, about)
-                if waiting is not None:
-                    await (waiting if type(waiting) is CoroutineType else _waited(waiting))
-            except _RAISED as error:
-                wrong = wrong or {}
-                wrong[at] = error
-        at += 1  # noqa: SIM113 - as above
+    for hook in hooks:
+        try:
+            waiting = getattr(hook, method)(invocation, about)
+            if waiting is not None:
+                await (waiting if type(waiting) is CoroutineType else _waited(waiting))
+        except _RAISED as error:
+            wrong = wrong or {}
+            wrong[at] = error
+        at += 1  # noqa: SIM113 - counted by hand: `enumerate` costs more
     return wrong
 
 
@@ -173,7 +185,7 @@ def _told(
     batch: Batch, invocation: Invocation, rows: list[Row], result: Result, asked: int, wrong: Raised | None
 ) -> Ended:
     _asked(rows, invocation.index, asked)
-    _listed(rows, invocation.index, _AFTER, len(batch.before), wrong)
+    _listed(rows, invocation.index, _AFTER, len(batch.hooks), wrong)
     return _closed(invocation, _bounded(batch, result), rows, wrong, None, result.reason)
 
 
@@ -182,22 +194,22 @@ async def _stopped(batch: Batch, invocation: Invocation, rows: list[Row], at: in
     call, index, reason = invocation.call, invocation.index, answer.reason
     if isinstance(answer, Skip):
         result = Result(call, answer.output, kind="skipped", reason=reason)
-        wrong = await _notify(batch.after, invocation, result)
+        wrong = await _notify(batch.hooks, _AFTER, invocation, result)
         _asked(rows, index, at)
         rows.append((HookBefore, index, at, "skip", reason))
         return _told(batch, invocation, rows, result, 0, wrong)
     stop = DispatchTerminated(reason)
-    wrong = await _notify(batch.cleanup, invocation, stop)
+    wrong = await _notify(batch.hooks, _CLEANUP, invocation, stop)
     _asked(rows, index, at)
     rows.append((HookBefore, index, at, "terminate", reason))
-    _listed(rows, index, _CLEANUP, len(batch.before), wrong)
+    _listed(rows, index, _CLEANUP, len(batch.hooks), wrong)
     result = failed(call, "terminated", f"the call was not run: {reason}")
     return _closed(invocation, result, rows, wrong, stop, reason)
 
 
 async def _broken(batch: Batch, invocation: Invocation, rows: list[Row], at: int, error: BaseException) -> Ended:
     """Hook `at` raised when it was asked: those before it clean up."""
-    wrong = await _notify(batch.cleanup[:at], invocation, error)
+    wrong = await _notify(batch.hooks[:at], _CLEANUP, invocation, error)
     _asked(rows, invocation.index, at)
     rows.append((HookBeforeError, invocation.index, at, said(error)))
     _listed(rows, invocation.index, _CLEANUP, at, wrong)
@@ -210,9 +222,9 @@ async def _failed(
     batch: Batch, invocation: Invocation, rows: list[Row], error: BaseException, duration: float
 ) -> Ended:
     """The tool raised, took too long, or was cancelled."""
-    wrong = await _notify(batch.cleanup, invocation, error)
-    _asked(rows, invocation.index, len(batch.before))
-    _listed(rows, invocation.index, _CLEANUP, len(batch.before), wrong)
+    wrong = await _notify(batch.hooks, _CLEANUP, invocation, error)
+    _asked(rows, invocation.index, len(batch.hooks))
+    _listed(rows, invocation.index, _CLEANUP, len(batch.hooks), wrong)
     _raise_if_cancelled(invocation, rows, error, wrong)
     kind: Kind = "timed_out" if isinstance(error, ToolTimedOut) else "failed"
     message = str(error) if isinstance(error, (ToolTimedOut, NotRunnable)) else said(error)

@@ -15,7 +15,7 @@ import msgspec
 from rightcall.check import check, fits
 from rightcall.declare.binding import Binding, Typed
 from rightcall.declare.toolset import Toolset
-from rightcall.dispatch.hooks import After, Before, Cleanup, Invocation
+from rightcall.dispatch.hooks import Hook, Invocation
 from rightcall.dispatch.limits import RunLimits
 from rightcall.dispatch.result import Result, failed, not_run, refused, said
 from rightcall.dispatch.running import bound_to
@@ -35,14 +35,12 @@ class Plan(msgspec.Struct, frozen=True, eq=False):
     call: Callable[[Typed], Any]
 
 
-class Batch(msgspec.Struct, frozen=True, eq=False):
+class Batch(msgspec.Struct, frozen=True, eq=False, gc=False):
     """What the calls of one batch have in common. `problems` are those that were known before, by call; `quick` has
     the tools that need not be judged when they are called without arguments."""
 
     tools: Toolset
-    before: tuple[Before | None, ...]
-    after: tuple[After | None, ...]
-    cleanup: tuple[Cleanup | None, ...]
+    hooks: list[Hook]
     limits: RunLimits
     deadline: float | None
     isolate: bool

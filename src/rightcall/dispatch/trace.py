@@ -83,7 +83,9 @@ class Trace:
 
     def __init__(self, events: Iterable[TraceEvent] = ()) -> None:
         # A class and its fields: an event is made when somebody looks, which in most runs nobody does.
-        self._rows: list[Row] = [(type(event), *msgspec.structs.astuple(event)) for event in events]
+        self._rows: list[Row] = []
+        if events:
+            self._rows += [(type(event), *msgspec.structs.astuple(event)) for event in events]
 
     @property
     def events(self) -> tuple[TraceEvent, ...]:
