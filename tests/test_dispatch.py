@@ -376,7 +376,41 @@ def test_what_was_done_before_cancelling_is_not_lost() -> None:
             return cancelled
 
     results = asyncio.run(main()).results
-    assert [result.kind for result in results] == ["completed", "not_run", "not_run"] and results[0].output == 2
+    assert [result.kind for result in results] == ["completed", "cancelled", "not_run"] and results[0].output == 2
+    assert "may have done a part" in results[1].text and "send it again" in results[2].text
+
+
+def test_what_was_done_beside_a_call_that_is_cancelled_is_not_lost() -> None:
+    done: list[int] = []
+
+    @tool(read_only=True)
+    async def wait(n: int) -> int:
+        if n % 2:
+            await asyncio.sleep(600)
+        done.append(n)
+        return n
+
+    @tool(read_only=True)
+    async def last() -> None:
+        pass
+
+    async def main() -> Any:
+        calls = [*[call("wait", n=n) for n in range(4)], call("last")]
+        limits = RunLimits(together=3)
+        task = asyncio.create_task(dispatch(calls, [wait, last], parallel=True, limits=limits))
+        while len(done) < 2:
+            await asyncio.sleep(0.001)
+        await asyncio.sleep(0.01)
+        task.cancel()
+        try:
+            await task
+        except asyncio.CancelledError as cancelled:
+            return cancelled
+
+    results = asyncio.run(main()).results
+    kinds = [result.kind for result in results]
+    assert kinds == ["completed", "cancelled", "completed", "cancelled", "completed"]
+    assert [result.output for result in results[::2]] == [0, 2, None]
 
 
 def test_a_thread_that_is_left_behind_by_cancelling_is_named_in_the_trace() -> None:

@@ -18,7 +18,7 @@ from rightcall.dispatch.hooks import HookLike, as_hooks
 from rightcall.dispatch.invoke import Ended, invoke
 from rightcall.dispatch.limits import RunLimits
 from rightcall.dispatch.prepare import Batch, plans_of
-from rightcall.dispatch.result import Result, not_run
+from rightcall.dispatch.result import Result, cut_short, not_run
 from rightcall.dispatch.trace import Row, Trace
 from rightcall.errors import CallerError, CallRefused, DispatchStopped, ToolFailed
 from rightcall.types import Call, Problem, Reply
@@ -49,9 +49,7 @@ async def dispatch(
     try:
         if parallel:
             for group in _groups(given, batch.tools):
-                ended = await _together(batch, len(results), group, rows)
-                results += [result for result, _ in ended]
-                for _, stop in ended:
+                for stop in await _together(batch, group, rows, results):
                     _raise_if_over(stop, stop_on_error, results, given)
             return results
         for index, call in enumerate(given):
@@ -60,6 +58,8 @@ async def dispatch(
             if stop is not None:
                 _raise_if_over(stop, stop_on_error, results, given)
     except asyncio.CancelledError as cancelled:
+        if not parallel:
+            results.append(cut_short(given[len(results)], cancelled))
         cancelled.results = _all(results, given, "it was cancelled")  # type: ignore[attr-defined]
         raise
     return results
@@ -152,23 +152,33 @@ def _groups(calls: Sequence[Call], tools: Toolset) -> Iterator[Sequence[Call]]:
         yield group
 
 
-async def _together(batch: Batch, first: int, calls: Sequence[Call], rows: list[Row]) -> list[Ended]:
-    """Those that have begun are finished, also when one fails. In the trace each stands in its place."""
-    if len(calls) == 1:
-        return [await invoke(batch, first, calls[0], rows)]
+async def _together(
+    batch: Batch, calls: Sequence[Call], rows: list[Row], results: list[Result]
+) -> list[DispatchStopped | None]:
+    """Those that have begun are finished, also when one fails. In the trace each stands in its place; so it does in the
+    results, which get one for every call, whatever happens."""
+    first = len(results)
     room = asyncio.Semaphore(max(1, batch.limits.together))
     ended: list[Ended] = [(not_run(call, "it was cancelled"), None) for call in calls]
     traced: list[list[Row]] = [[] for _ in calls]
 
     async def run(at: int, call: Call) -> None:
         async with room:
-            ended[at] = await invoke(batch, first + at, call, traced[at])
+            try:
+                ended[at] = await invoke(batch, first + at, call, traced[at])
+            except asyncio.CancelledError as cancelled:
+                ended[at] = cut_short(call, cancelled), None
+                raise
 
     try:
+        if len(calls) == 1:
+            await run(0, calls[0])
+            return [ended[0][1]]
         async with asyncio.TaskGroup() as group:
             for at, call in enumerate(calls):
                 group.create_task(run(at, call))
     finally:
         for own in traced:
             rows += own
-    return ended
+        results += [result for result, _ in ended]
+    return [stop for _, stop in ended]

@@ -81,6 +81,12 @@ def not_run(call: Call, why: str) -> Result:
     return failed(call, "not_run", f"the call was not run: {why}; send it again if it is still needed")
 
 
+def cut_short(call: Call, cancelled: BaseException) -> Result:
+    """It had begun. What it did until then is done, so the model must not take it for a call that never ran."""
+    notes = "".join([f"; {note}" for note in getattr(cancelled, "__notes__", ())])
+    return failed(call, "cancelled", f"the call was cancelled; it may have done a part of its work{notes}")
+
+
 def said(error: BaseException) -> str:
     """An exception in one line, for the model: no traceback, nothing endless."""
     try:
