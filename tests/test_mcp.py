@@ -18,7 +18,7 @@ import pytest
 from rightcall import Call, Tool, Toolset, dispatch, tool
 from rightcall.dispatch.hooks import Invocation, Skip, Terminate
 from rightcall.dispatch.result import Result
-from rightcall.errors import CallerError
+from rightcall.errors import BackendError, CallerError
 
 pytest.importorskip("mcp")
 
@@ -28,6 +28,7 @@ import mcp_server
 from rightcall.mcp import connect, server_of
 from rightcall.mcp.server import http_app
 
+ODD = [sys.executable, str(Path(__file__).with_name("odd_mcp_server.py"))]
 STDIO = [sys.executable, str(Path(__file__).with_name("mcp_server.py"))]
 
 
@@ -104,6 +105,39 @@ def test_a_prefix_keeps_servers_apart() -> None:
             return len(tools), tools.clashes, result.output
 
     assert asyncio.run(both()) == (10, (), {"sum": 2})
+
+
+def test_a_server_that_misbehaves_is_told_of_in_the_result() -> None:
+    async def main() -> tuple[Toolset, list[Result]]:
+        async with connect(ODD, seconds=2) as tools:
+            calls = [call(name) for name in ("hello", "no_result", "no_answer", "hello", "dies", "hello")]
+            return tools, await dispatch(calls, tools)
+
+    tools, results = asyncio.run(main())
+    assert tools.names == ("dies", "hello", "no_answer", "no_result")
+    assert {clash.name for clash in tools.clashes} >= {"hello"}
+    assert [result.kind for result in results] == ["completed", "failed", "failed", "completed", "failed", "failed"]
+    for at, word in ((1, "answer cannot be used"), (2, "timed out"), (4, "closed"), (5, "closed")):
+        assert word in results[at].text
+
+
+def test_what_is_raised_while_connected_comes_out_as_it_is() -> None:
+    async def main() -> None:
+        async with connect(STDIO):
+            raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine"):
+        asyncio.run(main())
+
+
+def test_no_password_or_query_of_an_address_is_shown() -> None:
+    async def main() -> None:
+        async with connect("http://me:hidden@127.0.0.1:9/mcp?key=hidden", headers={"Authorization": "hidden"}):
+            pass
+
+    with pytest.raises(BackendError) as caught:
+        asyncio.run(main())
+    assert "http://127.0.0.1:9/mcp" in str(caught.value) and "hidden" not in str(caught.value)
 
 
 @pytest.mark.parametrize("server", ["localhost:8000", "", [], "ftp://x"])
@@ -219,6 +253,20 @@ def test_without_the_key_nothing_is_answered() -> None:
             error.value.close()
         for headers in ({"authorization": "Bearer sesame"}, {"x-api-key": "sesame"}):
             assert asyncio.run(run(url, headers)) == 4
+
+
+def test_structured_content_is_cut_to_size_like_the_text() -> None:
+    @tool
+    def much(n: int) -> dict[str, str]:
+        return {"text": "x" * n, "rest": "small"}
+
+    async def main() -> Any:
+        async with Client(server_of([much])) as client:
+            return await client.call_tool("much", {"n": 1_000_000})
+
+    answer = asyncio.run(main())
+    assert answer.structured_content["rest"] == "small"
+    assert len(answer.structured_content["text"]) < 10_000 and len(said(answer)) < 10_000
 
 
 def test_hooks_see_the_calls_of_a_server() -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 
@@ -44,6 +45,7 @@ async def connect(
     from mcp import Client
 
     stands = False
+    raised: Exception | None = None
     try:
         async with (
             _transport(server, headers, env) as transport,
@@ -51,13 +53,19 @@ async def connect(
         ):
             tools = await _toolset(client, trust_annotations, prefix)
             stands = True
-            yield tools
+            try:
+                yield tools
+            except Exception as error:  # noqa: BLE001 - the caller's; raised below, where no task group wraps it
+                raised = error
     except CallerError:
         raise
     except Exception as error:  # until the connection stands, whatever fails is the server's fault
         if stands:
             raise
-        raise BackendError(f"the MCP server {_shown(server)} cannot be used: {_cause(error)}") from error
+        cause = _cause(error).replace(server, _shown(server)) if isinstance(server, str) else _cause(error)
+        raise BackendError(f"the MCP server {_shown(server)} cannot be used: {cause}") from error
+    if raised is not None:
+        raise raised
 
 
 def _cause(error: BaseException) -> str:
@@ -97,17 +105,17 @@ async def _toolset(client: Client, trust_annotations: bool, prefix: str) -> Tool
     """All pages of the listing, as far as that is reasonable."""
     listed: list[Json] = []
     cursor: str | None = None
-    for _ in range(_MOST_PAGES):
+    seen: set[str | None] = set()
+    while cursor not in seen and len(seen) < _MOST_PAGES:
+        seen.add(cursor)
         page = await client.list_tools(cursor=cursor)
         listed += [tool.model_dump(by_alias=True, exclude_none=True, mode="json") for tool in page.tools]
-        cursor = page.next_cursor
-        if not cursor:
-            break
+        cursor = page.next_cursor or None
         if len(listed) > MOST_TOOLS:
             raise BackendError(f"the MCP server lists more than {MOST_TOOLS} tools; that is more than can be used")
     described = Toolset.lenient(listed)
     tools = Toolset.lenient([_runnable(tool, client, trust_annotations, prefix) for tool in described])
-    tools.refused = (*described.refused, *tools.refused)
+    tools.refused, tools.clashes = (*described.refused, *tools.refused), (*described.clashes, *tools.clashes)
     return tools
 
 
@@ -126,8 +134,10 @@ def _runner(client: Client, name: str) -> Callable[..., Any]:
 
         try:
             return output(await client.call_tool(name, arguments))
-        except MCPError as error:
-            raise ToolError(f"the MCP server refused the call: {error}") from error
+        except MCPError as error:  # an error of the protocol, no answer in time, or the connection is gone
+            raise ToolError(f"the MCP server did not carry out the call: {error}") from error
+        except (ValueError, RuntimeError) as error:  # what the SDK says of an answer that is none
+            raise ToolError(f"the MCP server's answer cannot be used: {error!s:.300}") from error
 
     return run
 
@@ -145,4 +155,8 @@ def output(result: CallToolResult) -> Any:
 
 
 def _shown(server: str | Sequence[str]) -> str:
-    return server.partition("?")[0] if isinstance(server, str) else " ".join(list(server)[:1])
+    """Without what may be a secret: the query, a user's password, a command's options."""
+    if not isinstance(server, str):
+        return " ".join(list(server)[:1])
+    parts = urlsplit(server)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))

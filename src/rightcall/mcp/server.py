@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from rightcall.declare.toolset import Tools, Toolset
 from rightcall.declare.wire import to_provider
 from rightcall.dispatch.dispatcher import dispatch
+from rightcall.dispatch.envelope import Bounds
 from rightcall.dispatch.hooks import HookLike
 from rightcall.dispatch.limits import RunLimits
 from rightcall.dispatch.result import Result
@@ -52,7 +53,7 @@ def server_of(
     from rightcall import __version__
 
     toolset = tools if isinstance(tools, Toolset) else Toolset(tools)
-    asked, bounds = tuple(hooks), limits or RunLimits()
+    asked, bounds = tuple(hooks), limits or RunLimits(result=Bounds())
     names = {wire: own for own, wire in toolset.wire_names("mcp").items()}
     listing = types.ListToolsResult(tools=[_listed(each) for each in to_provider(toolset, "mcp")])
 
