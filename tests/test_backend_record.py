@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from loopback import WEATHER, Answering, answer, ask, backend, chat, chunked, delta, drop, events, json_answer, serving
 from rightcall import Call, CallEnd, Text
 from rightcall.backend.base import BaseBackend, Streaming
-from rightcall.backend.cassette import MAX_BYTES, load, scrubbed, without_keys
+from rightcall.backend.cassette import MAX_BYTES, Asked, load, scrubbed, without_keys
 from rightcall.backend.match import canonical, route
 from rightcall.backend.record import Recorder
 from rightcall.backend.replay import ReplayBackend, ReplayServer
@@ -482,8 +482,16 @@ def test_the_fixture_records_once_and_replays_from_then_on(tmp_path: Path) -> No
     assert again.returncode == 0, again.stdout
 
 
-def test_the_canonical_request_leaves_out_what_changes_no_answer() -> None:
-    from rightcall.backend.cassette import Asked
+@pytest.mark.parametrize("field", ["input", "arguments"])
+def test_an_id_among_the_arguments_of_a_call_counts(field: str) -> None:
+    def asked(minted: str, given: str) -> Asked:
+        call = {"type": "tool_use", "id": minted, "name": "find", field: {"id": given}}
+        return Asked("POST", "/v1/messages", {"messages": [{"role": "assistant", "content": [call]}]})
 
+    assert canonical(asked("call_1", "a")) == canonical(asked("call_2", "a"))
+    assert canonical(asked("call_1", "a")) != canonical(asked("call_1", "b"))
+
+
+def test_the_canonical_request_leaves_out_what_changes_no_answer() -> None:
     one = Asked("POST", "/v1/chat/completions", {"model": "m", "user": "a", "seed": None, "stream_options": {}})
     assert canonical(one) == {"method": "POST", "path": "/v1/chat/completions", "body": {"model": "m"}}

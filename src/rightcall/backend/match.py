@@ -18,6 +18,7 @@ from rightcall.types import Json
 
 _IGNORED = frozenset(("user", "metadata", "stream_options", "prompt_cache_key", "safety_identifier"))
 _IDS = frozenset(("id", "call_id", "tool_call_id", "tool_use_id"))
+_ARGUMENTS = frozenset(("input", "arguments"))  # of a call, where an id is the model's own word
 _ROUTE = re.compile(r"/(?:v\d[^/]*/)?(?:chat/completions|completions|responses|messages|models)$|/api/\w+(?:/\w+)?$")
 
 
@@ -40,12 +41,15 @@ def _counted(value: Any, seen: dict[str, str]) -> Any:
         return [_counted(each, seen) for each in value]
     if not isinstance(value, dict):
         return value
-    return {
-        name: seen.setdefault(each, f"id_{len(seen)}")
-        if name in _IDS and isinstance(each, str)
-        else _counted(each, seen)
-        for name, each in value.items()
-    }
+    return {name: _field(name, each, seen) for name, each in value.items()}
+
+
+def _field(name: str, value: Any, seen: dict[str, str]) -> Any:
+    if name in _ARGUMENTS and isinstance(value, dict):
+        return value
+    if name in _IDS and isinstance(value, str):
+        return seen.setdefault(value, f"id_{len(seen)}")
+    return _counted(value, seen)
 
 
 def _key(asked: Asked) -> str:

@@ -51,6 +51,10 @@ def call(
     """
     if not source and not workspace:
         refuse("say where the tools are: --from MODULE, a Python module or file, or --workspace DIR")
+    if isolate and not source:
+        refuse(
+            "--isolate is for tools of --from; those of --workspace run here, and commands in a process of their own"
+        )
     with usage_errors():
         toolset = Toolset(*([tools_of(source)] if source else []), *([Workspace(workspace).tools] if workspace else []))
         made = _made(tool, read_text("-") if arguments == "-" else arguments, toolset, policy.value)

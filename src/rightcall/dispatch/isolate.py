@@ -121,6 +121,8 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 
 
 def _read(answer: bytes, status: int | None) -> Any:
+    if len(answer) >= MOST_OUTPUT:
+        raise Isolated("TooLarge", f"the output is longer than {MOST_OUTPUT:,} bytes; give less, or write it to a file")
     try:
         told = json.loads(answer)
     except ValueError:
