@@ -101,7 +101,7 @@ TEMPLATES: dict[str, tuple[Any, str]] = {
 @pytest.mark.parametrize("kind", ["llama.cpp", "llama.cpp by its owner", "said"])
 def test_llama_cpp_is_asked_natively_only_if_the_chat_template_shows_tools(kind: str, props: Any, mode: str) -> None:
     gets = {**SERVERS.get(kind, {}), "/props": json_answer(props)}
-    options = {"profile": "llama.cpp"} if kind == "said" else {}
+    options: dict[str, Any] = {"profile": "llama.cpp"} if kind == "said" else {}
     found, server = asked(TEXT_OSLO, gets=gets, requests=2, **options)
     assert [each.mode for each in found] == [mode, mode] and ("tools" in server.posts[0].body) == (mode == "native")
     assert [each.path for each in server.heard].count("/props") == 1

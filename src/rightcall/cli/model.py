@@ -90,7 +90,7 @@ def serve_command(
             text = f"{visible(server.model, one_line=True)} answers at {server.base_url}"
             typer.echo(json_text({"model": server.model, "url": server.base_url}) if json else text)
             if not server.has_native_tools:
-                say("its chat template shows no tools, and drops those of a request; offer them as text: --mode text")
+                say("its chat template shows no tools, and drops those of a request; --mode auto offers them otherwise")
             say("Ctrl-C ends it")
             server.wait()
             raise server.why()
