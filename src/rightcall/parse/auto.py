@@ -14,6 +14,7 @@ from rightcall.formats import FORMATS
 from rightcall.formats.spec import Envelope, Format, Special, alternatives
 from rightcall.ids import Ids
 from rightcall.parse.compile import Compiled, compiled, without_reasoning
+from rightcall.parse.detect import first_headers
 from rightcall.parse.markers import RUN, Pat, Probe, Scan, alt, blanks, literal, look, seq, template, templates
 from rightcall.parse.options import Options
 from rightcall.parse.reading import Reading, located
@@ -29,9 +30,6 @@ _KEYS = "name|tool|tool_name|tool_calls?|function|type|id|arguments|parameters|a
 _NO_CALL = re.compile(rf'\s*\{{\s*"(?!(?:{_KEYS})")[^"]*"\s*:').match
 _PREFIX = 600
 _CAPITALS = re.compile(r"\[[A-Z ]+\]").fullmatch
-
-
-_WORD = Pat(r"[A-Za-z_][\w.\-]{0,255}+", r"(?:[A-Za-z_][\w.\-]{0,255}+)?", sure=RUN)
 
 
 _LANGUAGE = r"[A-Za-z_]{0,16}+[ \t]{0,8}+"
@@ -53,7 +51,7 @@ class _Detector:
         fences = [("fence", literal(run)) for run in ("```", "~~~")]
         self.scan = Scan([*shapes.items(), *fences])
         self.candidates = {key: [(found, Probe(pat)) for found, pat in choices] for key, choices in patterns.items()}
-        self.first = _first_headers()
+        self.first = [(compiled(FORMATS[name]), probe) for name, probe in first_headers().items()]
         self.marks = {pat.whole for format in FORMATS.values() for pat in _marks(format)}
         ends = tuple(dict.fromkeys(end for f in FORMATS.values() for end in f.ends if isinstance(end, Special)))
         self.plain = compiled(Format("auto", body=Envelope(), call=("\0", ""), reasoning=_THINK, ends=ends))
@@ -102,23 +100,6 @@ def _marks(format: Format) -> list[Pat]:
 
 def _begin(probe: Probe) -> Pat:
     return look(probe.pat)
-
-
-def _first_headers() -> list[tuple[Compiled, Probe]]:
-    """How a reply begins whose first header has no start, because the prompt ended with it."""
-    found: list[tuple[Compiled, Probe]] = []
-    for format in FORMATS.values():
-        channels = format.channels
-        if channels is None:
-            continue
-        follows = template(channels.channel or channels.message)
-        name = seq(template(channels.to), _WORD) if channels.to else _WORD
-        # Where the header is nothing but a name and a line break, arguments must follow, or the word for text.
-        plain = not channels.message.strip()
-        line = alt(seq(name, literal("\n"), look(literal("{"))), literal("all\n"))
-        head = line if plain else seq(name, blanks(), follows)
-        found.append((compiled(format), Probe(seq(blanks(), head))))
-    return found
 
 
 @lru_cache(1)
@@ -184,7 +165,16 @@ class AutoReading:
 
     def _first(self, ended: bool) -> Compiled | Literal[False] | None:
         """The format whose first header the reply begins with; False where more text is needed to tell."""
-        return self._pick(self._detector.first, ended)
+        chosen = self._pick(self._detector.first, ended)
+        return None if isinstance(chosen, Compiled) and not self._may_begin(chosen) else chosen
+
+    def _may_begin(self, chosen: Compiled) -> bool:
+        """A header that is a word on a line of its own counts for declared tools: `Result` may be a heading."""
+        channels = chosen.format.channels
+        if channels is None or channels.message.strip():
+            return True
+        word = self._held.lstrip().partition("\n")[0]
+        return word in channels.kinds or (self._options.tools is not None and word in self._options.tools)
 
     def close(self) -> None:
         if not self._found:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 from rightcall.declare.toolset import ToolLike, Toolset
 from rightcall.formats import FORMATS
+from rightcall.formats.spec import Channels
 from rightcall.ids import Ids
 from rightcall.parse.compile import Compiled, compiled
 from rightcall.parse.fold import Fold
+from rightcall.parse.markers import RUN, Pat, Probe, alt, blanks, literal, look, seq, template
 from rightcall.parse.options import Options
 from rightcall.parse.reading import Reading
 from rightcall.types import Reply
 
+_WORD = Pat(r"[A-Za-z_][\w.\-]{0,255}+", r"(?:[A-Za-z_][\w.\-]{0,255}+)?", sure=RUN)
 _OPENERS = frozenset(("section", "call", "body", "header"))
 
 
@@ -29,10 +33,24 @@ def applies(found: Compiled, text: str) -> bool:
     """Does the text hold what opens a call in this format?"""
     if any(found.outside.actions[m.lastindex or 0] in _OPENERS for m in found.outside.finditer(text)):
         return True
-    start = text.lstrip()
-    if found.first_header is not None:
-        return bool(found.first_header.at(start, 0, True))
-    return bool(found.bare) and start[:1] in tuple(found.bare)
+    first = first_headers().get(found.format.name)
+    if first is not None:
+        return bool(first.at(text, 0, True))
+    return bool(found.bare) and text.lstrip()[:1] in tuple(found.bare)
+
+
+@lru_cache(1)
+def first_headers() -> dict[str, Probe]:
+    """How a reply begins whose first header has no start, because the prompt ended with it; by the format's name."""
+    return {format.name: Probe(_header(format.channels)) for format in FORMATS.values() if format.channels}
+
+
+def _header(channels: Channels) -> Pat:
+    name = seq(template(channels.to), _WORD) if channels.to else _WORD
+    if channels.message.strip():
+        return seq(blanks(), name, blanks(), template(channels.channel or channels.message))
+    # Where the header is nothing but a name and a line break, arguments must follow, or the word for text.
+    return seq(blanks(), alt(seq(name, literal("\n"), look(literal("{"))), literal("all\n")))
 
 
 def _rank(text: str, found: Compiled, tools: Toolset | None) -> tuple[int, int, int, int]:
