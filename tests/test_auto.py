@@ -162,6 +162,9 @@ PROSE = [
     '\n\nAnswer\n{\n  "s": "x"\n}\n',
     "css\n{color: red}",
     "OK\n",
+    "\0",
+    f"x \0{CALL} y",
+    f"\0\0{CALL}",
 ]
 
 

@@ -309,10 +309,11 @@ def _unknown(kind: Any, steps: list[Any], tool: Tool) -> str:
     names = [str(name) for name in getattr(kind, "unexpected", ())][:5]
     if kind.name == "propertyNames":
         names = [str(kind.error.instance)]
-    declared = tool.parameters.get("properties")
-    known = ", ".join(list(declared)[:20]) if isinstance(declared, dict) and not steps else ""
+    places = Places(tool.parameters)
+    known = ", ".join(list(places.properties(places.at(steps)))[:20])[:300]
     what = ", ".join([repr(_writable(name[:100])) for name in names]) or _where(steps)
-    return f"there is no argument {what}" + (f"; the arguments are: {known}" if known else "")
+    where = f" of {_where(steps)}" if steps else ""
+    return f"there is no argument {what}" + (f"; the arguments{where} are: {known}" if known else "")
 
 
 def pointer(steps: Iterable[Any]) -> str:

@@ -28,7 +28,7 @@ FormatFile = Annotated[
     typer.Option("--format-file", metavar="FILE", help="A format of your own, as TOML, instead of --format."),
 ]
 ToolsFile = Annotated[
-    str | None, typer.Option("--tools", "-t", metavar="FILE", help="JSON file with tool definitions, OpenAI style.")
+    str | None, typer.Option("--tools", "-t", metavar="FILE", help="JSON file with tool definitions of any provider.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -80,8 +80,13 @@ def read_text(path: str, most: int = MAX_INPUT) -> str:
     text = data.decode("utf-8-sig", "replace")
     lost = text.count("\ufffd") - data.count("\ufffd".encode())
     if lost > 0:
-        say(f"{path!r} is not all UTF-8: U+FFFD stands for what could not be read, in {lost} places")
+        say(f"{named(path)} is not all UTF-8: U+FFFD stands for what could not be read, in {lost} places")
     return text
+
+
+def named(path: str) -> str:
+    """A file as a message calls it."""
+    return "standard input" if path == "-" else repr(path)
 
 
 def read_json(path: str) -> Any:
@@ -89,9 +94,9 @@ def read_json(path: str) -> Any:
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
-        refuse(f"{path!r} is not valid JSON: {error.msg} (line {error.lineno}, column {error.colno})")
+        refuse(f"{named(path)} is not valid JSON: {error.msg} (line {error.lineno}, column {error.colno})")
     except (ValueError, RecursionError) as error:  # a number too long, nested too deeply
-        refuse(f"{path!r} cannot be read as JSON: {error}")
+        refuse(f"{named(path)} cannot be read as JSON: {error}")
 
 
 def choose_format(name: str, file: str | None) -> Format | str:
@@ -116,11 +121,11 @@ def read_tools(path: str | None) -> Toolset | None:
     if isinstance(data, dict) and isinstance(data.get("tools"), list):
         data = data["tools"]
     if not isinstance(data, (list, dict)):
-        refuse(f"{path!r} holds no tools: expected a list of definitions, found {type(data).__name__}")
+        refuse(f"{named(path)} holds no tools: expected a list of definitions, found {type(data).__name__}")
     try:
         return Toolset.of(data)
     except CallerError as error:
-        refuse(f"{path!r}: {error}")
+        refuse(f"{named(path)}: {error}")
 
 
 def write_text(text: str) -> None:

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Literal
 
 from rightcall.formats import FORMATS
-from rightcall.formats.spec import Envelope, Format, Special, alternatives
+from rightcall.formats.spec import Envelope, Format, NameThenJson, Special, alternatives
 from rightcall.ids import Ids
 from rightcall.parse.compile import Compiled, compiled, without_reasoning
 from rightcall.parse.detect import first_headers
@@ -54,7 +54,8 @@ class _Detector:
         self.first = [(compiled(FORMATS[name]), probe) for name, probe in first_headers().items()]
         self.marks = {pat.whole for format in FORMATS.values() for pat in _marks(format)}
         ends = tuple(dict.fromkeys(end for f in FORMATS.values() for end in f.ends if isinstance(end, Special)))
-        self.plain = compiled(Format("auto", body=Envelope(), call=("\0", ""), reasoning=_THINK, ends=ends))
+        # A body that nothing opens: before a format is found there are no calls, whatever the text holds.
+        self.plain = compiled(Format("auto", body=NameThenJson(), reasoning=_THINK, ends=ends))
 
 
 def _untagged(format: Format) -> bool:

@@ -54,8 +54,8 @@ _WORDS: dict[str, Any] = {
 _FENCE_OPEN = re.compile(r"```[A-Za-z0-9_+-]*+[ \t]*+\r?\n").match
 _FENCE = re.compile(r"\s*```[A-Za-z0-9_+-]*[ \t]*\r?\n(.*?)\r?\n?[ \t]*```\s*", re.S)
 
-
 MOST_OBJECTS = 9
+SHOWN = 200  # characters of a receipt; `Call.raw` has the whole
 
 
 class Liberty(msgspec.Struct, frozen=True):
@@ -137,7 +137,7 @@ class _Reader:
         self.spelled: list[Spelled] = []
 
     def _took(self, rule: str, before: str, after: str) -> None:
-        self.found.setdefault(rule, Liberty(rule, before[:200], after[:200]))
+        self.found.setdefault(rule, Liberty(rule, before[:SHOWN], after[:SHOWN]))
 
     def peek(self) -> str:
         while True:
@@ -348,14 +348,17 @@ class _Reader:
             value = "".join([_piece(piece) for piece in pieces])
         else:
             value = unescape(source)
-        before = self.text[start : self.pos]
-        if quote in "'`":
-            self._took("single_quotes", before, f'"{source}"')
-        elif quote != '"':
-            self._took("smart_quotes", before, f'"{source}"')
-        for rule in sorted(odd):
-            self._took("bad_escape" if rule == "python_escape" else rule, before, value)
+        if quote != '"' or odd:
+            self._took_string(self.text[start : self.pos], quote, odd, json.dumps(value[:SHOWN], ensure_ascii=False))
         return value
+
+    def _took_string(self, before: str, quote: str, odd: set[str], after: str) -> None:
+        if quote in "'`":
+            self._took("single_quotes", before, after)
+        elif quote != '"':
+            self._took("smart_quotes", before, after)
+        for rule in sorted(odd):
+            self._took("bad_escape" if rule == "python_escape" else rule, before, after)
 
 
 def _piece(piece: str) -> str:
