@@ -10,6 +10,7 @@ import pytest
 
 from command import MINE, REPLY, failed, process, run
 from rightcall import __version__, formats, parse
+from rightcall.cli.app import app
 from rightcall.cli.demo import ALL_SCENES, SCENES, TOLD
 from rightcall.cli.demo_dispatch import RUN_SCENES
 
@@ -207,6 +208,29 @@ def test_what_cannot_be_rendered_is_one_line(text: str, words: str) -> None:
     assert words in failed(run("render", "-f", "hermes", stdin=text))
 
 
+def test_what_is_wrong_on_standard_input_is_said_of_it() -> None:
+    assert failed(run("render", "-f", "hermes", stdin="{")).startswith("rightcall: standard input is not valid JSON")
+
+
+def test_rendered_text_can_be_had_as_json() -> None:
+    data = json.dumps([{"name": "f", "arguments": {"x": "\u202e"}}])
+    result = run("render", "-f", "qwen3", "--json", stdin=data)
+    printed = json.loads(result.stdout)
+    assert (result.exit_code, printed["format"]) == (0, "hermes")
+    assert printed["text"].encode() == run("render", "-f", "hermes", stdin=data).stdout_bytes
+
+
+def test_parse_repairs_as_far_as_it_is_told() -> None:
+    broken = REPLY.replace('"Oslo"}}', '"Oslo",}}')
+    assert "trailing_comma" in run("parse", stdin=broken).stdout
+    refused = run("parse", "--repair", "off", stdin=broken)
+    assert refused.exit_code == 1 and "trailing_comma" not in refused.stdout
+
+
+def test_the_first_help_tells_the_exit_codes() -> None:
+    assert "Exit codes: 0" in run("--help").stdout
+
+
 def test_render_wants_a_format_to_write() -> None:
     assert "--format" in failed(run("render", stdin="[]"))
     assert "'auto' is for reading" in failed(run("render", "-f", "auto", stdin="[]"))
@@ -324,7 +348,7 @@ def test_the_version_is_printed() -> None:
 
 @pytest.mark.parametrize(
     "command",
-    "parse check repair call tools render grammar detect formats demo chat model contract".split(),
+    [command.name or command.callback.__name__ for command in app.registered_commands if command.callback],
 )
 def test_every_command_has_help(command: str) -> None:
     result = run(command, "--help")

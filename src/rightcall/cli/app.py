@@ -22,7 +22,6 @@ from rightcall.cli.replay import replay
 from rightcall.cli.tools import tools
 
 app = typer.Typer(
-    help="Turns what any language model writes into tool calls that can be trusted.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

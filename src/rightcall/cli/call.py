@@ -11,8 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rightcall.cli.calls import Policy
-from rightcall.cli.inputs import AsJson, read_text, refuse, usage_errors
+from rightcall.cli.inputs import AsJson, Policy, RepairPolicy, read_text, refuse, usage_errors
 from rightcall.cli.safe import brief, json_text, visible
 from rightcall.cli.sent import judged
 from rightcall.cli.show import console, receipt, row, show_problems
@@ -39,7 +38,7 @@ def call(
     workspace: Annotated[
         str, typer.Option("--workspace", metavar="DIR", help="The five coding tools, in this folder; nothing is asked.")
     ] = "",
-    policy: Annotated[Policy, typer.Option("--repair", help="How far the arguments may be put right.")] = Policy.safe,
+    policy: RepairPolicy = Policy.safe,
     timeout: Annotated[float, typer.Option(metavar="SECONDS", min=0.001, help="How long the tool may take.")] = 120.0,
     isolate: Annotated[bool, typer.Option("--isolate", help="Run the tool in a process of its own.")] = False,
     json: AsJson = False,

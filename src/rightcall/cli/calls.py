@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Annotated, Any
 
 import msgspec
 import typer
 
-from rightcall.cli.inputs import AsJson, File, ToolsFile, read_json, read_tools, refuse, usage_errors
+from rightcall.cli.inputs import POLICIES, AsJson, File, Policy, ToolsFile, read_json, read_tools, refuse, usage_errors
 from rightcall.cli.problems_page import page as problems_page
 from rightcall.cli.rules_page import page as rules_page
 from rightcall.cli.safe import brief, json_text
@@ -17,13 +16,6 @@ from rightcall.cli.show import console, row, show_problems
 from rightcall.problems import CODES
 from rightcall.repair.rules import RULES
 from rightcall.types import to_json
-
-
-class Policy(StrEnum):
-    off = "off"
-    safe = "safe"
-    lenient = "lenient"
-
 
 Markdown = Annotated[bool, typer.Option("--markdown", help="With the list: print it as the page in docs/.")]
 
@@ -60,9 +52,7 @@ def check(
 def repair(
     file: File = "-",
     tools: ToolsFile = None,
-    policy: Annotated[
-        Policy, typer.Option(help="off: change nothing; safe: guess for read-only tools only; lenient: guess.")
-    ] = Policy.safe,
+    policy: Annotated[Policy, typer.Option("--policy", "--repair", help=POLICIES)] = Policy.safe,
     json: Annotated[bool, typer.Option("--json", help="With --rules: print the list as JSON.")] = False,
     rules: Annotated[bool, typer.Option("--rules", help="List every repair rule instead.")] = False,
     markdown: Markdown = False,

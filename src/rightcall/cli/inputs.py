@@ -8,6 +8,7 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from enum import StrEnum
 from typing import Annotated, Any, BinaryIO, NoReturn
 
 import typer
@@ -30,6 +31,16 @@ FormatFile = Annotated[
 ToolsFile = Annotated[
     str | None, typer.Option("--tools", "-t", metavar="FILE", help="JSON file with tool definitions of any provider.")
 ]
+
+
+class Policy(StrEnum):
+    off = "off"
+    safe = "safe"
+    lenient = "lenient"
+
+
+POLICIES = "off: change nothing; safe: guess for read-only tools only; lenient: guess."
+RepairPolicy = Annotated[Policy, typer.Option("--repair", help=f"How calls are put right. {POLICIES}")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 

@@ -12,6 +12,8 @@ from rightcall.cli.inputs import (
     File,
     FormatFile,
     FormatName,
+    Policy,
+    RepairPolicy,
     ToolsFile,
     choose_format,
     read_text,
@@ -40,6 +42,7 @@ def parse(
     reasoning: Annotated[
         ReasoningMode, typer.Option(help="auto: by its markers; open: the prompt had opened it; off: take it as text.")
     ] = ReasoningMode.auto,
+    repair: RepairPolicy = Policy.safe,
     stream: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Feed N characters at a time; the reply is the same.")
     ] = None,
@@ -55,7 +58,7 @@ def parse(
     """
     with usage_errors():
         chosen, toolset = choose_format(format, format_file), read_tools(tools)
-        parser = Parser(chosen, tools=toolset, reasoning=reasoning.value, spans=explain, live=live)
+        parser = Parser(chosen, tools=toolset, reasoning=reasoning.value, repair=repair.value, spans=explain, live=live)
     text = read_text(file)
     events = _feed(parser, text, stream or len(text) or 1)
     reply = parser.reply

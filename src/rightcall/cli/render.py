@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from rightcall.cli.inputs import (
+    AsJson,
     File,
     FormatFile,
     ToolsFile,
@@ -19,8 +20,9 @@ from rightcall.cli.inputs import (
     usage_errors,
     write_text,
 )
-from rightcall.cli.safe import finite
+from rightcall.cli.safe import finite, json_text
 from rightcall.errors import CannotCarry
+from rightcall.formats import find
 from rightcall.parse.render import render as render_parts
 from rightcall.types import Call, Part, Reasoning, Text
 
@@ -34,6 +36,7 @@ def render(
     ] = None,
     format_file: FormatFile = None,
     tools: ToolsFile = None,
+    as_json: AsJson = False,
 ) -> None:
     """Write calls, given as JSON, in a format.
 
@@ -53,7 +56,10 @@ def render(
         except CannotCarry as error:
             say(str(error))
             raise typer.Exit(1) from None
-    write_text(text)
+    if as_json:
+        typer.echo(json_text({"format": find(chosen).name, "text": text}))
+    else:
+        write_text(text)
 
 
 def parts_of(data: Any) -> list[Part]:

@@ -16,8 +16,9 @@ _HEAD = """\
 
 What a model sent is changed only by the rules on this page, only where the change makes the call fit or leaves fewer
 problems, and never without a receipt: a `Repair` with the rule, its kind, the place, and the text before and after.
-A rule of syntax that was needed in several places leaves one receipt, with the first of them and at most 200 characters;
-`Call.raw` has the whole text as it was sent. Arguments that fit are byte for byte what was sent. A call that was cut off is never completed, by any rule.
+A rule of syntax that was needed in several places leaves one receipt, with the first of them and at most 200
+characters; `Call.raw` has the whole text as it was sent. Arguments that fit are byte for byte what was sent. A call
+that was cut off is never completed, by any rule.
 
 This page is made by `rightcall repair --rules --markdown`; every example on it was worked out then.
 
