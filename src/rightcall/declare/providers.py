@@ -57,7 +57,7 @@ def definition_tool(definition: Mapping[str, Any], root: Any = None) -> tuple[To
 
 
 def _unknown(definition: Mapping[str, Any]) -> Refused:
-    if isinstance(definition.get("type"), str) and "name" not in definition:
+    if isinstance(definition.get("type"), str) and definition["type"] != "function" and "name" not in definition:
         cause = f"{definition['type']!r} is a tool that its provider runs; no call of it comes here"
         return Refused("/type", cause, "leave it out of the tools you declare")
     cure = 'write {"type": "function", "function": {"name": ..., "parameters": ...}}'

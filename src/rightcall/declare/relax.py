@@ -84,7 +84,7 @@ class _Relaxer:
 
     def relax(self, copy: Json, schema: Json, path: str) -> None:
         if copy.get("pattern") in self.refused:
-            self.drop(copy, "pattern", path, "the pattern needs a regex engine that may take for ever")
+            self.drop(copy, "pattern", path, "no regex engine that runs in linear time takes this pattern")
         named = [key for key in copy.get("patternProperties", ()) if key in self.refused]
         for key in named:
             del copy["patternProperties"][key]
