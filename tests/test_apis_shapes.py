@@ -223,7 +223,18 @@ def test_lists_and_items_of_every_dialect_are_told_apart() -> None:
     assert sniff([item()]) == "openai_responses"
     assert sniff([chat_call()]) == "openai_chat"
     assert sniff({"role": "assistant", "content": "x"}) == "openai_chat"
+    assert (
+        sniff({"index": 0, "message": {"role": "assistant", "content": "x"}, "finish_reason": "stop"}) == "openai_chat"
+    )
+    assert sniff({"message": {"tool_calls": [{"function": {"name": "f", "arguments": {}}}]}}) == "ollama"
+    assert sniff({"message": {"x": 1}}) is None
     assert sniff({"x": 1}) is None
+
+
+def test_one_choice_of_a_response_is_enough() -> None:
+    message = {"role": "assistant", "content": None, "tool_calls": [chat_call()]}
+    whole, choice = {"choices": [{"index": 0, "message": message}]}, {"index": 0, "message": message}
+    assert [call.name for call in read(choice).calls] == [call.name for call in read(whole).calls] != []
 
 
 def test_a_toolset_may_be_shared() -> None:

@@ -60,7 +60,9 @@ def sniff(response: Any) -> str | None:
     for api, shows in _SIGNS.items():
         if shows(found):
             return api
-    return None
+    # One choice of a response, or an answer of which only the message is left.
+    inner = obj(found.get("message"))
+    return None if inner is None else "ollama" if _is_ollama(inner) else "openai_chat" if _is_chat(inner) else None
 
 
 def _is_responses(found: Json) -> bool:
