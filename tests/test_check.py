@@ -557,3 +557,12 @@ def test_a_schema_with_a_lone_surrogate_can_be_checked() -> None:
     odd = Toolset([Tool(name="f", parameters=schema)])
     assert check(Call("f", {"\ud800": "a\ud800"}, ""), odd) == []
     assert [problem.code for problem in check(Call("f", {}, ""), odd)] == ["missing"]
+
+
+def test_an_unknown_argument_inside_an_object_is_told_what_there_is() -> None:
+    inner = {"type": "object", "properties": {"x": {}, "y": {}}, "additionalProperties": False}
+    schema = {"type": "object", "properties": {"o": {"$ref": "#/$defs/O"}}, "$defs": {"O": inner}}
+    tools = Toolset([{"name": "f", "parameters": schema}])
+    (problem,) = check(Call("f", {"o": {"z": 1}}, ""), tools)
+    assert (problem.code, problem.path) == ("unknown_argument", "/o")
+    assert problem.message == "there is no argument 'z'; the arguments of o are: x, y"
