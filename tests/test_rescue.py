@@ -228,6 +228,14 @@ def test_a_tool_outside_the_scope_is_not_rescued() -> None:
     assert read(OSLO, tools=TOOLS.scoped(["ping"])).calls == ()
 
 
+@pytest.mark.parametrize("format", ["auto", "hermes", "forced_choice"])
+def test_where_the_request_named_the_tool_its_arguments_alone_are_the_call(format: str) -> None:
+    reply = parse('{"city": "Oslo"}', format=format, tools=TOOLS, choice="get_weather")
+    assert (runnable(reply), reply.content) == (weather("Oslo"), "")
+    assert runnable(parse('{"town": "Oslo"}', format=format, tools=TOOLS, choice="get_weather")) == []
+    assert parse('{"city": "Oslo"}', tools=TOOLS).content == '{"city": "Oslo"}'
+
+
 def test_the_definition_of_a_tool_is_no_call() -> None:
     tool = Tool(name="record", parameters={"type": "object", "properties": {"a": STRING}})
     text = '{"name": "record", "parameters": {"type": "object", "properties": {"a": {"type": "string"}}}}'

@@ -195,7 +195,8 @@ class AutoReading:
         """Could the reply still be nothing but bare calls? Then it is held."""
         if self._maybe_bare:
             text = self._held
-            self._maybe_bare = bool(_BARE(text) or _BARE_START(text)) and not _NO_CALL(text)
+            is_no_call = _NO_CALL(text) is not None and not self._options.choice
+            self._maybe_bare = bool(_BARE(text) or _BARE_START(text)) and not is_no_call
         return self._maybe_bare
 
     def _pass_on(self, text: str) -> None:

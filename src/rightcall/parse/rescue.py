@@ -26,6 +26,7 @@ _WRAPS = (
     ("<function_calls>", "</function_calls>", "olmo3", re.compile(r"[A-Za-z_][\w.\-]*\(").match),
     ("[TOOL_CALLS]", "", "mistral_v11", re.compile(r"[A-Za-z_][\w.\-]*\[ARGS\]").match),
 )
+_OBJECT = re.compile(r"\{").match  # of arguments alone, where the request named the tool
 MINTED = "\0"  # an id that begins so was not in the text
 _ENDS = {"[": "]", "{": "}"}
 _FENCE = re.compile(r"```[A-Za-z_]*[ \t]*\n(.*?)\n?[ \t]*```", re.S)
@@ -45,7 +46,8 @@ def whole_reply(text: str, options: Options) -> Reply | None:
         return other[0]
     if inner[-1:] not in _ENDS.get(inner[:1], ")}"):
         return None  # cut off, or not nothing but calls
-    for before, after, name, begins in _WRAPS:
+    forced = [("", "", "forced_choice", _OBJECT)] if options.choice else []
+    for before, after, name, begins in (*_WRAPS, *forced):
         if begins(inner):
             reply = _read(before + inner + after, compiled(FORMATS[name]), quiet(options))
             if reply.calls and not reply.content and trusted(reply, options) and not _completed(reply):
