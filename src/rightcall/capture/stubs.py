@@ -134,12 +134,8 @@ COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "contains": _contains,
     "contains_all": lambda value, wanted: all(_contains(value, each) for each in wanted),
     "contains_any": lambda value, wanted: any(_contains(value, each) for each in wanted),
-    "same_text": lambda value, wanted: (
-        isinstance(value, str) and " ".join(value.split()).casefold() == wanted.casefold()
-    ),
-    "same_items": lambda value, wanted: (
-        isinstance(value, list) and sorted(map(repr, value)) == sorted(map(repr, wanted))
-    ),
+    "same_text": _same_text,
+    "same_items": _same_items,
     "digits": _digits,
     "not_digits": lambda value, wanted: not _digits(value, wanted),
     "present": lambda value, wanted: (value not in (None, "")) is wanted,
