@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Any, BinaryIO, Literal, NamedTuple
 
 import msgspec
 
@@ -90,18 +90,38 @@ def _kind(value: Any) -> str:
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
-def read_rows(path: str | Path) -> Iterator[tuple[int, Json | Fault]]:
+class Line(NamedTuple):
+    """A line of a file: its number from 1, where it lies, and its row."""
+
+    number: int
+    place: int
+    size: int
+    row: Json | Fault
+
+
+def read_rows(path: str | Path, *, seen: Callable[[int], None] | None = None) -> Iterator[tuple[int, Json | Fault]]:
     """Line numbers from 1 and their rows. Memory holds one line; blank lines are passed over.
 
-    Raises `FileFailed` if the file cannot be read. A last line without its newline is a row if it is whole.
+    Raises `FileFailed` if the file cannot be read. A last line without its newline is a row if it is whole. `seen` is
+    told how many bytes each line had.
     """
-    for number, line, whole in _lines(Path(path)):
-        if not whole:
-            yield number, Fault(f"longer than {LONGEST:,} bytes")
+    return ((line.number, line.row) for line in read_lines(path, seen=seen))
+
+
+def read_lines(path: str | Path, *, seen: Callable[[int], None] | None = None) -> Iterator[Line]:
+    """As `read_rows`, with the place of each line."""
+    place = 0
+    for number, (line, size) in enumerate(_lines(Path(path)), 1):
+        if seen is not None:
+            seen(size)
+        if line is None:
+            yield Line(number, place, size, Fault(f"longer than {LONGEST:,} bytes"))
         elif line.strip():
             row = decode_row(line)
-            torn = isinstance(row, Fault) and not line.endswith(b"\n")
-            yield number, Fault("the last line was not written to its end", torn=True) if torn else row
+            if isinstance(row, Fault) and not line.endswith(b"\n"):
+                row = Fault("the last line was not written to its end", torn=True)
+            yield Line(number, place, size, row)
+        place += size
 
 
 def read_at(file: BinaryIO, place: int, size: int) -> Json:
@@ -113,16 +133,19 @@ def read_at(file: BinaryIO, place: int, size: int) -> Json:
     return row
 
 
-def _lines(path: Path) -> Iterator[tuple[int, bytes, bool]]:
+def _lines(path: Path) -> Iterator[tuple[bytes | None, int]]:
+    """Each line with its size; None in place of one that is too long."""
     try:
         with path.open("rb") as file:
-            number = 0
             while line := file.readline(LONGEST + 1):
-                number += 1
-                whole = len(line) <= LONGEST
-                yield number, line if whole else b"", whole
-                while not whole and line and not line.endswith(b"\n"):
+                size = len(line)
+                if size <= LONGEST:
+                    yield line, size
+                    continue
+                while line and not line.endswith(b"\n"):
                     line = file.readline(LONGEST)
+                    size += len(line)
+                yield None, size
     except OSError as error:
         raise FileFailed(f"{path}: cannot be read: {error.strerror or error}") from error
 

@@ -118,8 +118,8 @@ def capture_row(
         "candidate_call": {"name": call.name, "arguments": call.arguments},
         "tool_result": None if result is None else {"status": result.status, "content": result.content},
         "call": {"id": call.id, "json": call.json, "raw": call.raw, "complete": call.complete},
-        "repairs": msgspec.to_builtins(call.repairs),
-        "problems": msgspec.to_builtins(problems),
+        "repairs": msgspec.to_builtins(list(call.repairs)),
+        "problems": msgspec.to_builtins(list(problems)),
         "assistant": assistant,
         "reply": reply,
     }
@@ -150,7 +150,7 @@ def outcome_row(
         **row,
         "workflow_state": workflow_state(completed, recent_errors, required_steps),
         "outcome": {"ended": ended, "text": text, "error": error},
-        "problems": msgspec.to_builtins(problems),
+        "problems": msgspec.to_builtins(list(problems)),
         "assistant": said,
         "reply": reply,
     }
