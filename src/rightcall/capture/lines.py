@@ -91,12 +91,13 @@ def _kind(value: Any) -> str:
 
 
 class Line(NamedTuple):
-    """A line of a file: its number from 1, where it lies, and its row."""
+    """A line of a file: its number from 1, where it lies, its row, and its bytes."""
 
     number: int
     place: int
     size: int
     row: Json | Fault
+    data: bytes
 
 
 def read_rows(path: str | Path, *, seen: Callable[[int], None] | None = None) -> Iterator[tuple[int, Json | Fault]]:
@@ -115,12 +116,12 @@ def read_lines(path: str | Path, *, seen: Callable[[int], None] | None = None) -
         if seen is not None:
             seen(size)
         if line is None:
-            yield Line(number, place, size, Fault(f"longer than {LONGEST:,} bytes"))
+            yield Line(number, place, size, Fault(f"longer than {LONGEST:,} bytes"), b"")
         elif line.strip():
             row = decode_row(line)
             if isinstance(row, Fault) and not line.endswith(b"\n"):
                 row = Fault("the last line was not written to its end", torn=True)
-            yield Line(number, place, size, row)
+            yield Line(number, place, size, row, line)
         place += size
 
 

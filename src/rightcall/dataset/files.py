@@ -12,6 +12,7 @@ import shutil
 import sqlite3
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 from types import TracebackType
@@ -19,6 +20,7 @@ from typing import IO, Any, BinaryIO, NamedTuple
 
 from rightcall.capture.lines import FileFailed, encode_row, ensure_parent_dir, read_at, read_lines
 from rightcall.capture.rows import Fault
+from rightcall.errors import CallerError
 from rightcall.types import Json
 
 Seen = Callable[[int], None]
@@ -40,6 +42,10 @@ def read_all(paths: Iterable[str | Path], *, seen: Seen | None = None) -> Iterat
     for path in paths:
         for line in read_lines(path, seen=seen):
             yield Where(str(path), line.number), line.row
+
+
+class BadRows(CallerError):
+    """Rows that are not as they should be. The message names the first of them and the cure."""
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------
@@ -99,10 +105,8 @@ class Output:
             os.close(folder)
 
     def _discard(self) -> None:
-        try:
+        with suppress(OSError):  # a disk that is full has been reported already
             self.file.close()
-        except OSError:
-            pass  # a disk that is full has been reported already
         self._draft.unlink(missing_ok=True)
 
 

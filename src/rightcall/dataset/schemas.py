@@ -12,10 +12,12 @@ forge-dataset-assemble-conflict/v1 two rows that say different things of the sam
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Literal
+
+import msgspec
 
 from rightcall.capture.rows import CANDIDATE, FORGE, OUTCOME, SCHEMA
-from rightcall.types import Json
+from rightcall.types import Json, Problem, Repair
 
 PROMPT = "forge-dataset-tool-prompt/v1"
 PROXY = "forge-proxy-training-capture/v1"
@@ -52,17 +54,22 @@ def _capture(row: Json) -> Faults:
     yield from _objects(row, "workflow_state", "proxy_trace")
     yield from _lists(row, "available_tools", filled=True)
     yield from _lists(row, "messages", "problems")
+    yield from (f"messages[{at}] must be an object" for at, each in _odd(row.get("messages")))
+    yield from _values(row, "problems", list[Problem])
+    if row.get("assistant") is not None:
+        yield from _objects(row, "assistant")
     yield from _tool_faults(row.get("available_tools"))
     yield from _trace(row.get("proxy_trace"))
     yield from _marks(row)
     if row.get("kind") == CANDIDATE:
         yield from _call_shape(row.get("candidate_call"), "candidate_call")
         yield from _lists(row, "repairs")
-        yield from _objects(row, "call")
+        yield from _values(row, "repairs", list[Repair])
+        yield from _values(row, "call", _Said)
         if row.get("tool_result") is not None:
             yield from _objects(row, "tool_result")
     elif row.get("kind") == OUTCOME:
-        yield from _objects(row, "outcome")
+        yield from _values(row, "outcome", _Outcome)
     if "label" in row:
         yield from _label(row, OUTCOMES if row.get("kind") == OUTCOME else LABELS)
 
@@ -70,6 +77,7 @@ def _capture(row: Json) -> Faults:
 def _forge(row: Json) -> Faults:
     yield from _texts(row, "kind", "example_group_id", "user_request")
     yield from _objects(row, "workflow_state", "tool_result", "proxy_trace")
+    yield from _trace(row.get("proxy_trace"))
     yield from _candidate(row)
     yield from _marks(row)
 
@@ -148,6 +156,20 @@ SCHEMAS: dict[str, Callable[[Json], Faults]] = {
 }
 
 
+class _Said(msgspec.Struct):
+    """The exact text of a call."""
+
+    id: str
+    json: str
+    raw: str
+    complete: bool
+
+
+class _Outcome(msgspec.Struct):
+    ended: Literal["answer", "max_turns", "error"]
+    text: str
+
+
 # -- pieces ------------------------------------------------------------------------------------------------------------
 
 
@@ -169,6 +191,20 @@ def _lists(row: Json, *names: str, filled: bool = False) -> Faults:
             yield f"{name} must be a {'non-empty ' if filled else ''}list"
 
 
+def _odd(entries: Any) -> Iterator[tuple[int, Any]]:
+    """The entries of a list that are no objects."""
+    found = entries if isinstance(entries, list) else []
+    return ((at, each) for at, each in enumerate(found) if not isinstance(each, dict))
+
+
+def _values(row: Json, name: str, kind: Any) -> Faults:
+    """Is this what a value of ours looks like as JSON?"""
+    try:
+        msgspec.convert(row.get(name), kind)
+    except msgspec.ValidationError as error:
+        yield f"{name}: {error}"
+
+
 def _trace(trace: Any) -> Faults:
     if not isinstance(trace, dict):
         return
@@ -184,6 +220,8 @@ def _marks(row: Json) -> Faults:
     if not isinstance(marks, dict):
         yield "metadata must be an object"
         return
+    if not isinstance(marks.get("provenance", {}), dict):
+        yield "metadata.provenance must be an object"
     released = isinstance(marks.get("release"), dict)
     if marks.get("private_agent_log") is not (not released):
         yield f"metadata.private_agent_log must be {'false: the row is released' if released else 'true'}"
