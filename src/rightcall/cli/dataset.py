@@ -72,12 +72,15 @@ def _told(json: bool, value: Mapping[str, Any], lines: Mapping[str, object]) -> 
         typer.echo(json_text(dict(value)))
         return
     out = console()
-    for label, said in lines.items():
-        if said not in ("", {}, None):
-            row(out, label, brief(_counts(said), 2_000))
+    shown = {label: said for label, said in lines.items() if said not in ("", {}, None)}
+    wide = max(map(len, shown)) + 2
+    for label, said in shown.items():
+        out.print(f"{label.replace('_', ' '):<{wide}}{brief(_counts(said), 2_000)}")
 
 
 def _counts(said: object) -> str:
+    if isinstance(said, bool):
+        return "yes" if said else "no"
     if isinstance(said, Mapping):
         return ", ".join([f"{name} {number:,}" for name, number in said.items()])
     return f"{said:,}" if isinstance(said, int) else str(said)

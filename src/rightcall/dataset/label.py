@@ -2,7 +2,7 @@
 
 A call that must not run is `deterministic_invalid`: `check` says so. A call of a known scenario gets what the
 scenario's acceptable calls say of it (`capture/score.py`). How a conversation ended is `valid` if every call that was
-needed was made rightly and none that was wrong, else `incomplete`. Rows of unknown scenarios stay as they are.
+needed was made rightly and none that ran was wrong, else `incomplete`. Rows of unknown scenarios stay as they are.
 
     labelled = Labeller().label(row)      ->  row["label"] = {"label": "valid", "by": "scenario", "why": ""}
 """
@@ -40,7 +40,7 @@ class Labeller:
     def label(self, row: Json) -> Json:
         """The row with its label; as it is if nothing is known of it."""
         scenario = self._scenario(row)
-        found = _of_outcome(row, scenario) if row["kind"] == OUTCOME else self._of_call(row, scenario)
+        found = self._of_outcome(row, scenario) if row["kind"] == OUTCOME else self._of_call(row, scenario)
         return row if found is None else {**row, "label": found}
 
     def _of_call(self, row: Json, scenario: Scenario | None) -> Json | None:
@@ -51,6 +51,18 @@ class Labeller:
         if scenario is None:
             return None
         return {"label": judged(scenario, call, before), "by": "scenario", "why": ""}
+
+    def _of_outcome(self, row: Json, scenario: Scenario | None) -> Json | None:
+        """Judged by the calls that could run: one that could not was a mistake without effect, and has its own row."""
+        if scenario is None:
+            return None
+        ended, tools = row["outcome"]["ended"], self._toolset(row)
+        if ended != "answer":
+            return {"label": "incomplete", "by": "scenario", "why": f"ended by {ended}"}
+        found = score(scenario, [call for call in calls_before(row) if not check(call, tools)])
+        wrong: list[str] = [label for label in found.labels if label != "valid"]
+        why = ", ".join([f"not called: {name}" for name in found.missing] + wrong)
+        return {"label": "valid" if found.complete else "incomplete", "by": "scenario", "why": why[:300]}
 
     def _problems(self, row: Json, call: Call) -> list[Problem]:
         """Those said when the call was captured, and those that it has now."""
@@ -83,17 +95,6 @@ class Labeller:
             self._domains[name] = catalogue.built_in(name) if name in catalogue.names() else None
         domain = self._domains[name]
         return domain.by_name.get(scenario) if domain is not None else None
-
-
-def _of_outcome(row: Json, scenario: Scenario | None) -> Json | None:
-    if scenario is None:
-        return None
-    if row["outcome"]["ended"] != "answer":
-        return {"label": "incomplete", "by": "scenario", "why": f"ended by {row['outcome']['ended']}"}
-    found = score(scenario, calls_before(row))
-    wrong: list[str] = [label for label in found.labels if label != "valid"]
-    why = ", ".join([f"not called: {name}" for name in found.missing] + wrong)
-    return {"label": "valid" if found.complete else "incomplete", "by": "scenario", "why": why[:300]}
 
 
 def calls_before(row: Json) -> list[Call]:
