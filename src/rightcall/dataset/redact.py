@@ -33,7 +33,7 @@ VERSION = "rightcall-redaction/v1"
 def _luhn(text: str) -> bool:
     digits = [int(char) for char in text if char.isdigit()]
     doubled = [digit if at % 2 else sum(divmod(digit * 2, 10)) for at, digit in enumerate(reversed(digits), 1)]
-    return 13 <= len(digits) <= 19 and sum(doubled) % 10 == 0
+    return 14 <= len(digits) <= 19 and sum(doubled) % 10 == 0
 
 
 def _iban(text: str) -> bool:
@@ -54,40 +54,59 @@ class Rule(msgspec.Struct, frozen=True):
     part: int = 0  # the group that is replaced
 
 
-# A letter behind a backslash belongs to an escape of JSON text, not to the secret.
+def _start(not_behind: str) -> str:
+    """Where a secret may begin: not behind these characters. In JSON text it may follow an escape such as \\n, whose
+    letter is no part of it."""
+    plain, escaped = rf"(?<![{not_behind}\\])", r"(?<=\\[nrtbf/\"\\])|(?<=\\u[0-9a-fA-F]{4})"
+    return rf"(?:{plain}|(?<=\\)(?![nrtbfu/\"\\])|{escaped})"
+
+
 RULES: dict[str, Rule] = {
     "private-key": Rule(
         re.compile(r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----[^-]{0,20000}+(?:-----END [A-Z ]{0,40}-----)?")
     ),
     "token": Rule(
         re.compile(
-            r"(?<![A-Za-z0-9\\])(?:sk-[A-Za-z0-9_-]{16,200}|gh[opsu]_[A-Za-z0-9]{20,200}|github_pat_\w{20,200}"
-            r"|hf_[A-Za-z0-9]{20,200}|glpat-[\w-]{16,200}|xox[abprs]-[\w-]{10,200}|A[KS]IA[A-Z0-9]{16}|AIza[\w-]{30,60}"
-            r"|eyJ[\w-]{10,2000}\.[\w-]{10,4000}\.[\w-]{0,2000})"
+            _start("A-Za-z0-9")
+            + r"(?:sk-[A-Za-z0-9_-]{16,200}|gh[opsu]_[A-Za-z0-9]{20,200}|github_pat_\w{20,200}"
+            + r"|hf_[A-Za-z0-9]{20,200}|glpat-[\w-]{16,200}|xox[abprs]-[\w-]{10,200}|A[KS]IA[A-Z0-9]{16}"
+            + r"|AIza[\w-]{30,60}"
+            + r"|eyJ[\w-]{10,2000}\.[\w-]{10,4000}\.[\w-]{0,2000})",
+            re.A,
         )
     ),
-    "bearer": Rule(re.compile(r"(?i)\bbearer[ ]{1,4}([\w.~+/-]{12,2000}=*)"), part=1),
+    "bearer": Rule(re.compile(_start("A-Za-z0-9_") + r"(?i:bearer)[ ]{1,4}([\w.~+/-]{12,2000}=*)"), part=1),
     "password": Rule(
         re.compile(
-            r"(?i)(?:password|passwd|secret|api[_-]?key|access[_-]?token)[\"']?[ ]{0,4}[:=][ ]{0,4}[\"']?"
+            r"(?i)(?:password|passwd|secret|api[_-]?key|access[_-]?token)\\?[\"']?[ ]{0,4}[:=][ ]{0,4}\\?[\"']?"
             r"([^\s\"'\\,;&]{4,200})"
         ),
         part=1,
     ),
     "credentials": Rule(re.compile(r"://([^\s/:@\\\"]{1,100}:[^\s/@\\\"]{1,200})@"), part=1),
-    "email": Rule(re.compile(r"(?<![\w.+%\\-])[\w.+%-]{1,64}@(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}\b")),
-    "iban": Rule(re.compile(r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?\b"), _iban),
-    "card": Rule(re.compile(r"(?<![\w.-])\d(?:[ -]?\d){12,18}(?![\w-])"), _luhn),
-    "phone": Rule(re.compile(r"(?<![\w.+])\+\d{1,3}[ ()./-]{0,2}\d(?:[ ()./-]{0,2}\d){6,12}(?!\w)")),
-    "address": Rule(
-        re.compile(r"(?<![\w.])(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)\.){3}(?:25[0-5]|2[0-4]\d|1?\d?\d)(?![\w.])")
+    "email": Rule(
+        re.compile(_start(r"\w.+%-") + r"[\w.+%-]{1,64}@(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}(?![A-Za-z0-9])")
     ),
-    "home": Rule(re.compile(r"(?:/home/|/Users/|[A-Za-z]:\\{1,2}Users\\{1,2})([^\s/\\\"':<>|]{1,64})"), part=1),
+    "iban": Rule(
+        re.compile(_start("A-Za-z0-9_") + r"[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?![A-Za-z0-9])"),
+        _iban,
+    ),
+    "card": Rule(re.compile(_start("A-Za-z0-9_.-") + r"\d(?:[ -]?\d){13,18}(?![\w-])"), _luhn),
+    "phone": Rule(re.compile(_start("A-Za-z0-9_.+") + r"\+\d{1,3}[ ()./-]{0,2}\d(?:[ ()./-]{0,2}\d){6,12}(?!\w)")),
+    "address": Rule(
+        re.compile(
+            _start("A-Za-z0-9_.")
+            + r"(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)\.){3}(?:25[0-5]|2[0-4]\d|1?\d?\d)(?![A-Za-z0-9]|\.\d)"
+        )
+    ),
+    "home": Rule(re.compile(r"(?:/home/|/Users/|[A-Za-z]:\\{1,4}Users\\{1,4})([^\s/\\\"':<>|]{1,64})"), part=1),
 }
 _SECRET = re.compile(r"(?i)(?:[a-z]{1,20}[_-])?(?:password|passwd|secret|api[_-]?key|access[_-]?token|token)").fullmatch
 _STAYS = {"127.0.0.1", "0.0.0.0", "255.255.255.255", "user", "example"}
 # Written by us, or by redaction itself: looking into them again must find nothing.
-_OURS = re.compile(r"redacted-[a-z-]+-[0-9a-f]{8}|user-[0-9a-f]{8}@example\.com|\+0000000\d{0,8}|10{12,18}").fullmatch
+_OURS = re.compile(
+    r"redacted-[a-z-]+-[0-9a-f]{8}(?:@.{1,300})?|user-[0-9a-f]{8}@example\.com|\+0000000\d{0,8}|10{12,18}"
+).fullmatch
 
 
 class Redactor:
