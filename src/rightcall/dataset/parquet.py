@@ -6,6 +6,8 @@ disagree on a type; `datasets` gives them back as objects, because the file says
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -80,18 +82,25 @@ class ParquetOutput:
     def _flush(self) -> None:
         arrow, _ = _pyarrow()
         if self._rows:
-            self._writer.write_table(arrow.Table.from_pylist(self._rows, schema=self._schema))
+            columns = [_column(arrow, [row[field.name] for row in self._rows], field.type) for field in self._schema]
+            self._writer.write_table(arrow.Table.from_arrays(columns, schema=self._schema))
             self._rows.clear()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        try:
+        with self._out_of(error):
             if error is None:
                 self._flush()
-                self._writer.close()
+            self._writer.close()  # also of a file that is given up: its end would be written later otherwise
+
+    @contextmanager
+    def _out_of(self, error: BaseException | None) -> Iterator[None]:
+        """The file beneath appears if all went well, here too."""
+        try:
+            yield
         except BaseException as failed:
             self._out.__exit__(type(failed), failed, failed.__traceback__)
             raise
-        self._out.__exit__(kind, error, at)
+        self._out.__exit__(None if error is None else type(error), error, None)
 
 
 def _pyarrow() -> tuple[Any, Any]:
@@ -109,9 +118,37 @@ def _type(arrow: Any, feature: Json) -> Any:
         return arrow.list_(_type(arrow, feature["feature"]))
     if kind == "Value":
         return {"string": arrow.string(), "bool": arrow.bool_(), "int64": arrow.int64()}[feature["dtype"]]
-    if kind == "Json":
-        return arrow.string()
+    if kind == "Json":  # text that says it is JSON; a pyarrow that does not know it reads it as text
+        return arrow.json_(arrow.string()) if hasattr(arrow, "json_") else arrow.string()
     return arrow.struct([arrow.field(name, _type(arrow, inner)) for name, inner in feature.items()])
+
+
+def _column(arrow: Any, values: list[Any], wanted: Any) -> Any:
+    return _marked(arrow, arrow.array(values, _storage(arrow, wanted)), wanted)
+
+
+def _storage(arrow: Any, kind: Any) -> Any:
+    """The same type with plain text where JSON is: arrays can be made of that from values."""
+    if arrow.types.is_list(kind):
+        return arrow.list_(_storage(arrow, kind.value_type))
+    if arrow.types.is_struct(kind):
+        fields = [kind.field(at) for at in range(kind.num_fields)]
+        return arrow.struct([arrow.field(field.name, _storage(arrow, field.type)) for field in fields])
+    return getattr(kind, "storage_type", kind)
+
+
+def _marked(arrow: Any, array: Any, kind: Any) -> Any:
+    """The array with its JSON marked as such."""
+    if array.type == kind:
+        return array
+    if arrow.types.is_list(kind):
+        inner = _marked(arrow, array.values, kind.value_type)
+        return arrow.ListArray.from_arrays(array.offsets, inner, type=kind, mask=array.is_null())
+    if arrow.types.is_struct(kind):
+        fields = [kind.field(at) for at in range(kind.num_fields)]
+        children = [_marked(arrow, array.field(at), field.type) for at, field in enumerate(fields)]
+        return arrow.StructArray.from_arrays(children, fields=fields, mask=array.is_null())
+    return arrow.ExtensionArray.from_storage(kind, array)
 
 
 def _stored(value: Any, feature: Json) -> Any:
