@@ -20,7 +20,8 @@ Domains are TOML data, so that users add theirs without code.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Any, Literal
 
@@ -105,9 +106,13 @@ def read_domain(text: str, origin: str = "domain") -> Domain:
     if len(text) > LARGEST:
         raise BadDomain(f"{origin}: longer than {LARGEST} characters; split it into several domains")
     try:
-        file = msgspec.convert(tomllib.loads(text), _File)
+        data = tomllib.loads(text)
+        _plain_json(data, origin)
+        file = msgspec.convert(data, _File)
     except tomllib.TOMLDecodeError as error:
         raise BadDomain(f"{origin}: not TOML: {error}") from error
+    except RecursionError as error:
+        raise BadDomain(f"{origin}: nested too deeply") from error
     except msgspec.ValidationError as error:
         raise BadDomain(f"{origin}: {error}") from error
     tools = _toolset(file, origin)
@@ -117,12 +122,18 @@ def read_domain(text: str, origin: str = "domain") -> Domain:
     return Domain(file, tools)
 
 
+def _plain_json(value: Any, origin: str) -> None:
+    """Refuses what TOML has and JSON has not, for it would not survive the way to a model and back."""
+    if isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            _plain_json(each, origin)
+    elif not isinstance(value, str | bool | int) and (not isinstance(value, float) or value - value != 0):
+        raise BadDomain(f"{origin}: {value} is no JSON value; write it as text")
+
+
 def _toolset(file: _File, origin: str) -> Toolset:
-    made = [_tool(stub) for stub in file.tools]
-    if len({tool.name for tool in made}) < len(made):
-        raise BadDomain(f"{origin}: two tools have the same name")
     try:
-        return Toolset(made)
+        return Toolset([_tool(stub) for stub in file.tools])
     except BadTools as error:
         raise BadDomain(f"{origin}: {error}") from error
 
@@ -137,10 +148,14 @@ def _faults(file: _File, tools: Toolset) -> Iterator[str]:
         yield "there are no scenarios"
     for stub in file.tools:
         yield from _stub_faults(stub, set(tools.kinds(stub.name)))
-    names = [scenario.name for scenario in file.scenarios]
-    yield from (f"two scenarios are called {name!r}" for name in {n for n in names if names.count(n) > 1})
+    yield from (f"two tools are called {name!r}" for name in _twice(stub.name for stub in file.tools))
+    yield from (f"two scenarios are called {name!r}" for name in _twice(each.name for each in file.scenarios))
     for scenario in file.scenarios:
         yield from _scenario_faults(scenario, tools)
+
+
+def _twice(names: Iterable[str]) -> list[str]:
+    return [name for name, count in Counter(names).items() if count > 1]
 
 
 def _stub_faults(stub: Stub, declared: set[str]) -> Iterator[str]:
