@@ -13,6 +13,7 @@ from captured import CONVERSATIONS, FORGE_ROW, conversation, rows, write
 from rightcall.capture import catalogue
 from rightcall.capture.rows import read_rows
 from rightcall.cli.stats_page import STYLE, page
+from rightcall.dataset.conversations import Conversation
 from rightcall.dataset.files import BadRows
 from rightcall.dataset.label import Labeller, label_files
 from rightcall.dataset.prompts import prompts, write_prompts
@@ -169,6 +170,15 @@ def test_a_call_that_was_made_already_is_not_needed() -> None:
     right = CONVERSATIONS["right"][0]
     again = [Labeller().label(row) for row in conversation("g", (right, right, "Done."))]
     assert [row["label"]["label"] for row in again] == ["valid", "tool_not_needed", "incomplete"]
+
+
+def test_examples_that_the_model_was_shown_are_not_calls_of_its_own() -> None:
+    first, end = rows("right")
+    shown = [{"role": "user", "content": "Another request."}, first["assistant"]]
+    for row in (first, end):
+        row["messages"][1:1] = shown
+    assert [Labeller().label(row)["label"]["label"] for row in (first, end)] == ["valid", "valid"]
+    assert [message["role"] for message in Conversation([first, end]).turns[0].messages] == ["system", "user"]
 
 
 def test_a_row_without_a_history_is_judged_by_the_rows_before_it() -> None:

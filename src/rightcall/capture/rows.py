@@ -34,6 +34,7 @@ __all__ = [
     "Journal",
     "Trace",
     "append_jsonl",
+    "asked",
     "call_of",
     "capture_key",
     "capture_row",
@@ -228,6 +229,16 @@ def capture_key(row: Json) -> str:
     if row["kind"] == OUTCOME:
         return f"{place}:outcome"
     return f"{place}:call-{trace['call_index']}:tool-call-{trace['tool_call_id']}"
+
+
+def asked(row: Json) -> list[Json]:
+    """The conversation before a row, without examples that a capture showed the model ahead of the request."""
+    messages: list[Json] = row["messages"]
+    if row["source_bucket"] != "real_model_call":
+        return messages
+    wanted = {"role": "user", "content": row["user_request"]}
+    at = max((at for at, message in enumerate(messages) if message == wanted), default=0)
+    return [message for message in messages[:at] if message.get("role") == "system"] + messages[at:]
 
 
 def call_of(row: Json) -> Call:

@@ -17,7 +17,7 @@ from typing import Any
 from rightcall.apis.openai_chat import assistant_message
 from rightcall.apis.plain import dumps
 from rightcall.capture.lines import read_lines
-from rightcall.capture.rows import FORGE, OUTCOME, SCHEMA, call_of, problems_of, tools_of
+from rightcall.capture.rows import FORGE, OUTCOME, SCHEMA, asked, call_of, problems_of, tools_of
 from rightcall.dataset.files import Reader, Scratch, Seen, Where, digest
 from rightcall.dataset.label import sound
 from rightcall.dataset.validate import label_of
@@ -95,8 +95,7 @@ class Conversation:
         made: list[Turn] = []
         for _, rows in groupby(self.rows, key=lambda row: _order(row)[:3]):
             found = list(rows)
-            messages = found[0].get("messages")
-            made.append(Turn(found, messages if messages is not None else _history(found[0], made)))
+            made.append(Turn(found, asked(found[0]) if "messages" in found[0] else _history(found[0], made)))
         return made
 
 

@@ -62,6 +62,8 @@ class Output:
 
     def __enter__(self) -> Output:
         ensure_parent_dir(self.path)
+        if self.path.is_dir():
+            raise FileFailed(f"cannot open {self.path}: Is a directory")
         try:
             file = os.open(self._draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, self._mode)
             os.fchmod(file, self._mode)
@@ -136,9 +138,11 @@ class Scratch:
     def __enter__(self) -> Scratch:
         return self
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.db.close()
         shutil.rmtree(self._folder, ignore_errors=True)
+        if isinstance(error, sqlite3.Error):
+            raise FileFailed(f"cannot write to the scratch folder {self._folder}: {error}; set TMPDIR") from error
 
     def insert(self, statement: str, values: Iterable[tuple[Any, ...]]) -> None:
         self.db.execute("BEGIN")

@@ -16,7 +16,7 @@ from typing import Any
 
 from rightcall.capture import catalogue
 from rightcall.capture.domain import Domain, Scenario
-from rightcall.capture.rows import FORGE, OUTCOME, SCHEMA, Fault, call_of, problems_of, tools_of
+from rightcall.capture.rows import FORGE, OUTCOME, SCHEMA, Fault, asked, call_of, problems_of, tools_of
 from rightcall.capture.score import label as judged
 from rightcall.capture.score import score
 from rightcall.check import check
@@ -101,7 +101,7 @@ def calls_before(row: Json) -> list[Call]:
     """The calls of the conversation before this one, in order, its own turn's included."""
     own = row["proxy_trace"].get("call_index") if row["kind"] != OUTCOME else 0
     turn = (row.get("assistant") or {}).get("tool_calls") or []
-    said = [each for message in row["messages"] if message.get("role") == "assistant" for each in _calls_in(message)]
+    said = [each for message in asked(row) if message.get("role") == "assistant" for each in _calls_in(message)]
     return [call for each in [*said, *turn[:own]] if (call := _call(each)) is not None]
 
 

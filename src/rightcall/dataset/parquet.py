@@ -12,6 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from rightcall.capture.rows import FileFailed
 from rightcall.dataset.files import Output
 from rightcall.errors import CallerError
 from rightcall.types import Json
@@ -83,14 +84,23 @@ class ParquetOutput:
         arrow, _ = _pyarrow()
         if self._rows:
             columns = [_column(arrow, [row[field.name] for row in self._rows], field.type) for field in self._schema]
-            self._writer.write_table(arrow.Table.from_arrays(columns, schema=self._schema))
+            with self._told():
+                self._writer.write_table(arrow.Table.from_arrays(columns, schema=self._schema))
             self._rows.clear()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         with self._out_of(error):
             if error is None:
                 self._flush()
-            self._writer.close()  # also of a file that is given up: its end would be written later otherwise
+            with self._told():
+                self._writer.close()  # also of a file that is given up: its end would be written later otherwise
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise FileFailed(f"cannot write {self._out.path}: {error.strerror or error}") from error
 
     @contextmanager
     def _out_of(self, error: BaseException | None) -> Iterator[None]:
