@@ -13,13 +13,24 @@ until `dataset release` says otherwise. `forge-dataset-capture/v1`, which has le
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any, Literal
 
 import msgspec
 
-from rightcall.capture.lines import Fault, FileFailed, Journal, append_jsonl, ensure_parent_dir, read_rows, touch_jsonl
+from rightcall.capture.lines import (
+    Fault,
+    FileFailed,
+    Journal,
+    append_jsonl,
+    encode_row,
+    ensure_parent_dir,
+    read_rows,
+    touch_jsonl,
+)
 from rightcall.capture.stubs import Outcome
 from rightcall.declare.toolset import Toolset
 from rightcall.types import Call, Json, Problem, Repair, Tool
@@ -59,6 +70,7 @@ RESPOND = Tool(
     parameters={"type": "object", "properties": {"message": {"type": "string"}}, "required": ["message"]},
 )
 
+_KEPT = 200_000  # bytes of tools that are kept when read
 Ended = Literal["answer", "max_turns", "error"]
 
 
@@ -261,5 +273,11 @@ def problems_of(row: Json) -> list[Problem]:
 
 
 def tools_of(row: Json) -> Toolset:
-    """The tools that could be called, without `respond`."""
-    return Toolset([tool for tool in row["available_tools"] if tool["name"] != RESPOND.name])
+    """The tools that could be called, without `respond`. Rows share their tools: what was read is kept for a while."""
+    said = encode_row({"tools": row["available_tools"]})
+    return _read_tools(said) if len(said) < _KEPT else _read_tools.__wrapped__(said)
+
+
+@lru_cache(64)
+def _read_tools(said: bytes) -> Toolset:
+    return Toolset([tool for tool in json.loads(said)["tools"] if tool["name"] != RESPOND.name])

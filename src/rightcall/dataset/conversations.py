@@ -9,7 +9,7 @@ Rows of one conversation may lie anywhere in the files. Their places are kept on
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -88,7 +88,7 @@ class Conversation:
     @cached_property
     def definitions(self) -> list[Json]:
         """The tools, OpenAI style."""
-        return to_provider(self.tools, "openai", extensions=False)
+        return _definitions(self.tools)
 
     @cached_property
     def turns(self) -> list[Turn]:
@@ -97,6 +97,11 @@ class Conversation:
             found = list(rows)
             made.append(Turn(found, asked(found[0]) if "messages" in found[0] else _history(found[0], made)))
         return made
+
+
+@lru_cache(64)
+def _definitions(tools: Toolset) -> list[Json]:
+    return to_provider(tools, "openai", extensions=False)
 
 
 def _order(row: Json) -> tuple[int, bool, int, int]:
@@ -131,9 +136,9 @@ def _text(content: Any) -> str:
 # -- out of files ------------------------------------------------------------------------------------------------------
 
 _IN_ORDER = """
-    SELECT lines.key, file, place, size FROM lines
-    JOIN (SELECT key, min(rowid) AS first FROM lines GROUP BY key) AS firsts ON firsts.key = lines.key
-    ORDER BY first, lines.rowid
+    SELECT key, file, place, size FROM (
+        SELECT rowid AS number, key, file, place, size, min(rowid) OVER (PARTITION BY key) AS first FROM lines
+    ) ORDER BY first, number
 """
 
 

@@ -22,10 +22,9 @@ from rightcall.capture.score import score
 from rightcall.check import check
 from rightcall.dataset.files import BadRows, Output, Seen, Where, read_all
 from rightcall.dataset.schemas import faults
+from rightcall.declare.toolset import Toolset
 from rightcall.strict_json import MAX_DEPTH, decode
 from rightcall.types import Call, Json, Problem
-
-_KEPT = 64  # tool lists kept compiled at a time
 
 
 class Labeller:
@@ -33,7 +32,6 @@ class Labeller:
 
     def __init__(self, domains: Iterable[Domain] = ()) -> None:
         self._domains: dict[str, Domain | None] = {domain.name: domain for domain in domains}
-        self._tools: dict[str, Any] = {}
         self._group = ""  # of rows that do not tell their history
         self._calls: list[Call] = []
 
@@ -70,14 +68,8 @@ class Labeller:
         said = [each for each in problems_of(row) if each.call is None or each.call == own]
         return said + check(call, self._toolset(row))
 
-    def _toolset(self, row: Json) -> Any:
-        """Conversations share their tools: what is compiled is kept for a while."""
-        key = repr(row["available_tools"])
-        if key not in self._tools:
-            if len(self._tools) >= _KEPT:
-                self._tools.clear()
-            self._tools[key] = tools_of(row) or None  # without any, names are not checked
-        return self._tools[key]
+    def _toolset(self, row: Json) -> Toolset | None:
+        return tools_of(row) or None  # without any, names are not checked
 
     def _before(self, row: Json) -> list[Call]:
         if "messages" in row:

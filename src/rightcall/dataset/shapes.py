@@ -20,6 +20,7 @@ from rightcall.dataset.verifier import training_row
 from rightcall.errors import CannotCarry
 from rightcall.formats.spec import Format
 from rightcall.parse.render import render
+from rightcall.strict_json import MAX_DEPTH, decode
 from rightcall.types import Call, Json, Part, Text
 
 
@@ -67,12 +68,14 @@ def _content(content: Any) -> str:
 
 
 def _call(entry: Any, *, objects: bool) -> Json:
-    call = read({"role": "assistant", "tool_calls": [entry]}, api="openai_chat", repair="off")
-    if not call.calls or any(problem.blocking for problem in call.problems):
+    function = entry.get("function") if isinstance(entry, dict) else None
+    said = function.get("arguments") if isinstance(function, dict) else None
+    text = "{}" if said is None or said == "" else said if isinstance(said, str) else dumps(said)
+    arguments = decode(text, MAX_DEPTH)
+    if not isinstance(function, dict) or not isinstance(function.get("name"), str) or not isinstance(arguments, dict):
         raise LeftOut("the history holds a call that cannot be read")
-    found = call.calls[0]
-    arguments: Any = found.arguments if objects else found.json.strip() or "{}"
-    return {"id": found.id, "type": "function", "function": {"name": found.name, "arguments": arguments}}
+    given = arguments if objects else text
+    return {"id": entry.get("id") or "", "type": "function", "function": {"name": function["name"], "arguments": given}}
 
 
 def _messages(turn: Turn, *, objects: bool) -> list[Json]:
