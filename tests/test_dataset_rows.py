@@ -60,6 +60,11 @@ SAMPLES: dict[str, Json] = {
 }
 
 
+def test_the_rows_among_the_examples_are_as_a_capture_writes_them() -> None:
+    example = Path(__file__).resolve().parent.parent / "examples" / "captured.jsonl"
+    assert [row for _, row in read_rows(example)] == rows()
+
+
 # -- validate ----------------------------------------------------------------------------------------------------------
 
 
