@@ -23,7 +23,9 @@ def told(*args: str, code: int = 0) -> dict[str, object]:
 
 
 def test_from_a_capture_to_a_public_file(tmp_path: Path, source: str) -> None:
-    at = lambda name: str(tmp_path / name)  # noqa: E731
+    def at(name: str) -> str:
+        return str(tmp_path / name)
+
     assert told("validate", source)["bad"] == 0
     assert told("label", source, "-o", at("labelled.jsonl"))["labels"] == {
         "valid": 9,

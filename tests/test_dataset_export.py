@@ -15,12 +15,12 @@ from rightcall import Call, Toolset, formats
 from rightcall.capture.rows import Trace, call_of, capture_row, outcome_row, read_rows
 from rightcall.capture.stubs import Outcome
 from rightcall.dataset.conversations import Conversation
-from rightcall.dataset.export import SHAPES, export
+from rightcall.dataset.export import export
 from rightcall.dataset.files import BadRows
 from rightcall.dataset.imported import import_files, rows_of
 from rightcall.dataset.label import Labeller
 from rightcall.dataset.schemas import faults
-from rightcall.dataset.shapes import How, LeftOut
+from rightcall.dataset.shapes import SHAPES, How, LeftOut
 from rightcall.errors import CallerError
 from rightcall.types import Json
 
@@ -205,7 +205,7 @@ def test_a_bad_row_ends_an_export_and_leaves_nothing(tmp_path: Path) -> None:
 
 # -- loaded for real ---------------------------------------------------------------------------------------------------
 
-MIXED = [{"x": 1, "y": None}, {"x": "one", "y": [1, "a", {"b": 2.5}]}, {"x": {"deep": [True]}}, {}]
+MIXED: list[Json] = [{"x": 1, "y": None}, {"x": "one", "y": [1, "a", {"b": 2.5}]}, {"x": {"deep": [True]}}, {}]
 
 
 def mixed_rows() -> list[Json]:

@@ -7,13 +7,15 @@ Each call is a row, with its receipts and problems; each answer without a call i
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from rightcall.apis.openai_chat import assistant_message
-from rightcall.apis.plain import text
+from rightcall.apis.plain import dumps, text
 from rightcall.apis.read import read
 from rightcall.capture.rows import RESPOND, Fault, Trace, capture_row, outcome_row, unix_ms
 from rightcall.capture.stubs import Outcome
@@ -25,6 +27,8 @@ from rightcall.ids import Ids
 from rightcall.parse.parser import parse
 from rightcall.strict_json import MAX_DEPTH, Undecodable, decode
 from rightcall.types import Call, Json, Reply, Tool
+
+_KEPT = 200_000  # characters of tools that are kept when read
 
 
 def rows_of(
@@ -55,8 +59,14 @@ def _tools(given: Any) -> Toolset | None:
         given = decode(given, MAX_DEPTH)
     if not given or isinstance(given, Undecodable):
         return None
-    found = Toolset(given)
-    return Toolset([tool for tool in found if tool.name != RESPOND.name])
+    said = dumps(given)
+    return _read_tools(said) if len(said) < _KEPT else _read_tools.__wrapped__(said)
+
+
+@lru_cache(64)
+def _read_tools(said: str) -> Toolset:
+    """Conversations share their tools: what was read is kept for a while."""
+    return Toolset([tool for tool in Toolset(json.loads(said)) if tool.name != RESPOND.name])
 
 
 class _Walk:

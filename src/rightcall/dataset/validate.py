@@ -47,8 +47,9 @@ def validate(paths: Iterable[str | Path], *, tell: Callable[[Where, str], None],
             tell(where, fault)
         if not isinstance(row, Fault):
             count(schemas, row.get("schema_version") if row.get("schema_version") in SCHEMAS else None)
-            count(labels, label_of(row))
-            count(buckets, bucket_of(row))
+            for counter, value in ((labels, label_of(row)), (buckets, bucket_of(row))):
+                if value is not None or row.get("schema_version") == TRAINING:
+                    count(counter, value)
     report.schemas, report.labels, report.buckets = dict(schemas), dict(labels), dict(buckets)
     return report
 
