@@ -125,7 +125,7 @@ def durable() -> None:
         start = time.perf_counter()
         for _ in range(SYNCS):
             os.write(file, data)
-            os.fdatasync(file)
+            getattr(os, "fdatasync", os.fsync)(file)
         bare = SYNCS / (time.perf_counter() - start)
         os.close(file)
         with Journal(os.path.join(folder, "rows.jsonl")) as journal:

@@ -21,6 +21,7 @@ import msgspec
 from rightcall.errors import CallerError
 from rightcall.types import Json
 
+_sync: Callable[[int], None] = getattr(os, "fdatasync", os.fsync)  # macOS has only the second
 LONGEST = 64_000_000  # bytes of one line: a reply of the largest size and its conversation
 
 
@@ -180,7 +181,7 @@ class Journal:
         data = b"".join([encode_row(row) for row in rows])
         if data:
             self._write(data)
-            _step("sync", self.path, os.fdatasync, self._file)
+            _step("sync", self.path, _sync, self._file)
 
     def close(self) -> None:
         if self._file >= 0:
