@@ -164,6 +164,6 @@ def _manifest(
 def _sha256(path: Path) -> str:
     found = sha256()
     with path.open("rb") as file:
-        while data := file.read(1 << 20):
+        while data := file.read(1 << 16):
             found.update(data)
     return found.hexdigest()
