@@ -132,7 +132,7 @@ class Scratch:
     def __init__(self) -> None:
         self._folder = tempfile.mkdtemp(prefix="rightcall-")
         self.db = sqlite3.connect(os.path.join(self._folder, "scratch.db"), isolation_level=None)
-        for setting in ("journal_mode=OFF", "synchronous=OFF", "temp_store=FILE", "cache_size=-16000"):
+        for setting in ("journal_mode=OFF", "synchronous=OFF", "temp_store=FILE", "cache_size=-2000"):
             self.db.execute(f"PRAGMA {setting}")
 
     def __enter__(self) -> Scratch:
