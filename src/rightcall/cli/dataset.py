@@ -13,8 +13,7 @@ import typer
 
 from rightcall.capture import catalogue
 from rightcall.capture.rows import FileFailed
-from rightcall.cli.calls import Policy
-from rightcall.cli.inputs import AsJson, ToolsFile, read_text, read_tools, refuse, say, usage_errors
+from rightcall.cli.inputs import AsJson, Policy, ToolsFile, read_text, read_tools, refuse, say, usage_errors
 from rightcall.cli.progress import reading
 from rightcall.cli.safe import brief, json_text
 from rightcall.cli.show import console, row
