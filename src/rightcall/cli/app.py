@@ -11,7 +11,9 @@ from rightcall.cli.call import call
 from rightcall.cli.calls import check, repair
 from rightcall.cli.chat import chat
 from rightcall.cli.contract import contract
+from rightcall.cli.dataset import app as dataset
 from rightcall.cli.demo import demo
+from rightcall.cli.domains import domains
 from rightcall.cli.formats import formats
 from rightcall.cli.grammar import grammar
 from rightcall.cli.mcp import mcp
@@ -61,3 +63,5 @@ app.command()(demo)
 app.command()(chat)
 app.add_typer(model, name="model")
 app.add_typer(mcp, name="mcp")
+app.command()(domains)
+app.add_typer(dataset, name="dataset")

@@ -1,0 +1,146 @@
+"""`rightcall dataset`: the commands, their exit codes, what they print and what they leave behind."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from captured import rows, write
+from command import failed, process, run
+from rightcall.capture.rows import read_rows
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> str:
+    return str(write(tmp_path / "capture.jsonl", rows()))
+
+
+def told(*args: str, code: int = 0) -> dict[str, object]:
+    result = run("dataset", *args, "--json")
+    assert result.exit_code == code, result.output
+    found: dict[str, object] = json.loads(result.stdout)
+    return found
+
+
+def test_from_a_capture_to_a_public_file(tmp_path: Path, source: str) -> None:
+    def at(name: str) -> str:
+        return str(tmp_path / name)
+
+    assert told("validate", source)["bad"] == 0
+    assert told("label", source, "-o", at("labelled.jsonl"))["labels"] == {
+        "valid": 9,
+        "incomplete": 2,
+        "deterministic_invalid": 1,
+        "wrong_tool_semantic": 1,
+    }
+    assert told("split", at("labelled.jsonl"), "-o", at("split"))["rows"] == 13
+    assert told("export", at("labelled.jsonl"), "--to", "verifier", "-o", at("verifier.jsonl"))["examples"] == 7
+    assert told("assemble", at("verifier.jsonl"), "-o", at("merged"))["accepted"] == 6
+    assert told("redact", at("labelled.jsonl"), "-o", at("redacted.jsonl"), "--term", "dock")["rows"] == 13
+    assert told("release", at("redacted.jsonl"), "-o", at("released.jsonl"), "--by", "Ann")["released"] == 13
+    made = told("export", at("released.jsonl"), "--to", "trl-sft", "-o", at("public.parquet"), "--public")
+    assert made["public"] is True
+    assert told("import", at("verifier.jsonl"), "-o", at("none.jsonl"), code=1)["refused"] == 7
+
+
+def test_every_command_says_what_it_did_in_words_too(tmp_path: Path, source: str) -> None:
+    out = str(tmp_path / "out.jsonl")
+    for args in (
+        ("validate", source),
+        ("label", source, "-o", out),
+        ("stats", source),
+        ("export", source, "--to", "openai-sft", "-o", out),
+        ("prompts", "-o", out),
+        ("redact", source, "-o", out),
+    ):
+        result = run("dataset", *args)
+        assert result.exit_code == 0, result.output
+        assert result.stdout.strip()
+
+
+def test_validation_names_every_fault_and_ends_with_one(tmp_path: Path, source: str) -> None:
+    with open(source, "ab") as file:
+        file.write(b'{"schema_version": "\x1b[2J"}\nnonsense\n')
+    result = run("dataset", "validate", source)
+    assert result.exit_code == 1
+    lines = result.stderr.splitlines()
+    assert [line.split(" ")[0] for line in lines] == [f"{source}:14", f"{source}:15"]
+    assert "\x1b" not in result.stderr
+    assert told("validate", source, code=1)["bad"] == 2
+
+
+def test_a_public_export_of_private_rows_names_each_and_writes_nothing(tmp_path: Path, source: str) -> None:
+    result = run("dataset", "export", source, "--to", "trl-sft", "-o", str(tmp_path / "out.jsonl"), "--public")
+    assert result.exit_code == 1
+    assert len([line for line in result.stderr.splitlines() if line.startswith(source)]) == 13
+    assert [path.name for path in tmp_path.iterdir()] == ["capture.jsonl"]
+
+
+def test_the_page_of_stats_is_private_and_whole(tmp_path: Path, source: str) -> None:
+    assert told("stats", source, "--html", str(tmp_path / "stats.html"))["rows"] == 13
+    text = (tmp_path / "stats.html").read_text()
+    assert text.startswith("<!doctype html>") and text.endswith("</html>\n")
+    assert (tmp_path / "stats.html").stat().st_mode & 0o777 == 0o600
+
+
+def test_wrong_usage_is_one_line_and_two(tmp_path: Path, source: str) -> None:
+    out = str(tmp_path / "out.jsonl")
+    assert "needs a format" in failed(run("dataset", "export", source, "--to", "text", "-o", out))
+    assert "did you mean" in failed(run("dataset", "prompts", "--domains", "shoping", "-o", out))
+    assert "at least one domain" in failed(run("dataset", "prompts", "--domains", ",", "-o", out))
+    assert "not a path" in failed(run("dataset", "assemble", source, "-o", out, "--combined-output", "../x"))
+    assert "no format" in failed(run("dataset", "export", source, "--to", "text", "-f", "x", "-o", out))
+    assert run("dataset", "export", source, "--to", "nothing", "-o", out).exit_code == 2
+    assert run("dataset", "split", source, "-o", out, "--validation-ratio", "2").exit_code == 2
+
+
+def test_a_file_that_cannot_be_used_is_one_line_and_one(tmp_path: Path, source: str) -> None:
+    assert "cannot be read" in failed(run("dataset", "validate", str(tmp_path / "none.jsonl")), 1)
+    assert "cannot open" in failed(run("dataset", "label", source, "-o", str(tmp_path)), 1)
+    (tmp_path / "bad.jsonl").write_text("nonsense\n")
+    line = failed(run("dataset", "label", str(tmp_path / "bad.jsonl"), "-o", str(tmp_path / "out.jsonl")), 1)
+    assert "bad.jsonl:1 not JSON" in line and "dataset validate" in line
+
+
+def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path: Path, source: str) -> None:
+    import resource
+    import subprocess
+    import sys
+
+    def small() -> None:
+        import signal
+
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4_000, 4_000))
+
+    for args, said in (
+        (("label", source), "cannot write "),
+        (("export", source, "--to", "trl-kto"), "cannot write to the scratch folder"),
+    ):
+        command = [sys.executable, "-m", "rightcall", "dataset", *args, "-o", str(tmp_path / "new" / "out.jsonl")]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, preexec_fn=small)
+        assert done.returncode == 1, done.stderr
+        assert done.stderr.startswith(f"rightcall: {said}"), done.stderr
+        assert len(done.stderr.splitlines()) == 1
+        assert not list((tmp_path / "new").glob("*")) and not list((tmp_path / "new").glob(".*"))
+
+
+def test_imported_logs_keep_their_receipts(tmp_path: Path) -> None:
+    log = {"text": '<tool_call>{"name": "f", "arguments": {"n": "1",}}</tool_call>'}
+    (tmp_path / "log.jsonl").write_text(json.dumps(log) + "\n")
+    tools = [{"name": "f", "parameters": {"type": "object", "properties": {"n": {"type": "integer"}}}}]
+    (tmp_path / "tools.json").write_text(json.dumps(tools))
+    options = ("--tools", str(tmp_path / "tools.json"), "--from", "text", "--format", "hermes", "--model", "m")
+    counts = told("import", str(tmp_path / "log.jsonl"), "-o", str(tmp_path / "out.jsonl"), *options)
+    assert counts["calls"] == 1
+    ((_, row),) = read_rows(tmp_path / "out.jsonl")
+    assert isinstance(row, dict)
+    assert {repair["rule"] for repair in row["repairs"]} == {"trailing_comma", "scalar_type"}
+    assert row["proxy_trace"]["model"] == "m"
+
+
+def test_the_group_is_found_by_a_process_of_its_own() -> None:
+    done = process("dataset", "--help")
+    assert done.returncode == 0
+    for name in b"validate stats prompts label assemble split redact release export import".split():
+        assert name in done.stdout

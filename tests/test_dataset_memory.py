@@ -1,0 +1,71 @@
+"""The dataset commands stream: ten times the rows take no more memory."""
+
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from captured import CONVERSATIONS, conversation
+from rightcall.capture.lines import encode_row
+from rightcall.dataset.assemble import assemble
+from rightcall.dataset.export import export
+from rightcall.dataset.imported import import_files
+from rightcall.dataset.label import Labeller, label_files
+from rightcall.dataset.redact import redact_files
+from rightcall.dataset.split import split
+from rightcall.dataset.stats import gather
+from rightcall.dataset.validate import validate
+
+SMALL, LARGE = 100, 1_000
+
+
+def _ignore(where: object, why: str) -> None:
+    pass
+
+
+COMMANDS: dict[str, Callable[[Path, Path], Any]] = {
+    "validate": lambda rows, out: validate([rows], tell=_ignore),
+    "stats": lambda rows, out: gather([rows]),
+    "label": lambda rows, out: label_files([rows], out / "a"),
+    "split": lambda rows, out: split([rows], out / "a"),
+    "redact": lambda rows, out: redact_files([rows], out / "a"),
+    "export": lambda rows, out: export([rows], out / "a", to="openai-sft"),
+    "verifier": lambda rows, out: export([rows], out / "a", to="verifier"),
+    "assemble": lambda rows, out: assemble([out.parent / f"{rows.stem}.verifier"], out / "a"),
+    "import": lambda rows, out: import_files([out.parent / f"{rows.stem}.sft"], out / "a", refused=_ignore),
+}
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Rows of two sizes, with what some of the commands make of them beside."""
+    folder, labeller, made = tmp_path_factory.mktemp("rows"), Labeller(), []
+    for size in (SMALL, LARGE):
+        made.append(folder / f"{size}.jsonl")
+        with made[-1].open("wb") as file:
+            for number in range(size // 2):
+                for row in conversation(f"group-{number}", CONVERSATIONS["right"], run=number):
+                    file.write(encode_row(labeller.label(row)))
+        export([made[-1]], folder / f"{size}.verifier", to="verifier")
+        export([made[-1]], folder / f"{size}.sft", to="openai-sft")
+    return made
+
+
+def peak(command: Callable[[Path, Path], Any], rows: Path, out: Path) -> int:
+    tracemalloc.start()
+    try:
+        command(rows, out)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_ten_times_the_rows_take_no_more_memory(name: str, files: list[Path]) -> None:
+    out = files[0].parent / name
+    out.mkdir()
+    peak(COMMANDS[name], files[0], out)  # what is imported and compiled once does not count
+    small, large = (peak(COMMANDS[name], rows, out) for rows in files)
+    assert large < 1.3 * small + 200_000

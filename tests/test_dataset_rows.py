@@ -1,0 +1,334 @@
+"""`dataset validate`, `label`, `prompts` and `stats`: rows are checked, judged, made and counted."""
+
+import json
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from captured import CONVERSATIONS, FORGE_ROW, conversation, rows, write
+from rightcall.capture import catalogue
+from rightcall.capture.rows import read_rows
+from rightcall.cli.stats_page import STYLE, page
+from rightcall.dataset.conversations import Conversation
+from rightcall.dataset.files import BadRows
+from rightcall.dataset.label import Labeller, label_files
+from rightcall.dataset.prompts import prompts, write_prompts
+from rightcall.dataset.schemas import SCHEMAS, faults
+from rightcall.dataset.stats import Histogram, gather
+from rightcall.dataset.validate import validate
+from rightcall.dataset.verifier import training_row
+from rightcall.types import Json
+
+
+def labelled(name: str) -> list[Json]:
+    labeller = Labeller()
+    return [labeller.label(row) for row in conversation("g", CONVERSATIONS[name])]
+
+
+def labels(name: str) -> list[str]:
+    return [row["label"]["label"] for row in labelled(name)]
+
+
+TRAINING = training_row(labelled("right")[0]) or {}
+SAMPLES: dict[str, Json] = {
+    "rightcall-capture/v1": rows("right")[0],
+    "forge-dataset-capture/v1": FORGE_ROW,
+    "forge-dataset-tool-prompt/v1": next(prompts([catalogue.find("shopping")])),
+    "forge-proxy-training-capture/v1": {
+        **{name: FORGE_ROW[name] for name in ("kind", "example_group_id", "user_request", "workflow_state")},
+        **{name: FORGE_ROW[name] for name in ("available_tools", "candidate_call", "metadata")},
+        "schema_version": "forge-proxy-training-capture/v1",
+        "deterministic_status": "ok",
+    },
+    "toolcall-verifier-training/v1": TRAINING,
+    "forge-dataset-review-reject/v1": {
+        "schema_version": "forge-dataset-review-reject/v1",
+        "reason": "reviewer_rejected",
+        "detail": "not sure",
+        "capture": FORGE_ROW,
+    },
+    "forge-dataset-assemble-conflict/v1": {
+        "schema_version": "forge-dataset-assemble-conflict/v1",
+        "scorer_input": "x",
+        "kept": {},
+        "conflict": {},
+    },
+}
+
+
+def test_the_rows_among_the_examples_are_as_a_capture_writes_them() -> None:
+    example = Path(__file__).resolve().parent.parent / "examples" / "captured.jsonl"
+    assert [row for _, row in read_rows(example)] == rows()
+
+
+# -- validate ----------------------------------------------------------------------------------------------------------
+
+
+def test_every_schema_has_a_sample_that_is_sound() -> None:
+    assert SAMPLES.keys() == SCHEMAS.keys()
+    assert {name: faults(row) for name, row in SAMPLES.items()} == {name: [] for name in SCHEMAS}
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+@given(data=st.data())
+def test_a_row_that_lacks_a_key_or_has_nonsense_there_is_judged_without_an_exception(
+    name: str, data: st.DataObject
+) -> None:
+    row = dict(SAMPLES[name])
+    key = data.draw(st.sampled_from(sorted(row)))
+    nonsense: Any = data.draw(st.sampled_from([None, 1, "x", [], {}, [1], {"a": 1}, [{}], {"name": 1}]))
+    row[key] = nonsense
+    assert isinstance(faults(row), list)
+    del row[key]
+    assert isinstance(faults(row), list)
+
+
+REQUIRED = {
+    "rightcall-capture/v1": "kind example_group_id user_request source_bucket workflow_state proxy_trace "
+    "available_tools messages problems metadata candidate_call repairs call",
+    "forge-dataset-capture/v1": "kind example_group_id user_request workflow_state available_tools candidate_call "
+    "tool_result proxy_trace metadata",
+    "forge-dataset-tool-prompt/v1": "domain scenario user_request request available_tools metadata",
+    "forge-proxy-training-capture/v1": "kind example_group_id user_request workflow_state available_tools "
+    "candidate_call deterministic_status metadata",
+    "toolcall-verifier-training/v1": "input label review",
+    "forge-dataset-review-reject/v1": "reason detail",
+    "forge-dataset-assemble-conflict/v1": "scorer_input kept conflict",
+}
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_each_required_key_is_missed(name: str) -> None:
+    for key in REQUIRED[name].split():
+        without = {other: value for other, value in SAMPLES[name].items() if other != key}
+        assert any(key in fault for fault in faults(without)), key
+
+
+CANDIDATES: list[tuple[Json, str]] = [
+    ({"name": "nothing", "arguments": {}}, "not among the available tools"),
+    ({"name": "add_to_cart", "arguments": {"product_id": "x"}}, "'quantity' is required"),
+    ({"name": "add_to_cart", "arguments": {"product_id": "x", "quantity": 1.5}}, "must be of type integer"),
+    ({"name": "add_to_cart", "arguments": {"product_id": "x", "quantity": True}}, "must be of type integer"),
+    ({"name": "add_to_cart", "arguments": {"product_id": 1, "quantity": 1}}, "must be of type string"),
+    ({"name": "add_to_cart", "arguments": []}, "arguments must be an object"),
+    ({"name": 1, "arguments": {}}, "name must be a string"),
+]
+
+
+@pytest.mark.parametrize(("call", "fault"), CANDIDATES)
+def test_a_candidate_that_does_not_fit_its_tool_is_a_fault_of_verifier_rows(call: Json, fault: str) -> None:
+    assert any(fault in found for found in faults({**FORGE_ROW, "candidate_call": call}))
+
+
+def test_unknown_arguments_pass_and_an_invalid_candidate_may_be_labelled_so() -> None:
+    call = {"name": "add_to_cart", "arguments": {"product_id": "x", "quantity": 1, "more": []}}
+    assert faults({**FORGE_ROW, "candidate_call": call}) == []
+    bad = {**TRAINING["input"], "candidate_call": {"name": "nothing", "arguments": {}}}
+    assert faults({**TRAINING, "input": bad, "label": "deterministic_invalid"}) == []
+    assert faults({**TRAINING, "input": bad}) != []
+    old = {**TRAINING["input"], "schema_version": "toolcall-verifier-input/v1"}
+    assert faults({**TRAINING, "input": old}) == []
+
+
+def test_a_row_that_says_it_is_public_without_a_release_is_a_fault() -> None:
+    row = rows("right")[0]
+    public = {**row["metadata"], "public_export_allowed": True, "private_agent_log": False}
+    assert len(faults({**row, "metadata": public})) == 2
+
+
+def test_validation_tells_every_fault_with_its_place_and_counts(tmp_path: Path) -> None:
+    good = write(tmp_path / "good.jsonl", [*SAMPLES.values()])
+    bad = tmp_path / "bad.jsonl"
+    bad.write_text('{"schema_version": "x/v9"}\n\nnonsense\n{"schema_version": "forge-dataset-assemble-conflict/v1"}\n')
+    told: list[tuple[str, int]] = []
+    report = validate([good, bad], tell=lambda where, fault: told.append((where.path, where.number)))
+    assert (report.rows, report.bad, report.faults) == (len(SAMPLES) + 3, 3, 5)
+    assert told == [(str(bad), number) for number in (1, 3, 4, 4, 4)]
+    assert report.schemas["rightcall-capture/v1"] == 1
+    assert report.labels["valid"] == 1
+
+
+# -- label -------------------------------------------------------------------------------------------------------------
+
+
+def test_labels_say_what_a_call_deserves() -> None:
+    assert labels("right") == ["valid", "valid"]
+    assert labels("repaired") == ["valid", "valid"]
+    assert labels("retried") == ["deterministic_invalid", "valid", "valid"]
+    assert labels("parallel") == ["valid", "valid", "valid"]
+    assert labels("refused") == ["incomplete"]
+    assert labels("wrong") == ["wrong_tool_semantic", "incomplete"]
+
+
+def test_a_label_says_who_gave_it_and_why() -> None:
+    first, *_ = labelled("retried")
+    assert first["label"]["by"] == "check"
+    assert first["label"]["why"].startswith("missing: quantity is required")
+    assert labelled("refused")[0]["label"]["why"] == "not called: add_to_cart"
+
+
+def test_a_call_that_was_made_already_is_not_needed() -> None:
+    right = CONVERSATIONS["right"][0]
+    again = [Labeller().label(row) for row in conversation("g", (right, right, "Done."))]
+    assert [row["label"]["label"] for row in again] == ["valid", "tool_not_needed", "incomplete"]
+
+
+def test_examples_that_the_model_was_shown_are_not_calls_of_its_own() -> None:
+    first, end = rows("right")
+    shown = [{"role": "user", "content": "Another request."}, first["assistant"]]
+    for row in (first, end):
+        row["messages"][1:1] = shown
+    assert [Labeller().label(row)["label"]["label"] for row in (first, end)] == ["valid", "valid"]
+    assert [message["role"] for message in Conversation([first, end]).turns[0].messages] == ["system", "user"]
+
+
+def test_a_row_without_a_history_is_judged_by_the_rows_before_it() -> None:
+    labeller = Labeller()
+    later = {**FORGE_ROW, "proxy_trace": {**FORGE_ROW["proxy_trace"], "turn": 1}}
+    other = {**FORGE_ROW, "example_group_id": "another"}
+    found = [labeller.label(row)["label"]["label"] for row in (FORGE_ROW, later, other)]
+    assert found == ["valid", "tool_not_needed", "valid"]
+
+
+def test_a_row_of_an_unknown_scenario_stays_as_it_is() -> None:
+    row = rows("right")[0]
+    unknown = {**row, "proxy_trace": {**row["proxy_trace"], "domain": "moon"}}
+    assert Labeller().label(unknown) == unknown
+
+
+def test_a_file_is_labelled_whole_or_not_at_all(tmp_path: Path) -> None:
+    source = write(tmp_path / "a.jsonl", rows())
+    counts = label_files([source], tmp_path / "out.jsonl")
+    assert counts["valid"] == 9
+    assert [row["label"]["label"] for _, row in read_rows(tmp_path / "out.jsonl") if isinstance(row, dict)].count(
+        "valid"
+    ) == 9
+    source.write_bytes(source.read_bytes() + b"nonsense\n")
+    with pytest.raises(BadRows, match=r"a\.jsonl:14 not JSON"):
+        label_files([source], tmp_path / "none.jsonl")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.jsonl", "out.jsonl"]
+
+
+def test_keys_that_a_later_version_adds_are_kept(tmp_path: Path) -> None:
+    source = write(tmp_path / "a.jsonl", [{**rows("right")[0], "from_the_future": {"a": [1]}}])
+    label_files([source], tmp_path / "out.jsonl")
+    ((_, row),) = read_rows(tmp_path / "out.jsonl")
+    assert isinstance(row, dict) and row["from_the_future"] == {"a": [1]}
+
+
+# -- prompts -----------------------------------------------------------------------------------------------------------
+
+
+def test_prompts_are_the_requests_of_a_capture_in_its_order(tmp_path: Path) -> None:
+    domains = catalogue.find_all(["shopping", "calendar"])
+    assert write_prompts(domains, tmp_path / "p.jsonl", model="m", runs=2) == 12
+    found = [row for _, row in read_rows(tmp_path / "p.jsonl") if isinstance(row, dict)]
+    assert [(row["run_index"], row["domain"]) for row in found] == [
+        *[(0, "shopping")] * 3,
+        *[(0, "calendar")] * 3,
+        *[(1, "shopping")] * 3,
+        *[(1, "calendar")] * 3,
+    ]
+    request = found[0]["request"]
+    assert request.keys() == {"model", "messages", "tools", "stream"}
+    assert request["stream"] is False
+    assert "respond" not in [tool["function"]["name"] for tool in request["tools"]]
+    assert found[0]["available_tools"][-1]["name"] == "respond"
+
+
+# -- stats -------------------------------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.integers(0, 10**6), min_size=1))
+def test_a_histogram_counts_every_value_and_its_median_is_in_the_right_bin(values: list[int]) -> None:
+    histogram = Histogram()
+    for value in values:
+        histogram.add(value)
+    middle = sorted(values)[(len(values) - 1) // 2]
+    assert sum(histogram.bins.values()) == len(values)
+    assert histogram.largest == max(values)
+    assert middle <= histogram.median <= max(2 * middle, 1)
+
+
+def test_stats_count_what_is_there(tmp_path: Path) -> None:
+    found = gather([write(tmp_path / "a.jsonl", [*labelled("repaired"), *labelled("retried"), TRAINING])])
+    assert found.rows == 6
+    assert found.counts["label"] == {"valid": 5, "deterministic_invalid": 1}
+    assert found.counts["tool"] == {"add_to_cart": 3}
+    assert found.counts["domain"] == {"shopping": 5}
+    assert found.counts["format"] == {"hermes": 5}
+    assert found.counts["repair"] == {"scalar_type": 1}
+    assert found.counts["problem"] == {"missing": 1}
+    assert found.lengths["reply"].total == 5
+
+
+def test_names_of_a_hostile_file_do_not_fill_the_memory(tmp_path: Path) -> None:
+    row = rows("right")[0]
+    many = [{**row, "candidate_call": {"name": f"tool{n}", "arguments": {}}} for n in range(1_500)]
+    found = gather([write(tmp_path / "a.jsonl", many)])
+    assert len(found.counts["tool"]) == 1_001
+    assert found.counts["tool"]["(others)"] == 500
+
+
+class Page(HTMLParser):
+    """The tags of a page, with their attributes, and its text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.texts: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+
+HOSTILE = '</title></svg><script>alert(1)</script><img src=x onerror="alert(1)">\u202e\x00&amp;'
+
+
+def test_the_page_runs_nothing_loads_nothing_and_escapes_everything(tmp_path: Path) -> None:
+    from base64 import b64encode
+    from hashlib import sha256
+
+    row = rows("right")[0]
+    hostile = {**row, "format": HOSTILE, "candidate_call": {"name": HOSTILE, "arguments": {}}}
+    text = page(gather([write(tmp_path / "a.jsonl", [hostile])]), HOSTILE)
+    found = Page(text)
+    assert found.open == []
+    assert {tag for tag, _ in found.tags} <= set(
+        "html head meta title style body h1 h2 p main section svg text rect".split()
+    )
+    names = {name for _, attributes in found.tags for name in attributes}
+    assert not [name for name in names if name.startswith("on") or name in ("src", "href", "style")]
+    policy = next(a["content"] for _, a in found.tags if a.get("http-equiv") == "Content-Security-Policy")
+    digest = b64encode(sha256(STYLE.encode()).digest()).decode()
+    assert policy == f"default-src 'none'; style-src 'sha256-{digest}'"
+    assert f"<style>{STYLE}</style>" in text
+    assert "<script>alert(1)</script>" in "".join(found.texts)  # as text
+    assert "\u202e" not in text and "\x00" not in text
+    assert "url(" not in text and "@import" not in text
+
+
+def test_the_page_shows_the_numbers(tmp_path: Path) -> None:
+    text = page(gather([write(tmp_path / "a.jsonl", rows())]), "rows")
+    assert text.count("<rect") > 15
+    assert "add_to_cart" in text and "13 rows" in text
+
+
+def test_stats_are_json_data(tmp_path: Path) -> None:
+    told = gather([write(tmp_path / "a.jsonl", rows())]).told()
+    assert json.loads(json.dumps(told)) == told

@@ -1,0 +1,176 @@
+"""`dataset split` and `dataset assemble`: rows are told apart and put together by rules that can be recomputed."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from captured import rows, write
+from rightcall.capture.rows import read_rows
+from rightcall.dataset.assemble import assemble, says_public
+from rightcall.dataset.files import BadRows
+from rightcall.dataset.label import Labeller
+from rightcall.dataset.schemas import faults
+from rightcall.dataset.split import group_key, rank, split
+from rightcall.dataset.verifier import model_input, training_row
+from rightcall.types import Json
+
+
+def training() -> list[Json]:
+    made = [training_row(Labeller().label(row)) for row in rows()]
+    return [row for row in made if row is not None]
+
+
+ROW = training()[0]
+
+
+def of_group(group: str, number: int = 0) -> Json:
+    entry = {**ROW["input"], "user_request": f"request {number}"}
+    return {**ROW, "input": entry, "review": {**ROW["review"], "example_group_id": group}}
+
+
+def groups_in(path: Path) -> list[str]:
+    return [row["review"]["example_group_id"] for _, row in read_rows(path) if isinstance(row, dict)]
+
+
+# -- split -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("seed", "key", "value"),
+    [("", "", 0xAF63BD4C8601B7DF), ("a", "", 0x089BE207B544F1E4), ("foobar", "", 0x34531CA7168B8F38)],
+)
+def test_the_rank_is_fnv_1a_of_seed_nul_and_key(seed: str, key: str, value: int) -> None:
+    """The values are those that FNV's authors publish for these texts."""
+    assert rank(seed, key) == value
+    assert rank("a", "b") != rank("ab", "")
+
+
+@given(
+    st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=30),
+    st.sampled_from([0.0, 0.1, 0.25, 0.5, 1.0]),
+    st.sampled_from(["forge-dataset-v1", "other"]),
+)
+def test_groups_go_to_validation_by_rank_until_there_are_enough_rows(
+    tmp_path_factory: pytest.TempPathFactory, groups: list[str], ratio: float, seed: str
+) -> None:
+    folder = tmp_path_factory.mktemp("split")
+    source = write(folder / "a.jsonl", [of_group(group, at) for at, group in enumerate(groups)])
+    made = split([source], folder / "out", ratio=ratio, seed=seed)
+    wanted, chosen = math.ceil(len(groups) * ratio), set[str]()
+    for group in sorted(set(groups), key=lambda each: rank(seed, each)):
+        if sum(each in chosen for each in groups) >= wanted:
+            break
+        chosen.add(group)
+    assert groups_in(folder / "out" / "validation.jsonl") == [group for group in groups if group in chosen]
+    assert groups_in(folder / "out" / "train.jsonl") == [group for group in groups if group not in chosen]
+    assert (made.rows, made.groups) == (len(groups), len(set(groups)))
+
+
+def test_rows_are_not_changed_by_a_single_byte(tmp_path: Path) -> None:
+    lines = [json.dumps(of_group(group, at), indent=None, separators=(", ", " : ")) for at, group in enumerate("abcd")]
+    lines[1] = lines[1].replace("request 1", "r\\u00e9quest 1e5")
+    source = tmp_path / "a.jsonl"
+    source.write_text("\n".join(lines))
+    split([source], tmp_path / "out", ratio=0.5)
+    written = [(tmp_path / "out" / name).read_text().splitlines() for name in ("train.jsonl", "validation.jsonl")]
+    assert sorted(written[0] + written[1]) == sorted(lines)
+
+
+def test_the_key_is_the_first_that_a_row_has() -> None:
+    review = {"example_group_id": "e", "task_group_id": "t", "capture_key": "c", "row_key": "r"}
+    for name in list(review):
+        assert group_key({"review": review}) == review.pop(name)
+    assert group_key({"review": {}, "input": {"b": 1, "a": 2}}) == '{"b":1,"a":2}'
+    assert group_key(rows("right")[0]) == "g-right"
+
+
+def test_captures_are_split_by_conversation(tmp_path: Path) -> None:
+    made = split([write(tmp_path / "a.jsonl", rows())], tmp_path / "out", ratio=0.3)
+    sides = [
+        {row["example_group_id"] for _, row in read_rows(path) if isinstance(row, dict)}
+        for path in (made.train_path, made.validation_path)
+    ]
+    assert sides[0].isdisjoint(sides[1])
+    assert len(sides[0] | sides[1]) == 6
+
+
+def test_the_manifest_counts_labels_buckets_and_schemas(tmp_path: Path) -> None:
+    split([write(tmp_path / "a.jsonl", training())], tmp_path / "out", ratio=0.3)
+    manifest = json.loads((tmp_path / "out" / "split_manifest.json").read_text())
+    assert manifest["seed"] == "forge-dataset-v1"
+    assert manifest["train"]["rows"] + manifest["validation"]["rows"] == manifest["rows"] == 7
+    for side in ("train", "validation"):
+        for name in ("labels", "buckets", "schemas"):
+            assert sum(manifest[side][name].values()) == manifest[side]["rows"]
+
+
+def test_a_bad_row_leaves_nothing_behind(tmp_path: Path) -> None:
+    source = write(tmp_path / "a.jsonl", [*training(), {"schema_version": "x"}])
+    with pytest.raises(BadRows, match=r"a\.jsonl:8 unknown schema_version"):
+        split([source], tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+# -- assemble ----------------------------------------------------------------------------------------------------------
+
+
+def found(path: Path) -> list[Json]:
+    return [row for _, row in read_rows(path) if isinstance(row, dict)]
+
+
+def test_doubles_are_kept_once_and_contradictions_are_written_down(tmp_path: Path) -> None:
+    first = write(tmp_path / "1.jsonl", [of_group("a", 1), of_group("b", 1), of_group("c", 2)])
+    second = write(tmp_path / "2.jsonl", [{**of_group("d", 1), "label": "tool_not_needed"}, of_group("e", 3)])
+    made = assemble([first, second], tmp_path / "out")
+    assert (made.accepted, made.duplicates, made.conflicts, made.quarantine) == (3, 1, 1, 0)
+    kept = found(tmp_path / "out" / "training.jsonl")
+    assert [row["review"]["example_group_id"] for row in kept] == ["a", "c", "e"]
+    (conflict,) = found(tmp_path / "out" / "conflicts.jsonl")
+    assert faults(conflict) == []
+    assert conflict["kept"]["path"] == str(first) and conflict["kept"]["line_number"] == 1
+    assert conflict["conflict"]["path"] == str(second) and conflict["conflict"]["label"] == "tool_not_needed"
+    assert conflict["scorer_input"] == model_input(of_group("a", 1)["input"])
+
+
+def test_conflicts_can_be_dropped_with_every_row_of_their_input(tmp_path: Path) -> None:
+    entries = [of_group("a", 1), of_group("b", 2), {**of_group("c", 1), "label": "tool_not_needed"}]
+    made = assemble([write(tmp_path / "1.jsonl", entries)], tmp_path / "out", drop_conflicts=True)
+    assert (made.accepted, made.dropped) == (1, 1)
+    assert [row["review"]["example_group_id"] for row in found(tmp_path / "out" / "training.jsonl")] == ["b"]
+
+
+def test_bad_rows_and_public_rows_lie_in_quarantine(tmp_path: Path) -> None:
+    nested = {**ROW, "input": {**ROW["input"], "metadata": {"a": [{"public_export_allowed": True}]}}}
+    other = {**ROW, "review": {**ROW["review"], "private_agent_log": False}}
+    source = write(tmp_path / "1.jsonl", [ROW, nested, other, {**ROW, "label": "great"}, rows("right")[0]])
+    source.write_bytes(source.read_bytes() + b"nonsense\n")
+    made = assemble([source], tmp_path / "out")
+    assert (made.accepted, made.quarantine) == (1, 5)
+    aside = found(tmp_path / "out" / "quarantine.jsonl")
+    assert [row["reason"] for row in aside] == [
+        "public_row",
+        "public_row",
+        "invalid_training_row",
+        "invalid_training_row",
+        "invalid_json",
+    ]
+    assert [row["line_number"] for row in aside] == [2, 3, 4, 5, 6]
+    assert all(faults(row) == [] for row in aside)
+    assert says_public(nested) == "/input/metadata/a/0/public_export_allowed must not be true"
+
+
+def test_the_manifest_and_the_notebook_rows_are_written(tmp_path: Path) -> None:
+    source = write(tmp_path / "1.jsonl", training())
+    made = assemble([source], tmp_path / "out")
+    manifest = json.loads((tmp_path / "out" / "dataset_manifest.json").read_text())
+    assert manifest["inputs"][0]["rows_seen"] == 7
+    assert manifest["counts"]["accepted"] == made.accepted == sum(manifest["labels"].values())
+    flat = found(tmp_path / "out" / "notebook.jsonl")
+    assert len(flat) == made.accepted
+    assert {"label", "user_request", "candidate_call", "metadata", "rank_score"} <= flat[0].keys()
+    for path in (tmp_path / "out").iterdir():
+        assert path.stat().st_mode & 0o777 == 0o600

@@ -1,0 +1,328 @@
+"""Stub domains: those that come with rightcall can be solved, and those of users are told everything that is wrong."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from command import failed, run
+from rightcall import Call, check
+from rightcall.capture import catalogue
+from rightcall.capture.domain import Acceptable, BadDomain, Domain, Scenario, read_domain
+from rightcall.capture.rows import available_tools
+from rightcall.capture.score import label, score
+from rightcall.capture.stubs import COMPARISONS, filled, holds
+from rightcall.declare.wire import to_provider
+from rightcall.errors import CallerError
+from rightcall.types import Json
+
+SOURCE = {"repo_docs": 3, "shopping": 3, "calendar": 3, "support": 3, "forge_eval": 5}
+OURS = ("banking", "travel", "devops", "home", "database")
+SCENARIOS = [
+    pytest.param(catalogue.find(name), scenario, id=f"{name}-{scenario.name}")
+    for name in catalogue.names()
+    for scenario in catalogue.find(name).scenarios
+]
+
+
+# -- those that come with rightcall ------------------------------------------------------------------------------------
+
+
+def test_the_five_domains_of_the_source_have_its_seventeen_scenarios() -> None:
+    assert {name: len(catalogue.find(name).scenarios) for name in SOURCE} == SOURCE
+    assert sum(SOURCE.values()) == 17
+    assert catalogue.DEFAULT == ("repo_docs", "shopping", "calendar", "support")
+
+
+TOOLS = {
+    "repo_docs": "search_docs read_doc list_files summarize_file",
+    "shopping": "search_products get_product compare_products add_to_cart",
+    "calendar": "find_free_slots create_calendar_hold list_events cancel_hold",
+    "support": "lookup_ticket search_kb update_ticket escalate_ticket",
+    "forge_eval": "run_smoke_eval run_release_eval fetch_records summarize_records report_result "
+    "inspect_workflow_state diagnose_failure",
+}
+
+
+@pytest.mark.parametrize("name", SOURCE)
+def test_the_domains_of_the_source_have_its_tools(name: str) -> None:
+    assert [tool.name for tool in catalogue.find(name).tools] == TOOLS[name].split()
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_each_domain_of_our_own_asks_for_every_kind_of_behaviour(name: str) -> None:
+    domain = catalogue.find(name)
+    kinds = Counter(scenario.kind for scenario in domain.scenarios)
+    tags = {tag for scenario in domain.scenarios for tag in scenario.tags}
+    assert len(domain.scenarios) >= 10
+    assert kinds.keys() == {"single", "parallel", "dependent", "recover", "no_tool", "clarify"}
+    assert tags >= {"near-duplicate", "nested", "unicode"}
+
+
+def built(wanted: Acceptable, domain: Domain) -> Call:
+    """A call that this acceptable call accepts."""
+    kinds = (domain.tools.get(wanted.name) or pytest.fail(f"no tool {wanted.name}")).parameters["properties"]
+    arguments = {name: value_for(comparisons, kinds[name]) for name, comparisons in wanted.arguments.items()}
+    return Call(wanted.name, arguments, "")
+
+
+def value_for(comparisons: dict[str, Any], schema: Json) -> Any:
+    ((word, wanted),) = comparisons.items()
+    made: dict[str, Any] = {
+        "one_of": wanted[0] if isinstance(wanted, list) else None,
+        "contains_any": wanted[0] if isinstance(wanted, list) else None,
+        "contains_all": " and ".join(map(str, wanted)) if isinstance(wanted, list) else None,
+        "digits": "0" * wanted if isinstance(wanted, int) else None,
+        "present": "something" if schema.get("type") == "string" else 1,
+    }
+    value = made.get(word, wanted)
+    return [value] if word == "contains" and schema.get("type") == "array" else value
+
+
+@pytest.mark.parametrize(("domain", "scenario"), SCENARIOS)
+def test_every_scenario_can_be_solved(domain: Domain, scenario: Scenario) -> None:
+    calls = [built(each, domain) for each in scenario.calls if not each.optional]
+    for at, call in enumerate(calls):
+        assert check(call, domain.tools) == []
+        assert label(scenario, call, calls[:at]) == "valid"
+        outcome = domain.run(call.name, call.arguments)
+        assert outcome.status == "ok"
+        assert outcome == domain.run(call.name, call.arguments)
+    assert score(scenario, calls).complete
+    assert bool(calls) == (scenario.kind not in ("no_tool", "clarify"))
+
+
+@pytest.mark.parametrize(("domain", "scenario"), SCENARIOS)
+def test_a_wrong_call_is_never_right(domain: Domain, scenario: Scenario) -> None:
+    wanted = [each for each in scenario.calls if not each.optional]
+    assert not score(scenario, []).complete or not wanted
+    others = [tool.name for tool in domain.tools if tool.name not in {each.name for each in scenario.calls}]
+    for name in others:
+        assert label(scenario, Call(name, {}, "")) != "valid"
+    for each in wanted:
+        call = built(each, domain)
+        extra = Call(call.name, {**call.arguments, "never_declared": 1}, "")
+        assert label(scenario, extra) == "wrong_arguments_semantic"
+
+
+@pytest.mark.parametrize(("domain", "scenario"), SCENARIOS)
+def test_what_can_be_recovered_from_really_fails(domain: Domain, scenario: Scenario) -> None:
+    if scenario.kind != "recover":
+        return
+    first = next(each for each in scenario.calls if each.optional)
+    assert domain.run(first.name, built(first, domain).arguments).status == "error"
+
+
+@pytest.mark.parametrize(("domain", "scenario"), SCENARIOS)
+def test_dependent_calls_are_wrong_before_what_they_depend_on(domain: Domain, scenario: Scenario) -> None:
+    for each in scenario.calls:
+        if each.after and not each.optional:
+            assert label(scenario, built(each, domain)) == "wrong_tool_semantic"
+    assert any(each.after for each in scenario.calls) or scenario.kind != "dependent"
+
+
+@pytest.mark.parametrize("name", catalogue.names())
+def test_results_are_json_and_tools_fit_every_provider(name: str) -> None:
+    domain = catalogue.find(name)
+    assert [tool["function"]["name"] for tool in to_provider(domain.tools, "openai")] == [t.name for t in domain.tools]
+    assert available_tools(domain.tools)[-1]["name"] == "respond"
+    for tool in domain.tools:
+        assert isinstance(domain.run(tool.name, {}).message, str)  # absent arguments do not fail by themselves
+
+
+def test_the_two_error_paths_of_the_source_are_there() -> None:
+    shop, forge = catalogue.find("shopping"), catalogue.find("forge_eval")
+    assert shop.run("add_to_cart", {"product_id": "x", "quantity": 0}).status == "error"
+    assert shop.run("add_to_cart", {"product_id": "x", "quantity": 1}).status == "ok"
+    for count in ("12", "00012", "abcd", "٠٠١٢", 12):
+        assert forge.run("fetch_records", {"count": count}).status == "error"
+    assert forge.run("fetch_records", {"count": "0012"}).status == "ok"
+    assert shop.run("nothing", {}).content == {"error": "unknown tool: nothing"}
+
+
+def test_a_result_echoes_its_input_and_an_absent_text_is_empty() -> None:
+    shop = catalogue.find("shopping")
+    assert shop.run("get_product", {}).content["product_id"] == ""
+    assert shop.run("compare_products", {"product_ids": ["a", "b"]}).content["product_ids"] == ["a", "b"]
+    products = shop.run("search_products", {"query": "Headphones"}).content["products"]
+    assert [(each["product_id"], each["price"]) for each in products] == [
+        ("SKU-HEADPHONES-1", 179),
+        ("SKU-HEADPHONES-2", 149),
+    ]
+
+
+# -- holes and comparisons ---------------------------------------------------------------------------------------------
+
+
+@given(st.text())
+def test_what_fills_a_hole_is_never_read_as_a_hole(text: str) -> None:
+    assert filled("{a}", {"a": text}) == text
+    assert filled("<{a}>", {"a": text}) == f"<{text}>"
+    assert filled({"k": ["{a}", "{{a}}"]}, {"a": text}) == {"k": [text, "{a}"]}
+
+
+COMPARED: list[tuple[str, Any, Any, bool]] = [
+    ("is", 2, 2.0, True),
+    ("is", 1, True, False),
+    ("is", {"a": [1]}, {"a": [1]}, True),
+    ("is", {"a": 1}, {"a": True}, False),
+    ("is_not", "a", "a", False),
+    ("one_of", "a", ["a", "b"], True),
+    ("none_of", "a", ["a", "b"], False),
+    ("at_least", 3, 3, True),
+    ("at_least", True, 0, False),
+    ("at_most", "3", 3, False),
+    ("contains", "Big Headphones", "headphone", True),
+    ("contains", ["a", 1], 1, True),
+    ("contains", 5, "5", False),
+    ("contains_all", "a b", ["a", "b"], True),
+    ("contains_any", "a", ["b"], False),
+    ("same_text", "Living  ROOM", "living room", True),
+    ("same_items", ["b", "a"], ["a", "b"], True),
+    ("same_items", ["a", "a"], ["a"], False),
+    ("digits", "0042", 4, True),
+    ("digits", "٠٠٤٢", 4, False),
+    ("not_digits", 42, 4, True),
+    ("present", "", True, False),
+    ("present", 0, True, True),
+]
+
+
+@pytest.mark.parametrize(("word", "value", "wanted", "held"), COMPARED)
+def test_comparisons(word: str, value: Any, wanted: Any, held: bool) -> None:
+    assert holds({word: wanted}, value) is held
+
+
+def test_every_comparison_is_in_the_table() -> None:
+    assert {word for word, *_ in COMPARED} == COMPARISONS.keys()
+
+
+# -- domains of users --------------------------------------------------------------------------------------------------
+
+MINE = """
+name = "mine"
+[[tools]]
+name = "greet"
+parameters = { type = "object", properties = { who = { type = "string" } }, required = ["who"] }
+answers = [{ result = { said = "Hello {who}" } }]
+[[scenarios]]
+name = "greet_ann"
+request = "Greet Ann."
+calls = [{ name = "greet", arguments = { who = { is = "Ann" } } }]
+"""
+
+FAULTY = """
+name = "faulty"
+[[tools]]
+name = "f"
+parameters = { type = "object", properties = { a = { type = "string" } } }
+answers = [{ result = 1, error = "x" }, { result = "{b}" }, { when = { a = { like = 1 } }, result = 1 }]
+[[tools]]
+name = "g"
+answers = []
+[[tools]]
+name = "g"
+answers = [{ result = 1 }]
+[[scenarios]]
+name = "s"
+request = " "
+[[scenarios]]
+name = "s"
+request = "x"
+kind = "no_tool"
+calls = [{ name = "h" }, { name = "f", arguments = { z = { is = 1 }, a = { one_of = 1, at_least = "x" } } }]
+"""
+
+
+def test_a_domain_of_ones_own_is_used_like_any_other(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(MINE)
+    domain = catalogue.find(str(tmp_path / "mine.toml"))
+    assert domain.run("greet", {"who": "Ann"}).content == {"said": "Hello Ann"}
+    assert [each.name for each in catalogue.find_all(["shopping", str(tmp_path / "mine.toml"), "shopping"])] == [
+        "shopping",
+        "mine",
+    ]
+
+
+def test_every_fault_is_told_at_once() -> None:
+    with pytest.raises(BadDomain) as caught:
+        read_domain(FAULTY, "faulty.toml")
+    told = str(caught.value).splitlines()
+    assert all(line.startswith("faulty.toml: ") for line in told)
+    for fault in (
+        "two tools are called 'g'",
+        "two scenarios are called 's'",
+        "tool g: it has no answers",
+        "tool f, answer 0: say either `result` or `error`",
+        "tool f, answer 1: there is no argument 'b'",
+        "tool f, answer 2, a: no comparison 'like'",
+        "scenario s: the request is empty",
+        "scenario s: kind 'single' needs calls",
+        "scenario s: kind 'no_tool' has no calls",
+        "scenario s: there is no tool 'h'",
+        "scenario s: f has no argument 'z'",
+        "one_of takes a list",
+        "at_least takes a number",
+    ):
+        assert any(fault in line for line in told), fault
+
+
+HOSTILE = [
+    ("", "required field"),
+    ("name = 1", "Expected `str`"),
+    ("x = [", "not TOML"),
+    ("x = " + "[" * 5_000, "nested too deeply"),
+    ("x = 2026-01-01", "no JSON value"),
+    ("x = inf", "no JSON value"),
+    (MINE.replace('name = "greet"\n', 'name = "greet"\nrun = "rm -rf /"\n'), "unknown field"),
+    (MINE.replace('type = "string"', 'type = "strin"'), "mine"),
+    ("#" * 1_000_001, "longer than"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), HOSTILE, ids=range(len(HOSTILE)))
+def test_a_hostile_file_is_refused_with_its_name(text: str, message: str) -> None:
+    with pytest.raises(BadDomain, match="mine") as caught:
+        read_domain(text, "mine.toml")
+    assert message in str(caught.value)
+
+
+def test_many_scenarios_are_checked_in_linear_time() -> None:
+    scenario = '[[scenarios]]\nname = "s{}"\nrequest = "x"\nkind = "no_tool"\n'
+    text = 'name = "m"\ntools = []\n' + "".join(scenario.format(at) for at in range(15_000))
+    assert len(read_domain(text).scenarios) == 15_000
+
+
+def test_an_unknown_domain_names_the_nearest() -> None:
+    with pytest.raises(CallerError, match="unsupported dataset domain 'shoping'; did you mean 'shopping'"):
+        catalogue.find("shoping")
+    with pytest.raises(CallerError, match="cannot be read"):
+        catalogue.find("/nowhere/x.toml")
+
+
+# -- the command -------------------------------------------------------------------------------------------------------
+
+
+def test_the_command_lists_shows_and_checks(tmp_path: Path) -> None:
+    import json
+
+    listed = run("domains")
+    assert listed.exit_code == 0 and len(listed.stdout.splitlines()) == len(catalogue.names())
+    told = json.loads(run("domains", "--json").stdout)
+    assert sum(each["scenarios"] for each in told) >= 67
+    assert "add_to_cart" in run("domains", "shopping").stdout
+    (tmp_path / "mine.toml").write_text(MINE)
+    (tmp_path / "faulty.toml").write_text(FAULTY)
+    assert run("domains", "check", str(tmp_path / "mine.toml")).exit_code == 0
+    both = run("domains", "check", str(tmp_path / "mine.toml"), str(tmp_path / "faulty.toml"), "--json")
+    assert both.exit_code == 1
+    assert [len(each["faults"]) > 10 for each in json.loads(both.stdout)] == [False, True]
+    assert run("domains", "check", str(tmp_path / "faulty.toml")).stdout.count("fault ") > 10
+
+
+def test_wrong_usage_of_the_command_is_one_line() -> None:
+    assert "did you mean" in failed(run("domains", "shoping"))
+    assert "say which files" in failed(run("domains", "check"))
