@@ -9,6 +9,7 @@ import typer
 from rightcall import __version__
 from rightcall.cli.call import call
 from rightcall.cli.calls import check, repair
+from rightcall.cli.capture import capture
 from rightcall.cli.chat import chat
 from rightcall.cli.contract import contract
 from rightcall.cli.dataset import app as dataset
@@ -61,6 +62,7 @@ app.command()(formats)
 app.command()(replay)
 app.command()(demo)
 app.command()(chat)
+app.command()(capture)
 app.add_typer(model, name="model")
 app.add_typer(mcp, name="mcp")
 app.command()(domains)

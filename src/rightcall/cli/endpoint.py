@@ -39,6 +39,11 @@ class ModeName(StrEnum):
     grammar = "grammar"
 
 
+class GuardName(StrEnum):
+    none = "none"
+    parse = "parse"
+
+
 BaseUrl = Annotated[
     str | None,
     typer.Option(

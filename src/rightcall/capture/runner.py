@@ -1,0 +1,196 @@
+"""The scenario runner: models, runs, domains and scenarios in order; one durable row per call; a budget for failures.
+
+    run = Capture(backend, domains, settings, Path("capture.jsonl"), resume=True, watch=Watch())
+    await run.go()
+
+An answer is in the journal before its first row is written, and a row is on disk before the next step is taken. So a
+run may be killed at any moment, and `resume` goes on with it (see `past.py`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from rightcall.backend.base import BaseBackend
+from rightcall.capture.commit import Commits
+from rightcall.capture.domain import Domain
+from rightcall.capture.lines import Journal
+from rightcall.capture.past import Lock, Past, check_same, head, journal_of, read_journal
+from rightcall.capture.rows import unix_ms
+from rightcall.capture.settings import Settings, Task, count, identity, tasks
+from rightcall.capture.talk import Said, Talk
+from rightcall.capture.tally import Tally
+from rightcall.errors import BackendError, ModelError, RightcallError
+from rightcall.types import Json
+
+
+class CaptureFailed(RightcallError):
+    """The run ended before its scenarios did, or with none of them. Rows that were written stay."""
+
+
+class Watch:
+    """Told of what happens, as it happens. Says nothing; whoever wants to see a run overrides it."""
+
+    def start(self, run: Capture) -> None:
+        """The files are open, and nothing has been asked."""
+
+    def cut(self, path: Path, size: int) -> None:
+        """A last line that was torn is cut off."""
+
+    def scenario(self, task: Task) -> None:
+        """A scenario begins, or is gone on with."""
+
+    def renamed(self, received: str, used: str) -> None:
+        """A call had the id of an earlier one."""
+
+    def row(self, row: Json) -> None:
+        """A row is on disk."""
+
+    def failed(self, task: Task, error: Exception) -> None:
+        """A scenario failed."""
+
+    def done(self, task: Task) -> None:
+        """A scenario is over, well or not."""
+
+    def complete(self, run: Capture) -> None:
+        """Every scenario is over."""
+
+
+class Capture:
+    """One run. `errors` counts scenarios that failed, `tally` what the rows came to."""
+
+    def __init__(
+        self,
+        backend: BaseBackend,
+        domains: Sequence[Domain],
+        settings: Settings,
+        output: Path,
+        *,
+        resume: bool = False,
+        watch: Watch | None = None,
+    ) -> None:
+        self.domains, self.settings, self.output = domains, settings, output
+        self.total = count(settings, domains)
+        self.errors = 0
+        self.resumed = 0  # scenarios that were over before this run
+        self.tally = Tally(domains)
+        self._backend, self._resume, self._watch = backend, resume, watch or Watch()
+        self._past = Past()
+        self._last: Exception | None = None
+        self._latest = 0
+
+    async def go(self) -> None:
+        """Raises `CaptureFailed`, `FileFailed`, `CannotResume`. What was written stays written."""
+        run = identity(self.settings, self.domains)
+        cut: Literal["cut", "refuse"] = "cut" if self._resume else "refuse"
+        with (
+            Lock(self.output),
+            Journal(self.output, torn=cut) as rows,
+            Journal(journal_of(self.output), torn="cut") as journal,
+        ):
+            self._tell_cuts(rows, journal)
+            self._look_back(run)
+            if self._past.run is None:
+                journal.append(head(run))
+            self._watch.start(self)
+            await self._all(rows, journal)
+        self._watch.complete(self)
+        self._judge()
+
+    def _tell_cuts(self, *files: Journal) -> None:
+        for file in files:
+            if file.cut:
+                self._watch.cut(file.path, file.cut)
+
+    def _look_back(self, run: Json) -> None:
+        if not self._resume:
+            return
+        self._past = read_journal(journal_of(self.output))
+        if self._past.run is not None:
+            check_same(self._past, run)
+            self._past.find_rows(self.output, self.tally.add)
+
+    def _judge(self) -> None:
+        if self.errors and self.errors == self.total - self.resumed:
+            raise CaptureFailed(f"all scenarios failed ({self.errors}); the last one: {self._last}")
+
+    # -- scenarios -----------------------------------------------------------------------------------------------------
+
+    async def _all(self, rows: Journal, journal: Journal) -> None:
+        """As many at a time as was said; each worker takes the next that is left. One that raises ends them all."""
+        alone = self.settings.concurrency == 1
+        files = Commits(rows, alone=alone), Commits(journal, alone=alone)
+        left = tasks(self.settings, self.domains)
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(min(self.settings.concurrency, self.total)):
+                    group.create_task(self._work(left, *files))
+        except BaseExceptionGroup as failures:
+            raise _first(failures) from None
+        finally:
+            for file in files:
+                await file.flush()
+
+    async def _work(self, left: Iterator[Task], rows: Commits, journal: Commits) -> None:
+        for task in left:
+            if self._past.is_done(task.key):
+                self.resumed += 1
+                self._watch.done(task)
+                continue
+            self._watch.scenario(task)
+            try:
+                await self._hold(task, rows, journal)
+            except (BackendError, ModelError) as error:
+                self._count(task, error)
+            self._watch.done(task)
+
+    def _count(self, task: Task, error: Exception) -> None:
+        self.errors += 1
+        self._last = error
+        self._watch.failed(task, error)
+        most = self.settings.max_scenario_errors
+        if self.errors > most:
+            raise CaptureFailed(
+                f"{self.errors} scenarios failed, and --max-scenario-errors is {most}; the last one: {error}"
+            )
+
+    async def _hold(self, task: Task, rows: Commits, journal: Commits) -> None:
+        """One conversation: first what was said before, if anything was, then the rest of it."""
+        talk = Talk(task, self.settings, at=self._now(), group=self._past.group(task.key))
+        for said in self._past.said(task.key):
+            talk.again(said)
+            await self._write(talk, said, rows)
+        while not talk.ended:
+            answer = await self._backend.complete(talk.request())
+            said = talk.said(answer, at=unix_ms())
+            await journal.append(msgspec.to_builtins(said))
+            self._tell_renamed(said)
+            await self._write(talk, said, rows)
+
+    async def _write(self, talk: Talk, said: Said, rows: Commits) -> None:
+        for row in talk.rows(said):
+            if not self._past.has_row(row):
+                await rows.append(row)
+                self.tally.add(row)
+                self._watch.row(row)
+
+    def _tell_renamed(self, said: Said) -> None:
+        for received, call in zip(said.received, said.calls, strict=True):
+            if received != call.id:
+                self._watch.renamed(received, call.id)
+
+    def _now(self) -> int:
+        """The time, and never the same twice: it tells groups apart."""
+        self._latest = max(self._latest + 1, unix_ms())
+        return self._latest
+
+
+def _first(failures: BaseExceptionGroup[BaseException]) -> BaseException:
+    """Of those that ended the run together: the others were only faster or slower to find out."""
+    first = failures.exceptions[0]
+    return _first(first) if isinstance(first, BaseExceptionGroup) else first

@@ -1,0 +1,305 @@
+"""One run of a capture: what is asked, which rows come of it, in which order, and what ends it."""
+
+import asyncio
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lamps import LAMPS, SHOPPING, captured, capturing, journal, rows
+from loopback import chat, json_answer
+from rightcall.capture.lines import FileFailed
+from rightcall.capture.past import CannotResume, Lock, journal_of
+from rightcall.capture.rows import capture_key
+from rightcall.capture.runner import CaptureFailed, Watch
+from rightcall.capture.settings import Settings, Task, tasks
+from rightcall.errors import CallerError
+
+ON = ("switch", '{"lamp": "hall", "on": true}')
+LIST = ("list_lamps", "{}")
+DONE = json_answer(chat("Done."))
+
+
+def calling(*calls: tuple[str, str], ids: tuple[str | None, ...] = ()) -> Any:
+    """An answer with these calls, with ids of one's own; None leaves the id out."""
+    body = chat(calls=calls, finish="tool_calls")
+    body["id"] = "chatcmpl-1"
+    for entry, id in zip(body["choices"][0]["message"]["tool_calls"], ids, strict=False):
+        entry.update({"id": id}) if id is not None else entry.pop("id")
+    return json_answer(body)
+
+
+class Seen(Watch):
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def scenario(self, task: Task) -> None:
+        self.lines.append(f"{task.number} {task.model} {task.run} {task.domain.name} {task.scenario.name}")
+
+    def failed(self, task: Task, error: Exception) -> None:
+        self.lines.append(f"failed {task.number}")
+
+    def renamed(self, received: str, used: str) -> None:
+        self.lines.append(f"{received} is {used}")
+
+
+def test_a_call_is_a_row_its_result_goes_back_and_the_last_text_is_an_outcome(tmp_path: Path) -> None:
+    output = tmp_path / "a" / "b" / "c.jsonl"
+    run, server = captured(output, calling(ON), DONE, DONE)
+    call, ended, silent = rows(output)
+    assert call["schema_version"] == "rightcall-capture/v1" and call["kind"] == "tool_call_candidate"
+    assert call["candidate_call"] == {"name": "switch", "arguments": {"lamp": "hall", "on": True}}
+    assert call["tool_result"] == {"status": "ok", "content": {"lamp": "hall", "on": True}}
+    assert call["proxy_trace"] == {
+        "domain": "lamps",
+        "scenario": "hall",
+        "run_index": 0,
+        "turn": 0,
+        "call_index": 0,
+        "tool_call_id": "call_0",
+        "response_id": "chatcmpl-1",
+        "finish_reason": "tool_calls",
+        "model": "m",
+    }
+    assert (call["mode"], call["guard"], call["format"], call["attempt"]) == ("native", "parse", "openai_chat", 1)
+    assert call["usage"]["prompt"] == 7 and call["reply"]["tool_calls"][0]["function"]["name"] == "switch"
+    assert [message["role"] for message in call["messages"]] == ["system", "user"]
+    assert (ended["kind"], ended["outcome"]["ended"], ended["outcome"]["text"]) == ("outcome", "answer", "Done.")
+    assert ended["workflow_state"]["completed_steps"] == ["switch"]
+    assert silent["kind"] == "outcome", "a scenario without a call is data too"
+    first, second, _ = [heard.body for heard in server.posts]
+    assert first.keys() == {"model", "messages", "tools", "stream"} and first["stream"] is False
+    assert [tool["function"]["name"] for tool in first["tools"]] == ["switch", "list_lamps"]
+    told = {"role": "tool", "tool_call_id": "call_0", "name": "switch", "content": '{"lamp":"hall","on":true}'}
+    assert second["messages"][-1] == told
+    assert run.tally.total.completion_tokens == 15
+    for path in (output, journal_of(output)):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_a_row_carries_group_context_and_private_provenance(tmp_path: Path) -> None:
+    compare = ("compare_products", '{"product_ids": ["SKU-HEADPHONES-1", "SKU-HEADPHONES-2"]}')
+    captured(tmp_path / "c.jsonl", calling(compare), DONE, domains=[SHOPPING])
+    row = rows(tmp_path / "c.jsonl")[0]
+    assert row["schema_version"] == "rightcall-capture/v1" and row["source_bucket"] == "real_model_call"
+    assert row["example_group_id"].startswith("rightcall-shopping-compare_headphones-run-00000-")
+    assert row["proxy_trace"]["domain"] == "shopping" and row["proxy_trace"]["run_index"] == 0
+    assert row["metadata"]["private_agent_log"] is True and row["metadata"]["public_export_allowed"] is False
+    assert row["available_tools"][-1]["name"] == "respond"
+
+
+def test_every_row_of_a_turn_shows_the_state_before_its_call(tmp_path: Path) -> None:
+    attic = ("switch", '{"lamp": "attic", "on": true}')
+    captured(tmp_path / "c.jsonl", calling(LIST, attic, LIST), DONE)
+    first, second, third, ended = [row["workflow_state"] for row in rows(tmp_path / "c.jsonl")[:4]]
+    assert first["completed_steps"] == [] and second["completed_steps"] == ["list_lamps"]
+    assert third["recent_errors"] == ['{"error":"there is no lamp attic"}']
+    assert ended["completed_steps"] == ["list_lamps", "list_lamps"]
+
+
+def test_ids_are_kept_numbered_and_told_apart_over_a_scenario(tmp_path: Path) -> None:
+    seen = Seen()
+    turns = [
+        calling(LIST, LIST, LIST, ids=("a", "a", "a")),
+        calling(LIST, LIST, ids=("a", None)),
+        calling(LIST, ids=("capture_call_1_1",)),
+        calling(LIST, LIST, ids=(None, "")),
+        DONE,
+    ]
+    _, server = captured(tmp_path / "c.jsonl", *turns, max_turns=5, watch=seen)
+    found = [row["proxy_trace"]["tool_call_id"] for row in rows(tmp_path / "c.jsonl") if row["kind"] != "outcome"]
+    assert found[:3] == ["a", "a_dup_1", "a_dup_2"] and found[3:5] == ["a_dup_3", "capture_call_1_1"]
+    assert found[5:8] == ["capture_call_1_1_dup_1", "capture_call_3_0", "capture_call_3_1"]
+    assert "a is a_dup_1" in seen.lines
+    assert [call["id"] for call in server.posts[1].body["messages"][2]["tool_calls"]] == ["a", "a_dup_1", "a_dup_2"]
+
+
+def test_a_bad_call_is_a_row_with_its_problems_and_the_model_is_told(tmp_path: Path) -> None:
+    bad = calling(("switch", '{"lamp": "hall"}'), ("swich", "{}"), ("switch", '{"lamp": "ha'), ("list_lamps", ""))
+    _, server = captured(tmp_path / "c.jsonl", bad, DONE)
+    found = rows(tmp_path / "c.jsonl")[:4]
+    codes = [{problem["code"] for problem in row["problems"] if problem["blocking"]} for row in found]
+    assert codes[0] == {"missing"} and "unknown_tool" in codes[1] and codes[2] and codes[3] == set()
+    assert [row["tool_result"]["status"] for row in found] == ["error", "error", "error", "ok"]
+    told = [message["content"] for message in server.posts[1].body["messages"] if message["role"] == "tool"]
+    assert "on" in told[0] and "swich" in told[1] and len(told) == 4
+
+
+def test_strict_fails_the_scenario_and_keeps_the_rows_before_the_bad_call(tmp_path: Path) -> None:
+    seen = Seen()
+    bad = calling(LIST, ("switch", "{"), LIST)
+    run, _ = captured(tmp_path / "c.jsonl", bad, DONE, strict=True, watch=seen)
+    assert run.errors == 1 and "failed 1" in seen.lines
+    assert [row["kind"] for row in rows(tmp_path / "c.jsonl")] == ["tool_call_candidate", "outcome"]
+
+
+def test_without_a_guard_nothing_is_repaired_and_nothing_is_looked_for(tmp_path: Path) -> None:
+    loose = calling(("switch", '{"lamp": "hall", "on": "true"}'))
+    leaked = json_answer(chat('<tool_call>\n{"name": "list_lamps", "arguments": {}}\n</tool_call>'))
+    for guard, valid in (("none", [False]), ("parse", [True, True])):
+        output = tmp_path / f"{guard}.jsonl"
+        captured(output, loose, DONE, leaked, DONE, guard=guard)
+        calls = [row for row in rows(output) if row["kind"] != "outcome"]
+        assert [not any(problem["blocking"] for problem in row["problems"]) for row in calls] == valid
+        assert {row["guard"] for row in calls} == {guard}
+    assert [repair["rule"] for repair in calls[0]["repairs"]], "a repair leaves its receipt in the row"
+    outcome = rows(tmp_path / "none.jsonl")[-1]
+    assert "list_lamps" in outcome["outcome"]["text"], "what was not taken as a call is text"
+
+
+def test_mode_text_asks_and_reads_in_text(tmp_path: Path) -> None:
+    said = '<tool_call>\n{"name": "list_lamps", "arguments": {}}\n</tool_call>'
+    _, server = captured(tmp_path / "c.jsonl", json_answer(chat(said)), DONE, mode="text", guard="none")
+    row = rows(tmp_path / "c.jsonl")[0]
+    assert (row["mode"], row["format"], row["reply"]) == ("text", "hermes", said)
+    assert "tools" not in server.posts[0].body and "list_lamps" in server.posts[0].body["messages"][0]["content"]
+
+
+def test_a_scenario_that_runs_out_of_turns_says_so(tmp_path: Path) -> None:
+    captured(tmp_path / "c.jsonl", calling(LIST), max_turns=2)
+    found = [row for row in rows(tmp_path / "c.jsonl") if row["proxy_trace"]["scenario"] == "hall"]
+    assert [row["kind"] for row in found] == ["tool_call_candidate"] * 2 + ["outcome"]
+    assert found[-1]["outcome"]["ended"] == "max_turns" and len({capture_key(row) for row in found}) == 3
+
+
+def test_the_forge_key_is_sent_only_if_asked_for(tmp_path: Path) -> None:
+    for wanted in (False, True):
+        _, server = captured(tmp_path / f"{wanted}.jsonl", calling(LIST), DONE, forge_compat=wanted)
+        told = server.posts[1].body["messages"][-1]
+        assert told.get("_forge") == ({"tool_status": "ok"} if wanted else None)
+
+
+def test_models_runs_domains_and_scenarios_are_walked_in_order_with_a_seed_for_each_run(tmp_path: Path) -> None:
+    seen = Seen()
+    _, server = captured(tmp_path / "c.jsonl", DONE, models=("m", "n"), runs=2, seed=7, watch=seen)
+    assert seen.lines == [
+        *("1 m 0 lamps hall", "2 m 0 lamps which", "3 m 1 lamps hall", "4 m 1 lamps which"),
+        *("5 n 0 lamps hall", "6 n 0 lamps which", "7 n 1 lamps hall", "8 n 1 lamps which"),
+    ]
+    assert [(heard.body["model"], heard.body["seed"]) for heard in server.posts[::2]] == [
+        ("m", 7), ("m", 8), ("n", 7), ("n", 8),
+    ]  # fmt: skip
+    groups = [row["example_group_id"] for row in rows(tmp_path / "c.jsonl")]
+    assert len(set(groups)) == 8
+
+
+REFUSED = json_answer({"error": {"message": "no"}}, 400)
+
+
+@pytest.mark.parametrize("most, failing", [(0, 1), (2, 3)])
+def test_the_error_budget_is_strict(most: int, failing: int, tmp_path: Path) -> None:
+    seen = Seen()
+    with pytest.raises(CaptureFailed, match=f"{failing} scenarios failed.*--max-scenario-errors is {most}"):
+        captured(tmp_path / "c.jsonl", REFUSED, max_scenario_errors=most, runs=5, watch=seen)
+    assert sum(line.startswith("failed") for line in seen.lines) == failing
+
+
+def test_failures_within_the_budget_cost_nothing_that_was_written(tmp_path: Path) -> None:
+    run, _ = captured(tmp_path / "c.jsonl", calling(LIST), REFUSED, DONE, max_scenario_errors=1)
+    assert run.errors == 1
+    assert [row["kind"] for row in rows(tmp_path / "c.jsonl")] == ["tool_call_candidate", "outcome"]
+
+
+def test_a_run_of_which_nothing_came_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(CaptureFailed, match=r"all scenarios failed \(2\).*HTTP 400"):
+        captured(tmp_path / "c.jsonl", REFUSED)
+
+
+@pytest.mark.parametrize(
+    "body, missing", [({"id": "x"}, r"choices\[0\];"), ({"choices": [{}]}, r"choices\[0\]\.message")]
+)
+def test_an_answer_without_a_choice_or_message_fails_its_scenario(body: Any, missing: str, tmp_path: Path) -> None:
+    with pytest.raises(CaptureFailed, match=f"missing {missing}"):
+        captured(tmp_path / "c.jsonl", json_answer(body))
+
+
+def test_concurrent_scenarios_give_the_same_rows(tmp_path: Path) -> None:
+    captured(tmp_path / "one.jsonl", calling(LIST), runs=6, max_turns=2)
+    captured(tmp_path / "many.jsonl", calling(LIST), runs=6, max_turns=2, concurrency=8)
+
+    def keys(name: str) -> list[tuple[object, ...]]:
+        traces = [row["proxy_trace"] for row in rows(tmp_path / name)]
+        return sorted((each["run_index"], each["scenario"], each["turn"], each["call_index"]) for each in traces)
+
+    assert keys("one.jsonl") == keys("many.jsonl")
+
+
+def test_rows_are_appended_to_what_is_there(tmp_path: Path) -> None:
+    output = tmp_path / "c.jsonl"
+    captured(output, DONE)
+    captured(output, DONE)
+    assert len(rows(output)) == 4 and sum("rightcall_journal" in line for line in journal(output)) == 2
+
+
+def test_a_torn_line_is_refused_without_resume(tmp_path: Path) -> None:
+    output = tmp_path / "c.jsonl"
+    output.write_bytes(b'{"half": ')
+    with pytest.raises(FileFailed, match="not written to its end"):
+        captured(output, DONE)
+    assert output.read_bytes() == b'{"half": '
+
+
+def test_two_captures_do_not_write_to_one_file(tmp_path: Path) -> None:
+    with Lock(tmp_path / "c.jsonl"), pytest.raises(FileFailed, match="another capture writes to it"):
+        captured(tmp_path / "c.jsonl", DONE)
+
+
+def test_solved_scenarios_go_before_the_request_and_never_give_it_away(tmp_path: Path) -> None:
+    _, server = captured(tmp_path / "c.jsonl", DONE, examples=3)
+    shown, other = [[message["content"] for message in heard.body["messages"]] for heard in server.posts]
+    assert shown[1] == "Which lamps are there?" and shown[-1] == "Light in the hall, please."
+    assert other[1] == "Light in the hall, please." and "hall" in other[3] and other[-1] == "Which lamps are there?"
+    assert shown.count("Light in the hall, please.") == 1
+
+
+def test_the_tally_says_what_the_calls_were_worth(tmp_path: Path) -> None:
+    wrong = ("switch", '{"lamp": "kitchen", "on": true}')
+    run, _ = captured(tmp_path / "c.jsonl", calling(ON, wrong, ("nothing", "{}")), DONE, calling(LIST), DONE)
+    count = run.tally.total
+    assert (count.scenarios, count.done, count.wanted) == (2, 1, 2)
+    assert (count.calls, count.valid, count.right_tool, count.right_arguments) == (4, 3, 3, 2)
+
+
+@pytest.mark.parametrize(
+    "field, value",
+    [("runs", 0), ("max_turns", 0), ("concurrency", 0), ("models", ()), ("models", (" ",)), ("mode", "x")],
+)
+def test_settings_that_cannot_work_are_refused(field: str, value: Any) -> None:
+    with pytest.raises(CallerError):
+        Settings(**{"models": ("m",), field: value})
+
+
+def test_every_scenario_is_a_task_once() -> None:
+    found = [task.key for task in tasks(Settings(models=("a", "b", "a"), runs=3), [LAMPS, SHOPPING])]
+    assert len(found) == len(set(found)) == 2 * 3 * (2 + 3)
+
+
+def test_resuming_another_run_is_refused(tmp_path: Path) -> None:
+    captured(tmp_path / "c.jsonl", DONE)
+    with pytest.raises(CannotResume, match="had max_turns 4, and this one has 3"):
+        captured(tmp_path / "c.jsonl", DONE, max_turns=3, resume=True)
+
+
+def test_cancelling_a_run_keeps_what_was_written(tmp_path: Path) -> None:
+    output = tmp_path / "c.jsonl"
+    options: Any = {"runs": 20, "concurrency": 4}
+
+    async def cancelled() -> None:
+        begun = asyncio.Event()
+
+        class First(Watch):
+            def row(self, row: Any) -> None:
+                begun.set()
+
+        work = asyncio.create_task(capturing(output, calling(LIST), watch=First(), **options))
+        await begun.wait()
+        work.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await work
+
+    asyncio.run(cancelled())
+    before = len(rows(output))
+    run, _ = captured(output, calling(LIST), resume=True, **options)
+    keys = [capture_key(row) for row in rows(output)]
+    assert len(keys) == len(set(keys)) == 20 * 2 * 5 >= before and run.tally.rows == len(keys)
