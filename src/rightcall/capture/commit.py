@@ -21,7 +21,7 @@ class Commits:
         self._file, self._alone = file, alone
         self._waiting: list[tuple[Json, asyncio.Future[None]]] = []
         self._work: asyncio.Task[None] | None = None
-        self._failed: FileFailed | None = None
+        self._failed: FileFailed | OSError | None = None
         self.syncs = 0
 
     async def append(self, row: Json) -> None:
@@ -45,16 +45,15 @@ class Commits:
     async def _drain(self) -> None:
         while self._waiting:
             taken, self._waiting = self._waiting, []
-            failed: FileFailed | None = None
             try:
                 await asyncio.to_thread(self._write, [row for row, _ in taken])
-            except FileFailed as error:
-                failed = self._failed = error
+            except (FileFailed, OSError) as error:
+                self._failed = error
+                taken += self._waiting  # nobody may wait for what will not come
+                self._waiting = []
             for _, done in taken:
                 if not done.done():
-                    done.set_result(None) if failed is None else done.set_exception(failed)
-            if failed is not None:
-                break
+                    done.set_result(None) if self._failed is None else done.set_exception(self._failed)
         self._work = None
 
     def _write(self, rows: list[Json]) -> None:
