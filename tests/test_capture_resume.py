@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from captured import LAMPS, journal, rows, steady
+from lamps import LAMPS, journal, rows, steady
 from rightcall.backend.exchange import Retries
 from rightcall.backend.http import Backend
 from rightcall.capture.commit import Commits
