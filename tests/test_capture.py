@@ -206,11 +206,9 @@ def test_a_run_of_which_nothing_came_is_an_error(tmp_path: Path) -> None:
         captured(tmp_path / "c.jsonl", REFUSED)
 
 
-@pytest.mark.parametrize(
-    "body, missing", [({"id": "x"}, r"choices\[0\];"), ({"choices": [{}]}, r"choices\[0\]\.message")]
-)
-def test_an_answer_without_a_choice_or_message_fails_its_scenario(body: Any, missing: str, tmp_path: Path) -> None:
-    with pytest.raises(CaptureFailed, match=f"missing {missing}"):
+@pytest.mark.parametrize("body", [{"id": "x"}, {"choices": []}, {"choices": [{}]}])
+def test_an_answer_without_choice_or_message_fails_its_scenario(body: Any, tmp_path: Path) -> None:
+    with pytest.raises(CaptureFailed, match="is missing `choices` with a message"):
         captured(tmp_path / "c.jsonl", json_answer(body))
 
 

@@ -13,13 +13,18 @@ from rightcall.capture.domain import Acceptable, Domain, Scenario
 from rightcall.types import Json
 
 
-def solved(domain: Domain, but: Scenario, most: int) -> list[Json]:
-    """The messages of at most so many scenarios with one call whose arguments are known exactly."""
+def solved(domain: Domain, but: Scenario, most: int, *, with_results: bool = True) -> list[Json]:
+    """The messages of at most so many scenarios with one call whose arguments are known exactly.
+
+    Without `with_results` the call is all that is shown: servers insist on a result, and where the conversation is
+    text, a small model takes to writing results itself once it has seen some.
+    """
     found: list[Json] = []
     for number, (scenario, call, arguments) in enumerate(_known(domain, but)):
         if number == most:
             break
-        found += _turns(domain, scenario, call.name, arguments, f"example_{number}")
+        turns = _turns(domain, scenario, call.name, arguments, f"example_{number}")
+        found += turns if with_results else turns[:2]
     return found
 
 

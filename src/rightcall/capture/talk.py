@@ -19,7 +19,6 @@ from rightcall.capture.examples import solved
 from rightcall.capture.rows import Trace, capture_row, example_group_id, outcome_row
 from rightcall.capture.settings import Settings, Task
 from rightcall.capture.stubs import Outcome
-from rightcall.errors import ProviderError
 from rightcall.ids import Ids
 from rightcall.types import Call, Json, Part, Problem, Reasoning, Text, as_error
 
@@ -64,7 +63,7 @@ class Talk:
         self._errors: list[str] = []
         self._messages: list[Json] = [
             {"role": "system", "content": SYSTEM},
-            *solved(task.domain, task.scenario, settings.examples),
+            *solved(task.domain, task.scenario, settings.examples, with_results=settings.mode in ("native", "auto")),
             {"role": "user", "content": task.scenario.request},
         ]
 
@@ -89,8 +88,7 @@ class Talk:
         return None if self.settings.seed is None else self.settings.seed + self.task.run
 
     def said(self, answer: Answer, *, at: int) -> Said:
-        """What is to be journaled of the answer. Raises `ProviderError` where there is none in it."""
-        _raise_for_nothing(answer)
+        """What is to be journaled of the answer."""
         if self.settings.guard == "none":
             answer = unguarded(answer)
         raw = answer.raw if isinstance(answer.raw, dict) else {}
@@ -211,18 +209,6 @@ class Talk:
 def _refused(blocking: Sequence[Problem]) -> Outcome:
     """What a call that may not run is answered with: its problems, worded for the model."""
     return Outcome("error", {"error": " ".join([problem.message for problem in blocking]) or "the call was cut off"})
-
-
-def _raise_for_nothing(answer: Answer) -> None:
-    """A server that speaks Chat answers with `choices[0].message`, or has not answered."""
-    if answer.api not in ("chat", "completions") or not isinstance(answer.raw, dict):
-        return
-    choices = answer.raw.get("choices")
-    first = choices[0] if isinstance(choices, list) and choices else None
-    if not isinstance(first, dict):
-        raise ProviderError("the server's response is missing choices[0]; is this the address of a chat API?")
-    if answer.api == "chat" and not isinstance(first.get("message"), dict):
-        raise ProviderError("the server's response is missing choices[0].message; is this the address of a chat API?")
 
 
 def _reply(answer: Answer) -> Any:
