@@ -7,7 +7,8 @@ The scenes of `TOLD` show what a model is told instead: a part of the prompt tha
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
 import msgspec
 import typer
@@ -214,16 +215,27 @@ AnyScene = Scene | Told | Held | RunScene
 ALL_SCENES: tuple[AnyScene, ...] = (*SCENES, *TOLD, HELD, *RUN_SCENES)
 
 
-def demo(json: AsJson = False) -> None:
-    """Show real failure shapes of model replies, and what rightcall makes of them.
+def demo(
+    recorded: Annotated[bool, typer.Option("--recorded", help="Run no model here; recordings answer.")] = False,
+    folder: Annotated[
+        str | None, typer.Option(metavar="FOLDER", help="Where rows are written. [default: a new temporary folder]")
+    ] = None,
+    json: AsJson = False,
+) -> None:
+    """Show real failure shapes of model replies, what rightcall makes of them, and how they become a dataset.
 
-    The last reply is a real model's: asked just now where `rightcall model pull smollm2` was run, else recorded.
+    The last two scenes have a real model: asked just now where `rightcall model pull smollm2` was run, else recorded.
     """
+    from rightcall.cli import demo_capture
+
+    place = None if folder is None else Path(folder)
+    last = len(ALL_SCENES) + 2
     if json:
-        typer.echo(json_text([_as_json(number, scene) for number, scene in _numbered()]))
+        scenes = [_as_json(number, scene) for number, scene in _numbered(recorded)]
+        typer.echo(json_text([*scenes, demo_capture.as_json(last, demo_capture.captured(place, recorded=recorded))]))
         return
     out = console()
-    for number, scene in _numbered():
+    for number, scene in _numbered(recorded):
         out.print(Rule(f"{number}. {scene.title}", align="left", style="bold"), soft_wrap=False)
         if isinstance(scene, Told):
             _show_told(out, scene)
@@ -232,14 +244,16 @@ def demo(json: AsJson = False) -> None:
         else:
             _show_reply(out, scene)
         out.print()
+    demo_capture.show(out, last, demo_capture.captured(place, recorded=recorded))
 
 
 def _numbered() -> Iterator[tuple[int, AnyScene]]:
+def _numbered(recorded: bool) -> Iterator[tuple[int, Scene | Told | RunScene]]:
     """The model's scene is made last, so that nobody waits for the others."""
     yield from enumerate(ALL_SCENES, 1)
     from rightcall.cli.demo_model import model_scene
 
-    yield len(ALL_SCENES) + 1, model_scene()
+    yield len(ALL_SCENES) + 1, model_scene(recorded=recorded)
 
 
 def _show_told(out: Console, scene: Told) -> None:

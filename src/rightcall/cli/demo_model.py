@@ -34,8 +34,10 @@ TOOLS = Toolset(  # the tools that the recorded question offers
 )
 
 
-def model_scene() -> Scene:
+def model_scene(*, recorded: bool = False) -> Scene:
     """What the model says now, or what it said; the scene says which."""
+    if recorded:
+        return _scene(ReplayBackend(RECORDING).complete_sync(_request()), f"a recording of {MODEL}, as you asked")
     try:
         with LocalBackend(MODEL) as backend:
             return _scene(backend.complete_sync(_request()), f"{MODEL}, run on this machine just now")

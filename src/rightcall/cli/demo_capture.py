@@ -1,0 +1,171 @@
+"""The end of the demo, and the main job: a model is driven over stub tools in three ways, and its calls become rows.
+
+The model runs here if it is here; else a recording of it answers, and the demo says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from rich.console import Console
+from rich.rule import Rule
+
+from rightcall.backend.base import BaseBackend
+from rightcall.backend.local import LocalBackend
+from rightcall.backend.replay import ReplayBackend
+from rightcall.capture.catalogue import find_all
+from rightcall.capture.past import journal_of
+from rightcall.capture.runner import Capture
+from rightcall.capture.settings import Settings
+from rightcall.cli.safe import visible
+from rightcall.cli.show import row
+from rightcall.cli.tables import table
+from rightcall.dataset.export import Exported, export
+from rightcall.dataset.validate import Report, validate
+from rightcall.errors import BackendError
+from rightcall.types import Json
+
+TITLE = "A small model makes its calls in three ways, and they become rows to train on"
+MODEL = "smollm2"
+RECORDING = Path(__file__).with_name("demo_capture.jsonl")
+DOMAINS = ("shopping", "calendar", "support")
+
+
+class Way(msgspec.Struct, frozen=True):
+    about: str
+    settings: Settings
+
+    @property
+    def is_possible(self) -> bool:
+        return self.settings.mode != "grammar" or find_spec("rightcall.constrain") is not None
+
+
+_ASKED = Settings(
+    models=(MODEL,), mode="text", max_turns=1, choice="required", examples=2, temperature=0.0, max_tokens=96, seed=1
+)
+
+
+def _way(about: str, **how: Any) -> Way:
+    return Way(about, msgspec.structs.replace(_ASKED, **how))
+
+
+WAYS: dict[str, Way] = {
+    "none": _way("guard none: as the model wrote it", guard="none"),
+    "parse": _way("guard parse: read and repaired", guard="parse"),
+    "grammar": _way("mode grammar: held to the tools", guard="parse", mode="grammar"),
+}
+
+
+class Captured(msgspec.Struct, frozen=True):
+    """What came of it. `source` says who answered."""
+
+    source: str
+    runs: Mapping[str, Capture]
+    report: Report
+    exported: Exported
+    folder: Path
+
+    @property
+    def files(self) -> list[tuple[str, str]]:
+        rows = [(f"rows, {name}", str(run.output)) for name, run in self.runs.items()]
+        return [*rows, ("for a trainer", self.exported.path), ("its manifest", self.exported.manifest)]
+
+
+def captured(folder: Path | None, *, recorded: bool = False) -> Captured:
+    """Runs all ways that can be, checks their rows, and exports what is right of them."""
+    folder = folder or Path(tempfile.mkdtemp(prefix="rightcall-demo-"))
+    source, runs = _asked(folder, recorded=recorded)
+    outputs = [run.output for run in runs.values()]
+    report = validate(outputs, tell=lambda where, what: None)
+    exported = export(outputs, folder / "train.jsonl", to="trl-sft", turns=True)
+    return Captured(source, runs, report, exported, folder)
+
+
+def _asked(folder: Path, *, recorded: bool) -> tuple[str, dict[str, Capture]]:
+    why = "as you asked"
+    if not recorded:
+        try:
+            return f"{MODEL}, run on this machine just now", asyncio.run(run_ways(LocalBackend(MODEL), folder))
+        except BackendError as error:
+            why = str(error)
+    return f"a recording of {MODEL} ({why})", asyncio.run(run_ways(recording(), folder))
+
+
+def recording() -> ReplayBackend:
+    """Lenient: what the model is told may have been reworded since."""
+    return ReplayBackend(RECORDING, profile="llama.cpp", strict=False)
+
+
+async def run_ways(backend: BaseBackend, folder: Path) -> dict[str, Capture]:
+    domains = find_all(DOMAINS)
+    runs = {}
+    async with backend:
+        for name, way in WAYS.items():
+            if way.is_possible:
+                runs[name] = Capture(backend, domains, way.settings, _fresh(folder / f"{name}.jsonl"))
+                await runs[name].go()
+    return runs
+
+
+def _fresh(output: Path) -> Path:
+    """The demo's own files of the last time go; nothing else does."""
+    for path in (output, journal_of(output)):
+        path.unlink(missing_ok=True)
+    return output
+
+
+# -- shown -------------------------------------------------------------------------------------------------------------
+
+_HEADS = ("", "scenarios", "calls", "valid", "right tool", "right arguments")
+
+
+def show(out: Console, number: int, found: Captured) -> None:
+    out.print(Rule(f"{number}. {TITLE}", align="left", style="bold"), soft_wrap=False)
+    row(out, "source", visible(found.source, one_line=True), "dim")
+    row(out, "result", _table(found.runs), "green")
+    for name, way in WAYS.items():
+        if name not in found.runs:
+            row(out, "missing", f"{way.about}: this version has no grammars", "yellow")
+    if _is_alike(found.runs):
+        row(
+            out,
+            "note",
+            "what is wrong with these calls is not how they are written, so reading them better does not help",
+        )
+    report, made = found.report, found.exported
+    row(out, "checked", f"{report.rows} rows, {report.bad} bad")
+    row(out, "exported", f"{made.examples} examples for TRL, of the calls that can be made; private, mode 0600")
+    for what, path in found.files:
+        row(out, "", visible(f"{what}: {path}", one_line=True), "dim")
+
+
+def _table(runs: Mapping[str, Capture]) -> str:
+    totals = {name: run.tally.total for name, run in runs.items()}
+    cells = [
+        (WAYS[name].about, of.scenarios, of.calls, of.valid, of.right_tool, of.right_arguments)
+        for name, of in totals.items()
+    ]
+    return table(_HEADS, cells)
+
+
+def _is_alike(runs: Mapping[str, Capture]) -> bool:
+    return runs["none"].tally.total.valid == runs["parse"].tally.total.valid
+
+
+def as_json(number: int, found: Captured) -> Json:
+    return {
+        "number": number,
+        "title": TITLE,
+        "source": found.source,
+        "ways": {name: msgspec.to_builtins(run.tally.total) for name, run in found.runs.items()},
+        "rows": found.report.rows,
+        "bad": found.report.bad,
+        "examples": found.exported.examples,
+        "files": dict(found.files),
+    }

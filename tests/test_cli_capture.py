@@ -1,0 +1,176 @@
+"""`rightcall capture` as a command: flags, defaults, what is said and which exit code it ends in."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from command import failed, run
+from lamps import rows
+from rightcall.backend.cassette import load
+from rightcall.cli.capture import DEFAULT_OUTPUT, DEFAULT_URL, capture
+from stub_model import served
+
+LAMP_FILE = """
+name = "lamps"
+[[tools]]
+name = "list_lamps"
+answers = [{ result = ["hall"] }]
+[[scenarios]]
+name = "which"
+request = "Which lamps are there?"
+calls = [{ name = "list_lamps" }]
+"""
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    server = served()
+    yield f"http://127.0.0.1:{server.server_port}/v1"
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_run_says_what_it_does_in_lines_of_key_and_value(url: str, tmp_path: Path) -> None:
+    output = tmp_path / "c.jsonl"
+    options = ["--model", "m", "--proxy-base-url", url, "--mode", "native", "--domains", " calendar , calendar"]
+    result = run("capture", *options, "-o", str(output), "--json")
+    assert result.exit_code == 0, result.stderr
+    lines = result.stderr.splitlines()
+    assert lines[0].startswith(
+        f"capture start output={output} model=m domains=calendar runs=1 scenarios=3 max_turns=4 max_scenario_errors=25"
+    )
+    assert lines[1].startswith("capture scenario 1/3 run=0 domain=calendar scenario=find_and_hold")
+    told = [line for line in lines if line.startswith("capture row group=rightcall-calendar-")]
+    assert len(told) == len(rows(output))
+    assert any(" turn=0 call=0 tool=" in line and " status=" in line for line in told)
+    assert lines[-1].startswith(f"capture complete output={output} scenario_errors=0")
+    made = json.loads(result.stdout)
+    assert made["rows"] == len(rows(output)) and made["scenarios"] == 3 and made["models"]["m"]["prompt_tokens"] > 0
+
+
+def test_the_table_has_a_line_for_each_model_and_quiet_says_little(url: str, tmp_path: Path) -> None:
+    options = ["--model", "m", "-m", "n", "--base-url", url, "--mode", "native", "--domains", "support", "-q"]
+    result = run("capture", *options, "-o", str(tmp_path / "c.jsonl"))
+    assert result.exit_code == 0 and [line.split()[0] for line in result.stdout.splitlines()[1:3]] == ["m", "n"]
+    assert not [line for line in result.stderr.splitlines() if line.startswith(("capture row", "capture scenario"))]
+
+
+def test_domains_are_names_files_or_all(url: str, tmp_path: Path) -> None:
+    (tmp_path / "lamps.toml").write_text(LAMP_FILE)
+    options = ["--model", "m", "--base-url", url, "--mode", "native", "-o", str(tmp_path / "c.jsonl")]
+    result = run("capture", *options, "--domains", f"support,{tmp_path / 'lamps.toml'}")
+    assert "domains=support,lamps" in result.stderr and "scenarios=4" in result.stderr
+    assert "did you mean 'support'" in failed(run("capture", *options[:-1], str(tmp_path / "x"), "--domains", "suport"))
+    assert not (tmp_path / "x").exists(), "a domain that is not there touches no file"
+
+
+WRONG = [
+    ([], "--model"),
+    (["--model", " "], "blank"),
+    (["--model", "m", "--runs", "0"], "--runs"),
+    (["--model", "m", "--max-turns", "0"], "--max-turns"),
+    (["--model", "m", "--concurrency", "0"], "--concurrency"),
+    (["--model", "m", "--max-scenario-errors", "-1"], "--max-scenario-errors"),
+    (["--model", "m", "--domains", " , "], "at least one domain"),
+    (["--model", "m", "--output", "--runs"], "a value is missing"),
+    (["--model", "--runs"], "a value is missing"),
+    (["--model", "m", "--mode", "magic"], "--mode"),
+    (["--model", "m", "--guard", "magic"], "--guard"),
+    (["--model", "m", "--base-url", "http://u:p@h"], "credentials"),
+    (["--model", "m", "--local", "smollm2"], "--local says which model"),
+]
+
+
+@pytest.mark.parametrize("options, said", WRONG)
+def test_wrong_usage_ends_in_exit_code_2_and_writes_nothing(
+    options: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = run("capture", *options)
+    assert result.exit_code == 2 and said in result.stderr.replace("\n", " "), result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_defaults_are_those_of_the_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    from rightcall.cli.capture import _address
+
+    for name in ("OPENAI_BASE_URL", "OPENAI_API_BASE"):
+        monkeypatch.delenv(name, raising=False)
+    assert (DEFAULT_URL, DEFAULT_OUTPUT) == ("http://127.0.0.1:8081/v1", "target/dataset/capture.jsonl")
+    assert _address(None, "chat") == DEFAULT_URL and _address("http://h", "chat") == "http://h"
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://other")
+    assert _address(None, "chat") is None and _address(None, "anthropic") is None, "the environment decides"
+    given = capture.__defaults__ or ()
+    assert {"target/dataset/capture.jsonl", "repo_docs,shopping,calendar,support", 1, 4, 25} <= {
+        each for each in given if isinstance(each, str | int)
+    }
+
+
+@pytest.mark.parametrize("model, address", [("m", "http://127.0.0.1:1"), ("absent", "")])
+def test_a_server_or_model_that_is_not_there_is_a_clear_error(
+    model: str, address: str, tmp_path: Path, cassette: Path
+) -> None:
+    """Nothing listens on the one; the other is a recording that has no such model."""
+    with replaying(cassette) as recording:
+        options = ["--model", model, "--base-url", address or recording, "--mode", "native", "--retries", "0"]
+        result = run("capture", *options, "--domains", "support", "-o", str(tmp_path / "c.jsonl"))
+    assert result.exit_code == 1 and result.stdout == ""
+    assert "all scenarios failed (3)" in result.stderr.splitlines()[-1]
+    assert len([line for line in result.stderr.splitlines() if line.startswith("capture warning scenario")]) == 3
+
+
+@pytest.fixture
+def cassette(url: str, tmp_path: Path) -> Path:
+    path = tmp_path / "tape.jsonl"
+    options = ["--model", "m", "--base-url", url, "--mode", "native", "--domains", "support", "--record", str(path)]
+    assert run("capture", *options, "-o", str(tmp_path / "recorded.jsonl")).exit_code == 0
+    return path
+
+
+class replaying:
+    """`rightcall replay`, as long as it is needed."""
+
+    def __init__(self, cassette: Path) -> None:
+        self._command = [sys.executable, "-m", "rightcall", "replay", str(cassette)]
+
+    def __enter__(self) -> str:
+        self._process: Any = subprocess.Popen(
+            self._command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env={**os.environ}
+        )
+        return str(self._process.stdout.readline()).strip()
+
+    def __exit__(self, *_: object) -> None:
+        self._process.terminate()
+        self._process.communicate(timeout=60)
+
+
+def test_a_recorded_capture_can_be_replayed_to_the_same_rows(tmp_path: Path, cassette: Path) -> None:
+    assert len(load(cassette).exchanges) >= 3
+    with replaying(cassette) as recording:
+        options = ["--model", "m", "--base-url", recording, "--mode", "native", "--domains", "support"]
+        result = run("capture", *options, "-o", str(tmp_path / "again.jsonl"))
+    assert result.exit_code == 0, result.stderr
+    first, again = [
+        [row.get("candidate_call") or row["outcome"] for row in rows(tmp_path / name)]
+        for name in ("recorded.jsonl", "again.jsonl")
+    ]
+    assert first == again
+
+
+def test_hostile_names_and_errors_do_not_reach_the_terminal(url: str, tmp_path: Path) -> None:
+    options = ["--model", "m\x1b[2J", "--base-url", url, "--mode", "native", "--domains", "support"]
+    result = run("capture", *options, "-o", str(tmp_path / "c.jsonl"))
+    assert result.exit_code == 0 and "\x1b" not in result.stdout + result.stderr and "\\x1b[2J" in result.stdout
+
+
+def test_resume_says_what_differs(url: str, tmp_path: Path) -> None:
+    options = ["--model", "m", "--base-url", url, "--mode", "native", "-o", str(tmp_path / "c.jsonl"), "--resume"]
+    assert run("capture", *options, "--domains", "support").exit_code == 0
+    result = run("capture", *options, "--domains", "calendar")
+    assert result.exit_code == 1 and "had domains" in result.stderr.splitlines()[-1]
