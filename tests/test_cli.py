@@ -305,7 +305,7 @@ def test_the_demo_numbers_its_scenes(tmp_path: Path) -> None:
     assert result.exit_code == 0
     assert all(f"{number}. {scene.title[:60]}" in result.stdout for number, scene in enumerate(ALL_SCENES, 1))
     scenes = json.loads(run("demo", "--json", env={"RIGHTCALL_CACHE": str(tmp_path)}).stdout)
-    assert [scene["number"] for scene in scenes] == list(range(1, len(ALL_SCENES) + 2))
+    assert [scene["number"] for scene in scenes] == list(range(1, len(ALL_SCENES) + 3))
 
 
 def test_in_the_demo_nothing_runs_that_was_not_approved_or_was_cut_off() -> None:
@@ -339,7 +339,8 @@ def test_the_scenes_of_the_contract_show_what_a_model_is_told() -> None:
     ours, theirs = TOLD
     assert "declare function book_room(args: { hotel: string /* required */" in ours.shown()
     assert theirs.shown().startswith('One call:\n\n<|python_start|>[get_weather(city="city")]<|python_end|>')
-    assert all(told.shown().splitlines()[0] in run("demo").stdout for told in TOLD)
+    shown = run("demo", "--recorded").stdout
+    assert all(told.shown().splitlines()[0] in shown for told in TOLD)
 
 
 def test_the_version_is_printed() -> None:
