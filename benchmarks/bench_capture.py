@@ -1,8 +1,8 @@
 """How close does capture come to the disk?    Rows per second, beside the syncs per second that the disk can do.
 
 A row is synced before the next step, and an answer is journaled and synced before its first row: with one call in each
-answer, one scenario at a time makes little more than one row for two syncs. Several at a time share syncs. Beside it, in
-the same run and folder: bare appends of as many bytes with a sync each. Wall time, because a disk is waited for.
+answer, one scenario at a time makes little more than one row for two syncs. Several at a time share syncs. Beside it,
+in the same run and folder: bare appends of as many bytes with a sync each. Wall time, because a disk is waited for.
 """
 
 from __future__ import annotations
