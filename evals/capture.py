@@ -15,7 +15,8 @@ import platform
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from datetime import date
 from importlib.metadata import version
 from pathlib import Path
@@ -24,6 +25,7 @@ import msgspec
 from report import ROOT, keep_part, percent, table, wilson
 
 from rightcall import __version__
+from rightcall.backend.exchange import Exchange, Received, Sent
 from rightcall.backend.local import LocalBackend
 from rightcall.backend.record import Recorder
 from rightcall.capture.catalogue import find_all, names
@@ -42,10 +44,39 @@ class Ticking(Watch):
             print(f"\r{task.number} {task.domain.name} {task.scenario.name}\033[K", end="", file=sys.stderr, flush=True)
 
 
+class Once:
+    """An exchange that asks each question once: at temperature 0 the model would only say the same again."""
+
+    def __init__(self, inner: Exchange) -> None:
+        self._inner = inner
+        self._said: dict[str, tuple[int, dict[str, str], list[bytes]]] = {}
+
+    def keep(self) -> None:
+        self._inner.keep()
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    @asynccontextmanager
+    async def open(self, sent: Sent) -> AsyncIterator[Received]:
+        key = json.dumps([sent.url, sent.body])
+        if key not in self._said:
+            async with self._inner.open(sent) as received:
+                self._said[key] = received.status, received.headers, [piece async for piece in received.chunks]
+        status, headers, pieces = self._said[key]
+        yield Received(status, headers, _again(pieces))
+
+
+async def _again(pieces: list[bytes]) -> AsyncIterator[bytes]:
+    for piece in pieces:
+        yield piece
+
+
 async def measured(folder: Path, domains: Sequence[str], max_turns: int) -> dict[str, Capture]:
     """Every domain in every way. The model may answer in words: not every scenario wants a call."""
     runs = {}
     async with LocalBackend(MODEL, threads=1) as backend:
+        backend.exchange = Once(backend.exchange)
         for name, way in WAYS.items():
             settings = msgspec.structs.replace(way.settings, choice="auto", max_turns=max_turns)
             runs[name] = Capture(backend, find_all(domains), settings, folder / f"{name}.jsonl", watch=Ticking())
@@ -94,6 +125,7 @@ def part(runs: Mapping[str, Capture], domains: Sequence[str]) -> str:
     of = some.tally.total
     low, high = [f"{rate * 100:.0f} %" for rate in wilson(of.valid, of.calls)]
     with_what = f"rightcall {__version__}, xllamacpp {version('xllamacpp')}, Python {platform.python_version()}"
+    command = f".venv/bin/python evals/capture.py --write --max-turns {settings.max_turns}"
     made = f"{date.today().isoformat()}, {with_what}, {platform.machine()}"
     return f"""## Captures: a small model over every stub domain
 
@@ -105,8 +137,8 @@ declared, with arguments that fit its schema, not cut off. *Right tool*, *right 
 {made}; temperature {settings.temperature:g}, seed {settings.seed}, max_tokens {settings.max_tokens}.
 
 ```sh
-make capture                               # runs the model and shows these figures
-.venv/bin/python evals/capture.py --write    # the same, and writes this part and the raw rows
+make capture    # runs the model and shows these figures
+{command}    # the same, and writes this part and the raw rows
 ```
 
 Raw rows: `evals/captures/none.jsonl.gz`, `parse.jsonl.gz`, `grammar.jsonl.gz`.
@@ -144,7 +176,7 @@ def keep(runs: Mapping[str, Capture]) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--domains", default=",".join(names()), help="all of them unless said")
-    parser.add_argument("--max-turns", type=int, default=2)
+    parser.add_argument("--max-turns", type=int, default=2, metavar="N")
     parser.add_argument("--write", action="store_true", help="write docs/results.md and evals/captures")
     parser.add_argument("--demo", action="store_true", help="only make the recording of the demo")
     options = parser.parse_args(arguments)

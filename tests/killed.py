@@ -17,7 +17,6 @@ import traceback
 from collections.abc import Callable
 
 from rightcall.cli.app import app
-from rightcall.cli.chat import LocalBackend  # noqa: F401 - what a capture imports late is imported now
 
 
 def _preload() -> None:

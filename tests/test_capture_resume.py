@@ -232,7 +232,8 @@ class Slow(Journal):
 
 def test_rows_that_wait_together_share_a_sync(tmp_path: Path) -> None:
     async def appended() -> int:
-        with Slow(tmp_path / "c.jsonl") as file:
+        file = Slow(tmp_path / "c.jsonl")
+        with file:
             commits = Commits(file)
             work = [asyncio.create_task(commits.append({"n": n})) for n in range(50)]
             await asyncio.sleep(0.05)
@@ -258,7 +259,8 @@ class Full(Slow):
 
 def test_after_a_failed_write_nothing_more_is_taken_and_nobody_waits(tmp_path: Path) -> None:
     async def appended() -> list[Any]:
-        with Full(tmp_path / "c.jsonl") as file:
+        file = Full(tmp_path / "c.jsonl")
+        with file:
             commits = Commits(file)
             await commits.append({"n": 0})
             first = asyncio.create_task(commits.append({"n": 1}))
@@ -267,7 +269,7 @@ def test_after_a_failed_write_nothing_more_is_taken_and_nobody_waits(tmp_path: P
             await asyncio.sleep(0.05)
             file.gate.set()
             async with asyncio.timeout(10):
-                found: list[Any] = await asyncio.gather(first, late, return_exceptions=True)
+                found = await asyncio.gather(first, late, return_exceptions=True)
             return [*found, *await asyncio.gather(commits.append({"n": 3}), return_exceptions=True)]
 
     assert all(isinstance(error, FileFailed) and "c.jsonl" in str(error) for error in asyncio.run(appended()))

@@ -1,12 +1,11 @@
 """`rightcall capture` as a command: flags, defaults, what is said and which exit code it ends in."""
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -133,21 +132,16 @@ def cassette(url: str, tmp_path: Path) -> Path:
     return path
 
 
-class replaying:
+@contextmanager
+def replaying(cassette: Path) -> Iterator[str]:
     """`rightcall replay`, as long as it is needed."""
-
-    def __init__(self, cassette: Path) -> None:
-        self._command = [sys.executable, "-m", "rightcall", "replay", str(cassette)]
-
-    def __enter__(self) -> str:
-        self._process: Any = subprocess.Popen(
-            self._command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env={**os.environ}
-        )
-        return str(self._process.stdout.readline()).strip()
-
-    def __exit__(self, *_: object) -> None:
-        self._process.terminate()
-        self._process.communicate(timeout=60)
+    command = [sys.executable, "-m", "rightcall", "replay", str(cassette)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield process.stdout.readline().strip()
+        finally:
+            process.terminate()
 
 
 def test_a_recorded_capture_can_be_replayed_to_the_same_rows(tmp_path: Path, cassette: Path) -> None:
