@@ -1,8 +1,8 @@
 """What a small model's calls are worth over every stub domain, in three ways.    python evals/capture.py [--write]
 
 Runs `rightcall capture` with SmolLM2 135M on this machine: as it wrote (guard none), read and repaired (guard parse),
-and held to a grammar. `--write` puts the figures into docs/results.md and the raw rows beside this file; `--demo` makes
-the recording that `rightcall demo` falls back on.
+and held to a grammar. `--write` puts the figures into docs/results.md and the raw rows into evals/captures; `--rows`
+counts those again; `--demo` makes the recording that `rightcall demo` falls back on.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from rightcall.backend.record import Recorder
 from rightcall.capture.catalogue import find_all, names
 from rightcall.capture.runner import Capture, Watch
 from rightcall.capture.settings import Task
+from rightcall.capture.tally import Tally
 from rightcall.cli import demo_capture
 from rightcall.cli.demo_capture import MODEL, WAYS, run_ways
 from rightcall.errors import RightcallError
@@ -84,19 +85,21 @@ async def measured(folder: Path, domains: Sequence[str], max_turns: int) -> dict
     return runs
 
 
-def figures(runs: Mapping[str, Capture]) -> str:
+def figures(runs: Mapping[str, Tally]) -> str:
     lines = []
     for name, run in runs.items():
-        of = run.tally.total
-        counts = (of.valid, of.right_tool, of.right_arguments)
-        worth = [f"{count} ({percent(count / max(1, of.calls))})" for count in counts]
-        lines.append((WAYS[name].about, of.scenarios, of.calls, *worth, f"{of.done} of {of.scenarios}"))
-    head = ("way", "scenarios", "calls", "valid", "right tool", "right arguments", "scenarios done")
-    return table(head, lines)
+        of = run.total
+        right = [_share(count, of.wanted) for count in (of.right_tool, of.right_arguments)]
+        lines.append((WAYS[name].about, _share(of.valid, of.calls), *right, f"{of.done} of {of.scenarios}"))
+    return table(("way", "calls that are valid", "right tool", "right arguments", "scenarios done"), lines)
 
 
-def wrong(runs: Mapping[str, Capture]) -> str:
-    lines = [(f"`{name}`", _most(run.tally.problems), _most(run.tally.repairs)) for name, run in runs.items()]
+def _share(count: int, of: int) -> str:
+    return f"{count} of {of} ({percent(count / max(1, of))})"
+
+
+def wrong(runs: Mapping[str, Tally]) -> str:
+    lines = [(f"`{name}`", _most(run.problems), _most(run.repairs)) for name, run in runs.items()]
     return table(("way", "problems", "repairs"), lines)
 
 
@@ -104,35 +107,35 @@ def _most(of: Counter[str]) -> str:
     return ", ".join([f"`{code}` {count}" for code, count in of.most_common(6)]) or "none"
 
 
-def verdict(runs: Mapping[str, Capture]) -> str:
+def verdict(runs: Mapping[str, Tally]) -> str:
     """What gets better and what does not, read off the counts."""
-    none, parse, grammar = [runs[name].tally.total for name in ("none", "parse", "grammar")]
+    none, parse, grammar = [runs[name].total for name in ("none", "parse", "grammar")]
     said = []
     for name, of in (("`parse`", parse), ("`grammar`", grammar)):
         for what, now, before in (
             ("valid calls", of.valid, none.valid),
-            ("calls of the right tool", of.right_tool, none.right_tool),
-            ("calls with the right arguments", of.right_arguments, none.right_arguments),
+            ("wanted calls with the right tool", of.right_tool, none.right_tool),
+            ("wanted calls with the right arguments", of.right_arguments, none.right_arguments),
             ("scenarios that are done", of.done, none.done),
         ):
             said.append(f"- {name}, {what}: {before} -> {now}" + ("" if now > before else ". **No better.**"))
     return "\n".join(said)
 
 
-def part(runs: Mapping[str, Capture], domains: Sequence[str]) -> str:
-    some = next(iter(runs.values()))
-    settings = some.settings
-    of = some.tally.total
+def part(runs: Mapping[str, Tally], domains: Sequence[str], max_turns: int) -> str:
+    settings = WAYS["none"].settings
+    of = runs["none"].total
     low, high = [f"{rate * 100:.0f} %" for rate in wilson(of.valid, of.calls)]
     with_what = f"rightcall {__version__}, xllamacpp {version('xllamacpp')}, Python {platform.python_version()}"
-    command = f".venv/bin/python evals/capture.py --write --max-turns {settings.max_turns}"
+    some = "" if list(domains) == names() else f" --domains {','.join(domains)}"
+    command = f".venv/bin/python evals/capture.py --write --max-turns {max_turns}{some}"
     made = f"{date.today().isoformat()}, {with_what}, {platform.machine()}"
     return f"""## Captures: a small model over every stub domain
 
 SmolLM2 135M runs {of.scenarios} scenarios of {len(domains)} domains ({", ".join(domains)}), each with up to
-{settings.max_turns} answers, after {settings.examples} solved scenarios of the same domain. *Valid*: of a tool that is
+{max_turns} answers, after {settings.examples} solved scenarios of the same domain. *Valid*: of a tool that is
 declared, with arguments that fit its schema, not cut off. *Right tool*, *right arguments*: as the scenario accepts them
-(`capture/score.py`). *Done*: every call that the scenario wants, and no other.
+(`capture/score.py`), of the calls that scenarios want. *Done*: every call that the scenario wants, and no other.
 
 {made}; temperature {settings.temperature:g}, seed {settings.seed}, max_tokens {settings.max_tokens}.
 
@@ -169,32 +172,48 @@ async def record_demo() -> None:
 def keep(runs: Mapping[str, Capture]) -> None:
     ROWS.mkdir(exist_ok=True)
     for name, run in runs.items():
-        packed = gzip.compress(run.output.read_bytes(), mtime=0)
-        (ROWS / f"{name}.jsonl.gz").write_bytes(packed)
+        (ROWS / f"{name}.jsonl.gz").write_bytes(gzip.compress(run.output.read_bytes(), mtime=0))
+
+
+def kept(domains: Sequence[str]) -> dict[str, Tally]:
+    """The raw rows, counted again."""
+    found = {name: Tally(find_all(domains)) for name in WAYS}
+    for name, tally in found.items():
+        with gzip.open(ROWS / f"{name}.jsonl.gz") as lines:
+            for line in lines:
+                tally.add(json.loads(line))
+    return found
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--domains", default=",".join(names()), help="all of them unless said")
-    parser.add_argument("--max-turns", type=int, default=2, metavar="N")
+    parser.add_argument("--max-turns", type=int, default=1, metavar="N", help="answers of the model in one scenario")
     parser.add_argument("--write", action="store_true", help="write docs/results.md and evals/captures")
+    parser.add_argument("--rows", action="store_true", help="run nothing; count the rows in evals/captures")
     parser.add_argument("--demo", action="store_true", help="only make the recording of the demo")
     options = parser.parse_args(arguments)
+    domains = options.domains.split(",")
     try:
         if options.demo:
             asyncio.run(record_demo())
             return 0
-        with tempfile.TemporaryDirectory() as folder:
-            runs = asyncio.run(measured(Path(folder), options.domains.split(","), options.max_turns))
-            print(figures(runs))
-            print(verdict(runs))
-            if options.write:
-                keep(runs)
-                keep_part("capture", part(runs, options.domains.split(",")))
+        found = kept(domains) if options.rows else _run(domains, options.max_turns, write=options.write)
     except RightcallError as error:
         print(f"capture: {error}", file=sys.stderr)
         return 1
+    print(f"{figures(found)}\n\n{verdict(found)}")
+    if options.write:
+        keep_part("capture", part(found, domains, options.max_turns))
     return 0
+
+
+def _run(domains: Sequence[str], max_turns: int, *, write: bool) -> dict[str, Tally]:
+    with tempfile.TemporaryDirectory() as folder:
+        runs = asyncio.run(measured(Path(folder), domains, max_turns))
+        if write:
+            keep(runs)
+    return {name: run.tally for name, run in runs.items()}
 
 
 if __name__ == "__main__":

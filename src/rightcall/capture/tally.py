@@ -1,8 +1,9 @@
 """What a run came to, counted from its rows: calls that hold, calls that are right, tokens.
 
-A call is *valid* if nothing blocks it: a declared tool, arguments that fit its schema, not cut off. It has the *right
-tool* if the scenario wants a call of it, and *right arguments* if it is a call that the scenario accepts (`score.py`).
-A scenario is *done* if every call that it wants was made, and no other.
+A call is *valid* if nothing blocks it: a declared tool, arguments that fit its schema, not cut off. Of valid calls, one
+has the *right tool* if the scenario wants a call of it, and *right arguments* if it is a call that the scenario accepts
+(`score.py`); what is made again beyond what is wanted counts for neither. A scenario is *done* if every call that it
+wants was made, and no other.
 """
 
 from __future__ import annotations
@@ -62,8 +63,8 @@ class Tally:
             scored = score(scenario, made)
             count.done += scored.complete
             count.wanted += sum(not call.optional for call in scenario.calls)
-            names = {call.name for call in scenario.calls}
-            count.right_tool += sum(call.name in names for call in made)
+            named = Counter([call.name for call in made]) & Counter([call.name for call in scenario.calls])
+            count.right_tool += named.total()
             count.right_arguments += sum(label == "valid" for label in scored.labels)
 
     def _call(self, count: Count, row: Json, made: list[Call]) -> None:

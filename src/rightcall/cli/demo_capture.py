@@ -122,7 +122,7 @@ def _fresh(output: Path) -> Path:
 
 # -- shown -------------------------------------------------------------------------------------------------------------
 
-_HEADS = ("", "scenarios", "calls", "valid", "right tool", "right arguments")
+_HEADS = ("", "scenarios", "calls wanted", "calls", "valid", "right tool", "right arguments")
 
 
 def show(out: Console, number: int, found: Captured) -> None:
@@ -148,7 +148,7 @@ def show(out: Console, number: int, found: Captured) -> None:
 def _table(runs: Mapping[str, Capture]) -> str:
     totals = {name: run.tally.total for name, run in runs.items()}
     cells = [
-        (WAYS[name].about, of.scenarios, of.calls, of.valid, of.right_tool, of.right_arguments)
+        (WAYS[name].about, of.scenarios, of.wanted, of.calls, of.valid, of.right_tool, of.right_arguments)
         for name, of in totals.items()
     ]
     return table(_HEADS, cells)
