@@ -1,6 +1,9 @@
 """`rightcall capture` as a command: flags, defaults, what is said and which exit code it ends in."""
 
 import json
+import os
+import pty
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,6 +16,7 @@ from command import failed, run
 from lamps import rows
 from rightcall.backend.cassette import load
 from rightcall.cli.capture import DEFAULT_OUTPUT, DEFAULT_URL, capture
+from stand_in_llama import model_file, put
 from stub_model import served
 
 LAMP_FILE = """
@@ -168,3 +172,47 @@ def test_resume_says_what_differs(url: str, tmp_path: Path) -> None:
     assert run("capture", *options, "--domains", "support").exit_code == 0
     result = run("capture", *options, "--domains", "calendar")
     assert result.exit_code == 1 and "had domains" in result.stderr.splitlines()[-1]
+
+
+def test_ctrl_c_keeps_what_was_written_and_says_how_to_go_on(url: str, tmp_path: Path) -> None:
+    output = tmp_path / "c.jsonl"
+    options = ["--model", "m", "--base-url", url, "--mode", "native", "--domains", "support", "-o", str(output)]
+    command = [sys.executable, "-m", "rightcall", "capture", *options, "--runs", "500"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if line.startswith("capture row"):
+                break
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 1 and said.splitlines()[-1] == "rightcall: interrupted; --resume goes on with it"
+    assert rows(output)
+
+
+def test_a_model_that_runs_here_is_captured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(put(tmp_path / "packages")))
+    model = model_file(tmp_path)
+    options = ["--local", model, "--mode", "text", "--domains", "support"]
+    result = run("capture", *options, "-o", str(tmp_path / "c.jsonl"), "--json")
+    assert result.exit_code == 0, result.stderr
+    assert {row["kind"] for row in rows(tmp_path / "c.jsonl")} == {"outcome"}  # it says what it was asked
+    assert list(json.loads(result.stdout)["models"]) == [Path(model).stem]
+
+
+def test_a_terminal_sees_a_bar_and_the_lines_above_it(url: str, tmp_path: Path) -> None:
+    options = ["--model", "m", "--base-url", url, "--mode", "native", "--domains", "support"]
+    command = [sys.executable, "-m", "rightcall", "capture", *options, "-o", str(tmp_path / "c.jsonl")]
+    ours, theirs = pty.openpty()
+    environ = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=theirs, env=environ) as process:
+        os.close(theirs)
+        seen = b"".join(iter(lambda: _piece(ours), b""))
+    os.close(ours)
+    assert process.returncode == 0 and b"rows/s" in seen and b"3/3" in seen and b"capture complete" in seen
+
+
+def _piece(terminal: int) -> bytes:
+    try:
+        return os.read(terminal, 4096)
+    except OSError:  # how the other end of a terminal says that it was closed
+        return b""
