@@ -48,9 +48,11 @@ grammar: $(VENV)/.dev ## measure what grammars can say, on outside schemas; fail
 
 gbnf: $(VENV)/.local ## judge GBNF grammars by llama.cpp itself
 	RIGHTCALL_GBNF=1 $(RUN) -m pytest tests/test_constrain_gbnf.py
+
 capture: $(VENV)/.local ## run a small model over every stub domain, in three ways
 	$(VENV)/bin/rightcall model pull smollm2
 	$(RUN) evals/capture.py
+
 killtest: $(VENV)/.dev ## kill captures for minutes; no row may be lost or written twice
 	RIGHTCALL_KILL_SECONDS=$${RIGHTCALL_KILL_SECONDS:-120} $(RUN) -m pytest -s tests/test_capture_resume.py -k killed
 

@@ -247,8 +247,7 @@ def demo(
     demo_capture.show(out, last, demo_capture.captured(place, recorded=recorded))
 
 
-def _numbered() -> Iterator[tuple[int, AnyScene]]:
-def _numbered(recorded: bool) -> Iterator[tuple[int, Scene | Told | RunScene]]:
+def _numbered(recorded: bool) -> Iterator[tuple[int, AnyScene]]:
     """The model's scene is made last, so that nobody waits for the others."""
     yield from enumerate(ALL_SCENES, 1)
     from rightcall.cli.demo_model import model_scene
