@@ -7,7 +7,7 @@ RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint unit smoke bench bfcl grammar gbnf model typescript fuzz venv clean
+.PHONY: help demo test lint unit smoke bench bfcl grammar gbnf model capture killtest typescript fuzz venv clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile

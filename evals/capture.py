@@ -73,13 +73,13 @@ async def _again(pieces: list[bytes]) -> AsyncIterator[bytes]:
         yield piece
 
 
-async def measured(folder: Path, domains: Sequence[str], max_turns: int) -> dict[str, Capture]:
-    """Every domain in every way. The model may answer in words: not every scenario wants a call."""
+async def measured(folder: Path, domains: Sequence[str], max_turns: int, ways: Sequence[str]) -> dict[str, Capture]:
+    """Every domain in these ways. The model may answer in words: not every scenario wants a call."""
     runs = {}
     async with LocalBackend(MODEL, threads=1) as backend:
         backend.exchange = Once(backend.exchange)
-        for name, way in WAYS.items():
-            settings = msgspec.structs.replace(way.settings, choice="auto", max_turns=max_turns)
+        for name in ways:
+            settings = msgspec.structs.replace(WAYS[name].settings, choice="auto", max_turns=max_turns)
             runs[name] = Capture(backend, find_all(domains), settings, folder / f"{name}.jsonl", watch=Ticking())
             await runs[name].go()
     return runs
@@ -190,6 +190,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--domains", default=",".join(names()), help="all of them unless said")
     parser.add_argument("--max-turns", type=int, default=1, metavar="N", help="answers of the model in one scenario")
     parser.add_argument("--write", action="store_true", help="write docs/results.md and evals/captures")
+    parser.add_argument(
+        "--only", choices=tuple(WAYS), help="run one way; of the others the rows in evals/captures count"
+    )
     parser.add_argument("--rows", action="store_true", help="run nothing; count the rows in evals/captures")
     parser.add_argument("--demo", action="store_true", help="only make the recording of the demo")
     options = parser.parse_args(arguments)
@@ -198,7 +201,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.demo:
             asyncio.run(record_demo())
             return 0
-        found = kept(domains) if options.rows else _run(domains, options.max_turns, write=options.write)
+        ways = () if options.rows else (options.only,) if options.only else tuple(WAYS)
+        found = _run(domains, options.max_turns, ways, write=options.write) if ways else {}
+        found = {**kept(domains), **found} if set(found) != set(WAYS) else found
     except RightcallError as error:
         print(f"capture: {error}", file=sys.stderr)
         return 1
@@ -208,9 +213,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _run(domains: Sequence[str], max_turns: int, *, write: bool) -> dict[str, Tally]:
+def _run(domains: Sequence[str], max_turns: int, ways: Sequence[str], *, write: bool) -> dict[str, Tally]:
     with tempfile.TemporaryDirectory() as folder:
-        runs = asyncio.run(measured(Path(folder), domains, max_turns))
+        runs = asyncio.run(measured(Path(folder), domains, max_turns, ways))
         if write:
             keep(runs)
     return {name: run.tally for name, run in runs.items()}

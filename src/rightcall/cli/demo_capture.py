@@ -27,6 +27,7 @@ from rightcall.cli.safe import visible
 from rightcall.cli.show import row
 from rightcall.cli.tables import table
 from rightcall.dataset.export import Exported, export
+from rightcall.dataset.label import label_files
 from rightcall.dataset.validate import Report, validate
 from rightcall.errors import BackendError
 from rightcall.types import Json
@@ -68,23 +69,26 @@ class Captured(msgspec.Struct, frozen=True):
     source: str
     runs: Mapping[str, Capture]
     report: Report
+    labels: Mapping[str, int]
     exported: Exported
     folder: Path
 
     @property
     def files(self) -> list[tuple[str, str]]:
         rows = [(f"rows, {name}", str(run.output)) for name, run in self.runs.items()]
-        return [*rows, ("for a trainer", self.exported.path), ("its manifest", self.exported.manifest)]
+        labelled = ("labelled", str(self.folder / "labelled.jsonl"))
+        return [*rows, labelled, ("for a trainer", self.exported.path), ("its manifest", self.exported.manifest)]
 
 
 def captured(folder: Path | None, *, recorded: bool = False) -> Captured:
-    """Runs all ways that can be, checks their rows, and exports what is right of them."""
+    """Runs all ways that can be, checks and labels their rows, and exports them."""
     folder = folder or Path(tempfile.mkdtemp(prefix="rightcall-demo-"))
     source, runs = _asked(folder, recorded=recorded)
     outputs = [run.output for run in runs.values()]
     report = validate(outputs, tell=lambda where, what: None)
-    exported = export(outputs, folder / "train.jsonl", to="trl-sft", turns=True)
-    return Captured(source, runs, report, exported, folder)
+    labels = label_files(outputs, folder / "labelled.jsonl", domains=find_all(DOMAINS))
+    exported = export([folder / "labelled.jsonl"], folder / "train.jsonl", to="trl-kto")
+    return Captured(source, runs, report, labels, exported, folder)
 
 
 def _asked(folder: Path, *, recorded: bool) -> tuple[str, dict[str, Capture]]:
@@ -133,14 +137,11 @@ def show(out: Console, number: int, found: Captured) -> None:
         if name not in found.runs:
             row(out, "missing", f"{way.about}: this version has no grammars", "yellow")
     if _is_alike(found.runs):
-        row(
-            out,
-            "note",
-            "what is wrong with these calls is not how they are written, so reading them better does not help",
-        )
+        row(out, "note", "what is wrong here is not how the calls are written: reading them better does not help")
     report, made = found.report, found.exported
     row(out, "checked", f"{report.rows} rows, {report.bad} bad")
-    row(out, "exported", f"{made.examples} examples for TRL, of the calls that can be made; private, mode 0600")
+    row(out, "labelled", ", ".join([f"{label} {count}" for label, count in sorted(found.labels.items())]))
+    row(out, "exported", f"{made.examples} examples for TRL's KTO, good and bad; private, mode 0600")
     for what, path in found.files:
         row(out, "", visible(f"{what}: {path}", one_line=True), "dim")
 
@@ -166,6 +167,7 @@ def as_json(number: int, found: Captured) -> Json:
         "ways": {name: msgspec.to_builtins(run.tally.total) for name, run in found.runs.items()},
         "rows": found.report.rows,
         "bad": found.report.bad,
+        "labels": dict(found.labels),
         "examples": found.exported.examples,
         "files": dict(found.files),
     }
