@@ -118,7 +118,8 @@ def verdict(runs: Mapping[str, Tally]) -> str:
             ("wanted calls with the right arguments", of.right_arguments, none.right_arguments),
             ("scenarios that are done", of.done, none.done),
         ):
-            said.append(f"- {name}, {what}: {before} -> {now}" + ("" if now > before else ". **No better.**"))
+            judged = "" if now > before else ". **No better.**" if now == before else ". **Worse.**"
+            said.append(f"- {name}, {what}: {before} -> {now}{judged}")
     return "\n".join(said)
 
 
@@ -156,7 +157,9 @@ Against guard `none`:
 
 The counts are small: of the calls as they stand, between {low} and {high} would be valid in the long run (Wilson,
 95 %). A grammar makes calls that can be made, not calls that are wanted: a model this small still picks the tool and
-the values, and a grammar lets it go on to a second call where one was enough."""
+the values, and a grammar lets it go on to a second call where one was enough. A scenario that wants no call, or a
+question back, is done if no call was made that holds: there a broken call does no harm, and one that was mended or held
+to the tools does."""
 
 
 async def record_demo() -> None:
