@@ -148,7 +148,7 @@ make capture    # runs the model and shows these figures
 Raw rows: `evals/captures/none.jsonl.gz`, `parse.jsonl.gz`, `grammar.jsonl.gz`.
 
 How it is asked and counted was settled after looking. With examples that show results, the model made no call in six
-scenarios and wrote results instead, so the examples are calls alone. A first run over five domains with two answers each
+scenarios and wrote results instead, so the examples are calls alone. A first run over five domains, two answers each,
 gave 3 valid calls of 10 as they stand and through `parse`, 44 of 52 with a grammar, and no scenario done. *Right tool*
 first counted calls that were made over and over; now it counts up to what is wanted. `none` and `parse` share the
 model's answers, since they ask the same, and so differ by reading alone. Where `--only` ran a way by itself, the ways
