@@ -5,6 +5,7 @@ Keys are bare where they are identifiers. A text may also be a heredoc, up to th
 
 from __future__ import annotations
 
+import json
 import re
 
 from rightcall.constrain.model import (
@@ -23,6 +24,7 @@ from rightcall.constrain.model import (
 )
 from rightcall.constrain.shapes import NOTHING, Field, Object, Text
 from rightcall.constrain.spell import PLAIN_CHAR, Json, json_string
+from rightcall.parse.writers import ts_literal
 
 _IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*").fullmatch
 _LETTERS = chars((0x41, 0x5A), (0x61, 0x7A), "_$")
@@ -39,6 +41,13 @@ class Ts(Json):
         name = f"ts_string_{shape.least}_{'' if most is None else most}"
         quoted = self.book.named(name, lambda: Lexeme(seq(Lit('"'), repeat(PLAIN_CHAR, shape.least, most), Lit('"'))))
         return alt(quoted, self._heredoc(most)) if shape.least < 2 else quoted
+
+    def constant(self, text: str) -> Node:
+        """A string of several lines may be a heredoc, as `render` writes it."""
+        value = json.loads(text)
+        if not isinstance(value, str) or "\n" not in value:
+            return super().constant(text)
+        return alt(super().constant(text), Lit(ts_literal(value)))
 
     def _heredoc(self, most: int | None) -> Node:
         """A text no line of which begins with the tag, blanks before it or not. A blank right before the tag stands

@@ -10,16 +10,13 @@ from pathlib import Path
 
 from rightcall.capture.domain import Domain, Scenario
 from rightcall.capture.rows import available_tools, unix_ms
+from rightcall.capture.talk import SYSTEM
 from rightcall.dataset.files import Output
 from rightcall.dataset.schemas import PROMPT
 from rightcall.declare.wire import to_provider
 from rightcall.types import Json
 
 MODEL, OUTPUT = "test-model", "target/dataset/tool_prompts.jsonl"
-SYSTEM = (
-    "You have tools that are harmless stubs: they always answer the same and change nothing. "
-    "Call a tool only when the request needs it."
-)
 
 
 def prompts(domains: Iterable[Domain], *, model: str = MODEL, runs: int = 1) -> Iterator[Json]:

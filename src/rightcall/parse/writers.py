@@ -27,7 +27,7 @@ def write_call(body: Body, call: Call, arguments: str, index: int) -> str:
     if isinstance(body, Pythonic):
         return f"{call.name}({', '.join([f'{key}={_python(value)}' for key, value in call.arguments.items()])})"
     if isinstance(body, TsCall):
-        return f"{call.name}({_literal(call.arguments)})"
+        return f"{call.name}({ts_literal(call.arguments)})"
     return _fill(body.open, call, index) + _braced(body, call.arguments)
 
 
@@ -87,13 +87,13 @@ def _python(value: Any) -> str:
 _IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*").fullmatch
 
 
-def _literal(value: Any) -> str:
+def ts_literal(value: Any) -> str:
     """A value as TypeScript writes it. A string of several lines is a heredoc, which needs no escapes."""
     if isinstance(value, dict):
-        entries = [f"{key if _IDENTIFIER(key) else write_arguments(key)}: {_literal(v)}" for key, v in value.items()]
+        entries = [f"{key if _IDENTIFIER(key) else write_arguments(key)}: {ts_literal(v)}" for key, v in value.items()]
         return f"{{ {', '.join(entries)} }}" if entries else "{}"
     if isinstance(value, list):
-        return "[" + ", ".join([_literal(item) for item in value]) + "]"
+        return "[" + ", ".join([ts_literal(item) for item in value]) + "]"
     if isinstance(value, str) and "\n" in value and not value.endswith("\r"):
         tag = _free_tag(value)
         return f"<<{tag}\n{value}\n{tag}"
