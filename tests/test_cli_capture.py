@@ -216,3 +216,15 @@ def _piece(terminal: int) -> bytes:
         return os.read(terminal, 4096)
     except OSError:  # how the other end of a terminal says that it was closed
         return b""
+
+
+def test_a_recording_answers_in_place_of_a_model(tmp_path: Path) -> None:
+    cassette = Path(__file__).parent.parent / "examples" / "smollm2_shop.jsonl"
+    settings = "--mode grammar --max-turns 1 --required --examples 2 --temperature 0 --max-tokens 96 --json".split()
+    replay = ["--replay", str(cassette), "--model", "smollm2", "--domains", "shopping,calendar"]
+    result = run("capture", *replay, *settings, "-o", str(tmp_path / "rows.jsonl"))
+    assert result.exit_code == 0 and len((tmp_path / "rows.jsonl").read_text().splitlines()) == 14
+    other = run("capture", *replay, "--mode", "text", "-o", str(tmp_path / "other.jsonl"))
+    assert other.exit_code == 1 and "record" in other.stderr  # it was never asked like this
+    for option in (["--base-url", "http://127.0.0.1:9"], ["--record", str(tmp_path / "x.jsonl")]):
+        assert run("capture", *replay, *option).exit_code == 2

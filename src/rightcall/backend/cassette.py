@@ -80,6 +80,8 @@ class Head(msgspec.Struct, frozen=True):
     api: str = "chat"
     model: str = ""
     mode: str = "native"
+    profile: str = ""  # the kind of server, where that was known from the start
+    native: bool = True  # and whether it takes tools
 
 
 class Cassette(msgspec.Struct, frozen=True):

@@ -60,8 +60,8 @@ class Backend(BaseBackend):
         self.key = None if exchange is not None else find_key(self.api, api_key_env, self.address, environ)
         self.exchange: Exchange = exchange or Wire(self.key, self.api, self.timeouts)
         self.headers = _headers(headers or {}, self.api)
-        known = find_profile(profile) if isinstance(profile, str) else profile
-        self._modes = Modes(self.api, self.root, known)
+        self.known = find_profile(profile) if isinstance(profile, str) else profile
+        self._modes = Modes(self.api, self.root, self.known)
 
     def __repr__(self) -> str:
         return f"Backend({self.address!r}, api={self.api!r}, model={self.model!r}, mode={self.mode!r})"

@@ -37,7 +37,7 @@ class Recorder(BaseBackend):
         self.path = path
         self.backend = backend
         if isinstance(backend, Backend):
-            start(path, Head(api=backend.api, model=backend.model, mode=backend.mode))
+            start(path, _head(backend))
             key = "" if backend.key is None else backend.key.reveal()
             self.backend = copy.copy(backend)
             self.backend.exchange = RecordingExchange(backend.exchange, path, key)
@@ -92,6 +92,12 @@ def _as_chat(answer: Answer, *, stream: bool) -> Response:
     chunks = [json.dumps({**head, "object": "chat.completion.chunk", "choices": [each]}) for each in choices]
     pieces = [f"data: {chunk}\n\n".encode() for chunk in (*chunks, "[DONE]")]
     return response_of(200, {"content-type": "text/event-stream"}, pieces, [0] * len(pieces), "", "")
+
+
+def _head(backend: Backend) -> Head:
+    known = backend.known
+    profile, native = ("", True) if known is None else (known.name, known.native)
+    return Head(api=backend.api, model=backend.model, mode=backend.mode, profile=profile, native=native)
 
 
 class RecordingExchange:

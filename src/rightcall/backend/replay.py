@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
 from rightcall.backend.address import is_loopback
-from rightcall.backend.cassette import KEPT_HEADERS, Asked, Cassette, Recorded, Response, load
+from rightcall.backend.cassette import KEPT_HEADERS, Asked, Cassette, Head, Recorded, Response, load
 from rightcall.backend.exchange import Received, Retries, Sent, Timeouts
 from rightcall.backend.http import Backend
 from rightcall.backend.match import Matcher, route
-from rightcall.backend.profiles import Profile
+from rightcall.backend.profiles import PROFILES, Profile, no_tools
 from rightcall.backend.request import Mode
 from rightcall.errors import BodyError, CallerError, NotRecorded, TransportError
 from rightcall.strict_json import Undecodable, decode
@@ -92,7 +92,7 @@ class ReplayBackend(Backend):
             api=api or head.api,
             model=head.model if model is None else model,
             mode=mode or head.mode,  # type: ignore[arg-type]
-            profile=profile,
+            profile=profile or _profile(head),
             timeouts=timeouts,
             retries=Retries(first=0.0, longest=0.0),
             exchange=Player(self.cassette, strict=strict, timing=timing),
@@ -101,6 +101,12 @@ class ReplayBackend(Backend):
 
     def __repr__(self) -> str:
         return f"ReplayBackend({self.cassette.path!r}, api={self.api!r}, model={self.model!r}, mode={self.mode!r})"
+
+
+def _profile(head: Head) -> Profile | None:
+    """The kind of server that was recorded; None where that is not said, or not known to this version."""
+    found = PROFILES.get(head.profile)
+    return found if found is None or head.native else no_tools(found)
 
 
 class ReplayServer:

@@ -17,6 +17,7 @@ from rightcall.backend.base import BaseBackend
 from rightcall.backend.exchange import Timeouts
 from rightcall.backend.local import LocalBackend
 from rightcall.backend.record import Recorder
+from rightcall.backend.replay import ReplayBackend
 from rightcall.capture.catalogue import DEFAULT, find_all
 from rightcall.capture.domain import Domain
 from rightcall.capture.lines import FileFailed, Journal
@@ -118,6 +119,10 @@ def capture(
     timeout: server.TotalTimeout = server.LIMITS.total,
     retries: server.RetryCount = 2,
     record: server.Record = None,
+    replay: Annotated[
+        str | None,
+        typer.Option(metavar="CASSETTE", help="Answers come from this recording.", rich_help_panel="The server"),
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing of single scenarios and rows.")] = False,
     json: AsJson = False,
 ) -> None:
@@ -131,6 +136,8 @@ def capture(
         chosen = _find(domains)
         if local is None and not model:
             refuse("Missing option '--model'; or name one that runs here with --local")
+        if replay is not None and (local is not None or base_url is not None or record is not None):
+            refuse("--replay takes the answers from a recording; --local, --base-url and --record ask a model")
         if local is not None and (base_url is not None or model):
             refuse("--local says which model; --base-url and --model are for models elsewhere")
         settings = Settings(
@@ -150,9 +157,11 @@ def capture(
             concurrency=concurrency,
         )
     with run_errors(resumable=Path(output)):
-        if local is not None:
+        if replay is not None:
+            backend: BaseBackend = ReplayBackend(replay)
+        elif local is not None:
             limits = Timeouts(connect=connect_timeout, first_byte=first_byte_timeout, idle=idle_timeout, total=timeout)
-            backend: BaseBackend = LocalBackend(local, mode=mode.value, timeouts=limits)
+            backend = LocalBackend(local, mode=mode.value, timeouts=limits)
         else:
             backend = server.endpoint(
                 _address(base_url, api.value),
