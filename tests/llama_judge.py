@@ -22,7 +22,7 @@ class _Vector(ctypes.Structure):
 
 @lru_cache(1)
 def _library() -> Any:
-    import xllamacpp  # type: ignore[import-untyped]
+    import xllamacpp
 
     library = ctypes.CDLL(xllamacpp.xllamacpp.__file__)
     init = getattr(library, _INIT)

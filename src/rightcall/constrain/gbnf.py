@@ -133,10 +133,13 @@ class _Gbnf:
         stop = "".join(piece.text for piece in node.stop)
         if self.is_token(node.stop[0].text) and isinstance(node.stop[0], Token):
             return f"{self.free((stop, *node.without), node.most)} " + " ".join(map(self.node, node.stop))
-        if node.least or node.most is not None:
-            name = self.pieces(stop, node.without)
-            return f"{name}{_times(node.least, node.most)} {name}-end"
-        return self.search(stop, node.without)
+        if node.least:
+            # What is counted are pieces, and one of them may be many characters.
+            self.limits.append(Limit("", "", "minLength", f"a shorter text before {stop!r}"))
+        if node.most is None:
+            return self.search(stop, node.without)
+        name = self.pieces(stop, node.without)
+        return f"{name}{_times(0, node.most)} {name}-end"
 
     def free(self, without: tuple[str, ...], most: int | None) -> str:
         if not without:
