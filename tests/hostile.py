@@ -240,7 +240,8 @@ def check_nothing_lost(text: str, format: str, reply: Reply) -> None:
             raise Broken("nothing lost", f"the spans of {kind} hold {under[kind]!r}, the parts {want!r}")
     for span in spans:
         if span.kind == "marker":
-            rest = residue(text[span.start : span.end], reply.format or format)
+            shown = text[span.start : span.end]
+            rest = residue(_ENDS.sub("", shown) if format == "auto" else shown, reply.format or format)
             if rest:
                 raise Broken("nothing lost", f"{rest!r} went under in a marker: {text[span.start : span.end]!r}")
 
@@ -264,7 +265,12 @@ def residue(marker: str, format: str) -> str:
         return ""  # a header, or JSON around the calls, may say anything
     if (protocol := FORMATS[format].protocol) is not None:  # a whole block that says done is a marker
         marker = re.sub(".*?".join(map(re.escape, protocol.done)), "", marker, flags=re.S)
-    return re.sub(r"[\s\[\],;}{)]", "", _all_markers(format).sub("", marker))
+    # A code fence around the calls of a block goes with its markers.
+    return re.sub(r"```[A-Za-z_]{0,16}|[\s\[\],;}{)]", "", _all_markers(format).sub("", marker))
+
+
+# Where the format is not known, every format's end-of-turn tokens are dropped.
+_ENDS = re.compile("|".join(sorted({re.escape(end) for f in FORMATS.values() for end in f.ends}, reverse=True)))
 
 
 @functools.cache

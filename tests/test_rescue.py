@@ -295,6 +295,11 @@ def test_a_call_in_reasoning_reads_the_same_however_it_is_cut() -> None:
     assert [type(part) for part in reply.parts] == [Reasoning, Call]
 
 
+def test_a_call_out_of_which_a_marker_was_dropped_is_not_taken_out_of_reasoning() -> None:
+    text = hermes('{"name": "get_weather", "arguments": {"city": "Os<|im_end|>lo"}}')
+    assert parse(text, format="hermes", tools=TOOLS, reasoning="open").calls == ()
+
+
 def test_without_tools_no_call_is_taken_out_of_reasoning() -> None:
     for tools in (None, Toolset(())):
         assert parse(f"<think>{THOUGHT}</think>", format="hermes", tools=tools).calls == ()

@@ -78,7 +78,10 @@ class Reading(Blocks):
             elif self.said_at is not None:
                 self._rescue_as_written(self.said_at)
         elif self.options.calls_in_reasoning:
-            reply = in_reasoning("".join(self.thought), self.compiled, self.options)
+            thought = "".join(self.thought)
+            # Where a marker was dropped out of it, its text is not what was written, and a call in it neither.
+            is_whole = thought in "".join(self.original)
+            reply = in_reasoning(thought, self.compiled, self.options) if is_whole else None
             if reply is not None:
                 self._give_parts(reply, "call_in_reasoning", "the call stood in the reasoning")
 
