@@ -149,6 +149,7 @@ class Blocks(Engine):
                 self.fail(broken.code, broken.message, broken.path, whole=self.compiled.closes)
         self.captures.remove(opening)
         self.pos += self._body_close
+        self._blanks.clear()  # of text behind a broken call: they touch what follows the block
         self.fresh = self.may_open = True
         if self.spans is not None:
             self.mark("marker", self.base + self.pos)
