@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
+import msgspec
+
 from rightcall.constrain.book import Book, Bounds
 from rightcall.constrain.calls import Arguments, carries_name
 from rightcall.constrain.grammar import Choice, Grammar, reachable
@@ -60,6 +62,7 @@ def grammar(
     thinks = {True: "auto", False: "none"}.get(reasoning, reasoning) if isinstance(reasoning, bool) else reasoning
     if thinks not in ("none", "auto", "open", "required"):
         raise CallerError(f"reasoning is none, auto, open or required, not {reasoning!r}")
+    _judge({"arguments": arguments, "whitespace": whitespace, "isolate": isolate}, bounds)
     book = Book(bounds or Bounds(), exact=whitespace == "rendered")
     chosen = [tool for tool in toolset if not named or tool.name == choice] if choice != "none" else []
     sources = _Sources(found, toolset, book, undeclared, formats, arguments, isolate)
@@ -71,7 +74,7 @@ def grammar(
     start = replies.build(usable) if usable else _only_text(replies)
     relaxations = tuple(dict.fromkeys([*sources.limits, *book.limits]))
     if strict:
-        _refuse(relaxations, sources.omitted)
+        refuse(relaxations, sources.omitted)
     return Grammar(
         start=start,
         definitions=_kept(book.rules, start, replies.lazy),
@@ -99,6 +102,22 @@ def grammar(
     )
 
 
+_VALUES = {
+    "arguments": ("schema", "any"),
+    "whitespace": ("flexible", "rendered"),
+    "isolate": ("omit", "open"),
+}
+
+
+def _judge(options: dict[str, str], bounds: Bounds | None) -> None:
+    for name, value in options.items():
+        if value not in _VALUES[name]:
+            raise CallerError(f"{name} is {' or '.join(_VALUES[name])}, not {value!r}")
+    for name, most in msgspec.structs.asdict(bounds or Bounds()).items():
+        if most is not None and most < 0:
+            raise CallerError(f"the bound {name}={most} is below zero; leave it out for none")
+
+
 def _only_text(replies: Replies) -> str:
     """No call may be made: text alone."""
     from rightcall.constrain.reply import text_only
@@ -112,7 +131,8 @@ def _kept(rules: dict[str, Node], start: str, lazy: str) -> dict[str, Node]:
     return {start: rules[start], **{name: node for name, node in rules.items() if name in found and name != start}}
 
 
-def _refuse(relaxations: tuple[Limit, ...], omitted: dict[str, str]) -> None:
+def refuse(relaxations: tuple[Limit, ...], omitted: dict[str, str]) -> None:
+    """What `strict` is: the first thing that cannot be said is an error."""
     if omitted:
         name, why = next(iter(omitted.items()))
         raise GrammarCompileError(f"tool {name!r} cannot be written: {why}")
