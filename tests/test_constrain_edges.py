@@ -59,6 +59,36 @@ def test_an_object_of_thousands_of_members_is_relaxed_and_said() -> None:
     assert compiles("hermes", made.lark())
 
 
+@pytest.mark.parametrize("name", ["hermes", "qwen3_coder", "gemma4", "pythonic", "harmony"])
+def test_a_tool_whose_arguments_would_never_end_is_left_out_and_named(name: str) -> None:
+    row = {"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/row"}}
+    tools = [
+        Tool(name="itself", parameters={"type": "object", "properties": {"x": {"$ref": "#"}}, "required": ["x"]}),
+        Tool(
+            name="rows",
+            parameters={
+                "type": "object",
+                "properties": {"x": {"$ref": "#/$defs/row"}},
+                "required": ["x"],
+                "$defs": {"row": row},
+            },
+        ),
+        Tool(
+            name="maybe",
+            parameters={
+                "type": "object",
+                "properties": {"x": {"$ref": "#/$defs/row"}, "y": {"type": "integer"}},
+                "$defs": {"row": row},
+            },
+        ),
+        Tool(name="tree", parameters={"type": "object", "properties": {"x": {"$ref": "#"}}}),
+    ]
+    made = grammar(tools, format=name, choice="required")
+    assert set(made.omitted) == {"itself", "rows"}
+    assert not any("_1_" in rule or "_2_" in rule for rule in made.definitions), "no rule of `rows` and `maybe` is left"
+    assert compiles(name, made.lark())
+
+
 REFERRING: dict[str, dict[str, Any]] = {
     "an anchor": {"properties": {"x": {"$ref": "#n"}}, "$defs": {"f": {"$anchor": "n", "type": "integer"}}},
     "definitions": {"properties": {"x": {"$ref": "#/definitions/f"}}, "definitions": {"f": {"type": "integer"}}},

@@ -13,6 +13,7 @@ import msgspec
 
 from rightcall.constrain.book import Book, Bounds
 from rightcall.constrain.calls import Arguments, carries_name
+from rightcall.constrain.endless import without_endless
 from rightcall.constrain.grammar import Choice, Grammar, reachable
 from rightcall.constrain.meet import Limit
 from rightcall.constrain.model import NEVER, Alt, Node
@@ -176,7 +177,8 @@ class _Sources:
         shape = shapes.read()
         if not isinstance(shape, Object):
             shape = shapes.meet(shape, Object(), "")
-        known = Arguments(tool.name, shape, shapes.named, self.toolset.kinds(tool.name), prefix)
+        shape, named = without_endless(shape, shapes.named) if shapes.named else (shape, shapes.named)
+        known = Arguments(tool.name, shape, named, self.toolset.kinds(tool.name), prefix)
         why = self._impossible(known)
         if not why:
             self.limits |= shapes.limits
