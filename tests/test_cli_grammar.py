@@ -62,6 +62,14 @@ def test_strict_refuses_and_names_the_keyword(tools: Any) -> None:
     assert "uniqueItems" in failed(run("grammar", "--tools", tools(ODD), "--strict"))
 
 
+@pytest.mark.parametrize("emit", ["gbnf", "structural-tag"])
+def test_strict_refuses_what_the_engine_alone_cannot_be_told(tools: Any, emit: str) -> None:
+    short = {"name": "t", "parameters": {"type": "object", "properties": {"x": {"type": "string", "minLength": 2}}}}
+    options = ("grammar", "--tools", tools(short), "--format", "qwen3_coder", "--strict", "--emit")
+    assert "minLength" in failed(run(*options, emit))
+    assert run(*options, "lark").exit_code == 0
+
+
 def test_a_tool_that_is_left_out_is_named(tools: Any) -> None:
     never = {"name": "never", "parameters": {"type": "object", "properties": {"x": False}, "required": ["x"]}}
     result = run("grammar", "--tools", tools(WEATHER, never))

@@ -23,6 +23,7 @@ from rightcall.cli.inputs import (
 from rightcall.cli.safe import brief, json_text, visible
 from rightcall.constrain.book import Bounds
 from rightcall.constrain.build import grammar as make_grammar
+from rightcall.constrain.build import refuse as refuse_limits
 from rightcall.constrain.grammar import Grammar
 from rightcall.constrain.meet import Limit
 from rightcall.constrain.servers import SERVERS, fragment_and_limits
@@ -90,6 +91,8 @@ def grammar(
             strict=strict,
         )
         result, limits = _result(made, emit, server)
+        if strict:
+            refuse_limits(limits, made.omitted)
     if json:
         typer.echo(
             json_text({"result": result, "relaxations": [_row(limit) for limit in limits], "omitted": made.omitted})

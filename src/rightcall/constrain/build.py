@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
+import msgspec
+
 from rightcall.constrain.book import Book, Bounds
 from rightcall.constrain.calls import Arguments, carries_name
+from rightcall.constrain.endless import without_endless
 from rightcall.constrain.grammar import Choice, Grammar, reachable
 from rightcall.constrain.meet import Limit
 from rightcall.constrain.model import NEVER, Alt, Node
@@ -60,6 +63,7 @@ def grammar(
     thinks = {True: "auto", False: "none"}.get(reasoning, reasoning) if isinstance(reasoning, bool) else reasoning
     if thinks not in ("none", "auto", "open", "required"):
         raise CallerError(f"reasoning is none, auto, open or required, not {reasoning!r}")
+    _judge({"arguments": arguments, "whitespace": whitespace, "isolate": isolate}, bounds)
     book = Book(bounds or Bounds(), exact=whitespace == "rendered")
     chosen = [tool for tool in toolset if not named or tool.name == choice] if choice != "none" else []
     sources = _Sources(found, toolset, book, undeclared, formats, arguments, isolate)
@@ -71,7 +75,7 @@ def grammar(
     start = replies.build(usable) if usable else _only_text(replies)
     relaxations = tuple(dict.fromkeys([*sources.limits, *book.limits]))
     if strict:
-        _refuse(relaxations, sources.omitted)
+        refuse(relaxations, sources.omitted)
     return Grammar(
         start=start,
         definitions=_kept(book.rules, start, replies.lazy),
@@ -99,6 +103,22 @@ def grammar(
     )
 
 
+_VALUES = {
+    "arguments": ("schema", "any"),
+    "whitespace": ("flexible", "rendered"),
+    "isolate": ("omit", "open"),
+}
+
+
+def _judge(options: dict[str, str], bounds: Bounds | None) -> None:
+    for name, value in options.items():
+        if value not in _VALUES[name]:
+            raise CallerError(f"{name} is {' or '.join(_VALUES[name])}, not {value!r}")
+    for name, most in msgspec.structs.asdict(bounds or Bounds()).items():
+        if most is not None and most < 0:
+            raise CallerError(f"the bound {name}={most} is below zero; leave it out for none")
+
+
 def _only_text(replies: Replies) -> str:
     """No call may be made: text alone."""
     from rightcall.constrain.reply import text_only
@@ -112,7 +132,8 @@ def _kept(rules: dict[str, Node], start: str, lazy: str) -> dict[str, Node]:
     return {start: rules[start], **{name: node for name, node in rules.items() if name in found and name != start}}
 
 
-def _refuse(relaxations: tuple[Limit, ...], omitted: dict[str, str]) -> None:
+def refuse(relaxations: tuple[Limit, ...], omitted: dict[str, str]) -> None:
+    """What `strict` is: the first thing that cannot be said is an error."""
     if omitted:
         name, why = next(iter(omitted.items()))
         raise GrammarCompileError(f"tool {name!r} cannot be written: {why}")
@@ -156,7 +177,8 @@ class _Sources:
         shape = shapes.read()
         if not isinstance(shape, Object):
             shape = shapes.meet(shape, Object(), "")
-        known = Arguments(tool.name, shape, shapes.named, self.toolset.kinds(tool.name), prefix)
+        shape, named = without_endless(shape, shapes.named) if shapes.named else (shape, shapes.named)
+        known = Arguments(tool.name, shape, named, self.toolset.kinds(tool.name), prefix)
         why = self._impossible(known)
         if not why:
             self.limits |= shapes.limits

@@ -8,13 +8,14 @@ A dialect says which keywords pass. The schema of a whole call has the keys of t
 
 from __future__ import annotations
 
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from rightcall.constrain.meet import Limit
 from rightcall.declare.faults import step
-from rightcall.declare.schema import LISTS, MAPS, ONE, REFS, Refs
+from rightcall.declare.schema import LISTS, MAPS, ONE, REFS, Refs, subschemas
 from rightcall.errors import CallerError
 from rightcall.formats.spec import Envelope
 from rightcall.types import Json
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 _SHAPE = "type properties required additionalProperties items enum const anyOf $ref $defs description title".split()
 _NUMBERS = "minimum maximum exclusiveMinimum exclusiveMaximum multipleOf".split()
 _TEXT = "minLength maxLength pattern format".split()
+
+
+_VALUES = frozenset(("const", "enum", "default", "examples"))
 
 
 class Dialect(msgspec.Struct, frozen=True):
@@ -96,10 +100,7 @@ def call_schema(grammar: Grammar, dialect: str) -> tuple[Json, tuple[Limit, ...]
             continue
         schema, made = project(grammar.tools.schema(name) or {}, dialect, name)
         limits += made
-        inner = schema.pop("$defs", {})
-        defs[f"tool_{at}"] = moved = _moved(schema, f"#/$defs/tool_{at}")
-        if inner:
-            moved["$defs"] = _moved(inner, f"#/$defs/tool_{at}")
+        defs[f"tool_{at}"] = _moved(schema, f"#/$defs/tool_{at}")
         fields = {names[0]: {"type": "string", "const": name}, names[1]: {"$ref": f"#/$defs/tool_{at}"}}
         calls.append({"type": "object", "properties": fields, "required": list(names), "additionalProperties": False})
     one: Json = calls[0] if len(calls) == 1 else {"anyOf": calls}
@@ -111,11 +112,15 @@ def call_schema(grammar: Grammar, dialect: str) -> tuple[Json, tuple[Limit, ...]
 
 
 def _moved(value: Any, under: str) -> Any:
-    """The same with its references pointing where it now stands."""
+    """The same with its references pointing where it now stands; constants only look like some."""
     if isinstance(value, dict):
         return {
             key: under + item[1:]
-            if key in REFS and isinstance(item, str) and item.startswith("#")
+            if key in REFS and isinstance(item, str) and (item == "#" or item.startswith("#/"))
+            else item
+            if key in _VALUES
+            else {name: _moved(part, under) for name, part in item.items()}
+            if key in MAPS and isinstance(item, dict)
             else _moved(item, under)
             for key, item in value.items()
         }
@@ -125,40 +130,67 @@ def _moved(value: Any, under: str) -> Any:
 def project(schema: Json, dialect: str, tool: str = "") -> tuple[Json, tuple[Limit, ...]]:
     """The schema in that dialect, and what it therefore no longer says."""
     projector = _Projector(schema, dialect_of(dialect), tool)
-    return projector.schema(schema, "", ()), tuple(dict.fromkeys(projector.limits))
+    made = projector.schema(schema, "")
+    moved: Json = {}
+    while projector.waiting:
+        name, target, path = projector.waiting.pop()
+        moved[name] = projector.schema(target, path)
+    if moved:
+        made["$defs"] = {**made.get("$defs", {}), **moved}
+    return made, tuple(dict.fromkeys(projector.limits))
 
 
 class _Projector:
     def __init__(self, root: Json, dialect: Dialect, tool: str) -> None:
         self.refs, self.dialect, self.tool = Refs(root), dialect, tool
         self.limits: list[Limit] = []
+        self.waiting: list[tuple[str, Any, str]] = []  # what is referred to and would not be found where it was
+        self.names: dict[int, str] = {}
+        self.numbers = count()
+        self.circles = {} if dialect.recursive else _circles(root, self.refs)
 
     def limit(self, path: str, word: str, allows: str) -> None:
         self.limits.append(Limit(self.tool, path, word, allows))
 
-    def schema(self, schema: Any, path: str, above: tuple[int, ...]) -> Any:
+    def schema(self, schema: Any, path: str) -> Any:
         if not isinstance(schema, dict):
             return self._boolean(schema)
         if not self.dialect.recursive and "$ref" in schema:
             target = self.refs.get(schema["$ref"])
-            if id(target) in above:
-                self.limit(f"{path}/$ref", "$ref", "any value: this provider takes no schema that is part of itself")
+            if self.circles.get(id(schema)) == self.circles.get(id(target), -1):
+                allows = "an empty object alone" if self.dialect.closed else "any value"
+                self.limit(f"{path}/$ref", "$ref", f"{allows}: this provider takes no schema that is part of itself")
                 return {"type": "object", "additionalProperties": False} if self.dialect.closed else {}
         made = {}
         for word, value in schema.items():
             if self._passes(word, value, path):
-                made[word] = self._inside(word, value, f"{path}{step(word)}", (*above, id(schema)))
+                made[word] = self._inside(word, value, f"{path}{step(word)}")
         if self.dialect.closed:
             self._close(made, schema, path)
         if self.dialect.all_required:
             self._require(made, path)
         return made
 
+    def _reference(self, ref: str) -> str:
+        """The same target where it is found afterwards: a keyword on the way to it, or its anchor, may be gone."""
+        head, _, rest = ref.removeprefix("#/").partition("/")
+        kept = self.dialect.words is None or (head == "$defs" and "/" not in rest)
+        target = self.refs.get(ref)
+        if ref == "#" or (ref.startswith("#/") and kept) or not isinstance(target, (dict, bool)):
+            return ref
+        if id(target) not in self.names:
+            taken = self.refs.root.get("$defs", ())
+            name = self.names[id(target)] = next(n for at in self.numbers if (n := f"ref_{at}") not in taken)
+            self.waiting.append((name, target, ref.removeprefix("#")))
+        return f"#/$defs/{self.names[id(target)]}"
+
     def _boolean(self, schema: Any) -> Any:
         return schema if self.dialect.words is None or not isinstance(schema, bool) else {} if schema else {"enum": []}
 
     def _passes(self, word: str, value: Any, path: str) -> bool:
         dialect = self.dialect
+        if word == "$anchor":
+            return False  # what refers to it says a path instead
         if dialect.words is not None and word not in dialect.words:
             if word not in (
                 "$comment",
@@ -167,7 +199,7 @@ class _Projector:
                 "deprecated",
                 "readOnly",
                 "writeOnly",
-                "$anchor",
+                "definitions",
                 "$schema",
                 "$id",
             ):
@@ -181,12 +213,14 @@ class _Projector:
             return False
         return True
 
-    def _inside(self, word: str, value: Any, path: str, above: tuple[int, ...]) -> Any:
+    def _inside(self, word: str, value: Any, path: str) -> Any:
+        if word == "$ref":
+            return self._reference(value)
         if word in LISTS:
-            return [self.schema(item, f"{path}/{at}", above) for at, item in enumerate(value)]
+            return [self.schema(item, f"{path}/{at}") for at, item in enumerate(value)]
         if word in MAPS:
-            return {key: self.schema(item, path + step(key), above) for key, item in value.items()}
-        return self.schema(value, path, above) if word in ONE else value
+            return {key: self.schema(item, path + step(key)) for key, item in value.items()}
+        return self.schema(value, path) if word in ONE else value
 
     def _close(self, made: Json, schema: Json, path: str) -> None:
         said = schema.get("type")
@@ -209,6 +243,39 @@ class _Projector:
                 properties[key] = _or_null(properties[key])
                 self.limit(f"{path}/properties{step(key)}", "required", "null, where the member would be left out")
         made["required"] = list(properties)
+
+
+def _circles(root: Json, refs: Refs) -> dict[int, int]:
+    """Schemas that are part of each other have one number. Two walks, the second against the arrows."""
+    back: dict[int, list[int]] = {id(root): []}
+    seen: set[int] = set()
+    order: list[int] = []
+    waiting: list[tuple[Json, bool]] = [(root, False)]
+    while waiting:
+        here, done = waiting.pop()
+        if done:
+            order.append(id(here))
+        elif id(here) not in seen:
+            seen.add(id(here))
+            waiting.append((here, True))
+            for part in _led_to(here, refs):
+                back.setdefault(id(part), []).append(id(here))
+                waiting.append((part, False))
+    found: dict[int, int] = {}
+    for start in reversed(order):
+        group = [start]
+        while group:
+            one = group.pop()
+            if one not in found:
+                found[one] = start
+                group += [other for other in back[one] if other not in found]
+    return found
+
+
+def _led_to(schema: Json, refs: Refs) -> list[Json]:
+    found = [sub.schema for sub in subschemas(schema)]
+    found += [refs.get(schema[word]) for word in REFS if isinstance(schema.get(word), str)]
+    return [one for one in found if isinstance(one, dict)]
 
 
 def _or_null(schema: Any) -> Json:

@@ -45,11 +45,14 @@ class _Greedy:
     """What llguidance asks of a tokenizer. Forced text is written in the longest tokens that fit."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
-        self.tokens = [token or b"<end>" for token in vocabulary.tokens]
+        # Others without bytes (padding, unused ids) stay so: they stand for no text and are never allowed.
+        self.tokens = [
+            token or (b"<end>" if at == vocabulary.eos else b"") for at, token in enumerate(vocabulary.tokens)
+        ]
         self.eos_token_id, self.bos_token_id = vocabulary.eos, None
         self.special_token_ids = sorted({*vocabulary.specials.values(), vocabulary.eos})
         special = set(self.special_token_ids)
-        self._by_bytes = {token: at for at, token in enumerate(self.tokens) if at not in special}
+        self._by_bytes = {token: at for at, token in enumerate(self.tokens) if token and at not in special}
         self._longest = max(map(len, self._by_bytes), default=1)
 
     def __call__(self, text: bytes | str) -> list[int]:
@@ -90,12 +93,14 @@ class Matcher:
         return found
 
     def allows(self, token: int) -> bool:
-        return bool(self.mask()[token >> 3] >> (token & 7) & 1)
+        return 0 <= token < len(self.vocabulary.tokens) and bool(self.mask()[token >> 3] >> (token & 7) & 1)
 
     def accept(self, token: int) -> bool:
         """Takes a token; False, and nothing is taken, if it is not allowed."""
         if token == self.vocabulary.eos:
             return self.may_end
+        if not 0 <= token < len(self.vocabulary.tokens):
+            return False
         return bool(self._matcher.try_consume_tokens([token]) == 1)
 
     def accept_text(self, text: str | bytes) -> int:
@@ -144,8 +149,9 @@ class LogitsProcessor:
         mask = self.matcher.mask()
         if hasattr(logits, "dtype"):
             return _masked_array(logits, mask)
+        known = len(mask) * 8  # a model may have more logits than its vocabulary has tokens
         for at in range(len(logits)):
-            if not mask[at >> 3] >> (at & 7) & 1:
+            if at >= known or not mask[at >> 3] >> (at & 7) & 1:
                 logits[at] = NEVER
         return logits
 

@@ -30,6 +30,7 @@ from rightcall.constrain.shapes import (
     one_of,
     options,
     union,
+    whole_text,
 )
 
 MAX_SHAPES = 20_000  # of one tool
@@ -60,7 +61,7 @@ class Meets:
 
     def constants(self, found: Shape, values: list[Any], path: str, word: str) -> Shape:
         verdict = judge(found)
-        judged = [(value, verdict(value)) for value in values]
+        judged = [(value, verdict(value)) for value in values if whole_text(value)]
         if any(answer is None for _, answer in judged) and not isinstance(found, Named):
             self.limit(f"{path}/{word}", word, "constants that a pattern beside them forbids")
         return one_of([value for value, answer in judged if answer is not False])

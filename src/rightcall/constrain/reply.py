@@ -302,7 +302,7 @@ class Replies:
 def _behind(nodes: list[Node], opener: tuple[Lit | Token, ...]) -> list[Node]:
     """These pieces without the opener that they begin with."""
     rest = list(nodes)
-    while opener and not isinstance(rest[0], (Lit, Token)):
+    while opener and (not isinstance(rest[0], (Lit, Token)) or not rest[0].text.strip(BLANKS)):
         rest = rest[1:]  # white space before the opener
     for piece in opener:
         head = rest[0]

@@ -35,6 +35,7 @@ from rightcall.constrain.shapes import (
     one_of,
     options,
     union,
+    whole_text,
 )
 from rightcall.declare.faults import step
 from rightcall.declare.schema import Refs
@@ -43,6 +44,7 @@ from rightcall.types import Json
 MAX_DEPTH = 48
 MAX_APART = 64  # alternatives of one `oneOf` that are compared with each other
 MAX_DIGITS = 40  # of a bound
+MAX_MEMBERS = 1_000  # of one object: an engine follows a chain of rules as deep as there are members
 MAX_COUNT = 2_000  # engines refuse counted repeats beyond this
 _IN_PLACE = ("allOf", "anyOf", "oneOf", "$ref", "$dynamicRef", "$recursiveRef", "not", "if")
 _BESIDE = frozenset(_IN_PLACE)
@@ -252,8 +254,13 @@ class Shapes(Meets):
         return array_shape(Array(prefix, items, least, most))
 
     def object(self, schema: Json, path: str, depth: int) -> Shape:
-        declared = schema.get("properties", {})
+        declared = {key: value for key, value in schema.get("properties", {}).items() if whole_text(key)}
         required = schema.get("required", ())
+        if not all(map(whole_text, required)):
+            return NOTHING
+        if len(declared) + len(required) > MAX_MEMBERS:
+            self.limit(path, "properties", f"any members: a grammar is made for at most {MAX_MEMBERS:,}")
+            return Object()
         extra, keys, said = self.undeclared(schema, path, depth)
         fields = [
             Field(key, self.shape(value, f"{path}/properties{step(key)}", depth + 1), key in required)

@@ -90,6 +90,12 @@ def one_of(values: list[Any]) -> Shape:
     return OneOf(tuple(texts)) if texts else NOTHING
 
 
+def whole_text(value: Any) -> bool:
+    """Can it be written? Half a character (a lone surrogate) cannot, and no engine takes a grammar that has one."""
+    text = value if type(value) is str else json.dumps(value, ensure_ascii=False)
+    return text.isascii() or not any("\ud800" <= char <= "\udfff" for char in text)
+
+
 def exactly(value: Any) -> Shape:
     """The shape of one value, a container taken apart."""
     if isinstance(value, dict):

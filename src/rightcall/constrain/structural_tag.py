@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from rightcall.constrain.gbnf import emit_with_limits as emit_gbnf
 from rightcall.constrain.grammar import reachable
 from rightcall.constrain.json_schema import project
 from rightcall.constrain.meet import Limit
@@ -31,7 +32,9 @@ def emit_with_limits(grammar: Grammar) -> tuple[Json, tuple[Limit, ...]]:
     if grammar.choice == "none":
         raise GrammarCompileError("a structural tag begins a call; without calls send none")
     writer = _Tags(grammar.rendered())
-    return {"type": "structural_tag", "format": writer.format()}, tuple(dict.fromkeys(writer.limits))
+    return {"type": "structural_tag", "format": writer.format()}, tuple(
+        dict.fromkeys([*writer.limits, *writer.not_told()])
+    )
 
 
 class _Tags:
@@ -110,12 +113,33 @@ class _Tags:
 
     def content(self, name: str, inside: list[Node]) -> Json:
         if len(inside) == 1 and isinstance(self.grammar.format.bodies[0], (Envelope, NameThenJson)):
-            schema, made = project(self.grammar.tools.schema(name) or {}, "xgrammar", name)
+            schema, made = project(self.schema(name), "xgrammar", name)
             self.limits += made
             return {"type": "json_schema", "json_schema": schema}
         rules = {**self.rules, "inside": seq(*inside)}
         part = msgspec.structs.replace(self.grammar, start="inside", definitions=reachable(rules, "inside"), lazy="")
-        return {"type": "grammar", "grammar": part.gbnf()}
+        text, made = emit_gbnf(part)
+        self.limits += made
+        return {"type": "grammar", "grammar": text}
+
+    def schema(self, name: str) -> Json:
+        any_arguments = self.grammar.made_with.get("arguments") == "any"
+        return {"type": "object"} if any_arguments else self.grammar.tools.schema(name) or {}
+
+    def not_told(self) -> list[Limit]:
+        """What was asked of the whole reply and does not go into tags."""
+        asked = self.grammar.made_with
+        found: list[Limit] = []
+        if asked.get("reasoning") not in (None, False, "none"):
+            required = self.grammar.choice != "auto"
+            allows = "no thinking section: the reply begins with a call" if required else "text without one"
+            found.append(Limit("", "", "reasoning", allows))
+        if asked.get("text") and self.grammar.choice != "auto":
+            found.append(Limit("", "", "text", "no text: the reply begins with a call"))
+        bounds = asked.get("bounds")
+        if bounds is not None and (bounds.string, bounds.array, bounds.digits) != (None, None, None):
+            found.append(Limit("", "", "bounds", "strings, arrays and numbers of any length in JSON"))
+        return found
 
 
 def _texts(items: Sequence[Node]) -> str:
