@@ -222,6 +222,10 @@ def test_lists_and_items_of_every_dialect_are_told_apart() -> None:
     assert sniff([{"functionCall": {}}]) == "gemini"
     assert sniff([item()]) == "openai_responses"
     assert sniff([chat_call()]) == "openai_chat"
+    deep: Any = []
+    for _ in range(5_000):
+        deep = [deep]
+    assert sniff(deep) is None
     assert sniff({"role": "assistant", "content": "x"}) == "openai_chat"
     assert (
         sniff({"index": 0, "message": {"role": "assistant", "content": "x"}, "finish_reason": "stop"}) == "openai_chat"

@@ -156,6 +156,14 @@ def test_mode_text_asks_and_reads_in_text(tmp_path: Path) -> None:
     assert "tools" not in server.posts[0].body and "list_lamps" in server.posts[0].body["messages"][0]["content"]
 
 
+def test_a_reply_with_calls_of_the_servers_own_is_kept_whole_though_text_was_asked_for(tmp_path: Path) -> None:
+    captured(tmp_path / "c.jsonl", calling(ON), DONE, mode="text")
+    call, ended, *_ = rows(tmp_path / "c.jsonl")
+    assert call["candidate_call"]["name"] == "switch"
+    assert call["reply"]["tool_calls"][0]["function"]["name"] == "switch"
+    assert ended["reply"] == "Done."
+
+
 def test_a_scenario_that_runs_out_of_turns_says_so(tmp_path: Path) -> None:
     captured(tmp_path / "c.jsonl", calling(LIST), max_turns=2)
     found = [row for row in rows(tmp_path / "c.jsonl") if row["proxy_trace"]["scenario"] == "hall"]

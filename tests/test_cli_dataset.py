@@ -94,6 +94,45 @@ def test_wrong_usage_is_one_line_and_two(tmp_path: Path, source: str) -> None:
     assert run("dataset", "split", source, "-o", out, "--validation-ratio", "2").exit_code == 2
 
 
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("export", "--to", "trl-sft", "-o", "capture.jsonl"),
+        ("export", "--to", "trl-sft", "-o", "linked.parquet"),
+        ("label", "-o", "capture.jsonl"),
+        ("redact", "-o", "../{folder}/capture.jsonl"),
+        ("release", "--by", "Ann", "-o", "capture.jsonl"),
+        ("import", "-o", "linked.parquet"),
+        ("assemble", "-o", ".", "--combined-output", "capture.jsonl"),
+        ("stats", "--html", "capture.jsonl"),
+    ],
+)
+def test_no_command_writes_over_the_rows_that_it_reads(
+    args: tuple[str, ...], tmp_path: Path, source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = Path(source).read_bytes()
+    Path("linked.parquet").hardlink_to(source)
+    command, *options = [arg.format(folder=tmp_path.name) for arg in args]
+    assert "would be lost" in failed(run("dataset", command, source, *options))
+    assert Path(source).read_bytes() == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["capture.jsonl", "linked.parquet"]
+
+
+def test_a_split_of_a_split_does_not_write_over_it(tmp_path: Path, source: str) -> None:
+    train = tmp_path / "train.jsonl"
+    train.write_bytes(Path(source).read_bytes())
+    assert "would be lost" in failed(run("dataset", "split", str(train), "-o", str(tmp_path)))
+    assert train.read_bytes() == Path(source).read_bytes()
+
+
+@pytest.mark.parametrize("name", ["notebook.jsonl", "conflicts.jsonl", "quarantine.jsonl", "dataset_manifest.json"])
+def test_the_merged_file_has_a_name_of_its_own(name: str, tmp_path: Path, source: str) -> None:
+    out = tmp_path / "out"
+    told_why = failed(run("dataset", "assemble", source, "-o", str(out), "--combined-output", name))
+    assert "another file" in told_why and not out.exists()
+
+
 def test_a_file_that_cannot_be_used_is_one_line_and_one(tmp_path: Path, source: str) -> None:
     assert "cannot be read" in failed(run("dataset", "validate", str(tmp_path / "none.jsonl")), 1)
     assert "cannot open" in failed(run("dataset", "label", source, "-o", str(tmp_path)), 1)

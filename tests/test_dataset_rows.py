@@ -87,6 +87,34 @@ def test_a_row_that_lacks_a_key_or_has_nonsense_there_is_judged_without_an_excep
     assert isinstance(faults(row), list)
 
 
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("rightcall-capture/v1", {"schema_version": []}),
+        ("rightcall-capture/v1", {"schema_version": {"a": 1}}),
+        ("rightcall-capture/v1", {"call": "\ud800"}),
+        ("rightcall-capture/v1", {"problems": ["\ud800"]}),
+        ("rightcall-capture/v1", {"call": {"\ud800": 1}}),
+    ],
+)
+def test_a_row_of_any_json_is_judged_by_validate_and_stats(name: str, change: Json, tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_text(json.dumps({**SAMPLES[name], **change}) + "\n")
+    told: list[str] = []
+    assert validate([file], tell=lambda where, why: told.append(why)).bad == 1
+    assert told and gather([file]).bad == 1
+
+
+@pytest.mark.parametrize("required", [[[]], [{}], [None, 1]])
+def test_a_tool_that_requires_what_is_no_name_is_judged_too(required: list[Any]) -> None:
+    parameters = {"type": "object", "properties": {}, "required": required}
+    call = {"name": "f", "arguments": {}}
+    assert (
+        faults({**FORGE_ROW, "available_tools": [{"name": "f", "parameters": parameters}], "candidate_call": call})
+        == []
+    )
+
+
 REQUIRED = {
     "rightcall-capture/v1": "kind example_group_id user_request source_bucket workflow_state proxy_trace "
     "available_tools messages problems metadata candidate_call repairs call",

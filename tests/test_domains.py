@@ -280,6 +280,10 @@ HOSTILE = [
     (MINE.replace('name = "greet"\n', 'name = "greet"\nrun = "rm -rf /"\n'), "unknown field"),
     (MINE.replace('type = "string"', 'type = "strin"'), "mine"),
     ("#" * 1_000_001, "longer than"),
+    (MINE.replace('"mine"', '""'), "is no name"),
+    (MINE.replace('"mine"', '"../mine"'), "is no name"),
+    (MINE.replace('"greet_ann"', '"greet\\nann"'), "is no name"),
+    (MINE.replace('"greet_ann"', '"greet run=7"'), "is no name"),
 ]
 
 
@@ -294,6 +298,12 @@ def test_many_scenarios_are_checked_in_linear_time() -> None:
     scenario = '[[scenarios]]\nname = "s{}"\nrequest = "x"\nkind = "no_tool"\n'
     text = 'name = "m"\ntools = []\n' + "".join(scenario.format(at) for at in range(15_000))
     assert len(read_domain(text).scenarios) == 15_000
+
+
+def test_two_domains_of_one_name_are_not_taken_for_one(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(MINE.replace('"mine"', '"shopping"'))
+    with pytest.raises(CallerError, match="two domains are called 'shopping'"):
+        catalogue.find_all(["shopping", str(tmp_path / "mine.toml")])
 
 
 def test_an_unknown_domain_names_the_nearest() -> None:

@@ -56,7 +56,8 @@ def sniff(response: Any) -> str | None:
     """The dialect of a response, a message, a list of items, one item or a chunk; None if it is none we know."""
     found = obj(response)
     if found is None:
-        return next((api for each in items(response) if (api := sniff(each)) is not None), None)
+        known = (sniff(each) for each in items(response) if obj(each) is not None)  # no lists of lists, however deep
+        return next((api for api in known if api is not None), None)
     for api, shows in _SIGNS.items():
         if shows(found):
             return api

@@ -51,5 +51,11 @@ def from_file(path: Path) -> Domain:
 
 
 def find_all(wanted: Iterable[str]) -> list[Domain]:
-    """Each domain once, in the order asked for."""
-    return [find(name) for name in dict.fromkeys(wanted)]
+    """Each domain once, in the order asked for. Raises `CallerError`, also for two domains that share a name."""
+    found: dict[str, Domain] = {}
+    for name in dict.fromkeys(wanted):
+        domain = find(name)
+        if domain.name in found:
+            raise CallerError(f"two domains are called {domain.name!r}, the second in {name}; rename one of them")
+        found[domain.name] = domain
+    return list(found.values())

@@ -19,6 +19,7 @@ Domains are TOML data, so that users add theirs without code.
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -33,6 +34,7 @@ from rightcall.errors import BadTools, CallerError
 from rightcall.types import Json, Tool
 
 LARGEST = 1_000_000
+_NAME = re.compile(r"[\w.-]{1,80}")  # it is part of keys, and of lines of key=value pairs
 
 
 class BadDomain(CallerError):
@@ -146,6 +148,9 @@ def _faults(file: _File, tools: Toolset) -> Iterator[str]:
     """Everything that is wrong, so that a user mends a file in one go."""
     if not file.scenarios:
         yield "there are no scenarios"
+    for name in (file.name, *[scenario.name for scenario in file.scenarios]):
+        if not _NAME.fullmatch(name):
+            yield f"{name!r:.80} is no name; use letters, digits, _, - and ., at most 80"
     for stub in file.tools:
         yield from _stub_faults(stub, set(tools.kinds(stub.name)))
     yield from (f"two tools are called {name!r}" for name in _twice(stub.name for stub in file.tools))

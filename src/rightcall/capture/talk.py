@@ -218,7 +218,9 @@ def _reply(answer: Answer) -> Any:
     message = first.get("message")
     if not isinstance(message, dict):
         return first.get("text", answer.raw)
-    return message if answer.mode == "native" else message.get("content") or ""
+    if answer.mode == "native" or message.get("tool_calls") or message.get("function_call"):
+        return message  # a server may give its own calls to whoever asked for text
+    return message.get("content") or ""
 
 
 def unguarded(answer: Answer) -> Answer:

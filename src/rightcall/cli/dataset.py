@@ -123,7 +123,7 @@ def stats(
     with failures(), reading("stats", files) as seen:
         found = gather(files, seen=seen)
         if html is not None:
-            with Output(html) as out:
+            with Output(html, sources=files) as out:
                 title = files[0] if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
                 out.write_bytes(page(found, title).encode())
     if json:

@@ -22,11 +22,12 @@ STYLE = """
 :root { color-scheme: light dark; --ink: #1b1f24; --paper: #fff; --bar: #3b6fd4; --line: #d6dae0; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e4e7eb; --paper: #15181c; --bar: #7ea6f5; --line: #353b43; } }
 body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); margin: 2rem auto;
-  max-width: 64rem; padding: 0 1rem; }
+  max-width: 80rem; padding: 0 1rem; overflow-wrap: anywhere; }
 main { display: grid; grid-template-columns: repeat(auto-fit, minmax(28rem, 1fr)); gap: 1.5rem; }
 section { border: 1px solid var(--line); border-radius: .5rem; padding: 1rem; overflow-x: auto; }
 h2 { font-size: 1rem; margin: 0 0 .5rem; }
 p { margin: .25rem 0; }
+svg { display: block; max-width: 100%; height: auto; }
 text { fill: currentColor; font: 12px system-ui, sans-serif; }
 rect { fill: var(--bar); }
 @media (max-width: 32rem) { main { grid-template-columns: 1fr; } }

@@ -17,13 +17,14 @@ import msgspec
 
 from rightcall.capture.lines import Line, read_lines
 from rightcall.capture.rows import Fault, unix_ms
-from rightcall.dataset.files import Output, Reader, Scratch, Seen, digest, write_json
+from rightcall.dataset.files import Output, Reader, Scratch, Seen, digest, keep_apart, write_json
 from rightcall.dataset.schemas import CONFLICT, REJECT, TRAINING, faults
 from rightcall.dataset.validate import count
 from rightcall.dataset.verifier import model_input, notebook_row
+from rightcall.errors import CallerError
 from rightcall.types import Json
 
-COMBINED = "training.jsonl"
+COMBINED, MANIFEST = "training.jsonl", "dataset_manifest.json"
 
 
 class Assembled(msgspec.Struct, frozen=True):
@@ -47,6 +48,11 @@ def assemble(
 ) -> Assembled:
     """Writes the combined rows, notebook.jsonl (the same laid flat), conflicts, quarantine, dataset_manifest.json."""
     files, folder = [Path(path) for path in paths], Path(out_dir)
+    written = [*_outputs(combined).values(), MANIFEST]
+    if len(set(written)) < len(written):
+        raise CallerError(f"{combined} is the name of another file that is written; name the merged file otherwise")
+    for name in written:
+        keep_apart(folder / name, files)
     with Scratch() as scratch, ExitStack() as stack:
         merge = _Merge(scratch, files, seen)
         stack.callback(merge.reader.close)
@@ -64,7 +70,7 @@ def assemble(
         "counts": {**{name: totals[name] for name in _COUNTED}, "accepted": accepted, "dropped": dropped},
         "labels": dict(sorted(labels.items())),
     }
-    write_json(folder / "dataset_manifest.json", manifest)
+    write_json(folder / MANIFEST, manifest)
     named = {name: totals[name] for name in ("duplicates", "conflicts", "quarantine")}
     return Assembled(accepted=accepted, dropped=dropped, combined_path=str(folder / combined), **named)
 

@@ -100,7 +100,7 @@ def export(
     stream = iter(conversations)
     first = next(stream, None)  # every row has passed the gate by now
     gate.open()
-    with _writer(output, to, how, public) as out:
+    with _writer(output, files, to, how, public) as out:
         while first is not None:
             number += 1
             for example in _examples(first, to, how):
@@ -133,13 +133,14 @@ def _examples(conversation: Conversation, to: str, how: How) -> Found:
         yield reason
 
 
-def _writer(output: str | Path, to: str, how: How, public: bool) -> AbstractContextManager[Writer]:
+def _writer(output: str | Path, files: list[Path], to: str, how: How, public: bool) -> AbstractContextManager[Writer]:
     mode = PUBLIC if public else PRIVATE
     if str(output).endswith(".parquet"):
         from rightcall.dataset.parquet import ParquetOutput
 
-        return ParquetOutput(output, shape="trl-turns" if how.turns else to, public=public, mode=mode)
-    return Output(output, mode=mode)
+        shape = "trl-turns" if how.turns else to
+        return ParquetOutput(output, sources=files, shape=shape, public=public, mode=mode)
+    return Output(output, sources=files, mode=mode)
 
 
 def _manifest(

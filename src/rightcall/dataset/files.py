@@ -52,10 +52,14 @@ class BadRows(CallerError):
 
 
 class Output:
-    """A file of rows in the making. Others see it when it is whole and on disk; an error leaves nothing behind."""
+    """A file of rows in the making. Others see it when it is whole and on disk; an error leaves nothing behind.
 
-    def __init__(self, path: str | Path, *, mode: int = PRIVATE) -> None:
+    It never takes the place of a file of `sources`, those that it is made from: rows of a model cannot be had again.
+    """
+
+    def __init__(self, path: str | Path, *, sources: Iterable[str | Path] = (), mode: int = PRIVATE) -> None:
         self.path, self.rows = Path(path), 0
+        self._sources = sources
         self._mode = mode
         self._draft = self.path.with_name(f".{self.path.name}.{os.getpid()}.part")
         self._file: IO[bytes] | None = None
@@ -64,6 +68,7 @@ class Output:
         ensure_parent_dir(self.path)
         if self.path.is_dir():
             raise FileFailed(f"cannot open {self.path}: Is a directory")
+        keep_apart(self.path, self._sources)
         try:
             file = os.open(self._draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, self._mode)
             os.fchmod(file, self._mode)
@@ -110,6 +115,12 @@ class Output:
         with suppress(OSError):  # a disk that is full has been reported already
             self.file.close()
         self._draft.unlink(missing_ok=True)
+
+
+def keep_apart(path: Path, sources: Iterable[str | Path]) -> None:
+    """Raises `CallerError` if the file to write is one of those that are read."""
+    if any(path.exists() and Path(each).exists() and path.samefile(each) for each in sources):
+        raise CallerError(f"{path} is a file that is read, and would be lost; name another one to write to")
 
 
 def write_json(path: str | Path, value: Json, *, mode: int = PRIVATE) -> None:

@@ -187,9 +187,9 @@ def import_files(
 ) -> Counter[str]:
     """Writes the rows of all logs; `refused` is told of lines that hold none. Counts what was found."""
     counts: Counter[str] = Counter()
-    at = unix_ms()
-    with Output(output) as out:
-        for where, row in read_all(paths, seen=seen):
+    at, files = unix_ms(), list(paths)
+    with Output(output, sources=files) as out:
+        for where, row in read_all(files, seen=seen):
             group = f"import-{digest(where.path).hex()[:8]}-{where.number:08d}"
             try:
                 if isinstance(row, Fault):

@@ -119,10 +119,10 @@ def label_files(
     paths: Iterable[str | Path], output: str | Path, *, domains: Iterable[Domain] = (), seen: Seen | None = None
 ) -> Counter[str]:
     """Writes the rows with their labels, and gives how many got which."""
-    labeller = Labeller(domains)
+    labeller, files = Labeller(domains), list(paths)
     counts: Counter[str] = Counter()
-    with Output(output) as out:
-        for where, row in read_all(paths, seen=seen):
+    with Output(output, sources=files) as out:
+        for where, row in read_all(files, seen=seen):
             made = labeller.label(sound(where, row, SCHEMA, FORGE))
             counts[made["label"]["label"] if "label" in made else "unlabelled"] += 1
             out.write(made)

@@ -6,7 +6,7 @@ disagree on a type; `datasets` gives them back as objects, because the file says
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -56,13 +56,15 @@ COLUMNS: dict[str, Json] = {
 class ParquetOutput:
     """As `Output`, in Parquet. Rows are gathered and written a thousand at a time."""
 
-    def __init__(self, path: str | Path, *, shape: str, public: bool, mode: int) -> None:
+    def __init__(
+        self, path: str | Path, *, shape: str, public: bool, mode: int, sources: Iterable[str | Path] = ()
+    ) -> None:
         self._columns = COLUMNS[shape]
         self._marks = {
             "huggingface": json.dumps({"info": {"features": self._columns}}),
             "rightcall": json.dumps({"private": not public, "shape": shape}),
         }
-        self._out = Output(path, mode=mode)
+        self._out = Output(path, sources=sources, mode=mode)
         self._rows: list[Json] = []
         self.rows = 0
 

@@ -237,9 +237,9 @@ def redact_files(
     paths: Iterable[str | Path], output: str | Path, *, terms: Iterable[str] = (), seen: Seen | None = None
 ) -> tuple[int, Counter[str]]:
     """Writes redacted rows; gives how many, and what was found how often."""
-    redactor = Redactor(terms)
-    with Output(output) as out:
-        for where, row in read_all(paths, seen=seen):
+    redactor, files = Redactor(terms), list(paths)
+    with Output(output, sources=files) as out:
+        for where, row in read_all(files, seen=seen):
             try:
                 out.write(redactor.redact(_marked(where, row)))
             except RecursionError as error:
@@ -260,9 +260,9 @@ def release_files(
     if not by.strip():
         raise CallerError("say who answers for the release: --by NAME")
     mark = {"by": by, "note": note, "at_unix_ms": unix_ms()}
-    kept_back = 0
-    with Output(output) as out:
-        for where, row in read_all(paths, seen=seen):
+    kept_back, files = 0, list(paths)
+    with Output(output, sources=files) as out:
+        for where, row in read_all(files, seen=seen):
             why = why_not(_marked(where, row))
             if why:
                 kept_back += 1

@@ -203,6 +203,8 @@ def _values(row: Json, name: str, kind: Any) -> Faults:
         msgspec.convert(row.get(name), kind)
     except msgspec.ValidationError as error:
         yield f"{name}: {error}"
+    except UnicodeEncodeError:  # a lone surrogate where a name or an object belongs
+        yield f"{name}: it has half of a character where none can be"
 
 
 def _trace(trace: Any) -> Faults:
@@ -275,7 +277,7 @@ def _argument_faults(schema: Any, arguments: Json) -> Faults:
     schema = schema if isinstance(schema, dict) else {}
     required, declared = schema.get("required"), schema.get("properties")
     for name in required if isinstance(required, list) else ():
-        if name not in arguments:
+        if isinstance(name, str) and name not in arguments:
             yield f"candidate_call.arguments: {name!r:.80} is required"
     for name, value in arguments.items():
         wanted = declared.get(name) if isinstance(declared, dict) else None

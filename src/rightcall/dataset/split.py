@@ -55,7 +55,10 @@ def split(
     with Scratch() as scratch:
         rows, groups = _choose(scratch, files, ratio, seed, seen)
         sides = {"train": _Side(), "validation": _Side()}
-        with Output(folder / "train.jsonl") as train, Output(folder / "validation.jsonl") as validation:
+        with (
+            Output(folder / "train.jsonl", sources=files) as train,
+            Output(folder / "validation.jsonl", sources=files) as validation,
+        ):
             outs = {"train": train, "validation": validation}
             for line, name in _sided(scratch, files, seen):
                 assert not isinstance(line.row, Fault)

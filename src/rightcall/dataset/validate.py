@@ -46,7 +46,8 @@ def validate(paths: Iterable[str | Path], *, tell: Callable[[Where, str], None],
         for fault in found:
             tell(where, fault)
         if not isinstance(row, Fault):
-            count(schemas, row.get("schema_version") if row.get("schema_version") in SCHEMAS else None)
+            version = row.get("schema_version")
+            count(schemas, version if isinstance(version, str) and version in SCHEMAS else None)
             for counter, value in ((labels, label_of(row)), (buckets, bucket_of(row))):
                 if value is not None or row.get("schema_version") == TRAINING:
                     count(counter, value)
