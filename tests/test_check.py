@@ -399,8 +399,9 @@ def test_a_lone_surrogate_in_a_key_is_an_unknown_argument() -> None:
 
 @pytest.mark.parametrize("value", [{"a": "\ud800"}, {"\ud800": 1}, ["\udfff", {"b": "\ud800"}]])
 def test_every_message_can_be_written_as_utf_8(value: Any) -> None:
-    for problem in problems(declared({"u": INTEGER}), {"u": value}):
-        problem.message.encode()
+    found = problems(declared({"u": INTEGER}), {"u": value})
+    assert found
+    assert all(problem.message.encode() for problem in found)
 
 
 @pytest.mark.parametrize(

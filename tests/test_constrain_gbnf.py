@@ -17,7 +17,7 @@ from rightcall.constrain import Bounds, grammar
 from rightcall.constrain.gbnf import emit_with_limits
 from rightcall.formats import FORMATS
 from schemas import tools_and_calls
-from test_constrain_laws import left_out
+from test_constrain_laws import left_out, one_call
 
 if not os.environ.get("RIGHTCALL_GBNF"):
     pytest.skip("`make gbnf` runs these: they need llama.cpp, and half a minute", allow_module_level=True)
@@ -53,13 +53,7 @@ def test_llama_cpp_accepts_every_rendering(name: str, data: st.DataObject) -> No
 @given(data=st.data())
 def test_llama_cpp_and_llguidance_say_the_same_of_damaged_calls(name: str, data: st.DataObject) -> None:
     format = FORMATS[name]
-    tools, calls = data.draw(tools_and_calls(strings(format)))
-    toolset = Toolset(tools)
-    assume(not check(calls[0], toolset) and not left_out(format, calls))
-    try:
-        text = render(calls[0], format=format, tools=toolset)
-    except CannotCarry:
-        assume(False)
+    toolset, text = one_call(data, format)
     made = grammar(toolset, format=format, choice="required", parallel=False)
     text_of_it, limits = emit_with_limits(made)
     assume(not limits)  # what is counted in pieces may be a little longer

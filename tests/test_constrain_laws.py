@@ -48,6 +48,18 @@ def left_out(format: Format, calls: list[Call]) -> bool:
     return any(stop in text for stop in stops for text in texts)
 
 
+def one_call(data: st.DataObject, format: Format) -> tuple[Toolset, str]:
+    """Some tools, and a call of one of them that fits, as this format writes it."""
+    tools, calls = data.draw(tools_and_calls(strings(format)))
+    toolset = Toolset(tools)
+    assume(not check(calls[0], toolset) and not left_out(format, calls))
+    try:
+        return toolset, render(calls[0], format=format, tools=toolset)
+    except CannotCarry:
+        assume(False)
+        raise
+
+
 def takes(made: Grammar, name: str, text: str, *, specials: bool) -> bool:
     words, tokenizer = vocabulary(name)
     lark = made.lark(tokens=words.specials if specials else False)
@@ -81,15 +93,9 @@ def test_every_rendering_of_calls_that_pass_the_check_is_accepted(name: str, dat
 @given(data=st.data())
 def test_one_required_call_is_accepted_and_nothing_else(name: str, data: st.DataObject) -> None:
     format = FORMATS[name]
-    tools, calls = data.draw(tools_and_calls(strings(format)))
-    toolset = Toolset(tools)
-    assume(not check(calls[0], toolset) and not left_out(format, calls))
-    try:
-        text = render(calls[0], format=format, tools=toolset)
-    except CannotCarry:
-        assume(False)
+    toolset, text = one_call(data, format)
     made = grammar(toolset, format=format, choice="required", parallel=False)
-    assert made.start == "call" and len([rule for rule in made.rules if rule.lhs == "call"]) == len(tools)
+    assert made.start == "call" and len([rule for rule in made.rules if rule.lhs == "call"]) == len(toolset)
     assert takes(made, name, text, specials=False), text
     assert not takes(made, name, "Sure. " + text, specials=False)
 
