@@ -34,7 +34,7 @@ import rightcall  # noqa: E402
 from hostile import TOOLS, Broken, check_laws  # noqa: E402
 from rightcall import Toolset  # noqa: E402
 from rightcall.formats import FORMATS  # noqa: E402
-from rightcall.parse.options import Limits  # noqa: E402
+from rightcall.wire.options import Limits  # noqa: E402
 
 CASE_SECONDS = 20.0
 GROWTH = 8.0  # four times the size: 4 is linear, 16 quadratic

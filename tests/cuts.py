@@ -34,8 +34,8 @@ from rightcall import (
     parse,
 )
 from rightcall.formats import find
-from rightcall.parse.options import Limits
 from rightcall.types import Done, Event, Part
+from rightcall.wire.options import Limits
 
 _HOLE = re.compile(r"\{(?:name|key|type|id|index|number)\}")
 

@@ -31,7 +31,7 @@ from rightcall import (
 )
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import Braced, Envelope, Format, NameThenJson, Params, alternatives
-from rightcall.parse.options import Limits
+from rightcall.wire.options import Limits
 
 TOOLS = Toolset(
     [

@@ -20,8 +20,8 @@ from rightcall.apis import anthropic, gemini, ollama, openai_chat, openai_respon
 from rightcall.apis.read import opaque, read
 from rightcall.apis.sniff import sniff
 from rightcall.apis.stream import Stream
-from rightcall.parse.fold import Fold
 from rightcall.types import Event
+from rightcall.wire.fold import Fold
 
 Json = dict[str, Any]
 

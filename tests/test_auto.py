@@ -14,8 +14,8 @@ from cuts import read as read_chunks
 from replies import BARE, EITHER, STRING, args, blocking, codes, hermes, made, runnable, tool
 from rightcall import CallStart, Parser, Reasoning, Reply, Text, Toolset, detect, parse, render
 from rightcall.formats import FORMATS
-from rightcall.parse import markers
 from rightcall.types import Part
+from rightcall.wire import markers
 from samples import Sample, samples, toolset
 
 TOOLS = Toolset([tool("f", s=STRING), tool("g")])

@@ -13,7 +13,7 @@ import pytest
 from hostile import TOOLS, check_laws, every, growth, markers, places, read, stream, times
 from rightcall import Call, Ids, Parser, Tool, parse, render
 from rightcall.formats import FORMATS
-from rightcall.parse.options import Limits
+from rightcall.wire.options import Limits
 
 # What it is: where it stands, and what it is made of (a format's name and a size give the text).
 Shape = tuple[str, Callable[[str, int], str]]

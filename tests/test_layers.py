@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "src" / "rightcall"
 SOURCES = {file.relative_to(PACKAGE).as_posix(): file.read_text("utf-8") for file in sorted(PACKAGE.rglob("*.py"))}
 
 ORDER = (
-    "errors types problems strict_json ids declare check repair formats parse laws templates apis contract constrain "
+    "errors types problems strict_json ids declare check repair formats wire laws templates apis contract constrain "
     "dispatch workspace mcp guard backend run capture dataset serve cli"
 ).split()
 
@@ -58,7 +58,7 @@ NAMES_THAT_SAY_NOTHING = {"utils", "util", "helpers", "helper", "common", "misc"
 
 
 class Use(NamedTuple):
-    """One mention of a module or of something in it, by its full dotted name: "rightcall.parse.engine", "os.open"."""
+    """One mention of a module or of something in it, by its full dotted name: "rightcall.wire.engine", "os.open"."""
 
     name: str
     line: int
@@ -274,16 +274,16 @@ def test_every_file_is_named_for_what_it_holds() -> None:
 
 
 BROKEN = [
-    (later_layers, "parse/engine.py", "from rightcall.cli import main"),
-    (later_layers, "parse/engine.py", "from ..serve.proxy import app"),
-    (later_layers, "parse/engine.py", "from .. import cli"),
-    (later_layers, "parse/engine.py", "from rightcall import Tool"),
-    (later_layers, "parse/engine.py", "import rightcall"),
+    (later_layers, "wire/engine.py", "from rightcall.cli import main"),
+    (later_layers, "wire/engine.py", "from ..serve.proxy import app"),
+    (later_layers, "wire/engine.py", "from .. import cli"),
+    (later_layers, "wire/engine.py", "from rightcall import Tool"),
+    (later_layers, "wire/engine.py", "import rightcall"),
     (later_layers, "errors.py", "from . import types"),
-    (later_layers, "types.py", "def f():\n    import rightcall.parse.engine"),
+    (later_layers, "types.py", "def f():\n    import rightcall.wire.engine"),
     (later_layers, "types.py", "if TYPE_CHECKING:\n    from rightcall.declare import Toolset"),
-    (later_layers, "formats/__init__.py", "import importlib\nimportlib.import_module('rightcall.parse')"),
-    (dialling, "parse/engine.py", "import socket"),
+    (later_layers, "formats/__init__.py", "import importlib\nimportlib.import_module('rightcall.wire')"),
+    (dialling, "wire/engine.py", "import socket"),
     (dialling, "serve/proxy.py", "from aiohttp import ClientSession"),
     (dialling, "declare/schema.py", "from urllib import request"),
     (dialling, "guard/turn.py", "import asyncio as aio\nasync def f():\n    await aio.open_connection('h', 1)"),
@@ -305,17 +305,17 @@ BROKEN = [
     (format_files, "formats/hermes.py", "A = 1 if B else 2"),
     (format_files, "formats/hermes.py", "def f(): ..."),
     (format_files, "formats/hermes.py", "\n" * 61),
-    (empty_names, "parse/utils.py", ""),
+    (empty_names, "wire/utils.py", ""),
     (empty_names, "common/text.py", ""),
 ]
 
 SOUND = [
-    ("__init__.py", "from rightcall.parse import parse\nfrom rightcall.types import Call"),
+    ("__init__.py", "from rightcall.wire import parse\nfrom rightcall.types import Call"),
     ("__main__.py", "from rightcall.cli import main"),
     ("cli/parse.py", "import typer, pathlib, rightcall\nfrom rightcall import __version__\nopen('x')"),
-    ("parse/engine.py", "from . import markers\nfrom ..types import Call\nfrom rightcall.formats.spec import Format"),
-    ("parse/engine.py", "class Section:\n    def open(self): ...\ndef f(section): section.open()"),
-    ("parse/engine.py", "from pathlib import PurePath\nimport os\nos.environ"),
+    ("wire/engine.py", "from . import markers\nfrom ..types import Call\nfrom rightcall.formats.spec import Format"),
+    ("wire/engine.py", "class Section:\n    def open(self): ...\ndef f(section): section.open()"),
+    ("wire/engine.py", "from pathlib import PurePath\nimport os\nos.environ"),
     ("declare/model.py", "def f():\n    import pydantic"),
     ("declare/model.py", "if TYPE_CHECKING:\n    import pydantic\n    from pathlib import Path"),
     ("backend/http.py", "def f():\n    import aiohttp"),

@@ -22,7 +22,7 @@ from replies import (
 from rightcall import Parser, Tool, Toolset, parse, render
 from rightcall.errors import CallerError
 from rightcall.formats import FORMATS
-from rightcall.parse.options import Limits
+from rightcall.wire.options import Limits
 
 every_format = pytest.mark.parametrize("name", list(FORMATS))
 

@@ -13,8 +13,6 @@ from rightcall.declare.toolset import Toolset
 from rightcall.errors import CannotCarry, RightcallError, UnknownFormat
 from rightcall.formats.spec import Format
 from rightcall.ids import Ids
-from rightcall.parse.options import Limits
-from rightcall.parse.parser import Parser, parse
 from rightcall.types import (
     Arguments,
     Call,
@@ -29,6 +27,8 @@ from rightcall.types import (
     Text,
     Tool,
 )
+from rightcall.wire.options import Limits
+from rightcall.wire.parser import Parser, parse
 
 if TYPE_CHECKING:
     from rightcall.apis.read import read, read_all
@@ -41,10 +41,10 @@ if TYPE_CHECKING:
     from rightcall.dispatch.dispatcher import dispatch, dispatch_sync
     from rightcall.dispatch.result import Result
     from rightcall.dispatch.trace import Trace
-    from rightcall.parse.detect import detect
-    from rightcall.parse.render import render
-    from rightcall.parse.select import select
     from rightcall.repair.settle import repair
+    from rightcall.wire.detect import detect
+    from rightcall.wire.render import render
+    from rightcall.wire.select import select
 
 __version__ = "0.1.0"
 
@@ -96,15 +96,15 @@ _ON_FIRST_USE = {
     "Stream": "rightcall.apis.stream",
     "Trace": "rightcall.dispatch.trace",
     "canonical": "rightcall.contract.protocol",
-    "detect": "rightcall.parse.detect",
+    "detect": "rightcall.wire.detect",
     "dispatch": "rightcall.dispatch.dispatcher",
     "dispatch_sync": "rightcall.dispatch.dispatcher",
     "feedback": "rightcall.contract.protocol",
     "grammar": "rightcall.constrain.build",
     "read": "rightcall.apis.read",
     "read_all": "rightcall.apis.read",
-    "render": "rightcall.parse.render",
-    "select": "rightcall.parse.select",
+    "render": "rightcall.wire.render",
+    "select": "rightcall.wire.select",
     "tool": "rightcall.declare.functions",
 }
 

@@ -17,10 +17,10 @@ from rightcall.declare.toolset import Toolset
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import Format
 from rightcall.ids import Ids
-from rightcall.parse.fold import Fold
-from rightcall.parse.options import Limits
-from rightcall.parse.parser import Parser, Policy
 from rightcall.types import Call, CallEnd, CallStart, Done, Event, Problem, Reasoning, Recast, Reply, Text
+from rightcall.wire.fold import Fold
+from rightcall.wire.options import Limits
+from rightcall.wire.parser import Parser, Policy
 
 
 class Manner(msgspec.Struct, frozen=True):

@@ -12,11 +12,11 @@ from rightcall.apis.plain import dumps
 from rightcall.check import name_problem
 from rightcall.declare.toolset import Toolset
 from rightcall.ids import Ids
-from rightcall.parse.options import Limits
 from rightcall.repair.names import hoist_name, infer_name, settle_name
 from rightcall.repair.settle import settle
 from rightcall.strict_json import Undecodable, decode
 from rightcall.types import Arguments, Call, CallEnd, CallStart, Event, Problem, Repair, Text
+from rightcall.wire.options import Limits
 
 _BLANKS = " \t\r\n"
 

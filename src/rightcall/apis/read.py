@@ -19,9 +19,9 @@ from rightcall.declare.toolset import ToolLike, Toolset
 from rightcall.errors import CallerError
 from rightcall.formats.spec import Format
 from rightcall.ids import Ids
-from rightcall.parse.options import Limits
-from rightcall.parse.parser import Policy, parse
 from rightcall.types import Json, Reply
+from rightcall.wire.options import Limits
+from rightcall.wire.parser import Policy, parse
 
 _REASONING = ("auto", "open", "off")
 _REPAIR = ("off", "safe", "lenient")

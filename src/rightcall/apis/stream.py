@@ -25,9 +25,9 @@ from rightcall.declare.toolset import ToolLike, Toolset
 from rightcall.errors import CallerError
 from rightcall.formats.spec import Format
 from rightcall.ids import Ids
-from rightcall.parse.options import Limits
-from rightcall.parse.parser import Policy
 from rightcall.types import Event, Json, Reply
+from rightcall.wire.options import Limits
+from rightcall.wire.parser import Policy
 
 
 class Stream:

@@ -17,8 +17,8 @@ from rightcall.declare.toolset import Toolset
 from rightcall.errors import CannotCarry
 from rightcall.formats import find
 from rightcall.formats.spec import Format
-from rightcall.parse.render import render
 from rightcall.types import Json, Part, Text
+from rightcall.wire.render import render
 
 DEFAULT = "hermes"
 

@@ -17,9 +17,9 @@ from rightcall.declare.toolset import Tools, Toolset
 from rightcall.errors import CallerError
 from rightcall.formats.spec import Format
 from rightcall.ids import Ids
-from rightcall.parse.options import Limits
-from rightcall.parse.parser import Policy
 from rightcall.types import Json, Reply
+from rightcall.wire.options import Limits
+from rightcall.wire.parser import Policy
 
 Mode = Literal["native", "text", "grammar", "auto"]
 MODES: tuple[Mode, ...] = ("native", "text", "grammar", "auto")

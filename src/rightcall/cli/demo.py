@@ -25,8 +25,8 @@ from rightcall.contract import contract
 from rightcall.contract.prompt import Contract
 from rightcall.declare.toolset import Toolset
 from rightcall.ids import Ids
-from rightcall.parse.parser import Parser, Policy
 from rightcall.types import Reply, Tool, to_json
+from rightcall.wire.parser import Parser, Policy
 
 
 class Scene(msgspec.Struct, frozen=True):

@@ -18,8 +18,8 @@ from rightcall.dispatch.limits import RunLimits
 from rightcall.dispatch.result import Result
 from rightcall.dispatch.trace import Trace
 from rightcall.ids import Ids
-from rightcall.parse.parser import parse
 from rightcall.types import Reply, to_json
+from rightcall.wire.parser import parse
 
 
 class Ran(msgspec.Struct, frozen=True):

@@ -10,8 +10,8 @@ from rightcall.declare.toolset import Toolset
 from rightcall.errors import CannotCarry
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import Format
-from rightcall.parse.render import render
 from rightcall.types import Call, Part, Reasoning, Text, Tool
+from rightcall.wire.render import render
 
 _TOOLS = Toolset(
     [

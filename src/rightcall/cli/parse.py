@@ -23,9 +23,9 @@ from rightcall.cli.inputs import (
 )
 from rightcall.cli.safe import json_text
 from rightcall.cli.show import console, show_events, show_reply, show_spans
-from rightcall.parse.detect import detect as detect_formats
-from rightcall.parse.parser import Parser
 from rightcall.types import Event, Reply, to_json
+from rightcall.wire.detect import detect as detect_formats
+from rightcall.wire.parser import Parser
 
 
 class ReasoningMode(StrEnum):

@@ -23,8 +23,8 @@ from rightcall.cli.inputs import (
 from rightcall.cli.safe import finite, json_text
 from rightcall.errors import CannotCarry
 from rightcall.formats import find
-from rightcall.parse.render import render as render_parts
 from rightcall.types import Call, Part, Reasoning, Text
+from rightcall.wire.render import render as render_parts
 
 _EXPECTED = 'expected a reply as `rightcall parse --json` prints it, or calls: [{"name": "f", "arguments": {}}]'
 

@@ -15,7 +15,7 @@ from rightcall.constrain.spell_ts import Ts
 from rightcall.constrain.tagged import Tags
 from rightcall.declare.kinds import Kind
 from rightcall.formats.spec import Body, Braced, Envelope, NameThenJson, Params, Pythonic, TsCall
-from rightcall.parse.markers import HOLES
+from rightcall.wire.markers import HOLES
 
 _NAME = re.compile(HOLES["name"]).fullmatch
 _CALLED = re.compile(r"[A-Za-z_][\w.\-]{0,255}").fullmatch

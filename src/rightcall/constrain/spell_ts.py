@@ -24,7 +24,7 @@ from rightcall.constrain.model import (
 )
 from rightcall.constrain.shapes import NOTHING, Field, Object, Text
 from rightcall.constrain.spell import PLAIN_CHAR, Json, json_string
-from rightcall.parse.writers import ts_literal
+from rightcall.wire.writers import ts_literal
 
 _IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*").fullmatch
 _LETTERS = chars((0x41, 0x5A), (0x61, 0x7A), "_$")

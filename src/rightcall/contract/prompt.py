@@ -30,8 +30,8 @@ from rightcall.declare.toolset import Tools, Toolset
 from rightcall.errors import CallerError, CannotCarry
 from rightcall.formats import find
 from rightcall.formats.spec import Format
-from rightcall.parse.render import render
 from rightcall.types import Call, Json, Tool
+from rightcall.wire.render import render
 
 Mode = Literal["text", "native"]
 Level = Literal["full", "compact", "named"]

@@ -17,8 +17,8 @@ from rightcall.errors import CannotCarry
 from rightcall.formats import FORMATS
 from rightcall.formats.contract import CONTRACT
 from rightcall.formats.spec import Format, alternatives
-from rightcall.parse.render import render
 from rightcall.types import Call, Part, Problem, Reply, Text
+from rightcall.wire.render import render
 
 _PREVIEW = 120
 _TAG_PREVIEW = 40

@@ -24,9 +24,9 @@ from rightcall.dataset.logs import Log, Said, conversation
 from rightcall.declare.toolset import Toolset
 from rightcall.errors import CallerError, RightcallError
 from rightcall.ids import Ids
-from rightcall.parse.parser import parse
 from rightcall.strict_json import MAX_DEPTH, Undecodable, decode
 from rightcall.types import Call, Json, Reply, Tool
+from rightcall.wire.parser import parse
 
 _KEPT = 200_000  # characters of tools that are kept when read
 

@@ -19,9 +19,9 @@ from rightcall.dataset.conversations import Conversation, Turn
 from rightcall.dataset.verifier import training_row
 from rightcall.errors import CannotCarry
 from rightcall.formats.spec import Format
-from rightcall.parse.render import render
 from rightcall.strict_json import MAX_DEPTH, decode
 from rightcall.types import Call, Json, Part, Text
+from rightcall.wire.render import render
 
 
 class LeftOut(Exception):

@@ -21,9 +21,9 @@ from rightcall.errors import CannotCarry
 from rightcall.formats.spec import Format
 from rightcall.ids import Ids
 from rightcall.laws.samples import TOOLS, Sample, markers_of, samples, texts
-from rightcall.parse.parser import Parser, parse
-from rightcall.parse.render import render, same
 from rightcall.types import Arguments, Call, Event, Part, Reply
+from rightcall.wire.parser import Parser, parse
+from rightcall.wire.render import render, same
 
 _ENOUGH = 20  # violations; more say nothing new
 _PREFIXES = 48

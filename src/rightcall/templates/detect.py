@@ -17,13 +17,13 @@ from rightcall.declare.wire import to_provider
 from rightcall.errors import CannotCarry
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import Format
-from rightcall.parse.compile import compiled
-from rightcall.parse.detect import read_whole
-from rightcall.parse.options import Options
-from rightcall.parse.render import render as write
 from rightcall.templates.faults import BadTemplate
 from rightcall.templates.render import Bounds, Rendering, render
 from rightcall.types import Call, Json, Tool
+from rightcall.wire.compile import compiled
+from rightcall.wire.detect import read_whole
+from rightcall.wire.options import Options
+from rightcall.wire.render import render as write
 
 
 class Probe(msgspec.Struct, frozen=True):

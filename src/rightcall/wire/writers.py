@@ -7,8 +7,8 @@ import re
 from typing import Any
 
 from rightcall.formats.spec import Body, Braced, Envelope, NameThenJson, Params, Pythonic, TsCall, alternatives
-from rightcall.parse.ts_strings import closing
 from rightcall.types import Call
+from rightcall.wire.bodies.ts_strings import closing
 
 
 def write_arguments(value: Any) -> str:

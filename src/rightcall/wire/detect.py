@@ -9,12 +9,12 @@ from rightcall.declare.toolset import ToolLike, Toolset
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import Channels
 from rightcall.ids import Ids
-from rightcall.parse.compile import Compiled, compiled
-from rightcall.parse.fold import Fold
-from rightcall.parse.markers import RUN, Pat, Probe, alt, blanks, literal, look, seq, template
-from rightcall.parse.options import Options
-from rightcall.parse.reading import Reading
 from rightcall.types import Reply
+from rightcall.wire.compile import Compiled, compiled
+from rightcall.wire.fold import Fold
+from rightcall.wire.markers import RUN, Pat, Probe, alt, blanks, literal, look, seq, template
+from rightcall.wire.options import Options
+from rightcall.wire.reading import Reading
 
 _WORD = Pat(r"[A-Za-z_][\w.\-]{0,255}+", r"(?:[A-Za-z_][\w.\-]{0,255}+)?", sure=RUN)
 _OPENERS = frozenset(("section", "call", "body", "header"))

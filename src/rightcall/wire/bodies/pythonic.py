@@ -13,14 +13,14 @@ from json.encoder import encode_basestring as quoted
 from json.scanner import make_scanner
 from typing import Any
 
-from rightcall.parse.engine import Engine, Whole
-from rightcall.parse.json_stream import whole_value
-from rightcall.parse.markers import Pat, Probe, alt, blanks, literal, look, seq
-from rightcall.parse.prose import Steps
-from rightcall.parse.signals import Broken, Cut, NotACall
-from rightcall.parse.typed import to_json
 from rightcall.repair.literals import BadLiteral, Literals, literal_value, unescape
 from rightcall.strict_json import Undecodable, decode, is_deep, scan_once
+from rightcall.wire.engine import Engine, Whole
+from rightcall.wire.interrupts import Broken, Cut, NotACall
+from rightcall.wire.json_stream import whole_value
+from rightcall.wire.markers import Pat, Probe, alt, blanks, literal, look, seq
+from rightcall.wire.prose import Steps
+from rightcall.wire.typed import to_json
 
 _WORD = Pat(r"[A-Za-z_][\w.\-]{0,255}+", r"(?:[A-Za-z_][\w.\-]{0,255}+)?")
 _FIRST = Pat(r"[^\[{\s]", "")

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from rightcall.parse.engine import Engine
-from rightcall.parse.json_stream import (
+from rightcall.strict_json import Undecodable
+from rightcall.wire.engine import Engine
+from rightcall.wire.interrupts import Cut
+from rightcall.wire.json_stream import (
     STRING_RUN,
     LostEnd,
     escape_pending,
@@ -19,9 +21,7 @@ from rightcall.parse.json_stream import (
     skip_value,
     whole_value,
 )
-from rightcall.parse.prose import Capture, Steps
-from rightcall.parse.signals import Cut
-from rightcall.strict_json import Undecodable
+from rightcall.wire.prose import Capture, Steps
 
 
 def read_arguments(p: Engine) -> Steps[Any]:

@@ -11,8 +11,8 @@ import re
 from json.encoder import encode_basestring as quoted
 from typing import Any
 
-from rightcall.parse.ts_strings import HEREDOC, Heredoc, Quoted, Template, TsString
 from rightcall.strict_json import is_deep, scan_once
+from rightcall.wire.bodies.ts_strings import HEREDOC, Heredoc, Quoted, Template, TsString
 
 Value = tuple[str, Any]  # as JSON, and what that holds
 

@@ -12,10 +12,13 @@ from json.encoder import encode_basestring as quoted
 from typing import Any, Literal
 
 from rightcall.formats.spec import Marker, Params, alternatives
-from rightcall.parse.engine import Engine, Whole
-from rightcall.parse.json_stream import LostEnd
-from rightcall.parse.live import read_arguments
-from rightcall.parse.markers import (
+from rightcall.repair.sketch import Sketch, sketch_arguments
+from rightcall.wire.bodies.nested import NestedTags
+from rightcall.wire.engine import Engine, Whole
+from rightcall.wire.interrupts import Broken, Cut, NotACall
+from rightcall.wire.json_stream import LostEnd
+from rightcall.wire.live import read_arguments
+from rightcall.wire.markers import (
     END,
     Holes,
     Pat,
@@ -29,11 +32,8 @@ from rightcall.parse.markers import (
     template,
     templates,
 )
-from rightcall.parse.nested import NestedTags
-from rightcall.parse.prose import Steps
-from rightcall.parse.signals import Broken, Cut, NotACall
-from rightcall.parse.typed import Wrong, typed
-from rightcall.repair.sketch import Sketch, sketch_arguments
+from rightcall.wire.prose import Steps
+from rightcall.wire.typed import Wrong, typed
 
 _B = r"[ \t\r\n]*+"
 _BLANKS = re.compile(_B).match

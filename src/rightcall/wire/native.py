@@ -9,10 +9,10 @@ import re
 
 from rightcall.formats import FORMATS
 from rightcall.ids import Ids
-from rightcall.parse.compile import compiled
-from rightcall.parse.options import Options
-from rightcall.parse.rescue import MINTED, fold, quiet
 from rightcall.types import Part, Reply, Span, Text
+from rightcall.wire.compile import compiled
+from rightcall.wire.options import Options
+from rightcall.wire.rescue import MINTED, fold, quiet
 
 _OPENER = re.compile(r'\[\s{0,16}\{\s{0,16}"id"\s{0,16}:|\{\s{0,16}"id"\s{0,16}:\s{0,16}"call_')
 _MOST = 400_000
@@ -20,7 +20,7 @@ _MOST = 400_000
 
 def native_calls(text: str, options: Options) -> tuple[Reply, list[Span]] | None:
     """What a reply holds that has native calls in it, and its spans; None if there are none."""
-    from rightcall.parse.reading import Reading
+    from rightcall.wire.reading import Reading
 
     found = _OPENER.search(text)
     if found is None or options.tools is None or len(text) > _MOST:

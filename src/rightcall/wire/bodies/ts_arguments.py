@@ -11,12 +11,12 @@ import re
 from json.encoder import encode_basestring as quoted
 from typing import Any
 
-from rightcall.parse.engine import Engine
-from rightcall.parse.markers import Pat, Probe, seq
-from rightcall.parse.prose import Steps
-from rightcall.parse.signals import Broken, Cut, too_deep
-from rightcall.parse.ts_strings import HEREDOC, TsString
-from rightcall.parse.ts_values import SCALAR, WORD, BadValue, TsValues, Unfinished, Value, string_of
+from rightcall.wire.bodies.ts_strings import HEREDOC, TsString
+from rightcall.wire.bodies.ts_values import SCALAR, WORD, BadValue, TsValues, Unfinished, Value, string_of
+from rightcall.wire.engine import Engine
+from rightcall.wire.interrupts import Broken, Cut, too_deep
+from rightcall.wire.markers import Pat, Probe, seq
+from rightcall.wire.prose import Steps
 
 _HEREDOC = Probe(
     seq(

@@ -7,16 +7,16 @@ from typing import Any
 
 from rightcall.check import fits, name_problem
 from rightcall.declare.kinds import Kind
-from rightcall.parse.markers import BLANKS, Probe
-from rightcall.parse.prose import Capture, Prose, Steps
-from rightcall.parse.signals import NotACall
-from rightcall.parse.typed import to_json
 from rightcall.repair.names import settle_name
 from rightcall.repair.settle import receipts, settle
 from rightcall.repair.sketch import Sketch
 from rightcall.repair.strangers import strangers
 from rightcall.strict_json import Undecodable
 from rightcall.types import Arguments, Call, CallEnd, CallStart, Repair
+from rightcall.wire.interrupts import NotACall
+from rightcall.wire.markers import BLANKS, Probe
+from rightcall.wire.prose import Capture, Prose, Steps
+from rightcall.wire.typed import to_json
 
 # A call that is all there: where it begins and ends, its name, its arguments as JSON and as a value, its id.
 Whole = tuple[int, int, str, str, dict[str, Any], str]

@@ -23,9 +23,10 @@ from rightcall.formats.spec import (
     TsCall,
     alternatives,
 )
-from rightcall.parse.engine import Engine, Whole
-from rightcall.parse.envelope import EnvelopeReader
-from rightcall.parse.markers import (
+from rightcall.wire.bodies.envelope import EnvelopeReader
+from rightcall.wire.bodies.name_then_json import NameThenJsonReader
+from rightcall.wire.engine import Engine, Whole
+from rightcall.wire.markers import (
     END,
     NAME,
     RUN,
@@ -41,8 +42,7 @@ from rightcall.parse.markers import (
     template,
     templates,
 )
-from rightcall.parse.name_then_json import NameThenJsonReader
-from rightcall.parse.prose import Steps
+from rightcall.wire.prose import Steps
 
 Entries = list[tuple[str, Pat]]
 
@@ -106,20 +106,20 @@ class Compiled:
         if isinstance(body, NameThenJson):
             return NameThenJsonReader(body, closes)
         if isinstance(body, Params):
-            from rightcall.parse.params import ParamsReader
+            from rightcall.wire.bodies.params import ParamsReader
 
             required = self.format.section is not None or "" not in alternatives(self.format.call[1])
             closed = "always" if required else "maybe" if self.call_close else "never"
             return ParamsReader(body, after, closed, self.format.call[1])
         if isinstance(body, Pythonic):
-            from rightcall.parse.pythonic import PythonicReader
+            from rightcall.wire.bodies.pythonic import PythonicReader
 
             return PythonicReader(closes)
         if isinstance(body, TsCall):
-            from rightcall.parse.ts_call import TsCallReader
+            from rightcall.wire.bodies.ts_call import TsCallReader
 
             return TsCallReader(body, closes)
-        from rightcall.parse.braced import BracedReader
+        from rightcall.wire.bodies.braced import BracedReader
 
         return BracedReader(body, after, closes)
 

@@ -13,15 +13,15 @@ from typing import Literal
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import Envelope, Format, NameThenJson, Special, alternatives
 from rightcall.ids import Ids
-from rightcall.parse.compile import Compiled, compiled, without_reasoning
-from rightcall.parse.detect import first_headers
-from rightcall.parse.markers import RUN, Pat, Probe, Scan, alt, blanks, literal, look, seq, template, templates
-from rightcall.parse.options import Options
-from rightcall.parse.reading import Reading, located
-from rightcall.parse.rescue import whole_reply
-from rightcall.parse.shown import RUN as RUN_OF_FENCE
-from rightcall.parse.shown import Fences
 from rightcall.types import Event, Span
+from rightcall.wire.compile import Compiled, compiled, without_reasoning
+from rightcall.wire.detect import first_headers
+from rightcall.wire.markers import RUN, Pat, Probe, Scan, alt, blanks, literal, look, seq, template, templates
+from rightcall.wire.options import Options
+from rightcall.wire.reading import Reading, located
+from rightcall.wire.rescue import whole_reply
+from rightcall.wire.shown import RUN as RUN_OF_FENCE
+from rightcall.wire.shown import Fences
 
 _THINK = ("<think>\n", "\n</think>\n\n")
 _BARE = re.compile(r"\s*(?:```|[\[{]|[A-Za-z_][\w.\-]*(?:\(|\[ARGS\]))").match

@@ -13,11 +13,11 @@ from typing import Any
 from rightcall.declare.kinds import kind as kind_of
 from rightcall.declare.kinds import resolve
 from rightcall.formats.spec import Marker, Params, alternatives
-from rightcall.parse.engine import Engine
-from rightcall.parse.markers import Probe, Scan, alt, template
-from rightcall.parse.prose import Steps
-from rightcall.parse.signals import Broken, Cut
-from rightcall.parse.typed import typed
+from rightcall.wire.engine import Engine
+from rightcall.wire.interrupts import Broken, Cut
+from rightcall.wire.markers import Probe, Scan, alt, template
+from rightcall.wire.prose import Steps
+from rightcall.wire.typed import typed
 
 
 def _first(marker: Marker) -> str:

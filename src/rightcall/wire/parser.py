@@ -19,12 +19,12 @@ from rightcall.errors import CallerError
 from rightcall.formats import find
 from rightcall.formats.spec import Format
 from rightcall.ids import Ids
-from rightcall.parse.auto import AutoReading
-from rightcall.parse.compile import compiled, without_reasoning
-from rightcall.parse.fold import Fold
-from rightcall.parse.options import Limits, Options
-from rightcall.parse.reading import Reading
 from rightcall.types import Call, CallStart, Done, Event, Reply
+from rightcall.wire.auto import AutoReading
+from rightcall.wire.compile import compiled, without_reasoning
+from rightcall.wire.fold import Fold
+from rightcall.wire.options import Limits, Options
+from rightcall.wire.reading import Reading
 
 Policy = Literal["off", "safe", "lenient"]
 _REASONING = ("auto", "open", "off")

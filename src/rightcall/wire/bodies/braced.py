@@ -11,12 +11,12 @@ from json.encoder import encode_basestring as quoted
 from typing import Any
 
 from rightcall.formats.spec import Braced
-from rightcall.parse.engine import Engine, Whole
-from rightcall.parse.markers import END, Holes, Pat, Probe, Scan, alt, blanks, literal, seq
-from rightcall.parse.prose import Steps
-from rightcall.parse.signals import Broken, Cut, NotACall
-from rightcall.parse.typed import typed
 from rightcall.strict_json import Undecodable, decode, scan_once
+from rightcall.wire.engine import Engine, Whole
+from rightcall.wire.interrupts import Broken, Cut, NotACall
+from rightcall.wire.markers import END, Holes, Pat, Probe, Scan, alt, blanks, literal, seq
+from rightcall.wire.prose import Steps
+from rightcall.wire.typed import typed
 
 _KEY = Pat(r"[^\s:{}\[\],<>\"']{1,256}+", r"[^\s:{}\[\],<>\"']{0,256}+")
 _KEY_PROBE = Probe(seq(_KEY, blanks(), literal(":")))

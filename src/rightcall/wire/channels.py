@@ -10,15 +10,15 @@ import re
 from typing import TYPE_CHECKING
 
 from rightcall.formats.spec import Channels, NameThenJson, alternatives
-from rightcall.parse.engine import Engine
-from rightcall.parse.json_stream import whole_value
-from rightcall.parse.markers import Probe
-from rightcall.parse.name_then_json import read_arguments_of
-from rightcall.parse.prose import Capture, Steps
-from rightcall.parse.signals import Broken, Cut, NotACall, too_deep
+from rightcall.wire.bodies.name_then_json import read_arguments_of
+from rightcall.wire.engine import Engine
+from rightcall.wire.interrupts import Broken, Cut, NotACall, too_deep
+from rightcall.wire.json_stream import whole_value
+from rightcall.wire.markers import Probe
+from rightcall.wire.prose import Capture, Steps
 
 if TYPE_CHECKING:
-    from rightcall.parse.reading import Reading
+    from rightcall.wire.reading import Reading
 
 _MAX_HEADER = 256
 _ODD_BEHIND = frozenset("{}])")  # arguments: another object, or brackets too many

@@ -12,11 +12,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rightcall.check import listing
-from rightcall.parse.prose import Steps
-from rightcall.parse.ts_call import FENCED, LINE, WRAPPED, call_parts, labelled
+from rightcall.wire.bodies.ts_call import FENCED, LINE, WRAPPED, call_parts, labelled
+from rightcall.wire.prose import Steps
 
 if TYPE_CHECKING:
-    from rightcall.parse.reading import Reading
+    from rightcall.wire.reading import Reading
 
 
 def line(p: Reading) -> Steps[int]:

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 
 from rightcall.ids import Ids
-from rightcall.parse.blocks import Blocks
-from rightcall.parse.channels import first_header, header
-from rightcall.parse.markers import Scan
-from rightcall.parse.options import Options
-from rightcall.parse.prose import Steps
-from rightcall.parse.rescue import MINTED, in_reasoning, other_format, whole_reply
-from rightcall.parse.shown import QUOTES, Fences
 from rightcall.types import Arguments, Call, CallEnd, CallStart, Done, Recast, Reply, Span, Text
+from rightcall.wire.blocks import Blocks
+from rightcall.wire.channels import first_header, header
+from rightcall.wire.markers import Scan
+from rightcall.wire.options import Options
+from rightcall.wire.prose import Steps
+from rightcall.wire.rescue import MINTED, in_reasoning, other_format, whole_reply
+from rightcall.wire.shown import QUOTES, Fences
 
 if TYPE_CHECKING:
-    from rightcall.parse.compile import Compiled
+    from rightcall.wire.compile import Compiled
 
 
 _FAR = 64
@@ -96,7 +96,7 @@ class Reading(Blocks):
             self.out += native[0].problems if native else ()
 
     def _native(self, text: str) -> tuple[Reply, list[Span]] | None:
-        from rightcall.parse.native import native_calls
+        from rightcall.wire.native import native_calls
 
         return native_calls(text, self.options)
 
@@ -210,7 +210,7 @@ class Reading(Blocks):
     def _try_line(self) -> Steps[bool]:
         """Outside all blocks, at the beginning of a line: a call may stand here. True if one may stand here again."""
         first = self.index
-        from rightcall.parse.lines import line
+        from rightcall.wire.lines import line
 
         start = yield from line(self)
         if start >= 0:

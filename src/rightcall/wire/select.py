@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from rightcall.declare.toolset import ToolLike, Toolset
 from rightcall.errors import NoToolCallFound
 from rightcall.formats.spec import Format
-from rightcall.parse.parser import parse
 from rightcall.types import Call, as_error
+from rightcall.wire.parser import parse
 
 
 def select(

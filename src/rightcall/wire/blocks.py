@@ -10,17 +10,17 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from rightcall.parse.engine import Engine
-from rightcall.parse.markers import RUN, Pat, Probe, literal, seq
-from rightcall.parse.prose import Capture, Steps
-from rightcall.parse.shown import RUN as RUN_OF_FENCE
-from rightcall.parse.signals import Broken, Cut, NotACall, too_deep
 from rightcall.repair.settle import allowed, receipts
 from rightcall.repair.sketch import Sketch
 from rightcall.types import Repair
+from rightcall.wire.engine import Engine
+from rightcall.wire.interrupts import Broken, Cut, NotACall, too_deep
+from rightcall.wire.markers import RUN, Pat, Probe, literal, seq
+from rightcall.wire.prose import Capture, Steps
+from rightcall.wire.shown import RUN as RUN_OF_FENCE
 
 if TYPE_CHECKING:
-    from rightcall.parse.compile import Reader
+    from rightcall.wire.compile import Reader
 
 _FENCE = Probe(
     seq(literal("```"), Pat(r"[A-Za-z_]{0,16}+[ \t]{0,8}+", r"[A-Za-z_]{0,16}+[ \t]{0,8}+", sure=RUN), literal("\n"))

@@ -12,10 +12,10 @@ import re
 from rightcall.declare.toolset import Toolset
 from rightcall.formats import FORMATS
 from rightcall.ids import Ids
-from rightcall.parse.compile import Compiled, compiled
-from rightcall.parse.fold import Fold
-from rightcall.parse.options import Options
 from rightcall.types import Call, Event, Reply, Span
+from rightcall.wire.compile import Compiled, compiled
+from rightcall.wire.fold import Fold
+from rightcall.wire.options import Options
 
 # A reply that is nothing but calls, said as if it had stood in the markers of a format that reads it.
 _WRAPS = (
@@ -62,7 +62,7 @@ def _completed(reply: Reply) -> bool:
 
 def other_format(text: str, options: Options) -> tuple[Reply, list[Span]] | None:
     """What a reply holds that is written in another format than was said, and its spans; None if it is none."""
-    from rightcall.parse.auto import AutoReading
+    from rightcall.wire.auto import AutoReading
 
     if options.tools is None or len(text) > _MOST:
         return None
@@ -109,7 +109,7 @@ def quiet(options: Options, *, spans: bool = False) -> Options:
 
 
 def _read(text: str, found: Compiled, options: Options) -> Reply:
-    from rightcall.parse.reading import Reading
+    from rightcall.wire.reading import Reading
 
     reading = Reading(found, options, Ids.numbered(MINTED))
     reading.whole(text)

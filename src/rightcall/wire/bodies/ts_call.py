@@ -11,13 +11,13 @@ from typing import Any
 
 from rightcall.check import fits
 from rightcall.formats.spec import TsCall
-from rightcall.parse.engine import Engine, Whole
-from rightcall.parse.markers import Pat, Probe, alt, blanks, literal, look, seq
-from rightcall.parse.prose import Steps
-from rightcall.parse.signals import Broken, Cut, NotACall
-from rightcall.parse.ts_arguments import arguments, held
-from rightcall.parse.ts_values import BadValue, TsValues, Unfinished, plain_object
 from rightcall.repair.schema import rename_aliases
+from rightcall.wire.bodies.ts_arguments import arguments, held
+from rightcall.wire.bodies.ts_values import BadValue, TsValues, Unfinished, plain_object
+from rightcall.wire.engine import Engine, Whole
+from rightcall.wire.interrupts import Broken, Cut, NotACall
+from rightcall.wire.markers import Pat, Probe, alt, blanks, literal, look, seq
+from rightcall.wire.prose import Steps
 
 _NOTHING = Pat("", "")
 _NAME = Pat(r"[\w$][\w$.\-]{0,255}+", r"(?:[\w$][\w$.\-]{0,255}+)?")

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 
 from rightcall.formats.spec import NameThenJson, alternatives
-from rightcall.parse.engine import Engine, Whole
-from rightcall.parse.json_stream import LostEnd
-from rightcall.parse.live import read_arguments
-from rightcall.parse.markers import BLANKS, RUN, Holes, Pat, Probe, alt, literal, seq, templates
-from rightcall.parse.prose import Steps
-from rightcall.parse.signals import Broken, Cut, NotACall
 from rightcall.repair.sketch import Sketch, sketch_arguments
 from rightcall.strict_json import Undecodable, decode, is_deep, scan_once
+from rightcall.wire.engine import Engine, Whole
+from rightcall.wire.interrupts import Broken, Cut, NotACall
+from rightcall.wire.json_stream import LostEnd
+from rightcall.wire.live import read_arguments
+from rightcall.wire.markers import BLANKS, RUN, Holes, Pat, Probe, alt, literal, seq, templates
+from rightcall.wire.prose import Steps
 
 _B = r"[ \t\r\n]*+"
 _BLANK_RUN = re.compile(_B).match

@@ -15,13 +15,13 @@ from rightcall.declare.toolset import ToolLike, Toolset
 from rightcall.errors import CannotCarry
 from rightcall.formats import find
 from rightcall.formats.spec import Body, Envelope, Format, NameThenJson, alternatives
-from rightcall.parse.compile import compiled
-from rightcall.parse.detect import read_whole
-from rightcall.parse.markers import BLANKS
-from rightcall.parse.options import Options
-from rightcall.parse.writers import write_arguments, write_call
 from rightcall.strict_json import Undecodable, decode
 from rightcall.types import Call, Part, Reasoning, Reply, Text
+from rightcall.wire.compile import compiled
+from rightcall.wire.detect import read_whole
+from rightcall.wire.markers import BLANKS
+from rightcall.wire.options import Options
+from rightcall.wire.writers import write_arguments, write_call
 
 _DEPTH = 1_000
 

@@ -10,16 +10,16 @@ import re
 from typing import Any
 
 from rightcall.formats.spec import Envelope
-from rightcall.parse.engine import Engine, Whole
-from rightcall.parse.json_stream import LostEnd, json_string, json_value, skip_nested, skip_value
-from rightcall.parse.live import read_arguments
-from rightcall.parse.markers import Pat, Probe, alt, blanks, literal, look, seq
-from rightcall.parse.prose import Steps
-from rightcall.parse.signals import Broken, Cut, NotACall
 from rightcall.repair.names import find_name
 from rightcall.repair.sketch import Keys, Sketch, sketch_envelopes
 from rightcall.strict_json import Undecodable, is_deep, scan_once
 from rightcall.types import Repair
+from rightcall.wire.engine import Engine, Whole
+from rightcall.wire.interrupts import Broken, Cut, NotACall
+from rightcall.wire.json_stream import LostEnd, json_string, json_value, skip_nested, skip_value
+from rightcall.wire.live import read_arguments
+from rightcall.wire.markers import Pat, Probe, alt, blanks, literal, look, seq
+from rightcall.wire.prose import Steps
 
 _B = r"[ \t\r\n]*+"
 _COMMENTED = re.compile(r"/\*|//|#").search

@@ -13,13 +13,13 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING, TypeVar
 
 from rightcall.ids import Ids
-from rightcall.parse.markers import BLANKS, Probe
-from rightcall.parse.options import Options
-from rightcall.parse.shown import Fences
 from rightcall.types import Event, Problem, Reasoning, Recast, Span, SpanKind, Text
+from rightcall.wire.markers import BLANKS, Probe
+from rightcall.wire.options import Options
+from rightcall.wire.shown import Fences
 
 if TYPE_CHECKING:
-    from rightcall.parse.compile import Compiled
+    from rightcall.wire.compile import Compiled
 
 T = TypeVar("T")
 Steps = Generator[None, None, T]

@@ -12,11 +12,11 @@ import re
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
-from rightcall.parse.signals import Cut
 from rightcall.strict_json import decode, is_deep, scan_once
+from rightcall.wire.interrupts import Cut
 
 if TYPE_CHECKING:
-    from rightcall.parse.engine import Engine
+    from rightcall.wire.engine import Engine
 
 
 # Outside strings. Letters are let through so that a value with Python's or JavaScript's words still has an end.

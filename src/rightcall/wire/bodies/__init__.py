@@ -1,0 +1,1 @@
+"""One file per body kind: how the calls of a block are read."""
