@@ -9,6 +9,7 @@ Model mistakes are values of type `Problem`; nothing here raises because of what
 
 from __future__ import annotations
 
+import json as stdlib
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -42,27 +43,40 @@ class Repair(msgspec.Struct, frozen=True):
     after: str
 
 
-class Call(msgspec.Struct, frozen=True):
-    """One call as the model made it. `complete` is False when it was cut off: such a call must never run."""
-
-    name: str
-    arguments: Json
-    json: str
-    id: str = ""
-    raw: str = ""
-    repairs: tuple[Repair, ...] = ()
-    complete: bool = True
-
-
 class Problem(msgspec.Struct, frozen=True):
-    """What is wrong, worded for the model. `call` is the index of the call it is about, which a blocking one forbids
-    to run."""
+    """What is wrong, worded for the model. `call` is the index, among the reply's attempts, of the call it is about,
+    which a blocking one forbids to run. A blocking problem of no call blocks no call."""
 
     code: str
     message: str
     path: str = ""
     call: int | None = None
     blocking: bool = True
+
+
+class Call(msgspec.Struct, frozen=True):
+    """One call as the model made it. `complete` is False when it was cut off; `ok` says that it may run.
+
+    `json` is the settled argument text, written from `arguments` when it is not given.
+    """
+
+    name: str
+    arguments: Json = {}
+    json: str = ""
+    id: str = ""
+    raw: str = ""
+    repairs: tuple[Repair, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    complete: bool = True
+
+    def __post_init__(self) -> None:
+        if not self.json and self.arguments:
+            msgspec.structs.force_setattr(self, "json", stdlib.dumps(self.arguments, ensure_ascii=False))
+
+    @property
+    def ok(self) -> bool:
+        """May it run? It is complete, and nothing that is wrong with it blocks it."""
+        return self.complete and not any(problem.blocking for problem in self.problems)
 
 
 class Text(msgspec.Struct, frozen=True, repr_omit_defaults=True):
@@ -123,13 +137,19 @@ class Span(msgspec.Struct, frozen=True):
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """Everything a model wrote, in the order it was written."""
+    """Everything a model wrote, in the order it was written.
+
+    `calls` may run, `refused` may not, `attempts` are both in the order written. `problems` are all there are; each
+    names its attempt. `finish` is how a provider says that the answer ended, `usage` what it counted.
+    """
 
     parts: tuple[Part, ...] = ()
     problems: tuple[Problem, ...] = ()
     format: str = ""
     done: str | None = None
     spans: tuple[Span, ...] | None = None
+    finish: str | None = None
+    usage: Json | None = None
 
     @property
     def content(self) -> str:
@@ -140,14 +160,22 @@ class Reply(msgspec.Struct, frozen=True):
         return "\n".join([part.text for part in self.parts if type(part) is Reasoning])
 
     @property
-    def calls(self) -> tuple[Call, ...]:
+    def attempts(self) -> tuple[Call, ...]:
         return tuple([part for part in self.parts if type(part) is Call])
+
+    @property
+    def calls(self) -> tuple[Call, ...]:
+        return tuple([part for part in self.parts if type(part) is Call and part.ok])
+
+    @property
+    def refused(self) -> tuple[Call, ...]:
+        return tuple([part for part in self.parts if type(part) is Call and not part.ok])
 
     def raise_for_problems(self) -> None:
         """Raises what the first blocking problem is: `UnknownTool` or `MalformedArguments`. Else does nothing."""
         for problem in self.problems:
             if problem.blocking:
-                raise as_error(problem, "" if problem.call is None else self.calls[problem.call].name)
+                raise as_error(problem, "" if problem.call is None else self.attempts[problem.call].name)
 
 
 def as_error(problem: Problem, name: str) -> ModelError:
@@ -164,9 +192,12 @@ def to_json(value: object) -> Any:
             "content": value.content,
             "reasoning": value.reasoning,
             "calls": [to_json(call) for call in value.calls],
+            "refused": [to_json(call) for call in value.refused],
             "problems": [to_json(problem) for problem in value.problems],
             "format": value.format,
             "done": value.done,
+            "finish": value.finish,
+            "usage": value.usage,
             "parts": [{"type": _kind(part), **to_json(part)} for part in value.parts],
             "spans": None if value.spans is None else [to_json(span) for span in value.spans],
         }

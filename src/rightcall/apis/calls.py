@@ -175,7 +175,7 @@ class Calls:
         if wrong is None and (early or (cut and (call.custom or not text.strip(_BLANKS)))):
             wrong = "truncated", "the answer ended before the call did; send the whole call again"
         if wrong is not None:
-            broken = Call(call.name, {}, text, call.used_id, text, call.repairs, False)
+            broken = Call(call.name, {}, text, call.used_id, text, call.repairs, complete=False)
             return broken, [Problem(*wrong, call=call.index)]
         return settle(
             call.name,

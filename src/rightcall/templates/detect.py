@@ -22,7 +22,7 @@ from rightcall.templates.render import Bounds, Rendering, render
 from rightcall.types import Call, Json, Tool
 from rightcall.wire.compile import compiled
 from rightcall.wire.detect import read_whole
-from rightcall.wire.options import Options
+from rightcall.wire.options import ReadOptions
 from rightcall.wire.render import render as write
 
 
@@ -161,7 +161,7 @@ def recovering(text: str, calls: tuple[Call, ...]) -> tuple[str, ...]:
 def _rank(text: str, calls: tuple[Call, ...], format: Format) -> tuple[int, int, int] | None:
     """Written just so, then little text left over, then a marker rather than none. None: not the same calls."""
     found = compiled(format)
-    reply = read_whole(text, found, Options(TOOLS, repair="off", rescue=False, calls_in_reasoning=False))
+    reply = read_whole(text, found, ReadOptions(TOOLS, repair="off", rescue=False, calls_in_reasoning=False))
     if any(problem.blocking for problem in reply.problems):
         return None
     if [(call.name, call.arguments, call.complete) for call in reply.calls] != [

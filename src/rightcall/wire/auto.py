@@ -17,7 +17,7 @@ from rightcall.types import Event, Span
 from rightcall.wire.compile import Compiled, compiled, without_reasoning
 from rightcall.wire.detect import first_headers
 from rightcall.wire.markers import RUN, Pat, Probe, Scan, alt, blanks, literal, look, seq, template, templates
-from rightcall.wire.options import Options
+from rightcall.wire.options import ReadOptions
 from rightcall.wire.reading import Reading, located
 from rightcall.wire.rescue import whole_reply
 from rightcall.wire.shown import RUN as RUN_OF_FENCE
@@ -111,7 +111,7 @@ def _detector() -> _Detector:
 class AutoReading:
     """`feed` and `close` put events into `out`, as `Reading` does."""
 
-    def __init__(self, options: Options, ids: Ids) -> None:
+    def __init__(self, options: ReadOptions, ids: Ids) -> None:
         self._options, self._ids = options, ids
         self._detector = _detector()
         plain = self._detector.plain

@@ -13,7 +13,7 @@ from rightcall.types import Reply
 from rightcall.wire.compile import Compiled, compiled
 from rightcall.wire.fold import Fold
 from rightcall.wire.markers import RUN, Pat, Probe, alt, blanks, literal, look, seq, template
-from rightcall.wire.options import Options
+from rightcall.wire.options import ReadOptions
 from rightcall.wire.reading import Reading
 
 _WORD = Pat(r"[A-Za-z_][\w.\-]{0,255}+", r"(?:[A-Za-z_][\w.\-]{0,255}+)?", sure=RUN)
@@ -55,13 +55,13 @@ def _header(channels: Channels) -> Pat:
 
 def _rank(text: str, found: Compiled, tools: Toolset | None) -> tuple[int, int, int, int]:
     """Good calls, then few problems, then little text left over, then a marker rather than none."""
-    reply = read_whole(text, found, Options(tools, rescue=False))
+    reply = read_whole(text, found, ReadOptions(tools, rescue=False))
     bad = {problem.call for problem in reply.problems if problem.blocking}
     good = sum(1 for i, call in enumerate(reply.calls) if i not in bad and call.complete)
     return good, -len(bad), -len(reply.content) - len(reply.reasoning), 0 if found.bare else 1
 
 
-def read_whole(text: str, found: Compiled, options: Options) -> Reply:
+def read_whole(text: str, found: Compiled, options: ReadOptions) -> Reply:
     """A text in a known format, without looking for calls in any other."""
     reading = Reading(found, options, Ids())
     reading.feed(text)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import msgspec
+
 from rightcall.check import fits, name_problem
 from rightcall.declare.kinds import Kind
 from rightcall.repair.names import settle_name
@@ -12,7 +14,7 @@ from rightcall.repair.settle import receipts, settle
 from rightcall.repair.sketch import Sketch
 from rightcall.repair.strangers import strangers
 from rightcall.strict_json import Undecodable
-from rightcall.types import Arguments, Call, CallEnd, CallStart, Repair
+from rightcall.types import Arguments, Call, CallEnd, CallStart, Problem, Repair
 from rightcall.wire.interrupts import NotACall
 from rightcall.wire.markers import BLANKS, Probe
 from rightcall.wire.prose import Capture, Prose, Steps
@@ -28,7 +30,7 @@ _NO_KINDS: dict[str, Kind] = {}
 class Building:
     """The call being read."""
 
-    __slots__ = ("checked", "given", "id", "index", "kinds", "name", "parts", "repairs")
+    __slots__ = ("checked", "given", "id", "index", "kinds", "name", "parts", "problems", "repairs")
 
     def __init__(self, index: int, id: str, name: str, kinds: dict[str, Kind]) -> None:
         self.index, self.id, self.name = index, id, name
@@ -37,6 +39,7 @@ class Building:
         self.checked = False  # a problem was found that says it all
         self.given = 0  # how many of them were given out
         self.repairs: tuple[Repair, ...] = ()
+        self.problems: list[Problem] = []
 
 
 class Engine(Prose):
@@ -182,7 +185,7 @@ class Engine(Prose):
         json = "" if empty else "".join(call.parts)
         if len(text) > self.limits.call:
             self.problem("too_large", f"the call is longer than {self.limits.call} characters", call=call.index)
-            self._out(Call(call.name, {}, json, call.id, text, call.repairs, False))
+            self._out(Call(call.name, {}, json, call.id, text, call.repairs, complete=False))
             return
         if type(value) is dict and not empty and json and self._fits(call, value):
             rest = "".join(call.parts[call.given :]) if call.given else json
@@ -208,6 +211,7 @@ class Engine(Prose):
             if rest:
                 self.out.append(Arguments(call.index, rest))
         self.out.extend(problems)
+        call.problems += problems
         self._out(made)
 
     def repaired(self, rule: str, before: str, after: str) -> None:
@@ -232,7 +236,7 @@ class Engine(Prose):
         self.problem(code, message, path, call=call.index)
         raw = self.release(self.raw)
         size = len(raw) if whole else min(len(raw), self.broken_at - self.raw_at)
-        self._out(Call(call.name, {}, "".join(call.parts), call.id, raw[:size], call.repairs, False))
+        self._out(Call(call.name, {}, "".join(call.parts), call.id, raw[:size], call.repairs, complete=False))
         if size < len(raw):
             self.text_behind(raw[size:])
 
@@ -246,6 +250,8 @@ class Engine(Prose):
 
     def _out(self, made: Call) -> None:
         assert self.call is not None
+        if self.call.problems:
+            made = msgspec.structs.replace(made, problems=tuple(self.call.problems))
         self.out.append(CallEnd(self.call.index, made))
         if self.spans is not None:
             self.mark("call", self.raw_at + len(made.raw))

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rightcall.types import CallEnd, Done, Event, Part, Problem, Reasoning, Recast, Reply, Span, Text
+from rightcall.types import CallEnd, CallStart, Done, Event, Part, Problem, Reasoning, Recast, Reply, Span, Text
 
 
 class Fold:
     """Adds events up. Neighbouring pieces of text, or of reasoning, are one part."""
 
-    __slots__ = ("_done", "_parts", "_pieces", "_problems", "_tag")
+    __slots__ = ("_done", "_parts", "_pieces", "_places", "_problems", "_tag")
 
     def __init__(self) -> None:
-        self._parts: list[Part] = []
+        self._parts: list[Part | None] = []  # None is the place of a call that is not settled
+        self._places: dict[int, int] = {}  # of those calls, by their index: text may follow one before it is settled
         self._pieces: list[str] = []  # of the part being added to
         self._tag: str | None = ""  # of that part, where it is text; None where it is reasoning
         self._done: str | None = None
@@ -28,10 +29,13 @@ class Fold:
                     self._flush()
                 self._tag = tag
                 self._pieces.append(event.text)  # type: ignore[union-attr]
-            elif kind is CallEnd:
+            elif kind is CallStart:
                 if self._pieces:
                     self._flush()
-                self._parts.append(event.call)  # type: ignore[union-attr, arg-type]
+                self._places[event.index] = len(self._parts)  # type: ignore[union-attr]
+                self._parts.append(None)
+            elif kind is CallEnd:
+                self._parts[self._places.pop(event.index)] = event.call  # type: ignore[union-attr]
             elif kind is Problem:
                 self._problems.append(event)  # type: ignore[arg-type]
             elif kind is Recast:
@@ -61,7 +65,10 @@ class Fold:
             keep = max(0, len(part.text) - chars)
             chars -= len(part.text)
             said = [Reasoning(part.text[keep:])] if event.kind == "reasoning" else []
-            self._parts[i : i + 1] = [*([Text(part.text[:keep], part.tag)] if keep else []), *said]
+            made = [*([Text(part.text[:keep], part.tag)] if keep else []), *said]
+            self._parts[i : i + 1] = made
+            for index, place in self._places.items():
+                self._places[index] = place + (len(made) - 1 if place > i else 0)
         if self._parts and isinstance(last := self._parts[-1], Reasoning):
             # Reasoning that follows belongs to the same part, as it does where the text was held back.
             self._parts.pop()
@@ -70,4 +77,5 @@ class Fold:
     def reply(self, format: str, spans: tuple[Span, ...] | None) -> Reply:
         """What the events so far add up to; more may still be added."""
         last = (self._part(),) if self._pieces else ()
-        return Reply((*self._parts, *last), tuple(self._problems), format, self._done, spans)
+        parts = [part for part in self._parts if part is not None]
+        return Reply((*parts, *last), tuple(self._problems), format, self._done, spans)

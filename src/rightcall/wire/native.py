@@ -11,14 +11,14 @@ from rightcall.formats import FORMATS
 from rightcall.ids import Ids
 from rightcall.types import Part, Reply, Span, Text
 from rightcall.wire.compile import compiled
-from rightcall.wire.options import Options
+from rightcall.wire.options import ReadOptions
 from rightcall.wire.rescue import MINTED, fold, quiet
 
 _OPENER = re.compile(r'\[\s{0,16}\{\s{0,16}"id"\s{0,16}:|\{\s{0,16}"id"\s{0,16}:\s{0,16}"call_')
 _MOST = 400_000
 
 
-def native_calls(text: str, options: Options) -> tuple[Reply, list[Span]] | None:
+def native_calls(text: str, options: ReadOptions) -> tuple[Reply, list[Span]] | None:
     """What a reply holds that has native calls in it, and its spans; None if there are none."""
     from rightcall.wire.reading import Reading
 

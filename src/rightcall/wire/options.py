@@ -19,7 +19,7 @@ class Limits(msgspec.Struct, frozen=True):
     calls: int = 256
 
 
-class Options(msgspec.Struct, frozen=True):
+class ReadOptions(msgspec.Struct, frozen=True):
     tools: Toolset | None = None
     reasoning: str = "auto"
     repair: str | Mapping[str, str] = "safe"

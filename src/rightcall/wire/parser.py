@@ -23,7 +23,7 @@ from rightcall.types import Call, CallStart, Done, Event, Reply
 from rightcall.wire.auto import AutoReading
 from rightcall.wire.compile import compiled, without_reasoning
 from rightcall.wire.fold import Fold
-from rightcall.wire.options import Limits, Options
+from rightcall.wire.options import Limits, ReadOptions
 from rightcall.wire.reading import Reading
 
 Policy = Literal["off", "safe", "lenient"]
@@ -126,7 +126,7 @@ def _start(
         _check_repair(repair)
     toolset = tools if type(tools) is Toolset else Toolset.of(tools)
     chosen = None if choice is None else _chosen(choice)
-    options = Options(toolset, reasoning, repair, chosen, spans, live, limits or _LIMITS)
+    options = ReadOptions(toolset, reasoning, repair, chosen, spans, live, limits or _LIMITS)
     if format == "auto":
         return AutoReading(options, ids or Ids())
     found = compiled(find(format))

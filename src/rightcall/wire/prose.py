@@ -9,13 +9,13 @@ Rules of this file and of the readers that stand on it:
 from __future__ import annotations
 
 import re
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, TypeVar
 
 from rightcall.ids import Ids
 from rightcall.types import Event, Problem, Reasoning, Recast, Span, SpanKind, Text
 from rightcall.wire.markers import BLANKS, Probe
-from rightcall.wire.options import Options
+from rightcall.wire.options import ReadOptions
 from rightcall.wire.shown import Fences
 
 if TYPE_CHECKING:
@@ -43,6 +43,8 @@ class Prose:
     pos = 0
     base = 0  # how much of the text lies before the buffer
     ended = False
+    # Set by a reader while it waits inside a string: takes a piece that is all string, without waking the reader.
+    sink: Callable[[str], bool] | None = None
     thinking = False
     tag = ""  # the block of a protocol that text stands in
     _said_tag = ""  # and that of the text given out last
@@ -53,7 +55,7 @@ class Prose:
     _tiled = 0  # how much of the text the spans cover
     _last: type[Text | Reasoning] | None = None  # what the last thing given out was
 
-    def __init__(self, compiled: Compiled, options: Options, ids: Ids) -> None:
+    def __init__(self, compiled: Compiled, options: ReadOptions, ids: Ids) -> None:
         self.compiled = compiled
         self.options = options
         self.limits = options.limits
@@ -83,6 +85,14 @@ class Prose:
         self.base += pos
         self.buf = self.buf[pos:] + text if pos < len(self.buf) else text
         self.pos = 0
+
+    def passed(self, text: str) -> None:
+        """A piece that a `sink` took whole: it never enters the buffer, which is used up."""
+        if self.buf:
+            self.more("")
+        for capture in self.captures:
+            capture.parts.append(text)
+        self.base += len(text)
 
     def char(self) -> str:
         """As `peek`, but "" where more text is needed: `p.char() or (yield from p.peek())` costs less than `peek`."""
@@ -142,7 +152,11 @@ class Prose:
     def problem(
         self, code: str, message: str, path: str = "", *, blocking: bool = True, call: int | None = None
     ) -> None:
-        self.out.append(Problem(code, message, path, call, blocking))
+        made = Problem(code, message, path, call, blocking)
+        self.out.append(made)
+        building = getattr(self, "call", None)
+        if building is not None and building.index == call:
+            building.problems.append(made)
 
     # -- as it goes out ------------------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from rightcall.types import Arguments, Call, CallEnd, CallStart, Done, Recast, R
 from rightcall.wire.blocks import Blocks
 from rightcall.wire.channels import first_header, header
 from rightcall.wire.markers import Scan
-from rightcall.wire.options import Options
+from rightcall.wire.options import ReadOptions
 from rightcall.wire.prose import Steps
 from rightcall.wire.rescue import MINTED, in_reasoning, other_format, whole_reply
 from rightcall.wire.shown import QUOTES, Fences
@@ -30,7 +30,7 @@ class Reading(Blocks):
 
     _over = False  # the reply was longer than it may be
 
-    def __init__(self, compiled: Compiled, options: Options, ids: Ids) -> None:
+    def __init__(self, compiled: Compiled, options: ReadOptions, ids: Ids) -> None:
         super().__init__(compiled, options, ids)
         self.thinking = options.reasoning == "open" and compiled.format.reasoning is not None
         self._steps = self._run()
@@ -50,6 +50,8 @@ class Reading(Blocks):
 
     def feed(self, text: str) -> None:
         room = max(0, self.limits.reply - self.base - len(self.buf))
+        if self.sink is not None and self.pos == len(self.buf) and len(text) <= room and self.sink(text):
+            return
         if len(text) <= room:
             self._arrives(text)
             next(self._steps)

@@ -20,7 +20,7 @@ from rightcall.types import Call, Part, Reasoning, Reply, Text
 from rightcall.wire.compile import compiled
 from rightcall.wire.detect import read_whole
 from rightcall.wire.markers import BLANKS
-from rightcall.wire.options import Options
+from rightcall.wire.options import ReadOptions
 from rightcall.wire.writers import write_arguments, write_call
 
 _DEPTH = 1_000
@@ -153,7 +153,7 @@ def _arguments(call: Call, format: Format, i: int) -> str:
 
 
 def _verify(text: str, parts: Sequence[Part], format: Format, tools: Toolset | None) -> None:
-    reply = read_whole(text, compiled(format), Options(tools, repair="off", rescue=False))
+    reply = read_whole(text, compiled(format), ReadOptions(tools, repair="off", rescue=False))
     for i, (sent, got) in enumerate(zip(parts, reply.parts, strict=False)):
         if isinstance(sent, Call) and isinstance(got, Call):
             if sent.name != got.name:

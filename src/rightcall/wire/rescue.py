@@ -15,7 +15,7 @@ from rightcall.ids import Ids
 from rightcall.types import Call, Event, Reply, Span
 from rightcall.wire.compile import Compiled, compiled
 from rightcall.wire.fold import Fold
-from rightcall.wire.options import Options
+from rightcall.wire.options import ReadOptions
 
 # A reply that is nothing but calls, said as if it had stood in the markers of a format that reads it.
 _WRAPS = (
@@ -34,7 +34,7 @@ _MOST = 400_000
 _OPEN = ("additionalProperties", "patternProperties")  # arguments that are not declared are welcome
 
 
-def whole_reply(text: str, options: Options) -> Reply | None:
+def whole_reply(text: str, options: ReadOptions) -> Reply | None:
     """What a reply holds that is nothing but calls of declared tools; None if it is anything else."""
     if options.tools is None or not len(options.tools) or len(text) > _MOST:
         return None
@@ -60,7 +60,7 @@ def _completed(reply: Reply) -> bool:
     return any(repair.rule == "missing_closer" for call in reply.calls for repair in call.repairs)
 
 
-def other_format(text: str, options: Options) -> tuple[Reply, list[Span]] | None:
+def other_format(text: str, options: ReadOptions) -> tuple[Reply, list[Span]] | None:
     """What a reply holds that is written in another format than was said, and its spans; None if it is none."""
     from rightcall.wire.auto import AutoReading
 
@@ -72,7 +72,7 @@ def other_format(text: str, options: Options) -> tuple[Reply, list[Span]] | None
     return (reply, reading.spans or []) if reply.calls and trusted(reply, options) else None
 
 
-def trusted(reply: Reply, options: Options) -> bool:
+def trusted(reply: Reply, options: ReadOptions) -> bool:
     """Are all its calls whole, of declared tools with declared arguments, and without a problem?"""
     tools = options.tools
     declared = tools is not None and all(call.complete and _declared(call, tools) for call in reply.calls)
@@ -89,7 +89,7 @@ def _declared(call: Call, tools: Toolset) -> bool:
     return is_open or not call.arguments or not call.arguments.keys().isdisjoint(tools.kinds(call.name))
 
 
-def in_reasoning(reasoning: str, found: Compiled, options: Options) -> Reply | None:
+def in_reasoning(reasoning: str, found: Compiled, options: ReadOptions) -> Reply | None:
     """The calls in a reply that is nothing but reasoning."""
     if not reasoning or len(reasoning) > _MOST:
         return None
@@ -102,13 +102,13 @@ def in_reasoning(reasoning: str, found: Compiled, options: Options) -> Reply | N
     return calls if calls.calls and trusted(calls, options) else None
 
 
-def quiet(options: Options, *, spans: bool = False) -> Options:
+def quiet(options: ReadOptions, *, spans: bool = False) -> ReadOptions:
     """The same options for a reading inside another: no rescue of its own, nothing held, nothing live."""
     tools, repair, limits = options.tools, options.repair, options.limits
-    return Options(tools, repair=repair, choice=options.choice, spans=spans, limits=limits, rescue=False)
+    return ReadOptions(tools, repair=repair, choice=options.choice, spans=spans, limits=limits, rescue=False)
 
 
-def _read(text: str, found: Compiled, options: Options) -> Reply:
+def _read(text: str, found: Compiled, options: ReadOptions) -> Reply:
     from rightcall.wire.reading import Reading
 
     reading = Reading(found, options, Ids.numbered(MINTED))
