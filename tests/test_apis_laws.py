@@ -288,7 +288,9 @@ def test_the_arguments_given_out_live_are_the_arguments_of_the_call(
             assert "".join(given_out) == event.call.json
             assert json.loads(event.call.json) == event.call.arguments
     whole = read(WIRES[api][0](answer), tools=TOOLS, ids=Ids.numbered("c"))
-    assert [(call.name, call.raw) for call in result.reply.calls] == [(call.name, call.raw) for call in whole.calls]
+    assert [(call.name, call.raw) for call in result.reply.attempts] == [
+        (call.name, call.raw) for call in whole.attempts
+    ]
 
 
 @every_dialect
@@ -308,7 +310,7 @@ def test_a_stream_cut_short_never_completes_a_call(api: str, data: st.DataObject
     chunks = list(WIRES[api][1](answer, Cutter(data)))
     kept = chunks[: data.draw(st.integers(0, len(chunks)))]
     meant = [json.loads(call.arguments) for call in answer.calls]
-    for call, arguments in zip(streamed(kept).reply.calls, meant, strict=False):
+    for call, arguments in zip(streamed(kept).reply.attempts, meant, strict=False):
         assert not call.complete or call.arguments in (arguments, {})
 
 
@@ -366,12 +368,12 @@ def test_what_is_written_reads_back(api: str, answer: Answer) -> None:
     back = read(WRITERS[api](reply), api=api)
     assert back.content == reply.content
     assert back.reasoning == reply.reasoning
-    assert [(call.name, call.arguments) for call in back.calls] == [(c.name, c.arguments) for c in reply.calls]
+    assert [(call.name, call.arguments) for call in back.attempts] == [(c.name, c.arguments) for c in reply.attempts]
     if api != "ollama":  # its wire has no ids
-        assert [call.id for call in back.calls] == [call.id for call in reply.calls]
+        assert [call.id for call in back.attempts] == [call.id for call in reply.attempts]
     assert (
-        read(json.dumps(WRITERS[api](reply)), api=api, ids=Ids.numbered("c")).calls
-        == read(WRITERS[api](reply), api=api, ids=Ids.numbered("c")).calls
+        read(json.dumps(WRITERS[api](reply)), api=api, ids=Ids.numbered("c")).attempts
+        == read(WRITERS[api](reply), api=api, ids=Ids.numbered("c")).attempts
     )
 
 

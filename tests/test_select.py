@@ -273,5 +273,5 @@ def test_the_first_blocking_problem_is_the_one_raised() -> None:
 
 def test_what_select_gives_is_what_parse_gives() -> None:
     text = hermes(json.dumps({"name": "calc", "arguments": {"expression": "1"}}))
-    call, [other] = select(text, TOOLS), parse(text, tools=TOOLS).calls
+    call, [other] = select(text, TOOLS), parse(text, tools=TOOLS).attempts
     assert (call.name, call.arguments, call.json, call.raw) == (other.name, other.arguments, other.json, other.raw)
