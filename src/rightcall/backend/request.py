@@ -101,7 +101,7 @@ class Timing(msgspec.Struct, frozen=True):
     total: float = 0.0
 
 
-class Attempt(msgspec.Struct, frozen=True):
+class Try(msgspec.Struct, frozen=True):
     """One try: the HTTP status, or 0 and what went wrong; then how long was waited before the next."""
 
     status: int
@@ -123,7 +123,7 @@ class Answer(Reply, frozen=True):
     mode: str = "native"
     evidence: tuple[str, ...] = ()
     raw: Any = None
-    attempts: tuple[Attempt, ...] = ()
+    tries: tuple[Try, ...] = ()
     timing: Timing = Timing()
     extras: dict[str, Json] = {}  # noqa: RUF012 - a struct's default is copied
 
