@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+import msgspec
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -238,10 +239,19 @@ def streamed(chunks: list[Any], **options: Any) -> Streamed:
     return Streamed(events + stream.close(), stream.reply)
 
 
-def folded(events: list[Event], format: str) -> Reply:
+def folded(events: list[Event], like: Reply) -> Reply:
+    """What the events add up to; how the answer ended and what it cost are no events."""
     fold = Fold()
     fold.add(events)
-    return fold.reply(format, None)
+    return msgspec.structs.replace(fold.reply(like.format, None), finish=like.finish, usage=like.usage)
+
+
+def assert_every_call_knows_its_problems(reply: Reply) -> None:
+    for index, call in enumerate(reply.attempts):
+        about = [problem for problem in reply.problems if problem.call == index]
+        assert [each for each in about if each.blocking] == [each for each in call.problems if each.blocking]
+        assert set(call.problems) <= set(about)
+        assert call.complete or not call.ok
 
 
 # -- the laws ----------------------------------------------------------------------------------------------------------
@@ -259,7 +269,8 @@ def test_a_streamed_answer_gives_the_reply_that_the_whole_answer_gives(
     chunks = list(stream(answer, Cutter(data)))
     result = streamed(chunks, tools=tools, format=format)
     assert result.reply == given_whole
-    assert folded(result.events, result.reply.format) == result.reply
+    assert folded(result.events, result.reply) == result.reply
+    assert_every_call_knows_its_problems(result.reply)
 
 
 @every_dialect
@@ -346,7 +357,8 @@ def test_nothing_that_is_sent_raises(api: str, data: st.DataObject, answer: Answ
     opaque(broken, api=api)
     chunks = [mangled(chunk, data) for chunk in stream(answer, Cutter(data))]
     result = streamed(chunks, api=data.draw(st.sampled_from(["auto", api])), live=data.draw(st.booleans()), tools=TOOLS)
-    assert folded(result.events, result.reply.format) == result.reply
+    assert folded(result.events, result.reply) == result.reply
+    assert_every_call_knows_its_problems(result.reply)
 
 
 # -- writing and reading back ------------------------------------------------------------------------------------------

@@ -264,7 +264,7 @@ def call_of(row: Json) -> Call:
         said.get("id") or row["proxy_trace"].get("tool_call_id") or "",
         said.get("raw") or "",
         tuple(msgspec.convert(row.get("repairs") or (), list[Repair])),
-        said.get("complete", True),
+        complete=said.get("complete", True),
     )
 
 

@@ -69,7 +69,7 @@ def _sent(item: Any, at: int) -> Call:
         exact = _text(arguments)
     id, raw, complete = item.get("id"), item.get("raw"), item.get("complete", True) is not False
     raw = raw if isinstance(raw, str) else exact
-    return Call(name or "", {}, exact, id if isinstance(id, str) else "", raw, _receipts(item), complete)
+    return Call(name or "", {}, exact, id if isinstance(id, str) else "", raw, _receipts(item), complete=complete)
 
 
 def _text(arguments: Any) -> str:
