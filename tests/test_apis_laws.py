@@ -86,12 +86,15 @@ class Cutter:
 # -- every dialect, whole and streamed ---------------------------------------------------------------------------------
 
 
+USAGE = {"total_tokens": 3}
+
+
 def chat_whole(answer: Answer) -> Json:
     calls = [
         {"id": c.id, "type": "function", "function": {"name": c.name, "arguments": c.arguments}} for c in answer.calls
     ]
     message = {"role": "assistant", "content": answer.text, "reasoning_content": answer.reasoning, "tool_calls": calls}
-    return {"object": "chat.completion", "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
+    return {"object": "chat.completion", "choices": [{"index": 0, "message": message, "finish_reason": "stop"}], "usage": USAGE}
 
 
 def chat_stream(answer: Answer, cut: Cutter) -> Iterator[Json]:
@@ -110,7 +113,7 @@ def chat_stream(answer: Answer, cut: Cutter) -> Iterator[Json]:
         for piece in cut.pieces(call.arguments):
             yield chunk(tool_calls=[{"index": i, "function": {"arguments": piece}}])
     yield {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
-    yield {"choices": [], "usage": {"total_tokens": 3}}
+    yield {"choices": [], "usage": USAGE}
 
 
 def responses_whole(answer: Answer) -> Json:

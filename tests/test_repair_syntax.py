@@ -370,9 +370,10 @@ def test_repair_never_touches_an_incomplete_call(json: str) -> None:
 
 @pytest.mark.parametrize("json", ['{"city": "Os', '{"city": "Oslo"', '{"tags": ["a"', "{'city': 'Oslo'", '{"city": '])
 def test_repair_never_completes_the_text_of_a_call(json: str) -> None:
-    call = Call("f", {}, json)
-    for policy in ("safe", "lenient"):
-        assert repair(call, READ_ONLY, policy=policy) is call
+    for policy in ("off", "safe", "lenient"):
+        made = repair(Call("f", {}, json), READ_ONLY, policy=policy)
+        assert (made.arguments, made.json, made.complete, made.ok) == ({}, json, False, False)
+        assert [problem.code for problem in made.problems] == ["truncated" if policy != "off" else "invalid_json"]
 
 
 # -- laws: damage is read as what it was, or not at all ----------------------------------------------------------------

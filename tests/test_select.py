@@ -68,9 +68,12 @@ def test_prose_has_no_call(text: str) -> None:
             select(text, TOOLS, format=format)
 
 
-def test_a_call_without_a_name_is_an_unknown_tool() -> None:
+@pytest.mark.parametrize("body", ['{"arguments":{}}', '{"name":"","arguments":{}}', '{"name":" ","arguments":{"a":1}}'])
+def test_a_block_without_a_name_is_no_call(body: str) -> None:
+    with pytest.raises(NoToolCallFound):
+        select(tight(body), TOOLS)
     with pytest.raises(UnknownTool):
-        select(tight('{"arguments":{}}'), TOOLS)
+        select(tight(body) + tight('{"name":"gone"}'), TOOLS)
 
 
 def test_an_undeclared_name_is_an_unknown_tool_that_says_which_there_are() -> None:

@@ -57,7 +57,7 @@ class Calls:
             if piece.arguments.strip(_BLANKS) and not piece.all and piece.arguments != call.text:
                 # The call has gone out and may have run: what comes now can be told, and changes nothing.
                 message = "more arguments came after the call had ended; they were not read"
-                self._out.append(Problem("trailing_content", message, call=call.index, blocking=False))
+                self._out.append(Problem("late_arguments", message, call=call.index, blocking=False))
             return
         if len(self.gather.calls) > known:
             self._end_ready()
