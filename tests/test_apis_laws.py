@@ -94,7 +94,11 @@ def chat_whole(answer: Answer) -> Json:
         {"id": c.id, "type": "function", "function": {"name": c.name, "arguments": c.arguments}} for c in answer.calls
     ]
     message = {"role": "assistant", "content": answer.text, "reasoning_content": answer.reasoning, "tool_calls": calls}
-    return {"object": "chat.completion", "choices": [{"index": 0, "message": message, "finish_reason": "stop"}], "usage": USAGE}
+    return {
+        "object": "chat.completion",
+        "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+        "usage": USAGE,
+    }
 
 
 def chat_stream(answer: Answer, cut: Cutter) -> Iterator[Json]:

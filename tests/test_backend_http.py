@@ -82,7 +82,7 @@ def test_a_whole_answer_is_a_reply_that_knows_how_it_came_about() -> None:
     assert [(call.name, call.arguments, call.id) for call in found.attempts] == [
         ("get_weather", {"city": "Oslo"}, "call_0")
     ]
-    assert (found.usage.prompt, found.usage.completion, found.finish, found.model) == (7, 5, "tool_calls", "m-1")
+    assert (found.tokens.prompt, found.tokens.completion, found.finish, found.model) == (7, 5, "tool_calls", "m-1")
     assert (found.api, found.mode, found.evidence) == ("chat", "native", ("you said so",))
     assert found.raw["model"] == "m-1" and [each.status for each in found.tries] == [200]
     assert 0 < found.timing.first_byte <= found.timing.total
@@ -233,7 +233,7 @@ def test_every_dialect_is_streamed_to_the_same_call(api: str) -> None:
     mode = "text" if api == "completions" else "native"
     _, whole, server = stream(chunked(pieces), api=api, request=ask(mode=mode))
     assert [(call.name, call.arguments) for call in whole.attempts] == [("get_weather", {"city": "Oslo"})]
-    assert (whole.finish, whole.usage.prompt, whole.usage.completion, whole.problems) == (finish, 9, 4, ())
+    assert (whole.finish, whole.tokens.prompt, whole.tokens.completion, whole.problems) == (finish, 9, 4, ())
     assert server.posts[0].path == PATHS[api]
 
 

@@ -60,9 +60,7 @@ JUDGED = frozenset(_CODES.values()) | {
 _ORDER = ("missing", "unknown_argument", "wrong_type", "not_allowed", "no_match")
 
 
-def check(
-    call: Call | Reply, tools: Toolset | Iterable[ToolLike] | None, *, index: int | None = None
-) -> list[Problem]:
+def check(call: Call | Reply, tools: Toolset | Iterable[ToolLike] | None, *, index: int | None = None) -> list[Problem]:
     """Why this call must not run; empty if it may. Of a reply, all that is wrong with its calls.
 
     What is known to block the call (`Call.problems`) is told first. `index` is its place in a reply, where it has one.

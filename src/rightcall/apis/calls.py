@@ -212,5 +212,5 @@ class Calls:
 
 
 def _ends(call: Gathered, text: str) -> bool:
-    """Is this, in an answer that was cut, the end of what the call was to be? Free text, a word or a number may go on."""
+    """Did the call end before its answer was cut? Of free text, a word or a number nobody knows."""
     return not call.custom and (call.scan().whole or text.rstrip(_BLANKS_AND_TICKS).endswith(("}", "]")))

@@ -32,7 +32,14 @@ _WORDS: dict[str, tuple[str, ...]] = {
 }
 _MEANING = {word: meant for meant, words in _WORDS.items() for word in (meant, *words)}
 _USAGE = ("usage", "usageMetadata", "usage_metadata")
-_OLLAMA = ("prompt_eval_count", "prompt_eval_duration", "eval_count", "eval_duration", "load_duration", "total_duration")
+_OLLAMA = (
+    "prompt_eval_count",
+    "prompt_eval_duration",
+    "eval_count",
+    "eval_duration",
+    "load_duration",
+    "total_duration",
+)
 
 
 def finish_of(word: str) -> str:

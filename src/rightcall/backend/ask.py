@@ -92,8 +92,7 @@ class Asking:
     def _answer(self, plan: Plan, reader: Stream, facts: Facts, raw: list[Json]) -> Answer:
         return answered(
             plan.naming.reply(reader.reply),
-            usage=facts.usage,
-            finish=facts.finish,
+            tokens=facts.tokens,
             model=facts.model or plan.model,
             api=plan.api,
             mode=plan.mode,

@@ -110,14 +110,13 @@ class Try(msgspec.Struct, frozen=True):
 
 
 class Answer(Reply, frozen=True):
-    """A reply, and how it came about.
+    """A reply, and how it came about. `tokens` are those of `usage`, under the same names for every server.
 
     `mode` is how tools were offered, and `evidence` says why; `raw` is the server's answer: an object, or a list of
     what was streamed. `extras` holds what the provider wants back (see `message`).
     """
 
-    usage: Usage = Usage()
-    finish: str = ""
+    tokens: Usage = Usage()
     model: str = ""
     api: str = ""
     mode: str = "native"
