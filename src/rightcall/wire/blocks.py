@@ -198,8 +198,10 @@ class Block:
         """The opener, and its close at once."""
         p = self.p
         p.settle()
-        blocking = p.compiled.format.protocol is not None
-        p.problem("no_call", "a block for a call is empty; it must hold one call", blocking=blocking)
+        if p.compiled.format.protocol is not None:
+            p.problem("no_call", "a block for a call is empty; it must hold one call, name({ ... })")
+        else:
+            p.problem("opener_without_call", f"the block at {self._content} holds no call", blocking=False)
 
     def _fence(self) -> Steps[bool]:
         """A code fence between the markers and the calls: taken, with a receipt."""

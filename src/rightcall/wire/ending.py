@@ -15,7 +15,7 @@ from rightcall.wire.compile import compiled
 from rightcall.wire.machine import InReasoning, Machine
 from rightcall.wire.near import near_calls
 from rightcall.wire.piece import MINTED, Piece, read_piece
-from rightcall.wire.rescue import anywhere, behind_text, other_format, whole_reply
+from rightcall.wire.rescue import anywhere, behind_text, native_calls, other_format, whole_reply
 
 _LONGEST = 400_000
 
@@ -50,7 +50,7 @@ class _Conclusion:
             return
         if self.m.thought is not None:
             self._thought(self.m.thought)
-        if not self.tools:
+        if not self.tools or self.p.full:
             return
         if self.p.index == 0 and self.options.rescue != "off" and not self.cut and not self.output.is_placed:
             self._rescue()
@@ -106,10 +106,12 @@ class _Conclusion:
         text = self.source[start:end] if len(said) == 1 else ""
         found, options = self.m.compiled, self.options
         piece = whole_reply(text, options)
-        if piece is None and self.output.said_from is not None and found.format.name != "auto":
-            piece = other_format(self.source[self.output.said_from :], options)
+        said_from = self.output.said_from
+        if piece is None and said_from is not None and found.format.name != "auto":
+            piece = native_calls(self.source[said_from:], options) if found.lines else None
+            piece = piece or other_format(self.source[said_from:], options)
             if piece is not None:
-                start, end = self.output.said_from, len(self.source)
+                start, end = said_from, len(self.source)
         if piece is None and found.bare:
             piece = behind_text(text, found, options)
         if piece is None and options.rescue == "anywhere":
@@ -134,6 +136,7 @@ class _Conclusion:
                 self._give(part, "rescued", message, False)
             else:
                 self.output.events.append(part)
+        self.output.events += [problem for problem in piece.reply.problems if problem.call is None]
 
     def _give(self, call: Call, code: str, message: str, blocking: bool) -> None:
         p, index = self.p, self.p.index

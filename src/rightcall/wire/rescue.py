@@ -41,6 +41,7 @@ _CALL_BEGINS = re.compile(
     r"|(?<=\[)[A-Za-z_][\w.\-]{0,255}+\s{0,4}+\()"
 ).finditer
 _TRIES = 8
+_NATIVE = re.compile(r'\[\s{0,16}\{\s{0,16}"id"\s{0,16}:|\{\s{0,16}"id"\s{0,16}:\s{0,16}"call_').search
 
 
 def whole_reply(text: str, options: ReadOptions) -> Piece | None:
@@ -154,6 +155,18 @@ def anywhere(text: str, options: ReadOptions) -> Piece | None:
 
 
 NAMED_ONLY: tuple[str, ...] = ()
+
+
+def native_calls(text: str, options: ReadOptions) -> Piece | None:
+    """Calls as a provider's API would have carried them, which some models write where text belongs."""
+    found = _NATIVE(text) if options.tools is not None and len(text) <= _MOST else None
+    if found is None:
+        return None
+    piece = read_piece(text[found.start() :], compiled(FORMATS["xlam"]), options)
+    if not piece.reply.attempts:
+        return None
+    named = msgspec.structs.replace(piece.reply, format="a provider's API")
+    return _behind(text, found.start(), Piece(named, piece.spans))
 
 
 def _beginnings(text: str) -> Iterator[int]:
