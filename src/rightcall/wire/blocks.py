@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Literal
 
 from rightcall.repair.settle import allowed, receipts
 from rightcall.repair.sketch import Sketch
-from rightcall.types import Repair
+from rightcall.types import Problem, Repair
 from rightcall.wire.buffer import Capture, Steps
 from rightcall.wire.interrupts import Broken, Cut, NotACall, too_deep
 from rightcall.wire.markers import HOLES, RUN, Pat, Probe, literal, seq
 
 if TYPE_CHECKING:
     from rightcall.wire.calls import CallBuilder
-    from rightcall.wire.compile import Reader
+    from rightcall.wire.piece import Piece
+    from rightcall.wire.reader import BodyReader
 
 # How a block ended: what was read was text; at its close; without its close, which may still come; at too many calls.
 Ending = Literal["text", "closed", "due", "full"]
@@ -55,7 +56,7 @@ class Block:
         self.special = special  # its opener is a token that nobody writes by chance
         self._is_odd = is_odd  # what follows the opener is known to be no call as the format writes it
         self.fenced: tuple[Repair, ...] = ()  # the receipt of a code fence around the calls
-        self.reader: Reader | None = None
+        self.reader: BodyReader | None = None
         self.holds = p.compiled.call_close is not None and not bare  # calls wait for what follows them
         self._first = p.index
         self._body_close = 0  # how long the body's own close is that a broken call was read up to
@@ -84,7 +85,7 @@ class Block:
                 return self._full(opening)
             if self.bare or not (yield from self._has_body()):
                 return self._text(opening)
-            yield from self._broken(Broken("invalid_call", _UNREADABLE))
+            yield from self._foreign(opening)
         except Cut:
             if self._is_full():
                 return self._full(opening)
@@ -117,6 +118,35 @@ class Block:
         if not self.mend(closed=found and closes):
             # Without an end nobody knows what belongs to the call: what stands behind the break is text.
             p.fail(broken.code, broken.message, broken.path, end=None if found and closes else self._broken_at)
+
+    def _foreign(self, opening: Capture) -> Steps[None]:
+        """A body follows the opener that this format does not have: another format with the same opener may have it."""
+        p = self.p
+        p.raw_drop()
+        found = yield from self.resync()
+        if self._is_full():
+            return
+        close = (yield from p.test(p.compiled.call_close)) if p.compiled.call_close is not None else None
+        piece = self._read_foreign(p.captured(opening) + (close.group() if close else ""))
+        if piece is None:
+            p.fail("invalid_call", _UNREADABLE, end=None if found and p.compiled.closes else self._broken_at)
+            return
+        p.raw_drop()
+        for span in piece.spans:
+            p.output.mark(span.kind, min(opening + span.end, p.at))
+        for call in piece.reply.attempts:
+            message = f"the call was written as {piece.reply.format} writes it"
+            p.adopt(call, Problem("rescued", message, blocking=False))
+        p.output.mark("marker", p.at)
+
+    def _read_foreign(self, text: str) -> Piece | None:
+        from rightcall.wire.rescue import foreign_calls
+
+        options = self.p.options
+        piece = foreign_calls(text, options) if options.rescue != "off" else None
+        if piece is None or self.p.index + len(piece.reply.attempts) > self.p.limits.calls:
+            return None
+        return piece
 
     def _is_full(self) -> bool:
         """Is there no room for the call that was being read? Then it is text."""

@@ -36,6 +36,7 @@ Whole = tuple[int, int, str, str, dict[str, Any], str]
 
 _NO_CLOSER = re.compile(r"[ \t\r\n]{0,128}+[^ \t\r\n}\])]").match
 _NO_KINDS: dict[str, Kind] = {}
+MINTED = "\0"  # an id that begins so was not in the text
 
 
 class Building:
@@ -257,6 +258,20 @@ class CallBuilder(Buffer):
         self.output.events.extend(problems)
         call.problems += problems
         self._out(made)
+
+    def adopt(self, call: Call, note: Problem) -> None:
+        """A call that was read elsewhere, out of a piece of the same text; the note says so."""
+        index = self.index
+        if self.pending is not None:
+            self.settle_pending()
+        id = self.ids.take("" if call.id.startswith(MINTED) else call.id)
+        problems = tuple([msgspec.structs.replace(problem, call=index) for problem in (*call.problems, note)])
+        self.output.call(self.output.tiled)
+        self.output.events += (CallStart(index, id, call.name), *problems)
+        if call.complete and call.json:
+            self.output.events.append(Arguments(index, call.json))
+        self.output.events.append(CallEnd(index, msgspec.structs.replace(call, id=id, problems=problems)))
+        self.index = index + 1
 
     def _give_rest(self, call: Building, json: str) -> None:
         """Of a call that is complete: all its arguments, or where some were given out as they came, the rest of them."""

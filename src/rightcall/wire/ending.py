@@ -7,14 +7,12 @@ nothing is rescued.
 
 from __future__ import annotations
 
-import msgspec
-
-from rightcall.types import Arguments, Call, CallEnd, CallStart, Part, Problem, Reasoning, Recast, Span
+from rightcall.types import Call, Part, Problem, Reasoning, Recast, Span
 from rightcall.wire.auto import AutoMachine, read_auto
 from rightcall.wire.compile import compiled
 from rightcall.wire.machine import InReasoning, Machine
 from rightcall.wire.near import near_calls
-from rightcall.wire.piece import MINTED, Piece, read_piece
+from rightcall.wire.piece import Piece, read_piece
 from rightcall.wire.rescue import anywhere, behind_text, native_calls, other_format, whole_reply
 
 _LONGEST = 400_000
@@ -91,7 +89,7 @@ class _Conclusion:
         self.output.spans = before + thought + ([Span(last, end, "marker")] if last < end else [])
         for part in _parts_from(piece, first):
             if isinstance(part, Call):
-                self._give(part, *(_IN_OPEN_REASONING if is_open else _IN_REASONING))
+                self.p.adopt(part, _IN_OPEN_REASONING if is_open else _IN_REASONING)
             else:
                 self.output.events.append(Reasoning(part.text))
 
@@ -133,30 +131,16 @@ class _Conclusion:
         message = f"the call was written as {piece.reply.format} writes it"
         for part in piece.reply.parts:
             if isinstance(part, Call):
-                self._give(part, "rescued", message, False)
+                self.p.adopt(part, Problem("rescued", message, blocking=False))
             else:
                 self.output.events.append(part)
         self.output.events += [problem for problem in piece.reply.problems if problem.call is None]
 
-    def _give(self, call: Call, code: str, message: str, blocking: bool) -> None:
-        p, index = self.p, self.p.index
-        id = p.ids.take("" if call.id.startswith(MINTED) else call.id)
-        note = Problem(code, message, call=index, blocking=blocking)
-        problems = (*(msgspec.structs.replace(problem, call=index) for problem in call.problems), note)
-        events = self.output.events
-        events.append(CallStart(index, id, call.name))
-        if call.json and call.complete:
-            events.append(Arguments(index, call.json))
-        events += problems
-        events.append(CallEnd(index, msgspec.structs.replace(call, id=id, problems=problems)))
-        p.index += 1
 
-
-_IN_REASONING = ("call_in_reasoning", "the call stood in the reasoning", False)
-_IN_OPEN_REASONING = (
+_IN_REASONING = Problem("call_in_reasoning", "the call stood in the reasoning", blocking=False)
+_IN_OPEN_REASONING = Problem(
     "call_in_open_reasoning",
     "the call stands inside reasoning that was never closed; close the reasoning, then send the call again outside it",
-    True,
 )
 
 

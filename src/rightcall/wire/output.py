@@ -24,7 +24,7 @@ class Output:
     said_from: int | None = 0  # where all that was said begins; None where something was said before a thought
     _last: type[Text | Reasoning] | None = None  # what the last thing given out was
     _last_tag = ""  # the tag of the text given out last
-    _tiled = 0  # how much of the text the spans cover
+    tiled = 0  # how much of the text the spans cover
 
     def __init__(self) -> None:
         self.events: list[Event] = []
@@ -37,14 +37,14 @@ class Output:
 
     def mark(self, kind: SpanKind, end: int) -> None:
         """The text up to there, as far as no span covers it yet, became this."""
-        if end <= self._tiled:
+        if end <= self.tiled:
             return
         spans = self.spans
         if spans and spans[-1].kind == kind:
             spans[-1] = Span(spans[-1].start, end, kind)
         else:
-            spans.append(Span(self._tiled, end, kind))
-        self._tiled = end
+            spans.append(Span(self.tiled, end, kind))
+        self.tiled = end
 
     # -- text and reasoning --------------------------------------------------------------------------------------------
 
@@ -58,7 +58,7 @@ class Output:
             text, self.fresh = trimmed, False
             if self._last is (Reasoning if self.thinking else Text) and self._last_tag == self.tag:
                 # A marker stood between two texts: they are told apart as two parts would be.
-                self._emit("\n\n" if self.tag else "\n", self._tiled)
+                self._emit("\n\n" if self.tag else "\n", self.tiled)
         self._say(text, end)
 
     def say_exactly(self, text: str, end: int) -> None:

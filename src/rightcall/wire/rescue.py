@@ -58,7 +58,9 @@ def whole_reply(text: str, options: ReadOptions) -> Piece | None:
     for before, after, name, begins in (*_WRAPS, *forced):
         if begins(inner):
             reply = read_piece(before + _in_a_row(inner) + after, compiled(FORMATS[name]), options).reply
-            if reply.attempts and not reply.content and _are_calls(reply, tools):
+            # What was read must be what was written, without the markers that were put around it.
+            stands = all(call.raw in text for call in reply.attempts)
+            if reply.attempts and not reply.content and stands and _are_calls(reply, tools):
                 return Piece(reply, located(reply, text))
     return None
 
@@ -115,6 +117,17 @@ def other_format(text: str, options: ReadOptions) -> Piece | None:
         return None
     piece = read_auto(text, options)
     return piece if fits(piece.reply, options.tools) else None
+
+
+def foreign_calls(text: str, options: ReadOptions) -> Piece | None:
+    """The calls of one block, whose opener another format has too; None if it holds no calls of declared tools."""
+    from rightcall.wire.auto import read_auto
+
+    if options.tools is None or len(text) > _MOST:
+        return None
+    piece = read_auto(text, options)
+    has_calls = piece.reply.attempts and not piece.reply.content
+    return piece if has_calls and _are_calls(piece.reply, options.tools) else None
 
 
 def fits(reply: Reply, tools: Toolset | None) -> bool:
