@@ -57,8 +57,7 @@ def _rank(text: str, found: Compiled, tools: Toolset | None) -> tuple[int, int, 
     """Good calls, then few problems, then little text left over, then a marker rather than none."""
     reply = read_whole(text, found, ReadOptions(tools, rescue=False))
     bad = {problem.call for problem in reply.problems if problem.blocking}
-    good = sum(1 for i, call in enumerate(reply.calls) if i not in bad and call.complete)
-    return good, -len(bad), -len(reply.content) - len(reply.reasoning), 0 if found.bare else 1
+    return len(reply.calls), -len(bad), -len(reply.content) - len(reply.reasoning), 0 if found.bare else 1
 
 
 def read_whole(text: str, found: Compiled, options: ReadOptions) -> Reply:

@@ -30,7 +30,7 @@ def native_calls(text: str, options: ReadOptions) -> tuple[Reply, list[Span]] | 
     reading.feed(text[start:])
     reading.close()
     reply = fold(reading.out, "a provider's API")
-    if not reply.calls:
+    if not reply.attempts:
         return None
     before: tuple[Part, ...] = (Text(text[:start].rstrip()),) if text[:start].strip() else ()
     spans = [Span(span.start + start, span.end + start, span.kind) for span in reading.spans or ()]

@@ -315,7 +315,7 @@ def located(reply: Reply, text: str, spans: list[Span]) -> list[Span]:
         return [Span(span.start, span.end, "call") if span.kind == "text" else span for span in spans]
     found: list[Span] = []
     at = 0
-    for call in reply.calls:
+    for call in reply.attempts:
         start = max(at, text.find(call.raw, at))
         found += [Span(at, start, "marker"), Span(start, start + len(call.raw), "call")]
         at = start + len(call.raw)
