@@ -39,6 +39,8 @@ def read_auto(text: str, tools: Toolset | None = TOOLS, *, like: str = "hermes")
 
 # What a template destroyed (strings without quotes, values without commas) is no call whose arguments pass the check.
 LOSSY = {sample.id for sample in samples() if sample.lossy and sample.format == "pythonic"}
+# A bare call behind text is one where its format was named; elsewhere it is told, and left to `rescue="anywhere"`.
+BEHIND_TEXT = {"gguf-cogito-3b/text_before"}
 
 
 def differing() -> Iterator[str]:
@@ -51,7 +53,7 @@ def differing() -> Iterator[str]:
 
 def test_auto_gives_the_calls_that_the_named_format_gives() -> None:
     found = set(differing())
-    assert found <= LOSSY
+    assert found <= LOSSY | BEHIND_TEXT
     assert len(found) <= 0.03 * len(samples())
 
 
