@@ -104,6 +104,15 @@ def _bound_to_a_date(arguments: dict[str, str]) -> tuple[Problem, ...]:
     return typed if isinstance(typed, tuple) else ()
 
 
+def _late() -> tuple[Problem, ...]:
+    return _stream(
+        'data: {"type": "content_block_start", "index": 0, "content_block": {"type": "tool_use", "name": "book"}}\n\n',
+        'data: {"type": "content_block_delta", "index": 0, "delta": {"partial_json": "{\\"city\\": \\"Oslo\\"}"}}\n\n',
+        'data: {"type": "content_block_stop", "index": 0}\n\n',
+        'data: {"type": "content_block_delta", "index": 0, "delta": {"partial_json": "{}"}}\n\n',
+    )
+
+
 CALL = '<tool_call>{"name": "book", "arguments": {"city": "Oslo"}}</tool_call>'
 OPEN = Ledger(state=State(deliverables=(Deliverable("1", "a test"),)))
 ELSEWHERE: dict[str, Callable[[], tuple[Problem, ...] | list[Problem]]] = {
@@ -111,6 +120,8 @@ ELSEWHERE: dict[str, Callable[[], tuple[Problem, ...] | list[Problem]]] = {
     "tool_left_out": lambda: Toolset.lenient([{"name": "f", "input_schema": {"type": "colour"}}]).notes,
     "tool_mended": lambda: Toolset([{"name": "f", "input_schema": {"type": "dict"}}]).notes,
     "incomplete": lambda: check(Call("book", {}, "", complete=False), TOOLS),
+    "arguments_disagree": lambda: check(Call("book", {}, '{"city": "Oslo"}'), TOOLS),
+    "late_arguments": _late,
     "too_large": lambda: parse(CALL, tools=TOOLS, format="hermes", limits=Limits(call=10)).problems,
     "malformed_chunk": lambda: _stream('data: {"choices": [{"delta": {"content": "Hi"}}]}\n\n', 'data: {"choi}\n\n'),
     "ledger_open": lambda: [refusal] if (refusal := OPEN.refusal()) else [],

@@ -64,7 +64,7 @@ def json_value(p: Engine) -> Generator[None, None, tuple[str, Any]]:
     try:
         yield from skip_value(p)
     except (LostEnd, Cut):
-        p.captures.remove(taken)
+        p.drop(taken)
         raise
     text = p.release(taken)
     return text, decode(text, p.limits.depth)

@@ -20,6 +20,7 @@ from rightcall.wire.json_stream import LostEnd, json_string, json_value, skip_ne
 from rightcall.wire.live import read_arguments
 from rightcall.wire.markers import Pat, Probe, alt, blanks, literal, look, seq
 from rightcall.wire.prose import Steps
+from rightcall.wire.reader import BodyReader
 
 _B = r"[ \t\r\n]*+"
 _COMMENTED = re.compile(r"/\*|//|#").search
@@ -27,7 +28,7 @@ _BEGINS = Probe(alt(literal("{"), seq(literal("["), blanks(), Pat(r"[{\]]", ""))
 _EXTRA_IN_LIST = Probe(seq(blanks(), Pat(r"\}{1,3}+", r"\}{0,3}"), blanks(), look(Pat(r"[,\]]", ""))))
 
 
-class EnvelopeReader:
+class EnvelopeReader(BodyReader):
     begins = _BEGINS
 
     def __init__(self, body: Envelope, closes: list[Pat]) -> None:
@@ -50,7 +51,7 @@ class EnvelopeReader:
         after = rf'(?:,{_B}"(?:{ids})"{_B}:{_B}"[^"\\\x00-\x1f]*+"{_B})?' if ids and body.names else ""
         close = "(?:" + "|".join(pat.whole for pat in closes) + ")" if closes else ""
         # What may close the list, and the object around it, behind a call that was read loosely.
-        self.tail = re.compile(rf"{_B}\]?" + (rf"{_B}\}}?" if body.outer else "")).match
+        self._tail = re.compile(rf"{_B}\]?" + (rf"{_B}\}}?" if body.outer else "")).match
         # The end of an object; a second group where another follows.
         self._ends_item = re.compile(rf"{_B}{after}(\}}){_B}(?:(,)|\]){_B}").match
         self._ends_alone = re.compile(rf"{_B}{after}(\}}){_B}").match
@@ -93,6 +94,9 @@ class EnvelopeReader:
         found = sketch_envelopes(text, keys, tools=p.tools, depth=p.limits.depth, closed=closed)
         begun = p.call
         return [] if begun is not None and found and found[0].name != begun.name else found
+
+    def tail(self, text: str, end: int) -> int:
+        return self._tail(text, end).end()  # type: ignore[union-attr]
 
     def read(self, p: Engine, *, bare: bool) -> Steps[None]:
         char = p.char() or (yield from p.peek())

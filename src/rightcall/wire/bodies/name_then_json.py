@@ -13,6 +13,7 @@ from rightcall.wire.json_stream import LostEnd
 from rightcall.wire.live import read_arguments
 from rightcall.wire.markers import BLANKS, RUN, Holes, Pat, Probe, alt, literal, seq, templates
 from rightcall.wire.prose import Steps
+from rightcall.wire.reader import BodyReader
 
 _B = r"[ \t\r\n]*+"
 _BLANK_RUN = re.compile(_B).match
@@ -20,7 +21,7 @@ _COMMENTED = re.compile(r"/\*|//|#").search
 _FENCE = Probe(seq(literal("```"), Pat(r"[A-Za-z_]{1,16}+", r"[A-Za-z_]{0,16}+", sure=RUN), literal("\n")))
 
 
-class NameThenJsonReader:
+class NameThenJsonReader(BodyReader):
     def __init__(self, body: NameThenJson, ends: list[Pat]) -> None:
         self.body = body
         self.open = Holes(body.open) if any(alternatives(body.open)) else None
