@@ -16,12 +16,8 @@ from typing import Any
 
 from rightcall.apis import openai_chat
 from rightcall.apis.deltas import Delta, Deltas, End, Fault, Piece, Said, Seen, Slot, Stop, Thought
-<<<<<<< HEAD
-from rightcall.apis.plain import arguments, error_text, obj, objects, text
-=======
 from rightcall.apis.ending import finish_of
-from rightcall.apis.plain import arguments, error_text, items, obj, objects, text
->>>>>>> core
+from rightcall.apis.plain import arguments, error_text, obj, objects, text
 from rightcall.apis.writing import Extras, argument_text, custom_input, fields_of, output_text, turn
 from rightcall.types import Call, Json, Reply
 
