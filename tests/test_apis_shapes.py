@@ -290,3 +290,48 @@ def test_bare_json_beside_native_calls_is_text_and_said_once() -> None:
             chat(content=bare, tool_calls=[chat_call("get_weather", '{"city": "C"}')]), tools=[WEATHER], format=format
         )
         assert calls(reply) == [("get_weather", {"city": "C"})] and reply.content == bare
+
+
+# -- Responses: one item for a list of them, and calls beside the output -----------------------------------------------
+
+ITEM = {"type": "function_call", "call_id": "c1", "name": "f", "arguments": '{"x": 1}'}
+BESIDE = {"id": "c2", "type": "function", "function": {"name": "g", "arguments": "{}"}}
+SAID = {"type": "message", "content": [{"type": "output_text", "text": "Hi"}]}
+
+
+@pytest.mark.parametrize("api", ["auto", "responses"])
+@pytest.mark.parametrize(
+    "response, names, said",
+    [
+        ({"output": ITEM}, ["f"], ""),
+        ({"output": SAID}, [], "Hi"),
+        ({"object": "response", "output": ITEM}, ["f"], ""),
+        ({"output": ITEM, "tool_calls": [BESIDE]}, ["f", "g"], ""),
+        ({"output": [SAID, ITEM], "tool_calls": [BESIDE]}, ["f", "g"], "Hi"),
+        ({"output": [SAID], "tool_calls": BESIDE}, ["g"], "Hi"),
+        ({"output": [], "tool_calls": [BESIDE]}, ["g"], ""),
+        ({"output": "Hi", "tool_calls": [BESIDE]}, ["g"], "Hi"),
+    ],
+)
+def test_an_output_of_one_item_and_calls_beside_the_output_are_read(
+    response: Json, names: list[str], said: str, api: str
+) -> None:
+    reply = read(response, api=api)
+    assert ([call.name for call in reply.calls], reply.content, reply.problems) == (names, said, ())
+
+
+@pytest.mark.parametrize(
+    "twin",
+    [
+        {"id": "c1", "function": {"name": "f", "arguments": '{"x": 1}'}},
+        {"function": {"name": "f", "arguments": '{"x": 1}'}},
+    ],
+)
+def test_a_call_that_stands_in_the_output_and_beside_it_is_one_call(twin: Json) -> None:
+    assert [call.id for call in read({"output": [ITEM], "tool_calls": [twin]}).calls] == ["c1"]
+
+
+def test_the_choice_none_lets_no_native_call_run() -> None:
+    for tools in (None, [Tool(name="g")]):
+        reply = read({"choices": [{"message": {"content": "Hi", "tool_calls": [BESIDE]}}]}, tools=tools, choice="none")
+        assert reply.content == "Hi" and [problem.code for problem in reply.problems] == ["not_authorised"]

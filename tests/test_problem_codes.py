@@ -21,7 +21,16 @@ from rightcall.problems import CODES, GROUPS, TOOLS, Code
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "rightcall"
-LAYERS = ("wire", "repair", "apis", "contract", "check.py", "strict_json.py", "declare/binding.py")
+LAYERS = (
+    "wire",
+    "repair",
+    "apis",
+    "contract",
+    "check.py",
+    "strict_json.py",
+    "declare/binding.py",
+    "declare/toolset.py",
+)
 TABLES = {"_CODES", "_OPEN_CODE"}
 MAKING = {"Problem", "problem", "_problem", "Broken", "BadLiteral", "Undecodable", "Fault", "fail"}
 WORD = re.compile(r"[a-z]+(?:_[a-z]+)*").fullmatch
@@ -108,6 +117,8 @@ CALL = '<tool_call>{"name": "book", "arguments": {"city": "Oslo"}}</tool_call>'
 OPEN = Ledger(state=State(deliverables=(Deliverable("1", "a test"),)))
 ELSEWHERE: dict[str, Callable[[], tuple[Problem, ...] | list[Problem]]] = {
     "not_authorised": lambda: parse(CALL, tools=Toolset(TOOLS).scoped(["list_bookings"])).problems,
+    "tool_left_out": lambda: Toolset.lenient([{"name": "f", "input_schema": {"type": "colour"}}]).notes,
+    "tool_mended": lambda: Toolset([{"name": "f", "input_schema": {"type": "dict"}}]).notes,
     "incomplete": lambda: check(Call("book", {}, "", complete=False), TOOLS),
     "arguments_disagree": lambda: check(Call("book", {}, '{"city": "Oslo"}'), TOOLS),
     "late_arguments": _late,

@@ -137,6 +137,11 @@ def name_problem(name: str, tools: Toolset | None) -> tuple[str, str] | None:
         return None
     if tools.authorise(name) == "not_authorised":
         return "not_authorised", f"the tool {name[:80]!r} may not be called here; {listing(tools)}"
+    if tools.left_out(name) is not None:
+        return (
+            "unknown_tool",
+            f"the tool {name[:80]!r} cannot be called: its definition cannot be used; {listing(tools)}",
+        )
     near = tools.nearest(name)
     hint = f"did you mean {' or '.join(map(repr, near))}?" if near else listing(tools)
     return "unknown_tool", f"there is no tool {name[:80]!r}; {hint}"

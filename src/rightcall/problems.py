@@ -64,8 +64,23 @@ NAMES: tuple[Code, ...] = (
     ),
     Code(
         "not_authorised",
-        "The tools were scoped (`Toolset.scoped`), and this name is outside the scope, whether it exists or not.",
+        "The tools were scoped (`Toolset.scoped`), and this name is outside the scope, whether it exists or not; "
+        'or the request said `choice="none"`.',
         "Send one of the names in scope; or widen the scope.",
+    ),
+    Code(
+        "tool_left_out",
+        "A definition among the tools cannot be used: it was left out, and calls of it are `unknown_tool`. "
+        "In `Toolset.notes`.",
+        "Mend the definition; the message tells where the fault is and what to write instead.",
+        blocking=False,
+    ),
+    Code(
+        "tool_mended",
+        'A word of a definition is wrong and has one meaning (`"type": "float"`): it was taken for that. '
+        "In `Toolset.notes`.",
+        "Write what it was taken for, which the message tells.",
+        blocking=False,
     ),
 )
 

@@ -81,13 +81,18 @@ def _ending(choice: Json) -> Iterator[Delta]:
 
 def _message(message: Json) -> Iterator[Delta]:
     yield from _words(message)
-    calls = message.get("tool_calls")
-    lone = obj(calls)
-    found = list(_calls([lone] if lone is not None and "function" in lone else items(calls)))
+    found = calls_of(message)
     yield from found
     legacy = obj(message.get("function_call"))
     if legacy is not None and not found:
         yield Piece(name=text(legacy.get("name")), arguments=arguments(legacy.get("arguments")), whole=True)
+
+
+def calls_of(message: Json) -> list[Delta]:
+    """The calls under `tool_calls`, a list or one call."""
+    calls = message.get("tool_calls")
+    lone = obj(calls)
+    return list(_calls([lone] if lone is not None and "function" in lone else items(calls)))
 
 
 def _delta(delta: Json) -> Iterator[Delta]:

@@ -84,7 +84,7 @@ def manner(
     for policy in (repair,) if isinstance(repair, str) else repair.values():
         if policy not in _REPAIR:
             raise CallerError(f"repair={policy!r} is not one of {', '.join(_REPAIR)}")
-    return Manner(Toolset.of(tools), format, reasoning, repair, choice, live, limits or _LIMITS)
+    return Manner(Toolset.of(tools, choice=choice), format, reasoning, repair, choice, live, limits or _LIMITS)
 
 
 _LIMITS = Limits()
