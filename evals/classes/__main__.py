@@ -1,6 +1,6 @@
 """Judge every text, print class x pass rate, fail if one is read wrongly.
 
-    python -m classes [--write] [--only KIND] [--format NAME] [--show N]
+python -m classes [--write] [--only KIND] [--format NAME] [--show N]
 """
 
 from __future__ import annotations

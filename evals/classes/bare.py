@@ -9,7 +9,6 @@ from random import Random
 from classes.case import KITS, Case, Expect, Made
 from classes.runs import wire_object
 from classes.wire import Wire
-
 from rightcall.formats.spec import Params
 
 NOTE = "looks_like_a_call"
@@ -41,7 +40,9 @@ def named_finds_no_less(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
         if not wire.is_pythonic:
             for mark in (", ", "; ", "", "\n", " "):
                 both = body + mark + _text_of(wire, other)
-                yield Case("B7", f"two, {mark!r} between", wire.name, both, Expect(calls=[call, other]), tools, auto="weak")
+                yield Case(
+                    "B7", f"two, {mark!r} between", wire.name, both, Expect(calls=[call, other]), tools, auto="weak"
+                )
     if wire.is_bare and wire.is_fence:
         call = KITS[tools].draw(dice)
         fenced = f"Let me look.\n\n```json\n[{_object(call)}]\n```"
@@ -71,7 +72,9 @@ def whole_reply_is_bare(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
         yield Case("B8", f"does not fit, {shape}", wire.name, text, expect, tools, auto="same")
     shape, text = dice.choice(list(_bare_texts(good)))
     runs, note = Expect(calls=[good]), Expect(calls=[], told=True)
-    yield Case("B8", f"fits, {shape}", wire.name, text, runs if strict else Expect(either=[runs, note]), tools, auto="same")
+    yield Case(
+        "B8", f"fits, {shape}", wire.name, text, runs if strict else Expect(either=[runs, note]), tools, auto="same"
+    )
     options = {"finish": dice.choice(["length", "content_filter", "error"])}
     kept = Expect(either=[runs, note]) if wire.is_bare or not strict else note
     yield Case("B8", "fits, answer was cut", wire.name, _object(good), kept, tools, options=options)
@@ -85,8 +88,9 @@ def _bare_texts(call: Made) -> Iterator[tuple[str, str]]:
 
 def nearly_calls(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
     """G5: what nearly is a call is text with a note; `rescue="anywhere"` reads the bare ones."""
+    tools = "words" if tools == "shop" else tools
     call = KITS[tools].draw(dice, both=True)
-    note = Expect(calls=[], codes=[NOTE], not_codes=[], holds=[call[0]])
+    note = Expect(calls=[], codes=[NOTE], holds=[call[0]])
     for shape, text in _near(call):
         if _is_own(wire, shape):
             continue
@@ -94,7 +98,9 @@ def nearly_calls(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
     body = _object(call)
     if not wire.is_protocol and not wire.has_channels:
         anywhere = {"rescue": "anywhere"}
-        yield Case("G5", "anywhere: behind text", wire.name, f"Sure: {body}", Expect(calls=[call]), tools, options=anywhere)
+        yield Case(
+            "G5", "anywhere: behind text", wire.name, f"Sure: {body}", Expect(calls=[call]), tools, options=anywhere
+        )
         told = Expect(either=[Expect(calls=[call]), Expect(calls=[], told=True)])
         prompted = f"{body}\n</tool_call>"
         yield Case("G5", "opener was in the prompt", wire.name, prompted, told, tools)
@@ -128,7 +134,7 @@ def _is_own(wire: Wire, shape: str) -> bool:
     if shape == "plain invoke":
         bodies = [body for body in wire.format.bodies if isinstance(body, Params)]
         return any('<invoke name="' in str(body.open) for body in bodies)
-    if shape == "tool_code" and ("-" in wire.name or wire.is_protocol):
+    if shape == "tool_code" and wire.is_protocol:
         return True
     if shape == "bare behind text":
         return wire.is_bare or wire.is_protocol
@@ -143,7 +149,11 @@ def shown_calls(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
         return
     call = KITS[tools].draw(dice)
     text = wire.written([call], tools)
-    if text is None or "`" in text:
+    if text is None:
+        return
+    cut = {"finish": dice.choice(["length", "content_filter", "error"])}
+    yield Case("I", "whole call before the cut", wire.name, text, Expect(calls=[call]), tools, options=cut)
+    if "`" in text:
         return
     text = text.strip()
     note = Expect(calls=[], codes=[NOTE], holds=[call[0]])

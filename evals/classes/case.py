@@ -16,15 +16,16 @@ Made = tuple[str, Json]  # a call: its tool and its arguments
 class Expect(msgspec.Struct, frozen=True, omit_defaults=True):
     """What the rules say of a text. A field at its default says nothing.
 
-    `calls` are exactly those that may run, in order; `among`: whatever runs is one of these. `codes`: each is a choice
-    (`a|b`) of which one must be there. `told`: not silent, there is a refused call or a problem. `lacks` stand neither
-    in content nor in reasoning nor in an argument of a call that may run. `named` stand in a problem or a receipt.
-    `either` are alternatives: one of them must hold.
+    `calls` are exactly those that may run, in order; `among`: whatever runs is one of these. `clean` stand in no
+    argument of a call that may run, `lacks` neither there nor in content nor in reasoning. `codes`: each is a choice
+    (`a|b`) of which one must be there. `told`: not silent, there is a problem. `named` stand in a problem or a receipt,
+    `one_message` all in one problem. `either` are alternatives: one of them must hold.
     """
 
     calls: list[Made] | None = None
     among: list[Made] | None = None
     at_most: int | None = None
+    clean: list[str] = []
     refused: int = 0
     attempted: str = ""
     codes: list[str] = []
@@ -115,8 +116,14 @@ KITS = {
 EIGHT = tuple("alpha beta gamma delta epsilon zeta eta theta".split())
 # Types as other people's tool definitions spell them; each has one meaning.
 LOOSE_TYPES: dict[str, Any] = {
-    **{"float": 1.5, "int": 3, "str": "owl", "bool": True},
-    **{"list": ["a"], "dict": {"a": 1}, "tuple": ["a"], "any": "owl"},
+    "float": 1.5,
+    "int": 3,
+    "str": "owl",
+    "bool": True,
+    "list": ["a"],
+    "dict": {"a": 1},
+    "tuple": ["a"],
+    "any": "owl",
 }
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from random import Random
 
 import msgspec
+
 from classes import bare, envelopes, markers, openers, runs, tags, thoughts, values
 from classes.case import KITS, Case
 from classes.wire import Wire, wires

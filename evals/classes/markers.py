@@ -7,7 +7,6 @@ from random import Random
 
 from classes.case import KITS, Case, Expect
 from classes.wire import Wire, first
-
 from rightcall.formats.spec import Special
 
 
@@ -21,7 +20,9 @@ def stray_markers(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
         return
     for closer in dict.fromkeys(_closers(wire)):
         twice = Expect(calls=calls, content="", lacks=[closer], codes=["stray_marker"])
-        yield Case("C", "doubled closer", wire.name, f"{text}{dice.choice(['', chr(10)])}{closer}", twice, tools, auto="weak")
+        yield Case(
+            "C", "doubled closer", wire.name, f"{text}{dice.choice(['', chr(10)])}{closer}", twice, tools, auto="weak"
+        )
     for end in wire.format.ends[:2]:
         if not wire.is_bare:
             ended = Expect(calls=calls, content="", lacks=[str(end)])

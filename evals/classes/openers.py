@@ -8,9 +8,9 @@ from random import Random
 from typing import Any
 
 import msgspec
+
 from classes.case import KITS, Case, Expect, Made
 from classes.wire import Wire, blanks_beside_tokens, first, joined, without
-
 from rightcall.formats.spec import NameThenJson, replace
 
 
@@ -81,7 +81,7 @@ def broken_blocks(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
     if not wire.has_opener:
         return
     told = Expect(calls=[], told=True)
-    bodies = ["hello", '{"command": "ls"}', "[[f(a=1)]]", "zzping", "{", "<function=", "{}", "[]", '"lookup"']
+    bodies = ["hello", '{"command": "ls"}', "[[f(a=1)]]", "zzping", "{", "<function=", "{}", '"lookup"']
     for body in dice.sample(bodies, 5):
         text = wire.prose(dice) + wire.json_block(body)
         yield Case("B3", "body that is none", wire.name, text, told, tools, auto="weak")
@@ -99,7 +99,9 @@ def _broken_openers(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
     text = joined(pieces[:at]) + cut + joined(pieces[at + 1 :])
     if not cut.strip().endswith(call[0][:-1]):  # the name itself is not a marker
         expect = Expect(among=[call], told=True)
-        yield Case("B3", "opener without its end", wire.name, text, Expect(either=[Expect(calls=[call]), expect]), tools)
+        yield Case(
+            "B3", "opener without its end", wire.name, text, Expect(either=[Expect(calls=[call]), expect]), tools
+        )
 
 
 def no_section(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
@@ -145,7 +147,7 @@ def ends_in_opener(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
     known = Expect(calls=[], refused=1, codes=["truncated"], attempted=call[0])
     if wire.is_bare and not wire.has_opener:
         cut = known = Expect(calls=[], told=True)
-    if not wire.has_channels:
+    if wire.has_opener:
         yield Case("B6", "ends behind the name", wire.name, before + whole[:named], cut, tools, auto="weak")
     yield Case("B6", "ends in the arguments", wire.name, before + whole[: value + 1], known, tools, auto="weak")
     between = whole[named:value]

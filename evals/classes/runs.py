@@ -22,7 +22,7 @@ def shown_to_the_user(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
     hermes = f"<tool_call>{json.dumps({'name': call[0], 'arguments': call[1]})}</tool_call>"
     for example in (quoted, hermes):
         message = f"{header}Such a call looks like this: {example}{end}"
-        none = Expect(calls=[], holds=["Such a call looks like this", example.strip()], told=example is hermes)
+        none = Expect(calls=[], holds=["Such a call looks like this", example.strip()], told=True)
         yield Case("A4", "example for the user", wire.name, message, none, tools)
         more = wire.written([real], tools)
         if more is not None and not header.startswith("all"):
@@ -75,7 +75,9 @@ def bad_neighbour(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
         inner = json.dumps(wire_object(wire, good))
         for listed in (f"[{inner}, {junk}]", f"[{junk}, {inner}]"):
             block = wire.json_block(listed)
-            yield Case("A9", "no object in a list", wire.name, block, Expect(calls=[good], told=True), tools, auto="weak")
+            yield Case(
+                "A9", "no object in a list", wire.name, block, Expect(calls=[good], told=True), tools, auto="weak"
+            )
     elif first(wire.format.call[1]).strip() and wire.format.section is None and wire.envelope is not None:
         block = wire.json_block(junk) + "\n" + text
         yield Case("A9", "a block of no object", wire.name, block, Expect(calls=[good], told=True), tools, auto="weak")

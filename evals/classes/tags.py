@@ -19,7 +19,9 @@ def value_swallows(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
         pieces = wire.pieces(calls)
         runs = Expect(calls=calls, lacks=wire.markup)
         for shape, text in _unclosed(wire, pieces):
-            yield Case("A1", shape, wire.name, wire.prose(dice) * (not wire.has_channels) + text, runs, tools, auto="same")
+            yield Case(
+                "A1", shape, wire.name, wire.prose(dice) * (not wire.has_channels) + text, runs, tools, auto="same"
+            )
         yield from _prose_behind(wire, dice, tools)
 
 
@@ -120,8 +122,15 @@ def abandoned(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
         whole = wire.written([call], tools)
         if whole is None or wire.is_bare or not wire.has_opener:
             continue
-        begun = whole[: whole.index(call[0]) + len(call[0])] + '": {'[: dice.randint(0, 4)] * (wire.envelope is not None)
-        yield Case("A6", "begun twice", wire.name, begun + "\n" + whole, Expect(among=[call], told=True), tools, auto="weak")
+        begun = whole[: whole.index(call[0]) + len(call[0])] + '": {'[: dice.randint(0, 4)] * (
+            wire.envelope is not None
+        )
+        yield Case(
+            "A6", "begun twice", wire.name, begun + "\n" + whole, Expect(among=[call], told=True), tools, auto="weak"
+        )
+
+
+_OPENERS = ("section_open", "call_open", "open", "header")  # without these a call is lost, which is told
 
 
 def one_character_less(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
@@ -131,13 +140,16 @@ def one_character_less(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
         return
     calls = [kit.draw(dice), kit.draw(dice)]
     pieces = wire.pieces(calls)
-    places = [i for i, piece in enumerate(pieces) if piece.text.strip() and piece.role not in ("value", "between")]
+    # Without the tag of an argument its value is text behind a closer, which a value may hold.
+    safe = {"value", "between"}
+    places = [i for i, piece in enumerate(pieces) if piece.text.strip() and piece.role not in safe]
     for i in dice.sample(places, min(8, len(places))):
         role, text = pieces[i]
         marks = [at for at, char in enumerate(text) if char in '<>/|[]="']
-        at = dice.choice(marks) if marks and dice.random() < 0.7 else None
+        whole = marks and (role == "param" or (role == "open" and not wire.has_frame))
+        at = dice.choice(marks) if whole or (marks and dice.random() < 0.7) else None
         left = "" if at is None else text[:at] + text[at + 1 :]
         damaged = joined([*pieces[:i], Piece(role, left), *pieces[i + 1 :]])
         shape = f"{role} {'gone' if at is None else 'damaged'}"
-        expect = Expect(either=[Expect(calls=calls), Expect(at_most=2, told=True, lacks=[])])
+        expect = Expect(either=[Expect(calls=calls), Expect(at_most=2, told=role in _OPENERS, clean=wire.openers)])
         yield Case("A1n", shape, wire.name, damaged, expect, tools, auto="weak")

@@ -26,9 +26,12 @@ def in_open_reasoning(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
         runs = Expect(calls=calls, reasoning=thought, content="", lacks=wire.markup)
         yield Case("B4", "special opener ends it", wire.name, begun + text, runs, tools, auto="same")
         unknown = wire.written([("no_such_tool", {"a": "b"})], tools)
-        yield Case("B4", "special, unknown tool", wire.name, begun + (unknown or ""), Expect(calls=[], refused=1), tools)
+        yield Case(
+            "B4", "special, unknown tool", wire.name, begun + (unknown or ""), Expect(calls=[], refused=1), tools
+        )
         cut = Expect(calls=[], refused=1, codes=["truncated"])
-        yield Case("B4", "special, cut off", wire.name, begun + _cut(text, calls[0][0]), cut, tools)
+        alone = wire.written(calls[:1], tools) or ""
+        yield Case("B4", "special, cut off", wire.name, begun + _cut(alone, calls[0][0]), cut, tools)
         return
     blocked = Expect(calls=[], codes=["call_in_open_reasoning"])
     yield Case("B4", "plain opener, never closed", wire.name, begun + text, blocked, tools, auto="weak")
@@ -66,7 +69,7 @@ def in_closed_reasoning(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
     ended = f"{opens}{thought}\n{text}\n{closes}"
     yield Case("A5", "ends with the call", wire.name, ended, Expect(calls=[call]), tools)
     shown = f"{opens}{thought} `{text}` is what I could send.{closes}"
-    if "`" not in text:
+    if "`" not in text and "\n\n" not in text:
         yield Case("A5", "shown in the thought", wire.name, shown, Expect(calls=[]), tools)
     if wire.is_special:
         return
@@ -86,6 +89,8 @@ def second_opener(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
     if not wire.thinks or not wire.has_opener:
         return
     opens, closes = wire.think
+    if opens.strip()[0].isalpha():
+        return  # a sentence that one may say twice
     text = f"{opens}First this.\n{opens}Then that.{closes}Owls are birds."
     leaks = [opens.strip(), closes.strip()]
     said = None if wire.is_protocol else "Owls are birds."

@@ -8,7 +8,19 @@ from random import Random
 from classes.case import EIGHT, KITS, Case, Expect, Made
 from classes.wire import Wire, joined
 
-_EXACT = ("007", "null", "1e5", "True", "ends with a line\n", "  two blanks", "2134\n\n", "[1]", "a\tb", "é\u2028z", "-0")
+_EXACT = (
+    "007",
+    "null",
+    "1e5",
+    "True",
+    "ends with a line\n",
+    "  two blanks",
+    "2134\n\n",
+    "[1]",
+    "a\tb",
+    "é\u2028z",
+    "-0",
+)
 _UNQUOTED = ("2024-01-05", "10:30", "https://example.org/a?q=1", "3 days", "50%", "007", "a.b/c")
 
 
@@ -75,4 +87,6 @@ def all_that_is_missing(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
     if wire.name == "hermes":
         for body in ('{"arguments": {}}', '{"name": "", "arguments": {"zzz": 1}}', "{}"):
             text = f"<tool_call>{body}</tool_call>"
-            yield Case("F", "select without a name", wire.name, text, Expect(codes=["NoToolCallFound"]), tools, by="select")
+            yield Case(
+                "F", "select without a name", wire.name, text, Expect(codes=["NoToolCallFound"]), tools, by="select"
+            )

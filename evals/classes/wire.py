@@ -12,11 +12,10 @@ from functools import cached_property
 from random import Random
 from typing import Any, NamedTuple
 
-from classes.case import Kit, Made, toolset
-
+from classes.case import Made, toolset
 from rightcall import Call, CannotCarry, Reasoning, Text, Toolset, render
 from rightcall.formats import FORMATS
-from rightcall.formats.spec import Envelope, Format, NameThenJson, Params, Pythonic, Special, alternatives
+from rightcall.formats.spec import Envelope, Format, NameThenJson, Params, Pythonic, alternatives
 
 _HOLE = re.compile(r"\{(name|key|type|id|index|number)\}")
 
@@ -90,6 +89,11 @@ class Wire:
         return first(getattr(self.format.bodies[0], "open", "") or "")
 
     @cached_property
+    def has_frame(self) -> bool:
+        """Does a section or a block stand around the body of a call?"""
+        return self.format.section is not None or bool(first(self.format.call[0]).strip())
+
+    @cached_property
     def has_opener(self) -> bool:
         """Does a marker of its own stand before a call, in a text without messages?"""
         return not self.has_channels and bool(self.opener.strip())
@@ -125,6 +129,14 @@ class Wire:
             found += [first(body.value_close), first(body.close)]
         pieces = {piece.strip() for text in found for piece in _HOLE.split(str(text))}
         return sorted([piece for piece in pieces if len(piece) > 4 and re.search(r"[<>\[\]|]", piece)])
+
+    @cached_property
+    def openers(self) -> list[str]:
+        """What a call begins with, up to its name."""
+        body = first(getattr(self.params or self.format.bodies[0], "open", "") or "")
+        markers = [*(self.format.section or ())[:1], self.format.call[0], body]
+        pieces = [_HOLE.split(str(first(marker)))[0].strip() for marker in markers]
+        return [piece for piece in pieces if len(piece) > 4]
 
     # -- what it writes --
 
@@ -196,6 +208,8 @@ class Wire:
     def json_block(self, body: str, index: int = 0) -> str:
         """The text of one block around this body text, its section closed."""
         opens, closes = map(first, self.format.call)
+        if not self.has_frame:
+            opens, closes = self.opener, first(getattr(self.format.bodies[0], "close", ""))
         text = fill(opens, name="lookup", index=index, number=index + 1, id="c1") + body + closes
         if self.format.section:
             return first(self.format.section[0]) + text + first(self.format.section[1])
@@ -219,11 +233,3 @@ def blanks_beside_tokens(template: str, dice: Random, *, left: bool = True, righ
     spread = re.sub(text, lambda token: dice.choice([" {}", "{} ", " {} "]).format(token[0]), str(template))
     spread = spread if left or not str(template)[:1].strip() else spread.lstrip(" ")
     return spread if right or not str(template)[-1:].strip() else spread.rstrip(" ")
-
-
-def any_special(*markers: str | tuple[str, ...]) -> bool:
-    return any(isinstance(first(marker), Special) for marker in markers)
-
-
-def written_kit(kit: Kit) -> list[str]:
-    return [kit.find, kit.stop, kit.keep, kit.weigh]
