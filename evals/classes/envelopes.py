@@ -11,9 +11,9 @@ from classes.runs import wire_object
 from classes.wire import Wire
 
 
-def _block(wire: Wire, body: str) -> str:
+def _block(wire: Wire, body: str, name: str) -> str:
     wrap = wire.envelope.wrap if wire.envelope is not None else None
-    return wire.json_block(wrap[0] + body + wrap[2] if wrap else body)
+    return wire.json_block(wrap[0] + body + wrap[2] if wrap else body, name)
 
 
 def _has_envelope(wire: Wire) -> bool:
@@ -26,7 +26,7 @@ def blank_names(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
         return
     call = KITS[tools].draw(dice)
     for name in dice.sample(["", " ", "  \t", "\n"], 2):
-        text = _block(wire, json.dumps(wire_object(wire, (name, call[1]))))
+        text = _block(wire, json.dumps(wire_object(wire, (name, call[1]))), call[0])
         yield Case("B12", "blank name", wire.name, text, Expect(calls=[call]), tools)
 
 
@@ -35,7 +35,15 @@ def strangers(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
     if not _has_envelope(wire):
         return
     for shape, text, expect in _strange(wire, dice, tools):
-        yield Case("G1", shape, wire.name, _block(wire, text), expect, tools, auto="weak" if wire.has_opener else "")
+        yield Case(
+            "G1",
+            shape,
+            wire.name,
+            _block(wire, text, KITS[tools].find),
+            expect,
+            tools,
+            auto="weak" if wire.has_opener else "",
+        )
 
 
 def _strange(wire: Wire, dice: Random, tools: str) -> Iterator[tuple[str, str, Expect]]:

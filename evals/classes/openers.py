@@ -148,6 +148,7 @@ def ends_in_opener(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
     if wire.is_bare and not wire.has_opener:
         cut = known = Expect(calls=[], told=True)
     if wire.has_opener:
+        cut = Expect(calls=[], told=True) if wire.name_is_inside and wire.envelope is None else cut
         yield Case("B6", "ends behind the name", wire.name, before + whole[:named], cut, tools, auto="weak")
     yield Case("B6", "ends in the arguments", wire.name, before + whole[: value + 1], known, tools, auto="weak")
     between = whole[named:value]

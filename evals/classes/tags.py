@@ -75,10 +75,12 @@ def own_closers_in_value(wire: Wire, dice: Random, tools: str) -> Iterator[Case]
         closers = joined([piece for piece in wire.pieces([plain]) if piece.role in roles])
         held = (plain[0], {kit.text: f"a {closers.rstrip()} b"})
         shape = f"value holds {' + '.join(roles)}"
-        blocked = Expect(calls=[], refused=1, codes=["ambiguous_end"])
+        # A reader that finds the right end all the same is welcome; one that takes the first and says nothing is not.
+        blocked = Expect(either=[Expect(calls=[], refused=1, codes=["ambiguous_end"]), Expect(calls=[held])])
         yield Case("A3", shape, wire.name, joined(wire.pieces([held])), blocked, tools, auto="weak")
         both = joined(wire.pieces([held, other]))
-        sibling = Expect(calls=[other], refused=1, codes=["ambiguous_end"])
+        refused = Expect(calls=[other], refused=1, codes=["ambiguous_end"])
+        sibling = Expect(either=[refused, Expect(calls=[held, other])])
         yield Case("A3", shape + ", sibling", wire.name, both, sibling, tools)
     yield from _closers_elsewhere(wire, dice, tools)
 
@@ -120,7 +122,7 @@ def abandoned(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
             yield Case("A6", "begun twice", wire.name, text, Expect(calls=[call], told=True), tools, auto="weak")
             continue
         whole = wire.written([call], tools)
-        if whole is None or wire.is_bare or not wire.has_opener:
+        if whole is None or wire.is_bare or not wire.has_opener or wire.name_is_inside:
             continue
         begun = whole[: whole.index(call[0]) + len(call[0])] + '": {'[: dice.randint(0, 4)] * (
             wire.envelope is not None

@@ -131,6 +131,11 @@ class Wire:
         return sorted([piece for piece in pieces if len(piece) > 4 and re.search(r"[<>\[\]|]", piece)])
 
     @cached_property
+    def name_is_inside(self) -> bool:
+        """Does the opener go on behind the name, so that it is none without that?"""
+        return len(self.opener.partition("{name}")[2].strip()) > 2
+
+    @cached_property
     def openers(self) -> list[str]:
         """What a call begins with, up to its name."""
         body = first(getattr(self.params or self.format.bodies[0], "open", "") or "")
@@ -205,12 +210,12 @@ class Wire:
             return "integer" if isinstance(value, int) else "object"
         return next((word for word, kind in types.items() if kind == wanted), "")
 
-    def json_block(self, body: str, index: int = 0) -> str:
+    def json_block(self, body: str, name: str = "lookup") -> str:
         """The text of one block around this body text, its section closed."""
         opens, closes = map(first, self.format.call)
         if not self.has_frame:
             opens, closes = self.opener, first(getattr(self.format.bodies[0], "close", ""))
-        text = fill(opens, name="lookup", index=index, number=index + 1, id="c1") + body + closes
+        text = fill(opens, name=name, index=0, number=1, id="c1") + body + closes
         if self.format.section:
             return first(self.format.section[0]) + text + first(self.format.section[1])
         return text
