@@ -7,7 +7,7 @@ RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint unit smoke bench bfcl grammar gbnf model capture killtest typescript fuzz venv clean
+.PHONY: help demo test lint unit smoke bench bfcl classes grammar gbnf model capture killtest typescript fuzz venv clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -33,6 +33,9 @@ bench: $(VENV)/.dev ## run every benchmark
 
 bfcl: $(VENV)/.dev ## measure against outside truths; fails if a figure got worse
 	$(RUN) evals/bfcl.py
+
+classes: $(VENV)/.dev ## read texts of every known class of fault in every format; fails unless all are read right
+	PYTHONPATH=evals $(RUN) -m classes $(FLAGS)
 
 model: $(VENV)/.local ## fetch a small model, run it here, count its calls that hold
 	$(VENV)/bin/rightcall model pull smollm2

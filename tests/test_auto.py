@@ -13,7 +13,7 @@ from cuts import Setting, cuts, fold, joined, nothing_lost
 from cuts import read as read_chunks
 from replies import BARE, EITHER, STRING, args, blocking, codes, hermes, made, runnable, tool
 from rightcall import CallStart, Parser, Reasoning, Reply, Text, Toolset, detect, parse, render
-from rightcall.formats import FORMATS
+from rightcall.formats import FORMATS, NAMED_ONLY
 from rightcall.types import Part
 from rightcall.wire import markers
 from samples import Sample, samples, toolset
@@ -80,7 +80,7 @@ def test_two_chunks_are_as_good_as_one_wherever_they_meet(sample: Sample) -> Non
 
 # -- what is told, and when --------------------------------------------------------------------------------------------
 
-MARKED = [name for name in FORMATS if name not in BARE | EITHER]
+MARKED = [name for name in FORMATS if name not in BARE | EITHER | NAMED_ONLY]
 
 
 @pytest.mark.parametrize("name", MARKED)
