@@ -81,6 +81,7 @@ def grammar(
         definitions=_kept(book.rules, start, replies.lazy),
         relaxations=relaxations,
         omitted=sources.omitted,
+        frame=replies.frame,
         triggers=replies.triggers,
         lazy=replies.lazy,
         format=found,

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from rightcall.constrain.book import SPACE, Book
 from rightcall.constrain.calls import Arguments, json_arguments
+from rightcall.constrain.grammar import Frame
 from rightcall.constrain.markers import BLANKS, edges, first, pieces, plain, text_of
 from rightcall.constrain.messages import Messages
 from rightcall.constrain.model import (
@@ -58,6 +59,7 @@ class Replies:
         self.closes = self._marker(format.call[1])
         self.triggers: tuple[str, ...] = ()
         self.lazy = ""
+        self.frame = Frame()
 
     # -- one call ------------------------------------------------------------------------------------------------------
 
@@ -120,13 +122,17 @@ class Replies:
         if self.format.channels is not None:
             return Messages(self, self.format.channels).build(tools)
         if self._arguments_only(tools):
-            return self.start_with(json_arguments(tools[0], self.book))
+            arguments = json_arguments(tools[0], self.book)
+            self.frame = Frame(calls=(arguments,), joined=False)
+            return self.start_with(arguments)
         before, after = self.around()
         calls = [(tool, self.call(tool)) for tool in tools]
         opener = self._opener(before, calls)
         if not self.options.parallel:
             calls = [(tool, [*before, *call, *after]) for tool, call in calls]
             before, after = [], []
+        joint = self.joint() if self.options.parallel else EMPTY
+        self.frame = Frame(seq(*before), tuple(seq(*call) for _, call in calls), joint, seq(*after))
         self._call_rule(opener if not before else (), calls)
         block = seq(*before, self._repeated(), *after) if self.options.parallel else Ref("call")
         self.triggers = (text_of(opener),) if opener else ()
