@@ -16,7 +16,7 @@ from rightcall.laws.samples import TOOLS, call
 from rightcall.types import Call, Reply
 from rightcall.wire.render import render, same
 
-_TEXT, _ABOUT, _OTHER = "zqtextqz", "zqaboutqz", "zqotherqz"
+_TEXT, _ABOUT, _OTHER = "zqtextqz", "zqmatterqz", "zqotherqz"
 Pairs = list[tuple[str, Any]]
 
 
@@ -80,7 +80,8 @@ def _in_arguments(format: Format) -> Iterator[Case]:
         return
     before, about, after = block
     first, second = about, about.replace(_ABOUT, _OTHER)
-    doubled = (Written(("about",), _ABOUT), Written(("about",), _OTHER), Written(("text",), _TEXT))
+    # Which of the two was meant nobody knows: the call is refused, and need not say what else it holds.
+    doubled = (Written(("about",), _ABOUT), Written(("about",), _OTHER))
     yield Case("keys", before + first + second + after, written=doubled)
     yield Case("keys", before + second + first + after, written=doubled)
     strange = about.replace("about", "zqkeyqz")

@@ -118,7 +118,13 @@ def openers_of(format: Format, name: str = "ping") -> list[str]:
         found = _headers(format, name)
     else:
         found = {fill(text, name=name).strip() for marker in _opening(format) for text in alternatives(marker)}
+    found = {opener if not opener.isalnum() else opener + _list_open(format) for opener in found}
     return sorted((opener for opener in found if len(opener) > 2 and "```" not in opener), key=len, reverse=True)
+
+
+def _list_open(format: Format) -> str:
+    """What makes a marker of a word: `functools[`."""
+    return str((getattr(format.bodies[0], "wrap", None) or ("",))[0])
 
 
 def _opening(format: Format) -> Iterator[Marker]:
@@ -132,7 +138,7 @@ def _opening(format: Format) -> Iterator[Marker]:
 def _headers(format: Format, name: str) -> set[str]:
     assert format.channels is not None
     header = fill(format.channels.messages["call"][0], name=name)
-    return {start.strip() + header.rstrip() for start in alternatives(format.channels.start)}
+    return {start.strip() + header for start in alternatives(format.channels.start)}
 
 
 def closers_of(format: Format, key: str, name: str = "ping") -> list[list[str]]:

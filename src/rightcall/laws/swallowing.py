@@ -22,7 +22,8 @@ from rightcall.laws.samples import TOOLS, call
 from rightcall.types import Call, Part, Text
 from rightcall.wire.render import render
 
-_WORDS = "owl bat elk yak emu fox hen jay koi ram".split()
+# No word is a piece of another, or of a tag.
+_WORDS = "zebra quokka walrus badger jackal lynx ocelot gibbon puffin marmot".split()
 
 
 def swallowing_law(
