@@ -18,7 +18,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
-from itertools import islice
+from itertools import islice, pairwise
 from multiprocessing import Pool
 from typing import NamedTuple
 
@@ -82,7 +82,7 @@ def arguments() -> argparse.Namespace:
 def jobs(asked: argparse.Namespace, seed: int, deadline: float) -> Iterator[Job]:
     names = [rightcall.formats.find(asked.format).name] if asked.format else list(FORMATS)
     edges = [asked.examples * i // SLICES for i in range(SLICES + 1)]
-    for start, stop in zip(edges, edges[1:], strict=False):
+    for start, stop in pairwise(edges):
         for law in [asked.law] if asked.law else LAWS:
             for name in names:
                 yield Job(law, name, seed, start, stop, deadline)

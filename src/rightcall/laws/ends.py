@@ -11,14 +11,12 @@ from collections.abc import Iterator
 from random import Random
 
 from rightcall.declare.toolset import Toolset
-from rightcall.errors import CannotCarry
 from rightcall.formats.spec import Format, Params
 from rightcall.laws.case import Case, Violation, raised
 from rightcall.laws.markers import closers_of
 from rightcall.laws.reading import USUAL, How, read
-from rightcall.laws.samples import TOOLS, call
+from rightcall.laws.samples import call, rendering
 from rightcall.types import Call
-from rightcall.wire.render import render
 
 _WORD = "zqvalueqz"
 
@@ -64,10 +62,7 @@ def _written(format: Format, dice: Random) -> str | None:
     """One or two calls, the first with a word nobody uses for its value."""
     note = call("take_note", {"text": _WORD, "weight": 3} if dice.random() < 0.4 else {"text": _WORD})
     other = [call("get_weather", {"city": "Bergen"})] if dice.random() < 0.3 else list[Call]()
-    try:
-        return render([note, *other], format=format, tools=TOOLS)
-    except CannotCarry:
-        return None
+    return rendering(format, [note, *other])
 
 
 def judge(format: Format, case: Case, tools: Toolset | None, how: How = USUAL) -> list[Violation]:

@@ -8,13 +8,12 @@ from random import Random
 from typing import Any
 
 from rightcall.declare.toolset import Toolset
-from rightcall.errors import CannotCarry
 from rightcall.formats.spec import Envelope, Format
 from rightcall.laws.case import Case, Violation, Written, raised
 from rightcall.laws.reading import USUAL, How, read
-from rightcall.laws.samples import TOOLS, call
-from rightcall.types import Call, Reply
-from rightcall.wire.render import render, same
+from rightcall.laws.samples import call, rendering
+from rightcall.types import Reply
+from rightcall.wire.render import same
 
 _TEXT, _ABOUT, _OTHER = "zqtextqz", "zqmatterqz", "zqotherqz"
 Pairs = list[tuple[str, Any]]
@@ -93,8 +92,8 @@ def _in_arguments(format: Format) -> Iterator[Case]:
 
 def _block(format: Format) -> tuple[str, str, str] | None:
     """A call's text before the block of its second argument, that block, and what is behind it."""
-    one = _rendered(format, call("take_note", {"text": _TEXT}))
-    two = _rendered(format, call("take_note", {"text": _TEXT, "about": _ABOUT}))
+    one = rendering(format, [call("take_note", {"text": _TEXT})])
+    two = rendering(format, [call("take_note", {"text": _TEXT, "about": _ABOUT})])
     if one is None or two is None:
         return None
     at = next((i for i, (a, b) in enumerate(zip(one, two, strict=False)) if a != b), len(one))
@@ -102,16 +101,9 @@ def _block(format: Format) -> tuple[str, str, str] | None:
     return (one[:at], two[at : at + size], one[at:]) if two[at + size :] == one[at:] else None
 
 
-def _rendered(format: Format, call: Call) -> str | None:
-    try:
-        return render([call], format=format, tools=TOOLS)
-    except CannotCarry:
-        return None
-
-
 def _in_envelope(format: Format) -> Iterator[Case]:
     body = next((body for body in format.bodies if isinstance(body, Envelope) and body.names), None)
-    text = _rendered(format, call("get_weather", {"city": _TEXT}))
+    text = rendering(format, [call("get_weather", {"city": _TEXT})])
     found = _envelope(text, body) if text is not None and body is not None else None
     if text is None or body is None or found is None:
         return

@@ -134,7 +134,7 @@ def cases(format: Format, seed: int, count: int) -> Iterator[Case]:
     if not openers:
         return
     for _ in range(count):
-        kind = dice.randrange(5)
+        kind = dice.randrange(5) if rendered else 0
         if kind < 2:
             text = _opened(dice, openers, markers)
         elif kind == 2:

@@ -7,7 +7,7 @@ format's own markers; texts are renderings, cut short or damaged, and heaps of m
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from random import Random
 from typing import Any
 
@@ -94,16 +94,22 @@ def renderings(format: Format, seed: int, count: int) -> Iterator[str]:
     """The texts of so many samples that the format can carry."""
     made = 0
     for sample in samples(format, seed, 3 * count):
-        try:
-            text = render(sample.parts, format=format, tools=TOOLS)
-        except CannotCarry:
-            continue
-        except Exception:  # noqa: BLE001 - the round-trip law renders the same samples and reports what is raised
-            continue
-        yield text
-        made += 1
+        text = rendering(format, sample.parts)
+        if text is not None:
+            yield text
+            made += 1
         if made >= count:
             return
+
+
+def rendering(format: Format, parts: Sequence[Part]) -> str | None:
+    """The text of these parts, or None where the format cannot carry them."""
+    try:
+        return render(parts, format=format, tools=TOOLS)
+    except CannotCarry:
+        return None
+    except Exception:  # noqa: BLE001 - the round-trip law renders too, and reports what is raised
+        return None
 
 
 def texts(format: Format, rendered: list[str], seed: int, count: int) -> Iterator[str]:

@@ -13,14 +13,12 @@ from random import Random
 from typing import Any
 
 from rightcall.declare.toolset import Toolset
-from rightcall.errors import CannotCarry
 from rightcall.formats.spec import Format, Params, alternatives
 from rightcall.laws.case import Case, Violation, raised
 from rightcall.laws.markers import fill, literals, openers_of
 from rightcall.laws.reading import USUAL, How, read
-from rightcall.laws.samples import TOOLS, call
+from rightcall.laws.samples import call, rendering
 from rightcall.types import Call, Part, Text
-from rightcall.wire.render import render
 
 # No word is a piece of another, or of a tag.
 _WORDS = "zebra quokka walrus badger jackal lynx ocelot gibbon puffin marmot".split()
@@ -80,7 +78,7 @@ def cases(format: Format, seed: int, count: int) -> Iterator[Case]:
     made = 0
     for _ in range(4 * count):
         sent = tuple(_sent(dice))
-        text = _rendered(format, sent)
+        text = rendering(format, sent)
         places = list(_marked(format, text)) if text is not None else []
         for start, end in dice.sample(places, min(4, len(places))):
             if made == count or text is None:
@@ -102,13 +100,6 @@ def _sent(dice: Random) -> Iterator[Part]:
             yield call("get_weather", {"city": words.pop()})
     if dice.random() < 0.2:
         yield Text("That is all.")
-
-
-def _rendered(format: Format, sent: tuple[Part, ...]) -> str | None:
-    try:
-        return render(sent, format=format, tools=TOOLS)
-    except CannotCarry:
-        return None
 
 
 def _marked(format: Format, text: str) -> Iterator[tuple[int, int]]:
