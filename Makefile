@@ -7,7 +7,7 @@ RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint unit smoke bench bfcl classes grammar gbnf model capture killtest typescript fuzz venv clean
+.PHONY: help demo test lint unit smoke bench bfcl classes grammar gbnf model capture killtest typescript laws fuzz venv clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -58,6 +58,9 @@ capture: $(VENV)/.local ## run a small model over every stub domain, in three wa
 
 killtest: $(VENV)/.dev ## kill captures for minutes; no row may be lost or written twice
 	RIGHTCALL_KILL_SECONDS=$${RIGHTCALL_KILL_SECONDS:-120} $(RUN) -m pytest -s tests/test_capture_resume.py -k killed
+
+laws: $(VENV)/.dev ## try the laws at depth, 300 examples each; SEED=n tries the same ones again
+	$(RUN) fuzz/laws.py $(if $(SEED),--seed $(SEED)) --seconds $${LAWS_SECONDS:-900}
 
 fuzz: $(VENV)/.dev ## throw hostile text at every format
 	$(RUN) fuzz/run.py
