@@ -15,12 +15,13 @@ from rightcall.formats.spec import Envelope, Format, NameThenJson, Special, alte
 from rightcall.ids import Ids
 from rightcall.types import Event
 from rightcall.wire.blocks import FENCE
+from rightcall.wire.calls import MINTED
 from rightcall.wire.compile import Compiled, compiled
 from rightcall.wire.detect import first_headers
 from rightcall.wire.machine import InReasoning, Machine
 from rightcall.wire.markers import Pat, Probe, Scan, alt, blanks, look, ordered, seq, template, templates
 from rightcall.wire.options import ReadOptions
-from rightcall.wire.piece import MINTED, Piece, fold, quiet
+from rightcall.wire.piece import Piece, fold, quiet
 from rightcall.wire.rescue import NAMED_ONLY
 
 _THINK = ("<think>\n", "\n</think>\n\n")

@@ -418,8 +418,8 @@ class Machine:
     def turn_to(self, kind: str | None) -> None:
         """A header says what its message holds; None for a call."""
         self.output.turn(thinking=kind == "reasoning")
-        if kind == "reasoning" or kind == "content":
-            self.state = InChannel(kind)
+        if kind is not None:
+            self.state = InChannel("reasoning" if kind == "reasoning" else "content")
         else:
             self.state = InText()
             self.output.settle()
