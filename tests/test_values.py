@@ -41,6 +41,7 @@ CALL_JSON = {
     "id": "c1",
     "raw": '{"name": "f"}',
     "repairs": [REPAIR_JSON],
+    "problems": [],
     "complete": True,
 }
 PROBLEM_JSON = {"code": "unknown_tool", "message": "there is no tool 'f'", "path": "/x", "call": 0, "blocking": True}
@@ -82,9 +83,12 @@ VALUES: list[tuple[Any, Any, Any]] = [
             "content": "Hi\nBye",
             "reasoning": "Hm",
             "calls": [CALL_JSON],
+            "refused": [],
             "problems": [PROBLEM_JSON],
             "format": "hermes",
             "done": None,
+            "finish": None,
+            "usage": None,
             "parts": [
                 {"type": "text", "text": "Hi"},
                 {"type": "reasoning", "text": "Hm"},
