@@ -122,6 +122,9 @@ def _cost(function: Any, args: tuple[Any, ...], result: Any) -> int:
         return 0 if name in _CONSTANT_METHODS else sum(map(_size, args)) + (_size(owner) if name in _COPYING else 0)
     if _is_constant(function) or not _is_foreign(function):
         return 0
+    if len(args) == 2 and isinstance(args[0], str) and isinstance(args[1], int):  # a scanner, from a place to its end
+        ends = isinstance(result, tuple) and isinstance(result[-1], int)
+        return max(0, (result[-1] if ends else len(args[0])) - args[1])
     return sum(map(_size, args))
 
 
@@ -344,10 +347,14 @@ def growth(text_of: Callable[[int], str], way: Way, *, size: int = 300, package:
     What is bounded, such as how far a marker is looked for, may look worse on small texts: a larger one decides.
     """
     steps(text_of(size), way, package)  # what is made once, for a format or at first use, is no cost of the text
-    small, large = (steps(text_of(n), way, package) for n in (size, 4 * size))
-    if large > MOST * small:
-        small, large = large, steps(text_of(16 * size), way, package)
-    return large / small
+    small, large = (_per_character(text_of(n), way, package) for n in (size, 4 * size))
+    if 4 * large > MOST * small:
+        small, large = large, _per_character(text_of(16 * size), way, package)
+    return 4 * large / small
+
+
+def _per_character(text: str, way: Way, package: Metered | None) -> float:
+    return steps(text, way, package) / len(text)
 
 
 def steps(text: str, way: Way, package: Metered | None = None) -> int:
