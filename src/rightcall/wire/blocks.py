@@ -14,18 +14,13 @@ from rightcall.repair.settle import allowed, receipts
 from rightcall.repair.sketch import Sketch
 from rightcall.types import Repair
 from rightcall.wire.engine import Engine
+from rightcall.wire.fences import FENCE_BEGIN, FENCE_END
 from rightcall.wire.interrupts import Broken, Cut, NotACall, too_deep
-from rightcall.wire.markers import RUN, Pat, Probe, literal, seq
 from rightcall.wire.prose import Capture, Steps
 from rightcall.wire.shown import RUN as RUN_OF_FENCE
 
 if TYPE_CHECKING:
     from rightcall.wire.compile import Reader
-
-_FENCE = Probe(
-    seq(literal("```"), Pat(r"[A-Za-z_]{0,16}+[ \t]{0,8}+", r"[A-Za-z_]{0,16}+[ \t]{0,8}+", sure=RUN), literal("\n"))
-)
-_FENCE_END = Probe(literal("```"))
 
 
 class Blocks(Engine):
@@ -190,7 +185,7 @@ class Blocks(Engine):
 
     def _fence(self) -> Steps[bool]:
         """A code fence between the markers and the calls: taken, with a receipt."""
-        found = (yield from self.test(_FENCE)) if self.policy("") != "off" else None
+        found = (yield from self.test(FENCE_BEGIN)) if self.policy("") != "off" else None
         if found:
             self.pos = found.end()
             self.fenced = (Repair("code_fence", "exact", "", found.group().strip(), ""),)
@@ -279,7 +274,7 @@ class Blocks(Engine):
         if close is None:
             return
         char = self.char() or (yield from self.peek())
-        if char == "`" and self.fenced and (end := (yield from self.test(_FENCE_END))):
+        if char == "`" and self.fenced and (end := (yield from self.test(FENCE_END))):
             self.pos = end.end()
             char = self.char() or (yield from self.peek())
         self.fenced = ()
@@ -293,7 +288,7 @@ class Blocks(Engine):
         elif char:
             # It may still come: then it is dropped, and what stands before it is text.
             self.close_due = True
-            if char in ",;()[]{}" and self.index:
+            if char in ",;()[]{}" and self.index and not getattr(self.reader, "looks_behind", False):
                 self.problem("trailing_content", f"unexpected {char!r} after the call", call=self.index - 1)
         if self.spans is not None:
             self.mark("marker", self.base + self.pos)

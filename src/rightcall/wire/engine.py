@@ -9,6 +9,7 @@ import msgspec
 
 from rightcall.check import fits, name_problem
 from rightcall.declare.kinds import Kind
+from rightcall.repair.beside import Member
 from rightcall.repair.names import settle_name
 from rightcall.repair.settle import receipts, settle
 from rightcall.repair.sketch import Sketch
@@ -30,7 +31,7 @@ _NO_KINDS: dict[str, Kind] = {}
 class Building:
     """The call being read."""
 
-    __slots__ = ("checked", "given", "id", "index", "kinds", "name", "parts", "problems", "repairs")
+    __slots__ = ("beside", "checked", "given", "id", "index", "kinds", "name", "parts", "problems", "repairs")
 
     def __init__(self, index: int, id: str, name: str, kinds: dict[str, Kind]) -> None:
         self.index, self.id, self.name = index, id, name
@@ -40,6 +41,7 @@ class Building:
         self.given = 0  # how many of them were given out
         self.repairs: tuple[Repair, ...] = ()
         self.problems: list[Problem] = []
+        self.beside: tuple[Member, ...] = ()  # what stands in its envelope beside the arguments
 
 
 class Engine(Prose):
@@ -159,6 +161,7 @@ class Engine(Prose):
             self.begin(sketch.name, sketch.id)
         assert self.call is not None
         self.call.repairs += receipts(sketch.liberties)
+        self.call.beside = sketch.beside
         self.call.parts = [to_json(sketch.arguments)]
         self._raw_text = text[sketch.start : sketch.end]
         self.finish(sketch.arguments, empty=sketch.arguments is None)
@@ -187,7 +190,7 @@ class Engine(Prose):
             self.problem("too_large", f"the call is longer than {self.limits.call} characters", call=call.index)
             self._out(Call(call.name, {}, json, call.id, text, call.repairs, complete=False))
             return
-        if type(value) is dict and not empty and json and self._fits(call, value):
+        if type(value) is dict and not empty and json and not call.beside and self._fits(call, value):
             rest = "".join(call.parts[call.given :]) if call.given else json
             if rest:
                 self.out.append(Arguments(call.index, rest))
@@ -205,6 +208,7 @@ class Engine(Prose):
             depth=self.limits.depth,
             value=value,
             repairs=call.repairs,
+            beside=call.beside,
         )
         if made.complete:
             rest = "".join(call.parts[call.given :]) if call.given else made.json
