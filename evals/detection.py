@@ -34,7 +34,7 @@ def rendered(found: Sequence[Case]) -> Iterator[tuple[str, str, Toolset]]:
 
 
 def calls(reply: Reply) -> list[tuple[str, dict[str, object], bool]]:
-    return [(call.name, call.arguments, call.complete) for call in reply.calls]
+    return [(call.name, call.arguments, call.complete) for call in reply.attempts]
 
 
 def compare(samples: Iterator[tuple[str, str, Toolset]]) -> tuple[Counter[str], Counter[str]]:

@@ -149,7 +149,7 @@ def hold_of_every_cut(text: str, setting: Setting, *, seed: int = 0) -> Reply:
     for live in (False, True):
         first = read([text], setting, live=live)
         # What has been given out is final: live, a repair that would change it is not made.
-        if not any(call.repairs for call in whole.reply.calls):
+        if not any(call.repairs for call in whole.reply.attempts):
             assert first.reply == whole.reply, "another reply when live"
         for chunks in cuts(text, setting.format, seed=seed):
             again = read(chunks, setting, live=live)
@@ -187,7 +187,7 @@ def _events_agree(got: Read) -> None:
             assert call.arguments == {}
             assert call.json.startswith(pieces), "what was given out is not what was kept"
     blocked = {problem.call for problem in got.reply.problems if problem.blocking}
-    for index, call in enumerate(got.reply.calls):
+    for index, call in enumerate(got.reply.attempts):
         if call.complete and index not in blocked:
             assert json.loads(call.json) == call.arguments
         elif not call.complete:
@@ -196,7 +196,7 @@ def _events_agree(got: Read) -> None:
 
 def told(got: Read, setting: Setting) -> list[Event]:
     """The joined events. How much of a call went out before it was found too large is up to the cut."""
-    lost = {index for index, call in enumerate(got.reply.calls) if not call.complete} if setting.limits else set()
+    lost = {index for index, call in enumerate(got.reply.attempts) if not call.complete} if setting.limits else set()
     return joined([event for event in got.events if not (isinstance(event, Arguments) and event.index in lost)])
 
 
@@ -273,7 +273,7 @@ def nothing_lost(text: str, reply: Reply) -> None:
     assert "".join([text[span.start : span.end] for span in spans]) == text
     assert all(a.start < a.end == b.start for a, b in pairwise(spans))
     became = {kind: _text_of(text, spans, kind) for kind in ("text", "reasoning", "call")}
-    raws = [call.raw for call in reply.calls]
+    raws = [call.raw for call in reply.attempts]
     notes = {problem.code for problem in reply.problems}
     if "rescued" in notes:  # what stands around such calls counts as theirs
         assert re.search(".*".join(map(re.escape, raws)), became["call"], re.S)

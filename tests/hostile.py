@@ -131,8 +131,8 @@ def check_laws(
         whole, events = read_with()
         check_nothing_lost(text, format, whole)
         check_events(whole, events)
-        if limits is not None and len(whole.calls) > limits.calls:
-            raise Broken("limits", f"{len(whole.calls)} calls, {limits.calls} are allowed")
+        if limits is not None and len(whole.attempts) > limits.calls:
+            raise Broken("limits", f"{len(whole.attempts)} calls, {limits.calls} are allowed")
         check_cuts(read_with, cuts, whole, join(events))
         if not live:
             at_rest = whole
@@ -194,8 +194,8 @@ def check_events(reply: Reply, events: list[object]) -> None:
             pieces[event.index].append(event.json)
         elif isinstance(event, CallEnd):
             check_call(started[event.index], event.call, "".join(pieces[event.index]))
-    if len(started) != len(reply.calls):
-        raise Broken("events", f"{len(started)} calls began, {len(reply.calls)} ended")
+    if len(started) != len(reply.attempts):
+        raise Broken("events", f"{len(started)} calls began, {len(reply.attempts)} ended")
 
 
 def check_call(start: CallStart, call: Call, arguments: str) -> None:
@@ -227,11 +227,11 @@ def check_nothing_lost(text: str, format: str, reply: Reply) -> None:
     held = {
         "text": "".join(part.text for part in reply.parts if isinstance(part, Text)),
         "reasoning": "".join(part.text for part in reply.parts if isinstance(part, Reasoning)),
-        "call": "".join(call.raw for i, call in enumerate(reply.calls) if i not in _found_elsewhere(reply)),
+        "call": "".join(call.raw for i, call in enumerate(reply.attempts) if i not in _found_elsewhere(reply)),
     }
     for i in _found_elsewhere(reply):
-        if reply.calls[i].raw not in text:
-            raise Broken("nothing lost", f"{reply.calls[i].raw!r} is not what was written")
+        if reply.attempts[i].raw not in text:
+            raise Broken("nothing lost", f"{reply.attempts[i].raw!r} is not what was written")
     if _says_text_in_json(reply.format):
         held["text"] = under["text"]
     for kind, want in held.items():

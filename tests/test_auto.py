@@ -172,7 +172,7 @@ PROSE = [
 def test_prose_and_examples_are_text_to_the_byte(text: str) -> None:
     for tools in (TOOLS, None, Toolset(())):
         reply = read_auto(text, tools)
-        assert (reply.content, reply.calls, reply.reasoning, reply.problems) == (text, (), "", ())
+        assert (reply.content, reply.attempts, reply.reasoning, reply.problems) == (text, (), "", ())
 
 
 @pytest.mark.parametrize("text", ["OK\n", "Hello\nthere", "Sure:\n\n{}", "to=functions"])
@@ -201,7 +201,7 @@ def test_bare_calls_are_taken_only_if_the_whole_reply_is_calls() -> None:
         assert {name for name, _ in runnable(reply)} == {"f"}
         assert set(codes(reply)) == {"rescued"}
         assert reply.content == ""
-        assert read_auto(text, None).calls == ()
+        assert read_auto(text, None).attempts == ()
 
 
 def test_think_tags_are_reasoning_without_any_call() -> None:

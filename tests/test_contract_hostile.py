@@ -91,12 +91,12 @@ def test_a_megabyte_is_read_and_nothing_of_it_lost(shape: str) -> None:
     text = text_of(shape, 1_000_000)
     reply = parse(text, format="contract", tools=TOOLS, spans=True)
     assert sum(span.end - span.start for span in reply.spans or ()) == len(text)
-    assert len(reply.calls) <= 256 and len(reply.problems) <= 1_000
+    assert len(reply.attempts) <= 256 and len(reply.problems) <= 1_000
 
 
 def test_many_fences_are_read_in_every_format() -> None:
     for format in ("contract", "hermes", "auto"):
-        assert not parse("```js\nx({ a: })\n```\n" * 5_000, format=format, tools=TOOLS).calls
+        assert not parse("```js\nx({ a: })\n```\n" * 5_000, format=format, tools=TOOLS).attempts
 
 
 @pytest.mark.parametrize("format", ["contract", "hermes"])

@@ -135,7 +135,7 @@ def test_a_megabyte_is_read_in_seconds(format: str) -> None:
 
 def test_text_of_unknown_format_is_read_in_seconds() -> None:
     for text in ("[" * 100_000, "<" * 100_000, "<tool_call" * 10_000, '{"name": ' * 10_000):
-        assert not parse(text, tools=TOOLS).calls
+        assert not parse(text, tools=TOOLS).attempts
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -146,7 +146,7 @@ def test_limits_are_honoured(format: str) -> None:
         check_laws(text, format, [list(range(1, len(text))), list(every(5, text))], limits=limits)
         reply, _ = read(text, format, limits=limits)
         assert "too_large" in {problem.code for problem in reply.problems}
-        assert all(len(call.raw) <= limits.call or not call.complete for call in reply.calls)
+        assert all(len(call.raw) <= limits.call or not call.complete for call in reply.attempts)
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -156,7 +156,7 @@ def test_depth_is_limited_whatever_the_caller_allows(format: str, limit: int) ->
     for opens, closes in (("[", "]"), ('{"a":', "}"), ("{a:", "}"), ("(", ")")):
         text = before + opens * 5_000 + "1" + closes * 5_000 + after
         reply = parse(text, format=format, tools=TOOLS, limits=Limits(depth=limit))
-        assert all(depth(call.arguments) <= limit + 1 for call in reply.calls)
+        assert all(depth(call.arguments) <= limit + 1 for call in reply.attempts)
 
 
 def depth(value: object) -> int:

@@ -223,7 +223,7 @@ def offences(rule: Rule) -> list[str]:
 
 
 def test_the_core_layers_exist() -> None:
-    assert {"types", "formats", "parse"} <= {layer_of(path) for path in SOURCES}
+    assert {"types", "formats", "wire"} <= {layer_of(path) for path in SOURCES}
     assert [path for path in SOURCES if layer_of(path) == "formats" and path not in FORMAT_MACHINERY]
 
 

@@ -142,6 +142,12 @@ ARGUMENTS: tuple[Code, ...] = (
         "Send an object with the arguments by name.",
         _sent("[1, 2]"),
     ),
+    Code(
+        "arguments_disagree",
+        "A call that a program made: its `arguments` are not what its argument text `json` says, so nobody knows which "
+        "of them was meant.",
+        "Give `Call` one of the two: `Call(name, arguments)`, or `repair(Call(name, json=text), tools)`.",
+    ),
 )
 
 CUT: tuple[Code, ...] = (
@@ -189,6 +195,12 @@ SYNTAX: tuple[Code, ...] = (
         "Send nothing behind the call.",
         '[book(city="Oslo" "Bergen")]',
         "pythonic",
+    ),
+    Code(
+        "late_arguments",
+        "A server went on with the arguments of a call that it had ended. The call stands as it was when it ended.",
+        "Nothing needs to be done; a server that does this often loses arguments.",
+        blocking=False,
     ),
     Code(
         "unexpected_text",

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from rightcall.apis.deltas import Delta, Deltas, End, Piece, Said, Seen, Stop, Thought
+from rightcall.apis.ending import finish_of
 from rightcall.apis.plain import arguments, items, obj, objects, text
 from rightcall.apis.writing import Extras, fields_of, output_text, turn
 from rightcall.types import Call, Json, Reply
 
-_CUT = ("max_tokens", "model_context_window_exceeded")
 _THINKING = ("thinking", "redacted_thinking")
 _KNOWN = frozenset(("type", "id", "name", "input"))
 
@@ -46,7 +46,7 @@ def _message(message: Json) -> Iterator[Delta]:
 def _ending(fields: Json) -> Iterator[Delta]:
     reason = text(fields.get("stop_reason"))
     if reason:
-        yield Stop(reason in _CUT)
+        yield Stop(finish_of(reason))
 
 
 def _block(block: Json) -> Iterator[Delta]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from rightcall.apis.deltas import Piece, Slot
 from rightcall.apis.gather import Gather, Gathered
 from rightcall.apis.json_state import ends_early
@@ -19,6 +21,7 @@ from rightcall.types import Arguments, Call, CallEnd, CallStart, Event, Problem,
 from rightcall.wire.options import Limits
 
 _BLANKS = " \t\r\n"
+_BLANKS_AND_TICKS = _BLANKS + "`"
 
 
 class Calls:
@@ -52,7 +55,9 @@ class Calls:
         call = self.gather.add(piece)
         if call.started and call.index - self._first < self._ended:
             if piece.arguments.strip(_BLANKS) and not piece.all and piece.arguments != call.text:
-                self._problem("trailing_content", "more arguments came after the call had ended", call)
+                # The call has gone out and may have run: what comes now can be told, and changes nothing.
+                message = "more arguments came after the call had ended; they were not read"
+                self._out.append(Problem("late_arguments", message, call=call.index, blocking=False))
             return
         if len(self.gather.calls) > known:
             self._end_ready()
@@ -144,6 +149,8 @@ class Calls:
         if made.complete and (rest := made.json[call.given :]):
             self._out.append(Arguments(call.index, rest))
         self._out.extend(problems)
+        if call.problems or problems:
+            made = msgspec.structs.replace(made, problems=(*call.problems, *problems))
         self._out.append(CallEnd(call.index, made))
 
     def _read(self, call: Gathered, text: str) -> tuple[str, Any]:
@@ -172,7 +179,7 @@ class Calls:
         if wrong is None and len(text) > self._limits.call:
             wrong = "too_large", f"the call is longer than {self._limits.call} characters"
         early = isinstance(value, Undecodable) and value.code == "invalid_json" and ends_early(text)
-        if wrong is None and (early or (cut and (call.custom or not text.strip(_BLANKS)))):
+        if wrong is None and (early or (cut and not _ends(call, text))):
             wrong = "truncated", "the answer ended before the call did; send the whole call again"
         if wrong is not None:
             broken = Call(call.name, {}, text, call.used_id, text, call.repairs, complete=False)
@@ -199,4 +206,11 @@ class Calls:
         self._out.append(Text(f"{call.name}({call.text})\n"))
 
     def _problem(self, code: str, message: str, call: Gathered) -> None:
-        self._out.append(Problem(code, message, call=call.index))
+        made = Problem(code, message, call=call.index)
+        call.problems += (made,)
+        self._out.append(made)
+
+
+def _ends(call: Gathered, text: str) -> bool:
+    """Did the call end before its answer was cut? Of free text, a word or a number nobody knows."""
+    return not call.custom and (call.scan().whole or text.rstrip(_BLANKS_AND_TICKS).endswith(("}", "]")))

@@ -52,9 +52,9 @@ class End(msgspec.Struct, frozen=True):
 
 
 class Stop(msgspec.Struct, frozen=True):
-    """The provider gave a reason for stopping; `cut` if it was a limit."""
+    """The provider said how the answer ended, in the words of `finish_of`."""
 
-    cut: bool
+    finish: str
 
 
 class Fault(msgspec.Struct, frozen=True):

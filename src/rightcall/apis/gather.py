@@ -11,7 +11,7 @@ from collections.abc import Callable
 from rightcall.apis.deltas import Piece, Slot
 from rightcall.apis.json_state import JsonState
 from rightcall.declare.toolset import Toolset
-from rightcall.types import Repair
+from rightcall.types import Problem, Repair
 
 _BLANKS = " \t\r\n"
 
@@ -21,7 +21,7 @@ class Gathered:
 
     __slots__ = (
         *("arguments", "begun", "custom", "done", "draft", "fault", "given", "id", "index", "name", "named_at"),
-        *("_scanned", "repairs", "slot", "started", "state", "used_id", "waiting"),
+        *("_scanned", "problems", "repairs", "slot", "started", "state", "used_id", "waiting"),
     )
 
     def __init__(self, piece: Piece, index: int) -> None:
@@ -35,6 +35,7 @@ class Gathered:
         self.started = False  # `CallStart` went out: id and name are final
         self.used_id = ""
         self.repairs: tuple[Repair, ...] = ()
+        self.problems: tuple[Problem, ...] = ()  # that are known before it ends
         self.given = 0  # how many characters of the arguments went out
         self.named_at = -1  # the chunk that last named it
         self.waiting: list[str] = []  # argument text that was not passed on

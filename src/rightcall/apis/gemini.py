@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from rightcall.apis.deltas import Delta, Deltas, Fault, Piece, Said, Seen, Stop, Thought
+from rightcall.apis.ending import finish_of
 from rightcall.apis.gemini_pieces import Pieces
 from rightcall.apis.plain import arguments, items, obj, objects, text
 from rightcall.apis.writing import Extras, fields_of, output_text, turn
@@ -97,7 +98,7 @@ def _candidate(candidate: Json) -> Iterator[Delta]:
         said = text(field(candidate, "finishMessage"))
         yield Fault("provider_error", f"the server refused the model's call: {said or reason}")
     if reason:
-        yield Stop(reason == "MAX_TOKENS")
+        yield Stop(finish_of(reason))
 
 
 def _part(part: Json) -> Iterator[Delta]:

@@ -13,11 +13,11 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from rightcall.apis.deltas import Delta, Deltas, Fault, Piece, Said, Seen, Stop, Thought
+from rightcall.apis.ending import finish_of
 from rightcall.apis.plain import arguments, dumps, error_text, items, obj, objects, text
 from rightcall.apis.writing import Extras, argument_text, custom_input, fields_of, output_text, turn
 from rightcall.types import Call, Json, Reply
 
-_CUT = ("length", "max_tokens")
 _KNOWN = frozenset(("id", "type", "index", "function", "custom"))
 OPAQUE = ("reasoning_details", "extra_content", "thought_signature", "encrypted_content")
 
@@ -76,7 +76,7 @@ def _ending(choice: Json) -> Iterator[Delta]:
         yield Fault("provider_error", f"the server reported an error: {error_text(choice['error'])}")
     reason = text(choice.get("finish_reason"))
     if reason:
-        yield Stop(reason in _CUT)
+        yield Stop(finish_of(reason))
 
 
 def _message(message: Json) -> Iterator[Delta]:

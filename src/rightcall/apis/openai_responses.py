@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from rightcall.apis.deltas import Delta, Deltas, End, Fault, Piece, Said, Seen, Slot, Stop, Thought
+from rightcall.apis.ending import finish_of
 from rightcall.apis.plain import arguments, error_text, items, obj, objects, text
 from rightcall.apis.writing import Extras, argument_text, custom_input, fields_of, output_text, turn
 from rightcall.types import Call, Json, Reply
@@ -44,7 +45,8 @@ def _ending(response: Json) -> Iterator[Delta]:
     if status == "failed" or response.get("error"):
         yield Fault("provider_error", f"the server reported an error: {error_text(response.get('error') or status)}")
     if status:
-        yield Stop(status == "incomplete")
+        reason = text((obj(response.get("incomplete_details")) or {}).get("reason"))
+        yield Stop(finish_of(reason if status == "incomplete" and reason else status))
 
 
 def _item(item: Json) -> Iterator[Delta]:
@@ -156,7 +158,7 @@ def _on_end(payload: Json, seen: Seen) -> Iterator[Delta]:
         elif ("thought" if item.get("type") == "reasoning" else "said") not in seen:
             yield from _item(item)
     ending = list(_ending(response))
-    yield from ending or [Stop(payload.get("type") == "response.incomplete")]
+    yield from ending or [Stop(finish_of(text(payload.get("type")).removeprefix("response.")))]
 
 
 _EVENTS: dict[str, Callable[[Json, Seen], Iterator[Delta]]] = {

@@ -81,7 +81,7 @@ def _section(name: str, rules: list[Rule]) -> str:
 
 
 def _example(rule: Rule) -> str:
-    call = tried(rule).calls[0]
+    call = tried(rule).attempts[0]
     name = f"{rule.tool or '(no name)'}  " if rule.tool != call.name else ""
     named = f"{call.name}  " if rule.tool != call.name else ""
     lines = [

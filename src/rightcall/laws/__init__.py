@@ -85,7 +85,7 @@ def read(format: Format, chunks: Sequence[str], *, tools: Toolset | None, live: 
         if isinstance(event, Arguments):
             joined[event.index] = joined.get(event.index, "") + event.json
     reply = parser.reply
-    return Outcome(reply, {i: joined.get(i, "") for i, call in enumerate(reply.calls) if call.complete})
+    return Outcome(reply, {i: joined.get(i, "") for i, call in enumerate(reply.attempts) if call.complete})
 
 
 def cuttings(format: Format, text: str, seed: int = 0) -> dict[str, list[str]]:
@@ -144,7 +144,7 @@ def _lost(whole: Outcome, text: str) -> str:
     edges = [0, *(span.end for span in spans)]
     if [span.start for span in spans] != edges[:-1] or edges[-1] != len(text):
         return "the spans do not tile the text"
-    for i, call in enumerate(whole.reply.calls):
+    for i, call in enumerate(whole.reply.attempts):
         if call.raw not in text:
             return f"the raw text of call {i} is not in the text"
         if call.complete and whole.joined[i] != call.json:
@@ -214,9 +214,9 @@ def _changed(sent: Sequence[Part], reply: Reply) -> str:
 def truncation_law(format: Format, text: str, *, tools: Toolset | None = None, seed: int = 0) -> list[Violation]:
     """No beginning of the text yields a complete call that the whole text does not have in that place."""
     try:
-        whole = read(format, [text], tools=tools).reply.calls
+        whole = read(format, [text], tools=tools).reply.attempts
         for end in _ends(text, seed):
-            for i, call in enumerate(read(format, [text[:end]], tools=tools).reply.calls):
+            for i, call in enumerate(read(format, [text[:end]], tools=tools).reply.attempts):
                 if call.complete and not (i < len(whole) and _equal(call, whole[i])):
                     return [Violation("truncation", f"call {i} of the text cut off here is complete", text[:end])]
     except Exception as error:  # noqa: BLE001 - whatever it is, it is reported as a violation

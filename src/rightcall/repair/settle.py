@@ -12,7 +12,9 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from rightcall.check import argument_problems, fits
+import msgspec
+
+from rightcall.check import JUDGED, argument_problems, disagreement_of, fits, name_problem
 from rightcall.declare.toolset import ToolLike, Toolset
 from rightcall.repair.beside import Member, name_members, place
 from rightcall.repair.fences import unfence
@@ -36,7 +38,7 @@ def settle(
     name: str,
     json: str,
     *,
-    index: int,
+    index: int | None,
     id: str = "",
     raw: str = "",
     tools: Toolset | None = None,
@@ -74,7 +76,7 @@ def settle(
     return Call(name, arguments, text, id, raw, made), [*problems, *notes]
 
 
-def _about(problem: Problem, index: int) -> Problem:
+def _about(problem: Problem, index: int | None) -> Problem:
     return Problem(problem.code, problem.message, problem.path, index, problem.blocking)
 
 
@@ -214,19 +216,25 @@ class _Settling:
 def repair(call: Call, tools: Toolset | Iterable[ToolLike] | None, *, policy: str = "safe") -> Call:
     """The call as it was meant, with a receipt for every change; the same call where none is needed or none helps.
 
-    A call that was cut off or could not be read comes back as it is: it is never completed.
+    What is still wrong with a call that was changed is in its `problems`; what blocked it for another reason than its
+    name and its arguments blocks it still. Arguments that nobody has read yet (`Call(name, json=text)`) are read, and
+    what cannot be read is told. A call that was cut off comes back as it is: it is never completed.
     """
     toolset = Toolset.of(tools)
     if not call.complete:
         return call
+    index = next((problem.call for problem in call.problems if problem.call is not None), None)
+    if call.arguments and (wrong := disagreement_of(call)) is not None:
+        kept = [problem for problem in call.problems if problem.code != wrong[0]]
+        return msgspec.structs.replace(call, problems=(*kept, Problem(*wrong, call=index)))
     name, renamed = settle_name(call.name, toolset, policy)
     json = call.json or stdlib.dumps(call.arguments, ensure_ascii=False)
     if not name.strip() and policy != "off":
         name, json, renamed = find_name(call.arguments or decode(json, MAX_DEPTH), json, toolset)
-    made, _ = settle(
+    made, problems = settle(
         name,
         json,
-        index=0,
+        index=index,
         id=call.id,
         raw=call.raw,
         tools=toolset,
@@ -234,7 +242,13 @@ def repair(call: Call, tools: Toolset | Iterable[ToolLike] | None, *, policy: st
         repairs=(*call.repairs, *renamed),
         closed=False,
     )
-    return made if made.complete and made.repairs != call.repairs else call
+    if made.repairs == call.repairs and not call.problems and disagreement_of(call) is None:
+        return call
+    if toolset is None or name not in toolset:
+        problems = [*([Problem(*misnamed, call=index)] if (misnamed := name_problem(name, toolset)) else []), *problems]
+    kept = [problem for problem in call.problems if problem.code not in JUDGED]
+    made = msgspec.structs.replace(made, problems=(*kept, *problems))
+    return call if made == call else made
 
 
 def receipts(liberties: Iterable[Liberty]) -> tuple[Repair, ...]:
