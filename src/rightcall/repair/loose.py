@@ -54,6 +54,7 @@ _WORDS: dict[str, Any] = {
 }
 
 MOST_OBJECTS = 9
+AGAIN = "again"  # no rule, and no receipt: a key that stands twice with one value leaves a note
 SHOWN = 200  # characters of a receipt; `Call.raw` has the whole
 
 
@@ -267,7 +268,7 @@ class _Reader:
         if not is_same(before, after):
             reason = f"{key[:80]!r} is given twice, as {shown[0]} and as {shown[1]}; send it once"
             raise Unreadable(reason, final=True, code="duplicate_key" if level else "duplicate_argument")
-        self._took("repeated_key", f'"{key}": {shown[0]}, "{key}": {shown[1]}', f'"{key}": {shown[1]}')
+        self._took(AGAIN, key, key)
 
     def _more_objects(self, first: dict[str, Any], level: int) -> Any:
         """Several objects in a row where one should be."""

@@ -18,7 +18,7 @@ from rightcall.check import JUDGED, argument_problems, disagreement_of, fits, na
 from rightcall.declare.toolset import ToolLike, Toolset
 from rightcall.repair.beside import Member, name_members, place
 from rightcall.repair.fences import unfence
-from rightcall.repair.loose import Liberty, Unreadable
+from rightcall.repair.loose import AGAIN, Liberty, Unreadable
 from rightcall.repair.names import find_name, settle_name
 from rightcall.repair.objects import read_arguments
 from rightcall.repair.spelling import dumps, with_spelling, without_spelling
@@ -191,6 +191,7 @@ class _Settling:
                 self.problem = Problem(error.code, str(error))
             self.final = error.final
             return None
+        self.notes += again(liberties)
         made = receipts(liberties)
         if not isinstance(found, dict) or not allowed(made, self.tool, self.policy):
             return None
@@ -253,7 +254,12 @@ def repair(call: Call, tools: Toolset | Iterable[ToolLike] | None, *, policy: st
 
 def receipts(liberties: Iterable[Liberty]) -> tuple[Repair, ...]:
     """What a loose reading is to be recorded as."""
-    return tuple([_receipt(liberty) for liberty in liberties])
+    return tuple([_receipt(liberty) for liberty in liberties if liberty.rule != AGAIN])
+
+
+def again(liberties: Iterable[Liberty]) -> list[Problem]:
+    """The note on a key that stands twice with one value."""
+    return [_note(Twice(each.before, False, True, "", "")) for each in liberties if each.rule == AGAIN]
 
 
 def allowed(made: Iterable[Repair], tool: Tool | None, policy: str) -> bool:

@@ -10,7 +10,7 @@ import msgspec
 
 from rightcall.declare.toolset import Toolset
 from rightcall.repair.beside import Member, Role
-from rightcall.repair.loose import Liberty, Loose, Unreadable, read_loose
+from rightcall.repair.loose import AGAIN, Liberty, Loose, Unreadable, read_loose
 from rightcall.repair.objects import objects_in_a_row, read_arguments, respelled
 from rightcall.strict_json import is_same
 
@@ -86,7 +86,13 @@ def _sketch(read: Loose, start: int, keys: Keys, tools: Toolset | None) -> Sketc
     arguments, made = respelled(arguments, spelled, tools.get(name) if tools is not None else None)
     beside = tuple(_members(fields, named, args, keys, tools))
     beside += tuple(_clashes(value, inner))
+    beside += _repeated(read.liberties)
     return Sketch(start, read.end, name, id, arguments, (*read.liberties, *made), beside)
+
+
+def _repeated(liberties: tuple[Liberty, ...]) -> tuple[Member, ...]:
+    """Keys that stand twice with one value."""
+    return tuple([Member(each.before, None, "again") for each in liberties if each.rule == AGAIN])
 
 
 def is_name(value: Any) -> bool:
@@ -121,7 +127,7 @@ def role_of(key: str, value: Any, keys: Keys, tools: Toolset | None, *, name: st
     and no argument can be."""
     if not keys.names and isinstance(value, dict) and (tools is None or key in tools):
         return "call"
-    if key in keys.args and has_args:
+    if key in keys.args:
         return "arguments"
     if key in keys.names or (key == "function" and keys.names):
         if value == name:
@@ -149,4 +155,4 @@ def sketch_arguments(
         return []
     if not isinstance(value, dict) or not (closed or _balanced(liberties)):
         return []
-    return [Sketch(0, end, name, "", value, liberties)]
+    return [Sketch(0, end, name, "", value, liberties, _repeated(liberties))]

@@ -56,8 +56,10 @@ def whole_reply(text: str, options: ReadOptions) -> Reply | None:
 
 
 def _completed(reply: Reply) -> bool:
-    """Were brackets added? Nothing says that the text was not cut off, so they may not be."""
-    return any(repair.rule == "missing_closer" for call in reply.calls for repair in call.repairs)
+    """Was something added? Nothing says that the text was not cut off, so brackets may not be; and nothing says that an
+    object without a name is a call."""
+    added = ("missing_closer", "inferred_name")
+    return any(repair.rule in added for call in reply.calls for repair in call.repairs)
 
 
 def other_format(text: str, options: ReadOptions) -> tuple[Reply, list[Span]] | None:

@@ -180,8 +180,7 @@ def read_arguments_of(p: Engine, close: Probe | None) -> Steps[None]:
     for end in (close, p.compiled.call_close):
         if end is not None and not fenced and (yield from p.test(end)):
             p.raw_end()
-            p.finish(empty=True)
-            yield from _take_close(p, close)
+            yield from _settle(p, close, Undecodable, empty=True)
             return
     try:
         value = yield from read_arguments(p)
@@ -205,17 +204,20 @@ def _end_arguments(p: Engine, close: Probe | None, value: Any) -> Steps[None]:
     # A comment is one only where a marker must follow; elsewhere it is text.
     if char == "{" or (char and char in "/#" and closed):
         raise Broken("trailing_content", "something stands behind the arguments; send one JSON object and no more")
-    odd = yield from what_stands_behind(p, closed=closed)
+    yield from _settle(p, close, value)
+
+
+def _settle(p: Engine, close: Probe | None, value: Any, *, empty: bool = False) -> Steps[None]:
+    """Takes what closes the arguments. What cannot stand behind is part of what is wrong with the call."""
+    yield from p.peek()
+    found = (yield from p.test(close)) if close is not None else None
+    if found:
+        p.pos = found.end()
+    closed = p.compiled.call_close is not None
+    odd = ""
+    if closed or not found:
+        odd = yield from what_stands_behind(p, closed=closed or close is not None)
     if odd:
         assert p.call is not None
         p.problem("trailing_content", f"unexpected {odd!r} after the call", call=p.call.index)
-    p.finish(value)
-    yield from _take_close(p, close)
-
-
-def _take_close(p: Engine, close: Probe | None) -> Steps[None]:
-    if close is not None:
-        yield from p.peek()
-        found = yield from p.test(close)
-        if found:
-            p.pos = found.end()
+    p.finish(value, empty=empty)
