@@ -158,6 +158,19 @@ ARGUMENTS: tuple[Code, ...] = (
         _sent("[1, 2]"),
     ),
     Code(
+        "misplaced_argument",
+        "An argument of the tool stands in the call beside the arguments, and repair is off. Else it is put among them "
+        "(`hoisted_argument`).",
+        "Send it among the arguments.",
+    ),
+    Code(
+        "unknown_key",
+        "The call has a key beside its name and arguments that is no argument of the tool. It had no use.",
+        "Nothing needs to be done; if it was meant as an argument, send it among them under its declared name.",
+        '<tool_call>{"name": "book", "arguments": {"city": "Oslo"}, "reason": "a trip"}</tool_call>',
+        blocking=False,
+    ),
+    Code(
         "arguments_disagree",
         "A call that a program made: its `arguments` are not what its argument text `json` says, so nobody knows which "
         "of them was meant.",
@@ -226,14 +239,15 @@ SYNTAX: tuple[Code, ...] = (
     ),
     Code(
         "duplicate_argument",
-        "An argument is given twice.",
+        "An argument is given twice, or all of them are. It does not block where both are the same.",
         "Send it once.",
         '[book(city="Oslo", city="Rome")]',
         "pythonic",
     ),
     Code(
         "duplicate_key",
-        "An object in the arguments has a key twice.",
+        "An object in the arguments, or the call around them, has a key twice. It does not block where both values are "
+        "the same.",
         "Send it once.",
         "[book(city='Oslo', extra={'a': 1, 'a': 2})]",
         "pythonic",
@@ -415,7 +429,7 @@ ANSWERS: tuple[Code, ...] = (
     Code(
         "call_not_object",
         "An entry in the list of calls is not an object.",
-        "Look at the server; the other calls are kept.",
+        "Send each call as an object; of a provider's answer, look at the server. The other calls are kept.",
         '{"role": "assistant", "tool_calls": ["book"]}',
     ),
     Code(

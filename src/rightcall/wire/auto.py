@@ -14,10 +14,10 @@ from rightcall.formats import FORMATS
 from rightcall.formats.spec import Envelope, Format, NameThenJson, Special, alternatives
 from rightcall.ids import Ids
 from rightcall.types import Event
-from rightcall.wire.blocks import FENCE
 from rightcall.wire.calls import MINTED
 from rightcall.wire.compile import Compiled, compiled
 from rightcall.wire.detect import first_headers
+from rightcall.wire.fences import FENCE_BEGIN
 from rightcall.wire.machine import InReasoning, Machine
 from rightcall.wire.markers import Pat, Probe, Scan, alt, blanks, look, ordered, seq, template, templates
 from rightcall.wire.options import ReadOptions
@@ -71,7 +71,7 @@ def _signs(format: Format) -> Signs:
     begins = [look(reader.begins.pat) for reader in found.readers]
     closes = [look(pat) for pat in templates(format.call[1])]
     fenced = any(isinstance(body, Envelope) for body in format.bodies)
-    fence = [look(seq(FENCE.pat, blanks(), begin)) for begin in begins] if fenced else []
+    fence = [look(seq(FENCE_BEGIN.pat, blanks(), begin)) for begin in begins] if fenced else []
     signs: Signs = []
     for text in ordered(format.call[0]):
         opener = template(text)

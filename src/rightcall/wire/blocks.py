@@ -14,8 +14,9 @@ from rightcall.repair.settle import allowed, receipts
 from rightcall.repair.sketch import Sketch
 from rightcall.types import Problem, Repair
 from rightcall.wire.buffer import Capture, Steps
+from rightcall.wire.fences import FENCE_BEGIN, FENCE_END
 from rightcall.wire.interrupts import Broken, Cut, NotACall, too_deep
-from rightcall.wire.markers import HOLES, RUN, Pat, Probe, literal, seq
+from rightcall.wire.markers import HOLES, RUN, Pat, Probe
 
 if TYPE_CHECKING:
     from rightcall.wire.calls import CallBuilder
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
 # How a block ended: what was read was text; at its close; without its close, which may still come; at too many calls.
 Ending = Literal["text", "closed", "due", "full"]
 
-_LANGUAGE = r"[^`\n]{0,64}+"
-FENCE = Probe(seq(literal("```"), Pat(_LANGUAGE, _LANGUAGE, sure=RUN), literal("\n")))
-_FENCE_END = Probe(literal("```"))
 _WORD = Probe(Pat(f"(?:{HOLES['name']})?+", f"(?:{HOLES['name']})?+", sure=RUN))
 _NAME = re.compile(HOLES["name"]).match
 _UNREADABLE = "the call could not be read; send it again exactly as the format asks for"
@@ -219,7 +217,7 @@ class Block:
         for reader in compiled.readers:
             if len(compiled.readers) == 1 or (yield from p.test(reader.begins)):
                 self.reader = reader
-                self.holds = self.holds or bool(reader.closers)
+                self.holds = bool(reader.closers) or (self.holds and not reader.looks_behind)
                 yield from reader.read(p, bare=self.bare)
                 return
         raise NotACall
@@ -236,7 +234,7 @@ class Block:
     def _fence(self) -> Steps[bool]:
         """A code fence between the markers and the calls: taken, with a receipt."""
         p = self.p
-        found = (yield from p.test(FENCE)) if p.policy("") != "off" else None
+        found = (yield from p.test(FENCE_BEGIN)) if p.policy("") != "off" else None
         if found:
             p.pos = found.end()
             self.fenced = (Repair("code_fence", "exact", "", found.group().strip(), ""),)
@@ -325,7 +323,7 @@ class Block:
         """Takes the closing marker. True if it may still come: then it is dropped, and what stands before it is text."""
         p = self.p
         char = p.char() or (yield from p.peek())
-        if char == "`" and self.fenced and (end := (yield from p.test(_FENCE_END))):
+        if char == "`" and self.fenced and (end := (yield from p.test(FENCE_END))):
             p.pos = end.end()
             char = p.char() or (yield from p.peek())
         found = close.at(p.buf, p.pos, p.ended)

@@ -14,6 +14,7 @@ import msgspec
 from rightcall.check import fits, name_problem
 from rightcall.declare.kinds import Kind
 from rightcall.ids import Ids
+from rightcall.repair.beside import Member
 from rightcall.repair.names import settle_name
 from rightcall.repair.settle import receipts, settle
 from rightcall.repair.sketch import Sketch
@@ -42,7 +43,7 @@ MINTED = "\0"  # an id that begins so was not in the text
 class Building:
     """The call being read."""
 
-    __slots__ = ("checked", "given", "id", "index", "kinds", "name", "parts", "problems", "repairs")
+    __slots__ = ("beside", "checked", "given", "id", "index", "kinds", "name", "parts", "problems", "repairs")
 
     def __init__(self, index: int, id: str, name: str, kinds: dict[str, Kind]) -> None:
         self.index, self.id, self.name = index, id, name
@@ -52,6 +53,7 @@ class Building:
         self.checked = False  # a problem was found that says it all
         self.repairs: tuple[Repair, ...] = ()
         self.problems: list[Problem] = []
+        self.beside: tuple[Member, ...] = ()  # what stands in its envelope beside the arguments
 
 
 class CallBuilder(Buffer):
@@ -207,6 +209,7 @@ class CallBuilder(Buffer):
         call = self.call
         assert call is not None
         call.repairs += receipts(sketch.liberties)
+        call.beside = sketch.beside
         # What was given out was a preview of what is now read otherwise: no more of it follows.
         call.parts = [to_json(sketch.arguments)]
         call.given = min(call.given, 1)
@@ -237,7 +240,7 @@ class CallBuilder(Buffer):
             self.problem("too_large", f"the call is longer than {self.limits.call} characters", call=call.index)
             self._out(Call(call.name, {}, json, call.id, text, call.repairs, complete=False))
             return
-        if type(value) is dict and not empty and json and self._fits(call, value):
+        if type(value) is dict and not empty and json and not call.beside and self._fits(call, value):
             self._give_rest(call, json)
             self._out(Call(call.name, value, json, call.id, text, call.repairs))
             return
@@ -252,6 +255,7 @@ class CallBuilder(Buffer):
             depth=self.limits.depth,
             value=value,
             repairs=call.repairs,
+            beside=call.beside,
         )
         if made.complete:
             self._give_rest(call, made.json)

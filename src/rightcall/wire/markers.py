@@ -181,6 +181,10 @@ class Probe:
             return None
         return found or False
 
+    def is_begun(self, text: str, pos: int) -> bool:
+        """Does the text end here inside of it?"""
+        return self._part(text, pos) is not None
+
     @staticmethod
     def never() -> Probe:
         return Probe(Pat("(?!)", "(?!)"))

@@ -101,8 +101,9 @@ def _is_definition(call: Call) -> bool:
 
 
 def _was_completed(call: Call) -> bool:
-    """Were brackets added? Nothing says that the text was not cut off, so they may not be."""
-    return any(repair.rule == "missing_closer" for repair in call.repairs)
+    """Was something added? Nothing says that the text was not cut off, so brackets may not be; and nothing says that an
+    object without a name is a call."""
+    return any(repair.rule in ("missing_closer", "inferred_name") for repair in call.repairs)
 
 
 def _was_cut(call: Call) -> bool:
