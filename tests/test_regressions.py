@@ -8,6 +8,7 @@ the `law` that was broken instead, and is judged by it.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +84,7 @@ def codes(reply: Reply) -> set[str]:
 
 
 # What a line may expect: True where it is so, else what is there instead.
-QUESTIONS = {
+QUESTIONS: dict[str, Callable[[Reply, Any], Any]] = {
     "calls": lambda reply, want: same(calls(reply), want),
     "has_call": lambda reply, want: True if want in calls(reply) else calls(reply),
     "attempts": lambda reply, want: same(len(reply.attempts), want),
