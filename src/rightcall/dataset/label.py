@@ -16,7 +16,7 @@ from typing import Any
 
 from rightcall.capture import catalogue
 from rightcall.capture.domain import Domain, Scenario
-from rightcall.capture.rows import FORGE, OUTCOME, SCHEMA, Fault, asked, call_of, tools_of
+from rightcall.capture.rows import FORGE, OUTCOME, SCHEMA, Fault, asked, blocking_of, call_of, tools_of
 from rightcall.capture.score import label as judged
 from rightcall.capture.score import score
 from rightcall.check import check
