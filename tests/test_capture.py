@@ -14,6 +14,7 @@ from rightcall.capture.past import CannotResume, Lock, journal_of
 from rightcall.capture.rows import capture_key
 from rightcall.capture.runner import CaptureFailed, Watch
 from rightcall.capture.settings import Settings, Task, tasks
+from rightcall.capture.talk import Said
 from rightcall.errors import CallerError
 
 ON = ("switch", '{"lamp": "hall", "on": true}')
@@ -40,8 +41,8 @@ class Seen(Watch):
     def failed(self, task: Task, error: Exception) -> None:
         self.lines.append(f"failed {task.number}")
 
-    def renamed(self, received: str, used: str) -> None:
-        self.lines.append(f"{received} is {used}")
+    def renamed(self, said: Said, call: int, received: str, used: str) -> None:
+        self.lines.append(f"turn {said.turn} call {call}: {received} is {used}")
 
 
 def test_a_call_is_a_row_its_result_goes_back_and_the_last_text_is_an_outcome(tmp_path: Path) -> None:
