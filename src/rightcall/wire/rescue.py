@@ -78,7 +78,8 @@ def trusted(reply: Reply, options: ReadOptions) -> bool:
     """Are all its calls whole, of declared tools with declared arguments, and without a problem?"""
     tools = options.tools
     declared = tools is not None and all(call.complete and _declared(call, tools) for call in reply.calls)
-    return declared and not any(problem.blocking for problem in reply.problems)
+    # A key that had no use may be an argument that is not declared, and without it another call would run.
+    return declared and not any(problem.blocking or problem.code == "unknown_key" for problem in reply.problems)
 
 
 def _declared(call: Call, tools: Toolset) -> bool:

@@ -17,7 +17,7 @@ from rightcall.repair.names import find_name, hoist_name
 from rightcall.repair.sketch import Keys, Sketch, role_of, sketch_envelopes
 from rightcall.strict_json import Undecodable, is_deep, is_same, scan_unique
 from rightcall.types import Repair
-from rightcall.wire.bodies.behind import goes_on, what_stands_behind
+from rightcall.wire.bodies.behind import goes_on, is_member_lost, what_stands_behind
 from rightcall.wire.engine import Engine, Whole
 from rightcall.wire.interrupts import Broken, Cut, NotACall
 from rightcall.wire.json_stream import LostEnd, json_string, json_value, skip_nested
@@ -27,7 +27,9 @@ from rightcall.wire.prose import Steps
 
 _B = r"[ \t\r\n]*+"
 _COMMENTED = re.compile(r"/\*|//|#").search
-_BEGINS = Probe(alt(literal("{"), seq(literal("["), blanks(), Pat(r"[{\]\[\"0-9-]", ""))))
+_WORDS = seq(alt(literal("null"), literal("true"), literal("false")), look(Pat(r"[,\] \t\r\n]", "")))
+_ITEM = alt(Pat(r"[{\]\[\"0-9-]", ""), _WORDS)  # what may stand in a list of calls, the odd things included
+_BEGINS = Probe(alt(literal("{"), seq(literal("["), blanks(), _ITEM)))
 _VALUES = '"[-0123456789tfn'  # what a JSON value begins with that is no object
 _EXTRA_IN_LIST = Probe(seq(blanks(), Pat(r"\}{1,3}+", r"\}{0,3}"), blanks(), look(Pat(r"[,\]]", ""))))
 
@@ -147,8 +149,11 @@ class EnvelopeReader:
                     yield from self._settle(p, parts, bare, listed=True)
                 return
             if parts is not None:
-                p.finish(parts.value, empty=not parts.has_args)
+                lost = char == "," and (yield from is_member_lost(p))
+                self._finish(p, parts, "," if lost else "")
                 parts = None
+                if lost:
+                    return
             if char == "," and p.index > first:
                 p.pos += 1
             elif char == "{":
@@ -167,6 +172,9 @@ class EnvelopeReader:
         odd = ""
         if not self.outer:
             odd = yield from what_stands_behind(p, closed=self._closes and not bare, another="" if listed else "{")
+        self._finish(p, parts, odd)
+
+    def _finish(self, p: Engine, parts: _Parts, odd: str = "") -> None:
         if odd:
             assert p.call is not None
             p.problem("trailing_content", f"unexpected {odd!r} after the call", call=p.call.index)
@@ -197,13 +205,14 @@ class EnvelopeReader:
         elif key in self.outer and char == "{":
             parts = yield from self._envelope(p, False)
             if parts is not None:
-                p.finish(parts.value, empty=not parts.has_args)
+                self._finish(p, parts)
         elif key == self.body.content and char == '"':
             text, value = yield from json_value(p)
             if isinstance(value, str):
                 p.content(value, len(text))
         elif seen and char:
             yield from json_value(p)
+            p.problem("unknown_key", f"{(key or '')[:80]!r} stands beside the calls and had no use", blocking=False)
         else:
             return False
         return True
@@ -230,6 +239,7 @@ class EnvelopeReader:
             return None
         except Cut:
             if p.call is None and parts.name is not None and (not bare or self._is_declared(p, parts)):
+                p.args_at = p.base + p.pos
                 p.begin(parts.name, parts.id)  # what is known of a call that was cut off stays known
             raise
         if p.call is None:
@@ -280,17 +290,21 @@ class EnvelopeReader:
 
     def _find_name(self, p: Engine, parts: _Parts) -> tuple[str, tuple[Repair, ...]]:
         """The name of a call that has none of its own."""
-        members = dict(parts.members)
+        # Null or a number where the name should be is no argument.
+        members = {key: value for key, value in parts.members if not self._is_no_name(key, value)}
         hoisted = hoist_name(members, p.tools)
         if hoisted is not None:
             name, rest = hoisted
-            parts.members = [member for member in parts.members if member[0] in rest]
+            parts.members = [member for member in parts.members if member[0] in rest or member[0] not in members]
             return name, (Repair("hoisted_name", "schema", "", "", name),)
         if not parts.has_args:
             name, _, repairs = find_name(members, "", p.tools)
             return name, repairs
         name, parts.json, repairs = find_name(parts.value, parts.json, p.tools)
         return name, repairs
+
+    def _is_no_name(self, key: str, value: Any) -> bool:
+        return key in self.names and not isinstance(value, (str, dict, list))
 
     def _beside(self, p: Engine, parts: _Parts) -> tuple[Member, ...]:
         """What stands beside name and arguments, and what each of it is."""
@@ -300,8 +314,8 @@ class EnvelopeReader:
         found = list(parts.again)
         for key, value in parts.members:
             role = role_of(key, value, self.keys, p.tools, name=name, has_args=has_args)
-            if role == "stranger" and key in self.names and parts.name is None and not isinstance(value, (dict, list)):
-                role = "known"  # null or a number where the name should be
+            if role == "stranger" and parts.name is None and self._is_no_name(key, value):
+                role = "known"
             if role is not None:
                 found.append(Member(key, value, role))
         return tuple(found)
@@ -334,6 +348,7 @@ class EnvelopeReader:
         yield from _colon(p)
         char = yield from p.peek()
         if not char:
+            parts.name = parts.name if self.names or parts.name else key
             raise Cut
         if key == "function" and char == "{" and (self.names or parts.name is not None):
             p.pos += 1
