@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rightcall.wire.machine import Machine
 
 _MAX_HEADER = 256
-_ODD_BEHIND = frozenset("{}])")  # arguments: another object, or brackets too many
+_ODD_BEHIND = frozenset("{}]),")  # arguments: another object, brackets too many, or a part that was lost
 _WORD = re.compile(r"\s*([^\s<>]+)").match
 
 

@@ -134,6 +134,7 @@ class NameThenJsonReader(BodyReader):
         known = [name for each in names if (name := _declared(p, each))]
         first = names[:1] if p.tools is None and str(alternatives(self.body.open)[0]).startswith("{name}") else []
         p.pos = len(p.buf)
+        p.args_at = p.base + p.pos
         if known or first:
             p.begin((known or first)[-1])
         raise Cut
