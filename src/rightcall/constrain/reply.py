@@ -299,7 +299,8 @@ class Replies:
         """What must not stand in text that a call follows."""
         text = text_of(opener)
         others = [other for other in self.openers() if text not in other and other not in text]
-        quoted = [quote + text for quote in _QUOTES]
+        blanks = edges(first(self.format.section[0] if self.format.section else self.format.call[0])).before
+        quoted = [quote + gap + text for quote in _QUOTES for gap in dict.fromkeys(["", blanks])]
         sections = [section for section in self._sections() if text not in section]
         fences = [fence for fence in _FENCES if fence not in text]
         return (*others, *sections, *fences, *quoted)

@@ -66,7 +66,11 @@ class Ts(Json):
         if inside == NEVER:
             return NEVER
         gap = self.book.gap
-        return Lit("{}") if inside == EMPTY else seq(Lit("{"), gap(" "), inside, gap(" "), Lit("}"))
+        if inside == EMPTY:
+            return Lit("{}")
+        found = seq(Lit("{"), gap(" "), inside, gap(" "), Lit("}"))
+        may_be_empty = not shape.least and not any(field.required for field in shape.fields)
+        return alt(Lit("{}"), found) if self.book.exact and may_be_empty else found
 
     def member(self, field: Field) -> Node:
         key: Node = json_string(field.name, ":")
