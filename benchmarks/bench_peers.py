@@ -77,7 +77,7 @@ def right(name: str, got: Found | None, calls: list[tuple[str, Any]], prose: str
 
 def ours(format: str, text: str) -> Found:
     reply = parse(text, format=format, tools=TOOLS)
-    return [(c.name, c.arguments if c.complete else None) for c in reply.calls], reply.content
+    return [(c.name, c.arguments if c.complete else None) for c in reply.attempts], reply.content
 
 
 def attempt(run: Callable[[], Found]) -> Found | None:

@@ -163,7 +163,7 @@ def value_at(value: Any, steps: Sequence[str]) -> Any:
 
 
 def came_back(reply: Reply, case: Case) -> bool:
-    alike = len(reply.calls) == len(case.calls) and all(map(same_call, reply.calls, case.calls))
+    alike = len(reply.attempts) == len(case.calls) and all(map(same_call, reply.attempts, case.calls))
     return alike and not reply.content and not reply.problems and not any(call.repairs for call in reply.calls)
 
 
@@ -225,15 +225,14 @@ class Tally:
 
 def by_parse(made: Damaged) -> str:
     reply = parse(f"<tool_call>\n{made.block}\n</tool_call>", format="hermes", tools=made.tools)
-    if not reply.calls or blocked(reply) or any(check(call, made.tools) for call in reply.calls):
+    if not reply.calls or blocked(reply) or check(reply, made.tools):
         return "refused"
     return "right" if len(reply.calls) == 1 and same_call(reply.calls[0], made.truth) else "differs"
 
 
 def by_repair(sent: Call, made: Damaged) -> str:
     mended = repair(sent, made.tools)
-    # A text that could not be read comes back as it was sent: still no arguments to run with.
-    if check(mended, made.tools) or (mended is sent and not sent.arguments and sent.json.strip() != "{}"):
+    if check(mended, made.tools):
         return "refused"
     return "right" if same_call(mended, made.truth) else "differs"
 

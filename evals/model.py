@@ -119,8 +119,8 @@ class Outcome(msgspec.Struct, frozen=True):
 
 def judge(case: Case, mode: str, reply: Reply) -> Outcome:
     blocking = [problem.code for problem in reply.problems if problem.blocking]
-    fault = "no call" if not reply.calls else blocking[0] if blocking else ""
-    made = [(call.name, call.arguments) for call in reply.calls]
+    fault = "no call" if not reply.attempts else blocking[0] if blocking else ""
+    made = [(call.name, call.arguments) for call in reply.attempts]
     is_right = not fault and made == [(case.want.name, case.want.arguments)]
     is_right_tool = len(made) == 1 and made[0][0] == case.want.name
     return Outcome(
@@ -130,7 +130,7 @@ def judge(case: Case, mode: str, reply: Reply) -> Outcome:
         is_right,
         is_right_tool,
         fault,
-        tuple(r.rule for c in reply.calls for r in c.repairs),
+        tuple(r.rule for c in reply.attempts for r in c.repairs),
     )
 
 

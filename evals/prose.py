@@ -159,7 +159,7 @@ def calls(prose: Prose, format: str) -> tuple[Call, ...]:
     """The calls that came out. None are asked of xlam where a JSON fence begins the reply: that is its own wire."""
     if format == "xlam" and prose.text.startswith("```json"):
         return ()
-    return parse(prose.text, tools=prose.tools, format=format).calls
+    return parse(prose.text, tools=prose.tools, format=format).attempts
 
 
 def is_a_call(prose: Prose) -> bool:

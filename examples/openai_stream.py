@@ -14,7 +14,7 @@ import sys
 from collections.abc import Generator
 from typing import Any
 
-from rightcall import Call, Reply, Text, Toolset, tool
+from rightcall import Reply, Text, Toolset, tool
 from rightcall.apis.stream import Stream
 from rightcall.declare.wire import to_provider
 from rightcall.types import Event
@@ -27,12 +27,6 @@ def stream(client: Any, tools: Toolset, **request: Any) -> Generator[Event, None
         yield from reading.feed(chunk)
     yield from reading.close()
     return reading.reply
-
-
-def runnable(reply: Reply) -> list[Call]:
-    """The calls that nothing speaks against."""
-    blocked = {problem.call for problem in reply.problems if problem.blocking}
-    return [call for index, call in enumerate(reply.calls) if index not in blocked and None not in blocked]
 
 
 @tool(read_only=True)
@@ -53,7 +47,7 @@ def main(client: Any, model: str, question: str) -> None:
         if isinstance(event, Text):
             print(event.text, end="", flush=True)
     print()
-    for call in runnable(reply):
+    for call in reply.calls:
         declared = tools.get(call.name)
         assert declared is not None and declared.run is not None
         print(f"{call.name}({call.json}) = {declared.run(**call.arguments)}")

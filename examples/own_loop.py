@@ -27,7 +27,7 @@ async def loop(ask: Callable[[list[dict[str, str]]], str], messages: list[dict[s
     while True:
         messages.append({"role": "assistant", "content": ask(messages)})
         reply = parse(messages[-1]["content"], tools=tools)
-        if not reply.calls:
+        if not reply.attempts:
             return reply.content
         results = await dispatch(reply, tools, hooks=hooks, trace=trace, parallel=True)
         messages += [{"role": "tool", "tool_call_id": result.id, "content": result.text} for result in results]

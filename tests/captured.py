@@ -61,7 +61,7 @@ def conversation(
                 format=format,
             )
 
-        if not reply.calls:
+        if not reply.attempts:
             yield outcome_row(
                 group=group,
                 request=asked.request,
@@ -75,7 +75,7 @@ def conversation(
             )
             return
         messages.append(assistant)
-        for index, made in enumerate(reply.calls):
+        for index, made in enumerate(reply.attempts):
             problems = [problem for problem in reply.problems if problem.call in (None, index)]
             blocked = next((problem for problem in problems if problem.blocking), None)
             result = Outcome("error", {"error": blocked.message}) if blocked else SHOP.run(made.name, made.arguments)

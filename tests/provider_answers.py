@@ -36,7 +36,7 @@ def entry(index: Any = None, id: Any = None, name: Any = None, arguments: Any = 
 
 
 def calls(reply: Reply) -> list[tuple[str, Json]]:
-    return [(call.name, call.arguments) for call in reply.calls]
+    return [(call.name, call.arguments) for call in reply.attempts]
 
 
 def codes(reply: Reply) -> list[str]:

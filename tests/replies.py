@@ -50,7 +50,7 @@ def read(text: str, format: str, tools: Toolset | None = TOOLS, **how: Any) -> R
 
 
 def args(reply: Reply) -> Args:
-    return [(call.name, call.arguments) for call in reply.calls]
+    return [(call.name, call.arguments) for call in reply.attempts]
 
 
 def codes(reply: Reply) -> list[str]:
@@ -64,8 +64,8 @@ def blocking(reply: Reply) -> list[tuple[str, int | None]]:
 
 def runnable(reply: Reply) -> Args:
     blocked = {problem.call for problem in reply.problems if problem.blocking}
-    return [(call.name, call.arguments) for i, call in enumerate(reply.calls) if call.complete and i not in blocked]
+    return [(call.name, call.arguments) for i, call in enumerate(reply.attempts) if call.complete and i not in blocked]
 
 
 def kept(reply: Reply, text: str) -> bool:
-    return text in reply.content or any(text in call.raw for call in reply.calls)
+    return text in reply.content or any(text in call.raw for call in reply.attempts)

@@ -57,7 +57,7 @@ def _sample(row: dict[str, Any]) -> Sample:
 def outcome(reply: Reply) -> Expected:
     """What a sample's `expect` says, of a reply: white space at the outer edges does not count."""
     return Expected(
-        [(call.name, call.arguments) for call in reply.calls], reply.content.strip(), reply.reasoning.strip()
+        [(call.name, call.arguments) for call in reply.attempts], reply.content.strip(), reply.reasoning.strip()
     )
 
 

@@ -17,7 +17,7 @@ REPLY = 'On it.\n<tool_call>\n{"name": "get_weather", "arguments": {"city": "Osl
 PROGRAM = f"""
 import rightcall
 reply = rightcall.parse({REPLY!r}, format="hermes")
-assert [(call.name, call.arguments) for call in reply.calls] == [("get_weather", {{"city": "Oslo"}})], reply
+assert [(call.name, call.arguments) for call in reply.attempts] == [("get_weather", {{"city": "Oslo"}})], reply
 assert reply.content == "On it.", reply
 print(rightcall.__version__)
 """

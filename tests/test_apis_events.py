@@ -75,7 +75,7 @@ def test_a_plain_string_goes_out_while_it_arrives() -> None:
         ['\\n"'],
     ]
     assert [event for event in stream.close() if isinstance(event, Arguments)] == [Arguments(0, "}")]
-    assert stream.reply.calls[0].arguments == {"n": 12, "q": "abcd\n"}
+    assert stream.reply.attempts[0].arguments == {"n": 12, "q": "abcd\n"}
 
 
 def test_the_call_starts_when_its_arguments_begin() -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+import msgspec
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -85,12 +86,19 @@ class Cutter:
 # -- every dialect, whole and streamed ---------------------------------------------------------------------------------
 
 
+USAGE = {"total_tokens": 3}
+
+
 def chat_whole(answer: Answer) -> Json:
     calls = [
         {"id": c.id, "type": "function", "function": {"name": c.name, "arguments": c.arguments}} for c in answer.calls
     ]
     message = {"role": "assistant", "content": answer.text, "reasoning_content": answer.reasoning, "tool_calls": calls}
-    return {"object": "chat.completion", "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
+    return {
+        "object": "chat.completion",
+        "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+        "usage": USAGE,
+    }
 
 
 def chat_stream(answer: Answer, cut: Cutter) -> Iterator[Json]:
@@ -109,7 +117,7 @@ def chat_stream(answer: Answer, cut: Cutter) -> Iterator[Json]:
         for piece in cut.pieces(call.arguments):
             yield chunk(tool_calls=[{"index": i, "function": {"arguments": piece}}])
     yield {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
-    yield {"choices": [], "usage": {"total_tokens": 3}}
+    yield {"choices": [], "usage": USAGE}
 
 
 def responses_whole(answer: Answer) -> Json:
@@ -238,10 +246,19 @@ def streamed(chunks: list[Any], **options: Any) -> Streamed:
     return Streamed(events + stream.close(), stream.reply)
 
 
-def folded(events: list[Event], format: str) -> Reply:
+def folded(events: list[Event], like: Reply) -> Reply:
+    """What the events add up to; how the answer ended and what it cost are no events."""
     fold = Fold()
     fold.add(events)
-    return fold.reply(format, None)
+    return msgspec.structs.replace(fold.reply(like.format, None), finish=like.finish, usage=like.usage)
+
+
+def assert_every_call_knows_its_problems(reply: Reply) -> None:
+    for index, call in enumerate(reply.attempts):
+        about = [problem for problem in reply.problems if problem.call == index]
+        assert [each for each in about if each.blocking] == [each for each in call.problems if each.blocking]
+        assert set(call.problems) <= set(about)
+        assert call.complete or not call.ok
 
 
 # -- the laws ----------------------------------------------------------------------------------------------------------
@@ -259,7 +276,8 @@ def test_a_streamed_answer_gives_the_reply_that_the_whole_answer_gives(
     chunks = list(stream(answer, Cutter(data)))
     result = streamed(chunks, tools=tools, format=format)
     assert result.reply == given_whole
-    assert folded(result.events, result.reply.format) == result.reply
+    assert folded(result.events, result.reply) == result.reply
+    assert_every_call_knows_its_problems(result.reply)
 
 
 @every_dialect
@@ -276,7 +294,7 @@ def test_the_bytes_of_a_stream_may_be_cut_anywhere(api: str, data: st.DataObject
 
 @every_dialect
 @given(data=st.data(), answer=answers(WORDS))
-def test_the_arguments_given_out_live_are_the_arguments_of_the_call(
+def test_live_pieces_are_what_was_sent_and_the_call_is_the_same_as_without_them(
     api: str, data: st.DataObject, answer: Answer
 ) -> None:
     result = streamed(list(WIRES[api][1](answer, Cutter(data))), tools=TOOLS, live=True)
@@ -285,10 +303,15 @@ def test_the_arguments_given_out_live_are_the_arguments_of_the_call(
             given_out = [
                 each.json for each in result.events if isinstance(each, Arguments) and each.index == event.index
             ]
-            assert "".join(given_out) == event.call.json
+            shown = {event.call.json} if not event.call.repairs else {event.call.json, event.call.raw}
+            assert "".join(given_out) in shown
             assert json.loads(event.call.json) == event.call.arguments
     whole = read(WIRES[api][0](answer), tools=TOOLS, ids=Ids.numbered("c"))
-    assert [(call.name, call.raw) for call in result.reply.calls] == [(call.name, call.raw) for call in whole.calls]
+    assert [_settled(call) for call in result.reply.attempts] == [_settled(call) for call in whole.attempts]
+
+
+def _settled(call: Call) -> tuple[Any, ...]:
+    return call.name, call.raw, call.arguments, call.json, call.repairs, call.problems, call.complete
 
 
 @every_dialect
@@ -308,7 +331,7 @@ def test_a_stream_cut_short_never_completes_a_call(api: str, data: st.DataObject
     chunks = list(WIRES[api][1](answer, Cutter(data)))
     kept = chunks[: data.draw(st.integers(0, len(chunks)))]
     meant = [json.loads(call.arguments) for call in answer.calls]
-    for call, arguments in zip(streamed(kept).reply.calls, meant, strict=False):
+    for call, arguments in zip(streamed(kept).reply.attempts, meant, strict=False):
         assert not call.complete or call.arguments in (arguments, {})
 
 
@@ -344,7 +367,8 @@ def test_nothing_that_is_sent_raises(api: str, data: st.DataObject, answer: Answ
     opaque(broken, api=api)
     chunks = [mangled(chunk, data) for chunk in stream(answer, Cutter(data))]
     result = streamed(chunks, api=data.draw(st.sampled_from(["auto", api])), live=data.draw(st.booleans()), tools=TOOLS)
-    assert folded(result.events, result.reply.format) == result.reply
+    assert folded(result.events, result.reply) == result.reply
+    assert_every_call_knows_its_problems(result.reply)
 
 
 # -- writing and reading back ------------------------------------------------------------------------------------------
@@ -366,12 +390,12 @@ def test_what_is_written_reads_back(api: str, answer: Answer) -> None:
     back = read(WRITERS[api](reply), api=api)
     assert back.content == reply.content
     assert back.reasoning == reply.reasoning
-    assert [(call.name, call.arguments) for call in back.calls] == [(c.name, c.arguments) for c in reply.calls]
+    assert [(call.name, call.arguments) for call in back.attempts] == [(c.name, c.arguments) for c in reply.attempts]
     if api != "ollama":  # its wire has no ids
-        assert [call.id for call in back.calls] == [call.id for call in reply.calls]
+        assert [call.id for call in back.attempts] == [call.id for call in reply.attempts]
     assert (
-        read(json.dumps(WRITERS[api](reply)), api=api, ids=Ids.numbered("c")).calls
-        == read(WRITERS[api](reply), api=api, ids=Ids.numbered("c")).calls
+        read(json.dumps(WRITERS[api](reply)), api=api, ids=Ids.numbered("c")).attempts
+        == read(WRITERS[api](reply), api=api, ids=Ids.numbered("c")).attempts
     )
 
 

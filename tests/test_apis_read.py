@@ -17,7 +17,7 @@ from rightcall.types import Reasoning, Text
 
 def test_a_bare_responses_item_is_one_call() -> None:
     reply = read(item())
-    assert reply.calls == (Call("f", {"x": 1}, '{"x": 1}', "call_1", '{"x": 1}'),)
+    assert reply.attempts == (Call("f", {"x": 1}, '{"x": 1}', "call_1", '{"x": 1}'),)
     assert reply.format == "openai_responses"
 
 
@@ -44,7 +44,7 @@ def test_responses_reasoning_is_reasoning() -> None:
 
 def test_a_custom_call_has_its_text_as_input() -> None:
     custom = {"type": "custom_tool_call", "call_id": "c", "name": "patch", "input": "*** Begin"}
-    assert read(custom).calls == (Call("patch", {"input": "*** Begin"}, '{"input":"*** Begin"}', "c", "*** Begin"),)
+    assert read(custom).attempts == (Call("patch", {"input": "*** Begin"}, '{"input":"*** Begin"}', "c", "*** Begin"),)
 
 
 def test_a_custom_chat_call_has_its_text_as_input() -> None:
@@ -57,7 +57,9 @@ def test_a_custom_chat_call_has_its_text_as_input() -> None:
 
 def test_a_chat_completion_gives_its_calls() -> None:
     reply = read(chat(content=None, tool_calls=[chat_call()]))
-    assert reply == Reply((Call("f", {"x": 1}, '{"x": 1}', "call_1", '{"x": 1}'),), (), "openai_chat")
+    assert reply == Reply(
+        (Call("f", {"x": 1}, '{"x": 1}', "call_1", '{"x": 1}'),), (), "openai_chat", finish="tool_calls"
+    )
 
 
 @pytest.mark.parametrize("wrap", [lambda m: m, lambda m: m["tool_calls"], lambda m: m["tool_calls"][0]])
@@ -71,7 +73,9 @@ def test_a_lone_call_where_a_list_should_be_is_read() -> None:
 
 @pytest.mark.parametrize("nothing", [None, "f", [], 5])
 def test_tool_calls_that_are_no_calls_are_nothing(nothing: Any) -> None:
-    assert read(chat("stop", content="Hi", tool_calls=nothing)) == Reply((Text("Hi"),), (), "openai_chat")
+    assert read(chat("stop", content="Hi", tool_calls=nothing)) == Reply(
+        (Text("Hi"),), (), "openai_chat", finish="stop"
+    )
 
 
 def test_choices_that_are_no_list_are_a_problem() -> None:
@@ -87,13 +91,13 @@ def test_an_entry_that_is_no_object_is_a_problem_and_its_siblings_live() -> None
 def test_an_entry_without_its_function_is_kept_and_blocked(entry: Json) -> None:
     reply = read([entry, chat_call()], api="openai_chat")
     assert reply.problems[0].code == "missing_function" and reply.problems[0].call == 0
-    assert [call.complete for call in reply.calls] == [False, True] and reply.calls[0].id == "a"
+    assert [call.complete for call in reply.attempts] == [False, True] and reply.attempts[0].id == "a"
 
 
 @pytest.mark.parametrize("name", [None, 5, "", "  ", "bad/name", "a b"])
 def test_a_name_that_is_none_is_kept_and_blocked(name: Any) -> None:
     reply = read(chat(tool_calls=[chat_call(name)]))
-    assert codes(reply) == ["invalid_name"] and reply.calls[0].arguments == {"x": 1}
+    assert codes(reply) == ["invalid_name"] and reply.attempts[0].arguments == {"x": 1}
 
 
 def test_a_name_may_hold_dots_and_dashes() -> None:
@@ -111,20 +115,20 @@ def test_read_merges_all_choices_and_read_all_keeps_them_apart() -> None:
         "choices": [*chat(tool_calls=[chat_call()])["choices"], *chat(tool_calls=[chat_call("bad/name")])["choices"]]
     }
     merged, apart = read(both), read_all(both)
-    assert [call.name for call in merged.calls] == ["f", "bad/name"]
-    assert [call.id for call in merged.calls] == ["call_1", "call_1_dup_1"]
+    assert [call.name for call in merged.attempts] == ["f", "bad/name"]
+    assert [call.id for call in merged.attempts] == ["call_1", "call_1_dup_1"]
     assert merged.problems[0].call == 1 and apart[1].problems[0].call == 0
-    assert [[call.name for call in reply.calls] for reply in apart] == [["f"], ["bad/name"]]
+    assert [[call.name for call in reply.attempts] for reply in apart] == [["f"], ["bad/name"]]
 
 
 def test_the_legacy_function_call_is_read() -> None:
     reply = read(chat(content=None, function_call={"name": "f", "arguments": "{}"}), ids=Ids.numbered("n"))
-    assert calls(reply) == [("f", {})] and reply.calls[0].id == "n_0_0"
+    assert calls(reply) == [("f", {})] and reply.attempts[0].id == "n_0_0"
 
 
 def test_a_legacy_call_beside_the_same_new_one_is_not_read_twice() -> None:
     legacy = {"name": "f", "arguments": '{"x": 1}'}
-    assert len(read(chat(tool_calls=[chat_call()], function_call=legacy)).calls) == 1
+    assert len(read(chat(tool_calls=[chat_call()], function_call=legacy)).attempts) == 1
 
 
 @pytest.mark.parametrize(
@@ -162,7 +166,7 @@ def test_content_in_parts_and_refusals_are_text() -> None:
 @pytest.mark.parametrize("nothing", [None, "", "  ", "\n"])
 def test_no_arguments_are_an_empty_object(nothing: Any) -> None:
     reply = read(chat(tool_calls=[chat_call(arguments=nothing)]))
-    assert reply.calls[0].arguments == {} and reply.calls[0].json == "{}" and not reply.problems
+    assert reply.attempts[0].arguments == {} and reply.attempts[0].json == "{}" and not reply.problems
 
 
 def test_absent_arguments_are_an_empty_object() -> None:
@@ -172,7 +176,7 @@ def test_absent_arguments_are_an_empty_object() -> None:
 
 def test_argument_text_is_kept_to_the_byte() -> None:
     sent = ' {"n": 12345678901234567890123, "f": 1.0e2}'
-    call = read(chat(tool_calls=[chat_call(arguments=sent)])).calls[0]
+    call = read(chat(tool_calls=[chat_call(arguments=sent)])).attempts[0]
     assert call.json == call.raw == sent and call.arguments["n"] == 12345678901234567890123
 
 
@@ -180,18 +184,18 @@ def test_argument_text_is_kept_to_the_byte() -> None:
 def test_arguments_that_are_no_object_are_kept_as_text_and_blocked(sent: Any, text: str) -> None:
     reply = read(chat(tool_calls=[chat_call(arguments=sent)]), repair="off")
     assert codes(reply) == ["arguments_not_object"]
-    assert reply.calls[0].json == reply.calls[0].raw == text and reply.calls[0].arguments == {}
+    assert reply.attempts[0].json == reply.attempts[0].raw == text and reply.attempts[0].arguments == {}
 
 
 def test_arguments_as_an_object_are_taken_as_they_are() -> None:
-    call = read(chat(tool_calls=[chat_call(arguments={"x": 1})])).calls[0]
+    call = read(chat(tool_calls=[chat_call(arguments={"x": 1})])).attempts[0]
     assert call.arguments == {"x": 1} and call.raw == '{"x":1}'
 
 
 def test_arguments_that_are_no_json_are_a_problem_of_that_call_only() -> None:
     reply = read(chat(tool_calls=[chat_call(arguments="{not json}"), chat_call(id="b")]), repair="off")
     assert [(problem.code, problem.call) for problem in reply.problems] == [("invalid_json", 0)]
-    assert [call.complete for call in reply.calls] == [False, True] and reply.calls[0].raw == "{not json}"
+    assert [call.complete for call in reply.attempts] == [False, True] and reply.attempts[0].raw == "{not json}"
 
 
 @pytest.mark.parametrize("finish", ["length", "stop", "tool_calls"])
@@ -199,16 +203,16 @@ def test_arguments_that_are_no_json_are_a_problem_of_that_call_only() -> None:
 def test_arguments_that_end_early_are_truncated_whatever_the_finish_reason(cut: str, finish: str) -> None:
     reply = read(chat(finish, tool_calls=[chat_call(arguments=cut)]), repair="lenient")
     assert codes(reply) == ["truncated"]
-    assert not reply.calls[0].complete and reply.calls[0].arguments == {} and reply.calls[0].raw == cut
+    assert not reply.attempts[0].complete and reply.attempts[0].arguments == {} and reply.attempts[0].raw == cut
 
 
 def test_whole_arguments_are_complete_even_where_a_limit_ended_the_answer() -> None:
-    assert read(chat("length", tool_calls=[chat_call()])).calls[0].complete
+    assert read(chat("length", tool_calls=[chat_call()])).attempts[0].complete
 
 
 def test_a_call_without_arguments_at_the_limit_is_truncated() -> None:
     reply = read(chat("length", tool_calls=[chat_call(), chat_call(arguments="", id="b")]))
-    assert codes(reply) == ["truncated"] and [call.complete for call in reply.calls] == [True, False]
+    assert codes(reply) == ["truncated"] and [call.complete for call in reply.attempts] == [True, False]
 
 
 def test_arguments_nested_too_deep_or_too_long_are_a_problem() -> None:
@@ -220,4 +224,4 @@ def test_arguments_nested_too_deep_or_too_long_are_a_problem() -> None:
 
 def test_calls_beyond_the_limit_are_text() -> None:
     reply = read(chat(tool_calls=[chat_call(id=f"c{i}") for i in range(258)]))
-    assert len(reply.calls) == 256 and codes(reply) == ["too_large"] and reply.content.count("f(") == 2
+    assert len(reply.attempts) == 256 and codes(reply) == ["too_large"] and reply.content.count("f(") == 2

@@ -57,7 +57,7 @@ def test_a_call_that_gemini_took_away_is_a_problem() -> None:
 def test_a_gemini_call_in_pieces_is_never_taken_for_a_whole_one() -> None:
     part = {"functionCall": {"name": "f", "partialArgs": [{"jsonPath": "$.x", "numberValue": 1}], "willContinue": True}}
     reply = read(part)
-    assert codes(reply) == ["truncated"] and not reply.calls[0].complete
+    assert codes(reply) == ["truncated"] and not reply.attempts[0].complete
 
 
 def test_an_ollama_answer_gives_thinking_text_and_calls() -> None:
@@ -92,12 +92,12 @@ def test_native_calls_win_over_calls_in_the_text() -> None:
     reply = read(chat(content="So: " + LEAK, tool_calls=[chat_call("g", "{}")]))
     assert calls(reply) == [("g", {})] and '{"name": "f", "arguments": {"x": 1}}' in reply.content
     assert [(problem.code, problem.blocking) for problem in reply.problems] == [("call_in_text", False)]
-    assert reply.calls[0].id == "call_1"
+    assert reply.attempts[0].id == "call_1"
 
 
 def test_think_tags_in_the_content_are_reasoning_beside_native_calls_too() -> None:
     reply = read(chat(content="<think>\nhm\n</think>\n\nHi", tool_calls=[chat_call()]))
-    assert reply.reasoning == "hm" and reply.content == "Hi" and len(reply.calls) == 1
+    assert reply.reasoning == "hm" and reply.content == "Hi" and len(reply.attempts) == 1
 
 
 def test_a_call_in_the_reasoning_counts_only_where_there_is_nothing_else() -> None:
@@ -212,7 +212,7 @@ def test_ids_are_unique_over_a_conversation() -> None:
     turns = []
     for sent in (["a", "a", "a"], ["a", ""], ["capture_call_1_1"]):
         reply = read(chat(tool_calls=[chat_call(id=id) for id in sent]), ids=ids)
-        turns.append([call.id for call in reply.calls])
+        turns.append([call.id for call in reply.attempts])
         ids.next_turn()
     assert turns == [["a", "a_dup_1", "a_dup_2"], ["a_dup_3", "capture_call_1_1"], ["capture_call_1_1_dup_1"]]
 
@@ -238,7 +238,7 @@ def test_lists_and_items_of_every_dialect_are_told_apart() -> None:
 def test_one_choice_of_a_response_is_enough() -> None:
     message = {"role": "assistant", "content": None, "tool_calls": [chat_call()]}
     whole, choice = {"choices": [{"index": 0, "message": message}]}, {"index": 0, "message": message}
-    assert [call.name for call in read(choice).calls] == [call.name for call in read(whole).calls] != []
+    assert [call.name for call in read(choice).attempts] == [call.name for call in read(whole).attempts] != []
 
 
 def test_a_toolset_may_be_shared() -> None:
@@ -255,7 +255,7 @@ WEATHER = Tool(
 
 
 def test_a_namespaced_name_is_folded_with_a_receipt() -> None:
-    call = read(chat(tool_calls=[chat_call("functions.get_weather", '{"city": "B"}')]), tools=[WEATHER]).calls[0]
+    call = read(chat(tool_calls=[chat_call("functions.get_weather", '{"city": "B"}')]), tools=[WEATHER]).attempts[0]
     assert call.name == "get_weather" and [repair.rule for repair in call.repairs] == ["namespace"]
 
 
@@ -264,7 +264,7 @@ def test_a_missing_name_is_taken_from_the_arguments_with_a_receipt() -> None:
     inferred = read(chat(tool_calls=[chat_call("", '{"city": "B"}')]), tools=[WEATHER])
     for reply, rule in ((hoisted, "hoisted_name"), (inferred, "inferred_name")):
         assert calls(reply) == [("get_weather", {"city": "B"})] and codes(reply) == []
-        assert [repair.rule for repair in reply.calls[0].repairs] == [rule]
+        assert [repair.rule for repair in reply.attempts[0].repairs] == [rule]
     assert codes(read(chat(tool_calls=[chat_call("", '{"city": "B"}')]), tools=[WEATHER], repair="off")) == [
         "invalid_name"
     ]
@@ -273,8 +273,8 @@ def test_a_missing_name_is_taken_from_the_arguments_with_a_receipt() -> None:
 def test_repair_may_differ_from_tool_to_tool() -> None:
     broken = chat(tool_calls=[chat_call("get_weather", "{'city': 'B'}")])
     mended = read(broken, tools=[WEATHER])
-    assert calls(mended) == [("get_weather", {"city": "B"})] and mended.calls[0].raw == "{'city': 'B'}"
-    assert mended.calls[0].repairs
+    assert calls(mended) == [("get_weather", {"city": "B"})] and mended.attempts[0].raw == "{'city': 'B'}"
+    assert mended.attempts[0].repairs
     assert codes(read(broken, tools=[WEATHER], repair={"get_weather": "off"})) == ["invalid_json"]
 
 
@@ -290,3 +290,48 @@ def test_bare_json_beside_native_calls_is_text_and_said_once() -> None:
             chat(content=bare, tool_calls=[chat_call("get_weather", '{"city": "C"}')]), tools=[WEATHER], format=format
         )
         assert calls(reply) == [("get_weather", {"city": "C"})] and reply.content == bare
+
+
+# -- Responses: one item for a list of them, and calls beside the output -----------------------------------------------
+
+ITEM = {"type": "function_call", "call_id": "c1", "name": "f", "arguments": '{"x": 1}'}
+BESIDE = {"id": "c2", "type": "function", "function": {"name": "g", "arguments": "{}"}}
+SAID = {"type": "message", "content": [{"type": "output_text", "text": "Hi"}]}
+
+
+@pytest.mark.parametrize("api", ["auto", "responses"])
+@pytest.mark.parametrize(
+    "response, names, said",
+    [
+        ({"output": ITEM}, ["f"], ""),
+        ({"output": SAID}, [], "Hi"),
+        ({"object": "response", "output": ITEM}, ["f"], ""),
+        ({"output": ITEM, "tool_calls": [BESIDE]}, ["f", "g"], ""),
+        ({"output": [SAID, ITEM], "tool_calls": [BESIDE]}, ["f", "g"], "Hi"),
+        ({"output": [SAID], "tool_calls": BESIDE}, ["g"], "Hi"),
+        ({"output": [], "tool_calls": [BESIDE]}, ["g"], ""),
+        ({"output": "Hi", "tool_calls": [BESIDE]}, ["g"], "Hi"),
+    ],
+)
+def test_an_output_of_one_item_and_calls_beside_the_output_are_read(
+    response: Json, names: list[str], said: str, api: str
+) -> None:
+    reply = read(response, api=api)
+    assert ([call.name for call in reply.calls], reply.content, reply.problems) == (names, said, ())
+
+
+@pytest.mark.parametrize(
+    "twin",
+    [
+        {"id": "c1", "function": {"name": "f", "arguments": '{"x": 1}'}},
+        {"function": {"name": "f", "arguments": '{"x": 1}'}},
+    ],
+)
+def test_a_call_that_stands_in_the_output_and_beside_it_is_one_call(twin: Json) -> None:
+    assert [call.id for call in read({"output": [ITEM], "tool_calls": [twin]}).calls] == ["c1"]
+
+
+def test_the_choice_none_lets_no_native_call_run() -> None:
+    for tools in (None, [Tool(name="g")]):
+        reply = read({"choices": [{"message": {"content": "Hi", "tool_calls": [BESIDE]}}]}, tools=tools, choice="none")
+        assert reply.content == "Hi" and [problem.code for problem in reply.problems] == ["not_authorised"]

@@ -144,7 +144,7 @@ MISBEHAVING: dict[str, list[Json]] = {
 @pytest.mark.parametrize("how", list(MISBEHAVING))
 def test_a_misbehaving_stream_gives_its_calls(how: str, tools: Toolset | None) -> None:
     reply = run(*MISBEHAVING[how], tools=tools)
-    assert calls(reply) == TWO and codes(reply) == [] and len({call.id for call in reply.calls}) == 2
+    assert calls(reply) == TWO and codes(reply) == [] and len({call.id for call in reply.attempts}) == 2
 
 
 def test_a_name_may_come_in_pieces() -> None:
@@ -169,13 +169,14 @@ def test_the_same_call_twice_is_two_calls() -> None:
 
 def test_a_call_that_starts_again_leaves_its_first_try_blocked() -> None:
     reply = run(delta(entry(0, "a", "f", '{"x": 1')), delta(entry(0, "a", "f", '{"x": 1}')))
-    assert [(call.complete, call.arguments) for call in reply.calls] == [(False, {}), (True, {"x": 1})]
+    assert [(call.complete, call.arguments) for call in reply.attempts] == [(False, {}), (True, {"x": 1})]
     assert codes(reply) == ["truncated"]
 
 
 def test_arguments_after_the_end_of_a_call_are_not_lost_silently() -> None:
     chunks = [delta(entry(0, "a", "f", "{}")), delta(entry(1, "b", "g", "{}")), delta(entry(0, arguments='"x": 1}'))]
-    assert codes(run(*chunks)) == ["trailing_content"]
+    reply = run(*chunks)
+    assert codes(reply) == ["late_arguments"] and calls(reply) == [("f", {}), ("g", {})] and not reply.refused
 
 
 def test_the_legacy_function_call_is_streamed() -> None:
@@ -197,7 +198,7 @@ def test_a_second_finish_reason_changes_nothing() -> None:
 
 def test_a_stream_that_breaks_off_leaves_a_truncated_call() -> None:
     reply = run(delta(entry(0, "a", "f", "{}")), delta(entry(1, "b", "g", '{"y": "ab')))
-    assert codes(reply) == ["truncated"] and [call.complete for call in reply.calls] == [True, False]
+    assert codes(reply) == ["truncated"] and [call.complete for call in reply.attempts] == [True, False]
 
 
 def test_several_choices_are_one_after_the_other() -> None:
@@ -343,7 +344,7 @@ def test_signatures_of_streamed_gemini_parts_go_by_the_ids_of_the_calls() -> Non
         chunk({"functionCall": {"name": "f", "args": {}}, "thoughtSignature": "s"}),
         chunk({"functionCall": {"name": "g", "args": {}}}),
     )
-    assert stream.extras == {stream.reply.calls[0].id: {"thoughtSignature": "s"}}
+    assert stream.extras == {stream.reply.attempts[0].id: {"thoughtSignature": "s"}}
 
 
 def test_opaque_fields_of_streamed_chat_and_responses_calls_are_kept() -> None:
@@ -387,16 +388,16 @@ def test_arguments_in_pieces_are_joined() -> None:
         {},
         {"name": "g", "args": {"x": 1}},
     ).reply
-    assert [(call.name, call.arguments) for call in reply.calls] == [
+    assert [(call.name, call.arguments) for call in reply.attempts] == [
         ("f", {"city": "Oslo", "days": 3, "on": [{"x": True}, None], "odd.key": "v"}),
         ("g", {"x": 1}),
     ]
-    assert reply.calls[0].id == "a" and not reply.problems
+    assert reply.attempts[0].id == "a" and not reply.problems
 
 
 def test_a_call_whose_last_piece_never_came_is_cut_off() -> None:
     reply = pieces({"name": "f", "willContinue": True}, piece("$.city", stringValue="Os", willContinue=True)).reply
-    assert [call.complete for call in reply.calls] == [False]
+    assert [call.complete for call in reply.attempts] == [False]
     assert [problem.code for problem in reply.problems if problem.blocking] == ["truncated"]
 
 

@@ -218,7 +218,7 @@ def test_a_thought_signature_of_gemini_comes_back_on_its_part_though_the_call_ha
     response = {"candidates": [{"content": {"role": "model", "parts": parts}}]}
     reply = read(response)
     extras = opaque(response, reply)
-    assert extras == {reply.calls[0].id: {"thoughtSignature": "s"}}
+    assert extras == {reply.attempts[0].id: {"thoughtSignature": "s"}}
     assert gemini.assistant_message(reply, extras=extras, ids=False) == {"role": "model", "parts": parts}
 
 

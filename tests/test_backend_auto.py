@@ -138,14 +138,14 @@ def test_an_unknown_server_is_probed_with_a_tool_without_arguments() -> None:
 @pytest.mark.parametrize("refusal", [NO_TOOLS, CHAT, answer(200, b"<html>"), json_answer({"error": "no tools"})])
 def test_where_native_tools_do_not_work_text_is_tried(refusal: Answering) -> None:
     (found,), server = asked(refusal, TEXT_PROBE, TEXT_OSLO)
-    assert found.mode == "text" and found.calls[0].arguments == {"city": "Oslo"}
+    assert found.mode == "text" and found.attempts[0].arguments == {"city": "Oslo"}
     assert found.evidence[-2].startswith("native: ") and found.evidence[-1] == "text: the probe tool was called"
     assert "tools" not in server.posts[-1].body
 
 
 def test_a_call_that_leaks_into_the_text_still_shows_that_native_tools_work() -> None:
     (found,), _ = asked(TEXT_PROBE, TEXT_OSLO)
-    assert found.mode == "native" and found.calls[0].arguments == {"city": "Oslo"}
+    assert found.mode == "native" and found.attempts[0].arguments == {"city": "Oslo"}
 
 
 def test_if_no_way_works_it_is_text_and_said_so() -> None:
@@ -168,7 +168,7 @@ def test_a_server_that_refuses_tools_after_all_is_asked_in_text_at_once() -> Non
     found, server = asked(NO_TOOLS, TEXT_OSLO, gets=SERVERS["lmstudio"], requests=2)
     assert [each.mode for each in found] == ["text", "text"] and len(server.posts) == 3
     assert any("instead of native: refused" in line for line in found[0].evidence)
-    assert [each.status for each in found[0].attempts] == [400, 200]
+    assert [each.status for each in found[0].tries] == [400, 200]
 
 
 def test_a_stream_that_is_refused_for_its_tools_is_asked_for_in_text_at_once() -> None:
@@ -180,9 +180,9 @@ def test_a_stream_that_is_refused_for_its_tools_is_asked_for_in_text_at_once() -
 def test_a_forced_call_that_does_not_come_demotes_once() -> None:
     request = ask(mode=None, choice="required")
     (found,), server = asked(CHAT, TEXT_OSLO, gets=SERVERS["lmstudio"], request=request)
-    assert found.mode == "text" and found.calls and "a forced call did not come" in found.evidence[-1]
+    assert found.mode == "text" and found.attempts and "a forced call did not come" in found.evidence[-1]
     (found,), server = asked(CHAT, gets=SERVERS["lmstudio"], request=request)
-    assert found.mode == "text" and not found.calls and len(server.posts) == 2
+    assert found.mode == "text" and not found.attempts and len(server.posts) == 2
 
 
 def test_a_call_that_was_not_forced_may_stay_away() -> None:
@@ -197,7 +197,7 @@ def test_a_forced_call_that_was_still_being_thought_of_is_no_reason_but_long_tal
     (found,), server = asked(json_answer(thinking), gets=SERVERS["lmstudio"], request=request)
     assert found.mode == "native" and len(server.posts) == 1
     (found,), _ = asked(json_answer(talk), TEXT_OSLO, gets=SERVERS["lmstudio"], request=request)
-    assert found.mode == "text" and found.calls
+    assert found.mode == "text" and found.attempts
 
 
 def test_a_stream_is_given_out_as_it_comes_and_the_next_one_is_demoted() -> None:
@@ -230,14 +230,14 @@ def test_a_server_that_is_not_there_or_wants_a_key_is_not_guessed_at() -> None:
             gone = backend(server)
         with pytest.raises(TransportError) as raised:
             await gone.complete(ask(mode=None))
-        assert len(raised.value.attempts) == 3
+        assert len(raised.value.tries) == 3
 
     asyncio.run(go())
 
 
 def test_a_server_that_comes_back_is_not_given_up_for_one_lost_connection() -> None:
     (found,), _ = asked(drop, PROBED, OSLO, gets={"/v1/models": drop})
-    assert found.mode == "native" and found.calls
+    assert found.mode == "native" and found.attempts
 
 
 def test_a_server_that_does_not_say_what_it_is_in_time_is_probed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -264,7 +264,7 @@ def test_a_profile_that_was_said_is_believed() -> None:
 
 def test_a_server_that_takes_a_grammar_is_held_to_the_tools() -> None:
     (found,), server = asked(TEXT_OSLO, gets=SERVERS["llama.cpp"], request=ask(mode="grammar", choice="required"))
-    assert found.mode == "grammar" and found.calls[0].arguments == {"city": "Oslo"}
+    assert found.mode == "grammar" and found.attempts[0].arguments == {"city": "Oslo"}
     assert "root ::=" in server.posts[-1].body["grammar"] and "tools" not in server.posts[-1].body
 
 

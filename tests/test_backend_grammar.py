@@ -58,7 +58,7 @@ def test_an_answer_held_to_a_grammar_is_read_as_text() -> None:
             return await backend(server).complete(ask(mode="grammar", choice="required")), server.posts[0]
 
     found, heard = asyncio.run(go())
-    assert found.mode == "grammar" and found.calls[0].arguments == {"city": "Oslo"} and not found.problems
+    assert found.mode == "grammar" and found.attempts[0].arguments == {"city": "Oslo"} and not found.problems
     assert "root" in heard.body["grammar"]
 
 
@@ -72,7 +72,7 @@ def test_an_answer_held_to_a_schema_is_a_bare_call_and_is_read() -> None:
             return found
 
     found = asyncio.run(go())
-    assert found.calls[0].arguments == {"city": "Oslo"} and not any(problem.blocking for problem in found.problems)
+    assert found.attempts[0].arguments == {"city": "Oslo"} and not any(problem.blocking for problem in found.problems)
 
 
 def test_a_server_takes_its_grammar_by_its_own_api_only() -> None:
@@ -86,7 +86,7 @@ def test_auto_tries_a_grammar_before_text() -> None:
         talk, call = json_answer(chat("I would rather talk.")), json_answer(chat(SAID))
         async with serving(talk, call, gets=gets) as server:
             found = await backend(server).complete(ask(mode=None, choice="required"))
-            assert found.calls and "grammar" in server.posts[1].body
+            assert found.attempts and "grammar" in server.posts[1].body
             return [found.mode, found.evidence[-1]]
 
     assert asyncio.run(go()) == ["grammar", "grammar instead of native: a forced call did not come"]

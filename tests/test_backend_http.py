@@ -79,12 +79,12 @@ def stream(*answers: Any, request: Request | None = None, **options: Any) -> tup
 
 def test_a_whole_answer_is_a_reply_that_knows_how_it_came_about() -> None:
     found, server = complete(OSLO)
-    assert [(call.name, call.arguments, call.id) for call in found.calls] == [
+    assert [(call.name, call.arguments, call.id) for call in found.attempts] == [
         ("get_weather", {"city": "Oslo"}, "call_0")
     ]
-    assert (found.usage.prompt, found.usage.completion, found.finish, found.model) == (7, 5, "tool_calls", "m-1")
+    assert (found.tokens.prompt, found.tokens.completion, found.finish, found.model) == (7, 5, "tool_calls", "m-1")
     assert (found.api, found.mode, found.evidence) == ("chat", "native", ("you said so",))
-    assert found.raw["model"] == "m-1" and [each.status for each in found.attempts] == [200]
+    assert found.raw["model"] == "m-1" and [each.status for each in found.tries] == [200]
     assert 0 < found.timing.first_byte <= found.timing.total
     (heard,) = server.posts
     assert heard.path == "/v1/chat/completions" and heard.headers["content-type"] == "application/json"
@@ -94,8 +94,8 @@ def test_a_whole_answer_is_a_reply_that_knows_how_it_came_about() -> None:
 def test_a_streamed_answer_gives_the_events_of_a_parser_then_the_answer() -> None:
     found, whole, server = stream(chunked(events(delta(content="On it."), *WEATHER)))
     assert found[:2] == [Text("On it."), CallStart(0, "call_a", "get_weather")]
-    assert isinstance(found[-1], CallEnd) and found[-1].call == whole.calls[0]
-    assert whole.content == "On it." and whole.calls[0].arguments == {"city": "Oslo"} and not whole.problems
+    assert isinstance(found[-1], CallEnd) and found[-1].call == whole.attempts[0]
+    assert whole.content == "On it." and whole.attempts[0].arguments == {"city": "Oslo"} and not whole.problems
     assert whole.finish == "tool_calls" and len(whole.raw) == 5
     assert server.posts[0].body["stream_options"] == {"include_usage": True}
 
@@ -114,7 +114,7 @@ def test_the_answer_is_not_there_before_the_stream_has_ended() -> None:
 def test_an_answer_becomes_a_message_of_the_next_request() -> None:
     first, _ = complete(OSLO)
     history = [{"role": "user", "content": "Weather?"}, first.message]
-    history.append({"role": "tool", "tool_call_id": first.calls[0].id, "content": "rain"})
+    history.append({"role": "tool", "tool_call_id": first.attempts[0].id, "content": "rain"})
     _, server = complete(json_answer(chat("Rain.")), request=ask(messages=history))
     assert server.posts[0].body["messages"][1]["tool_calls"][0]["function"]["name"] == "get_weather"
 
@@ -126,7 +126,7 @@ def test_names_that_a_server_does_not_take_come_back_as_they_were() -> None:
     call = json_answer(chat(calls=(("files_read", '{"path": "a"}'),)))
     request = ask(tools=tools, choice="files.read")
     found, server = complete(call, request=request)
-    assert [call.name for call in found.calls] == ["files.read"] and not found.problems
+    assert [call.name for call in found.attempts] == ["files.read"] and not found.problems
     assert server.posts[0].body["tools"][0]["function"]["name"] == "files_read"
     assert server.posts[0].body["tool_choice"]["function"]["name"] == "files_read"
     chunks = [call_delta("{}", "files_read", "c"), delta("tool_calls")]
@@ -136,18 +136,18 @@ def test_names_that_a_server_does_not_take_come_back_as_they_were() -> None:
 
 def test_ids_are_unique_over_a_conversation() -> None:
     ids = Ids()
-    found = [complete(OSLO, request=ask(ids=ids))[0].calls[0].id for _ in range(2)]
+    found = [complete(OSLO, request=ask(ids=ids))[0].attempts[0].id for _ in range(2)]
     assert found == ["call_0", "call_0_dup_1"]
 
 
 def test_a_server_that_ignores_stream_is_read_all_the_same() -> None:
     _, whole, _ = stream(OSLO)
-    assert whole.calls[0].arguments == {"city": "Oslo"} and not whole.problems
+    assert whole.attempts[0].arguments == {"city": "Oslo"} and not whole.problems
 
 
 def test_a_server_that_streams_without_being_asked_is_read_all_the_same() -> None:
     found, _ = complete(chunked(events(*WEATHER)))
-    assert found.calls[0].arguments == {"city": "Oslo"} and found.finish == "tool_calls" and not found.problems
+    assert found.attempts[0].arguments == {"city": "Oslo"} and found.finish == "tool_calls" and not found.problems
 
 
 @pytest.mark.parametrize("extra", [{"x": float("nan")}, {"x": object()}, {"x": {1, 2}}])
@@ -213,8 +213,11 @@ COMPLETIONS: list[dict[str, Any]] = [
 ]
 STREAMS: dict[str, tuple[list[bytes], str]] = {
     "chat": (events(*WEATHER, {"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 4}}), "tool_calls"),
-    "anthropic": ([f"event: {each['type']}\ndata: {json.dumps(each)}\n\n".encode() for each in ANTHROPIC], "tool_use"),
-    "responses": (events(*RESPONSES, done=False), "completed"),
+    "anthropic": (
+        [f"event: {each['type']}\ndata: {json.dumps(each)}\n\n".encode() for each in ANTHROPIC],
+        "tool_calls",
+    ),
+    "responses": (events(*RESPONSES, done=False), "stop"),
     "ollama": ([json.dumps(each).encode() + b"\n" for each in OLLAMA], "stop"),
     "completions": (events(*COMPLETIONS), "stop"),
 }
@@ -232,8 +235,8 @@ def test_every_dialect_is_streamed_to_the_same_call(api: str) -> None:
     pieces, finish = STREAMS[api]
     mode = "text" if api == "completions" else "native"
     _, whole, server = stream(chunked(pieces), api=api, request=ask(mode=mode))
-    assert [(call.name, call.arguments) for call in whole.calls] == [("get_weather", {"city": "Oslo"})]
-    assert (whole.finish, whole.usage.prompt, whole.usage.completion, whole.problems) == (finish, 9, 4, ())
+    assert [(call.name, call.arguments) for call in whole.attempts] == [("get_weather", {"city": "Oslo"})]
+    assert (whole.finish, whole.tokens.prompt, whole.tokens.completion, whole.problems) == (finish, 9, 4, ())
     assert server.posts[0].path == PATHS[api]
 
 
@@ -266,7 +269,7 @@ WHOLE: dict[str, Any] = {
 def test_every_dialect_is_read_whole(api: str) -> None:
     mode = "text" if api == "completions" else "native"
     found, server = complete(json_answer(WHOLE[api]), api=api, request=ask(mode=mode))
-    assert [(call.name, call.arguments) for call in found.calls] == [("get_weather", {"city": "Oslo"})]
+    assert [(call.name, call.arguments) for call in found.attempts] == [("get_weather", {"city": "Oslo"})]
     assert server.posts[0].body["stream"] is False
 
 
@@ -293,7 +296,7 @@ def test_in_mode_text_the_tools_stand_in_the_prompt_and_calls_are_read_from_the_
     system, user = body["messages"]
     assert system["role"] == "system" and "get_weather" in system["content"] and "action-gated" in system["content"]
     assert user == {"role": "user", "content": "Weather in Oslo?"}
-    assert (found.mode, found.content, found.calls[0].arguments) == ("text", "On it.", {"city": "Oslo"})
+    assert (found.mode, found.content, found.attempts[0].arguments) == ("text", "On it.", {"city": "Oslo"})
 
 
 def test_in_mode_text_the_history_is_text_too() -> None:
@@ -343,7 +346,7 @@ def test_a_server_that_is_not_there_is_a_transport_error() -> None:
             TransportError, match=f"cannot call http://127.0.0.1:{port}/.*is the server running"
         ) as raised:
             await gone.complete(ask())
-        assert len(raised.value.attempts) == 1
+        assert len(raised.value.tries) == 1
 
     asyncio.run(go())
 
@@ -443,14 +446,14 @@ def test_an_error_in_place_of_an_answer_is_a_provider_error() -> None:
     overloaded = chunked([f"event: error\ndata: {json.dumps(said)}\n\n".encode()])
     with pytest.raises(ProviderError, match="Overloaded") as raised:
         stream(overloaded, api="anthropic", retries=QUICK)
-    assert len(raised.value.attempts) == 3
+    assert len(raised.value.tries) == 3
 
 
 def test_a_key_is_sent_and_shown_to_nobody() -> None:
     echo = json_answer({"error": {"message": "wrong key sk-hunter2-hunter2"}}, 401)
     error = failure(echo, kind=Unauthorised, environ=SECRET)
     assert isinstance(error, StatusError)
-    assert "hunter2" not in f"{error} {error!r} {error.body} {error.attempts} {error.args}"
+    assert "hunter2" not in f"{error} {error!r} {error.body} {error.tries} {error.args}"
     _, server = complete(OSLO, environ=SECRET)
     assert server.posts[0].headers["authorization"] == "Bearer sk-hunter2-hunter2"
     _, other = complete(json_answer(WHOLE["anthropic"]), api="anthropic", environ=SECRET)
@@ -473,8 +476,8 @@ def test_a_key_that_comes_back_is_in_no_error(said: bytes) -> None:
 @pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504, 529])
 def test_what_passes_is_tried_again(status: int) -> None:
     found, server = complete(json_answer({}, status), json_answer({}, status), OSLO)
-    assert [each.status for each in found.attempts] == [status, status, 200] and len(server.posts) == 3
-    assert found.attempts[0].waited > 0 and "HTTP" in found.attempts[0].error and not found.attempts[2].error
+    assert [each.status for each in found.tries] == [status, status, 200] and len(server.posts) == 3
+    assert found.tries[0].waited > 0 and "HTTP" in found.tries[0].error and not found.tries[2].error
 
 
 @pytest.mark.parametrize("status", [400, 401, 404, 422, 501])
@@ -490,23 +493,23 @@ def test_what_does_not_pass_is_not_tried_again(status: int) -> None:
 
 def test_a_connection_that_closed_is_tried_again() -> None:
     found, _ = complete(drop, OSLO)
-    assert [each.status for each in found.attempts] == [0, 200]
+    assert [each.status for each in found.tries] == [0, 200]
     _, whole, _ = stream(drop, chunked(events(*WEATHER)))
-    assert [each.status for each in whole.attempts] == [0, 200]
+    assert [each.status for each in whole.tries] == [0, 200]
 
 
 def test_tries_end_and_the_last_error_tells_of_all() -> None:
     with pytest.raises(StatusError) as raised:
         complete(json_answer({}, 500))
-    assert [each.status for each in raised.value.attempts] == [500, 500, 500]  # type: ignore[attr-defined]
+    assert [each.status for each in raised.value.tries] == [500, 500, 500]  # type: ignore[attr-defined]
 
 
 def test_the_server_says_how_long_to_wait_within_reason() -> None:
     found, _ = complete(json_answer({}, 429, Retry_After="0.05"), OSLO)
-    assert found.attempts[0].waited == 0.05
+    assert found.tries[0].waited == 0.05
     with pytest.raises(RateLimited) as raised:
         complete(json_answer({}, 429, Retry_After="3600"), OSLO)
-    assert raised.value.retry_after == 3600 and len(raised.value.attempts) == 1
+    assert raised.value.retry_after == 3600 and len(raised.value.tries) == 1
 
 
 def test_nothing_is_tried_again_once_something_was_given_out() -> None:
@@ -530,13 +533,13 @@ def test_a_stream_that_breaks_gives_what_came_and_no_finished_call(pieces: list[
     pieces = [*events(delta(content="On it."), done=False), *pieces]
     _, whole, _ = stream(chunked(pieces, ends=ends))
     assert whole.content == "On it."
-    assert not any(call.complete for call in whole.calls)
+    assert not any(call.complete for call in whole.attempts)
     assert "truncated" in {problem.code for problem in whole.problems if problem.blocking}
 
 
 def test_a_call_that_was_whole_before_the_stream_broke_is_whole_and_the_loss_is_told() -> None:
     _, whole, _ = stream(chunked(events(*WEATHER[:3], done=False), ends=False))
-    assert [call.complete for call in whole.calls] == [True]
+    assert [call.complete for call in whole.attempts] == [True]
     (problem,) = whole.problems
     assert problem.code == "truncated" and problem.blocking and problem.call is None
 
@@ -544,23 +547,23 @@ def test_a_call_that_was_whole_before_the_stream_broke_is_whole_and_the_loss_is_
 def test_a_call_in_text_is_not_finished_by_a_stream_that_breaks() -> None:
     said = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Os'
     _, whole, _ = stream(chunked(events(delta(content=said), done=False), ends=False), request=ask(mode="text"))
-    assert not any(call.complete for call in whole.calls) and whole.problems
+    assert not any(call.complete for call in whole.attempts) and whole.problems
 
 
 def test_done_may_be_missing_if_the_server_said_why_it_stopped() -> None:
     _, whole, _ = stream(chunked(events(*WEATHER, done=False)))
-    assert whole.calls[0].complete and not whole.problems
+    assert whole.attempts[0].complete and not whole.problems
 
 
 def test_a_stop_reason_may_be_missing_if_the_server_said_done() -> None:
     _, whole, _ = stream(chunked(events(*WEATHER[:3])))
-    assert whole.calls[0].complete and not whole.problems
+    assert whole.attempts[0].complete and not whole.problems
 
 
 def test_an_error_in_the_middle_is_a_problem_and_what_came_is_kept() -> None:
     bad = {"error": {"message": "out of memory", "type": "server_error"}}
     _, whole, _ = stream(chunked(events(delta(content="On it."), *WEATHER[:2], bad)))
-    assert whole.content == "On it." and not whole.calls[0].complete
+    assert whole.content == "On it." and not whole.attempts[0].complete
     assert [problem.code for problem in whole.problems if problem.call is None] == ["provider_error"]
 
 
@@ -590,7 +593,7 @@ def test_a_whole_answer_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPa
 def test_an_answer_that_is_too_large_is_not_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("rightcall.backend.ask.MAX_BODY", 10_000)
     error = failure(chunked([b"x" * 20_000]), kind=AnswerTooLarge, retries=QUICK)
-    assert len(error.attempts) == 1
+    assert len(error.tries) == 1
 
 
 def test_a_stream_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -602,18 +605,18 @@ def test_a_stream_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_connection_that_stays_open_after_the_end_is_not_waited_for() -> None:
     _, whole, _ = stream(chunked(events(*WEATHER), then=silence), timeouts=_limits(idle=20))
-    assert whole.calls[0].complete and not whole.problems and whole.timing.total < 15
+    assert whole.attempts[0].complete and not whole.problems and whole.timing.total < 15
 
 
 def test_a_connection_that_breaks_after_the_end_loses_nothing() -> None:
     for done in (True, False):
         _, whole, _ = stream(chunked(events(*WEATHER, done=done), ends=False))
-        assert whole.calls[0].complete and not whole.problems
+        assert whole.attempts[0].complete and not whole.problems
 
 
 def test_what_broke_a_stream_stands_with_the_attempt() -> None:
     _, whole, _ = stream(chunked(events(delta(content="Hello there."), done=False), ends=False))
-    assert "the connection broke" in whole.attempts[-1].error and whole.attempts[-1].status == 200
+    assert "the connection broke" in whole.tries[-1].error and whole.tries[-1].status == 200
     assert "http" not in whole.problems[0].message
 
 
@@ -640,7 +643,7 @@ _BOTH = Toolset([{"name": name, "parameters": {"type": "object", "properties": {
 )
 def test_a_call_that_the_choice_did_not_allow_is_blocked(choice: str, called: str, code: str | None) -> None:
     found, _ = complete(json_answer(chat(calls=((called, "{}"),))), request=ask(tools=_BOTH, choice=choice))
-    assert [call.name for call in found.calls] == [called]
+    assert [call.name for call in found.attempts] == [called]
     assert [problem.code for problem in found.problems if problem.blocking] == ([code] if code else [])
 
 
@@ -648,7 +651,7 @@ def test_tools_may_come_from_an_iterator_and_serve_many_times() -> None:
     request = ask(tools=iter([get_weather]))
     for _ in range(2):
         found, server = complete(OSLO, request=request)
-        assert found.calls and not found.problems and server.posts[0].body["tools"]
+        assert found.attempts and not found.problems and server.posts[0].body["tools"]
 
 
 # -- time --------------------------------------------------------------------------------------------------------------
@@ -705,7 +708,7 @@ def test_a_connection_that_is_never_accepted_times_out() -> None:
 def test_waiting_for_another_try_counts_too() -> None:
     with pytest.raises(StatusError) as raised:
         complete(json_answer({}, 503, Retry_After="20"), timeouts=_limits(total=5), retries=Retries(longest=60))
-    assert len(raised.value.attempts) == 1
+    assert len(raised.value.tries) == 1
 
 
 # -- leaving early -----------------------------------------------------------------------------------------------------
@@ -771,7 +774,7 @@ class Outside:
 def test_a_program_without_a_loop_can_ask() -> None:
     with Outside(OSLO, chunked(events(*WEATHER))) as server:
         made = backend(server)
-        assert made.complete_sync(ask()).calls[0].arguments == {"city": "Oslo"}
+        assert made.complete_sync(ask()).attempts[0].arguments == {"city": "Oslo"}
         stream = made.stream_sync(ask())
         assert isinstance(list(stream)[-1], CallEnd) and stream.answer.finish == "tool_calls"
 
@@ -784,7 +787,7 @@ def test_a_program_inside_a_running_loop_can_ask_too() -> None:
             return made.complete_sync(ask()), len(list(made.stream_sync(ask())))
 
         found, count = asyncio.run(inside())
-        assert found.calls[0].arguments == {"city": "Oslo"} and count > 2
+        assert found.attempts[0].arguments == {"city": "Oslo"} and count > 2
 
 
 def test_leaving_a_stream_without_a_loop_closes_the_connection_and_ends_its_thread() -> None:
@@ -830,4 +833,4 @@ def test_a_request_that_cannot_work_is_refused_when_it_is_made(fields: dict[str,
 def test_tools_may_be_anything_that_declares_them() -> None:
     for tools in (get_weather, [get_weather], Toolset(get_weather)):
         found, _ = complete(OSLO, request=ask(tools=tools))
-        assert found.calls and not found.problems
+        assert found.attempts and not found.problems

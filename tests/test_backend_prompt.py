@@ -37,7 +37,7 @@ def test_every_format_can_be_asked_for_and_its_history_reads_back(name: str) -> 
     format = formats.find(name)
     system, _, assistant, result = as_text(HISTORY, TOOLS, format, "auto")
     assert "get_weather" in system["content"]
-    (call,) = parse(assistant["content"], format=format, tools=TOOLS).calls
+    (call,) = parse(assistant["content"], format=format, tools=TOOLS).attempts
     assert call.arguments == {"city": "Oslo"} and result["role"] == "user" and "rain" in result["content"]
 
 

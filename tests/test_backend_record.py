@@ -70,9 +70,9 @@ async def outcome(made: BaseBackend, request: Request, *, stream: bool) -> Answe
 def essence(found: Answer | BackendError) -> Any:
     """What a replay must keep: everything but time."""
     if isinstance(found, BackendError):
-        return type(found), [each.status for each in found.attempts]  # type: ignore[attr-defined]
+        return type(found), [each.status for each in found.tries]  # type: ignore[attr-defined]
     kept = found.parts, found.problems and [each.code for each in found.problems], found.finish, found.usage
-    return *kept, found.model, found.mode, found.raw, found.extras, [each.status for each in found.attempts]
+    return *kept, found.model, found.mode, found.raw, found.extras, [each.status for each in found.tries]
 
 
 # -- the law: a replay gives what was recorded -------------------------------------------------------------------------
@@ -93,7 +93,7 @@ def test_a_replay_gives_what_was_recorded_in_every_dialect(api: str, stream: boo
 def _without_ids(found: Answer | BackendError) -> Any:
     """Ids that no server gave are minted anew."""
     assert isinstance(found, Answer)
-    return [(call.name, call.arguments) for call in found.calls], *essence(found)[1:]
+    return [(call.name, call.arguments) for call in found.attempts], *essence(found)[1:]
 
 
 _UMLAUT = json.dumps(delta("stop", content="ü→"), ensure_ascii=False)
@@ -368,7 +368,7 @@ def test_a_backend_without_a_wire_is_recorded_as_a_server_would_answer(stream: b
     (again,) = replayed(tmp_path / "c.jsonl", [ask()], stream=stream)
     assert isinstance(first, Answer) and isinstance(again, Answer)
     assert again.content == first.content == "On it." and again.finish == "tool_calls"
-    assert [(call.name, call.id, call.arguments) for call in again.calls] == [
+    assert [(call.name, call.id, call.arguments) for call in again.attempts] == [
         ("get_weather", "call_1", {"city": "Oslo"})
     ]
 

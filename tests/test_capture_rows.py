@@ -96,7 +96,7 @@ def test_the_state_is_the_one_before_the_call() -> None:
 
 def test_a_call_comes_back_out_of_its_row_with_its_receipts() -> None:
     repairs = (Repair("scalar_type", "schema", "/n", '"2"', "2"),)
-    call = Call("f", {"n": 10**30}, '{"n": 1000000000000000000000000000000}', "a", "raw", repairs, False)
+    call = Call("f", {"n": 10**30}, '{"n": 1000000000000000000000000000000}', "a", "raw", repairs, complete=False)
     problem = Problem("missing", "x is required", "/x", 0)
     row = capture_row(
         call,

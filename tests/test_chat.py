@@ -63,7 +63,7 @@ def test_a_local_model_is_a_backend(model: str) -> None:
     with LocalBackend(model) as backend:
         answer = backend.complete_sync(asking(f"Let me look. {CALL}"))
         assert list(backend.stream_sync(asking("Hello there")))
-    (call,) = answer.calls
+    (call,) = answer.attempts
     assert call.arguments == {"city": "Oslo", "days": 3} and answer.content == "Let me look."
     assert {repair.rule for repair in call.repairs} == {"folded_name", "scalar_type"}
 

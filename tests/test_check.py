@@ -293,7 +293,7 @@ def test_arguments_that_are_no_object_are_one_problem_that_says_so(sent: str) ->
 def test_a_required_argument_with_a_default_takes_it() -> None:
     tool = declared({"n": {"type": "integer", "default": 3}}, required=("n",))
     reply = parse(hermes('{"name": "f", "arguments": {}}'), format="hermes", tools=[tool])
-    assert (reply.calls[0].arguments, reply.problems) == ({"n": 3}, ())
+    assert (reply.attempts[0].arguments, reply.problems) == ({"n": 3}, ())
 
 
 @pytest.mark.parametrize("inner", [{"default": 3}, {"type": "integer", "default": 3}, {"$ref": "#/$defs/n"}])
@@ -366,7 +366,7 @@ def test_big_integers_floats_and_lone_surrogates_are_judged_as_what_they_are(
 def test_a_number_beyond_all_floats_is_not_called_null() -> None:
     tool = declared({"u": {"type": "number"}})
     reply = parse(hermes('{"name": "f", "arguments": {"u": 1e400}}'), format="hermes", tools=[tool])
-    assert reply.calls[0].json == '{"u": 1e400}'
+    assert reply.attempts[0].json == '{"u": 1e400}'
     assert not any("null" in problem.message for problem in reply.problems)
 
 
@@ -414,7 +414,7 @@ def test_a_lone_surrogate_in_a_key_at_any_depth_is_no_exception(
     for inner in (INTEGER, {"type": "object", "additionalProperties": INTEGER}, {"type": "array"}):
         tool = declared({"u": {"type": "object", "additionalProperties": inner}})
         text = hermes(f'{{"name": "f", "arguments": {{"u": {sent}}}}}')
-        [call] = parse(text, format="hermes", tools=[tool], repair=policy).calls
+        [call] = parse(text, format="hermes", tools=[tool], repair=policy).attempts
         assert call.complete
         repair(call, [tool], policy=policy)
 

@@ -266,7 +266,7 @@ def test_formats_lists_every_format() -> None:
 def test_a_format_is_shown_with_a_sample_that_parses(name: str) -> None:
     entry = json.loads(run("formats", name, "--json").stdout)
     assert entry["name"] == name and entry["bodies"]
-    assert [call.name for call in parse(entry["sample"], format=name).calls] == ["get_weather", "get_time"]
+    assert [call.name for call in parse(entry["sample"], format=name).attempts] == ["get_weather", "get_time"]
 
 
 def test_an_alias_shows_its_format() -> None:
@@ -316,23 +316,23 @@ def test_in_the_demo_nothing_runs_that_was_not_approved_or_was_cut_off() -> None
 
 def test_the_scenes_show_what_their_titles_say() -> None:
     close, cut, answer, sibling, python, unknown, *_ = [scene.play() for scene in SCENES]
-    assert "</tool_call>" in close.calls[0].arguments["text"] and close.problems == ()
-    assert [call.complete for call in cut.calls] == [False]
-    assert answer.calls == () and answer.content == SCENES[2].text
-    assert [call.complete for call in sibling.calls] == [False, True]
+    assert "</tool_call>" in close.attempts[0].arguments["text"] and close.problems == ()
+    assert [call.complete for call in cut.attempts] == [False]
+    assert answer.attempts == () and answer.content == SCENES[2].text
+    assert [call.complete for call in sibling.attempts] == [False, True]
     assert sibling.content == "First Oslo.\nThen Rome.\nThat is all."
-    assert python.calls[0].arguments == {"degrees": -3, "on": True}
-    assert unknown.calls[0].arguments == {"city": "Oslo"} and unknown.problems[0].code == "unknown_tool"
+    assert python.attempts[0].arguments == {"degrees": -3, "on": True}
+    assert unknown.attempts[0].arguments == {"city": "Oslo"} and unknown.problems[0].code == "unknown_tool"
 
 
 def test_the_scenes_of_repair_and_rescue_show_what_their_titles_say() -> None:
     typed, nested, unnamed, cut, leaked, example = [scene.play() for scene in SCENES[6:]]
-    assert [receipt.rule for receipt in typed.calls[0].repairs] == ["namespace", "folded_name", "scalar_type"]
-    assert nested.calls[0].arguments["guest"] == {"name": "Ada"} and nested.problems == ()
-    assert unnamed.calls[0].name == "book_room" and unnamed.problems == ()
-    assert [call.complete for call in cut.calls] == [False] and cut.problems[0].code == "truncated"
-    assert leaked.calls[0].arguments == {"city": "Oslo"} and leaked.problems[0].code == "rescued"
-    assert example.calls == () and example.content == SCENES[11].text
+    assert [receipt.rule for receipt in typed.attempts[0].repairs] == ["namespace", "folded_name", "scalar_type"]
+    assert nested.attempts[0].arguments["guest"] == {"name": "Ada"} and nested.problems == ()
+    assert unnamed.attempts[0].name == "book_room" and unnamed.problems == ()
+    assert [call.complete for call in cut.attempts] == [False] and cut.problems[0].code == "truncated"
+    assert leaked.attempts[0].arguments == {"city": "Oslo"} and leaked.problems[0].code == "rescued"
+    assert example.attempts == () and example.content == SCENES[11].text
 
 
 def test_the_scenes_of_the_contract_show_what_a_model_is_told() -> None:

@@ -152,7 +152,7 @@ def test_a_named_tool_of_a_server_is_its_arguments_alone() -> None:
     made = grammar(TOOLS, format="forced_choice", choice="get_weather")
     assert accepts(made.lark(), '{"city": "Oslo"}')
     reply = parse('{"city": "Oslo"}', tools=TOOLS, format="forced_choice", choice="get_weather")
-    assert [call.name for call in reply.calls] == ["get_weather"]
+    assert [call.name for call in reply.attempts] == ["get_weather"]
 
 
 def test_the_shape_alone_takes_any_arguments_of_a_declared_tool() -> None:

@@ -121,9 +121,9 @@ def test_what_is_drawn_from_the_masks_reads_as_calls_that_pass_the_check(
         text = words.decode(tokens)
         reply = parse(text, tools=toolset, format=format, repair="off")
         assert [problem for problem in reply.problems if problem.blocking] == [], text
-        assert reply.calls or choice == "auto", text
+        assert reply.attempts or choice == "auto", text
         if not any(limit.keyword for limit in made.relaxations):
-            assert not [problem for call in reply.calls for problem in check(call, toolset)], text
+            assert not [problem for call in reply.attempts for problem in check(call, toolset)], text
 
 
 @settings(max_examples=settings().max_examples * 2)

@@ -152,7 +152,7 @@ def test_the_worked_examples_are_read_by_the_format_of_the_protocol() -> None:
     text = contract(TOOLS).text
     examples = re.findall(r"^<tool_call>\n.*?^</tool_call>$", text, re.MULTILINE | re.DOTALL)
     replies = [parse(example, format="contract", tools=TOOLS, repair="off") for example in examples]
-    calls = [(call.name, call.arguments) for reply in replies for call in reply.calls]
+    calls = [(call.name, call.arguments) for reply in replies for call in reply.attempts]
     lines = '# Today\nIt\'s "raw": \\n stays as it is.'
     assert calls == [("read_file", {"path": "path"}), ("write_file", {"path": "path", "content": lines})]
     assert not [problem for reply in replies for problem in reply.problems]
@@ -167,7 +167,7 @@ def test_a_prompt_in_any_format_names_every_tool_and_shows_a_call_that_reads_bac
     assert "read_file" in text and "write_file" in text and "content" in text
     example = text.split("One call:\n\n", 1)[1].split("\n\n## Available tools", 1)[0].split("\n\nTwo calls", 1)[0]
     reply = parse(example, format=format, tools=TOOLS, repair="off")
-    assert [(call.name, call.arguments) for call in reply.calls] == [("read_file", {"path": "path"})]
+    assert [(call.name, call.arguments) for call in reply.attempts] == [("read_file", {"path": "path"})]
     assert not [problem for problem in reply.problems if problem.blocking]
 
 

@@ -194,7 +194,7 @@ def test_a_call_behind_any_other_label_is_refused(label: str) -> None:
 def test_a_fence_or_backticks_around_the_call_in_its_block_are_read_over() -> None:
     assert args(contract("<tool_call>`edit({ path: 'a' })`</tool_call>")) == [EDIT]
     fenced = contract("<tool_call>\n```ts\nedit({ path: 'a' })\n```\n</tool_call>", repair="safe")
-    assert args(fenced) == [EDIT] and [repair.rule for repair in fenced.calls[0].repairs] == ["code_fence"]
+    assert args(fenced) == [EDIT] and [repair.rule for repair in fenced.attempts[0].repairs] == ["code_fence"]
 
 
 # -- calls outside their block -----------------------------------------------------------------------------------------
@@ -242,7 +242,7 @@ NOT_CALLS = [
 @pytest.mark.parametrize("text", NOT_CALLS)
 def test_what_only_speaks_of_a_call_is_text(text: str) -> None:
     reply = contract(text)
-    assert reply.calls == () and reply.content == text and codes(reply) == []
+    assert reply.attempts == () and reply.content == text and codes(reply) == []
     assert told(reply) == ["stray_text"]
 
 
@@ -259,7 +259,7 @@ REFUSED = [
 @pytest.mark.parametrize("text, code", REFUSED)
 def test_what_is_meant_as_a_call_but_is_none_is_text_and_a_problem(text: str, code: str) -> None:
     reply = contract("So.\n" + text)
-    assert reply.calls == () and reply.content == "So.\n" + text
+    assert reply.attempts == () and reply.content == "So.\n" + text
     assert blocking(reply) == [(code, None)] and feedback(reply)
 
 
@@ -278,7 +278,7 @@ def test_every_line_may_hold_a_call() -> None:
 
 def test_without_tools_nothing_outside_a_block_is_a_call() -> None:
     for tools in (None, Toolset([])):
-        assert contract('edit({ path: "a" })', tools).calls == ()
+        assert contract('edit({ path: "a" })', tools).attempts == ()
 
 
 def test_a_call_that_does_not_fit_is_kept_and_blocked_outside_its_block_too() -> None:
@@ -304,7 +304,7 @@ def test_native_json_is_read_where_there_is_no_other_call() -> None:
         for after in ("", "\nThat is all."):
             reply = contract(before + json.dumps(many) + after, repair="safe")
             assert args(reply) == [EDIT, ("run", {"command": "b"})]
-            assert [call.id for call in reply.calls] == ["call_1", "call_2"]
+            assert [call.id for call in reply.attempts] == ["call_1", "call_2"]
             assert reply.content.split() == (before + after).split()
     assert args(contract("Well. " + json.dumps(many[0]), repair="safe")) == [EDIT]
 
@@ -316,7 +316,7 @@ def test_native_json_in_a_block_is_read_too() -> None:
 def test_native_json_with_an_unknown_tool_or_bad_arguments_is_kept_and_blocked() -> None:
     assert ("unknown_tool", 0) in blocking(contract("See: " + json.dumps([native("nope", "{}")])))
     reply = contract("See: " + json.dumps([native("edit", "{not json}")]))
-    assert [call.name for call in reply.calls] == ["edit"] and blocking(reply)
+    assert [call.name for call in reply.attempts] == ["edit"] and blocking(reply)
 
 
 def test_calls_in_text_win_over_native_json() -> None:
@@ -407,8 +407,8 @@ def test_the_canonical_text_says_what_the_reply_said(data: st.DataObject) -> Non
     reply = parse(data.draw(made_of_markers(CONTRACT)), format="contract", tools=DECLARED, repair="off")
     once = canonical(reply)
     again = parse(once, format="contract", tools=DECLARED, repair="off")
-    named = {call.name for call in reply.calls if call.complete}
-    assert {call.name for call in again.calls} <= named
+    named = {call.name for call in reply.attempts if call.complete}
+    assert {call.name for call in again.attempts} <= named
     assert canonical(again) == once and told(again) == []
     assert (again.done or None) == (reply.done or None)
     feedback(reply)
@@ -451,20 +451,22 @@ ALIASED = Tool(
 
 def test_declared_aliases_are_renamed_and_integers_read_with_a_receipt() -> None:
     text = '<tool_call>edit({ file: "a", mode: "patch", range_start: "3", ops: [{ range_start: " 7 " }] })</tool_call>'
-    (call,) = contract(text, Toolset([ALIASED]), repair="safe").calls
+    (call,) = contract(text, Toolset([ALIASED]), repair="safe").attempts
     assert call.arguments == {"path": "a", "action": "patch", "range_start": 3, "ops": [{"range_start": 7}]}
     assert sorted(repair.rule for repair in call.repairs if repair.rule == "alias") == ["alias", "alias"]
 
 
 def test_an_alias_gives_way_to_the_name_it_stands_for() -> None:
-    (call,) = contract('<tool_call>edit({ file: "b", path: "a" })</tool_call>', Toolset([ALIASED]), repair="safe").calls
+    (call,) = contract(
+        '<tool_call>edit({ file: "b", path: "a" })</tool_call>', Toolset([ALIASED]), repair="safe"
+    ).attempts
     assert call.arguments["path"] == "a"
 
 
 def test_a_tool_without_aliases_is_left_alone() -> None:
     plain = Tool(name="edit", parameters={"type": "object"})
     text = '<tool_call>edit({ file: "a", mode: "patch", range_start: "3" })</tool_call>'
-    (call,) = contract(text, Toolset([plain]), repair="safe").calls
+    (call,) = contract(text, Toolset([plain]), repair="safe").attempts
     assert call.arguments == {"file": "a", "mode": "patch", "range_start": "3"} and call.repairs == ()
 
 
@@ -498,7 +500,7 @@ def test_the_first_characters_of_a_block_tell_its_format(text: str, format: str)
 
 def test_no_call_is_found_in_texts_that_only_look_like_calls() -> None:
     rows = [json.loads(line) for line in (CORPUS / "prose.jsonl").read_text("utf-8").splitlines()]
-    assert [row["text"] for row in rows if parse(row["text"], tools=PROSE, format="contract").calls] == []
+    assert [row["text"] for row in rows if parse(row["text"], tools=PROSE, format="contract").attempts] == []
 
 
 # -- any text ----------------------------------------------------------------------------------------------------------

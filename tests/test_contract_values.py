@@ -70,7 +70,7 @@ def test_a_scalar_means_what_typescript_says(written: str, meant: Any) -> None:
 
 
 def test_a_number_keeps_its_spelling() -> None:
-    (call,) = read(block("edit({ x: 1.50E+2, y: 12345678901234567890 })"), "contract", TOOLS).calls
+    (call,) = read(block("edit({ x: 1.50E+2, y: 12345678901234567890 })"), "contract", TOOLS).attempts
     assert call.json == '{"x": 1.50E+2, "y": 12345678901234567890}'
 
 
@@ -226,14 +226,14 @@ BROKEN: list[tuple[str, str]] = [
 @pytest.mark.parametrize("inside, code", BROKEN)
 def test_what_is_no_literal_keeps_the_call_and_blocks_it(inside: str, code: str) -> None:
     reply = read(block(inside), "contract", TOOLS)
-    assert [(call.name, call.complete) for call in reply.calls] == [("edit", False)]
+    assert [(call.name, call.complete) for call in reply.attempts] == [("edit", False)]
     assert blocking(reply) == [(code, 0)]
 
 
 @pytest.mark.parametrize("inside, code", [pair for pair in BROKEN if pair[1] != "unterminated_string"])
 def test_a_broken_call_does_not_take_the_next_with_it(inside: str, code: str) -> None:
     reply = read(block(inside) + "\n" + block("ping({})"), "contract", TOOLS)
-    assert [(call.name, call.complete) for call in reply.calls] == [("edit", False), ("ping", True)]
+    assert [(call.name, call.complete) for call in reply.attempts] == [("edit", False), ("ping", True)]
     assert blocking(reply) == [(code, 0)]
 
 
@@ -241,8 +241,8 @@ def test_a_broken_call_does_not_take_the_next_with_it(inside: str, code: str) ->
 def test_a_call_that_is_cut_off_is_never_completed(end: int) -> None:
     whole = "<tool_call>\nedit({ path: 'a', text: <<EOF\nb\nEOF })"
     reply = read(whole[:end], "contract", TOOLS)
-    assert not any(call.complete for call in reply.calls)
-    assert read(whole, "contract", TOOLS).calls[0].complete
+    assert not any(call.complete for call in reply.attempts)
+    assert read(whole, "contract", TOOLS).attempts[0].complete
 
 
 def test_a_text_argument_goes_out_while_it_arrives() -> None:
@@ -270,7 +270,7 @@ def test_a_heredoc_holds_back_only_what_may_be_its_end() -> None:
 def test_any_json_reads_back_from_a_literal(data: st.DataObject) -> None:
     meant = data.draw(any_json(CONTRACT))
     call = Call("f", {"x": meant}, "")
-    (got,) = parse(render(call, format="contract"), format="contract").calls
+    (got,) = parse(render(call, format="contract"), format="contract").attempts
     assert json.dumps(got.arguments) == json.dumps({"x": meant})
 
 
@@ -283,7 +283,7 @@ def test_any_text_of_several_lines_reads_back_from_a_heredoc(data: st.DataObject
     call = Call("f", {"x": [body], "y": body}, "")
     wire = render(call, format="contract")
     assert ("<<EOF" in wire) == (not body.endswith("\r"))
-    (got,) = read(wire, "contract", None).calls
+    (got,) = read(wire, "contract", None).attempts
     assert got.arguments == call.arguments
 
 

@@ -141,7 +141,7 @@ def test_text_is_what_the_model_would_write_in_that_format(tmp_path: Path, forma
 def _parsed(row: Json) -> Iterator[Call]:
     from rightcall import parse
 
-    yield from parse(row["completion"], format=row["format"], tools=SHOP.tools).calls
+    yield from parse(row["completion"], format=row["format"], tools=SHOP.tools).attempts
 
 
 def test_what_a_shape_cannot_say_is_counted_with_its_reason(tmp_path: Path) -> None:

@@ -29,31 +29,27 @@ def with_property(schema: Any) -> Json:
 
 
 FAULTS: list[tuple[Any, str, str]] = [
-    ({"type": "float"}, "/type", "write 'number'"),
-    ({"type": "STRING"}, "/type", "write 'string'"),
-    ({"type": "dict"}, "/type", "write 'object'"),
-    ({"type": "date-time"}, "/type", "write one of object, string"),
-    ({"type": ["string", "string"]}, "/type", "name each type once"),
+    ({"type": "colour"}, "/type", "write one of object, string"),
+    ({"type": "list[colour]"}, "/type", "write one of object, string"),
+    ({"type": ["string", "colour"]}, "/type", "write one of object, string"),
+    ({"anyOf": [{"type": "colour"}]}, "/anyOf/0/type", "'colour' is no JSON Schema type"),
+    ({"items": {"type": "colour"}}, "/items/type", "'colour' is no JSON Schema type"),
+    ({"maxItems": "few"}, "/maxItems", "whole number"),
+    ({"minimum": "low"}, "/minimum", "is not a number"),
     ({"type": []}, "/type", "name each type once"),
     ({"type": 3}, "/type", "3 is no JSON Schema type"),
     (3, "", "is no schema"),
     (None, "", "is no schema"),
     ({"type": "object", "properties": {"a/b": 3}}, "/properties/a~1b", "is no schema"),
     ({"properties": []}, "/properties", "is not an object"),
-    ({"required": True}, "/required", "not a boolean"),
     ({"required": "x"}, "/required", "no list of property names"),
-    ({"required": ["a", "a"]}, "/required", "no list of property names"),
     ({"description": 3}, "/description", "is not a string"),
     ({"enum": "a"}, "/enum", "is not a list"),
     ({"anyOf": []}, "/anyOf", "at least one schema"),
-    ({"anyOf": [{"type": "int"}]}, "/anyOf/0/type", "write 'integer'"),
     ({"allOf": {}}, "/allOf", "at least one schema"),
-    ({"items": {"type": "str"}}, "/items/type", "write 'string'"),
     ({"items": 3}, "/items", "is no schema"),
     ({"additionalProperties": "no"}, "/additionalProperties", "is no schema"),
     ({"minLength": -1}, "/minLength", "whole number"),
-    ({"maxItems": "3"}, "/maxItems", "whole number"),
-    ({"minimum": "3"}, "/minimum", "is not a number"),
     ({"minimum": True}, "/minimum", "is not a number"),
     ({"multipleOf": 0}, "/multipleOf", "above 0"),
     ({"uniqueItems": 1}, "/uniqueItems", "true or false"),
@@ -77,6 +73,77 @@ def test_a_fault_is_refused_with_its_path(schema: Any, path: str, words: str) ->
         declared(with_property(schema))
     assert caught.value.path == f"/function/parameters/properties/x{path}"
     assert words in str(caught.value) and caught.value.path in str(caught.value) and "'f'" in str(caught.value)
+
+
+MEANT: list[tuple[Any, Any]] = [
+    ({"type": "float"}, {"type": "number"}),
+    ({"type": "double"}, {"type": "number"}),
+    ({"type": "int"}, {"type": "integer"}),
+    ({"type": "str"}, {"type": "string"}),
+    ({"type": "bool"}, {"type": "boolean"}),
+    ({"type": "dict"}, {"type": "object"}),
+    ({"type": "list"}, {"type": "array"}),
+    ({"type": "tuple"}, {"type": "array"}),
+    ({"type": "none"}, {"type": "null"}),
+    ({"type": "any"}, {}),
+    ({"type": "STRING"}, {"type": "string"}),
+    ({"type": "HashMap"}, {"type": "object"}),
+    ({"type": "date-time"}, {"type": "string"}),
+    ({"type": float}, {"type": "number"}),
+    ({"type": None}, {}),
+    ({"type": ["str", "None"]}, {"type": ["string", "null"]}),
+    ({"type": ["string", "string"]}, {"type": "string"}),
+    ({"type": "list[str]"}, {"type": "array", "items": {"type": "string"}}),
+    ({"type": "List[List[int]]"}, {"type": "array", "items": {"type": "array", "items": {"type": "integer"}}}),
+    ({"type": "string[]"}, {"type": "array", "items": {"type": "string"}}),
+    ({"type": "array<number>"}, {"type": "array", "items": {"type": "number"}}),
+    ({"type": "Optional[int]"}, {"type": ["integer", "null"]}),
+    ({"type": "str | None"}, {"type": ["string", "null"]}),
+    ({"type": "dict[str, int]"}, {"type": "object"}),
+    ({"type": "enum", "enum": ["a"]}, {"enum": ["a"]}),
+    ({"anyOf": [{"type": "int"}]}, {"anyOf": [{"type": "integer"}]}),
+    ({"items": {"type": "str"}}, {"items": {"type": "string"}}),
+    ({"properties": {"y": {"type": "float"}}}, {"properties": {"y": {"type": "number"}}}),
+    (
+        {"properties": {"y": {"type": "int", "required": True}, "z": {"required": False}}},
+        {"properties": {"y": {"type": "integer"}, "z": {}}, "required": ["y"]},
+    ),
+    ({"properties": {"y": "int"}}, {"properties": {"y": {"type": "integer", "description": "int"}}}),
+    ({"properties": {"y": {}}, "required": "y"}, {"properties": {"y": {}}, "required": ["y"]}),
+    ({"required": ["a", "a"]}, {"required": ["a"]}),
+    ({"maxItems": "3", "minimum": "-1.5"}, {"maxItems": 3, "minimum": -1.5}),
+    ({"description": None, "enum": None, "items": None, "default": None}, {"default": None}),
+]
+
+
+@pytest.mark.parametrize("schema, meant", MEANT, ids=[repr(schema) for schema, _ in MEANT])
+def test_what_is_wrong_and_has_one_meaning_gets_it_with_a_note(schema: Any, meant: Any) -> None:
+    for definition in (
+        {"name": "f", "input_schema": with_property(schema)},
+        {"type": "function", "function": {"name": "f", "parameters": with_property(schema)}},
+        Tool(name="f", parameters=with_property(schema)),
+    ):
+        tools = Toolset([definition])
+        (tool,) = tools
+        assert tool.parameters == with_property(meant)
+        assert tools.mended and all(note.tool == "f" and "/properties/x" in note.path for note in tools.mended)
+        assert [note.code for note in tools.notes] == ["tool_mended"] * len(tools.mended)
+        assert not any(note.blocking for note in tools.notes)
+
+
+def test_a_property_that_says_itself_that_it_is_required_is_required() -> None:
+    tool = declared({"type": "object", "properties": {"x": {"type": "int", "required": True}}})
+    assert tool.parameters == {"type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x"]}
+
+
+def test_the_root_of_the_parameters_may_be_called_a_dict() -> None:
+    assert declared({"type": "dict", "properties": {"x": {}}}).parameters["type"] == "object"
+    assert declared({"type": "dict"}).parameters == {"type": "object"}
+
+
+def test_a_sound_schema_is_not_touched() -> None:
+    tools = Toolset([declared({"type": "object", "properties": {"x": {"type": ["string", "null"], "default": None}}})])
+    assert tools.mended == () and tools.notes == ()
 
 
 @pytest.mark.parametrize("said", ["string", "array", ["string", "null"]])

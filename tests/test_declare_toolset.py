@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from rightcall import Call, parse, render
 from rightcall.declare.toolset import Toolset, to_tool
 from rightcall.errors import BadTools
+from rightcall.formats import FORMATS
 from rightcall.types import Json, Tool
 
 WEATHER: Json = {
@@ -24,7 +26,7 @@ WEATHER: Json = {
     },
 }
 CALC: Json = {"name": "calculate", "input_schema": {"type": "object", "properties": {"expression": {"type": "string"}}}}
-BAD: Json = {"name": "bad", "input_schema": {"type": "object", "properties": {"a": {"type": "float"}}}}
+BAD: Json = {"name": "bad", "input_schema": {"type": "object", "properties": {"a": {"type": "colour"}}}}
 
 
 def roll(sides: int = 6) -> int:
@@ -101,7 +103,7 @@ def test_sources_with_names_are_told_by_their_names() -> None:
 
 
 def test_a_bad_tool_raises_with_its_name_and_the_path_of_its_fault() -> None:
-    with pytest.raises(BadTools, match=r"tool 'bad' .*/1/input_schema/properties/a/type: 'float'.*write 'number'"):
+    with pytest.raises(BadTools, match=r"tool 'bad' .*/1/input_schema/properties/a/type: 'colour'.*write one of"):
         Toolset([WEATHER, BAD])
     with pytest.raises(BadTools, match=r"/0/1/input_schema"):
         Toolset([WEATHER, BAD], roll)
@@ -211,5 +213,64 @@ def test_one_tool_is_made_of_one_definition_only() -> None:
     assert to_tool({"tools": [CALC]}).name == "calculate"
     with pytest.raises(BadTools, match="there are 2"):
         to_tool({"tools": [CALC, WEATHER]})
-    with pytest.raises(BadTools, match="'float'"):
+    with pytest.raises(BadTools, match="'colour'"):
         to_tool(BAD)
+
+
+FLOAT: Json = {"name": "scale", "parameters": {"type": "object", "properties": {"by": {"type": "float"}}}}
+
+
+@pytest.mark.parametrize("name", list(FORMATS))
+def test_one_imperfect_tool_keeps_no_reply_from_being_read(name: str) -> None:
+    calls = [Call("scale", {"by": 2.5}), Call("calculate", {"expression": "1"})]
+    text = render(calls, format=name, tools=[FLOAT, CALC])
+    reply = parse(text, format=name, tools=[BAD, FLOAT, CALC, {"description": "no name"}, None])  # type: ignore[list-item]
+    assert [(call.name, call.arguments) for call in reply.calls] == [
+        ("scale", {"by": 2.5}),
+        ("calculate", {"expression": "1"}),
+    ]
+
+
+def test_a_tool_that_cannot_be_used_is_left_out_and_named() -> None:
+    tools = Toolset.of([BAD, CALC])
+    assert tools is not None and tools.names == ("calculate",)
+    (note,) = tools.notes
+    assert (note.code, note.blocking) == ("tool_left_out", False) and "tool 'bad' cannot be used" in note.message
+
+
+def test_a_call_of_a_tool_that_was_left_out_is_refused_and_never_becomes_another_tools() -> None:
+    other = {"name": "Bad"}
+    reply = parse('<tool_call>{"name": "bad", "arguments": {}}</tool_call>', format="hermes", tools=[BAD, other])
+    assert not reply.calls
+    (problem,) = reply.refused[0].problems
+    assert problem.code == "unknown_tool" and "its definition cannot be used" in problem.message
+
+
+@pytest.mark.parametrize("tools", ["read", 3, [roll, lambda *all: 1], [Tool(name="")]])
+def test_what_the_caller_wrote_wrong_raises(tools: Any) -> None:
+    with pytest.raises(BadTools):
+        Toolset.of(tools)
+
+
+def test_what_a_toolset_left_out_and_mended_goes_with_it() -> None:
+    inner = Toolset.lenient([BAD, FLOAT])
+    for made in (Toolset(inner, CALC), inner.scoped(["scale"]), inner.registered(CALC)):
+        assert [each.tool for each in made.refused] == ["bad"] and [each.tool for each in made.mended] == ["scale"]
+
+
+@pytest.mark.parametrize(
+    "choice",
+    ["none", "NONE", {"type": "none"}, {"mode": "none"}, {"functionCallingConfig": {"mode": "NONE"}}],
+)
+@pytest.mark.parametrize("given", [None, [CALC], Toolset(CALC)])
+def test_the_choice_none_lets_no_call_run(choice: Any, given: Any) -> None:
+    tools = Toolset.of(given, choice=choice)
+    reply = parse('hi<tool_call>{"name": "calculate", "arguments": {}}</tool_call>', format="hermes", tools=tools)
+    assert reply.content == "hi" and not reply.calls
+    assert [problem.code for problem in reply.refused[0].problems if problem.blocking] == ["not_authorised"]
+
+
+@pytest.mark.parametrize("choice", [None, "auto", "required", "calculate", {"type": "function"}, {"type": "auto"}])
+def test_any_other_choice_takes_no_tool_away(choice: Any) -> None:
+    tools = Toolset.of([CALC], choice=choice)
+    assert tools is not None and tools.names == ("calculate",)

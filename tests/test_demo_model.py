@@ -17,8 +17,8 @@ def test_without_the_model_the_recording_answers_and_says_how_to_get_it(
     scene = model_scene()
     assert scene.source.startswith("a recording of smollm2 (") and "rightcall model pull smollm2" in scene.source
     reply = scene.play()
-    assert [call.name for call in reply.calls] == ["get_directions"] and reply.problems == ()
-    assert [repair.rule for repair in reply.calls[0].repairs] == ["extra_closer"]
+    assert [call.name for call in reply.attempts] == ["get_directions"] and reply.problems == ()
+    assert [repair.rule for repair in reply.attempts[0].repairs] == ["extra_closer"]
 
 
 def test_a_model_that_is_here_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

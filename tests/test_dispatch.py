@@ -118,7 +118,7 @@ def test_what_is_cut_off_is_never_run_whatever_else_is_in_the_reply() -> None:
     )
     reply = parse(text, tools=TOOLS, repair="lenient")
     assert [result.kind for result in dispatch_sync(reply, TOOLS)] == ["completed", "refused"]
-    assert [result.kind for result in dispatch_sync(reply.calls, TOOLS)] == ["completed", "refused"]
+    assert [result.kind for result in dispatch_sync(reply.attempts, TOOLS)] == ["completed", "refused"]
     assert log == [(1, 1)] * 2
 
 

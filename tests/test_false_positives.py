@@ -43,7 +43,7 @@ def texts(format: str) -> list[tuple[str, str]]:
 
 def fired(text: str, format: str) -> bool:
     reply = parse(text, tools=TOOLS, format=format)
-    return bool(reply.calls) or any(problem.blocking for problem in reply.problems)
+    return bool(reply.attempts) or any(problem.blocking for problem in reply.problems)
 
 
 @pytest.mark.parametrize("format", FORMATS)

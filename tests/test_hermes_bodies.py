@@ -39,7 +39,7 @@ def blocked(reply: Reply) -> list[tuple[str, bool, int | None]]:
 def test_a_clean_body_is_one_call() -> None:
     reply = read_body('{"name":"f","arguments":{"k":1}}')
     assert args(reply) == [("f", {"k": 1})]
-    assert (reply.calls[0].json, reply.content, reply.problems) == ('{"k":1}', "", ())
+    assert (reply.attempts[0].json, reply.content, reply.problems) == ('{"k":1}', "", ())
     reply = read(f'Before\n{body("""{"name":"f","arguments":{"k":1}}""")}\nafter')
     assert [type(part) for part in reply.parts] == [Text, Call, Text]
     assert reply.content == "Before\nafter"
@@ -49,7 +49,7 @@ def test_a_clean_body_is_one_call() -> None:
 def test_absent_null_and_blank_arguments_are_an_empty_object(rest: str) -> None:
     reply = read_body(f'{{"name":"f"{rest}}}')
     assert args(reply) == [("f", {})]
-    assert (reply.calls[0].json, reply.problems) == ("{}", ())
+    assert (reply.attempts[0].json, reply.problems) == ("{}", ())
 
 
 @pytest.mark.parametrize("extra", ["}", "}}", "}}}"])
@@ -58,11 +58,11 @@ def test_extra_closing_braces_keep_the_call_and_are_reported(extra: str) -> None
     inside = '{"name":"f","arguments":{}}'
     reply = read_body(inside + extra)
     assert args(reply) == [("f", {})]
-    assert reply.calls[0].complete
+    assert reply.attempts[0].complete
     assert blocked(reply) == [("trailing_content", True, 0)]
     repaired = hold_of_every_cut(body(inside + extra), Setting("hermes"))
     assert (args(repaired), repaired.problems, repaired.content) == ([("f", {})], (), "")
-    assert [(r.rule, r.kind, r.before, r.after) for r in repaired.calls[0].repairs] == [
+    assert [(r.rule, r.kind, r.before, r.after) for r in repaired.attempts[0].repairs] == [
         ("extra_closer", "exact", extra, "")
     ]
 
@@ -78,14 +78,14 @@ def test_a_body_without_a_name_keeps_the_call_and_blocks_it(arguments: dict[str,
     inside = json.dumps({"arguments": arguments})
     reply = read_body(inside)
     assert args(reply) == [("", arguments)]
-    assert reply.calls[0].raw == inside
+    assert reply.attempts[0].raw == inside
     assert blocked(reply) == [("invalid_name", True, 0)]
 
 
 @pytest.mark.parametrize("name", ["", "  "])
 def test_a_blank_name_keeps_the_call_and_blocks_it(name: str) -> None:
     reply = read_body(f'{{"name":"{name}","arguments":{{}}}}')
-    assert len(reply.calls) == 1
+    assert len(reply.attempts) == 1
     assert blocked(reply) == [("invalid_name", True, 0)]
 
 
@@ -103,18 +103,18 @@ def test_arguments_sent_as_a_json_string_are_kept_as_text_without_repair() -> No
     inside = f'{{"name":"f","arguments":{sent}}}'
     reply = read_body(inside)
     assert args(reply) == [("f", {})]
-    assert reply.calls[0].json == sent
+    assert reply.attempts[0].json == sent
     assert blocked(reply) == [("arguments_not_object", True, 0)]
     repaired = hold_of_every_cut(body(inside), Setting("hermes"))
-    assert (args(repaired), repaired.calls[0].json, repaired.problems) == ([("f", {"k": 1})], '{"k":1}', ())
-    assert [(r.rule, r.before, r.after) for r in repaired.calls[0].repairs] == [("double_encoded", sent, '{"k":1}')]
+    assert (args(repaired), repaired.attempts[0].json, repaired.problems) == ([("f", {"k": 1})], '{"k":1}', ())
+    assert [(r.rule, r.before, r.after) for r in repaired.attempts[0].repairs] == [("double_encoded", sent, '{"k":1}')]
 
 
 @pytest.mark.parametrize("sent", ["[1]", "5", "true", '"x"'])
 def test_arguments_that_are_no_object_are_kept_as_text(sent: str) -> None:
     reply = read_body(f'{{"name":"f","arguments":{sent}}}')
     assert args(reply) == [("f", {})]
-    assert reply.calls[0].json == sent
+    assert reply.attempts[0].json == sent
     assert blocked(reply) == [("arguments_not_object", True, 0)]
 
 
@@ -128,7 +128,7 @@ def test_arguments_that_are_no_object_are_kept_as_text(sent: str) -> None:
 )
 def test_an_empty_body_is_ignored(text: str, content: str) -> None:
     reply = read(text)
-    assert (reply.calls, reply.problems) == ((), ())
+    assert (reply.attempts, reply.problems) == ((), ())
     assert reply.content.split() == content.split()
 
 
@@ -137,14 +137,14 @@ def test_a_body_cut_off_in_the_middle_is_never_completed(rest: str) -> None:
     inside = f'{{"name":"f","arguments":{rest}'
     reply = read(f"<tool_call>\n{inside}")
     assert blocked(reply) == [("truncated", True, 0)]
-    [call] = reply.calls
+    [call] = reply.attempts
     assert (call.name, call.arguments, call.complete, call.raw) == ("f", {}, False, inside)
 
 
 def test_a_body_cut_off_before_its_name_is_kept_and_never_runs() -> None:
     reply = read('<tool_call>\n{"na')
     assert "truncated" in [problem.code for problem in reply.problems]
-    assert not any(call.complete for call in reply.calls)
+    assert not any(call.complete for call in reply.attempts)
     assert kept(reply, '{"na')
 
 
@@ -152,13 +152,13 @@ def test_a_whole_body_without_its_close_tag_is_kept_and_reported_as_truncated() 
     """Servers that stop at the close tag never send it: a note that does not block."""
     reply = read('<tool_call>\n{"name":"f","arguments":{"k":1}}')
     assert args(reply) == [("f", {"k": 1})]
-    assert reply.calls[0].complete
+    assert reply.attempts[0].complete
     assert blocked(reply) == [("unclosed", False, None)]
 
 
 def test_a_bad_first_block_does_not_hide_the_second() -> None:
     reply = read('<tool_call>{bad}</tool_call><tool_call>{"name":"f"}</tool_call>')
-    bad, good = reply.calls
+    bad, good = reply.attempts
     assert (good.name, good.arguments, good.complete) == ("f", {}, True)
     assert (bad.complete, bad.arguments, bad.raw) == (False, {}, "{bad}")
     assert {problem.call for problem in reply.problems if problem.blocking} == {0}
@@ -194,7 +194,7 @@ def test_a_think_block_is_reasoning() -> None:
     for text, names in (("<think>plan</think>answer", []), (f"<think>plan</think>answer\n{call}", ["f"])):
         reply = read(text)
         assert (reply.reasoning, reply.content) == ("plan", "answer")
-        assert [c.name for c in reply.calls] == names
+        assert [c.name for c in reply.attempts] == names
     split = read_chunks(["<think>plan</th", "ink>answer"], OFF).reply
     assert split.parts == (Reasoning("plan"), Text("answer"))
 

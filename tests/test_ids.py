@@ -38,26 +38,26 @@ IDS = [
 def test_an_id_before_the_arguments_is_kept_and_final(format: str, text: str, id: str) -> None:
     got = read_chunks(list(text), Setting(format))
     assert [event.id for event in got.events if isinstance(event, CallStart)] == [id]
-    assert [call.id for call in got.reply.calls] == [id]
+    assert [call.id for call in got.reply.attempts] == [id]
 
 
 def test_an_id_behind_the_arguments_is_ignored_and_stays_in_the_raw_text() -> None:
     text = '[TOOL_CALLS] [{"name": "f", "arguments": {}, "id": "abcdefghi"}]'
-    [call] = read(text, "mistral_v3").calls
+    [call] = read(text, "mistral_v3").attempts
     assert call.id == "c_0_0"
     assert "abcdefghi" in call.raw
 
 
 def test_a_call_without_an_id_gets_one_and_no_two_are_alike() -> None:
     one = hermes('{"name": "f", "arguments": {"s": "x"}}')
-    ids = [call.id for call in parse("\n".join([one] * 5), format="hermes").calls]
+    ids = [call.id for call in parse("\n".join([one] * 5), format="hermes").attempts]
     assert len(set(ids)) == 5
     assert all(id.startswith("call_") for id in ids)
 
 
 def test_an_id_given_twice_in_a_reply_is_told_apart() -> None:
     one = hermes('{"id": "a", "name": "f", "arguments": {}}')
-    assert [call.id for call in parse(one * 3, format="hermes").calls] == ["a", "a_dup_1", "a_dup_2"]
+    assert [call.id for call in parse(one * 3, format="hermes").attempts] == ["a", "a_dup_1", "a_dup_2"]
 
 
 def test_ids_of_one_conversation_are_told_apart_over_its_turns() -> None:
@@ -88,7 +88,7 @@ def test_nine_character_ids_are_kept_or_minted_anew_and_never_suffixed() -> None
 def test_numbered_ids_are_the_same_on_every_run() -> None:
     text = hermes('{"name": "f"}') * 2
     for _ in range(2):
-        assert [call.id for call in parse(text, format="hermes", ids=Ids.numbered("run")).calls] == [
+        assert [call.id for call in parse(text, format="hermes", ids=Ids.numbered("run")).attempts] == [
             "run_0_0",
             "run_0_1",
         ]

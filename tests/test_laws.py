@@ -220,10 +220,10 @@ def test_no_prefix_completes_a_call_that_the_whole_does_not_have(name: str, data
     assume(text is not None)
     assert text is not None
     setting = Setting(name, Toolset(made.tools))
-    whole = [(call.name, json.dumps(call.arguments)) for call in read([text], setting).reply.calls]
+    whole = [(call.name, json.dumps(call.arguments)) for call in read([text], setting).reply.attempts]
     for end in range(len(text)):
         reply = read([text[:end]], setting).reply
-        done = [(i, call) for i, call in enumerate(reply.calls) if call.complete]
+        done = [(i, call) for i, call in enumerate(reply.attempts) if call.complete]
         assert [(call.name, json.dumps(call.arguments)) for _, call in done] == [whole[i] for i, _ in done], text[:end]
     for end in data.draw(st.lists(st.integers(0, len(text)), max_size=2)):
         hold_of_every_cut(text[:end], setting, seed=end)
@@ -259,7 +259,7 @@ def test_a_json_body_carries_any_arguments_and_keeps_their_spelling(name: str, d
     choice = "f" if name == "forced_choice" else None
     reply = parse(render([call, call], format=name), format=name, choice=choice)
     assert plainly(reply.parts) == plainly([call, call])
-    assert [read_back.json for read_back in reply.calls] == [spelling, spelling]
+    assert [read_back.json for read_back in reply.attempts] == [spelling, spelling]
     assert reply.problems == ()
 
 
@@ -306,7 +306,7 @@ def test_text_without_markers_is_kept_to_the_byte(name: str, prose: str) -> None
     assume(not any(marker in prose for marker in markers(FORMATS[name]) if len(marker) > 1))
     reply = parse(prose, format=name)
     assert reply.content == prose
-    assert reply.calls == () and reply.problems == () and reply.reasoning == ""
+    assert reply.attempts == () and reply.problems == () and reply.reasoning == ""
 
 
 REFUSED: list[tuple[str, Json, Json]] = [

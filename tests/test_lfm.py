@@ -30,7 +30,7 @@ def reads_as(inside: str, *calls: tuple[str, dict[str, Any]]) -> Reply:
     reply = read(block(inside))
     assert args(reply) == list(calls)
     assert reply.problems == ()
-    assert all(call.complete and json.loads(call.json) == call.arguments for call in reply.calls)
+    assert all(call.complete and json.loads(call.json) == call.arguments for call in reply.attempts)
     assert reply.content == ""
     return reply
 
@@ -44,7 +44,7 @@ def fails_with(code: str, inside: str, *, name: str | None = None) -> Problem:
     [problem] = reply.problems
     assert problem.blocking
     if name is not None:
-        assert [call.name for call in reply.calls] == [name]
+        assert [call.name for call in reply.attempts] == [name]
         assert problem.call == 0
     return problem
 
@@ -103,13 +103,13 @@ def test_a_block_without_brackets_is_read() -> None:
 
 def test_an_integer_stays_an_integer() -> None:
     reply = reads_as("[set_limit(n=42)]", ("set_limit", {"n": 42}))
-    assert type(reply.calls[0].arguments["n"]) is int
+    assert type(reply.attempts[0].arguments["n"]) is int
 
 
 def test_a_float_keeps_its_value_and_spelling() -> None:
     reads_as("[set_temp(t=0.7)]", ("set_temp", {"t": 0.7}))
     reply = reads_as("[set_temp(t=1.50)]", ("set_temp", {"t": 1.5}))
-    assert "1.50" in reply.calls[0].json
+    assert "1.50" in reply.attempts[0].json
 
 
 def test_python_booleans_become_booleans() -> None:
@@ -206,7 +206,7 @@ def test_escaped_quotes_are_read() -> None:
 def test_integers_beyond_64_bits_stay_exact() -> None:
     n, m = 9223372036854775808, -123456789012345678901234567890
     reply = reads_as(f"[f(n={n}, m={m})]", ("f", {"n": n, "m": m}))
-    assert str(n) in reply.calls[0].json and str(m) in reply.calls[0].json
+    assert str(n) in reply.attempts[0].json and str(m) in reply.attempts[0].json
 
 
 def test_a_number_may_carry_a_plus_sign() -> None:
@@ -241,7 +241,7 @@ def test_a_call_cut_off_in_the_middle_is_never_completed(inside: str) -> None:
     reply = read(START + inside)
     assert codes(reply) == ["truncated"]
     assert reply.problems[0].blocking and reply.problems[0].call == 0
-    [call] = reply.calls
+    [call] = reply.attempts
     assert (call.name, call.arguments, call.complete) == ("get_weather", {}, False)
     assert call.raw == inside.removeprefix("[")
 
@@ -255,7 +255,7 @@ def test_a_name_cut_off_in_the_middle_is_kept_and_never_runs() -> None:
 
 def test_a_bad_call_leaves_its_siblings_and_the_text_alone() -> None:
     reply = read(f"Hi {block('[good(a=1), bad(1), fine(b=2)]')} bye")
-    assert [call.name for call in reply.calls] == ["good", "bad", "fine"]
+    assert [call.name for call in reply.attempts] == ["good", "bad", "fine"]
     assert runnable(reply) == [("good", {"a": 1}), ("fine", {"b": 2})]
     assert [(problem.code, problem.call) for problem in reply.problems] == [("positional_argument", 1)]
     assert reply.content == "Hi\nbye"
@@ -276,7 +276,7 @@ def test_a_call_with_an_empty_name_is_reported(inside: str) -> None:
 
 def test_a_name_with_a_slash_keeps_the_call_and_blocks_it() -> None:
     fails_with("invalid_name", "[bad/name(arg=1)]", name="bad/name")
-    [call] = read(block("[bad/name(arg=1)]")).calls
+    [call] = read(block("[bad/name(arg=1)]")).attempts
     assert call.complete and call.arguments == {"arg": 1}
 
 
@@ -319,7 +319,7 @@ def test_an_argument_given_twice_is_reported() -> None:
 def test_a_string_that_is_not_closed_is_reported(inside: str) -> None:
     problem = fails_with("unterminated_string", inside, name="f")
     assert problem.call == 0
-    assert not read(block(inside)).calls[0].complete
+    assert not read(block(inside)).attempts[0].complete
 
 
 def test_a_list_that_is_not_closed_is_reported() -> None:

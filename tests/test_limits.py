@@ -42,7 +42,7 @@ def test_a_reply_that_is_too_long_is_text_from_there_on(name: str) -> None:
 def test_a_limit_in_the_middle_of_a_call_leaves_the_call_cut_off(name: str) -> None:
     text = render(made("f", s="needle in hay"), format=name, tools=TOOLS)
     reply = read(text, name, limits=Limits(reply=text.index("hay")))
-    assert [(call.name, call.complete) for call in reply.calls] == [("f", False)]
+    assert [(call.name, call.complete) for call in reply.attempts] == [("f", False)]
     assert sorted(codes(reply)) == ["too_large", "truncated"]
     assert "hay" in reply.content
 
@@ -51,8 +51,8 @@ def test_a_limit_in_the_middle_of_a_call_leaves_the_call_cut_off(name: str) -> N
 def test_a_call_that_is_too_large_is_kept_and_never_runs(name: str) -> None:
     text = render([made("f", s="x" * 400), made("f", s="y")], format=name, tools=TOOLS)
     reply = read(text, name, limits=Limits(call=300))
-    assert [(call.name, call.complete) for call in reply.calls] == [("f", False), ("f", True)]
-    assert "x" * 400 in reply.calls[0].raw
+    assert [(call.name, call.complete) for call in reply.attempts] == [("f", False), ("f", True)]
+    assert "x" * 400 in reply.attempts[0].raw
     assert blocking(reply) == [("too_large", 0)]
 
 
@@ -60,7 +60,7 @@ def test_a_call_that_is_too_large_is_kept_and_never_runs(name: str) -> None:
 def test_calls_beyond_the_limit_are_text(name: str) -> None:
     text = render([made("f", s=str(n)) for n in range(6)], format=name, tools=TOOLS)
     reply = read(text, name, limits=Limits(calls=3))
-    assert len(reply.calls) == 3
+    assert len(reply.attempts) == 3
     assert codes(reply) == ["too_large"]
     assert "5" in reply.content
 
@@ -77,7 +77,7 @@ def test_arguments_that_are_too_deep_are_kept_and_never_run(name: str) -> None:
     tools = Toolset([tool("f", o={"type": "object"}), tool("g")])
     text = render([made("f", **nested(30)), made("g")], format=name, tools=tools)
     reply = read(text, name, tools, limits=Limits(depth=20))
-    assert [call.name for call in reply.calls] == ["f", "g"]
+    assert [call.name for call in reply.attempts] == ["f", "g"]
     assert blocking(reply)[0] == ("too_deep", 0)
     assert runnable(reply) == [("g", {})]
     assert len(runnable(read(text, name, tools, limits=Limits(depth=30)))) == 2
@@ -102,8 +102,8 @@ def test_what_a_schema_checker_cannot_take_is_no_exception(repair: str, argument
         [Tool(name="f", parameters={**tool("f", s=STRING, n=INTEGER).parameters, "additionalProperties": False})]
     )
     reply = read(hermes(f'{{"name": "f", "arguments": {arguments}}}'), "hermes", tools, repair=repair)
-    assert [call.name for call in reply.calls] == ["f"]
-    assert arguments in reply.calls[0].raw
+    assert [call.name for call in reply.attempts] == ["f"]
+    assert arguments in reply.attempts[0].raw
 
 
 # -- callers' mistakes -------------------------------------------------------------------------------------------------

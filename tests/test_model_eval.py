@@ -66,8 +66,8 @@ def test_what_the_model_wrote_reads_the_same_however_it_is_cut(texts: list[tuple
         for start in range(0, len(text), 3):
             parser.feed(text[start : start + 3])
         parser.close()
-        assert [(call.name, call.json, call.complete) for call in parser.reply.calls] == [
-            (call.name, call.json, call.complete) for call in whole.calls
+        assert [(call.name, call.json, call.complete) for call in parser.reply.attempts] == [
+            (call.name, call.json, call.complete) for call in whole.attempts
         ]
         assert parser.reply.content == whole.content
 
@@ -76,7 +76,7 @@ def test_a_valid_reply_passes_check(texts: list[tuple[Any, str]], model: Any) ->
     for case, text in texts:
         reply = parse(text, tools=case.tools)
         if model.judge(case, "parse", reply).is_valid:
-            assert [check(call, case.tools) for call in reply.calls] == [[] for _ in reply.calls]
+            assert [check(call, case.tools) for call in reply.attempts] == [[] for _ in reply.attempts]
 
 
 def test_there_are_enough_questions_and_each_is_new(model: Any) -> None:

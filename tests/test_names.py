@@ -39,7 +39,7 @@ CODING = Toolset(
 
 
 def receipts(reply: Reply) -> list[tuple[str, str, str, str]]:
-    return [(r.rule, r.kind, r.before, r.after) for call in reply.calls for r in call.repairs]
+    return [(r.rule, r.kind, r.before, r.after) for call in reply.attempts for r in call.repairs]
 
 
 # -- inference from argument keys --------------------------------------------------------------------------------------
@@ -158,7 +158,7 @@ def test_the_receipts_of_names_say_what_was_sent() -> None:
     assert receipts(hoisted) == [("hoisted_name", "schema", '{"command":"ls","name":"bash"}', '{"command": "ls"}')]
     inferred = parse(hermes('{"arguments":{"command":"ls"}}'), format="hermes", tools=CODING)
     assert receipts(inferred) == [("inferred_name", "schema", "", "bash")]
-    assert inferred.calls[0].json == '{"command":"ls"}'
+    assert inferred.attempts[0].json == '{"command":"ls"}'
 
 
 def test_a_name_that_is_an_argument_of_its_tool_is_not_hoisted() -> None:
@@ -239,7 +239,7 @@ def test_a_call_by_another_name_runs_with_a_receipt(sent: str, meant: str, rule:
     assert [receipt[:2] for receipt in receipts(reply)] == [(rule, kind)]
     assert repair(Call(sent, {}, "{}"), TOOLS).name == meant
     off = parse(text, format="hermes", tools=TOOLS, repair="off")
-    assert [call.name for call in off.calls] == [sent]
+    assert [call.name for call in off.attempts] == [sent]
     assert runnable(off) == []
 
 

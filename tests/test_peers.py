@@ -41,7 +41,7 @@ def test_a_cut_off_call_never_runs(name: str) -> None:
 def test_a_call_without_markers_that_was_cut_off_never_runs(name: str, call: str) -> None:
     for end in range(len(call)):
         reply = parse(call[:end], format=name, tools=TOOLS)
-        assert not any(found.complete for found in reply.calls), call[:end]
+        assert not any(found.complete for found in reply.attempts), call[:end]
 
 
 @every_format
@@ -101,7 +101,7 @@ def test_arguments_before_the_name_are_read_as_they_are() -> None:
     text = hermes('{"arguments": {"s": "x", "n": 1}, "name": "f"}')
     got = read_chunks(list(text), Setting("hermes", TOOLS), live=True).reply
     assert args(got) == [("f", {"s": "x", "n": 1})]
-    assert got.calls[0].json == '{"s": "x", "n": 1}'
+    assert got.attempts[0].json == '{"s": "x", "n": 1}'
 
 
 def test_pretty_printed_arguments_are_read() -> None:
@@ -128,7 +128,7 @@ def test_a_call_that_was_cut_off_is_kept_and_never_completed(name: str) -> None:
     text = render(made("f", s="needle in hay"), format=name, tools=TOOLS)
     for end in range(text.index("needle"), text.index("hay") + len("hay") + 1):
         reply = parse(text[:end], format=name, tools=TOOLS)
-        [call] = reply.calls
+        [call] = reply.attempts
         assert (call.name, call.arguments, call.complete) == ("f", {}, False)
         assert blocking(reply) == [("truncated", 0)]
         assert call.raw and text[:end].endswith(call.raw)
@@ -148,5 +148,5 @@ CUT_SHORT = [
 @pytest.mark.parametrize("format, text", CUT_SHORT)
 def test_a_call_is_complete_only_when_its_own_end_was_seen(format: str, text: str) -> None:
     reply = read(text, format)
-    assert [(call.name, call.complete) for call in reply.calls] == [("f", False)]
+    assert [(call.name, call.complete) for call in reply.attempts] == [("f", False)]
     assert blocking(reply) == [("truncated", 0)]

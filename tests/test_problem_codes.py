@@ -21,7 +21,16 @@ from rightcall.problems import CODES, GROUPS, TOOLS, Code
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "rightcall"
-LAYERS = ("parse", "repair", "apis", "contract", "check.py", "strict_json.py", "declare/binding.py")
+LAYERS = (
+    "wire",
+    "repair",
+    "apis",
+    "contract",
+    "check.py",
+    "strict_json.py",
+    "declare/binding.py",
+    "declare/toolset.py",
+)
 TABLES = {"_CODES", "_OPEN_CODE"}
 MAKING = {"Problem", "problem", "_problem", "Broken", "BadLiteral", "Undecodable", "Fault", "fail"}
 WORD = re.compile(r"[a-z]+(?:_[a-z]+)*").fullmatch
@@ -95,13 +104,28 @@ def _bound_to_a_date(arguments: dict[str, str]) -> tuple[Problem, ...]:
     return typed if isinstance(typed, tuple) else ()
 
 
+def _late() -> tuple[Problem, ...]:
+    return _stream(
+        'data: {"type": "content_block_start", "index": 0, "content_block": {"type": "tool_use", "name": "book"}}\n\n',
+        'data: {"type": "content_block_delta", "index": 0, "delta": {"partial_json": "{\\"city\\": \\"Oslo\\"}"}}\n\n',
+        'data: {"type": "content_block_stop", "index": 0}\n\n',
+        'data: {"type": "content_block_delta", "index": 0, "delta": {"partial_json": "{}"}}\n\n',
+    )
+
+
 CALL = '<tool_call>{"name": "book", "arguments": {"city": "Oslo"}}</tool_call>'
+BESIDE = '<tool_call>{"name": "book", "arguments": {"city": "Oslo"}, "nights": 2}</tool_call>'
 OPEN = Ledger(state=State(deliverables=(Deliverable("1", "a test"),)))
 ELSEWHERE: dict[str, Callable[[], tuple[Problem, ...] | list[Problem]]] = {
     "not_authorised": lambda: parse(CALL, tools=Toolset(TOOLS).scoped(["list_bookings"])).problems,
+    "tool_left_out": lambda: Toolset.lenient([{"name": "f", "input_schema": {"type": "colour"}}]).notes,
+    "tool_mended": lambda: Toolset([{"name": "f", "input_schema": {"type": "dict"}}]).notes,
     "incomplete": lambda: check(Call("book", {}, "", complete=False), TOOLS),
+    "arguments_disagree": lambda: check(Call("book", {}, '{"city": "Oslo"}'), TOOLS),
+    "late_arguments": _late,
     "too_large": lambda: parse(CALL, tools=TOOLS, format="hermes", limits=Limits(call=10)).problems,
     "malformed_chunk": lambda: _stream('data: {"choices": [{"delta": {"content": "Hi"}}]}\n\n', 'data: {"choi}\n\n'),
+    "misplaced_argument": lambda: parse(BESIDE, tools=TOOLS, format="hermes", repair="off").problems,
     "ledger_open": lambda: [refusal] if (refusal := OPEN.refusal()) else [],
     "invalid_argument": lambda: list(_bound_to_a_date({"day": "2026-02-31"})),
     "stray_text": lambda: violations(parse("So be it.", format="contract")),

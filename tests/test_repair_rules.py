@@ -62,7 +62,7 @@ def test_a_new_rule_would_be_noticed() -> None:
 @pytest.mark.parametrize("rule", RULES, ids=name_of)
 def test_an_example_leaves_just_the_receipt_of_its_rule(rule: Rule) -> None:
     reply = tried(rule)
-    (call,) = reply.calls
+    (call,) = reply.attempts
     assert (call.name, call.arguments, reply.problems) == (rule.of, rule.arguments, ())
     assert [(made.rule, made.kind) for made in call.repairs] == [(rule.name, rule.kind)]
     assert call.complete and call.repairs[0].before != call.repairs[0].after
@@ -71,14 +71,14 @@ def test_an_example_leaves_just_the_receipt_of_its_rule(rule: Rule) -> None:
 @pytest.mark.parametrize("rule", RULES, ids=name_of)
 def test_nothing_is_changed_where_repair_is_off(rule: Rule) -> None:
     reply = tried(rule, policy="off")
-    assert [call.repairs for call in reply.calls] == [()]
+    assert [call.repairs for call in reply.attempts] == [()]
     assert reply.problems or rule.name in ("alias", "folded_name")
 
 
 @pytest.mark.parametrize("rule", [rule for rule in RULES if rule.kind == "guess"], ids=name_of)
 def test_a_guess_is_made_only_for_tools_that_change_nothing(rule: Rule) -> None:
     reply = tried(rule, policy="safe")
-    assert not any(made.kind == "guess" for call in reply.calls for made in call.repairs)
+    assert not any(made.kind == "guess" for call in reply.attempts for made in call.repairs)
     assert any(problem.blocking for problem in reply.problems)
 
 
@@ -86,7 +86,7 @@ def test_what_changes_nothing_may_be_guessed_at() -> None:
     harmless = Toolset([{"name": "look", "parameters": TOOLS[0].parameters, "x-rightcall": {"read_only": True}}])
     said = {"name": "look", "arguments": '{"city": Oslo}'}
     message = {"role": "assistant", "tool_calls": [{"id": "a", "type": "function", "function": said}]}
-    assert [made.rule for made in read(message, tools=harmless).calls[0].repairs] == ["unquoted_value"]
+    assert [made.rule for made in read(message, tools=harmless).attempts[0].repairs] == ["unquoted_value"]
 
 
 @pytest.mark.parametrize("rule", RULES, ids=name_of)
@@ -96,7 +96,7 @@ def test_no_example_survives_being_cut_off(rule: Rule) -> None:
     message = {"role": "assistant", "tool_calls": [{"id": "a", "type": "function", "function": said}]}
     reply = read(message, tools=TOOLS, repair="lenient")
     assert any(problem.blocking for problem in reply.problems)
-    assert not any(call.complete and call.arguments for call in reply.calls)
+    assert not any(call.complete and call.arguments for call in reply.attempts)
 
 
 def test_the_page_of_rules_is_up_to_date() -> None:

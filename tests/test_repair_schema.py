@@ -282,7 +282,7 @@ def test_a_tool_without_aliases_has_none() -> None:
     call = Call("f", {"file": "a", "mode": "w"}, '{"file": "a", "mode": "w"}')
     assert repair(call, [declared({"path": STRING, "action": STRING})]) is call
     text = Call("f", {}, '"file"')
-    assert repair(text, [ALIASED]) is text
+    assert repair(text, [ALIASED]).arguments == {} and not repair(text, [ALIASED]).ok
 
 
 def test_an_alias_that_is_an_argument_itself_is_refused() -> None:
@@ -352,7 +352,7 @@ def test_an_optional_name_inside_an_object_is_folded_though_the_call_would_pass(
     text = hermes(json.dumps({"name": "f", "arguments": {"o": sent}}))
     reply = hold_of_every_cut(text, Setting("hermes", Toolset([tool])))
     assert runnable(reply) == [("f", {"o": becomes})]
-    assert {r.rule for r in reply.calls[0].repairs} <= {"folded_name", "scalar_type"}
+    assert {r.rule for r in reply.attempts[0].repairs} <= {"folded_name", "scalar_type"}
 
 
 @pytest.mark.parametrize(
@@ -412,7 +412,7 @@ def test_a_number_where_a_string_is_wanted_is_what_was_written(written: str) -> 
     tool = declared({"version": STRING, "n": INTEGER})
     for sent in (f'{{"version": {written}}}', f'{{"version": {written}, "N": "3"}}'):
         reply = parse(hermes(f'{{"name": "f", "arguments": {sent}}}'), format="hermes", tools=[tool])
-        assert reply.calls[0].arguments["version"] == written
+        assert reply.attempts[0].arguments["version"] == written
         assert reply.problems == ()
 
 
@@ -422,8 +422,8 @@ def test_a_number_that_is_not_touched_keeps_its_spelling(written: str) -> None:
     for name in ("n", "N", "m"):
         sent = f'{{"x": {written}, "l": [{written}], "{name}": "3"}}'
         reply = parse(hermes(f'{{"name": "f", "arguments": {sent}}}'), format="hermes", tools=[tool])
-        assert reply.calls[0].json == f'{{"x": {written}, "l": [{written}], "n": 3}}'
-        assert type(reply.calls[0].arguments["x"]) is float
+        assert reply.attempts[0].json == f'{{"x": {written}, "l": [{written}], "n": 3}}'
+        assert type(reply.attempts[0].arguments["x"]) is float
         assert reply.problems == ()
 
 
@@ -465,11 +465,11 @@ def test_a_parsed_call_is_repaired_the_same_however_it_is_cut() -> None:
     text = hermes('{"name": "f", "arguments": {"City": "Oslo", "days": "3"}}')
     reply = hold_of_every_cut(text, Setting("hermes", Toolset([tool])))
     assert (args(reply), reply.problems) == ([("f", {"city": "Oslo", "days": 3})], ())
-    assert [r.rule for r in reply.calls[0].repairs] == ["folded_name", "scalar_type"]
-    assert reply.calls[0].raw == '{"name": "f", "arguments": {"City": "Oslo", "days": "3"}}'
+    assert [r.rule for r in reply.attempts[0].repairs] == ["folded_name", "scalar_type"]
+    assert reply.attempts[0].raw == '{"name": "f", "arguments": {"City": "Oslo", "days": "3"}}'
     off = hold_of_every_cut(text, Setting("hermes", Toolset([tool]), repair="off"))
-    assert off.calls[0].json == '{"City": "Oslo", "days": "3"}'
-    assert off.calls[0].repairs == ()
+    assert off.attempts[0].json == '{"City": "Oslo", "days": "3"}'
+    assert off.attempts[0].repairs == ()
     assert runnable(off) == []
 
 
@@ -555,7 +555,7 @@ def test_parse_and_repair_do_the_same(tool: Tool, arguments: Json, policy: Polic
     sent = json.dumps(arguments)
     reply = parse(hermes(f'{{"name": "f", "arguments": {sent}}}'), format="hermes", tools=[tool], repair=policy)
     alone = repair(Call("f", arguments, sent), [tool], policy=policy)
-    assert (reply.calls[0].json, reply.calls[0].repairs) == (alone.json, alone.repairs)
+    assert (reply.attempts[0].json, reply.attempts[0].repairs) == (alone.json, alone.repairs)
     assert [p.code for p in reply.problems] == [p.code for p in check(alone, [tool])]
 
 

@@ -63,7 +63,7 @@ EVERY: tuple[Carrier, ...] = (native, enveloped, named)
 
 
 def receipts(reply: Reply) -> list[tuple[str, str, str, str, str]]:
-    return [(r.rule, r.kind, r.path, r.before, r.after) for call in reply.calls for r in call.repairs]
+    return [(r.rule, r.kind, r.path, r.before, r.after) for call in reply.attempts for r in call.repairs]
 
 
 # -- the rungs ---------------------------------------------------------------------------------------------------------
@@ -105,7 +105,7 @@ def test_each_rung_reads_its_damage_and_leaves_its_receipt(
     reply = carrier(sent)
     assert (args(reply), reply.problems, reply.content) == ([("f", arguments)], (), "")
     assert receipts(reply) == [(rule, "exact", "", before, after)]
-    assert json.loads(reply.calls[0].json) == arguments
+    assert json.loads(reply.attempts[0].json) == arguments
 
 
 @pytest.mark.parametrize("carrier", EVERY, ids=lambda carrier: str(carrier.__name__))
@@ -115,7 +115,7 @@ def test_without_repair_damage_is_a_problem_and_nothing_is_changed(carrier: Carr
     assert receipts(reply) == []
     assert runnable(reply) == []
     assert blocking(reply)
-    assert [(call.complete, call.arguments) for call in reply.calls] == [(False, {})]
+    assert [(call.complete, call.arguments) for call in reply.attempts] == [(False, {})]
 
 
 @pytest.mark.parametrize("extra", ["}", "}}", "}}}", "]", ")", " }\n}"])
@@ -149,7 +149,7 @@ def test_final_closers_are_added_only_where_the_call_was_closed(missing: str) ->
 def test_a_code_fence_around_arguments_is_taken_off(fence: str) -> None:
     sent = fence.replace("{}", '{"city": "Oslo"}')
     reply = native(sent)
-    assert (args(reply), reply.calls[0].json) == ([("f", {"city": "Oslo"})], '{"city": "Oslo"}')
+    assert (args(reply), reply.attempts[0].json) == ([("f", {"city": "Oslo"})], '{"city": "Oslo"}')
     assert [(r[0], r[1], r[3], r[4]) for r in receipts(reply)] == [("code_fence", "exact", sent, '{"city": "Oslo"}')]
     loose = native(fence.replace("{}", "{'city': 'Oslo'}"))
     assert [r[0] for r in receipts(loose)] == ["code_fence", "single_quotes"]
@@ -215,7 +215,7 @@ def test_odd_blanks_are_no_change_without_a_receipt(sent: str) -> None:
     reply = native(sent)
     if runnable(reply):
         assert receipts(reply)
-        assert json.loads(reply.calls[0].json) == {"city": "Oslo"}
+        assert json.loads(reply.attempts[0].json) == {"city": "Oslo"}
 
 
 # -- double encoding ---------------------------------------------------------------------------------------------------
@@ -225,7 +225,7 @@ def test_odd_blanks_are_no_change_without_a_receipt(sent: str) -> None:
 def test_arguments_in_a_string_are_decoded(carrier: Carrier) -> None:
     sent = json.dumps('{"city": "Oslo"}')
     reply = carrier(sent)
-    assert (args(reply), reply.calls[0].json) == ([("f", {"city": "Oslo"})], '{"city": "Oslo"}')
+    assert (args(reply), reply.attempts[0].json) == ([("f", {"city": "Oslo"})], '{"city": "Oslo"}')
     assert receipts(reply) == [("double_encoded", "exact", "", sent, '{"city": "Oslo"}')]
     assert blocking(carrier(sent, policy="off")) == [("arguments_not_object", 0)]
 
@@ -289,7 +289,7 @@ def test_json_repair_invents_nothing_completes_nothing_and_takes_no_long_text(se
 def test_what_cannot_be_read_is_kept_with_a_problem(sent: str) -> None:
     for policy in ("off", "safe"):
         reply = native(sent, policy=policy)
-        assert [(call.complete, call.arguments, call.json) for call in reply.calls] == [(False, {}, sent)]
+        assert [(call.complete, call.arguments, call.json) for call in reply.attempts] == [(False, {}, sent)]
         assert len(blocking(reply)) == 1
         assert receipts(reply) == []
 
@@ -370,9 +370,10 @@ def test_repair_never_touches_an_incomplete_call(json: str) -> None:
 
 @pytest.mark.parametrize("json", ['{"city": "Os', '{"city": "Oslo"', '{"tags": ["a"', "{'city': 'Oslo'", '{"city": '])
 def test_repair_never_completes_the_text_of_a_call(json: str) -> None:
-    call = Call("f", {}, json)
-    for policy in ("safe", "lenient"):
-        assert repair(call, READ_ONLY, policy=policy) is call
+    for policy in ("off", "safe", "lenient"):
+        made = repair(Call("f", {}, json), READ_ONLY, policy=policy)
+        assert (made.arguments, made.json, made.complete, made.ok) == ({}, json, False, False)
+        assert [problem.code for problem in made.problems] == ["truncated" if policy != "off" else "invalid_json"]
 
 
 # -- laws: damage is read as what it was, or not at all ----------------------------------------------------------------
@@ -548,7 +549,7 @@ def test_no_rung_takes_long_between_the_markers_of_a_call(kind: str) -> None:
     start = time.perf_counter()
     reply = parse(text, format="hermes", tools=READ_ONLY, repair="lenient")
     assert time.perf_counter() - start < 2.5
-    assert reply.calls or codes(reply) or reply.content
+    assert reply.attempts or codes(reply) or reply.content
 
 
 def test_nested_arguments_beyond_the_limit_are_too_deep_whatever_the_policy() -> None:

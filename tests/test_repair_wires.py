@@ -70,7 +70,7 @@ def read_on(wire: str, arguments: str, policy: Policy = "safe") -> Reply:
 
 
 def rules(reply: Reply) -> list[str]:
-    return [repair.rule for call in reply.calls for repair in call.repairs]
+    return [repair.rule for call in reply.attempts for repair in call.repairs]
 
 
 @pytest.mark.parametrize("kind", EXACT)

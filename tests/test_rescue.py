@@ -108,12 +108,12 @@ def test_calls_in_any_format_are_taken_where_another_was_said(name: str) -> None
 def test_what_is_repaired_on_the_way_has_its_receipt() -> None:
     reply = read("{'name': 'get_weather', 'arguments': {'city': 'Oslo', 'days': '3'}}")
     assert runnable(reply) == [("get_weather", {"city": "Oslo", "days": 3})]
-    assert [r.rule for r in reply.calls[0].repairs] == ["single_quotes", "scalar_type"]
+    assert [r.rule for r in reply.attempts[0].repairs] == ["single_quotes", "scalar_type"]
     assert runnable(read("{'name': 'get_weather', 'arguments': {'city': 'Oslo'}}", repair="off")) == []
 
 
 def test_an_id_in_the_text_is_kept() -> None:
-    [call] = read(f"[{NATIVE}]").calls
+    [call] = read(f"[{NATIVE}]").attempts
     assert call.id == "call_1"
 
 
@@ -156,7 +156,7 @@ def test_held_text_is_never_taken_back() -> None:
 
 def test_the_raw_text_of_a_rescued_call_is_the_text_it_was_read_from() -> None:
     for text, _ in (*WHOLE.values(), *AROUND.values()):
-        assert all(call.raw in text for call in read(text).calls)
+        assert all(call.raw in text for call in read(text).attempts)
 
 
 # -- what is not -------------------------------------------------------------------------------------------------------
@@ -203,7 +203,7 @@ def test_prose_and_calls_that_may_not_run_stay_text_to_the_byte(format: str, kin
     reply = read(text, format)
     assert runnable(reply) == []
     if "markers" not in kind or format == "kimi_k2":
-        assert (reply.content, reply.calls, reply.problems) == (text, (), ())
+        assert (reply.content, reply.attempts, reply.problems) == (text, (), ())
 
 
 @pytest.mark.parametrize("kind", [*WHOLE, *AROUND])
@@ -211,7 +211,7 @@ def test_without_tools_nothing_is_rescued(kind: str) -> None:
     text, _ = (WHOLE | AROUND)[kind]
     for tools in (None, Toolset(())):
         reply = read(text, "kimi_k2", tools)
-        assert (reply.content, reply.calls) == (text, ())
+        assert (reply.content, reply.attempts) == (text, ())
 
 
 @pytest.mark.parametrize("text", [OSLO, hermes(OSLO), "get_weather(city='Oslo')", f"```json\n{OSLO}\n```"])
@@ -225,7 +225,7 @@ def test_no_prefix_of_a_rescued_reply_is_completed(text: str) -> None:
 
 
 def test_a_tool_outside_the_scope_is_not_rescued() -> None:
-    assert read(OSLO, tools=TOOLS.scoped(["ping"])).calls == ()
+    assert read(OSLO, tools=TOOLS.scoped(["ping"])).attempts == ()
 
 
 @pytest.mark.parametrize("format", ["auto", "hermes", "forced_choice"])
@@ -297,12 +297,12 @@ def test_a_call_in_reasoning_reads_the_same_however_it_is_cut() -> None:
 
 def test_a_call_out_of_which_a_marker_was_dropped_is_not_taken_out_of_reasoning() -> None:
     text = hermes('{"name": "get_weather", "arguments": {"city": "Os<|im_end|>lo"}}')
-    assert parse(text, format="hermes", tools=TOOLS, reasoning="open").calls == ()
+    assert parse(text, format="hermes", tools=TOOLS, reasoning="open").attempts == ()
 
 
 def test_without_tools_no_call_is_taken_out_of_reasoning() -> None:
     for tools in (None, Toolset(())):
-        assert parse(f"<think>{THOUGHT}</think>", format="hermes", tools=tools).calls == ()
+        assert parse(f"<think>{THOUGHT}</think>", format="hermes", tools=tools).attempts == ()
 
 
 def test_reasoning_off_makes_a_call_in_think_tags_an_ordinary_call() -> None:

@@ -68,9 +68,12 @@ def test_prose_has_no_call(text: str) -> None:
             select(text, TOOLS, format=format)
 
 
-def test_a_call_without_a_name_is_an_unknown_tool() -> None:
+@pytest.mark.parametrize("body", ['{"arguments":{}}', '{"name":"","arguments":{}}', '{"name":" ","arguments":{"a":1}}'])
+def test_a_block_without_a_name_is_no_call(body: str) -> None:
+    with pytest.raises(NoToolCallFound):
+        select(tight(body), TOOLS)
     with pytest.raises(UnknownTool):
-        select(tight('{"arguments":{}}'), TOOLS)
+        select(tight(body) + tight('{"name":"gone"}'), TOOLS)
 
 
 def test_an_undeclared_name_is_an_unknown_tool_that_says_which_there_are() -> None:
@@ -273,5 +276,5 @@ def test_the_first_blocking_problem_is_the_one_raised() -> None:
 
 def test_what_select_gives_is_what_parse_gives() -> None:
     text = hermes(json.dumps({"name": "calc", "arguments": {"expression": "1"}}))
-    call, [other] = select(text, TOOLS), parse(text, tools=TOOLS).calls
+    call, [other] = select(text, TOOLS), parse(text, tools=TOOLS).attempts
     assert (call.name, call.arguments, call.json, call.raw) == (other.name, other.arguments, other.json, other.raw)

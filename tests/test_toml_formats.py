@@ -72,7 +72,7 @@ def test_a_format_from_toml_parses_and_renders() -> None:
     format = Format.from_toml(TAGGED)
     text = render([Call("look", {"what": "a </with> b"}, "")], format=format)
     assert text == '<calls>\n<use tool="look"><with key="what">a </with> b</with></use>\n</calls>'
-    (call,) = parse(text, format=format).calls
+    (call,) = parse(text, format=format).attempts
     assert (call.name, call.arguments) == ("look", {"what": "a </with> b"})
 
 
@@ -80,7 +80,7 @@ def test_a_body_may_be_an_array_of_tables() -> None:
     text = HEAD + "[[body]]\nkind = 'pythonic'\n[[body]]\nkind = 'envelope'\nwrap = ['[', ', ', ']']\n"
     format = Format.from_toml(text)
     both = '<c>[f(x=1)]</c><c>[{"name": "g", "arguments": {}}]</c>'
-    assert [call.name for call in parse(both, format=format).calls] == ["f", "g"]
+    assert [call.name for call in parse(both, format=format).attempts] == ["f", "g"]
 
 
 def test_newlines_and_escapes_in_toml_strings_are_what_they_say() -> None:
@@ -186,7 +186,7 @@ def test_the_longest_markers_still_compile() -> None:
     assert len(long) == MAX_MARKER
     format = Format.from_toml(ENVELOPE.replace("<c>", long))
     text = render([Call("f", {}, "{}")], format=format)
-    assert [call.name for call in parse(text, format=format).calls] == ["f"]
+    assert [call.name for call in parse(text, format=format).attempts] == ["f"]
 
 
 TYPESCRIPT = """
@@ -202,7 +202,7 @@ def test_a_protocol_with_typescript_calls_can_be_said_and_keeps_the_laws() -> No
     format = Format.from_toml(TYPESCRIPT)
     reply = parse('<say>Hi</say><use>js: f({ s: "x" })</use><end>ok</end>', format=format)
     assert (reply.content, reply.parts[0], reply.done) == ("Hi", Text("Hi", "say"), "ok")
-    assert [(call.name, call.arguments) for call in reply.calls] == [("f", {"s": "x"})]
+    assert [(call.name, call.arguments) for call in reply.attempts] == [("f", {"s": "x"})]
     assert check_format(format, samples=30) == []
     assert check_format(Format.from_toml(HEAD + 'body = { kind = "tscall" }'), samples=30) == []
 

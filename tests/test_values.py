@@ -28,7 +28,7 @@ from rightcall import (
 from rightcall.types import Done, Part, to_json
 
 REPAIR = Repair("extra_closer", "exact", "", "}", "")
-CALL = Call("f", {"x": [1, None]}, '{"x": [1, null]}', "c1", '{"name": "f"}', (REPAIR,), True)
+CALL = Call("f", {"x": [1, None]}, '{"x": [1, null]}', "c1", '{"name": "f"}', (REPAIR,))
 PROBLEM = Problem("unknown_tool", "there is no tool 'f'", "/x", 0, True)
 SPAN = Span(0, 4, "text")
 REPLY = Reply((Text("Hi"), Reasoning("Hm"), CALL, Text("Bye")), (PROBLEM,), "hermes", None, (SPAN,))
@@ -41,6 +41,7 @@ CALL_JSON = {
     "id": "c1",
     "raw": '{"name": "f"}',
     "repairs": [REPAIR_JSON],
+    "problems": [],
     "complete": True,
 }
 PROBLEM_JSON = {"code": "unknown_tool", "message": "there is no tool 'f'", "path": "/x", "call": 0, "blocking": True}
@@ -82,9 +83,12 @@ VALUES: list[tuple[Any, Any, Any]] = [
             "content": "Hi\nBye",
             "reasoning": "Hm",
             "calls": [CALL_JSON],
+            "refused": [],
             "problems": [PROBLEM_JSON],
             "format": "hermes",
             "done": None,
+            "finish": None,
+            "usage": None,
             "parts": [
                 {"type": "text", "text": "Hi"},
                 {"type": "reasoning", "text": "Hm"},
@@ -150,9 +154,9 @@ def test_a_text_and_a_reasoning_of_the_same_words_differ() -> None:
 
 
 def test_the_views_of_a_reply_are_views_of_its_parts() -> None:
-    assert (REPLY.content, REPLY.reasoning, REPLY.calls) == ("Hi\nBye", "Hm", (CALL,))
+    assert (REPLY.content, REPLY.reasoning, REPLY.attempts) == ("Hi\nBye", "Hm", (CALL,))
     empty = Reply()
-    assert (empty.content, empty.reasoning, empty.calls, empty.spans) == ("", "", (), None)
+    assert (empty.content, empty.reasoning, empty.attempts, empty.spans) == ("", "", (), None)
 
 
 def test_spans_are_there_on_request_only() -> None:
@@ -161,7 +165,7 @@ def test_spans_are_there_on_request_only() -> None:
 
 
 def test_a_call_and_a_tool_are_made_with_their_defaults() -> None:
-    assert Call("f", {}, "{}") == Call("f", {}, "{}", "", "", (), True)
+    assert Call("f", {}, "{}") == Call("f", {}, "{}", "", "", (), (), True)
     tool = Tool(name="f")
     assert (tool.parameters, tool.read_only, tool.run) == ({}, False, None)
     assert Tool(name="a").parameters is not Tool(name="b").parameters

@@ -18,9 +18,10 @@ from typing import Any
 
 from rightcall.declare.places import MISSING, Places, value_at
 from rightcall.declare.toolset import ToolLike, Toolset
-from rightcall.strict_json import MAX_DEPTH, Undecodable, decode
-from rightcall.types import Call, Problem, Tool
+from rightcall.strict_json import Undecodable, decode
+from rightcall.types import Call, Problem, Reply, Tool
 
+_ANY_DEPTH = sys.maxsize
 _NAME = re.compile(r"[A-Za-z0-9_.\-]+").fullmatch
 _MOST = 5
 _LOOK_AT = 64
@@ -51,30 +52,79 @@ _CODES = {
     "maxProperties": "wrong_length",
     "uniqueItems": "not_unique",
 }
+# Codes that say nothing but what `check` finds by itself: once a call is mended they no longer hold.
+JUDGED = frozenset(_CODES.values()) | {
+    *("schema", "invalid_name", "unknown_tool", "not_authorised"),
+    *("invalid_json", "arguments_not_object", "arguments_disagree"),
+}
 _ORDER = ("missing", "unknown_argument", "wrong_type", "not_allowed", "no_match")
 
 
-def check(call: Call, tools: Toolset | Iterable[ToolLike] | None, *, index: int | None = None) -> list[Problem]:
-    """What is wrong with this call, if anything. `index` is its place in a reply, where it has one."""
+def check(call: Call | Reply, tools: Toolset | Iterable[ToolLike] | None, *, index: int | None = None) -> list[Problem]:
+    """Why this call must not run; empty if it may. Of a reply, all that is wrong with its calls.
+
+    What is known to block the call (`Call.problems`) is told first. `index` is its place in a reply, where it has one.
+    """
     toolset = Toolset.of(tools)
+    if isinstance(call, Reply):
+        return [problem for at, each in enumerate(call.attempts) for problem in check(each, toolset, index=at)]
+    if call.problems and (known := [problem for problem in call.problems if problem.blocking]):
+        return known
     found: list[Problem] = []
     if not call.complete:
         found.append(Problem("incomplete", "the call was cut off or could not be read; send it again", call=index))
     tool = toolset.get(call.name) if toolset is not None else None
     if tool is None:
         wrong = name_problem(call.name, toolset)
-        return [*found, Problem(*wrong, call=index)] if wrong else found
+        found += [Problem(*wrong, call=index)] if wrong else []
     if not call.complete:
         return found
-    if not call.arguments and call.json and call.json[0] != "{" and _is_no_object(call.json):
-        return [Problem("arguments_not_object", "the arguments must be a JSON object; send one", call=index)]
-    return argument_problems(tool, call.arguments, index)
+    if (disagreement := disagreement_of(call)) is not None:
+        return [*found, Problem(*disagreement, call=index)]
+    return found if tool is None else argument_problems(tool, call.arguments, index)
 
 
-def _is_no_object(text: str) -> bool:
-    """Was something sent that is no object, so that `{}` only stands in for it? Nothing at all counts as `{}`."""
-    value = decode(text, MAX_DEPTH)
-    return not isinstance(value, (dict, Undecodable)) and value is not None and value != ""
+def disagreement_of(call: Call) -> tuple[str, str] | None:
+    """Code and message, where the arguments are not what the argument text says. Nothing, and null, say `{}`."""
+    text = call.json
+    if not text or (text == "{}" and not call.arguments):
+        return None
+    value = decode(text, _ANY_DEPTH)
+    if value is None or (isinstance(value, str) and not value.strip()):
+        value = {}
+    if isinstance(value, dict) and (_is_same(value, call.arguments) or _is_same(value, _as_read_back(call.arguments))):
+        return None
+    if not call.arguments and isinstance(value, Undecodable):
+        return (value.code, value.message) if text.strip() else None
+    if not call.arguments and not isinstance(value, dict):
+        return "arguments_not_object", "the arguments must be a JSON object; send one"
+    return "arguments_disagree", "the call's arguments are not what its argument text says; send the call again"
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Equal as JSON: true is not 1. However deep they are."""
+    pairs = [(one, other)]
+    while pairs:
+        one, other = pairs.pop()
+        if isinstance(one, dict):
+            if not isinstance(other, dict) or one.keys() != other.keys():
+                return False
+            pairs += [(each, other[key]) for key, each in one.items()]
+        elif isinstance(one, list):
+            if not isinstance(other, list) or len(one) != len(other):
+                return False
+            pairs += zip(one, other, strict=True)
+        elif one != other or isinstance(one, bool) != isinstance(other, bool):
+            return False
+    return True
+
+
+def _as_read_back(arguments: dict[str, Any]) -> Any:
+    """What a program made may hold tuples, or keys that are no strings: JSON has neither."""
+    try:
+        return decode(json.dumps(arguments), _ANY_DEPTH)
+    except (TypeError, ValueError, RecursionError):
+        return None
 
 
 def name_problem(name: str, tools: Toolset | None) -> tuple[str, str] | None:
@@ -87,6 +137,11 @@ def name_problem(name: str, tools: Toolset | None) -> tuple[str, str] | None:
         return None
     if tools.authorise(name) == "not_authorised":
         return "not_authorised", f"the tool {name[:80]!r} may not be called here; {listing(tools)}"
+    if tools.left_out(name) is not None:
+        return (
+            "unknown_tool",
+            f"the tool {name[:80]!r} cannot be called: its definition cannot be used; {listing(tools)}",
+        )
     near = tools.nearest(name)
     hint = f"did you mean {' or '.join(map(repr, near))}?" if near else listing(tools)
     return "unknown_tool", f"there is no tool {name[:80]!r}; {hint}"

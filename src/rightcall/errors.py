@@ -133,9 +133,9 @@ class NotApplicable(ToolError):
 
 
 class BackendError(RightcallError):
-    """`attempts` are the tries that were made, each with what came of it. Never holds a key."""
+    """`tries` are those that were made, each with what came of it. Never holds a key."""
 
-    attempts: tuple[object, ...] = ()
+    tries: tuple[object, ...] = ()
 
 
 class TransportError(BackendError):

@@ -64,8 +64,23 @@ NAMES: tuple[Code, ...] = (
     ),
     Code(
         "not_authorised",
-        "The tools were scoped (`Toolset.scoped`), and this name is outside the scope, whether it exists or not.",
+        "The tools were scoped (`Toolset.scoped`), and this name is outside the scope, whether it exists or not; "
+        'or the request said `choice="none"`.',
         "Send one of the names in scope; or widen the scope.",
+    ),
+    Code(
+        "tool_left_out",
+        "A definition among the tools cannot be used: it was left out, and calls of it are `unknown_tool`. "
+        "In `Toolset.notes`.",
+        "Mend the definition; the message tells where the fault is and what to write instead.",
+        blocking=False,
+    ),
+    Code(
+        "tool_mended",
+        'A word of a definition is wrong and has one meaning (`"type": "float"`): it was taken for that. '
+        "In `Toolset.notes`.",
+        "Write what it was taken for, which the message tells.",
+        blocking=False,
     ),
 )
 
@@ -142,6 +157,25 @@ ARGUMENTS: tuple[Code, ...] = (
         "Send an object with the arguments by name.",
         _sent("[1, 2]"),
     ),
+    Code(
+        "misplaced_argument",
+        "An argument of the tool stands in the call beside the arguments, and repair is off. Else it is put among them "
+        "(`hoisted_argument`).",
+        "Send it among the arguments.",
+    ),
+    Code(
+        "unknown_key",
+        "The call has a key beside its name and arguments that is no argument of the tool. It had no use.",
+        "Nothing needs to be done; if it was meant as an argument, send it among them under its declared name.",
+        '<tool_call>{"name": "book", "arguments": {"city": "Oslo"}, "reason": "a trip"}</tool_call>',
+        blocking=False,
+    ),
+    Code(
+        "arguments_disagree",
+        "A call that a program made: its `arguments` are not what its argument text `json` says, so nobody knows which "
+        "of them was meant.",
+        "Give `Call` one of the two: `Call(name, arguments)`, or `repair(Call(name, json=text), tools)`.",
+    ),
 )
 
 CUT: tuple[Code, ...] = (
@@ -191,6 +225,12 @@ SYNTAX: tuple[Code, ...] = (
         "pythonic",
     ),
     Code(
+        "late_arguments",
+        "A server went on with the arguments of a call that it had ended. The call stands as it was when it ended.",
+        "Nothing needs to be done; a server that does this often loses arguments.",
+        blocking=False,
+    ),
+    Code(
         "unexpected_text",
         "Something other than an argument stands between the arguments.",
         "Send the arguments one after the other, with nothing between them.",
@@ -199,14 +239,15 @@ SYNTAX: tuple[Code, ...] = (
     ),
     Code(
         "duplicate_argument",
-        "An argument is given twice.",
+        "An argument is given twice, or all of them are. It does not block where both are the same.",
         "Send it once.",
         '[book(city="Oslo", city="Rome")]',
         "pythonic",
     ),
     Code(
         "duplicate_key",
-        "An object in the arguments has a key twice.",
+        "An object in the arguments, or the call around them, has a key twice. It does not block where both values are "
+        "the same.",
         "Send it once.",
         "[book(city='Oslo', extra={'a': 1, 'a': 2})]",
         "pythonic",
@@ -388,7 +429,7 @@ ANSWERS: tuple[Code, ...] = (
     Code(
         "call_not_object",
         "An entry in the list of calls is not an object.",
-        "Look at the server; the other calls are kept.",
+        "Send each call as an object; of a provider's answer, look at the server. The other calls are kept.",
         '{"role": "assistant", "tool_calls": ["book"]}',
     ),
     Code(

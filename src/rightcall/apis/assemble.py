@@ -13,6 +13,7 @@ import msgspec
 
 from rightcall.apis.calls import Calls
 from rightcall.apis.deltas import Delta, End, Fault, Piece, Said, Stop, Thought
+from rightcall.apis.ending import CUT
 from rightcall.declare.toolset import Toolset
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import Format
@@ -60,7 +61,7 @@ class Assembler:
         self._again = False  # what follows was given out as text before
         self._said = False
         self._thoughts: list[str] = []
-        self._cut = False
+        self._finish: str | None = None  # as the provider said, or "error" once something of the answer was lost
 
     def chunk(self, deltas: Iterable[Delta]) -> None:
         """What one chunk holds."""
@@ -80,15 +81,16 @@ class Assembler:
             if self._calls is not None:
                 self._calls.end(delta.slot)
         elif isinstance(delta, Stop):
-            self._cut = self._cut or delta.cut
+            self._finish = self._finish if self._finish in CUT else delta.finish
         elif isinstance(delta, Fault):
-            self._cut = self._cut or delta.code in _LOSSES
+            if delta.code in _LOSSES:
+                self._finish = "error"
             self._hold_or_give(Problem(delta.code, delta.message, blocking=delta.blocking))
 
     def close(self) -> None:
-        self._end_text()
+        self._end_text(self._finish)
         if self._calls is not None:
-            self._calls.close(self._cut)
+            self._calls.close(self._finish in CUT)
         for event in self._held:
             if event is not _END_OF_TEXT:
                 self._give(event)
@@ -104,7 +106,7 @@ class Assembler:
 
     @property
     def reply(self) -> Reply:
-        return self._fold.reply(self._format, None)
+        return msgspec.structs.replace(self._fold.reply(self._format, None), finish=self._finish)
 
     @property
     def count(self) -> int:
@@ -173,11 +175,12 @@ class Assembler:
             )
         self._from_text(self._parser.feed(text))
 
-    def _end_text(self) -> None:
+    def _end_text(self, finish: str | None = None) -> None:
+        """A run of text is over. `finish` says how the answer ended, if it is over too."""
         parser = self._parser
         if parser is None:
             return
-        self._from_text(parser.close())
+        self._from_text(_closed(parser, finish))
         self._parser = None
         self._again = False
         if self._held:
@@ -230,7 +233,7 @@ class Assembler:
         """A call in the reasoning of an answer that has nothing else: taken if nothing is wrong with it."""
         if self._said or self._calls is not None or self._count > self._first or not self._thoughts:
             return
-        if self._manner.reasoning == "off":
+        if self._manner.reasoning == "off" or self._finish in CUT:
             return
         manner = self._manner
         parser = Parser(
@@ -241,11 +244,11 @@ class Assembler:
             ids=_AsReceived(),
             limits=manner.limits,
         )
-        events = [*parser.feed("".join(self._thoughts)), *parser.close()]
+        events = [*parser.feed("".join(self._thoughts)), *_closed(parser, self._finish)]
         reply = parser.reply
-        bad = any(problem.blocking for problem in reply.problems) or not all(call.complete for call in reply.calls)
-        if not reply.calls or bad:
-            return
+        bad = any(problem.blocking for problem in reply.problems) or reply.refused
+        if bad or not reply.parts or not isinstance(reply.parts[-1], Call):
+            return  # what is followed by more thoughts was thought, not done
         self._format = reply.format
         self._count += len(reply.calls)
         for event in events:
@@ -275,10 +278,22 @@ def _starts_call(event: Event) -> bool:
     return isinstance(event, CallStart) or (isinstance(event, Recast) and event.kind == "call")
 
 
+def _closed(parser: Parser, finish: str | None) -> list[Event]:
+    """The last events of a text. Here, and nowhere else in this package, a text is told how its answer ended."""
+    return parser.close(finish)
+
+
 def _renumbered(event: Event, base: int) -> Event:
     """A call's number in its text becomes its number in the reply."""
     if not base or isinstance(event, (Text, Reasoning, Recast, Done)):
         return event
     if isinstance(event, Problem):
-        return event if event.call is None else msgspec.structs.replace(event, call=event.call + base)
+        return _moved(event, base)
+    if isinstance(event, CallEnd) and event.call.problems:
+        problems = tuple([_moved(problem, base) for problem in event.call.problems])
+        return CallEnd(event.index + base, msgspec.structs.replace(event.call, problems=problems))
     return msgspec.structs.replace(event, index=event.index + base)
+
+
+def _moved(problem: Problem, base: int) -> Problem:
+    return problem if problem.call is None else msgspec.structs.replace(problem, call=problem.call + base)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from rightcall.apis.deltas import Piece, Slot
 from rightcall.apis.gather import Gather, Gathered
 from rightcall.apis.json_state import ends_early
@@ -12,13 +14,17 @@ from rightcall.apis.plain import dumps
 from rightcall.check import name_problem
 from rightcall.declare.toolset import Toolset
 from rightcall.ids import Ids
+from rightcall.repair.beside import Member
 from rightcall.repair.names import hoist_name, infer_name, settle_name
 from rightcall.repair.settle import settle
-from rightcall.strict_json import Undecodable, decode
+from rightcall.repair.sketch import Keys, role_of
+from rightcall.strict_json import Undecodable, decode_unique
 from rightcall.types import Arguments, Call, CallEnd, CallStart, Event, Problem, Repair, Text
 from rightcall.wire.options import Limits
 
 _BLANKS = " \t\r\n"
+_KEYS = Keys(("name",), ("arguments", "parameters", "args", "input"), ("id", "call_id", "tool_call_id"))
+_BLANKS_AND_TICKS = _BLANKS + "`"
 
 
 class Calls:
@@ -52,7 +58,9 @@ class Calls:
         call = self.gather.add(piece)
         if call.started and call.index - self._first < self._ended:
             if piece.arguments.strip(_BLANKS) and not piece.all and piece.arguments != call.text:
-                self._problem("trailing_content", "more arguments came after the call had ended", call)
+                # The call has gone out and may have run: what comes now can be told, and changes nothing.
+                message = "more arguments came after the call had ended; they were not read"
+                self._out.append(Problem("late_arguments", message, call=call.index, blocking=False))
             return
         if len(self.gather.calls) > known:
             self._end_ready()
@@ -70,7 +78,8 @@ class Calls:
             if call.begun and not call.custom and call.scan().whole and text == call.text:
                 return  # sent once more in whole
             call.extend(text)
-        if call.begun and (call.name or self._tools is None):  # the name may turn out to stand among the arguments
+        # The name may turn out to stand among the arguments.
+        if call.begun and (call.name.strip() or self._tools is None):
             self._start(call)
             if self._live and not call.custom and (ready := call.passable()):
                 self._out.append(Arguments(call.index, ready))
@@ -141,19 +150,25 @@ class Calls:
         json, value = self._read(call, text)
         self._start(call)
         made, problems = self._made(call, text, json, value, cut)
-        if made.complete and (rest := made.json[call.given :]):
+        # What was given out live is a preview of what was sent; the settled call is the truth.
+        rest = (json[call.given :] if call.given else made.json) if made.complete else ""
+        if rest:
             self._out.append(Arguments(call.index, rest))
         self._out.extend(problems)
+        if call.problems or problems:
+            made = msgspec.structs.replace(made, problems=(*call.problems, *problems))
         self._out.append(CallEnd(call.index, made))
 
     def _read(self, call: Gathered, text: str) -> tuple[str, Any]:
         """The arguments as JSON, and what that holds. A name that stands among them, or that they imply, is taken."""
         if call.custom:
             return dumps({"input": text}), {"input": text}
-        value = (
-            decode(text, self._limits.depth) if text.strip(_BLANKS) and len(text) <= self._limits.call else Undecodable
-        )
-        if call.name or call.started or call.fault is not None or self._policy("") == "off":
+        value: Any = Undecodable
+        if text.strip(_BLANKS) and len(text) <= self._limits.call:
+            value, twice = decode_unique(text, self._limits.depth)
+            if twice and call.name.strip():
+                return text, Undecodable  # told where the call is settled
+        if call.name.strip() or call.started or call.fault is not None or self._policy("") == "off":
             return text, value
         hoisted = hoist_name(value, self._tools)
         if hoisted is not None:
@@ -172,7 +187,7 @@ class Calls:
         if wrong is None and len(text) > self._limits.call:
             wrong = "too_large", f"the call is longer than {self._limits.call} characters"
         early = isinstance(value, Undecodable) and value.code == "invalid_json" and ends_early(text)
-        if wrong is None and (early or (cut and (call.custom or not text.strip(_BLANKS)))):
+        if wrong is None and (early or (cut and not _ends(call, text))):
             wrong = "truncated", "the answer ended before the call did; send the whole call again"
         if wrong is not None:
             broken = Call(call.name, {}, text, call.used_id, text, call.repairs, complete=False)
@@ -184,13 +199,24 @@ class Calls:
             id=call.used_id,
             raw=text,
             tools=self._tools,
-            # What was given out is final; and what is repaired must not depend on how the arguments were cut.
-            policy="off" if self._live and json.lstrip(_BLANKS).startswith("{") else self._policy(call.name),
+            policy=self._policy(call.name),
             depth=self._limits.depth,
             value=value,
             repairs=call.repairs,
             closed=False,
+            beside=self._beside(call, bool(text.strip(_BLANKS))),
         )
+
+    def _beside(self, call: Gathered, has_args: bool) -> tuple[Member, ...]:
+        """What the call has beside its name and arguments. What a server may have added is none of the model's, unless
+        it is an argument."""
+        members = [Member(field.key, field.value, "clash") for field in call.clashes if field.inner]
+        for field in call.beside.values():
+            role = role_of(field.key, field.value, _KEYS, self._tools, name=call.name, has_args=has_args)
+            if role == "stranger" and not field.inner:
+                role = "known"
+            members += [Member(field.key, field.value, role)] if role is not None else []
+        return tuple(members)
 
     def _too_many(self, call: Gathered) -> None:
         if call.index - self._first == self._limits.calls:
@@ -199,4 +225,11 @@ class Calls:
         self._out.append(Text(f"{call.name}({call.text})\n"))
 
     def _problem(self, code: str, message: str, call: Gathered) -> None:
-        self._out.append(Problem(code, message, call=call.index))
+        made = Problem(code, message, call=call.index)
+        call.problems += (made,)
+        self._out.append(made)
+
+
+def _ends(call: Gathered, text: str) -> bool:
+    """Did the call end before its answer was cut? Of free text, a word or a number nobody knows."""
+    return not call.custom and (call.scan().whole or text.rstrip(_BLANKS_AND_TICKS).endswith(("}", "]")))

@@ -13,6 +13,7 @@ from typing import Any
 
 from rightcall.apis import openai_chat
 from rightcall.apis.deltas import Delta, Deltas, Said, Seen, Stop, Thought
+from rightcall.apis.ending import finish_of
 from rightcall.apis.plain import obj, text
 from rightcall.apis.writing import Extras, fields_of, output_text, turn
 from rightcall.types import Call, Json, Reply
@@ -41,8 +42,8 @@ def _response(response: Json) -> Iterator[Delta]:
     else:
         yield from (delta for _, delta in openai_chat.whole(response if message is None else message))
     reason = text(response.get("done_reason"))
-    if reason:
-        yield Stop(reason == "length")
+    if reason or response.get("done") is True:
+        yield Stop(finish_of(reason or "stop"))
 
 
 def assistant_message(

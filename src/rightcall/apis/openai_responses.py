@@ -3,7 +3,8 @@
     {"output": [{"type": "reasoning", "summary": [...]}, {"type": "message", "content": [{"type": "output_text", ...}]},
                 {"type": "function_call", "call_id": "call_1", "name": "f", "arguments": "{\\"x\\": 1}"}]}
 
-Read besides: a list of items, one item, `custom_tool_call`. Items that the server runs itself are no calls of ours.
+Read besides: a list of items, one item, also as `output`; `custom_tool_call`; Chat's `tool_calls` beside `output`, which
+some servers fill instead. Items that the server runs itself are no calls of ours.
 A stream says things twice (`delta`, `done`, the whole response at the end), and some servers only once: what was not
 seen as deltas is taken from what comes later.
 """
@@ -13,8 +14,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from rightcall.apis.deltas import Delta, Deltas, End, Fault, Piece, Said, Seen, Slot, Stop, Thought
-from rightcall.apis.plain import arguments, error_text, items, obj, objects, text
+from rightcall.apis import openai_chat
+from rightcall.apis.deltas import Delta, Deltas, End, Fault, Piece, Said, Seen, Slot, Stop, Thought, unknown_fields
+from rightcall.apis.ending import finish_of
+from rightcall.apis.plain import arguments, error_text, obj, objects, text
 from rightcall.apis.writing import Extras, argument_text, custom_input, fields_of, output_text, turn
 from rightcall.types import Call, Json, Reply
 
@@ -29,14 +32,26 @@ _KNOWN = frozenset(("type", "id", "call_id", "name", "arguments", "input", "stat
 def whole(response: Any) -> Deltas:
     """Everything in a response, a list of items or one item."""
     found = obj(response)
-    if found is None:
-        entries = items(response)
-    elif "output" in found:
-        entries = items(found["output"])
-    else:
-        entries = [found]
-    out = [delta for item in objects(entries) for delta in _item(item)]
+    out: list[Delta] = [delta for item in _entries(response) for delta in _item(item)]
+    if found is not None:
+        out += [Said(said)] if (said := text(found.get("output"))) else []
+        out += _beside(found, [delta for delta in out if isinstance(delta, Piece)])
     return [(0, delta) for delta in (*out, *_ending(found or {}))]
+
+
+def _entries(response: Any) -> list[Json]:
+    found = obj(response)
+    if found is None:
+        return objects(response)
+    output = found.get("output", found)
+    return objects(output) if (lone := obj(output)) is None else [lone]
+
+
+def _beside(response: Json, output: list[Piece]) -> list[Delta]:
+    """The calls under `tool_calls`, as Chat writes them, that `output` does not have too: nothing may run twice."""
+    ids, same = {call.id for call in output}, {(call.name, call.arguments) for call in output}
+    calls = openai_chat.calls_of(response)
+    return [c for c in calls if not (isinstance(c, Piece) and (c.id in ids or (c.name, c.arguments) in same))]
 
 
 def _ending(response: Json) -> Iterator[Delta]:
@@ -44,7 +59,8 @@ def _ending(response: Json) -> Iterator[Delta]:
     if status == "failed" or response.get("error"):
         yield Fault("provider_error", f"the server reported an error: {error_text(response.get('error') or status)}")
     if status:
-        yield Stop(status == "incomplete")
+        reason = text((obj(response.get("incomplete_details")) or {}).get("reason"))
+        yield Stop(finish_of(reason if status == "incomplete" and reason else status))
 
 
 def _item(item: Json) -> Iterator[Delta]:
@@ -70,6 +86,7 @@ def _call(item: Json, slot: Slot | None, *, whole: bool = False, all: bool = Fal
         custom=custom,
         whole=whole,
         all=all,
+        beside=() if custom else unknown_fields(item, _KNOWN, inner=False),
     )
 
 
@@ -149,14 +166,14 @@ def _on_done(payload: Json, seen: Seen) -> Iterator[Delta]:
 def _on_end(payload: Json, seen: Seen) -> Iterator[Delta]:
     """The whole response once more: what no event has shown is taken from it."""
     response = obj(payload.get("response")) or {}
-    for item in objects(response.get("output")):
+    for item in _entries(response) if "output" in response else ():
         if item.get("type") in _CALLS:
             if ("ids", _call(item, None).id) not in seen:
                 yield from _item(item)
         elif ("thought" if item.get("type") == "reasoning" else "said") not in seen:
             yield from _item(item)
     ending = list(_ending(response))
-    yield from ending or [Stop(payload.get("type") == "response.incomplete")]
+    yield from ending or [Stop(finish_of(text(payload.get("type")).removeprefix("response.")))]
 
 
 _EVENTS: dict[str, Callable[[Json, Seen], Iterator[Delta]]] = {
@@ -239,8 +256,7 @@ def read_tool_choice(value: Any) -> str:
 
 def opaque(response: Any) -> tuple[Json, list[tuple[str, Json]]]:
     """Reasoning items to be sent back as they came, and fields of calls that we do not read."""
-    found = obj(response)
-    entries = objects(response if found is None else found.get("output", [found]))
+    entries = _entries(response)
     thoughts = [item for item in entries if item.get("type") == "reasoning"]
     calls = [item for item in entries if item.get("type") in _CALLS]
     return {"reasoning": thoughts} if thoughts else {}, [(_call(item, None).id, _fields(item)) for item in calls]

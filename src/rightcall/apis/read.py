@@ -10,8 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
+import msgspec
+
 from rightcall.apis.assemble import Assembler, Manner
 from rightcall.apis.deltas import Deltas, Fault, Seen
+from rightcall.apis.ending import CUT, usage_of
 from rightcall.apis.plain import error_text, obj
 from rightcall.apis.sniff import DIALECTS, named, sniff
 from rightcall.apis.sse import as_payloads, json_value
@@ -81,7 +84,7 @@ def manner(
     for policy in (repair,) if isinstance(repair, str) else repair.values():
         if policy not in _REPAIR:
             raise CallerError(f"repair={policy!r} is not one of {', '.join(_REPAIR)}")
-    return Manner(Toolset.of(tools), format, reasoning, repair, choice, live, limits or _LIMITS)
+    return Manner(Toolset.of(tools, choice=choice), format, reasoning, repair, choice, live, limits or _LIMITS)
 
 
 _LIMITS = Limits()
@@ -99,14 +102,22 @@ def _replies(response: Any, api: str, how: Manner, ids: Ids, *, separate: bool) 
     response = response if (fields := obj(response)) is None else fields  # an SDK's object is taken apart once
     if isinstance(response, Recording):
         chunks, api = response.chunks(api)
+        usage = response.usage
     else:
         api = sniff(response) or api if api == "auto" else api
         chunks = [whole(response, api)]
-    return _assembled(chunks, api, how, ids, separate=separate)
+        usage = usage_of(response)
+    replies = _assembled(chunks, api, how, ids, separate=separate)
+    return [with_usage(reply, usage) for reply in replies]
 
 
 class Recording(list[Any]):
     """The payloads of a recorded stream."""
+
+    @property
+    def usage(self) -> Json:
+        """The last word on every count."""
+        return {name: value for payload in self for name, value in usage_of(payload).items()}
 
     def chunks(self, api: str) -> tuple[list[Deltas], str]:
         """What each of them adds, and the dialect."""
@@ -192,7 +203,13 @@ def merged(replies: list[Reply]) -> Reply:
         return replies[0]
     parts = [part for reply in replies for part in reply.parts]
     problems = [problem for reply in replies for problem in reply.problems]
-    return Reply(tuple(parts), tuple(problems), replies[0].format)
+    finish = next((reply.finish for reply in replies if reply.finish in CUT), replies[0].finish)
+    return Reply(tuple(parts), tuple(problems), replies[0].format, finish=finish, usage=replies[0].usage)
+
+
+def with_usage(reply: Reply, usage: Json) -> Reply:
+    """The reply and what its provider counted, of all choices together."""
+    return msgspec.structs.replace(reply, usage=usage) if usage else reply
 
 
 def opaque(response: Any, reply: Reply | None = None, *, api: str = "auto") -> dict[str, Json]:
@@ -206,6 +223,6 @@ def opaque(response: Any, reply: Reply | None = None, *, api: str = "auto") -> d
     if api == "auto":
         return {}
     message, calls = DIALECTS[api].opaque(response)
-    ids = [call.id for call in reply.calls] if reply is not None else [id for id, _ in calls]
+    ids = [call.id for call in reply.attempts] if reply is not None else [id for id, _ in calls]
     fields = {id: fields for id, (_, fields) in zip(ids, calls, strict=False) if fields}
     return {**({"": message} if message else {}), **fields}

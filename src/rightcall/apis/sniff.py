@@ -70,9 +70,17 @@ def _is_responses(found: Json) -> bool:
     kind = text(found.get("type"))
     if kind.startswith("response.") or found.get("object") == "response" or kind in _RESPONSES_ITEMS:
         return True
-    if "choices" not in found and isinstance(found.get("output"), list | tuple):
+    output = found.get("output")
+    if "choices" not in found and (isinstance(output, list | tuple) or _is_item(obj(output))):
+        return True
+    if isinstance(output, str) and "choices" not in found and found.get("tool_calls"):
         return True
     return kind == "message" and not _kinds(found).isdisjoint(_RESPONSES_PARTS)
+
+
+def _is_item(found: Json | None) -> bool:
+    """Is this one item of an output, where a list of them should be?"""
+    return found is not None and (found.get("type") == "message" or text(found.get("type")) in _RESPONSES_ITEMS)
 
 
 def _is_anthropic(found: Json) -> bool:

@@ -17,6 +17,7 @@ from typing import Any, Literal
 from rightcall.apis import read as reading
 from rightcall.apis.assemble import Assembler
 from rightcall.apis.deltas import Delta, Deltas, Fault, Seen
+from rightcall.apis.ending import usage_of
 from rightcall.apis.keepsakes import Keepsakes
 from rightcall.apis.plain import items, obj
 from rightcall.apis.sniff import named, sniff
@@ -60,6 +61,7 @@ class Stream:
         self._first: Assembler | None = None  # of choice 0
         self._others: dict[int, list[list[Delta]]] = {}
         self._replies: list[Reply] = []
+        self._usage: Json = {}
         self._closed = False
 
     def feed(self, chunk: Any) -> list[Event]:
@@ -102,8 +104,10 @@ class Stream:
     def reply(self) -> Reply:
         """What has been read so far; whole once the stream is closed."""
         if self._closed:
-            return reading.merged(self._replies)
-        return self._first.reply if self._first is not None else Reply()
+            reply = reading.merged(self._replies)
+        else:
+            reply = self._first.reply if self._first is not None else Reply()
+        return reading.with_usage(reply, self._usage)
 
     @property
     def extras(self) -> dict[str, Json]:
@@ -119,6 +123,7 @@ class Stream:
                 return []
             deltas = self._deltas(fields)
             self._keepsakes.add(self._api, fields)
+            self._usage |= usage_of(fields)
         if not deltas:
             return []
         first = self._assembler()

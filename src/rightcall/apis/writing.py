@@ -26,7 +26,7 @@ class Turn(NamedTuple):
 
 def turn(reply: Reply | str, calls: Iterable[Call] | None, reasoning: str | None) -> Turn:
     """A reply as it is, or text with calls; what is given beside a reply replaces its own."""
-    own = Turn(reply.content, reply.calls, reply.reasoning) if isinstance(reply, Reply) else Turn(reply, (), "")
+    own = Turn(reply.content, reply.attempts, reply.reasoning) if isinstance(reply, Reply) else Turn(reply, (), "")
     return Turn(
         own.text,
         own.calls if calls is None else tuple(calls),

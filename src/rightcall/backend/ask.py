@@ -17,7 +17,7 @@ from rightcall.backend.body import Plan, write
 from rightcall.backend.cassette import without_keys
 from rightcall.backend.exchange import Received, Sent
 from rightcall.backend.facts import SHAPES, Facts
-from rightcall.backend.request import Answer, Attempt, Timing, answered
+from rightcall.backend.request import Answer, Timing, Try, answered
 from rightcall.backend.retry import retry_after, wait_before
 from rightcall.backend.sse import MAX_LINE, Payload, ServerEvents, Signal
 from rightcall.backend.wire import out_of_time
@@ -46,7 +46,7 @@ _DIALECTS = {"chat": "openai_chat", "completions": "openai_chat", "responses": "
 
 
 class Asking:
-    """One question. `attempts` grows with every try."""
+    """One question. `tries` grows with every try."""
 
     def __init__(self, backend: Backend, *, within: float | None = None) -> None:
         self._backend = backend
@@ -55,7 +55,7 @@ class Asking:
         self._begun = self._loop.time()
         self._first_byte = 0.0
         self._status = 0
-        self.attempts: list[Attempt] = []
+        self.tries: list[Try] = []
 
     async def get(self, sent: Sent) -> tuple[dict[str, str], Any]:
         async with self._opened(sent) as received:
@@ -92,14 +92,13 @@ class Asking:
     def _answer(self, plan: Plan, reader: Stream, facts: Facts, raw: list[Json]) -> Answer:
         return answered(
             plan.naming.reply(reader.reply),
-            usage=facts.usage,
-            finish=facts.finish,
+            tokens=facts.tokens,
             model=facts.model or plan.model,
             api=plan.api,
             mode=plan.mode,
             evidence=plan.evidence,
             raw=raw if plan.stream or len(raw) != 1 else raw[0],
-            attempts=tuple(self.attempts),
+            tries=tuple(self.tries),
             timing=Timing(self._first_byte, self._loop.time() - self._begun),
             extras=reader.extras,
         )
@@ -116,7 +115,7 @@ class Asking:
                         if not given and isinstance(payload, dict):
                             self._raise_for_error(payload, sent.url)
                         if not given:
-                            self.attempts.append(Attempt(self._status))
+                            self.tries.append(Try(self._status))
                         given = True
                         yield payload
                 return
@@ -128,11 +127,11 @@ class Asking:
     async def _wait(self, error: BackendError) -> None:
         """Waits, if another try makes sense. Raises the error if none does."""
         status = error.status if isinstance(error, StatusError) else 0
-        seconds = wait_before(len(self.attempts) + 1, error, self._backend.retries)
+        seconds = wait_before(len(self.tries) + 1, error, self._backend.retries)
         is_late = seconds is not None and self._loop.time() + seconds > self._begun + self._total
-        self.attempts.append(Attempt(status, str(error), 0.0 if is_late else seconds or 0.0))
+        self.tries.append(Try(status, str(error), 0.0 if is_late else seconds or 0.0))
         if seconds is None or is_late:
-            error.attempts = tuple(self.attempts)
+            error.tries = tuple(self.tries)
             raise error
         await asyncio.sleep(seconds)
 
@@ -176,7 +175,7 @@ class Asking:
         except BackendError as error:
             if not given:
                 raise
-            self.attempts[-1] = Attempt(received.status, str(error))
+            self.tries[-1] = Try(received.status, str(error))
             yield Fault("truncated", _BROKEN)
             return
         for payload in reader.close():

@@ -58,7 +58,6 @@ _PROBING = Request(
 )
 _PATIENCE = 5.0  # seconds for each question that tells what kind of server it is
 _WAYS = ("native", "grammar", "text")  # in the order they are tried
-_CUT = ("length", "max_tokens", "max_output_tokens")
 
 
 class Modes:
@@ -163,7 +162,7 @@ class Modes:
             raise
         except (StatusError, DecodeError, ProviderError, Unsupported) as error:
             return False, f"refused: {error!s:.200}"
-        if any(call.name == PROBE.name and call.complete for call in answer.calls):
+        if any(call.name == PROBE.name and call.complete for call in answer.attempts):
             return True, "the probe tool was called"
         return False, f"the probe tool was not called (the server stopped with {answer.finish or 'no reason'})"
 
@@ -171,9 +170,9 @@ class Modes:
 
     def judge(self, request: Request, model: str, choice: Choice, answer: Answer) -> Choice | None:
         """Another way, if a forced call did not come by this one."""
-        if not request.is_forced or answer.calls:
+        if not request.is_forced or answer.attempts:
             return None
-        if answer.finish in _CUT and not answer.content:
+        if answer.finish == "length" and not answer.content:
             return None  # it was still thinking
         return self._next(model, choice, "a forced call did not come")
 

@@ -1,4 +1,4 @@
-"""What a server says beside its answer: tokens used, why it stopped, which model it was, and that it is over.
+"""What a server says beside its answer: tokens used, which model it was, and that it is over.
 
 One reader per dialect, asked of every payload: a whole response, or a chunk of a stream.
 """
@@ -19,7 +19,6 @@ class Facts:
 
     def __init__(self, api: Api) -> None:
         self._read = _READERS[api]
-        self.finish = ""
         self.model = ""
         self.ended = False
         self.is_answer = False  # something of it has the shape of an answer
@@ -29,7 +28,7 @@ class Facts:
         self._read(self, payload)
 
     @property
-    def usage(self) -> Usage:
+    def tokens(self) -> Usage:
         return Usage(**self.counts)
 
     def count(self, **found: Any) -> None:
@@ -37,7 +36,7 @@ class Facts:
 
     def end(self, reason: Any) -> None:
         if text(reason):
-            self.finish, self.ended = text(reason), True
+            self.ended = True
 
 
 def _chat(facts: Facts, payload: Json) -> None:

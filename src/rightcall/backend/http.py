@@ -123,7 +123,7 @@ class Backend(BaseBackend):
             except BackendError as error:
                 demoted = None if given else self._modes.refused(self._model(request), choice, error)
                 if demoted is None:
-                    error.attempts = tuple(asking.attempts)
+                    error.tries = tuple(asking.tries)
                     raise
             assert demoted is not None
             choice = demoted

@@ -80,7 +80,7 @@ class Recorder(BaseBackend):
 def _as_chat(answer: Answer, *, stream: bool) -> Response:
     """The answer as a server that speaks Chat gives it."""
     message = openai_chat.assistant_message(answer, reasoning_key="reasoning_content")
-    finish = answer.finish or ("tool_calls" if answer.calls else "stop")
+    finish = answer.finish or ("tool_calls" if answer.attempts else "stop")
     head: Json = {"id": "chatcmpl-recorded", "created": 0, "model": answer.model}
     if not stream:
         choice = {"index": 0, "message": message, "finish_reason": finish}

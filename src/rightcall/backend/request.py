@@ -101,7 +101,7 @@ class Timing(msgspec.Struct, frozen=True):
     total: float = 0.0
 
 
-class Attempt(msgspec.Struct, frozen=True):
+class Try(msgspec.Struct, frozen=True):
     """One try: the HTTP status, or 0 and what went wrong; then how long was waited before the next."""
 
     status: int
@@ -110,20 +110,19 @@ class Attempt(msgspec.Struct, frozen=True):
 
 
 class Answer(Reply, frozen=True):
-    """A reply, and how it came about.
+    """A reply, and how it came about. `tokens` are those of `usage`, under the same names for every server.
 
     `mode` is how tools were offered, and `evidence` says why; `raw` is the server's answer: an object, or a list of
     what was streamed. `extras` holds what the provider wants back (see `message`).
     """
 
-    usage: Usage = Usage()
-    finish: str = ""
+    tokens: Usage = Usage()
     model: str = ""
     api: str = ""
     mode: str = "native"
     evidence: tuple[str, ...] = ()
     raw: Any = None
-    attempts: tuple[Attempt, ...] = ()
+    tries: tuple[Try, ...] = ()
     timing: Timing = Timing()
     extras: dict[str, Json] = {}  # noqa: RUF012 - a struct's default is copied
 

@@ -53,6 +53,7 @@ __all__ = [
     "example_group_id",
     "outcome_row",
     "problems_of",
+    "blocking_of",
     "read_rows",
     "tools_of",
     "touch_jsonl",
@@ -264,12 +265,19 @@ def call_of(row: Json) -> Call:
         said.get("id") or row["proxy_trace"].get("tool_call_id") or "",
         said.get("raw") or "",
         tuple(msgspec.convert(row.get("repairs") or (), list[Repair])),
-        said.get("complete", True),
+        complete=said.get("complete", True),
     )
 
 
 def problems_of(row: Json) -> list[Problem]:
     return msgspec.convert(row.get("problems") or [], list[Problem])
+
+
+def blocking_of(row: Json) -> list[Problem]:
+    """What forbids the call of a row to run; of an outcome, all that blocks. A neighbour's fault is not the call's."""
+    found = [problem for problem in problems_of(row) if problem.blocking]
+    own = row["proxy_trace"].get("call_index")
+    return found if row["kind"] == OUTCOME else [problem for problem in found if problem.call == own]
 
 
 def tools_of(row: Json) -> Toolset:

@@ -97,9 +97,9 @@ class Talk:
             group=self.group,
             turn=self._turn,
             at=at,
-            calls=answer.calls,
+            calls=answer.attempts,
             problems=answer.problems,
-            received=tuple([self.ids.received(call.id) for call in answer.calls]),
+            received=tuple([self.ids.received(call.id) for call in answer.attempts]),
             message=answer.message,
             reply=_reply(answer),
             text=answer.content,
@@ -107,7 +107,7 @@ class Talk:
             format=answer.format,
             finish=answer.finish or None,
             response=raw["id"] if isinstance(raw.get("id"), str) else None,
-            usage=msgspec.to_builtins(answer.usage),
+            usage=msgspec.to_builtins(answer.tokens),
         )
 
     def again(self, said: Said) -> None:
@@ -126,7 +126,7 @@ class Talk:
         self._messages.append(said.message)
         for index, call in enumerate(said.calls):
             problems = [problem for problem in said.problems if problem.call in (index, None)]
-            blocking = [problem for problem in problems if problem.blocking]
+            blocking = [problem for problem in problems if problem.blocking and problem.call == index]
             if blocking and self.settings.strict:
                 raise as_error(blocking[0], call.name)
             result = _refused(blocking) if blocking or not call.complete else self._run(call)
@@ -227,7 +227,7 @@ def unguarded(answer: Answer) -> Answer:
     """The answer as a plain client sees it: calls count only where they were asked for, the rest is text."""
     found = {problem.code for problem in answer.problems}
     is_native = answer.format in _NATIVE
-    if not answer.calls or (is_native if answer.mode == "native" else found.isdisjoint(_ELSEWHERE)):
+    if not answer.attempts or (is_native if answer.mode == "native" else found.isdisjoint(_ELSEWHERE)):
         return answer
     parts: list[Part] = [part if isinstance(part, Text | Reasoning) else Text(part.raw) for part in answer.parts]
     problems = tuple([each for each in answer.problems if each.call is None and each.code not in _ELSEWHERE])

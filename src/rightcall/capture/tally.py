@@ -14,7 +14,7 @@ from collections.abc import Iterable
 import msgspec
 
 from rightcall.capture.domain import Domain
-from rightcall.capture.rows import OUTCOME, call_of, problems_of
+from rightcall.capture.rows import OUTCOME, blocking_of, call_of, problems_of
 from rightcall.capture.score import score
 from rightcall.types import Call, Json
 
@@ -73,7 +73,7 @@ class Tally:
         self.problems.update([problem.code for problem in problems])
         self.repairs.update([repair.rule for repair in call.repairs])
         count.calls += 1
-        if call.complete and not any(problem.blocking for problem in problems):
+        if call.complete and not blocking_of(row):
             count.valid += 1
             count.repaired += bool(call.repairs)
             made.append(call)

@@ -38,11 +38,13 @@ def check(
     found = _read(file, tools, "off", markdown)
     problems = [problem for each in found for problem in each.problems]
     if json:
-        typer.echo(json_text({"calls": len(found), "problems": [to_json(problem) for problem in problems]}))
+        bad = sum(not each.call.ok for each in found)
+        listed = [to_json(problem) for problem in problems]
+        typer.echo(json_text({"calls": len(found) - bad, "refused": bad, "problems": listed}))
     else:
         out = console()
         show_problems(out, problems)
-        bad = len({problem.call for problem in problems if problem.blocking})
+        bad = sum(not each.call.ok for each in found)
         counted = f"{len(found)} call{'' if len(found) == 1 else 's'}"
         verdict = f"{bad} of {counted} must not run" if bad else f"{counted}, nothing blocks"
         row(out, "check", verdict, "bold red" if bad else "bold green")
@@ -60,15 +62,17 @@ def repair(
     """Put calls right that are given as JSON, with a receipt for each change.
 
     Takes what `rightcall check` takes; "arguments" may be an object, or a string with the exact text that was sent.
-    Prints JSON: the calls with their receipts, and what is still wrong with them. A call that was cut off is never
-    completed. Exit code 1 means that a call must not run all the same.
+    Prints JSON: the calls with their receipts, those that must not run under "refused", and what is still wrong with
+    them. A call that was cut off is never completed. Exit code 1 means that a call must not run all the same.
     """
     if rules:
         _list_rules(json, markdown)
         return
     found = _read(file, tools, policy.value, markdown)
     problems = [to_json(problem) for each in found for problem in each.problems]
-    typer.echo(json_text({"calls": [to_json(each.call) for each in found], "problems": problems}))
+    calls = [to_json(each.call) for each in found if each.call.ok]
+    refused = [to_json(each.call) for each in found if not each.call.ok]
+    typer.echo(json_text({"calls": calls, "refused": refused, "problems": problems}))
     _end(found)
 
 
@@ -83,7 +87,7 @@ def _read(file: str, tools: str | None, policy: str, markdown: bool) -> list[Jud
 
 
 def _end(found: list[Judged]) -> None:
-    if any(problem.blocking for each in found for problem in each.problems):
+    if not all(each.call.ok for each in found):
         raise typer.Exit(1)
 
 

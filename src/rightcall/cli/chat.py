@@ -129,7 +129,9 @@ def _status(text: str) -> AbstractContextManager[object]:
 
 def not_run(answer: Answer) -> list[Json]:
     """What the model is told of its calls: every call of a history needs a result."""
-    return [{"role": "tool", "tool_call_id": call.id, "name": call.name, "content": NOT_RUN} for call in answer.calls]
+    return [
+        {"role": "tool", "tool_call_id": call.id, "name": call.name, "content": NOT_RUN} for call in answer.attempts
+    ]
 
 
 def as_json(answer: Answer) -> Json:

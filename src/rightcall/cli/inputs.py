@@ -134,7 +134,7 @@ def read_tools(path: str | None) -> Toolset | None:
     if not isinstance(data, (list, dict)):
         refuse(f"{named(path)} holds no tools: expected a list of definitions, found {type(data).__name__}")
     try:
-        return Toolset.of(data)
+        return Toolset(data)  # the caller's own file: what cannot be used is to be mended there
     except CallerError as error:
         refuse(f"{named(path)}: {error}")
 

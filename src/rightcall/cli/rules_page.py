@@ -70,7 +70,7 @@ def page() -> str:
 
 def tried(rule: Rule, *, policy: str | None = None) -> Reply:
     """What becomes of the example of a rule, as `read` gives it."""
-    said = {"name": rule.tool, "arguments": rule.sent}
+    said = {"name": rule.tool, "arguments": rule.sent, **rule.beside}
     message = {"role": "assistant", "tool_calls": [{"id": "call_1", "type": "function", "function": said}]}
     chosen = policy or ("lenient" if rule.kind == "guess" else "safe")
     return read(message, tools=TOOLS, repair=chosen)  # type: ignore[arg-type]
@@ -81,11 +81,12 @@ def _section(name: str, rules: list[Rule]) -> str:
 
 
 def _example(rule: Rule) -> str:
-    call = tried(rule).calls[0]
+    call = tried(rule).attempts[0]
     name = f"{rule.tool or '(no name)'}  " if rule.tool != call.name else ""
     named = f"{call.name}  " if rule.tool != call.name else ""
     lines = [
         *_lines("sent", name + rule.sent),
+        *(_lines("beside", json.dumps(rule.beside)) if rule.beside else ()),
         *_lines("becomes", named + call.json),
         *_lines("receipt", "\n".join(map(receipt, call.repairs))),
     ]

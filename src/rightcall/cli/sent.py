@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from rightcall.apis.read import read
 from rightcall.apis.sniff import sniff
-from rightcall.check import check
+from rightcall.check import JUDGED, check
 from rightcall.cli.inputs import refuse
 from rightcall.cli.safe import finite
 from rightcall.declare.toolset import Toolset
@@ -19,6 +19,7 @@ _EXPECTED = (
     'expected a call {"name": "f", "arguments": {}}, a list of them, a message of a provider, or a reply as '
     "`rightcall parse --json` prints it"
 )
+Value = TypeVar("Value", Repair, Problem)
 _ARGUMENTS = ("arguments", "parameters", "args", "input")
 
 
@@ -36,7 +37,7 @@ def sent_in(data: Any) -> list[Call]:
         return [_sent(item, at) for at, item in enumerate(items)]
     if sniff(data) is None:
         refuse(f"the input is no call; {_EXPECTED}")
-    return list(read(data, repair="off").calls)
+    return list(read(data, repair="off").attempts)
 
 
 def _items(data: Any) -> list[Any] | None:
@@ -46,10 +47,11 @@ def _items(data: Any) -> list[Any] | None:
         return data if len(ours) == len(data) and not any(map(_of_a_provider, data)) else None
     if not isinstance(data, dict):
         return None
-    for key in ("calls", "tool_calls"):
-        if isinstance(data.get(key), list):
-            found: list[Any] = data[key]
-            return found
+    if isinstance(data.get("parts"), list) and isinstance(data.get("calls"), list):
+        return [part for part in data["parts"] if isinstance(part, dict) and part.get("type") == "call"]
+    found = [data[key] for key in ("calls", "refused", "tool_calls") if isinstance(data.get(key), list)]
+    if found:
+        return [item for items in found for item in items]
     return [data] if ("name" in data or "function" in data) and not _of_a_provider(data) else None
 
 
@@ -69,7 +71,10 @@ def _sent(item: Any, at: int) -> Call:
         exact = _text(arguments)
     id, raw, complete = item.get("id"), item.get("raw"), item.get("complete", True) is not False
     raw = raw if isinstance(raw, str) else exact
-    return Call(name or "", {}, exact, id if isinstance(id, str) else "", raw, _receipts(item), complete)
+    known = _listed(item.get("problems"), Problem)
+    kept = tuple([msgspec.structs.replace(each, call=at) for each in known if each.code not in JUDGED])
+    receipts = _listed(item.get("repairs"), Repair)
+    return Call(name or "", {}, exact, id if isinstance(id, str) else "", raw, receipts, kept, complete)
 
 
 def _text(arguments: Any) -> str:
@@ -86,9 +91,10 @@ def _says(exact: str, arguments: Any) -> bool:
         return False
 
 
-def _receipts(item: dict[str, Any]) -> tuple[Repair, ...]:
+def _listed(value: Any, kind: type[Value]) -> tuple[Value, ...]:
+    """Receipts or problems as they were printed; what is no such list is none."""
     try:
-        return msgspec.convert(item.get("repairs") or (), tuple[Repair, ...])
+        return msgspec.convert(value or (), tuple[kind, ...])  # type: ignore[valid-type]
     except msgspec.ValidationError:
         return ()
 
@@ -100,11 +106,14 @@ def judged(calls: list[Call], tools: Toolset | None, policy: str) -> list[Judged
 
 def _judged(call: Call, tools: Toolset | None, policy: str, at: int) -> Judged:
     if not call.complete:
-        return Judged(call, tuple(check(call, tools, index=at)))
+        problems = check(call, tools, index=at)
+        return Judged(msgspec.structs.replace(call, problems=tuple(problems)), tuple(problems))
     function = {"name": call.name, "arguments": call.json}
     entry = {"id": call.id or f"call_{at + 1}", "type": "function", "function": function}
     reply = read({"role": "assistant", "tool_calls": [entry]}, tools=tools, repair=policy, api="openai")  # type: ignore[arg-type]
-    made = reply.calls[0]
-    problems = tuple([msgspec.structs.replace(problem, call=at) for problem in reply.problems])
+    made = reply.attempts[0]
+    own = (*call.problems, *[msgspec.structs.replace(problem, call=at) for problem in made.problems])
+    others = [msgspec.structs.replace(problem, call=at) for problem in reply.problems if problem not in made.problems]
     repairs = (*call.repairs, *made.repairs)
-    return Judged(msgspec.structs.replace(made, id=call.id, raw=call.raw, repairs=repairs), problems)
+    made = msgspec.structs.replace(made, id=call.id, raw=call.raw, repairs=repairs, problems=own)
+    return Judged(made, (*own, *others))

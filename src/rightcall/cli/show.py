@@ -67,10 +67,10 @@ def show_reply(out: Console, reply: Reply) -> None:
 def show_call(out: Console, number: int, call: Call) -> None:
     """Name, id, arguments and receipts."""
     name = brief(call.name) or "(no name)"
-    cut = "" if call.complete else "  not usable: it never became complete"
-    row(out, f"call {number}", f"{name}  id {brief(call.id)}{cut}", "bold green" if call.complete else "bold red")
+    verdict = "" if call.ok else "  must not run" if call.complete else "  not usable: it never became complete"
+    row(out, f"call {number}", f"{name}  id {brief(call.id)}{verdict}", "bold green" if call.ok else "bold red")
     if call.complete:
-        row(out, "", visible(_pretty(call)), STYLES["call"])
+        row(out, "", visible(_pretty(call)), STYLES["call"] if call.ok else "red")
     else:
         row(out, "", visible(call.raw), "red")
     for repair in call.repairs:

@@ -38,8 +38,9 @@ def tools(
     """Convert tool definitions, and say what is wrong with them.
 
     Takes OpenAI, Anthropic, Gemini, Ollama and MCP definitions, a registry or plain schemas, also mixed. They go to
-    standard output, as JSON or, for a prompt, as TypeScript declarations; what was refused, clashes, is not checked or
-    got another name goes to standard error, or with --json beside them. Exit code 1 means that something was refused.
+    standard output, as JSON or, for a prompt, as TypeScript declarations; what was refused or mended, clashes, is not
+    checked or got another name goes to standard error, or with --json beside them. Exit code 1 means that something was
+    refused.
     """
     data = read_json(file)
     if not isinstance(data, (list, dict)):
@@ -74,6 +75,7 @@ def _report(toolset: Toolset, to: To | None, written: list[Any] | str, renamed: 
     return {
         "tools": written if to else listed,
         "refused": [to_json(refusal) for refusal in toolset.refused],
+        "mended": [to_json(note) for note in toolset.mended],
         "clashes": [to_json(clash) for clash in toolset.clashes],
         "relaxed": [to_json(relaxation) for relaxation in toolset.relaxed],
         "renamed": renamed,
@@ -83,6 +85,8 @@ def _report(toolset: Toolset, to: To | None, written: list[Any] | str, renamed: 
 def _complain(toolset: Toolset, renamed: dict[str, str]) -> None:
     for refusal in toolset.refused:
         say(f"refused: {refusal.message}")
+    for note in toolset.mended:
+        say(f"mended: {note.tool!r} {note.path}: {note.before} was taken for {note.after}")
     for clash in toolset.clashes:
         twice = "says the same twice" if clash.same else "is declared twice, differently"
         say(f"clash: {clash.name!r} {twice}: kept {clash.kept}, dropped {clash.dropped}")

@@ -40,7 +40,7 @@ def violations(reply: Reply) -> list[Problem]:
     opens, closes = format.protocol.done if format.protocol else ("", "")
     if reply.done == "":
         found.append(Problem("empty_done", f"the {opens}{closes} block is empty", blocking=False))
-    if reply.reasoning and not (reply.calls or reply.done is not None or reply.problems or reply.content.strip()):
+    if reply.reasoning and not (reply.attempts or reply.done is not None or reply.problems or reply.content.strip()):
         found.append(Problem("no_blocks", "the reply has no block in it: neither a call nor a text"))
     return found
 
@@ -127,7 +127,7 @@ def _preview(text: str, most: int) -> str:
 
 
 def _line(reply: Reply, problem: Problem) -> str:
-    calls = reply.calls
+    calls = reply.attempts
     name = calls[problem.call].name if problem.call is not None and problem.call < len(calls) else ""
     said = problem.message if len(problem.message) <= _LONGEST else problem.message[:_LONGEST] + "..."
     return f"{name}: {said}" if name and name not in said else said

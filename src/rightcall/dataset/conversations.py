@@ -17,7 +17,7 @@ from typing import Any
 from rightcall.apis.openai_chat import assistant_message
 from rightcall.apis.plain import dumps
 from rightcall.capture.lines import read_lines
-from rightcall.capture.rows import FORGE, OUTCOME, SCHEMA, asked, call_of, problems_of, tools_of
+from rightcall.capture.rows import FORGE, OUTCOME, SCHEMA, asked, blocking_of, call_of, tools_of
 from rightcall.dataset.files import Reader, Scratch, Seen, Where, digest
 from rightcall.dataset.label import sound
 from rightcall.dataset.validate import label_of
@@ -33,7 +33,7 @@ def verdict(row: Json) -> bool | None:
     label = label_of(row)
     if label is not None:
         return label == "valid"
-    return False if any(problem.blocking for problem in problems_of(row)) else None
+    return False if blocking_of(row) else None
 
 
 class Turn:

@@ -126,17 +126,17 @@ class _Walk:
         shared: dict[str, Any] = {"group": self.group, "request": self._request(), "tools": self.told}
         shared |= {"messages": before, "assistant": assistant, "reply": said.value, "completed": done}
         shared["captured_at_unix_ms"] = self.at
-        if not reply.calls:
+        if not reply.attempts:
             problems = list(reply.problems)
             yield outcome_row(trace=self._trace(reply, 0, ""), text=reply.content, problems=problems, **shared)
         results = _results(after)
-        for index, call in enumerate(reply.calls):
+        for index, call in enumerate(reply.attempts):
             problems = [problem for problem in reply.problems if problem.call in (None, index)]
             result = results.get(self.ids.received(call.id)) or (results.get(index) if "" in results else None)
             trace = self._trace(reply, index, call.id)
             yield capture_row(call, trace=trace, problems=problems, result=result, **shared)
         self.messages.append(assistant)
-        self.waiting = list(reply.calls)
+        self.waiting = list(reply.attempts)
 
     def _request(self) -> str:
         said = [each["content"] for each in self.messages if each["role"] == "user" and each["content"].strip()]

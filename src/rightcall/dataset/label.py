@@ -16,7 +16,7 @@ from typing import Any
 
 from rightcall.capture import catalogue
 from rightcall.capture.domain import Domain, Scenario
-from rightcall.capture.rows import FORGE, OUTCOME, SCHEMA, Fault, asked, call_of, problems_of, tools_of
+from rightcall.capture.rows import FORGE, OUTCOME, SCHEMA, Fault, asked, blocking_of, call_of, tools_of
 from rightcall.capture.score import label as judged
 from rightcall.capture.score import score
 from rightcall.check import check
@@ -64,9 +64,7 @@ class Labeller:
 
     def _problems(self, row: Json, call: Call) -> list[Problem]:
         """Those said when the call was captured, and those that it has now."""
-        own = row["proxy_trace"].get("call_index")
-        said = [each for each in problems_of(row) if each.call is None or each.call == own]
-        return said + check(call, self._toolset(row))
+        return blocking_of(row) + check(call, self._toolset(row))
 
     def _toolset(self, row: Json) -> Toolset | None:
         return tools_of(row) or None  # without any, names are not checked

@@ -202,7 +202,7 @@ def _as_sent(turn: Turn) -> Json:
     if isinstance(raw, str):
         return {"role": "assistant", "content": raw}
     sent = read(raw, repair="off") if isinstance(raw, dict | list) and raw else None
-    if sent is None or any(problem.blocking for problem in sent.problems) or not sent.calls:
+    if sent is None or sent.refused or not sent.calls:
         texts = [call.raw or call.json for call in turn.calls]
         return {"role": "assistant", "content": "\n".join([sent.content if sent else "", *texts]).strip()}
     entries = [_entry(call) for call in sent.calls]

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import msgspec
 
 from rightcall.declare.faults import Refused, step
 from rightcall.declare.schema import plain
 from rightcall.types import Tool
+
+if TYPE_CHECKING:
+    from rightcall.declare.mend import Mended
+    from rightcall.declare.providers import Made
 
 
 class SdkObject(Protocol):
@@ -29,6 +35,7 @@ class Found(NamedTuple):
 
     tool: Tool | Refused
     source: str
+    mended: tuple[Mended, ...] = ()
 
 
 def to_tool(definition: ToolLike) -> Tool:
@@ -44,7 +51,7 @@ def to_tool(definition: ToolLike) -> Tool:
 def collect(source: object, path: str = "", root: Any = None, depth: int = 0) -> Iterator[Found]:
     """Every tool in a source, however it is wrapped."""
     if isinstance(source, Tool):
-        yield _tried(lambda: (_judged(source), "Tool"), path)
+        yield _tried(lambda: _judged(source, "Tool"), path)
     elif depth < _DEEPEST and not isinstance(source, type) and callable(getattr(source, "model_dump", None)):
         dumped = source.model_dump(by_alias=True, exclude_none=True, mode="json")  # type: ignore[attr-defined]
         yield from collect(dumped, path, root, depth + 1)
@@ -58,7 +65,9 @@ def collect(source: object, path: str = "", root: Any = None, depth: int = 0) ->
     else:
         cause = f"{type(source).__name__} is no tool"
         cure = "tools must be functions, classes, Tools, tool definition dicts, a tool registry, or a list of these"
-        yield Found(Refused(path, cause, cure), _place(type(source).__name__, path))
+        refused = Refused(path, cause, cure)
+        refused.given = bool(path)  # among others, as in the JSON of a request
+        yield Found(refused, _place(type(source).__name__, path))
 
 
 def _mapping(source: Mapping[str, Any], path: str, root: Any, depth: int) -> Iterator[Found]:
@@ -71,18 +80,23 @@ def _mapping(source: Mapping[str, Any], path: str, root: Any, depth: int) -> Ite
     elif isinstance(source.get("result"), Mapping) and "tools" in source["result"]:
         yield from collect(source["result"], path + "/result", root, depth + 1)
     else:
-        yield _tried(lambda: definition_tool(source, root), path)
+        found = _tried(lambda: definition_tool(source, root), path)
+        if isinstance(found.tool, Refused):
+            found.tool.given = bool(source or path)
+        yield found
 
 
-def _from_callable(function: Callable[..., Any]) -> tuple[Tool, str]:
+def _from_callable(function: Callable[..., Any]) -> Made:
     from rightcall.declare.functions import callable_tool
 
-    tool = _judged(callable_tool(function))
-    return tool, f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', tool.name)}".lstrip(".")
+    tool = callable_tool(function)
+    source = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', tool.name)}".lstrip(".")
+    return _judged(tool, source)
 
 
-def _judged(tool: Tool) -> Tool:
-    from rightcall.declare.providers import judge
+def _judged(tool: Tool, form: str) -> Made:
+    """The tool itself if nothing had to be mended."""
+    from rightcall.declare.providers import Made, judge, mend_schemas
 
     plain_tool = Tool(
         name=tool.name,
@@ -90,8 +104,12 @@ def _judged(tool: Tool) -> Tool:
         output_schema=None if tool.output_schema is None else _plain(tool.output_schema, "/output_schema", tool.name),
         aliases=tool.aliases,
     )
+    mended = mend_schemas(plain_tool)
     judge(plain_tool)
-    return tool
+    if not mended:
+        return Made(tool, form)
+    new = msgspec.structs.replace(tool, parameters=plain_tool.parameters, output_schema=plain_tool.output_schema)
+    return Made(new, form, mended)
 
 
 def _plain(schema: Any, at: str, tool: str) -> Any:
@@ -103,12 +121,13 @@ def _plain(schema: Any, at: str, tool: str) -> Any:
         raise refused.within(at, tool=tool) from None
 
 
-def _tried(make: Callable[[], tuple[Tool, str]], path: str) -> Found:
+def _tried(make: Callable[[], Made], path: str) -> Found:
     try:
-        tool, form = make()
+        made = make()
     except Refused as refused:
         return Found(refused.within(path), _place("", path))
-    return Found(tool, _place(form, path))
+    mended = tuple(msgspec.structs.replace(note, path=path + note.path) for note in made.mended)
+    return Found(made.tool, _place(made.form, path), mended)
 
 
 def _place(form: str, path: str) -> str:

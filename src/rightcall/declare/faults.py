@@ -8,7 +8,10 @@ from rightcall.errors import BadTools
 
 
 class Refused(BadTools):
-    """`path` is a JSON Pointer into what was passed."""
+    """`path` is a JSON Pointer into what was passed. `given`: the fault is in a definition, which is data that came
+    from somebody else, and not in what the caller wrote in Python."""
+
+    given = False
 
     def __init__(self, path: str, cause: str, cure: str, *, tool: str = "") -> None:
         who = f"tool {tool!r}" if tool else "a tool definition"
@@ -17,7 +20,9 @@ class Refused(BadTools):
 
     def within(self, prefix: str = "", *, tool: str = "") -> Refused:
         """The same fault, seen from further outside."""
-        return Refused(prefix + self.path, self.cause, self.cure, tool=self.tool or tool)
+        seen = Refused(prefix + self.path, self.cause, self.cure, tool=self.tool or tool)
+        seen.given = self.given
+        return seen
 
 
 class Refusal(msgspec.Struct, frozen=True):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rightcall.declare.schema import TYPES
+from rightcall.declare.type_names import TYPES
 from rightcall.types import Json
 
 _CAPITALS = {name.upper() for name in TYPES}

@@ -19,8 +19,9 @@ import msgspec
 from rightcall.declare.faults import Refused, step
 from rightcall.declare.gemini import from_openapi, is_openapi
 from rightcall.declare.kinds import properties
+from rightcall.declare.mend import Mended, mend
 from rightcall.declare.names import stands_for
-from rightcall.declare.registry import is_registry, parameters_schema, text_schema
+from rightcall.declare.registry import is_registry, parameters_schema
 from rightcall.declare.schema import check_parameters, check_schema, plain
 from rightcall.types import Json, Tool
 
@@ -47,12 +48,19 @@ class _Read(msgspec.Struct, kw_only=True):
     flags: Json = {}
 
 
-def definition_tool(definition: Mapping[str, Any], root: Any = None) -> tuple[Tool, str]:
-    """The tool and the form it was in. `root` is the registry that holds the definition. Raises `Refused`."""
+class Made(msgspec.Struct, frozen=True):
+    """A tool, the form it was in, and what of it was taken for what it means."""
+
+    tool: Tool
+    form: str
+    mended: tuple[Mended, ...] = ()
+
+
+def definition_tool(definition: Mapping[str, Any], root: Any = None) -> Made:
+    """The tool of a definition. `root` is the registry that holds it. Raises `Refused`."""
     for recognises, read in _FORMS:
         if recognises(definition):
-            found = read(definition, definition if root is None else root)
-            return _tool(found), found.form
+            return _tool(read(definition, definition if root is None else root))
     raise _unknown(definition)
 
 
@@ -64,7 +72,7 @@ def _unknown(definition: Mapping[str, Any]) -> Refused:
     return Refused("/name", "the definition has no name", cure)
 
 
-def _tool(read: _Read) -> Tool:
+def _tool(read: _Read) -> Made:
     name = _name(read.inner.get("name"), f"{read.at}/name")
     try:
         return _judged(read, name)
@@ -72,7 +80,7 @@ def _tool(read: _Read) -> Tool:
         raise refused.within(tool=name) from None
 
 
-def _judged(read: _Read, name: str) -> Tool:
+def _judged(read: _Read, name: str) -> Made:
     output, output_at = (read.output, read.output_at) if read.output is not None else _output(read.inner, read.at)
     by_hand = read.inner if read.form in _BY_HAND else {}
     flags = {**{key: by_hand[key] for key in _MARKS if key in by_hand}, **_extension(read.inner, read.at), **read.flags}
@@ -81,14 +89,24 @@ def _judged(read: _Read, name: str) -> Tool:
     tool = Tool(
         name=said if isinstance(said, str) and stands_for(name, said) else name,
         description=_description(read.inner.get("description"), f"{read.at}/description"),
-        parameters=_parameters(read.parameters, read.parameters_at),
+        parameters=_schema(NO_PARAMETERS if read.parameters is None else read.parameters, read.parameters_at),
         output_schema=None if output is None else _schema(output, output_at),
         aliases=_aliases(flags.get("aliases"), read.at),
         read_only=flags.get("read_only") is True,
         compact=flags.get("compact") is True,
     )
+    mended = mend_schemas(tool, read.parameters_at, output_at)
     judge(tool, read.parameters_at, output_at)
-    return tool
+    return Made(tool, read.form, mended)
+
+
+def mend_schemas(
+    tool: Tool, parameters_at: str = "/parameters", output_at: str = "/output_schema"
+) -> tuple[Mended, ...]:
+    """Mends the schemas of a tool, which must be copies, in place."""
+    done = [(parameters_at, note) for note in mend(tool.parameters)]
+    done += [(output_at, note) for note in mend(tool.output_schema)] if tool.output_schema is not None else []
+    return tuple(Mended(tool.name, at + path, before, after) for at, (path, before, after) in done)
 
 
 def judge(tool: Tool, parameters_at: str = "/parameters", output_at: str = "/output_schema") -> None:
@@ -125,17 +143,6 @@ def _description(text: Any, at: str) -> str:
     if text is not None and not isinstance(text, str):
         raise Refused(at, f"a description is text, not {type(text).__name__}", "write a string")
     return text or ""
-
-
-def _parameters(given: Any, at: str) -> Json:
-    """A copy of the schema. Where a property is nothing but a text, that is its description."""
-    if given is None:
-        return plain(NO_PARAMETERS)  # type: ignore[no-any-return]
-    schema = _schema(given, at)
-    inner = schema.get("properties")
-    if isinstance(inner, dict) and any(isinstance(item, str) for item in inner.values()):
-        schema["properties"] = {k: text_schema(v) if isinstance(v, str) else v for k, v in inner.items()}
-    return schema
 
 
 def _schema(given: Any, at: str) -> Json:

@@ -12,22 +12,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from rightcall.declare.faults import Refused, step
-from rightcall.declare.schema import LISTS, MAPS, ONE, TYPES, Refs, plain
+from rightcall.declare.mend import text_schema
+from rightcall.declare.schema import LISTS, MAPS, ONE, Refs, plain
+from rightcall.declare.type_names import word
 from rightcall.types import Json
 
-WORDS = {name: name for name in TYPES} | {
-    "str": "string",
-    "int": "integer",
-    "long": "integer",
-    "float": "number",
-    "double": "number",
-    "bool": "boolean",
-    "nil": "null",
-    "none": "null",
-    "dict": "object",
-    "map": "object",
-    "list": "array",
-}
 _LISTS = ("allOf", "anyOf", "oneOf")
 
 
@@ -36,6 +25,8 @@ def is_registry(parameters: Any) -> bool:
     if not isinstance(parameters, Mapping) or not parameters:
         return False
     if parameters.get("type") in ("object", "OBJECT") or isinstance(parameters.get("type"), list):
+        return False
+    if parameters.keys() == {"type"} and isinstance(parameters["type"], str) and word(parameters["type"]) == "object":
         return False
     inner = parameters.get("properties")
     if isinstance(inner, Mapping) and all(isinstance(item, (Mapping, bool)) for item in inner.values()):
@@ -52,11 +43,6 @@ def parameters_schema(parameters: Mapping[str, Any], root: Any) -> Json:
     schema: Json = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
     definitions = writer.finish()
     return {**schema, "$defs": definitions} if definitions else schema
-
-
-def text_schema(text: Any) -> Json:
-    """A parameter of which only a text is known: a string, unless the text is the name of a type."""
-    return {"type": WORDS.get(str(text).strip(), "string"), "description": str(text)}
 
 
 def _is_optional(given: Any) -> bool:
@@ -81,7 +67,7 @@ class _Writer:
 
     def parameter(self, given: Any, path: str) -> Json:
         if not isinstance(given, Mapping):
-            return text_schema(given)
+            return text_schema(str(given))
         schema: Json = self.schema(given, path)
         if not isinstance(schema.get("required"), list):
             schema.pop("required", None)
@@ -100,16 +86,16 @@ class _Writer:
             del new["type"]
         return _with_required(new, given.get("properties"))
 
-    def keyword(self, word: str, value: Any, path: str) -> Any:
-        if word == "type":
+    def keyword(self, key: str, value: Any, path: str) -> Any:
+        if key == "type":
             return [_word(item) for item in value] if isinstance(value, list) else _word(value)
-        if word == "$ref" and isinstance(value, str):
+        if key == "$ref" and isinstance(value, str):
             return self.reference(value, path)
-        if word in LISTS and isinstance(value, list):
+        if key in LISTS and isinstance(value, list):
             return [self.schema(item, f"{path}/{at}") for at, item in enumerate(value)]
-        if word in MAPS and isinstance(value, Mapping):
-            return {key: _without_flag(self.schema(item, path + step(key))) for key, item in value.items()}
-        return self.schema(value, path) if word in ONE else value
+        if key in MAPS and isinstance(value, Mapping):
+            return {name: _without_flag(self.schema(item, path + step(name))) for name, item in value.items()}
+        return self.schema(value, path) if key in ONE else value
 
     def reference(self, ref: str, path: str) -> str:
         if ref not in self.names:
@@ -129,8 +115,8 @@ class _Writer:
         return new
 
 
-def _word(word: Any) -> Any:
-    return WORDS.get(word, word) if isinstance(word, str) else word
+def _word(said: Any) -> Any:
+    return word(said) or said if isinstance(said, str) else said
 
 
 def _with_required(new: Json, properties: Any) -> Json:

@@ -1,7 +1,7 @@
 """Is this a JSON Schema that may be trusted? Judged once, at declare time, in time linear in its size.
 
-    {"type": "object", "properties": {"city": {"type": "float"}}}
-    -> /properties/city/type: 'float' is no JSON Schema type; write 'number'
+    {"type": "object", "properties": {"city": {"type": "colour"}}}
+    -> /properties/city/type: 'colour' is no JSON Schema type; write one of object, string, ...
 
 What passes has keywords of the right shape, only references into itself that resolve, and no more depth, size or
 expansion than the limits here, so nothing behind it has to fear a hostile schema. Drafts 4 to 2020-12 are understood.
@@ -14,23 +14,13 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from rightcall.declare.faults import Refused, step
+from rightcall.declare.type_names import TYPES, meant
 from rightcall.types import Json
 
 MAX_DEPTH = 64  # levels of JSON
 MAX_SIZE = 1_000_000  # characters, about
 MAX_EXPANSION = 100_000  # schemas that apply to one and the same value once references are followed
 MAX_CHAIN = 128  # references and combinators in a row
-
-TYPES = ("object", "string", "integer", "number", "boolean", "array", "null")
-_MEANT = {
-    **dict.fromkeys(("str", "text", "date", "datetime"), "string"),
-    **dict.fromkeys(("int", "long", "int32", "int64"), "integer"),
-    **dict.fromkeys(("float", "double", "decimal"), "number"),
-    **dict.fromkeys(("bool",), "boolean"),
-    **dict.fromkeys(("list", "tuple", "set"), "array"),
-    **dict.fromkeys(("dict", "map", "struct"), "object"),
-    **dict.fromkeys(("none", "nil"), "null"),
-}
 
 ONE = {
     *("additionalItems", "additionalProperties", "contains", "contentSchema", "else", "if", "items", "not"),
@@ -64,7 +54,10 @@ class _Copier:
                 "", f"the schema is nested deeper than {MAX_DEPTH} levels", "use $defs and $ref to flatten it"
             )
         if isinstance(value, Mapping):
-            return {self.key(key, path): self.copy(item, path + step(key), depth + 1) for key, item in value.items()}
+            return {
+                self.key(key, path): self.copy(_type_name(item) if key == "type" else item, path + step(key), depth + 1)
+                for key, item in value.items()
+            }
         if isinstance(value, (list, tuple)):
             return [self.copy(item, path + step(at), depth + 1) for at, item in enumerate(value)]
         if value is None or isinstance(value, (str, bool, int)) or (isinstance(value, float) and math.isfinite(value)):
@@ -77,6 +70,11 @@ class _Copier:
             raise Refused(path, f"the key {key!r} is no string", "write it in quotes")
         self.left -= len(key)
         return key
+
+
+def _type_name(said: Any) -> Any:
+    """`{"type": str}`: who builds schemas in Python may write the class."""
+    return said.__name__ if isinstance(said, type) else said
 
 
 def check_parameters(schema: Json) -> None:
@@ -249,8 +247,8 @@ def _type(value: Any) -> Wrong | None:
     names = value if isinstance(value, list) else [value]
     for name in names:
         if name not in TYPES:
-            meant = _MEANT.get(str(name).lower(), str(name).lower())
-            cure = f"write {meant!r}" if meant in TYPES else f"write one of {', '.join(TYPES)}, or leave it out"
+            said = (meant(name) or {}).get("type")
+            cure = f"write {said!r}" if said in TYPES else f"write one of {', '.join(TYPES)}, or leave it out"
             return f"{_short(name)} is no JSON Schema type", cure
     if not names or len(set(names)) < len(names):
         return f"{_short(value)} is no list of different types", "name each type once"

@@ -2,13 +2,17 @@
 
     Toolset(get_weather, {"type": "function", "function": {"name": "f", "parameters": {...}}}, mcp_listing)
 
-Sources of every kind may be mixed. A bad definition raises `BadTools` with the place of the fault; `Toolset.lenient`
-leaves it out and says so in `refused`. Where a name comes twice the first stays, and `clashes` says so.
+Sources of every kind may be mixed. A word that is wrong and has one meaning (`"type": "float"`) is taken for it, and
+`mended` says so. A definition that cannot be used raises `BadTools` with the place of the fault; `Toolset.lenient`
+leaves it out and says so in `refused`. `Toolset.of`, which is what every function makes of the `tools` it is given,
+leaves out definitions, which are data of other people, and raises for what the caller wrote: functions, classes, `Tool`
+values, and one thing that is no tool where tools should be. Where a name comes twice the first stays, and `clashes`
+says so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -16,11 +20,12 @@ import msgspec
 from rightcall.declare.collect import Found, ToolLike, collect, to_tool
 from rightcall.declare.faults import Refusal, Refused
 from rightcall.declare.kinds import Kind, kinds
+from rightcall.declare.mend import Mended
 from rightcall.declare.names import wire_names
 from rightcall.declare.relax import Relaxation, relaxed
-from rightcall.types import Json, Tool
+from rightcall.types import Json, Problem, Tool
 
-__all__ = ["Clash", "Refusal", "Relaxation", "ToolLike", "Tools", "Toolset", "to_tool"]
+__all__ = ["Clash", "Mended", "Refusal", "Relaxation", "ToolLike", "Tools", "Toolset", "to_tool"]
 
 
 class Clash(msgspec.Struct, frozen=True):
@@ -39,44 +44,69 @@ def _pairs(text: str) -> set[str]:
 class Toolset:
     """Immutable, and safe to share between threads. Iterates in the order of declaration."""
 
-    __slots__ = ("_all", "_allowed", "_by_name", "_checked", "_kinds", "_sources", "_wire", "clashes", "refused")
+    __slots__ = (
+        "_all",
+        "_allowed",
+        "_by_name",
+        "_checked",
+        "_kinds",
+        "_sources",
+        "_wire",
+        "clashes",
+        "mended",
+        "refused",
+    )
 
     clashes: tuple[Clash, ...]
+    mended: tuple[Mended, ...]
     refused: tuple[Refusal, ...]
     _allowed: frozenset[str] | None
 
     def __init__(self, *sources: Tools, replace: bool = False) -> None:
         """`replace=True`: where a name comes twice the last one stays, not the first."""
-        self._fill(_labelled(sources), replace, lenient=False)
+        self._fill(_labelled(sources), replace, _nothing)
 
     @classmethod
     def lenient(cls, *sources: Tools, replace: bool = False) -> Toolset:
         """The tools that can be used; `refused` tells which cannot, and why."""
         made = cls.__new__(cls)
-        made._fill(_labelled(sources), replace, lenient=True)
+        made._fill(_labelled(sources), replace, _everything)
         return made
 
     @classmethod
     def merge(cls, sources: Mapping[str, Tools], *, replace: bool = False, lenient: bool = False) -> Toolset:
         """Tools of sources that have names, such as servers; the names stand in `clashes` and `refused`."""
         made = cls.__new__(cls)
-        made._fill(sources, replace, lenient=lenient)
+        made._fill(sources, replace, _everything if lenient else _nothing)
         return made
 
     @staticmethod
-    def of(tools: Tools | None) -> Toolset | None:
-        """A toolset as it is, anything else turned into one; None stays None: names are not checked then."""
-        return tools if tools is None or isinstance(tools, Toolset) else Toolset(tools)
+    def of(tools: Tools | None, *, choice: object = None) -> Toolset | None:
+        """A toolset as it is, anything else turned into one; None stays None: names are not checked then.
 
-    def _fill(self, sources: Mapping[str, Tools], replace: bool, *, lenient: bool) -> None:
+        Definitions that cannot be used are left out and stand in `refused`; see the top of this file for what raises.
+        `choice` is the request's tool choice: where it is "none", in any provider's spelling, nothing may be called.
+        """
+        if tools is not None and not isinstance(tools, Toolset):
+            made = Toolset.__new__(Toolset)
+            made._fill(_labelled((tools,)), False, _data)
+            tools = made
+        if choice is not None and is_none(choice):
+            return (tools or Toolset()).scoped(())
+        return tools
+
+    def _fill(self, sources: Mapping[str, Tools], replace: bool, leaves_out: Callable[[Refused], bool]) -> None:
         by_name: dict[str, Tool] = {}
         origins: dict[str, str] = {}
         clashes: list[Clash] = []
         refused: list[Refusal] = []
+        mended: dict[str, tuple[Mended, ...]] = {}
         for label, source in sources.items():
-            for tool, origin in _found(source, label):
+            if isinstance(source, Toolset):
+                refused += source.refused
+            for tool, origin, notes in _found(source, label):
                 if isinstance(tool, Refused):
-                    if not lenient:
+                    if not leaves_out(tool):
                         raise tool
                     refused.append(Refusal(origin, tool.tool, tool.path, str(tool)))
                     continue
@@ -85,7 +115,8 @@ class Toolset:
                     kept, dropped = (origin, origins[tool.name]) if replace else (origins[tool.name], origin)
                     clashes.append(Clash(tool.name, kept, dropped, _alike(old, tool)))
                 if old is None or replace:
-                    by_name[tool.name], origins[tool.name] = tool, origin
+                    by_name[tool.name], origins[tool.name], mended[tool.name] = tool, origin, notes
+        self.mended = tuple(note for notes in mended.values() for note in notes)
         self._by_name, self._all, self._allowed = by_name, by_name, None
         self._sources, self.clashes, self.refused = origins, tuple(clashes), tuple(refused)
         self._kinds: dict[str, dict[str, Kind]] = {}
@@ -141,6 +172,19 @@ class Toolset:
         if self._allowed is not None and name not in self._allowed:
             return "not_authorised"
         return None if name in self._by_name else "unknown_tool"
+
+    def left_out(self, name: str) -> Refusal | None:
+        """Why a definition of this name is not among the tools, if one was given and cannot be used."""
+        return None if name in self._all else next((each for each in self.refused if each.tool == name), None)
+
+    @property
+    def notes(self) -> tuple[Problem, ...]:
+        """What was left out and what was taken for what it means, as notes, which block nothing."""
+        out = [Problem("tool_left_out", each.message, each.path, blocking=False) for each in self.refused]
+        for each in self.mended:
+            said = f"tool {each.tool!r}: {each.path}: {each.before} was taken for {each.after}"
+            out.append(Problem("tool_mended", said, each.path, blocking=False))
+        return tuple(out)
 
     def kinds(self, name: str) -> dict[str, Kind]:
         """How each declared argument of this tool is to be read; empty for a tool that is not declared."""
@@ -199,15 +243,41 @@ class Toolset:
 Tools = Toolset | ToolLike | Iterable[ToolLike | Toolset | Iterable[ToolLike]]
 
 
+# -- what is left out, and what raises ---------------------------------------------------------------------------------
+
+
+def _nothing(refused: Refused) -> bool:
+    return False
+
+
+def _everything(refused: Refused) -> bool:
+    return True
+
+
+def _data(refused: Refused) -> bool:
+    return refused.given
+
+
+def is_none(choice: object) -> bool:
+    """Does this tool choice forbid every call? `"none"`, `{"type": "none"}`, `{"mode": "NONE"}`."""
+    if isinstance(choice, Mapping):
+        config = choice.get("functionCallingConfig", choice.get("function_calling_config"))
+        said = config if isinstance(config, Mapping) else choice
+        choice = said.get("type", said.get("mode"))
+    return isinstance(choice, str) and choice.lower() == "none"
+
+
 def _labelled(sources: Sequence[Tools]) -> dict[str, Tools]:
     return {"": sources[0]} if len(sources) == 1 else {f"/{at}": source for at, source in enumerate(sources)}
 
 
 def _found(source: Tools, label: str) -> Iterator[Found]:
     if isinstance(source, Toolset):
-        yield from (Found(tool, f"{label}: {source.source(tool.name)}".removeprefix(": ")) for tool in source)
+        for tool in source:
+            notes = tuple(note for note in source.mended if note.tool == tool.name)
+            yield Found(tool, f"{label}: {source.source(tool.name)}".removeprefix(": "), notes)
     elif label and not label.startswith("/"):
-        yield from (Found(found.tool, f"{label}: {found.source}") for found in collect(source))
+        yield from (found._replace(source=f"{label}: {found.source}") for found in collect(source))
     else:
         yield from collect(source, label)
 

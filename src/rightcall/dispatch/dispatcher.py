@@ -13,6 +13,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 
+import msgspec
+
 from rightcall.declare.toolset import Tools, Toolset
 from rightcall.dispatch.hooks import HookLike, as_hooks
 from rightcall.dispatch.invoke import Ended, invoke
@@ -21,7 +23,7 @@ from rightcall.dispatch.prepare import Batch, plans_of
 from rightcall.dispatch.result import Result, cut_short, not_run
 from rightcall.dispatch.trace import Row, Trace
 from rightcall.errors import CallerError, CallRefused, DispatchStopped, ToolFailed
-from rightcall.types import Call, Problem, Reply
+from rightcall.types import Call, Reply
 
 _LIMITS = RunLimits()
 
@@ -37,7 +39,8 @@ async def dispatch(
     stop_on_error: bool = False,
     isolate: bool = False,
 ) -> list[Result]:
-    """One result for each call, in order. Of a `Reply`, the blocking problems count too: pass it whole.
+    """One result for each call, in order; of a `Reply` for every attempt. Each call is judged by itself: one that is
+    not `ok` is refused with its problems, and so is one that does not fit these tools.
 
     `parallel` runs consecutive calls of read-only tools at the same time; `isolate` runs each tool in a process of its
     own, which is killed when its time is over. With `stop_on_error` a call that fails or must not run ends the batch.
@@ -114,26 +117,23 @@ def _batch(
     toolset = Toolset.of(tools)
     if toolset is None:
         raise CallerError("tools is None: dispatch runs declared tools only; pass the tools that may be called")
-    problems = _NO_PROBLEMS
     if isinstance(calls, Reply):
-        problems = _by_call(calls.problems)
-        calls = calls.calls
+        calls = _attempts(calls)
     given = (calls,) if isinstance(calls, Call) else tuple(calls)
     deadline = None if limits.batch is None else asyncio.get_running_loop().time() + limits.batch
-    quick = plans_of(toolset).quick if deadline is None and not problems else {}
+    quick = plans_of(toolset).quick if deadline is None else {}
     whole = limits.result is None
-    return Batch(toolset, as_hooks(hooks), limits, deadline, isolate, problems, quick, whole), given
+    return Batch(toolset, as_hooks(hooks), limits, deadline, isolate, quick, whole), given
 
 
-_NO_PROBLEMS: dict[int, list[Problem]] = {}
-
-
-def _by_call(problems: Iterable[Problem]) -> dict[int, list[Problem]]:
-    found: dict[int, list[Problem]] = {}
-    for problem in problems:
-        if problem.call is not None:
-            found.setdefault(problem.call, []).append(problem)
-    return found
+def _attempts(reply: Reply) -> list[Call]:
+    """The calls of a reply. One that a program put together may name problems that its calls do not know of."""
+    calls = list(reply.attempts)
+    for problem in reply.problems:
+        at = problem.call
+        if at is not None and 0 <= at < len(calls) and problem not in calls[at].problems:
+            calls[at] = msgspec.structs.replace(calls[at], problems=(*calls[at].problems, problem))
+    return calls
 
 
 def _groups(calls: Sequence[Call], tools: Toolset) -> Iterator[Sequence[Call]]:

@@ -57,7 +57,7 @@ _CLEANUP = _Stage("cleanup", HookCleanup, HookCleanupError)
 
 async def invoke(batch: Batch, index: int, call: Call, rows: list[Row]) -> Ended:
     plan = batch.quick.get(call.name)
-    if plan is not None and call.json == "{}" and not call.arguments and call.complete:
+    if plan is not None and call.json == "{}" and not call.arguments and call.complete and not call.problems:
         invocation = Invocation(index, call, plan.tool, NO_ARGUMENTS)
         typed: Typed = {}
     else:

@@ -36,15 +36,14 @@ class Plan(msgspec.Struct, frozen=True, eq=False):
 
 
 class Batch(msgspec.Struct, frozen=True, eq=False, gc=False):
-    """What the calls of one batch have in common. `problems` are those that were known before, by call; `quick` has
-    the tools that need not be judged when they are called without arguments."""
+    """What the calls of one batch have in common. `quick` has the tools that need not be judged when they are called
+    without arguments."""
 
     tools: Toolset
     hooks: list[Hook]
     limits: RunLimits
     deadline: float | None
     isolate: bool
-    problems: dict[int, list[Problem]]
     quick: dict[str, Plan]
     keeps_whole: bool
 
@@ -111,9 +110,9 @@ def _no_code(typed: Typed) -> Any:
 
 def prepared(batch: Batch, index: int, call: Call) -> Prepared | Refusal:
     tool = batch.tools.get(call.name)
-    found = batch.problems.get(index, [])
+    found = list(call.problems)
     if not any(problem.blocking for problem in found):
-        found = [*found, *check(call, batch.tools, index=index)]
+        found += check(call, batch.tools, index=index)
     if tool is None or any(problem.blocking for problem in found):
         return _refused(call, found)
     if batch.left <= 0:

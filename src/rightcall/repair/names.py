@@ -21,6 +21,8 @@ def settle_name(name: str, tools: Toolset | None, policy: str) -> tuple[str, tup
     """The declared tool that a name stands for, with the receipt; the name as it is where none is certain."""
     if policy == "off" or tools is None or name in tools or not 0 < len(name) <= _LONGEST:
         return name, ()
+    if tools.left_out(name) is not None:
+        return name, ()  # it was meant, and cannot be used: another tool was not meant
     clean = _CONTROL.sub("", _TOKEN.sub("", name) if _TOKEN.match(name) else name).strip()
     if clean and clean in tools:
         return clean, (Repair("control_tokens", "exact", "", name, clean),)

@@ -23,6 +23,7 @@ class Rule(msgspec.Struct, frozen=True):
     arguments: dict[str, Any]
     tool: str = "get_weather"  # the name as it was sent
     of: str = "get_weather"  # the declared tool
+    beside: dict[str, Any] = {}  # what was sent beside name and arguments
 
 
 _OSLO: dict[str, Any] = {"city": "Oslo"}
@@ -242,6 +243,14 @@ RULES: tuple[Rule, ...] = (
         "Arguments inside `arguments`, `parameters`, `args`, `kwargs` or `input` are taken out.",
         '{"arguments": {"city": "Oslo"}}',
         _OSLO,
+    ),
+    Rule(
+        "hoisted_argument",
+        "schema",
+        "An argument of the tool that stands beside the arguments and not among them is put there.",
+        '{"city": "Oslo"}',
+        {"city": "Oslo", "days": 3},
+        beside={"days": 3},
     ),
     # -- the values
     Rule(

@@ -1,7 +1,7 @@
 """The format is not known: text is passed on until an opener tells which it is, and the rest is read in that format.
 
-An opener counts when what follows it can only be a call, and when it does not stand in a code fence or behind a quote,
-where prose shows an example. A reply that begins like a bare call is held until it is whole, and handed to `rescue`.
+An opener counts when what follows it can only be a call, and where it is not only shown. A reply that begins like a bare
+call is held until it is whole, because then it may be nothing but calls.
 """
 
 from __future__ import annotations
@@ -13,15 +13,16 @@ from typing import Literal
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import Envelope, Format, NameThenJson, Special, alternatives
 from rightcall.ids import Ids
-from rightcall.types import Event, Span
-from rightcall.wire.compile import Compiled, compiled, without_reasoning
+from rightcall.types import Event
+from rightcall.wire.calls import MINTED
+from rightcall.wire.compile import Compiled, compiled
 from rightcall.wire.detect import first_headers
-from rightcall.wire.markers import RUN, Pat, Probe, Scan, alt, blanks, literal, look, seq, template, templates
+from rightcall.wire.fences import FENCE_BEGIN
+from rightcall.wire.machine import InReasoning, Machine
+from rightcall.wire.markers import Pat, Probe, Scan, alt, blanks, look, ordered, seq, template, templates
 from rightcall.wire.options import ReadOptions
-from rightcall.wire.reading import Reading, located
-from rightcall.wire.rescue import whole_reply
-from rightcall.wire.shown import RUN as RUN_OF_FENCE
-from rightcall.wire.shown import Fences
+from rightcall.wire.piece import Piece, fold, quiet
+from rightcall.wire.rescue import NAMED_ONLY
 
 _THINK = ("<think>\n", "\n</think>\n\n")
 _BARE = re.compile(r"\s*(?:```|[\[{]|[A-Za-z_][\w.\-]*(?:\(|\[ARGS\]))").match
@@ -32,59 +33,70 @@ _PREFIX = 600
 _CAPITALS = re.compile(r"\[[A-Z ]+\]").fullmatch
 
 
-_LANGUAGE = r"[A-Za-z_]{0,16}+[ \t]{0,8}+"
-_FENCE = seq(literal("```"), Pat(_LANGUAGE, _LANGUAGE, sure=RUN), literal("\n"))
-
-
 class _Detector:
     """The openers of every format, and for each the formats it may begin."""
 
     def __init__(self) -> None:
         patterns: dict[str, list[tuple[Compiled, Pat]]] = {}
         shapes: dict[str, Pat] = {}
+        self.special: set[str] = set()
         for format in FORMATS.values():
-            if format.call == ("", "") and not format.section and not format.channels and _untagged(format):
+            if format.name in NAMED_ONLY or _has_no_opener(format):
                 continue
-            for pat, whole in _signs(format):
+            for pat, whole, special in _signs(format):
                 shapes.setdefault(pat.whole, pat)
                 patterns.setdefault(pat.whole, []).append((compiled(format), whole))
-        fences = [("fence", literal(run)) for run in ("```", "~~~")]
-        self.scan = Scan([*shapes.items(), *fences])
+                if special:
+                    self.special.add(pat.whole)
+        self.scan = Scan(list(shapes.items()))
         self.candidates = {key: [(found, Probe(pat)) for found, pat in choices] for key, choices in patterns.items()}
         self.first = [(compiled(FORMATS[name]), probe) for name, probe in first_headers().items()]
         self.marks = {pat.whole for format in FORMATS.values() for pat in _marks(format)}
         ends = tuple(dict.fromkeys(end for f in FORMATS.values() for end in f.ends if isinstance(end, Special)))
         # A body that nothing opens: before a format is found there are no calls, whatever the text holds.
-        self.plain = compiled(Format("auto", body=NameThenJson(), reasoning=_THINK, ends=ends))
+        self.plain = Format("auto", body=NameThenJson(), reasoning=_THINK, ends=ends)
 
 
-def _untagged(format: Format) -> bool:
-    return all(not getattr(body, "open", "") for body in format.bodies)
+def _has_no_opener(format: Format) -> bool:
+    untagged = all(not getattr(body, "open", "") for body in format.bodies)
+    return format.call == ("", "") and not format.section and not format.channels and untagged
 
 
-def _signs(format: Format) -> list[tuple[Pat, Pat]]:
-    """What tells this format: a marker to look for, and the marker with what must follow it."""
+Signs = list[tuple[Pat, Pat, bool]]
+
+
+def _signs(format: Format) -> Signs:
+    """What tells this format: a marker to look for, the marker with what must follow it, and whether it is special."""
     found = compiled(format)
-    begins = [_begin(reader.begins) for reader in found.readers]
+    begins = [look(reader.begins.pat) for reader in found.readers]
     closes = [look(pat) for pat in templates(format.call[1])]
     fenced = any(isinstance(body, Envelope) for body in format.bodies)
-    fence = [look(seq(_FENCE, blanks(), begin)) for begin in begins] if fenced else []
-    signs: list[tuple[Pat, Pat]] = []
-    for opener in templates(format.call[0]):
+    fence = [look(seq(FENCE_BEGIN.pat, blanks(), begin)) for begin in begins] if fenced else []
+    signs: Signs = []
+    for text in ordered(format.call[0]):
+        opener = template(text)
         if opener.head != "`":
-            signs.append((opener, seq(opener, blanks(), alt(*begins, *fence, *closes))))
-    if "" in alternatives(format.call[0]):
-        tags = [tag for body in format.bodies for tag in (getattr(body, "open", ""), getattr(body, "empty", ""))]
-        signs += [(pat, pat) for tag in tags for pat in templates(tag) if pat.head]
+            signs.append((opener, seq(opener, blanks(), alt(*begins, *fence, *closes)), isinstance(text, Special)))
+    signs += [(pat, pat, special) for pat, special in found.body_openers if _tells(pat, format)]
     if format.section:
-        inner = look(alt(*(whole for _, whole in signs)))
-        opens = [(pat, seq(pat, blanks(), inner)) for pat in templates(format.section[0])]
-        signs = opens if format.call == ("", "") else signs + opens
+        inner = look(alt(*(whole for _, whole, _ in signs)))
+        opens = [
+            (template(text), seq(template(text), blanks(), inner), isinstance(text, Special))
+            for text in ordered(format.section[0])
+        ]
+        signs = opens + signs
     if format.channels is not None:
         starts = [*alternatives(format.channels.start), format.channels.channel]
         pats = [template(start) for start in starts if isinstance(start, Special)]
-        signs += [(pat, pat) for pat in pats]
-    return signs + [(mark, mark) for mark in _marks(format)]
+        signs += [(pat, pat, True) for pat in pats]
+    return signs + [(mark, mark, False) for mark in _marks(format)]
+
+
+def _tells(pat: Pat, format: Format) -> bool:
+    """Does a body's opening tag alone tell the format? Plain `<invoke` and `<function` do not."""
+    if "" in alternatives(format.call[0]) and format.section is None:
+        return True
+    return not pat.prefix.startswith(("<invoke", "<function"))
 
 
 def _is_tag(mark: str) -> bool:
@@ -99,49 +111,33 @@ def _marks(format: Format) -> list[Pat]:
     return [template(mark) for mark in marks if mark.strip()]
 
 
-def _begin(probe: Probe) -> Pat:
-    return look(probe.pat)
-
-
 @lru_cache(1)
 def _detector() -> _Detector:
     return _Detector()
 
 
-class AutoReading:
-    """`feed` and `close` put events into `out`, as `Reading` does."""
+class AutoMachine:
+    """As `Machine`, for a reply whose format is not known: `machine` reads it in the one that was found so far."""
 
     def __init__(self, options: ReadOptions, ids: Ids) -> None:
         self._options, self._ids = options, ids
         self._detector = _detector()
-        plain = self._detector.plain
-        self._reading = Reading(plain if options.reasoning != "off" else without_reasoning(plain), options, ids)
+        self.machine = Machine(compiled(self._detector.plain, reasoning=options.reasoning != "off"), options, ids)
         self._found = False
-        self._fences = Fences()
         self._at_start = True
         self._held = ""  # text being looked at; while the whole reply may be held, only its beginning
         self._at = 0  # how much of it was passed on
-        self._is_whole = False  # no more text will come
         self._chunks: list[str] = []
-        self._maybe_bare = bool(options.tools is not None and len(options.tools))
-        self.out: list[Event] = []
+        self._maybe_bare = bool(options.tools) and options.rescue != "off"
+        self._events: list[Event] = []
 
-    @property
-    def compiled(self) -> Compiled:
-        return self._reading.compiled
-
-    @property
-    def spans(self) -> list[Span] | None:
-        return self._reading.spans
-
-    def whole(self, text: str) -> None:
-        self._is_whole = True
-        self.feed(text)
-        self.close()
+    def take(self) -> list[Event]:
+        events, self._events = [*self._events, *self.machine.take()], []
+        return events
 
     def feed(self, text: str) -> None:
         if self._found:
-            self._pass_on(text)
+            self.machine.feed(text)
             return
         if self._maybe_bare:
             self._chunks.append(text)
@@ -151,7 +147,20 @@ class AutoReading:
             self._held = "".join(self._chunks)
         else:
             self._held, self._at = self._held[self._at :] + text, 0
-        self._go_on(ended=self._is_whole)
+        self._go_on(ended=False)
+
+    @property
+    def held(self) -> str:
+        """All the text there is, while it may be nothing but calls."""
+        return "".join(self._chunks) if self._maybe_bare and not self._found else ""
+
+    def close(self) -> None:
+        if not self._found:
+            if self._maybe_bare:
+                self._held = "".join(self._chunks)
+            self._maybe_bare = False
+            self._go_on(ended=True)
+        self.machine.close()
 
     def _go_on(self, *, ended: bool) -> None:
         if self._at_start and self._held:
@@ -177,20 +186,6 @@ class AutoReading:
         word = self._held.lstrip().partition("\n")[0]
         return word in channels.kinds or (self._options.tools is not None and word in self._options.tools)
 
-    def close(self) -> None:
-        if not self._found:
-            if self._maybe_bare:
-                self._held = "".join(self._chunks)
-            reply = whole_reply(self._held, self._options) if self._maybe_bare else None
-            if reply is not None:
-                self._as(compiled(FORMATS[reply.format]))
-                self._reading.rescued(reply, located(reply, self._held, [Span(0, len(self._held), "text")]))
-                self._held = ""
-            self._maybe_bare = False
-            self._go_on(ended=True)
-        self._reading.close()
-        self._take()
-
     def _still_bare(self) -> bool:
         """Could the reply still be nothing but bare calls? Then it is held."""
         if self._maybe_bare:
@@ -199,21 +194,11 @@ class AutoReading:
             self._maybe_bare = bool(_BARE(text) or _BARE_START(text)) and not is_no_call
         return self._maybe_bare
 
-    def _pass_on(self, text: str) -> None:
-        if text:
-            self._reading.feed(text)
-            self._take()
-
-    def _take(self) -> None:
-        self.out += self._reading.out
-        self._reading.out = []
-
     def _give(self, end: int) -> None:
         """Passes held text up to there on, as text."""
         text, self._at = self._held[self._at : end], end
         if text:
-            self._fences.take(text)
-            self._pass_on(text)
+            self.machine.feed(text)
 
     def _look(self, *, ended: bool) -> None:
         """Passes text on up to the first opener that counts."""
@@ -227,13 +212,7 @@ class AutoReading:
             if found.lastindex is None:
                 return
             action = scan.actions[found.lastindex]
-            if action == "fence":
-                if not self._give_fence(ended):
-                    return
-                continue
-            shown = self._fences.show()
-            inside = self._reading.thinking and action not in self._detector.marks
-            chosen = None if shown or inside else self._choose(action, ended)
+            chosen = None if self._is_no_opener(action) else self._choose(action, ended)
             if isinstance(chosen, Compiled):
                 self._switch(chosen)
             elif chosen is None:
@@ -241,16 +220,11 @@ class AutoReading:
             else:
                 return
 
-    def _give_fence(self, ended: bool) -> bool:
-        """Passes a fence on; False where it may still become longer."""
-        run = RUN_OF_FENCE(self._held, self._at)
-        assert run is not None
-        if run.end() == len(self._held) and not ended:
-            return False
-        self._fences.take_run(run.group())
-        self._at = run.end()
-        self._pass_on(run.group())
-        return True
+    def _is_no_opener(self, action: str) -> bool:
+        """Is the marker only shown, or only thought of? A special token ends a thought."""
+        detector, machine = self._detector, self.machine
+        in_thought = isinstance(machine.state, InReasoning) and action not in detector.marks | detector.special
+        return in_thought or machine.output.shows()
 
     def _choose(self, action: str, ended: bool) -> Compiled | Literal[False] | None:
         """The format that this opener begins; False where more text is needed to tell."""
@@ -268,17 +242,19 @@ class AutoReading:
     def _switch(self, chosen: Compiled) -> None:
         """From here on the text is read in that format."""
         rest, self._held, self._at = self._held[self._at :], "", 0
-        before = self._as(chosen)
-        if self._is_whole:
-            self._reading.whole(before + rest)
-            self._take()
-        else:
-            self._pass_on(before + rest)
-
-    def _as(self, chosen: Compiled) -> str:
         self._found = True
-        plain = self._reading
-        self._take()
-        off = self._options.reasoning == "off"
-        self._reading = Reading(without_reasoning(chosen) if off else chosen, self._options, self._ids)
-        return self._reading.take_over(plain)
+        before = self.machine
+        self._events += before.take()
+        is_read = self._options.reasoning != "off"
+        found = compiled(chosen.format, reasoning=is_read)
+        # Its own first state is where the text so far has come to.
+        self.machine = Machine(found, self._options, self._ids)
+        self.machine.feed(self.machine.take_over(before) + rest)
+
+
+def read_auto(text: str, options: ReadOptions) -> Piece:
+    """A piece of text in whatever format it is."""
+    reading = AutoMachine(quiet(options), Ids.numbered(MINTED))
+    reading.feed(text)
+    reading.close()
+    return Piece(fold(reading.take(), reading.machine.compiled.format.name), reading.machine.output.spans)

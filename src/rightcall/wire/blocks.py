@@ -1,311 +1,342 @@
-"""Blocks of calls: an opener, the calls behind it, its close, and everything that can go wrong in between.
+"""A block of calls: an opener, the calls behind it, its close, and everything that can go wrong in between.
 
-Three exceptions carry what goes wrong: `NotACall` (before a call began: it was text), `Broken` (after: read on at the
-call's close, so that its siblings live) and `Cut` (the text ended).
+Three exceptions carry what goes wrong: `NotACall` (before a call began), `Broken` (after: read on at the call's close,
+so that its siblings live) and `Cut` (the text ended). An opener is never silent: behind one there is a call, a call
+that may not run, or a note that the opener stood alone.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from rightcall.repair.settle import allowed, receipts
 from rightcall.repair.sketch import Sketch
-from rightcall.types import Repair
-from rightcall.wire.engine import Engine
+from rightcall.types import Problem, Repair
+from rightcall.wire.buffer import Capture, Steps
+from rightcall.wire.fences import FENCE_BEGIN, FENCE_END
 from rightcall.wire.interrupts import Broken, Cut, NotACall, too_deep
-from rightcall.wire.markers import RUN, Pat, Probe, literal, seq
-from rightcall.wire.prose import Capture, Steps
-from rightcall.wire.shown import RUN as RUN_OF_FENCE
+from rightcall.wire.markers import HOLES, RUN, Pat, Probe
 
 if TYPE_CHECKING:
-    from rightcall.wire.compile import Reader
+    from rightcall.wire.calls import CallBuilder
+    from rightcall.wire.piece import Piece
+    from rightcall.wire.reader import BodyReader
 
-_FENCE = Probe(
-    seq(literal("```"), Pat(r"[A-Za-z_]{0,16}+[ \t]{0,8}+", r"[A-Za-z_]{0,16}+[ \t]{0,8}+", sure=RUN), literal("\n"))
-)
-_FENCE_END = Probe(literal("```"))
+# How a block ended: what was read was text; at its close; without its close, which may still come; at too many calls.
+Ending = Literal["text", "closed", "due", "full"]
+
+_WORD = Probe(Pat(f"(?:{HOLES['name']})?+", f"(?:{HOLES['name']})?+", sure=RUN))
+_NAME = re.compile(HOLES["name"]).match
+_UNREADABLE = "the call could not be read; send it again exactly as the format asks for"
 
 
-class Blocks(Engine):
-    """Reads blocks of calls; what stands around them is `Reading`'s."""
+class Block:
+    """One block of calls being read. `bare`: no marker stood before it."""
 
-    in_section = False
-    close_due = False  # a block ended without the marker that closes it
-    reader: Reader | None = None  # of the block being read
-    _body_close = 0  # how long the body's own close is that a broken call was read up to
+    __slots__ = (
+        "_body_close",
+        "_broken_at",
+        "_content",
+        "_first",
+        "_is_odd",
+        "bare",
+        "fenced",
+        "holds",
+        "p",
+        "reader",
+        "special",
+    )
 
-    def on_fence(self, found: re.Match[str]) -> Steps[None]:
-        """A code fence in the text: what stands in it is shown, not called. A reply that is nothing else is rescued."""
-        run = RUN_OF_FENCE(self.buf, self.pos)
-        while run is not None and run.end() == len(self.buf) and not self.ended:
-            yield
-            run = RUN_OF_FENCE(self.buf, self.pos)
-        assert run is not None
-        self.fences.take(self.held_blanks())
-        self.fences.take_run(run.group())
-        self.pos = run.end()
-        self.give_back(run.group())
+    def __init__(self, p: CallBuilder, *, bare: bool, special: bool = False, is_odd: bool = False) -> None:
+        self.p = p
+        self.bare = bare
+        self.special = special  # its opener is a token that nobody writes by chance
+        self._is_odd = is_odd  # what follows the opener is known to be no call as the format writes it
+        self.fenced: tuple[Repair, ...] = ()  # the receipt of a code fence around the calls
+        self.reader: BodyReader | None = None
+        self.holds = p.compiled.call_close is not None and not bare  # calls wait for what follows them
+        self._first = p.index
+        self._body_close = 0  # how long the body's own close is that a broken call was read up to
+        self._broken_at = 0  # where it could not be read any further
+        self._content = 0  # where what stands behind the opener begins
 
-    def is_shown(self, found: re.Match[str]) -> bool:
-        """Does prose only show this opener? Then its first character is text, and the search goes on behind it."""
-        if not self.fences.before or not self.fences.show(self.held_blanks()):
-            return False
-        self.pos = found.start() + 1
-        self.give_back(found.group()[:1])
-        return True
-
-    def on_call(self, found: re.Match[str]) -> Iterable[None]:
-        if self.is_shown(found):
-            return ()
-        self.in_section = True
-        return self.open_block(found.end())
-
-    def on_body(self, found: re.Match[str]) -> Iterable[None]:
-        if self.is_shown(found):
-            return ()
-        return self.open_block(found.start())
-
-    def open_block(self, start: int, *, bare: bool = False) -> Iterable[None]:
-        """A block of calls: at once if all of it is there and as usual, else step by step."""
-        quick, before = self.compiled.quick, self.pos
+    def read(self, start: int) -> Steps[Ending]:
+        """The block whose opener ends at `start` of the buffer."""
+        p = self.p
+        opening = p.capture()
+        p.pos = start
+        self._content = p.at
+        p.block = self
         try:
-            found = quick(self, start, bare)
-        except RecursionError:
-            found = None
-        if found is None or self.index + len(found[0]) > self.limits.calls:
-            self.pos = before
-            return self._block(start, bare=bare)
-        for call in found[0]:
-            self.whole_call(*call)
-        self.pos = found[1]
-        self.close_due = False
-        self.fresh = self.may_open = True
-        if self.spans is not None:
-            self.mark("marker", self.base + self.pos)
-        return self._after_block(bare) if bare and self.compiled.call_close else ()
+            ending: Ending = yield from self._read(opening)
+        finally:
+            p.block = None
+        return ending
 
-    def try_bare(self) -> Steps[bool]:
-        """Where a reply may begin, a body without a marker may stand. True if one may stand here again."""
-        taken = self.capture()
-        char = yield from self.peek()
-        self.hold_blanks(self.release(taken))
-        between = self.compiled.between
-        if between is not None and self.index:
-            found = yield from self.test(between)
-            if found:
-                self.take_marker(found.end())
-                char = self.buf[self.pos]
-        self.may_open = False
-        fence = self.compiled.fence
-        clash = self.compiled.bare_clash
-        if char and char in self.compiled.bare:
-            if clash is None or not (yield from self.test(clash)):
-                yield from self.open_block(self.pos, bare=True)
-        elif fence is not None and char == "`" and (found := (yield from self.test(fence))):
-            yield from self._block(found.end(), bare=True)
-        return self.may_open
-
-    def _block(self, start: int, *, bare: bool = False) -> Steps[None]:
-        """One opener and the calls behind it."""
-        first = self.index
-        self.close_due = False
-        self._body_close = 0
-        opening = self.capture()
-        self.pos = start
+    def _read(self, opening: Capture) -> Steps[Ending]:
+        p = self.p
         try:
-            yield from self._read(bare)
+            yield from self._calls()
         except NotACall:
-            self._was_text(opening, since_last=self.index > first)
-            if self.full:
-                yield from self.rest_is_text()
-            return
+            if p.full:
+                return self._full(opening)
+            if self.bare or not (yield from self._has_body()):
+                return self._text(opening)
+            yield from self._foreign(opening)
         except Cut:
-            if self._is_full() or not self._cut(first, bare=bare):
-                self._was_text(opening, since_last=self.index > first)
-                if self.full:
-                    yield from self.rest_is_text()
-                return
-            self.captures.remove(opening)
-            self.fresh = True
-            return
-        except (Broken, RecursionError) as error:
-            if bare and self.index == first:
-                self._was_text(opening)
-                return
-            broken = error if isinstance(error, Broken) else too_deep(self.limits.depth)
-            found = yield from self.resync()
             if self._is_full():
-                self._was_text(opening, since_last=self.index > first)
-                yield from self.rest_is_text()
-                return
-            if not self.mend(closed=found and self.compiled.closes):
-                if self.call is None and self.index == first and not (found and self.compiled.closes):
-                    # Neither a name nor an end: more likely text than a call, and as text nothing is lost.
-                    self._was_text(opening)
-                    self.problem(broken.code, broken.message, broken.path)
-                    return
-                self.fail(broken.code, broken.message, broken.path, whole=self.compiled.closes)
-        self.captures.remove(opening)
-        self.pos += self._body_close
-        self._blanks.clear()  # of text behind a broken call: they touch what follows the block
-        self.fresh = self.may_open = True
-        if self.spans is not None:
-            self.mark("marker", self.base + self.pos)
-        yield from self._after_block(bare)
+                return self._full(opening)
+            if not self._cut():
+                return self._text(opening)
+            p.drop(opening)
+            p.output.fresh = True
+            p.settle_pending()
+            return "closed"
+        except (Broken, RecursionError) as error:
+            if self.bare and p.index == self._first:
+                return self._text(opening)
+            yield from self._broken(error if isinstance(error, Broken) else too_deep(p.limits.depth))
+        if p.full:
+            return self._full(opening)
+        p.drop(opening)
+        p.pos += self._body_close
+        p.output.settle()
+        p.output.fresh = p.output.at_start = True
+        p.output.mark("marker", p.at)
+        return (yield from self.end())
+
+    def _broken(self, broken: Broken) -> Steps[None]:
+        """Reads on to the call's close. The call is read again, loosely, or fails."""
+        p = self.p
+        found = yield from self.resync()
+        if self._is_full():
+            return
+        closes = p.compiled.closes
+        if not self.mend(closed=found and closes):
+            # Without an end nobody knows what belongs to the call: what stands behind the break is text.
+            p.fail(broken.code, broken.message, broken.path, end=None if found and closes else self._broken_at)
+
+    def _foreign(self, opening: Capture) -> Steps[None]:
+        """A body follows the opener that this format does not have: another format with the same opener may have it."""
+        p = self.p
+        p.raw_drop()
+        found = yield from self.resync()
+        if self._is_full():
+            return
+        close = (yield from p.test(p.compiled.call_close)) if p.compiled.call_close is not None else None
+        piece = self._read_foreign(p.captured(opening) + (close.group() if close else ""))
+        if piece is None:
+            p.fail("invalid_call", _UNREADABLE, end=None if found and p.compiled.closes else self._broken_at)
+            return
+        p.raw_drop()
+        for span in piece.spans:
+            p.output.mark(span.kind, min(opening + span.end, p.at))
+        for call in piece.reply.attempts:
+            message = f"the call was written as {piece.reply.format} writes it"
+            p.adopt(call, Problem("rescued", message, blocking=False))
+        p.output.mark("marker", p.at)
+
+    def _read_foreign(self, text: str) -> Piece | None:
+        from rightcall.wire.rescue import foreign_calls
+
+        options = self.p.options
+        piece = foreign_calls(text, options) if options.rescue != "off" else None
+        if piece is None or self.p.index + len(piece.reply.attempts) > self.p.limits.calls:
+            return None
+        return piece
 
     def _is_full(self) -> bool:
         """Is there no room for the call that was being read? Then it is text."""
-        self.full = self.call is None and self.index >= self.limits.calls
-        if self.full and self.ended:
-            self.pos = len(self.buf)
-        return self.full
+        p = self.p
+        p.full = p.call is None and p.index >= p.limits.calls
+        if p.full and p.ended:
+            p.pos = len(p.buf)
+        return p.full
 
-    def _read(self, bare: bool) -> Steps[None]:
-        compiled = self.compiled
-        char = self.char() or (yield from self.peek())
+    def _full(self, opening: Capture) -> Ending:
+        self._text(opening)
+        return "full"
+
+    def _text(self, opening: Capture) -> Ending:
+        """What was read was text; where calls of it were whole, only what came after the last."""
+        p = self.p
+        text = p.captured(opening)
+        p.drop(opening)
+        p.settle_pending()
+        if p.index > self._first:
+            text = "" if p.raw is None else p.captured(p.raw)
+            p.output.mark("marker", p.at - len(text))
+        elif not self.bare and not p.full:
+            p.problem(
+                "opener_without_call",
+                f"the text at {opening} opens a call, and none follows; it was taken for text",
+                blocking=False,
+            )
+            if self.special:
+                p.output.marker(self._content)
+                text = text[self._content - opening :]
+        p.raw_drop()
+        p.output.say_exactly(text, p.at)
+        return "text"
+
+    def _has_body(self) -> Steps[bool]:
+        """Does a body, or the name of a declared tool, follow the opener? Else prose only mentions it."""
+        p = self.p
+        content = self._content
+        if content == p.at or not p.captured(content).strip():
+            yield from p.peek()
+            yield from p.test(_WORD)
+        text = (p.captured(content) + p.buf[p.pos : p.pos + 300]).lstrip()
+        if text[:1] in ("{", "[") or any(text.startswith(tag) for tag in p.compiled.body_tags):
+            return True
+        name = _NAME(text)
+        return name is not None and p.tools is not None and name.group() in p.tools
+
+    # -- the calls -----------------------------------------------------------------------------------------------------
+
+    def _calls(self) -> Steps[None]:
+        p, compiled = self.p, self.p.compiled
+        char = p.char() or (yield from p.peek())
         if not char:
             raise Cut
-        if not bare and compiled.call_close and char in compiled.close_heads:
-            found = compiled.call_close.at(self.buf, self.pos, self.ended)
+        if self._is_odd:
+            raise NotACall
+        if not self.bare and compiled.call_close and char in compiled.close_heads:
+            found = compiled.call_close.at(p.buf, p.pos, p.ended)
             if found is None:
-                found = yield from self.test(compiled.call_close)
+                found = yield from p.test(compiled.call_close)
             if found:
-                self.settle()  # an empty block
-                if compiled.format.protocol is not None:
-                    self.problem("no_call", "a block for a call is empty; it must hold one call, name({ ... })")
+                self._empty()
                 return
-        if char == "`" and not bare and (yield from self._fence()):
-            char = self.char() or (yield from self.peek())
-        if compiled.named and self.options.choice and char == "{":
-            yield from compiled.named.read_choice(self, self.options.choice)
+        if char == "`" and not self.bare and (yield from self._fence()):
+            char = p.char() or (yield from p.peek())
+        if compiled.named and p.options.choice and char == "{":
+            yield from compiled.named.read_choice(p, p.options.choice)
             return
         for reader in compiled.readers:
-            if len(compiled.readers) == 1 or (yield from self.test(reader.begins)):
+            if len(compiled.readers) == 1 or (yield from p.test(reader.begins)):
                 self.reader = reader
-                yield from reader.read(self, bare=bare)
+                self.holds = bool(reader.closers) or (self.holds and not reader.looks_behind)
+                yield from reader.read(p, bare=self.bare)
                 return
         raise NotACall
 
+    def _empty(self) -> None:
+        """The opener, and its close at once."""
+        p = self.p
+        p.settle()
+        if p.compiled.format.protocol is not None:
+            p.problem("no_call", "a block for a call is empty; it must hold one call, name({ ... })")
+        else:
+            p.problem("opener_without_call", f"the block at {self._content} holds no call", blocking=False)
+
     def _fence(self) -> Steps[bool]:
         """A code fence between the markers and the calls: taken, with a receipt."""
-        found = (yield from self.test(_FENCE)) if self.policy("") != "off" else None
+        p = self.p
+        found = (yield from p.test(FENCE_BEGIN)) if p.policy("") != "off" else None
         if found:
-            self.pos = found.end()
+            p.pos = found.end()
             self.fenced = (Repair("code_fence", "exact", "", found.group().strip(), ""),)
         return bool(found)
 
     def mend(self, *, closed: bool = True) -> bool:
         """Reads a broken call again, loosely; `raw` holds what is left of the block. `closed`: its end was seen, so
         that brackets left open were forgotten and not cut off."""
-        call, raw = self.call, self.raw
-        sketch = getattr(self.reader, "sketch", None)
-        policy = self.policy("" if call is None else call.name)
-        if sketch is None or raw is None or policy == "off" or self.live:
+        p = self.p
+        policy = p.policy("" if p.call is None else p.call.name)
+        if self.reader is None or p.raw is None or policy == "off":
             return False
-        text, start = self.captured(raw), self.raw_at
-        found: list[Sketch] = sketch(self, text, closed)
+        text, start = p.captured(p.raw), p.raw_at
+        found: list[Sketch] = self.reader.sketch(p, text, closed)
         for each in found:
-            tool = self.tools.get(each.name) if self.tools is not None else None
+            tool = p.tools.get(each.name) if p.tools is not None else None
             if not allowed(receipts(each.liberties), tool, policy):
                 return False
-        if not found or self.index + len(found) > self.limits.calls:
+        if not found or p.index + len(found) > p.limits.calls:
             return False
         for each in found:
-            self.mended_call(each, text, start)
-        tail = getattr(self.reader, "tail", None)
-        end = found[-1].end if tail is None else tail(text, found[-1].end).end()
-        rest = text[end:] if not closed else ""
+            p.mended_call(each, text, start)
+        rest = text[self.reader.tail(text, found[-1].end) :] if not closed else ""
         if rest.strip():
-            self.fresh = True
-            self.text_behind(rest)
+            p.output.fresh = True
+            p.output.say_behind(rest, p.at)
         return True
 
-    def _was_text(self, opening: Capture, *, since_last: bool = False) -> None:
-        """What was read of a block was text; where calls of it were whole, only what came after the last."""
-        text = self.release(opening)
-        if since_last:
-            text = "" if self.raw is None else self.captured(self.raw)
-            if self.spans is not None:
-                self.mark("marker", self.base + self.pos - len(text))
-        self.raw_drop()
-        self.give_back(text)
-
-    def _cut(self, first: int, *, bare: bool) -> bool:
+    def _cut(self) -> bool:
         """The text ended inside a block. False if so little of it was there that it is text."""
-        self.pos = len(self.buf)
-        if self.call is not None:
+        p = self.p
+        p.pos = len(p.buf)
+        if p.call is not None:
             if self._close_inside():
-                self.fail("unterminated_string", "the call's end marker stands inside a string that was never closed")
+                p.fail("unterminated_string", "the call's end marker stands inside a string that was never closed")
             else:
-                self.fail("truncated", "the text ended before the call did; send the whole call again")
-        elif bare and self.index == first:
+                p.fail("truncated", "the text ended before the call did; send the whole call again")
+        elif self.bare and p.index == self._first:
             return False
-        elif self.raw is not None and self.captured(self.raw).strip():
-            self.fail("truncated", "the text ended before the call's name was known; send the whole call again")
+        elif p.raw is not None and p.captured(p.raw).strip():
+            p.fail("truncated", "the text ended before the call's name was known; send the whole call again")
         else:
-            self.raw_drop()
-            self.settle()
-            if self.index == first:
-                self.problem("truncated", "the text ended where a tool call was about to begin")
+            p.raw_drop()
+            p.settle()
+            if p.index == self._first:
+                p.problem("truncated", "the text ended where a tool call was about to begin")
         return True
 
     def _close_inside(self) -> bool:
-        assert self.raw is not None
-        scan = self.compiled.resync
-        text = self.captured(self.raw)[max(0, self.args_at - self.raw_at) :]
+        p = self.p
+        assert p.raw is not None
+        scan = p.compiled.resync
+        text = p.captured(p.raw)[max(0, p.args_at - p.raw_at) :]
         return any(scan.actions[found.lastindex or 0].endswith("close") for found in scan.finditer(text))
 
     def resync(self) -> Steps[bool]:
         """Takes everything up to the call's close, or what can only stand behind it; False if the text ended first."""
-        if self.raw is None:
-            self.raw_begin()
-        self.broken_at = self.base + self.pos
-        scan = self.compiled.resync
+        p = self.p
+        if p.raw is None:
+            p.raw_begin()
+        self._broken_at = p.at
+        scan = p.compiled.resync
         while True:
-            found = (scan.ended if self.ended else scan.search)(self.buf, self.pos)
-            self.pos = found.start() if found else len(self.buf)
+            found = (scan.ended if p.ended else scan.search)(p.buf, p.pos)
+            p.pos = found.start() if found else len(p.buf)
             if found is not None and found.lastindex is not None:
                 if scan.actions[found.lastindex] == "body_close":
                     self._body_close = found.end() - found.start()
                 return True
-            if self.ended:
+            if p.ended:
                 return False
             yield
 
-    def _after_block(self, bare: bool) -> Steps[None]:
-        close = self.compiled.call_close
-        if close is None:
-            return
-        char = self.char() or (yield from self.peek())
-        if char == "`" and self.fenced and (end := (yield from self.test(_FENCE_END))):
-            self.pos = end.end()
-            char = self.char() or (yield from self.peek())
-        self.fenced = ()
-        found = close.at(self.buf, self.pos, self.ended)
-        if found is None:
-            found = yield from self.test(close)
-        if found:
-            self.pos = found.end()
-        elif not char and not bare:
-            self.problem("unclosed", "the text ended before the marker that closes the call", blocking=False)
-        elif char:
-            # It may still come: then it is dropped, and what stands before it is text.
-            self.close_due = True
-            if char in ",;()[]{}" and self.index:
-                self.problem("trailing_content", f"unexpected {char!r} after the call", call=self.index - 1)
-        if self.spans is not None:
-            self.mark("marker", self.base + self.pos)
+    # -- its end -------------------------------------------------------------------------------------------------------
 
-    def rest_is_text(self) -> Steps[None]:
-        """There are more calls than there may be: everything from here on is text."""
-        self.problem("too_large", f"the reply has more than {self.limits.calls} calls; the rest was not read")
-        while True:
-            if self.pos < len(self.buf):
-                text = self.buf[self.pos :]
-                self.pos = len(self.buf)
-                self.give_back(text)
-            if self.ended:
-                return
-            yield
+    def end(self) -> Steps[Ending]:
+        """The marker that closes the block, if it stands here."""
+        p = self.p
+        close = p.compiled.call_close
+        is_due = close is not None and (yield from self._close(close))
+        if self.reader is None or not self.reader.closers:
+            p.settle_pending()
+        return "due" if is_due else "closed"
+
+    def _close(self, close: Probe) -> Steps[bool]:
+        """Takes the closing marker. True if it may still come: then it is dropped, and what stands before it is text."""
+        p = self.p
+        char = p.char() or (yield from p.peek())
+        if char == "`" and self.fenced and (end := (yield from p.test(FENCE_END))):
+            p.pos = end.end()
+            char = p.char() or (yield from p.peek())
+        found = close.at(p.buf, p.pos, p.ended)
+        if found is None:
+            found = yield from p.test(close)
+        is_due = False
+        if found:
+            p.pos = found.end()
+        elif not char and not self.bare:
+            p.problem("unclosed", "the text ended before the marker that closes the call", blocking=False)
+        elif char:
+            is_due = True
+            if char in ",;()[]{}" and p.pending is not None:
+                p.block_pending("trailing_content", f"unexpected {char!r} after the call")
+        p.output.mark("marker", p.at)
+        return is_due

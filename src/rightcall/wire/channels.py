@@ -1,7 +1,7 @@
 """Messages with headers:  `<|channel|>commentary to=functions.f <|constrain|>json<|message|>{"x": 1}<|call|>`
 
 A header says whether what follows is reasoning, text or a call. The reply's first has no start, because the prompt
-ended with it.
+ended with it. Nothing in a message of text is a call.
 """
 
 from __future__ import annotations
@@ -10,38 +10,38 @@ import re
 from typing import TYPE_CHECKING
 
 from rightcall.formats.spec import Channels, NameThenJson, alternatives
+from rightcall.wire.blocks import Block
 from rightcall.wire.bodies.name_then_json import read_arguments_of
-from rightcall.wire.engine import Engine
+from rightcall.wire.buffer import Capture, Steps
 from rightcall.wire.interrupts import Broken, Cut, NotACall, too_deep
 from rightcall.wire.json_stream import whole_value
-from rightcall.wire.markers import Probe
-from rightcall.wire.prose import Capture, Steps
+from rightcall.wire.markers import Probe, stripped, template
 
 if TYPE_CHECKING:
-    from rightcall.wire.reading import Reading
+    from rightcall.wire.machine import Machine
 
 _MAX_HEADER = 256
 _ODD_BEHIND = frozenset("{}])")  # arguments: another object, or brackets too many
 _WORD = re.compile(r"\s*([^\s<>]+)").match
 
 
-def first_header(p: Reading, probe: Probe) -> Steps[None]:
+def first_header(m: Machine, probe: Probe) -> Steps[None]:
     """The prompt may have ended with the start of the first header: then the reply begins inside one."""
-    taken = p.capture()
-    yield from p.peek()
-    if (yield from p.test(probe)):
-        yield from _header(p, taken, bare=True)
+    taken = m.p.capture()
+    yield from m.p.peek()
+    if (yield from m.p.test(probe)):
+        yield from _header(m, taken, bare=True)
     else:
-        p.hold_blanks(p.release(taken))
+        m.output.hold_blanks(m.p.release(taken), m.p.at)
 
 
-def header(p: Reading) -> Steps[None]:
-    return _header(p, p.capture(), bare=False)
+def header(m: Machine) -> Steps[None]:
+    return _header(m, m.p.capture(), bare=False)
 
 
-def _header(p: Reading, taken: Capture, *, bare: bool) -> Steps[None]:
+def _header(m: Machine, taken: Capture, *, bare: bool) -> Steps[None]:
     """Everything up to the message; then what the message is."""
-    channels = p.compiled.channels
+    p, channels = m.p, m.compiled.channels
     assert channels is not None
     size = len(channels.message)
     while True:
@@ -50,32 +50,32 @@ def _header(p: Reading, taken: Capture, *, bare: bool) -> Steps[None]:
             break
         yield
     recipient, kind = read_header(p.buf[p.pos : max(end, p.pos)], channels)
-    if end < 0 or (bare and not channels.to and not (yield from _is_recipient(p, recipient, end + size))):
-        if p.ended and end < 0 and len(p.buf) - p.pos < _MAX_HEADER + size:
-            p.pos = len(p.buf)
-            p.give_back(p.release(taken))
-            return
+    if end < 0 or (bare and not channels.to and not (yield from _is_recipient(m, recipient, end + size))):
         # No header: its first character is text, and the search goes on behind it.
-        p.pos += 1
-        p.give_back(p.release(taken))
+        is_cut = p.ended and end < 0 and len(p.buf) - p.pos < _MAX_HEADER + size
+        p.pos = len(p.buf) if is_cut else p.pos + 1
+        m.output.say_exactly(p.release(taken), p.at)
         return
-    p.captures.remove(taken)
-    p.thinking = kind == "reasoning"
-    if kind is None:
-        p.settle()
-    p.take_marker(end + size)
-    if kind is None and isinstance(p.compiled.format.body, NameThenJson):
-        yield from _call(p, recipient or "")
+    p.drop(taken)
+    m.turn_to(kind)
+    m.marker(end + size)
+    if kind is None and isinstance(m.compiled.format.body, NameThenJson):
+        yield from _call(m, recipient or "")
 
 
 def read_header(text: str, channels: Channels) -> tuple[str | None, str | None]:
     """The tool a message goes to (None: to no tool), and what it holds if it is no call: reasoning or content."""
     for start in alternatives(channels.start):
-        text = text.removeprefix(start.strip())
+        found = re.match(template(start).whole, text.lstrip())
+        text = text.lstrip()[found.end() :] if found else text
     if not channels.to:
         recipient = text.strip()
         return recipient, channels.kinds.get(recipient)
-    recipient = _behind(text, channels.to.strip())
+    if channels.channel:
+        # A second channel starts the header again.
+        before, mark, last = text.rpartition(channels.channel)
+        text = mark + last if channels.channel in before else text
+    recipient = _behind(text, stripped(channels.to))
     if recipient:
         return recipient.removeprefix(channels.prefix), channels.kinds.get(recipient)
     return None, channels.kinds.get(_behind(text, channels.channel) if channels.channel else "", "content")
@@ -87,25 +87,25 @@ def _behind(text: str, marker: str) -> str:
     return word.group(1) if word else ""
 
 
-def _is_recipient(p: Engine, name: str | None, after: int) -> Steps[bool]:
+def _is_recipient(m: Machine, name: str | None, after: int) -> Steps[bool]:
     """Is a line at the reply's beginning a header, or just a line of text?"""
-    assert p.compiled.channels is not None
-    if name in p.compiled.channels.kinds:
-        return True
-    if p.tools is not None and name in p.tools:
+    p = m.p
+    assert m.compiled.channels is not None
+    if name in m.compiled.channels.kinds or (p.tools is not None and name in p.tools):
         return True
     while after >= len(p.buf) and not p.ended:
         yield
     return p.buf.startswith("{", after)
 
 
-def _whole_call(p: Reading, name: str) -> bool:
+def _whole_call(m: Machine, name: str) -> bool:
     """Reads a message to a tool at once, where the text is whole and the message as usual; else takes nothing."""
+    p = m.p
     start = p.pos
     alone = p.ended and p.compiled.call_close is None and p.index < p.limits.calls
     found = whole_value(p) if alone and p.char() == "{" else None
     end = p.pos
-    if found is None or p.char() in _ODD_BEHIND:
+    if found is None or type(found[1]) is not dict or p.char() in _ODD_BEHIND:
         p.pos = start
         return False
     p.whole_call(start, end, name, *found)
@@ -113,13 +113,26 @@ def _whole_call(p: Reading, name: str) -> bool:
     return True
 
 
-def _call(p: Reading, name: str) -> Steps[None]:
+def _call(m: Machine, name: str) -> Steps[None]:
     """The message to a tool."""
-    if _whole_call(p, name):
-        p.fresh = True
-        return
-    p.raw_begin()
-    p.reader = p.compiled.readers[0]
+    p = m.p
+    if not _whole_call(m, name):
+        p.raw_begin()
+        block = p.block = Block(p, bare=True)
+        block.reader = p.compiled.readers[0]
+        try:
+            yield from _message(m, name, block)
+        finally:
+            p.block = None
+        if p.full:
+            yield from m.rest_is_text()
+            return
+    m.output.fresh = True
+    m.forget_thought()
+
+
+def _message(m: Machine, name: str, block: Block) -> Steps[None]:
+    p = m.p
     try:
         p.begin(name)
         char = yield from p.peek()
@@ -129,27 +142,24 @@ def _call(p: Reading, name: str) -> Steps[None]:
             p.raw_end()
             p.finish(empty=True)
         else:
-            yield from _raw(p)
+            yield from _raw(m, block)
     except NotACall:
         p.raw_drop()
-        yield from p.rest_is_text()
     except Cut:
         p.pos = len(p.buf)
         p.fail("truncated", "the text ended before the call did; send the whole call again")
     except (Broken, RecursionError) as error:
         broken = error if isinstance(error, Broken) else too_deep(p.limits.depth)
-        found = yield from p.resync()
-        if p.mend(closed=found):
-            p.fresh = True
-            return
-        p.fail(broken.code, broken.message, broken.path)
-    p.fresh = True
+        found = yield from block.resync()
+        if not p.mend(closed=found):
+            p.fail(broken.code, broken.message, broken.path)
 
 
-def _raw(p: Reading) -> Steps[None]:
+def _raw(m: Machine, block: Block) -> Steps[None]:
     """A message that is not JSON, such as code for an interpreter: kept as it is."""
-    p.args_at = p.base + p.pos
-    found = yield from p.resync()
+    p = m.p
+    p.args_at = p.at
+    found = yield from block.resync()
     if p.mend(closed=found):
         return
     assert p.call is not None and p.raw is not None

@@ -1,4 +1,4 @@
-"""A `Format` turned into what the engine runs on: a search for the next marker in each state, a reader for each body.
+"""A `Format` turned into what the machine runs on: a search for the next marker in each state, a reader for each body.
 
 Compiled once per format and kept; a compiled format is immutable and shared.
 """
@@ -6,7 +6,7 @@ Compiled once per format and kept; a compiled format is immutable and shared.
 from __future__ import annotations
 
 import re
-from typing import Protocol as Shape
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -15,17 +15,18 @@ from rightcall.formats.spec import (
     Braced,
     Envelope,
     Format,
+    Marker,
     NameThenJson,
     Pair,
     Params,
     Protocol,
     Pythonic,
+    Special,
     TsCall,
     alternatives,
 )
 from rightcall.wire.bodies.envelope import EnvelopeReader
 from rightcall.wire.bodies.name_then_json import NameThenJsonReader
-from rightcall.wire.engine import Engine, Whole
 from rightcall.wire.markers import (
     END,
     NAME,
@@ -42,43 +43,57 @@ from rightcall.wire.markers import (
     template,
     templates,
 )
-from rightcall.wire.prose import Steps
+from rightcall.wire.reader import BodyReader
 
-Entries = list[tuple[str, Pat]]
+Action = Literal[
+    "section",
+    "section_close",
+    "call",
+    "body",
+    "closer",
+    "value_close",
+    "think",
+    "think_close",
+    "drop",
+    "end",
+    "header",
+    "tag",
+    "done",
+    "line",
+]
 
 
-class Reader(Shape):
-    """Reads one block of calls. `begins` tells a body from its siblings; `bare` says that no marker stood before it.
+class Sign(NamedTuple):
+    """What a marker in the text does, and whether it is a special token, which nobody writes by chance."""
 
-    `read` is right always, `quick` gives the same at once, or None: where not all is there, or anything is unusual.
-    """
+    action: Action
+    special: bool = False
 
-    begins: Probe
 
-    def quick(self, engine: Engine, start: int, bare: bool) -> tuple[list[Whole], int] | None: ...
-
-    def read(self, engine: Engine, *, bare: bool) -> Steps[None]: ...
+Entries = list[tuple[Sign, Pat]]
 
 
 class Compiled:
-    """What each state of the engine looks for."""
+    """What each state of the machine looks for."""
 
     def __init__(self, format: Format) -> None:
         self.format = format
         self.channels = format.channels
-        bare = "" in alternatives(format.call[0])
+        is_bare = "" in alternatives(format.call[0])
         # A code fence is how prose shows an example: it opens a call only where a reply may begin.
         fences = [pat for pat in templates(format.call[0]) if pat.head == "`"]
         self.fence = Probe(alt(*fences)) if fences else None
-        inner: Entries = [("call", pat) for pat in templates(format.call[0]) if pat.head != "`"]
+        calls = [entry for entry in _entries("call", format.call[0]) if entry[1].head != "`"]
         # Without a marker before it, a body is found by its own opening tag, or opens only where a reply may begin.
-        inner += [("body", pat) for body in format.bodies for pat in _opening(body)] if bare else []
+        bodies = [entry for body in format.bodies for entry in _opening(body)]
+        inner = calls + bodies
+        self.body_openers = [(pat, sign.special) for sign, pat in bodies]
+        self.body_tags = tuple({pat.prefix for _, pat in bodies if len(pat.prefix) > 1})
         self.bare = (
-            "".join(_FIRST.get(type(body), "") for body in format.bodies) if bare and not format.channels else ""
+            "".join(_FIRST.get(type(body), "") for body in format.bodies) if is_bare and not format.channels else ""
         )
         clashes = [pat for _, pat in inner if pat.head and pat.head in self.bare]
         self.bare_clash = Probe(alt(*clashes)) if clashes else None
-        self._states(inner)
         self.call_close = _probe(format.call[1])
         closes = templates(format.call[1])
         self.close_heads = frozenset(pat.head for pat in closes)
@@ -94,11 +109,12 @@ class Compiled:
         after = self._after(inner)
         named = [body for body in format.bodies if isinstance(body, NameThenJson) and not body.open]
         self.named = NameThenJsonReader(named[0], []) if named and not format.channels else None
-        self.readers: list[Reader] = [self._reader(body, after) for body in format.bodies]
+        self.readers: list[BodyReader] = [self._reader(body, after) for body in format.bodies]
         # The first body only: where there are several, what is not usual for the first goes the long way.
         self.quick = self.readers[0].quick
+        self._states(inner)
 
-    def _reader(self, body: Body, after: list[Pat]) -> Reader:
+    def _reader(self, body: Body, after: list[Pat]) -> BodyReader:
         """What reads this body. Kinds that few formats have are imported with the first that has them."""
         closes = templates(self.format.call[1])
         if isinstance(body, Envelope):
@@ -123,28 +139,36 @@ class Compiled:
 
         return BracedReader(body, after, closes)
 
+    # -- what each state looks for -------------------------------------------------------------------------------------
+
     def _states(self, inner: Entries) -> None:
-        format, around = self.format, self._around()
-        # Prose shows calls in code fences.
-        fences: Entries = [("fence", literal(run)) for run in ("```", "~~~")]
+        format = self.format
         # Where calls outside their block are looked for, every line is.
         self.lines = format.protocol is not None and any(isinstance(body, TsCall) for body in format.bodies)
-        fences += [("line", literal("\n"))] if self.lines else []
-        late: Entries = [("late_close", pat) for pat in templates(format.call[1])]
-        self.thinking = Scan(_pair_entries(format.reasoning, "", "think_close") + self._turns())
-        if format.section is None:
-            self.inside = self.outside = Scan(inner + around + fences)
-            self.inside_due = self.outside_due = Scan(inner + around + late + fences)
-            return
-        closes = [("section_close", pat) for pat in templates(format.section[1])]
-        follows = look(alt(*(pat for _, pat in inner + closes), END))
-        opens = [("section", seq(pat, blanks(), follows)) for pat in templates(format.section[0])]
-        # A call with a marker of its own is one even where the section's was left out.
-        opens += [entry for entry in inner if entry[0] == "call"]
-        self.outside = Scan(opens + around + fences)
-        self.outside_due = Scan(opens + around + late + fences)
-        self.inside = Scan(inner + closes + around)
-        self.inside_due = Scan(inner + closes + around + late)
+        sections = _entries("section", format.section[0]) if format.section else []
+        section_closes = _entries("section_close", format.section[1]) if format.section else []
+        # A section really opens where calls, or its close, follow.
+        follows = look(alt(*(pat for _, pat in inner + section_closes), END))
+        opens = [seq(pat, blanks(), follows) for _, pat in sections]
+        self.section_start = Probe(alt(*opens)) if opens else None
+        around = self._around()
+        lines: Entries = [(Sign("line"), literal("\n"))] if self.lines else []
+        self.text = Scan(_unique(sections + inner + around + lines + section_closes + self._strays()))
+        openers = [pat for sign, pat in sections + inner + around if sign.action in _OPEN_CALLS and pat.prefix]
+        self.openers = [(pat, Probe(pat)) for pat in openers]
+        self.message = Scan(_unique(self._turns() + self._strays()))
+        # A special token says that the model has stopped thinking; what is plain text may be a thought about a call.
+        tokens = [entry for entry in sections + inner + around if entry[0].special and entry[0].action in _OPENERS]
+        thinks = _pair_entries(format.reasoning, "think", "think_close")
+        self.reasoning = Scan(_unique(thinks + self._turns() + tokens))
+
+    def _strays(self) -> Entries:
+        """What closes a call, or a value in one: none of it belongs into text."""
+        values = [pat for reader in self.readers for pat in reader.closers]
+        strays = _entries("closer", self.format.call[1])
+        strays += [(Sign("value_close"), pat) for pat in values]
+        strays += [entry for body in self.format.bodies for entry in _entries("closer", getattr(body, "close", ""))]
+        return [entry for entry in strays if entry[1].head != "`"]
 
     def _around(self) -> Entries:
         drops: Entries = []
@@ -153,30 +177,31 @@ class Compiled:
             drops += _pair_entries(pair, "drop", "drop")
         if self.format.protocol is not None:
             self.tags = _tags(self.format.content)
-            drops = [("tag", literal(marker)) for marker in self.tags] + [self._done(self.format.protocol)]
+            drops = [(Sign("tag"), literal(marker)) for marker in self.tags] + [self._done(self.format.protocol)]
         drops += self._turns()
         # A marker that ends other things as well says nothing about reasoning once it stands in text.
         shared = {pat.whole for _, pat in drops}
         thinks = _pair_entries(self.format.reasoning, "think", "think_close")
         return [entry for entry in thinks if entry[1].whole not in shared] + drops
 
-    def _done(self, protocol: Protocol) -> tuple[str, Pat]:
+    def _done(self, protocol: Protocol) -> tuple[Sign, Pat]:
         opens, closes = (marker.strip() for marker in protocol.done)
-        return _done(opens, closes, [*self.tags, *ordered(self.format.call[0])])
+        return Sign("done"), _done(opens, closes, [*self.tags, *ordered(self.format.call[0])])
 
     def _turns(self) -> Entries:
         """End-of-turn tokens, and what begins a channel's header."""
-        ends = [("end", template(end)) for end in self.format.ends]
+        ends = [entry for end in self.format.ends for entry in _entries("end", end)]
         if self.channels is None:
             return ends
-        ends += [("end", template(end)) for end in self.channels.ends]
+        ends += [entry for end in self.channels.ends for entry in _entries("end", end)]
         starts = list(alternatives(self.channels.start))
+        header = Sign("header", True)
         if self.channels.to:
             starts += [self.channels.channel] if self.channels.channel else []
-            return ends + [("header", look(template(start))) for start in starts]
+            return ends + [(header, look(template(start))) for start in starts]
         # The header is the recipient itself: only a whole one tells a header from text.
         name = seq(NAME, literal(self.channels.message))
-        return ends + [("header", look(seq(template(start), name))) for start in starts]
+        return ends + [(header, look(seq(template(start), name))) for start in starts]
 
     def _after(self, inner: Entries) -> list[Pat]:
         """What may follow the end of a body: the call's close, or where there is none whatever else is structure."""
@@ -185,7 +210,7 @@ class Compiled:
             closes += templates(self.format.section[1])
         return closes + [pat for _, pat in inner] + [pat for _, pat in self._turns()]
 
-    def _resync(self, inner: Entries) -> Entries:
+    def _resync(self, inner: Entries) -> list[tuple[str, Pat]]:
         """Where a broken call is over: at its close, at its body's, or at what can only stand behind it."""
         closes = [("close", pat) for pat in templates(self.format.call[1])]
         if self.channels is not None:
@@ -216,14 +241,26 @@ class Compiled:
 
 
 _FIRST = {Envelope: "[{", Pythonic: "["}
+_OPENERS = frozenset(("section", "call", "body", "drop"))
+_OPEN_CALLS = frozenset(("section", "call", "body", "header"))
 
 
-def _opening(body: Body) -> list[Pat]:
-    """The tags by which a body is found in text. A bare name is none."""
-    if isinstance(body, (Params, NameThenJson, Braced)):
-        empty = body.empty if isinstance(body, Params) else ""
-        return [pat for pat in templates(body.open) + templates(empty) if pat.head]
-    return []
+def _entries(action: Action, marker: Marker) -> Entries:
+    return [(Sign(action, isinstance(text, Special)), template(text)) for text in ordered(marker)]
+
+
+def _opening(body: Body) -> Entries:
+    """The tags by which a body is found in text. A bare name is none, nor is what begins with a word."""
+    if not isinstance(body, (Params, NameThenJson, Braced)):
+        return []
+    empty = body.empty if isinstance(body, Params) else ""
+    tags = _entries("body", body.open) + _entries("body", empty)
+    return [entry for entry in tags if entry[1].head and not entry[1].head.isalnum()]
+
+
+def _unique(entries: Entries) -> Entries:
+    """Each pattern once: what stands first says what it does."""
+    return list({pat.whole: (sign, pat) for sign, pat in reversed(entries)}.values())
 
 
 def _tags(content: tuple[Pair, ...]) -> dict[str, str]:
@@ -234,22 +271,19 @@ def _tags(content: tuple[Pair, ...]) -> dict[str, str]:
     return found
 
 
-def _done(opens: str, closes: str, others: list[str]) -> tuple[str, Pat]:
+def _done(opens: str, closes: str, others: list[str]) -> Pat:
     """A whole block that says the task is done: short, and without the beginning of another in it."""
     head = opens[0]
     stops = "|".join([re.escape(marker[1:]) for marker in (opens, closes, *others) if marker[0] == head])
     body = f"(?:[^{re.escape(head)}]|{re.escape(head)}(?!{stops})){{0,2000}}+"
-    return "done", seq(literal(opens), Pat(body, body, sure=RUN), literal(closes))
+    return seq(literal(opens), Pat(body, body, sure=RUN), literal(closes))
 
 
-def _pair_entries(pair: Pair | None, opens: str, closes: str) -> Entries:
-    if pair is None:
-        return []
-    found = [(opens, pat) for pat in templates(pair[0])] if opens else []
-    return found + [(closes, pat) for pat in templates(pair[1])]
+def _pair_entries(pair: Pair | None, opens: Action, closes: Action) -> Entries:
+    return [] if pair is None else _entries(opens, pair[0]) + _entries(closes, pair[1])
 
 
-def _probe(marker: str | tuple[str, ...]) -> Probe | None:
+def _probe(marker: Marker) -> Probe | None:
     found = templates(marker)
     return Probe(alt(*found)) if found else None
 
@@ -261,23 +295,24 @@ def _extra(closes: list[Pat]) -> Probe | None:
     return Probe(seq(blanks(), Pat(r"[}\])]{1,3}+", r"[}\])]{0,3}"), blanks(), look(alt(*closes))))
 
 
-_CACHE: dict[int, tuple[Format, Compiled]] = {}
+_CACHE: dict[tuple[int, bool], tuple[Format, Compiled]] = {}
 
 
-def compiled(format: Format) -> Compiled:
-    found = _CACHE.get(id(format))
+def compiled(format: Format, *, reasoning: bool = True) -> Compiled:
+    """The format as the machine runs on it; without `reasoning` its reasoning is text."""
+    key = id(format), reasoning
+    found = _CACHE.get(key)
     if found is None:
         if len(_CACHE) > 256:
             _CACHE.clear()
         # The format is kept beside what was made of it: an id is only unique among living objects.
-        found = _CACHE[id(format)] = (format, Compiled(format))
+        found = _CACHE[key] = (format, Compiled(format if reasoning else _without_reasoning(format)))
     return found[1]
 
 
-def without_reasoning(found: Compiled) -> Compiled:
-    """The same format, but its reasoning markers are text."""
-    key = ~id(found.format)  # never another format's own
-    kept = _CACHE.get(key)
-    if kept is None or kept[0] is not found.format:
-        kept = _CACHE[key] = (found.format, Compiled(msgspec.structs.replace(found.format, reasoning=None)))
-    return kept[1]
+def _without_reasoning(format: Format) -> Format:
+    channels = format.channels
+    if channels is not None:
+        kinds: dict[str, Literal["reasoning", "content"]] = dict.fromkeys(channels.kinds, "content")
+        channels = msgspec.structs.replace(channels, kinds=kinds)
+    return msgspec.structs.replace(format, reasoning=None, channels=channels)

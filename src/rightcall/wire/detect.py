@@ -8,35 +8,42 @@ from functools import lru_cache
 from rightcall.declare.toolset import ToolLike, Toolset
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import Channels
-from rightcall.ids import Ids
 from rightcall.types import Reply
 from rightcall.wire.compile import Compiled, compiled
-from rightcall.wire.fold import Fold
 from rightcall.wire.markers import RUN, Pat, Probe, alt, blanks, literal, look, seq, template
 from rightcall.wire.options import ReadOptions
-from rightcall.wire.reading import Reading
+from rightcall.wire.piece import read_piece
 
 _WORD = Pat(r"[A-Za-z_][\w.\-]{0,255}+", r"(?:[A-Za-z_][\w.\-]{0,255}+)?", sure=RUN)
-_OPENERS = frozenset(("section", "call", "body", "header"))
+_PLACES = 64  # of a marker's beginning that are looked at
+_WINDOW = 8_192  # characters from the first opener on, by which formats are ranked
 
 
 def detect(text: str, *, tools: Toolset | Iterable[ToolLike] | None = None) -> list[str]:
     """Names of the formats whose opener occurs in the text, the likeliest first; empty for plain text."""
     toolset = Toolset.of(tools)
-    found = [each for each in map(compiled, FORMATS.values()) if applies(each, text)]
+    found = [(each, place) for each in map(compiled, FORMATS.values()) if (place := opened_at(each, text)) >= 0]
+    first = min([place for _, place in found], default=0)
+    window = text[max(0, first - _WINDOW // 4) :][:_WINDOW] if len(text) > _WINDOW else text
     # Sorting is stable: among equals the order of the registry decides, where the common ones stand first.
-    found.sort(key=lambda each: _rank(text, each, toolset), reverse=True)
-    return [each.format.name for each in found]
+    found.sort(key=lambda each: _rank(window, each[0], toolset), reverse=True)
+    return [each.format.name for each, _ in found]
 
 
-def applies(found: Compiled, text: str) -> bool:
-    """Does the text hold what opens a call in this format?"""
-    if any(found.outside.actions[m.lastindex or 0] in _OPENERS for m in found.outside.finditer(text)):
-        return True
+def opened_at(found: Compiled, text: str) -> int:
+    """Where the text holds what opens a call in this format; -1 where it does not."""
+    for pat, probe in found.openers:
+        at = -1
+        for _ in range(_PLACES):
+            at = text.find(pat.prefix, at + 1)
+            if at < 0:
+                break
+            if probe.at(text, at, True):
+                return at
     first = first_headers().get(found.format.name)
     if first is not None:
-        return bool(first.at(text, 0, True))
-    return bool(found.bare) and text.lstrip()[:1] in tuple(found.bare)
+        return 0 if first.at(text, 0, True) else -1
+    return 0 if found.bare and text.lstrip()[:1] in tuple(found.bare) else -1
 
 
 @lru_cache(1)
@@ -55,17 +62,11 @@ def _header(channels: Channels) -> Pat:
 
 def _rank(text: str, found: Compiled, tools: Toolset | None) -> tuple[int, int, int, int]:
     """Good calls, then few problems, then little text left over, then a marker rather than none."""
-    reply = read_whole(text, found, ReadOptions(tools, rescue=False))
-    bad = {problem.call for problem in reply.problems if problem.blocking}
-    good = sum(1 for i, call in enumerate(reply.calls) if i not in bad and call.complete)
-    return good, -len(bad), -len(reply.content) - len(reply.reasoning), 0 if found.bare else 1
+    reply = read_whole(text, found, ReadOptions(tools))
+    bad = len(reply.refused)
+    return len(reply.calls), -bad, -len(reply.content) - len(reply.reasoning), 0 if found.bare else 1
 
 
 def read_whole(text: str, found: Compiled, options: ReadOptions) -> Reply:
     """A text in a known format, without looking for calls in any other."""
-    reading = Reading(found, options, Ids())
-    reading.feed(text)
-    reading.close()
-    fold = Fold()
-    fold.add(reading.out)
-    return fold.reply(found.format.name, None)
+    return read_piece(text, found, options).reply

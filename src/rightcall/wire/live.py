@@ -33,7 +33,7 @@ def read_arguments(p: Engine) -> Steps[Any]:
         # What is no object may still be decoded or refused: it is not final.
         p.give(found[0]) if type(found[1]) is dict else p.call.parts.append(found[0])
         return found[1]
-    pending = p.capture()
+    pending = [p.capture()]
     is_object = p.buf[p.pos] == "{"
     try:
         if p.live and is_object:
@@ -43,14 +43,14 @@ def read_arguments(p: Engine) -> Steps[Any]:
     except (LostEnd, Cut) as lost:
         p.pos = len(p.buf) if isinstance(lost, Cut) else p.pos
         # Kept with the call, but never given out: it is not known to be final.
-        p.call.parts.append(p.release(pending))
+        p.call.parts.append(p.release(pending[0]))
         raise
-    text = p.release(pending)
+    text = p.release(pending[0])
     p.give(text) if is_object else p.call.parts.append(text)
     return Undecodable
 
 
-def _object(p: Engine, pending: Capture) -> Steps[None]:
+def _object(p: Engine, pending: list[Capture]) -> Steps[None]:
     p.pos += 1
     while True:
         char = yield from p.peek()
@@ -66,7 +66,7 @@ def _object(p: Engine, pending: Capture) -> Steps[None]:
     yield from skip_nested(p, ["}"])
 
 
-def _member(p: Engine, pending: Capture) -> Steps[bool]:
+def _member(p: Engine, pending: list[Capture]) -> Steps[bool]:
     """A key and its value; False if what is here is neither, and nothing odd was taken."""
     key = yield from json_string(p)
     if key is None:
@@ -86,15 +86,14 @@ def _member(p: Engine, pending: Capture) -> Steps[bool]:
     return True
 
 
-def _flush(p: Engine, pending: Capture) -> None:
-    text = "".join([*pending.parts, p.buf[pending.start : p.pos]])
-    pending.parts.clear()
-    pending.start = p.pos
+def _flush(p: Engine, pending: list[Capture]) -> None:
+    text = p.captured(pending[0])
+    pending[0] = p.at
     if text:
         p.give(text)
 
 
-def _string(p: Engine, pending: Capture) -> Steps[None]:
+def _string(p: Engine, pending: list[Capture]) -> Steps[None]:
     """A string that is passed on while it arrives."""
     p.pos += 1
     while True:

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import Generic, Literal, NamedTuple, TypeVar
 
-from rightcall.formats.spec import Marker, alternatives
+from rightcall.formats.spec import Marker, Special, alternatives
 
 BLANKS = " \t\r\n"
 # Longer runs of white space inside one marker are not a marker: unbounded runs would be read again with every chunk.
@@ -61,6 +61,9 @@ def blanks(most: int = MAX_BLANKS) -> Pat:
     return Pat(run, run, sure=RUN)
 
 
+_GAP = blanks(16)
+
+
 def seq(*pats: Pat) -> Pat:
     whole, part = _seq([(p.whole, p.part) for p in pats])
     tail = _seq([pats[0].tail, *((p.whole, p.part) for p in pats[1:])])
@@ -100,25 +103,55 @@ NAME = Pat(f"(?:{HOLES['name']})", _HOLE_STARTS["name"], sure=RUN)
 
 def template(text: str, *, named: bool = False, group: str = "") -> Pat:
     """The pattern of one marker template, without white space at its edges. `named` makes its holes named groups,
-    `group` makes the hole of that name a numbered one."""
+    `group` makes the hole of that name a numbered one. Beside a special token blanks are allowed: detokenizers write
+    them."""
     pats: list[Pat] = []
-    for i, piece in enumerate(_HOLE.split(text.strip(BLANKS))):
+    for i, piece in enumerate(_HOLE.split(stripped(text))):
         if i % 2:
             source = HOLES[piece]
             start = _HOLE_STARTS.get(piece, source.replace("{1,", "{0,"))
             opener = f"(?P<{piece}>" if named else "(" if piece == group else "(?:"
             pats.append(Pat(f"{opener}{source})", start, sure=RUN))
             continue
-        for j, run in enumerate(_RUN_WITH_NEWLINE.split(piece)):
-            if run:
-                pats.append(blanks() if j % 2 else literal(run))
+        tokens = text.tokens if isinstance(text, Special) else ()
+        pats += _literals(piece, tokens, first=i == 0)
+    while pats and pats[-1] is _GAP:
+        pats.pop()
     return seq(*pats) if pats else Pat("", "")
+
+
+def _literals(piece: str, tokens: tuple[str, ...], *, first: bool) -> list[Pat]:
+    """The patterns of literal text, with a gap on both sides of each special token but at the marker's beginning."""
+    pats: list[Pat] = []
+    runs = (
+        re.split("(" + "|".join(map(re.escape, sorted(tokens, key=len, reverse=True))) + ")", piece)
+        if tokens
+        else [piece]
+    )
+    for i, run in enumerate(runs):
+        if i % 2:
+            if not (first and i == 1 and not runs[0]) and not (pats and pats[-1] is _GAP):
+                pats.append(_GAP)
+            pats += [literal(run), _GAP]
+            continue
+        run = run.lstrip(BLANKS) if i else run
+        run = run.rstrip(BLANKS) if i + 1 < len(runs) else run
+        for j, part in enumerate(_RUN_WITH_NEWLINE.split(run)):
+            if part:
+                pats.append(blanks() if j % 2 else literal(part))
+    return pats
+
+
+def stripped(text: str) -> str:
+    """Without the white space at its edges; a special marker stays one."""
+    core = text.strip(BLANKS)
+    return Special(core, text.tokens) if isinstance(text, Special) else core
 
 
 def ordered(marker: Marker) -> list[str]:
     """The alternatives of a marker, longest first, without the empty one and without white space at their edges."""
-    texts = {text.strip(BLANKS) for text in alternatives(marker)} - {""}
-    return sorted(texts, key=lambda text: (-len(text), text))
+    texts = {str(text): text for text in map(stripped, alternatives(marker)) if text}
+    return sorted(texts.values(), key=lambda text: (-len(text), str(text)))
 
 
 def templates(marker: Marker) -> list[Pat]:
@@ -148,6 +181,10 @@ class Probe:
             return None
         return found or False
 
+    def is_begun(self, text: str, pos: int) -> bool:
+        """Does the text end here inside of it?"""
+        return self._part(text, pos) is not None
+
     @staticmethod
     def never() -> Probe:
         return Probe(Pat("(?!)", "(?!)"))
@@ -176,19 +213,20 @@ class Holes:
 
 
 Search = Callable[[str, int], "re.Match[str] | None"]
+A = TypeVar("A")
 _MANY = 24
 
 
-class Scan:
+class Scan(Generic[A]):
     """Finds the next of several markers. `search(text, pos)` gives a match or None; `actions[match.lastindex]` says
     which it is, and no `lastindex` means that the text ends in what may become one."""
 
     __slots__ = ("actions", "ended", "finditer", "search")
 
-    def __init__(self, entries: list[tuple[str, Pat]]) -> None:
+    def __init__(self, entries: list[tuple[A, Pat]]) -> None:
         # By length of the pattern: of two markers, one beginning with the other, the longer is tried first.
         entries = sorted(entries, key=lambda entry: -len(entry[1].whole))
-        self.actions = ["", *(action for action, _ in entries)]
+        self.actions = [action for action, _ in entries[:1] + entries]  # groups count from 1
         starts = [f"{re.escape(p.head)}(?:{p.tail[1]})\\Z" for _, p in entries]
         wholes = [f"{re.escape(p.head)}({p.tail[0]})" for _, p in entries]
         never = "(?!)"

@@ -20,6 +20,8 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 class ReadOptions(msgspec.Struct, frozen=True):
+    """`choice` is the one tool that the request asked for; `forbidden` says that it allowed none."""
+
     tools: Toolset | None = None
     reasoning: str = "auto"
     repair: str | Mapping[str, str] = "safe"
@@ -27,5 +29,6 @@ class ReadOptions(msgspec.Struct, frozen=True):
     spans: bool = False
     live: bool = False
     limits: Limits = Limits()
-    rescue: bool = True
-    calls_in_reasoning: bool = True
+    rescue: str = "safe"
+    reasoning_calls: str = "safe"
+    forbidden: bool = False

@@ -6,7 +6,7 @@
     parser.close()
     parser.reply
 
-Parsing a whole text takes the same steps, none of which waits: there is no second implementation to disagree with.
+Parsing a whole text is feeding it and closing: there is no second implementation to disagree with.
 """
 
 from __future__ import annotations
@@ -20,15 +20,21 @@ from rightcall.formats import find
 from rightcall.formats.spec import Format
 from rightcall.ids import Ids
 from rightcall.types import Call, CallStart, Done, Event, Reply
-from rightcall.wire.auto import AutoReading
-from rightcall.wire.compile import compiled, without_reasoning
+from rightcall.wire.auto import AutoMachine
+from rightcall.wire.compile import compiled
+from rightcall.wire.ending import conclude
 from rightcall.wire.fold import Fold
+from rightcall.wire.machine import Machine
 from rightcall.wire.options import Limits, ReadOptions
-from rightcall.wire.reading import Reading
 
 Policy = Literal["off", "safe", "lenient"]
-_REASONING = ("auto", "open", "off")
-_REPAIR = ("off", "safe", "lenient")
+Rescue = Literal["off", "safe", "anywhere"]
+_WORDS = {
+    "reasoning": ("auto", "open", "off"),
+    "repair": ("off", "safe", "lenient"),
+    "rescue": ("off", "safe", "anywhere"),
+    "reasoning_calls": ("never", "safe"),
+}
 _LIMITS = Limits()
 
 
@@ -39,7 +45,7 @@ class Parser:
     they arrive; `hold` holds back text that may turn out to be reasoning instead of recasting it later.
     """
 
-    __slots__ = ("_closed", "_fold", "_held", "_reading")
+    __slots__ = ("_closed", "_fold", "_held", "_reading", "_source")
 
     def __init__(
         self,
@@ -48,6 +54,8 @@ class Parser:
         tools: Toolset | Iterable[ToolLike] | None = None,
         reasoning: Literal["auto", "open", "off"] = "auto",
         repair: Policy | Mapping[str, Policy] = "safe",
+        rescue: Rescue = "safe",
+        reasoning_calls: Literal["never", "safe"] = "safe",
         choice: str | Mapping[str, Any] | None = None,
         ids: Ids | None = None,
         spans: bool = False,
@@ -55,7 +63,9 @@ class Parser:
         hold: bool = False,
         limits: Limits | None = None,
     ) -> None:
-        self._reading = _start(format, tools, reasoning, repair, choice, ids, spans, live, limits)
+        options = read_options(tools, reasoning, repair, rescue, reasoning_calls, choice, spans, live, limits)
+        self._reading = _start(format, options, ids)
+        self._source: list[str] = []
         self._fold = Fold()
         self._closed = False
         self._held: list[Event] | None = [] if hold else None
@@ -64,32 +74,36 @@ class Parser:
         """The events that this piece of text made certain."""
         if self._closed:
             raise CallerError("this parser is closed; a new reply needs a new Parser")
-        if text:
-            self._reading.feed(text)
+        if not text:
+            return []
+        self._source.append(text)
+        self._reading.feed(text)
         return self._take()
 
-    def close(self) -> list[Event]:
-        """The stream ended: the events that only the end could decide. Closing twice does nothing."""
+    def close(self, finish: str | None = None) -> list[Event]:
+        """The stream ended: the events that only the end could decide. Closing twice does nothing.
+
+        `finish` is how the provider says that the answer ended: `length`, `content_filter` and `error` mean that it was
+        cut off, and then nothing is rescued and nothing taken out of reasoning.
+        """
         if self._closed:
             return []
         self._closed = True
-        self._reading.close()
+        conclude(self._reading, "".join(self._source), finish)
         return self._take()
 
     def _take(self) -> list[Event]:
-        events = self._reading.out
+        events = self._reading.take()
         if events:
-            self._reading.out = []
             self._fold.add(events)
-        elif self._held is None:
-            return []  # not the list that later events go into
         return events if self._held is None else self._hold(events)
 
     def _hold(self, events: list[Event]) -> list[Event]:
         """Nothing goes out that may still be recast: text and reasoning wait for the first call, or for the end."""
         assert self._held is not None
+        seen = len(self._held)
         self._held += events
-        begun = next((i for i, event in enumerate(self._held) if isinstance(event, CallStart)), None)
+        begun = next((seen + i for i, event in enumerate(events) if isinstance(event, CallStart)), None)
         if begun is None and not self._closed:
             return []
         held, self._held = self._held, None
@@ -104,47 +118,65 @@ class Parser:
     @property
     def reply(self) -> Reply:
         """What has been read so far; whole once the parser is closed."""
-        spans = self._reading.spans
-        return self._fold.reply(self._reading.compiled.format.name, None if spans is None else tuple(spans))
+        return _reply(self._fold, self._reading)
 
 
-def _start(
-    format: str | Format,
-    tools: Toolset | Iterable[ToolLike] | None,
-    reasoning: str,
-    repair: str | Mapping[str, str],
-    choice: str | Mapping[str, Any] | None,
-    ids: Ids | None,
-    spans: bool,
-    live: bool,
-    limits: Limits | None,
-) -> Reading | AutoReading:
-    """A reading with these options. Raises where one of them is wrong."""
-    if reasoning not in _REASONING:
-        raise CallerError(f"reasoning={reasoning!r} is not one of {', '.join(_REASONING)}")
-    if repair not in _REPAIR:
+def _machine(reading: Machine | AutoMachine) -> Machine:
+    return reading.machine if isinstance(reading, AutoMachine) else reading
+
+
+def _reply(fold: Fold, reading: Machine | AutoMachine) -> Reply:
+    machine = _machine(reading)
+    return fold.reply(machine.format_name, tuple(machine.output.spans) if machine.p.options.spans else None)
+
+
+def read_options(
+    tools: Toolset | Iterable[ToolLike] | None = None,
+    reasoning: str = "auto",
+    repair: str | Mapping[str, str] = "safe",
+    rescue: str = "safe",
+    reasoning_calls: str = "safe",
+    choice: str | Mapping[str, Any] | None = None,
+    spans: bool = False,
+    live: bool = False,
+    limits: Limits | None = None,
+) -> ReadOptions:
+    """The options of a reading. Raises where one of them is wrong."""
+    for word, value in (("reasoning", reasoning), ("rescue", rescue), ("reasoning_calls", reasoning_calls)):
+        if value not in _WORDS[word]:
+            raise CallerError(f"{word}={value!r} is not one of {', '.join(_WORDS[word])}")
+    if repair not in _WORDS["repair"]:
         _check_repair(repair)
     toolset = tools if type(tools) is Toolset else Toolset.of(tools)
-    chosen = None if choice is None else _chosen(choice)
-    options = ReadOptions(toolset, reasoning, repair, chosen, spans, live, limits or _LIMITS)
+    chosen, forbidden = (None, False) if choice is None else _chosen(choice)
+    return ReadOptions(
+        toolset, reasoning, repair, chosen, spans, live, limits or _LIMITS, rescue, reasoning_calls, forbidden
+    )
+
+
+def _start(format: str | Format, options: ReadOptions, ids: Ids | None) -> Machine | AutoMachine:
     if format == "auto":
-        return AutoReading(options, ids or Ids())
-    found = compiled(find(format))
-    return Reading(found if reasoning != "off" else without_reasoning(found), options, ids or Ids())
+        return AutoMachine(options, ids or Ids())
+    return Machine(compiled(find(format), reasoning=options.reasoning != "off"), options, ids or Ids())
 
 
 def _check_repair(repair: str | Mapping[str, str]) -> None:
     for policy in (repair,) if isinstance(repair, str) else repair.values():
-        if policy not in _REPAIR:
-            raise CallerError(f"repair={policy!r} is not one of {', '.join(_REPAIR)}")
+        if policy not in _WORDS["repair"]:
+            raise CallerError(f"repair={policy!r} is not one of {', '.join(_WORDS['repair'])}")
 
 
-def _chosen(choice: str | Mapping[str, Any] | None) -> str | None:
-    """The one tool that the request asked for, if it named one: `"f"` or OpenAI's `{"function": {"name": "f"}}`."""
+def _chosen(choice: str | Mapping[str, Any]) -> tuple[str | None, bool]:
+    """The one tool that the request asked for, if it named one (`"f"`, OpenAI's `{"function": {"name": "f"}}`), and
+    whether it allowed none."""
+    name: Any = choice
     if isinstance(choice, Mapping):
         inner = choice.get("function", choice)
-        choice = inner.get("name") if isinstance(inner, Mapping) else None
-    return None if choice in (None, "", "auto", "required", "any", "none") else str(choice)
+        name = inner.get("name") if isinstance(inner, Mapping) else None
+        name = name or choice.get("type")
+    if name in (None, "", "auto", "required", "any", "function", "tool"):
+        return None, False
+    return (None, True) if name == "none" else (str(name), False)
 
 
 def parse(
@@ -154,14 +186,20 @@ def parse(
     format: str | Format = "auto",
     reasoning: Literal["auto", "open", "off"] = "auto",
     repair: Policy | Mapping[str, Policy] = "safe",
+    rescue: Rescue = "safe",
+    reasoning_calls: Literal["never", "safe"] = "safe",
     choice: str | Mapping[str, Any] | None = None,
+    finish: str | None = None,
     ids: Ids | None = None,
     spans: bool = False,
     limits: Limits | None = None,
 ) -> Reply:
     """The reply that a model's whole text holds. Never raises because of what the text is."""
-    reading = _start(format, tools, reasoning, repair, choice, ids, spans, False, limits)
-    reading.whole(text)
+    options = read_options(tools, reasoning, repair, rescue, reasoning_calls, choice, spans, False, limits)
+    reading = _start(format, options, ids)
+    if text:
+        reading.feed(text)
+    conclude(reading, text, finish)
     fold = Fold()
-    fold.add(reading.out)
-    return fold.reply(reading.compiled.format.name, None if reading.spans is None else tuple(reading.spans))
+    fold.add(reading.take())
+    return _reply(fold, reading)

@@ -153,7 +153,7 @@ def _arguments(call: Call, format: Format, i: int) -> str:
 
 
 def _verify(text: str, parts: Sequence[Part], format: Format, tools: Toolset | None) -> None:
-    reply = read_whole(text, compiled(format), ReadOptions(tools, repair="off", rescue=False))
+    reply = read_whole(text, compiled(format), ReadOptions(tools, repair="off", rescue="off"))
     for i, (sent, got) in enumerate(zip(parts, reply.parts, strict=False)):
         if isinstance(sent, Call) and isinstance(got, Call):
             if sent.name != got.name:

@@ -1,21 +1,25 @@
-"""Calls that came in another shape than the one expected. It fires only for declared tools whose arguments fit.
+"""Calls that came in another shape than the one expected: read only where a text can hardly be anything else.
 
-Two ways. In the text around a call, only the opener of a known format counts, and not where prose shows an example: in
-code, or behind a quote. Without any opener, the whole reply must be calls: JSON objects or lists (in a fence or not),
-`name[ARGS]{...}`, Python calls one to a line.
+`safe`: the whole reply is calls of declared tools, as JSON objects or lists (in one fence or not), `name[ARGS]{...}` or
+Python calls; or a named format's own bare body stands behind text; or another format's openers stand in the text.
+`anywhere`: such calls also count behind and before text, if they fit. Nothing that is shown is a call.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+
+import msgspec
 
 from rightcall.declare.toolset import Toolset
 from rightcall.formats import FORMATS
-from rightcall.ids import Ids
-from rightcall.types import Call, Event, Reply, Span
+from rightcall.strict_json import scan_once
+from rightcall.types import Call, Reply, Span, Text
 from rightcall.wire.compile import Compiled, compiled
-from rightcall.wire.fold import Fold
 from rightcall.wire.options import ReadOptions
+from rightcall.wire.piece import Piece, read_piece
+from rightcall.wire.shown import Shown
 
 # A reply that is nothing but calls, said as if it had stood in the markers of a format that reads it.
 _WRAPS = (
@@ -27,96 +31,187 @@ _WRAPS = (
     ("[TOOL_CALLS]", "", "mistral_v11", re.compile(r"[A-Za-z_][\w.\-]*\[ARGS\]").match),
 )
 _OBJECT = re.compile(r"\{").match  # of arguments alone, where the request named the tool
-MINTED = "\0"  # an id that begins so was not in the text
 _ENDS = {"[": "]", "{": "}"}
-_FENCE = re.compile(r"```[A-Za-z_]*[ \t]*\n(.*?)\n?[ \t]*```", re.S)
+_FENCE = re.compile(r"```[^`\n]{0,64}+\n(.*?)\n?[ \t]*```", re.S)
+_BETWEEN = re.compile(r"[\s,;]*+").match
 _MOST = 400_000
-_OPEN = ("additionalProperties", "patternProperties")  # arguments that are not declared are welcome
+# Where a bare call may begin behind text.
+_CALL_BEGINS = re.compile(
+    r'(?<![\w"\\])(?:\[\s{0,16}+)?(?:\{\s{0,16}+"(?:name|tool|tool_name|function|type|id|tool_calls?)"\s{0,16}+:'
+    r"|(?<=\[)[A-Za-z_][\w.\-]{0,255}+\s{0,4}+\()"
+).finditer
+_TRIES = 8
+_NATIVE = re.compile(r'\[\s{0,16}\{\s{0,16}"id"\s{0,16}:|\{\s{0,16}"id"\s{0,16}:\s{0,16}"call_').search
 
 
-def whole_reply(text: str, options: ReadOptions) -> Reply | None:
+def whole_reply(text: str, options: ReadOptions) -> Piece | None:
     """What a reply holds that is nothing but calls of declared tools; None if it is anything else."""
-    if options.tools is None or not len(options.tools) or len(text) > _MOST:
+    tools = options.tools
+    if tools is None or not len(tools) or len(text) > _MOST:
         return None
-    inner = text.strip()
-    fenced = _FENCE.fullmatch(inner)
-    fenced = None if fenced and "\n```" in fenced.group(1) else fenced  # several, one behind the other
-    inner = fenced.group(1).strip() if fenced else inner
-    if fenced and (other := other_format(inner, options)) is not None and not other[0].content:
-        return other[0]
+    inner, fenced = _unfenced(text.strip())
+    if fenced and (other := other_format(inner, options)) is not None and not other.reply.content:
+        return Piece(other.reply, located(other.reply, text))
     if inner[-1:] not in _ENDS.get(inner[:1], ")}"):
         return None  # cut off, or not nothing but calls
     forced = [("", "", "forced_choice", _OBJECT)] if options.choice else []
     for before, after, name, begins in (*_WRAPS, *forced):
         if begins(inner):
-            reply = _read(before + inner + after, compiled(FORMATS[name]), quiet(options))
-            if reply.calls and not reply.content and trusted(reply, options) and not _completed(reply):
-                return reply
+            reply = read_piece(before + _in_a_row(inner) + after, compiled(FORMATS[name]), options).reply
+            # What was read must be what was written, without the markers that were put around it.
+            stands = all(call.raw in text for call in reply.attempts)
+            if reply.attempts and not reply.content and stands and _are_calls(reply, tools):
+                return Piece(reply, located(reply, text))
     return None
 
 
-def _completed(reply: Reply) -> bool:
-    """Were brackets added? Nothing says that the text was not cut off, so they may not be."""
-    return any(repair.rule == "missing_closer" for call in reply.calls for repair in call.repairs)
+def _unfenced(text: str) -> tuple[str, bool]:
+    """The text inside the one code fence that surrounds it, if one does."""
+    found = _FENCE.fullmatch(text)
+    if found is None or "\n```" in found.group(1):
+        return text, False
+    return found.group(1).strip(), True
 
 
-def other_format(text: str, options: ReadOptions) -> tuple[Reply, list[Span]] | None:
-    """What a reply holds that is written in another format than was said, and its spans; None if it is none."""
-    from rightcall.wire.auto import AutoReading
+def _in_a_row(text: str) -> str:
+    """Objects with commas or semicolons between them, each on a line of its own; any other text as it is."""
+    objects: list[str] = []
+    at = 0
+    while text.startswith("{", at):
+        try:
+            end = scan_once(text, at)[1]
+        except (StopIteration, ValueError, RecursionError):
+            return text
+        objects.append(text[at:end])
+        at = _BETWEEN(text, end).end()  # type: ignore[union-attr]
+    return "\n".join(objects) if at == len(text) and len(objects) > 1 else text
+
+
+def _are_calls(reply: Reply, tools: Toolset) -> bool:
+    """Are all of them calls of declared tools? What does not fit is told as their problems."""
+    return all(
+        call.name in tools and not _is_definition(call) and not _was_completed(call) and not _was_cut(call)
+        for call in reply.attempts
+    )
+
+
+def _is_definition(call: Call) -> bool:
+    """The definition of a tool looks like a call of it."""
+    return call.arguments.get("type") == "object" and isinstance(call.arguments.get("properties"), dict)
+
+
+def _was_completed(call: Call) -> bool:
+    """Was something added? Nothing says that the text was not cut off, so brackets may not be; and nothing says that an
+    object without a name is a call."""
+    return any(repair.rule in ("missing_closer", "inferred_name") for repair in call.repairs)
+
+
+def _was_cut(call: Call) -> bool:
+    return any(problem.code == "truncated" for problem in call.problems)
+
+
+def other_format(text: str, options: ReadOptions) -> Piece | None:
+    """What a reply holds that is written in another format than was said; None if it is none, or not all of it fits."""
+    from rightcall.wire.auto import read_auto
 
     if options.tools is None or len(text) > _MOST:
         return None
-    reading = AutoReading(quiet(options, spans=True), Ids.numbered(MINTED))
-    reading.whole(text)
-    reply = fold(reading.out, reading.compiled.format.name)
-    return (reply, reading.spans or []) if reply.calls and trusted(reply, options) else None
+    piece = read_auto(text, options)
+    return piece if fits(piece.reply, options.tools) else None
 
 
-def trusted(reply: Reply, options: ReadOptions) -> bool:
-    """Are all its calls whole, of declared tools with declared arguments, and without a problem?"""
-    tools = options.tools
-    declared = tools is not None and all(call.complete and _declared(call, tools) for call in reply.calls)
-    return declared and not any(problem.blocking for problem in reply.problems)
+def foreign_calls(text: str, options: ReadOptions) -> Piece | None:
+    """The calls of one block, whose opener another format has too; None if it holds no calls of declared tools."""
+    from rightcall.wire.auto import read_auto
 
-
-def _declared(call: Call, tools: Toolset) -> bool:
-    """The definition of a tool whose arguments are all optional looks like a call, but for its arguments' names."""
-    tool = tools.get(call.name)
-    if tool is None:
-        return False
-    schema = tool.parameters
-    is_open = "properties" not in schema or not schema.keys().isdisjoint(_OPEN)
-    return is_open or not call.arguments or not call.arguments.keys().isdisjoint(tools.kinds(call.name))
-
-
-def in_reasoning(reasoning: str, found: Compiled, options: ReadOptions) -> Reply | None:
-    """The calls in a reply that is nothing but reasoning."""
-    if not reasoning or len(reasoning) > _MOST:
+    if options.tools is None or len(text) > _MOST:
         return None
-    if found.format.name == "auto":
-        other = other_format(reasoning, options)
-        reply = other[0] if other is not None else Reply()
-    else:
-        reply = _read(reasoning, found, quiet(options))
-    calls = Reply(reply.calls, reply.problems, reply.format)
-    return calls if calls.calls and trusted(calls, options) else None
+    piece = read_auto(text, options)
+    has_calls = piece.reply.attempts and not piece.reply.content
+    return piece if has_calls and _are_calls(piece.reply, options.tools) else None
 
 
-def quiet(options: ReadOptions, *, spans: bool = False) -> ReadOptions:
-    """The same options for a reading inside another: no rescue of its own, nothing held, nothing live."""
-    tools, repair, limits = options.tools, options.repair, options.limits
-    return ReadOptions(tools, repair=repair, choice=options.choice, spans=spans, limits=limits, rescue=False)
+def fits(reply: Reply, tools: Toolset | None) -> bool:
+    """Does it hold calls, and are all of them such as may run?"""
+    attempts = reply.attempts
+    return (
+        tools is not None
+        and bool(attempts)
+        and all(call.ok and call.name in tools and not _is_definition(call) for call in attempts)
+    )
 
 
-def _read(text: str, found: Compiled, options: ReadOptions) -> Reply:
-    from rightcall.wire.reading import Reading
+def behind_text(text: str, found: Compiled, options: ReadOptions) -> Piece | None:
+    """The calls that a text ends with, written as the named format writes them without any marker."""
+    for start in _beginnings(text):
+        piece = read_piece(text[start:], found, options)
+        if fits(piece.reply, options.tools) and not piece.reply.content and not _completes(piece.reply):
+            return _behind(text, start, piece)
+    return None
 
-    reading = Reading(found, options, Ids.numbered(MINTED))
-    reading.whole(text)
-    return fold(reading.out, found.format.name)
+
+def _completes(reply: Reply) -> bool:
+    return any(map(_was_completed, reply.attempts))
 
 
-def fold(events: list[Event], name: str) -> Reply:
-    folding = Fold()
-    folding.add(events)
-    return folding.reply(name, None)
+def anywhere(text: str, options: ReadOptions) -> Piece | None:
+    """The first calls in a text, with text before and behind them: bare, or in a format that counts only when named."""
+    for start in _beginnings(text):
+        for name in ("xlam", "llama4_pythonic"):
+            piece = read_piece(text[start:], compiled(FORMATS[name]), options)
+            if fits(piece.reply, options.tools) and not _completes(piece.reply):
+                return _behind(text, start, piece)
+    for name in NAMED_ONLY:
+        piece = read_piece(text, compiled(FORMATS[name]), options)
+        if fits(piece.reply, options.tools):
+            return piece
+    return None
+
+
+NAMED_ONLY: tuple[str, ...] = ()
+
+
+def native_calls(text: str, options: ReadOptions) -> Piece | None:
+    """Calls as a provider's API would have carried them, which some models write where text belongs."""
+    found = _NATIVE(text) if options.tools is not None and len(text) <= _MOST else None
+    if found is None:
+        return None
+    piece = read_piece(text[found.start() :], compiled(FORMATS["xlam"]), options)
+    if not piece.reply.attempts:
+        return None
+    named = msgspec.structs.replace(piece.reply, format="a provider's API")
+    return _behind(text, found.start(), Piece(named, piece.spans))
+
+
+def _beginnings(text: str) -> Iterator[int]:
+    """Where a bare call may begin that is not only shown; the first few."""
+    shown = Shown()
+    at = 0
+    for _, found in zip(range(_TRIES), _CALL_BEGINS(text) if len(text) <= _MOST else (), strict=False):
+        start = found.start() - 1 if text[found.start() - 1 : found.start()] == "[" else found.start()
+        shown.take(text[at:start])
+        at = start
+        if not shown.shows():
+            yield start
+
+
+def _behind(text: str, start: int, piece: Piece) -> Piece:
+    """The same with the text before it."""
+    before = text[:start].rstrip()
+    parts = (Text(before), *piece.reply.parts) if before else piece.reply.parts
+    edge = [Span(0, len(before), "text")] if before else []
+    gap = [Span(len(before), start, "marker")] if len(before) < start else []
+    moved = [Span(span.start + start, span.end + start, span.kind) for span in piece.spans]
+    return Piece(msgspec.structs.replace(piece.reply, parts=parts), edge + gap + moved)
+
+
+def located(reply: Reply, text: str) -> list[Span]:
+    """The spans of a text that turned out to be nothing but calls: each call's own text, and markers around."""
+    found: list[Span] = []
+    at = 0
+    for call in reply.attempts:
+        start = max(at, text.find(call.raw, at))
+        found += [Span(at, start, "marker"), Span(start, start + len(call.raw), "call")]
+        at = start + len(call.raw)
+    found.append(Span(at, len(text), "marker"))
+    return [span for span in found if span.end > span.start]

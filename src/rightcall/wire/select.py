@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from rightcall.check import check
 from rightcall.declare.toolset import ToolLike, Toolset
 from rightcall.errors import NoToolCallFound
 from rightcall.formats.spec import Format
@@ -14,12 +15,13 @@ from rightcall.wire.parser import parse
 def select(
     text: str, tools: Toolset | Iterable[ToolLike] | None, *, format: str | Format = "auto", repair: str = "safe"
 ) -> Call:
-    """The first call that may run. Raises `NoToolCallFound`, or what is wrong with the first where none may."""
+    """The first call that may run. Raises `NoToolCallFound`, or what is wrong with the first where none may. A block
+    that names no tool is no call."""
     reply = parse(text, tools=tools, format=format, repair=repair)  # type: ignore[arg-type]
-    if not reply.calls:
-        raise NoToolCallFound
-    wrong = {problem.call: problem for problem in reversed(reply.problems) if problem.blocking}
-    for index, call in enumerate(reply.calls):
-        if index not in wrong:
-            return call
-    raise as_error(wrong[0], reply.calls[0].name)
+    if reply.calls:
+        return reply.calls[0]
+    for call in reply.attempts:
+        wrong = check(call, tools)[0]
+        if call.name.strip() or wrong.code != "invalid_name":
+            raise as_error(wrong, call.name)
+    raise NoToolCallFound

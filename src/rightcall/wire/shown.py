@@ -1,4 +1,8 @@
-"""Where prose shows a call instead of making one: in a code fence, in a code span, or behind an opening quote."""
+"""What text only shows: in a code fence, in a code span, or behind an opening quote. Nothing that is shown is called.
+
+`Shown` follows a text as it arrives, however it is cut. It is asked where a marker stands; the machine asks for every
+format, and nobody else decides.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +10,10 @@ import re
 
 QUOTES = frozenset("`'\"")
 _OPENS = frozenset(" \t\r\n([{=,:>")
-_TICK = re.compile(r"(?<!`)`{1,2}(?!`)").findall  # opens or closes a code span
-# Longer runs are taken piece by piece: one that never ends would be read again with every chunk.
-RUN = re.compile(r"`{3,256}+|~{3,256}+").match
+# A line break, or a run of the characters that make fences and code spans.
+_PLACES = re.compile(r"\n|`++|~++").finditer
+_FENCE = 3
+_LONGEST = 256
 
 
 def is_quoted(before: str) -> bool:
@@ -16,35 +21,71 @@ def is_quoted(before: str) -> bool:
     return before[-1:] in QUOTES and (len(before) < 2 or before[-2] in _OPENS or before[-2] in QUOTES)
 
 
-class Fences:
-    """Follows a text as it arrives: is it inside a code fence? `before` are its last characters."""
+class Shown:
+    """Follows one text. A fence opens and closes at the beginning of a line; a code span ends with its line."""
 
-    __slots__ = ("_blank_line", "_ticks", "before", "open")
+    __slots__ = ("_before", "_blank_line", "_run", "_size", "_span", "fence")
 
     def __init__(self) -> None:
-        self.open = ""  # the run that opened the fence we are in
-        self.before = ""
-        self._blank_line = True  # nothing but blanks since the last line break
-        self._ticks = 0  # since the last line break; an odd number has opened a code span
+        self.fence = ""  # the run that opened the fence we are in
+        self._span = 0  # how many backticks opened the code span we are in
+        self._run = ""  # the character of the run that the text so far ends in: it may become longer
+        self._size = 0  # how long that run is
+        self._blank_line = True  # nothing but blanks since the last line break, that run aside
+        self._before = ""  # the last characters
 
-    def show(self, blanks: str = "") -> bool:
+    def __bool__(self) -> bool:
+        """Does it show anything so far? False costs least and is usual."""
+        return bool(self.fence or self._span or self._run or self._before[-1:] in QUOTES)
+
+    def shows(self, blanks: str = "") -> bool:
         """Does the text so far, and these blanks, show what comes next?"""
-        in_span = self._ticks % 2 == 1 and "\n" not in blanks
-        return bool(self.open) or in_span or is_quoted(self.before + blanks)
+        fence, span = self._after_run()
+        return bool(fence) or (bool(span) and "\n" not in blanks) or is_quoted(self._before + blanks)
 
     def take(self, text: str) -> None:
-        """Text that holds no fence."""
-        if text:
-            _, line_break, line = text.rpartition("\n")
-            self._blank_line = (self._blank_line or bool(line_break)) and not line.strip()
-            ticks = len(_TICK(line)) if "`" in line else 0
-            self._ticks = ticks if line_break else self._ticks + ticks
-            self.before = (self.before + text)[-2:]
+        """More of the text."""
+        if not text:
+            return
+        self._before = (self._before + text)[-2:]
+        if self._run and text[0] == self._run:
+            rest = text.lstrip(self._run)
+            self._size += len(text) - len(rest)
+            text = rest
+            if not text:
+                return
+        if self._run:
+            self._end_run()
+        self._walk(text)
 
-    def take_run(self, run: str) -> None:
-        """Three or more of the characters that make a fence. They make one only at the beginning of a line."""
-        if self._blank_line and not self.open:
-            self.open = run
-        elif self._blank_line and run[0] == self.open[0] and len(run) >= len(self.open):
-            self.open = ""
-        self.take(run)
+    def _walk(self, text: str) -> None:
+        at = 0
+        for found in _PLACES(text):
+            self._blank_line = self._blank_line and not text[at : found.start()].strip()
+            at = found.end()
+            if text[at - 1] == "\n":
+                self._blank_line, self._span = True, 0
+                continue
+            self._run, self._size = text[at - 1], at - found.start()
+            if at < len(text):
+                self._end_run()
+        if not self._run:
+            self._blank_line = self._blank_line and not text[at:].strip()
+
+    def _end_run(self) -> None:
+        self.fence, self._span = self._after_run()
+        self._run = ""
+        self._blank_line = False
+
+    def _after_run(self) -> tuple[str, int]:
+        """The fence and the code span behind the run that the text ends in, if it ends in one."""
+        run, size, fence, span = self._run, self._size, self.fence, self._span
+        if not run:
+            return fence, span
+        if size >= _FENCE and self._blank_line:
+            if not fence:
+                return run * min(size, _LONGEST), 0
+            return ("" if run == fence[0] and size >= len(fence) else fence), 0
+        if fence or run == "~":
+            return fence, span
+        return fence, (0 if span == size else span or size)

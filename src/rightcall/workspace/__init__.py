@@ -1,7 +1,7 @@
 """Five coding tools behind one root: read_file, write_file, edit_file, list_dir, bash.
 
     space = Workspace("project")
-    results = await dispatch(reply.calls, space.tools, hooks=[space.approval(ask)])
+    results = await dispatch(reply, space.tools, hooks=[space.approval(ask)])
 
 The four file tools are confined to the root; `bash` is not, unless a sandbox is in force (`space.sandbox`).
 """

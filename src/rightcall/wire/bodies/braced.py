@@ -16,6 +16,7 @@ from rightcall.wire.engine import Engine, Whole
 from rightcall.wire.interrupts import Broken, Cut, NotACall
 from rightcall.wire.markers import END, Holes, Pat, Probe, Scan, alt, blanks, literal, seq
 from rightcall.wire.prose import Steps
+from rightcall.wire.reader import BodyReader
 from rightcall.wire.typed import typed
 
 _KEY = Pat(r"[^\s:{}\[\],<>\"']{1,256}+", r"[^\s:{}\[\],<>\"']{0,256}+")
@@ -32,7 +33,7 @@ _WORDS: dict[str, Any] = {"true": True, "false": False, "null": None, "None": No
 _JSON_WORDS = {"true": "true", "false": "false", "null": "null", "None": "null", "True": "true", "False": "false"}
 
 
-class BracedReader:
+class BracedReader(BodyReader):
     def __init__(self, body: Braced, after: list[Pat], closes: list[Pat]) -> None:
         self.body = body
         self._call_end = re.compile(rf"{_B}\}}(){_B}{alt(*closes).whole}").match if closes else None

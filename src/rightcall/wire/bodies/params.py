@@ -33,6 +33,7 @@ from rightcall.wire.markers import (
     templates,
 )
 from rightcall.wire.prose import Steps
+from rightcall.wire.reader import BodyReader
 from rightcall.wire.typed import Wrong, typed
 
 _B = r"[ \t\r\n]*+"
@@ -40,7 +41,7 @@ _BLANKS = re.compile(_B).match
 _TEXTUAL = frozenset(("plain", "string", "nullable"))
 
 
-class ParamsReader:
+class ParamsReader(BodyReader):
     def __init__(self, body: Params, after: list[Pat], closes: str, call_close: Marker) -> None:
         self.body = body
         self.open = Holes(body.open)

@@ -20,6 +20,7 @@ from rightcall.wire.interrupts import Broken, Cut, NotACall
 from rightcall.wire.json_stream import whole_value
 from rightcall.wire.markers import Pat, Probe, alt, blanks, literal, look, seq
 from rightcall.wire.prose import Steps
+from rightcall.wire.reader import BodyReader
 from rightcall.wire.typed import to_json
 
 _WORD = Pat(r"[A-Za-z_][\w.\-]{0,255}+", r"(?:[A-Za-z_][\w.\-]{0,255}+)?")
@@ -57,7 +58,7 @@ _ITEM_END = re.compile(rf"{_B}(?:(,)|\])").match
 _ARGUMENT = re.compile(r"[ \t\r\n,]*+([\w.\-]{1,256}+)[ \t\r\n]*+=[ \t\r\n]*+(?=[^ \t\r\n,)])").match
 
 
-class PythonicReader:
+class PythonicReader(BodyReader):
     begins = Probe(alt(_FIRST, seq(literal("["), blanks(), _FIRST)))
 
     def __init__(self, closes: list[Pat]) -> None:
@@ -318,7 +319,7 @@ def _slowly(p: Engine) -> Steps[tuple[str, Any]]:
     try:
         yield from _skip(p, [])
     except (Broken, Cut):
-        p.captures.remove(taken)
+        p.drop(taken)
         raise
     text = p.release(taken).strip()
     value = decode(text, p.limits.depth)

@@ -164,7 +164,7 @@ def _slowly(p: Engine, level: int) -> Steps[Value]:
         else:
             yield from _scalar(p)
     except (Broken, Cut):
-        p.captures.remove(taken)
+        p.drop(taken)
         raise
     text = p.release(taken)
     values = TsValues(text, 0, p.limits.depth, ended=True)

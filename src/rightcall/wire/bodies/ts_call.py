@@ -18,6 +18,7 @@ from rightcall.wire.engine import Engine, Whole
 from rightcall.wire.interrupts import Broken, Cut, NotACall
 from rightcall.wire.markers import Pat, Probe, alt, blanks, literal, look, seq
 from rightcall.wire.prose import Steps
+from rightcall.wire.reader import BodyReader
 
 _NOTHING = Pat("", "")
 _NAME = Pat(r"[\w$][\w$.\-]{0,255}+", r"(?:[\w$][\w$.\-]{0,255}+)?")
@@ -50,7 +51,7 @@ def call_parts(text: str, pos: int) -> tuple[str, str]:
     return ((found.group(1) or "").rstrip(), found.group(2)) if found else ("", "")
 
 
-class TsCallReader:
+class TsCallReader(BodyReader):
     begins = Probe(_CALL)
 
     def __init__(self, body: TsCall, closes: list[Pat]) -> None:
@@ -130,7 +131,7 @@ class TsCallReader:
 
     def _bare(self, p: Engine) -> Steps[None]:
         """A call that counts only when it is whole."""
-        shown = bool(p.dropped or p.fences.open)
+        shown = p.in_fence
         p.raw_begin()
         wrapped = p.buf.startswith("`", p.pos)
         found = yield from p.test(self.begins)
@@ -154,8 +155,8 @@ class TsCallReader:
             raise NotACall
         call = p.begin(name)
         call.parts.append(values[0])
+        p.problem("bare_call", f"the call of {name!r} stood outside its block", blocking=False, call=call.index)
         p.finish(values[1], empty=not values[1])
-        p.problem("bare_call", f"the call of {name!r} stood outside its block", blocking=False, call=p.index - 1)
 
 
 def _ends(found: re.Match[str]) -> str:

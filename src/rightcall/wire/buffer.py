@@ -1,0 +1,121 @@
+"""The text of a reply as it arrives: what is there, how far it was taken, and what must be remembered of it.
+
+Rules for everybody who reads from it:
+- A bare `yield` means: more text, please. An index into `buf` does not survive it; `pos` and captures do.
+- Nothing is taken before it is certain; nothing is given back afterwards.
+- Every loop takes at least one character, yields or raises.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Generator
+from typing import TypeVar
+
+from rightcall.wire.markers import Probe
+
+T = TypeVar("T")
+Steps = Generator[None, None, T]
+# Where a capture began, counted from the beginning of the text.
+Capture = int
+_BLANKS = re.compile(r"[ \t\r\n]*+").match
+
+
+class Buffer:
+    """`buf[pos:]` has arrived and was not taken yet; `base` is how much of the text lies before `buf`."""
+
+    buf = ""
+    pos = 0
+    base = 0
+    ended = False
+    # Set by a reader while it waits inside a string: takes a piece that is all string, without waking the reader.
+    sink: Callable[[str], bool] | None = None
+
+    def __init__(self) -> None:
+        self._kept: list[str] = []  # what was taken and left the buffer, while there is a capture
+        self._captures = 0
+
+    @property
+    def at(self) -> int:
+        """The place of `pos` in the whole text."""
+        return self.base + self.pos
+
+    def more(self, text: str) -> None:
+        """More text has arrived: what was taken leaves the buffer."""
+        pos = self.pos
+        if pos:
+            if self._captures:
+                self._kept.append(self.buf[:pos])
+            self.base += pos
+            self.pos = 0
+            self.buf = self.buf[pos:] + text if pos < len(self.buf) else text
+        else:
+            self.buf += text
+
+    def passed(self, text: str) -> None:
+        """A piece that a `sink` took whole: it never enters the buffer, which is used up."""
+        if self.buf:
+            self.more("")
+        if self._captures:
+            self._kept.append(text)
+        self.base += len(text)
+
+    def char(self) -> str:
+        """As `peek`, but "" where more text is needed: `p.char() or (yield from p.peek())` costs less than `peek`."""
+        pos = self.pos
+        if pos < len(self.buf):
+            char = self.buf[pos]
+            if char > " ":
+                return char
+            self.pos = pos = _BLANKS(self.buf, pos).end()  # type: ignore[union-attr]
+            if pos < len(self.buf):
+                return self.buf[pos]
+        return ""
+
+    def peek(self) -> Steps[str]:
+        """The next character that is not blank, "" at the end of the text. Takes the blanks before it."""
+        while True:
+            self.pos = pos = _BLANKS(self.buf, self.pos).end()  # type: ignore[union-attr]
+            if pos < len(self.buf):
+                return self.buf[pos]
+            if self.ended:
+                return ""
+            yield
+
+    def test(self, probe: Probe) -> Steps[re.Match[str] | None]:
+        """Is this here? Takes nothing."""
+        while True:
+            found = probe.at(self.buf, self.pos, self.ended)
+            if found is not None:
+                return found or None
+            yield
+
+    def capture(self) -> Capture:
+        """Remembers the text from here on, until it is released or dropped."""
+        self._captures += 1
+        return self.base + self.pos
+
+    def captured(self, start: Capture) -> str:
+        """What was taken since."""
+        if start >= self.base:
+            return self.buf[start - self.base : self.pos]
+        parts = [self.buf[: self.pos]]
+        at = self.base
+        for piece in reversed(self._kept):
+            parts.append(piece)
+            at -= len(piece)
+            if at <= start:
+                break
+        parts[-1] = parts[-1][start - at :]
+        return "".join(reversed(parts))
+
+    def drop(self, start: Capture) -> None:
+        """This capture is not needed any more."""
+        self._captures -= 1
+        if not self._captures:
+            self._kept.clear()
+
+    def release(self, start: Capture) -> str:
+        text = self.captured(start)
+        self.drop(start)
+        return text

@@ -1,0 +1,176 @@
+"""The end of a reply: what only the end can decide.
+
+Were calls made inside reasoning that nothing followed? Is the text, which held no call of the format, one in another
+shape? What looks like a call and was not taken for one? If the answer was cut off, nothing is taken out of reasoning and
+nothing is rescued.
+"""
+
+from __future__ import annotations
+
+from rightcall.types import Call, Part, Problem, Reasoning, Recast, Span
+from rightcall.wire.auto import AutoMachine, read_auto
+from rightcall.wire.compile import compiled
+from rightcall.wire.machine import InReasoning, Machine
+from rightcall.wire.near import near_calls
+from rightcall.wire.piece import Piece, read_piece
+from rightcall.wire.rescue import anywhere, behind_text, native_calls, other_format, whole_reply
+
+_LONGEST = 400_000
+
+
+CUT = frozenset(("length", "content_filter", "error"))  # how an answer ends that was cut off
+
+
+def conclude(reading: Machine | AutoMachine, source: str, finish: str | None = None) -> None:
+    """Closes a reading, and puts what only the end decides into its output. `source` is the whole text."""
+    cut = finish in CUT
+    machine = reading.machine if isinstance(reading, AutoMachine) else reading
+    held = reading.held if isinstance(reading, AutoMachine) and not cut else ""
+    piece = whole_reply(held, machine.p.options) if held else None
+    if piece is not None:
+        # Nothing of it was given out yet.
+        machine.skip(held)
+        _Conclusion(machine, source, cut).replace(piece, 0, len(held))
+        return
+    reading.close()
+    machine = reading.machine if isinstance(reading, AutoMachine) else reading
+    _Conclusion(machine, source, cut).run()
+
+
+class _Conclusion:
+    def __init__(self, machine: Machine, source: str, cut: bool) -> None:
+        self.m, self.source, self.cut = machine, source, cut
+        self.p, self.output, self.options = machine.p, machine.output, machine.p.options
+        self.tools = machine.p.tools
+
+    def run(self) -> None:
+        if self.m.is_over:
+            return
+        if self.m.thought is not None:
+            self._thought(self.m.thought)
+        if not self.tools or self.p.full:
+            return
+        if self.p.index == 0 and self.options.rescue != "off" and not self.cut and not self.output.is_placed:
+            self._rescue()
+        self.output.events += near_calls(self.source, self.output.spans, self.tools)
+
+    # -- calls in reasoning --------------------------------------------------------------------------------------------
+
+    def _thought(self, start: int) -> None:
+        """The reply ends with reasoning. Open, the calls in it may not run; closed, those count that it ends with."""
+        is_open = isinstance(self.m.state, InReasoning)
+        end = len(self.source) if is_open or self.m.thought_end is None else self.m.thought_end
+        text = self.source[start:end]
+        if self.options.reasoning_calls == "never" or (self.cut and not is_open) or len(text) > _LONGEST:
+            return
+        piece = self._read_thought(text)
+        first = _first_call(piece.spans) if is_open else _last_run(piece.spans)
+        if first is not None:
+            self._take_out(start, first, piece, is_open)
+
+    def _read_thought(self, text: str) -> Piece:
+        format = self.m.compiled.format
+        if format.name == "auto":
+            return read_auto(text, self.options)
+        return read_piece(text, compiled(format, reasoning=False), self.options)
+
+    def _take_out(self, start: int, first: int, piece: Piece, is_open: bool) -> None:
+        """What was given as reasoning from `first` of the piece on were calls, with reasoning around them."""
+        given = [span for span in self.output.spans if span.kind == "reasoning" and span.end > start + first]
+        chars = sum(span.end - max(span.start, start + first) for span in given) + max(0, len(given) - 1)
+        self.output.events.append(Recast(chars, "call"))
+        end = self.output.spans[-1].end
+        inside = [s for s in piece.spans if s.start >= first]
+        thought = [Span(s.start + start, s.end + start, "reasoning" if s.kind == "text" else s.kind) for s in inside]
+        last = thought[-1].end
+        before = [
+            Span(s.start, min(s.end, start + first), s.kind) for s in self.output.spans if s.start < start + first
+        ]
+        self.output.spans = before + thought + ([Span(last, end, "marker")] if last < end else [])
+        for part in _parts_from(piece, first):
+            if isinstance(part, Call):
+                self.p.adopt(part, _IN_OPEN_REASONING if is_open else _IN_REASONING)
+            else:
+                self.output.events.append(Reasoning(part.text))
+
+    # -- calls in another shape ----------------------------------------------------------------------------------------
+
+    def _rescue(self) -> None:
+        """The reply has text and no call: is the text one?"""
+        said = [span for span in self.output.spans if span.kind == "text"]
+        if not said:
+            return
+        start, end = said[0].start, said[-1].end
+        text = self.source[start:end] if len(said) == 1 else ""
+        found, options = self.m.compiled, self.options
+        piece = whole_reply(text, options)
+        said_from = self.output.said_from
+        if piece is None and said_from is not None and found.format.name != "auto":
+            piece = native_calls(self.source[said_from:], options) if found.lines else None
+            piece = piece or other_format(self.source[said_from:], options)
+            if piece is not None:
+                start, end = said_from, len(self.source)
+        if piece is None and found.bare:
+            piece = behind_text(text, found, options)
+        if piece is None and options.rescue == "anywhere":
+            piece = anywhere(text, options)
+        if piece is not None:
+            self.replace(piece, start, end)
+
+    def replace(self, piece: Piece, start: int, end: int) -> None:
+        """The text that was given out is given again, as what it is."""
+        if self.m.compiled.format.name == "auto":
+            self.m.format_name = piece.reply.format
+        if self.output.text_chars:
+            self.output.events.append(Recast(self.output.text_chars, "call"))
+        spans = self.output.spans
+        before = [Span(s.start, min(s.end, start), s.kind) for s in spans if s.start < start]
+        behind = [Span(max(s.start, end), s.end, s.kind) for s in spans if s.end > end]
+        moved = [Span(span.start + start, span.end + start, span.kind) for span in piece.spans]
+        self.output.spans = before + moved + behind
+        message = f"the call was written as {piece.reply.format} writes it"
+        for part in piece.reply.parts:
+            if isinstance(part, Call):
+                self.p.adopt(part, Problem("rescued", message, blocking=False))
+            else:
+                self.output.events.append(part)
+        self.output.events += [problem for problem in piece.reply.problems if problem.call is None]
+
+
+_IN_REASONING = Problem("call_in_reasoning", "the call stood in the reasoning", blocking=False)
+_IN_OPEN_REASONING = Problem(
+    "call_in_open_reasoning",
+    "the call stands inside reasoning that was never closed; close the reasoning, then send the call again outside it",
+)
+
+
+def _last_run(spans: list[Span]) -> int | None:
+    """Where the calls begin that a text ends with; None where it does not end with calls."""
+    first, has_call = None, False
+    for span in reversed(spans):
+        if span.kind not in ("call", "marker"):
+            break
+        first, has_call = span.start, has_call or span.kind == "call"
+    return first if has_call else None
+
+
+def _first_call(spans: list[Span]) -> int | None:
+    """Where the first call begins, with the markers before it."""
+    for i, span in enumerate(spans):
+        if span.kind == "call":
+            return spans[i - 1].start if i and spans[i - 1].kind == "marker" else span.start
+    return None
+
+
+def _parts_from(piece: Piece, first: int) -> tuple[Part, ...]:
+    """The parts from that place of the text on, where a call begins."""
+    parts = piece.reply.parts
+    spans = [span for span in piece.spans if span.kind == "call" and span.start < first]
+    skipped = 0
+    size = sum(span.end - span.start for span in spans)
+    for i, part in enumerate(parts):
+        if isinstance(part, Call):
+            if skipped >= size:
+                return parts[i:]
+            skipped += len(part.raw)
+    return ()

@@ -1,0 +1,524 @@
+"""The run through a reply: text, reasoning, sections, channels, blocks of calls.
+
+Where the run is, is a value, its state; what was read is in the buffer, what was made of it in the output. `feed` and
+`close` resume one generator; a whole text takes the same steps, none of which waits.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import ClassVar, Literal
+
+import msgspec
+
+from rightcall.ids import Ids
+from rightcall.types import Done, Event, Text
+from rightcall.wire.blocks import Block, Ending
+from rightcall.wire.buffer import Steps
+from rightcall.wire.calls import CallBuilder
+from rightcall.wire.channels import first_header, header
+from rightcall.wire.compile import Action, Compiled, Sign
+from rightcall.wire.lines import line
+from rightcall.wire.markers import Scan
+from rightcall.wire.options import ReadOptions
+from rightcall.wire.shown import QUOTES
+
+
+class InText(msgspec.Struct, frozen=True):
+    """Outside everything. `late`: nothing was seen yet that speaks against the prompt having opened the reasoning.
+    `due`: the close of the last block may still come."""
+
+    late: bool = False
+    due: bool = False
+
+
+class InSection(msgspec.Struct, frozen=True):
+    """Between the markers that surround all calls."""
+
+    due: bool = False
+
+
+class InReasoning(msgspec.Struct, frozen=True):
+    """Inside reasoning."""
+
+
+class InChannel(msgspec.Struct, frozen=True):
+    """Inside a message whose header says what it holds."""
+
+    kind: Literal["reasoning", "content"]
+
+
+State = InText | InSection | InReasoning | InChannel
+_FAR = 64
+
+
+class Machine:
+    """Reads one reply in one format. `feed` and `close` put events into `output.events`."""
+
+    thought: int | None = None  # where the last reasoning began that nothing was said or called behind
+    thought_end: int | None = None  # where that was closed
+    refused = 0  # how many calls outside all blocks were none that may run
+    is_over = False  # the reply was longer than it may be
+
+    def __init__(self, compiled: Compiled, options: ReadOptions, ids: Ids) -> None:
+        self.p = CallBuilder(compiled, options, ids)
+        self.output = self.p.output
+        self.compiled = compiled
+        self.format_name = compiled.format.name
+        self.state: State = InText(late=compiled.format.reasoning is not None)
+        if options.reasoning == "open":
+            self._open_reasoning()
+        self._steps = self._run()
+        next(self._steps)
+
+    def _open_reasoning(self) -> None:
+        if self.compiled.channels is not None and "reasoning" in self.compiled.channels.kinds.values():
+            self.state = InChannel("reasoning")
+            self.output.turn(thinking=True)
+        elif self.compiled.format.reasoning is not None:
+            self._think()
+
+    def take(self) -> list[Event]:
+        """The events so far; they are given once."""
+        events, self.output.events = self.output.events, []
+        return events
+
+    # -- as it arrives -------------------------------------------------------------------------------------------------
+
+    def feed(self, text: str) -> None:
+        p = self.p
+        room = p.limits.reply - p.base - len(p.buf)
+        if len(text) > room:
+            self._overflow(text, max(0, room))
+            return
+        if p.sink is not None and p.pos == len(p.buf) and p.sink(text):
+            return
+        p.more(text)
+        next(self._steps)
+
+    def close(self) -> None:
+        p = self.p
+        if not p.ended:
+            p.ended = True
+            p.sink = None
+            next(self._steps, None)  # the last: with its frame goes the machine's only reference to itself
+
+    def skip(self, text: str) -> None:
+        """The whole text is dealt with elsewhere."""
+        self._steps.close()
+        p = self.p
+        p.more(text)
+        p.pos, p.ended = len(p.buf), True
+
+    def _overflow(self, text: str, room: int) -> None:
+        """Text past the limit is text, whatever it holds."""
+        p = self.p
+        if not self.is_over:
+            if room:
+                self.feed(text[:room])
+            self.close()
+            self.is_over = True
+            p.problem("too_large", f"the reply is longer than {p.limits.reply} characters; the rest was not read")
+            text = text[room:]
+        self.output.events.append(Text(text))
+        p.more(text)
+        p.pos = len(p.buf)
+        self.output.mark("text", p.at)
+
+    def take_over(self, before: Machine) -> str:
+        """This machine goes on where another stopped. Gives the text that the other had not taken yet."""
+        p, other = self.p, before.p
+        before._steps.close()
+        p.base = other.at
+        p.index, p.output, self.output = other.index, other.output, other.output
+        self.thought, self.is_over = before.thought, before.is_over
+        if isinstance(before.state, InReasoning):
+            self.state = before.state
+        elif isinstance(before.state, InText) and not before.state.late:
+            self.state = InText()
+        return other.buf[other.pos :]
+
+    # -- the run -------------------------------------------------------------------------------------------------------
+
+    def _run(self) -> Steps[None]:
+        yield
+        p, output, compiled = self.p, self.output, self.compiled
+        if compiled.first_header is not None and isinstance(self.state, InText):
+            yield from first_header(self, compiled.first_header)
+        while True:
+            if output.at_start and not output.thinking:
+                if compiled.bare and (yield from self._try_bare()):
+                    continue
+                if compiled.lines and (yield from self._try_line()):
+                    continue
+            scan = self._scan()
+            found = (scan.ended if p.ended else scan.search)(p.buf, p.pos)
+            end = found.start() if found else len(p.buf)
+            if end > p.pos:
+                self.say(end)
+            if found is not None and found.lastindex is not None:
+                sign = scan.actions[found.lastindex]
+                yield from self._actions[sign.action](self, found, sign)
+            elif p.ended:
+                break
+            else:
+                yield
+        p.settle_pending()
+        output.last_blanks(p.at)
+
+    def _scan(self) -> Scan[Sign]:
+        """What to look for next."""
+        state = self.state
+        if isinstance(state, InReasoning):
+            return self.compiled.reasoning
+        return self.compiled.message if isinstance(state, InChannel) else self.compiled.text
+
+    def say(self, end: int) -> None:
+        """Takes text up to there."""
+        p = self.p
+        text = p.buf[p.pos : end]
+        p.pos = end
+        self.output.say(text, p.at)
+        if self.thought is not None and not isinstance(self.state, InReasoning) and not self.output.fresh:
+            self.forget_thought()
+
+    def say_exactly(self, end: int) -> None:
+        """Takes text up to there, to the byte."""
+        p = self.p
+        text = p.buf[p.pos : end]
+        p.pos = end
+        self.output.say_exactly(text, p.at)
+        if self.thought is not None and not isinstance(self.state, InReasoning):
+            self.forget_thought()
+
+    def marker(self, end: int) -> None:
+        """Takes a marker up to there."""
+        self.p.pos = end
+        self.output.marker(self.p.at)
+
+    def is_shown(self, found: re.Match[str]) -> bool:
+        """Is this marker only shown? Then its first character is text, and the search goes on behind it."""
+        if not self.output.shows():
+            return False
+        self.say_exactly(found.start() + 1)
+        return True
+
+    # -- calls ---------------------------------------------------------------------------------------------------------
+
+    def _on_call(self, found: re.Match[str], sign: Sign) -> Steps[None]:
+        if self.is_shown(found):
+            return
+        self._leave_reasoning()
+        yield from self.block(found.end(), special=sign.special)
+
+    def _on_body(self, found: re.Match[str], sign: Sign) -> Steps[None]:
+        if self.is_shown(found):
+            return
+        self._leave_reasoning()
+        yield from self.block(found.start(), special=sign.special)
+
+    def block(self, start: int, *, bare: bool = False, special: bool = False) -> Steps[None]:
+        """A block of calls: at once if all of it is there and as usual, else step by step."""
+        p = self.p
+        first = p.index
+        p.settle_pending()
+        before = self.state
+        if self.compiled.section_start is not None and not bare:
+            self.state = InSection()
+        block = Block(p, bare=bare, special=special)
+        ending = yield from (self._quickly(block, start) or block.read(start))
+        self._after_block(ending, before if p.index == first else InText())
+        if p.index > first:
+            self.forget_thought()
+        if ending == "full":
+            yield from self.rest_is_text()
+
+    def _quickly(self, block: Block, start: int) -> Steps[Ending] | None:
+        p, quick = self.p, self.compiled.quick
+        before = p.pos
+        try:
+            found = quick(p, start, block.bare) if quick is not None else None
+        except RecursionError:
+            found = None
+        if found is None or p.index + len(found[0]) > p.limits.calls:
+            p.pos = before
+            return None
+        for call in found[0]:
+            p.whole_call(*call)
+        p.pos = found[1]
+        self.output.fresh = self.output.at_start = True
+        self.output.mark("marker", p.at)
+        return block.end() if block.bare else _closed()
+
+    def _after_block(self, ending: Ending, before: State) -> None:
+        if ending == "text":
+            self.state = before
+        elif isinstance(self.state, InSection):
+            self.state = InSection(due=ending == "due")
+        else:
+            self.state = InText(due=ending == "due")
+
+    def _try_bare(self) -> Steps[bool]:
+        """Where a reply may begin, a body without a marker may stand. True if one may stand here again."""
+        p, output, compiled = self.p, self.output, self.compiled
+        taken = p.capture()
+        char = yield from p.peek()
+        output.hold_blanks(p.release(taken), p.at)
+        if compiled.between is not None and p.index:
+            found = yield from p.test(compiled.between)
+            if found:
+                self.marker(found.end())
+                char = p.buf[p.pos]
+        output.at_start = False
+        fence, clash = compiled.fence, compiled.bare_clash
+        if char and char in compiled.bare:
+            if clash is None or not (yield from p.test(clash)):
+                yield from self.block(p.pos, bare=True)
+        elif fence is not None and char == "`" and (found := (yield from p.test(fence))):
+            yield from self.block(found.end(), bare=True)
+        return output.at_start
+
+    def _try_line(self) -> Steps[bool]:
+        """Outside all blocks, at the beginning of a line: a call may stand here. True if one may stand here again."""
+        p = self.p
+        first = p.index
+        start = yield from line(self)
+        if start >= 0:
+            yield from self.block(start, bare=True)
+            if p.index == first:
+                # No call: its fence, if it had one, is one in the text.
+                self.refused += 1
+                self.output.shown.fence, p.dropped = p.dropped or self.output.shown.fence, ""
+        return start >= 0 or self.output.at_start
+
+    @property
+    def labels(self) -> frozenset[str]:
+        """What may stand before a call."""
+        return getattr(self.compiled.readers[0], "labels", frozenset())
+
+    def rest_is_text(self) -> Steps[None]:
+        """There are more calls than there may be: everything from here on is text."""
+        p = self.p
+        p.problem("too_large", f"the reply has more than {p.limits.calls} calls; the rest was not read")
+        while True:
+            if p.pos < len(p.buf):
+                self.say_exactly(len(p.buf))
+            if p.ended:
+                return
+            yield
+
+    # -- sections and strays -------------------------------------------------------------------------------------------
+
+    def _on_section(self, found: re.Match[str], sign: Sign) -> Steps[None]:
+        if self.is_shown(found):
+            return
+        p = self.p
+        self._leave_reasoning()
+        p.settle_pending()
+        size = found.end() - found.start()
+        assert self.compiled.section_start is not None
+        if not (yield from p.test(self.compiled.section_start)):
+            before, self.state = self.state, InSection()
+            block = Block(p, bare=False, special=sign.special, is_odd=True)
+            if (yield from block.read(p.pos + size)) == "text":
+                self.state = before
+            return
+        self.state = InSection()
+        self.output.settle()
+        self.marker(p.pos + size)
+        if p.ended and not p.char():
+            p.problem("truncated", "the text ended where a tool call was about to begin")
+
+    def _on_section_close(self, found: re.Match[str], sign: Sign) -> Iterable[None]:
+        if isinstance(self.state, InSection):
+            self.state = InText()
+            self.marker(found.end())
+        elif not self.is_shown(found):
+            self._stray(found, sign)
+        return ()
+
+    def _on_closer(self, found: re.Match[str], sign: Sign) -> Iterable[None]:
+        """What closes a call: of one whose close had not come yet, or of none."""
+        state = self.state
+        if self.is_shown(found):
+            return ()
+        if isinstance(state, (InText, InSection)) and state.due:
+            self.state = type(state)()
+            self.marker(found.end())
+        else:
+            self._stray(found, sign)
+        return ()
+
+    def _on_value_close(self, found: re.Match[str], sign: Sign) -> Iterable[None]:
+        """What ends a value, or the body, where values are raw: behind a call it says that the call had not ended."""
+        p = self.p
+        if self.is_shown(found):
+            return ()
+        if p.pending is not None:
+            p.block_pending(
+                "ambiguous_end",
+                f"{found.group()[:60]!r} stands behind the call, so that its end is not certain; "
+                "send the call again without its own closing markers inside a value",
+            )
+            self.marker(found.end())
+        else:
+            self._stray(found, sign)
+        return ()
+
+    def _stray(self, found: re.Match[str], sign: Sign) -> None:
+        """A marker that closes nothing: dropped with a note if it is a special token or stands behind other markers;
+        else it is text."""
+        if not (sign.special or self.output.fresh):
+            self.say_exactly(found.end())
+            return
+        place = self.p.at
+        self.p.problem(
+            "stray_marker", f"{found.group()[:60]!r} at {place} closes nothing; it was dropped", blocking=False
+        )
+        self.marker(found.end())
+
+    # -- reasoning -----------------------------------------------------------------------------------------------------
+
+    def _on_think(self, found: re.Match[str], sign: Sign) -> Iterable[None]:
+        if isinstance(self.state, InReasoning):
+            if not self.is_shown(found):
+                self._stray(found, Sign("think", True))
+            return ()
+        self.p.settle_pending()
+        self.marker(found.end())
+        self._think()
+        return ()
+
+    def _think(self) -> None:
+        self.thought, self.thought_end = self.p.at, None
+        self.state = InReasoning()
+        self.output.turn(thinking=True)
+
+    def forget_thought(self) -> None:
+        """What was thought last is not looked at again: something was said or called behind it."""
+        self.thought = None
+
+    def _on_think_close(self, found: re.Match[str], sign: Sign) -> Iterable[None]:
+        state = self.state
+        if isinstance(state, InText) and state.late:
+            # A closing tag without its opener: the prompt had opened it.
+            self.output.recast(self.p.at)
+        elif not isinstance(state, InReasoning):
+            if not self.is_shown(found):
+                self._stray(found, Sign("think_close", True))
+            return ()
+        self.thought_end = self.p.at
+        self.marker(found.end())
+        self.output.turn(thinking=False)
+        self.output.at_start = True
+        self.state = InText()
+        return ()
+
+    def turn_to(self, kind: str | None) -> None:
+        """A header says what its message holds; None for a call."""
+        self.output.turn(thinking=kind == "reasoning")
+        if kind is not None:
+            self.state = InChannel("reasoning" if kind == "reasoning" else "content")
+        else:
+            self.state = InText()
+            self.output.settle()
+
+    def _leave_reasoning(self) -> None:
+        """A special token says that the model has stopped thinking."""
+        if isinstance(self.state, InReasoning):
+            self.state = InText()
+            self.output.turn(thinking=False)
+            self.output.settle()
+
+    # -- other markers -------------------------------------------------------------------------------------------------
+
+    def _on_drop(self, found: re.Match[str], sign: Sign) -> Iterable[None]:
+        if isinstance(self.state, InReasoning):
+            if self.is_shown(found):
+                return ()
+            self._leave_reasoning()
+        self.marker(found.end())
+        return ()
+
+    def _on_tag(self, found: re.Match[str], sign: Sign) -> Iterable[None]:
+        """A block of text begins or ends. A code fence that was left open ends with it."""
+        tag = self.compiled.tags[found.group()]
+        if tag and self.is_shown(found):
+            return ()
+        output = self.output
+        self.state = InText()
+        output.turn(thinking=False)
+        output.tag = tag
+        output.is_placed = output.is_placed or bool(tag)
+        self.marker(found.end())
+        output.at_start = True
+        return ()
+
+    def _on_done(self, found: re.Match[str], sign: Sign) -> Iterable[None]:
+        protocol = self.compiled.format.protocol
+        if self.is_shown(found) or protocol is None:
+            return ()
+        opens, closes = protocol.done
+        self.output.events.append(Done(found.group()[len(opens.strip()) : -len(closes.strip())].strip()))
+        self.output.is_placed = True
+        self.marker(found.end())
+        self.output.at_start = True
+        return ()
+
+    def _on_line(self, found: re.Match[str], sign: Sign) -> Iterable[None]:
+        self.say(found.end())
+        self.output.at_start = not self.output.tag
+        return ()
+
+    def _on_end(self, found: re.Match[str], sign: Sign) -> Steps[None]:
+        p = self.p
+        marker = found.group()
+        if not self.output.thinking and (yield from self._is_shown_end(marker)):
+            self.say_exactly(p.pos + 1)
+            return
+        p.settle_pending()
+        self.output.at_start = True
+        if isinstance(self.state, InChannel):
+            self.output.turn(thinking=False)
+            self.state = InText()
+        self.marker(p.pos + len(marker))
+
+    def _is_shown_end(self, marker: str) -> Steps[bool]:
+        """Is this end-of-turn token only shown? Then text goes on behind it, and it stands in code or in quotes."""
+        p = self.p
+        in_code = self.output.shows()
+        while True:
+            behind = p.buf[p.pos + len(marker) : p.pos + len(marker) + _FAR]
+            if behind.strip() or (behind and not in_code) or len(behind) == _FAR or p.ended:
+                break
+            yield
+        return bool(behind.strip()) and (in_code or behind[0] in QUOTES)
+
+    def _on_header(self, found: re.Match[str], sign: Sign) -> Iterable[None]:
+        if not self.output.thinking and self.is_shown(found):
+            return ()
+        self.p.settle_pending()
+        return header(self)
+
+    _actions: ClassVar[dict[Action, Callable[[Machine, re.Match[str], Sign], Iterable[None]]]] = {
+        "call": _on_call,
+        "body": _on_body,
+        "section": _on_section,
+        "section_close": _on_section_close,
+        "closer": _on_closer,
+        "value_close": _on_value_close,
+        "think": _on_think,
+        "think_close": _on_think_close,
+        "drop": _on_drop,
+        "end": _on_end,
+        "header": _on_header,
+        "tag": _on_tag,
+        "done": _on_done,
+        "line": _on_line,
+    }
+
+
+def _closed() -> Steps[Ending]:
+    yield from ()
+    return "closed"

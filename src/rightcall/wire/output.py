@@ -1,0 +1,163 @@
+"""What a reply becomes: events in order, and spans that tile its text. White space beside a marker is the marker's.
+
+Blanks at the end of a text wait until it is known what follows: before a marker they are its own, else they are text.
+Places are counted from the beginning of the whole text.
+"""
+
+from __future__ import annotations
+
+from rightcall.types import Event, Problem, Reasoning, Recast, Span, SpanKind, Text
+from rightcall.wire.markers import BLANKS
+from rightcall.wire.shown import Shown
+
+
+class Output:
+    """`events` is what goes out next; whoever takes them puts a new list there."""
+
+    thinking = False  # what comes is reasoning, not text
+    tag = ""  # the block of a protocol that text stands in
+    fresh = False  # the last thing was a marker, whose white space follows
+    text_chars = 0  # how much was given as text
+    at_start = True  # a body without opener may stand here: nothing was said since a reply, or a line of it, began
+    is_silent = True  # nothing was said yet, and no call made
+    is_placed = False  # text stood where only text stands: it is not looked at again
+    said_from: int | None = 0  # where all that was said begins; None where something was said before a thought
+    _last: type[Text | Reasoning] | None = None  # what the last thing given out was
+    _last_tag = ""  # the tag of the text given out last
+    tiled = 0  # how much of the text the spans cover
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.spans: list[Span] = []
+        self.shown = Shown()
+        self._blanks: list[str] = []  # white space read but not yet known to be text or a marker's
+
+    def problem(self, made: Problem) -> None:
+        self.events.append(made)
+
+    def mark(self, kind: SpanKind, end: int) -> None:
+        """The text up to there, as far as no span covers it yet, became this."""
+        if end <= self.tiled:
+            return
+        spans = self.spans
+        if spans and spans[-1].kind == kind:
+            spans[-1] = Span(spans[-1].start, end, kind)
+        else:
+            spans.append(Span(self.tiled, end, kind))
+        self.tiled = end
+
+    # -- text and reasoning --------------------------------------------------------------------------------------------
+
+    def say(self, text: str, end: int) -> None:
+        """Text, or reasoning, up to that place. Behind a marker its leading blanks are the marker's."""
+        if self.fresh:
+            trimmed = text.lstrip(BLANKS)
+            self.mark("marker", end - len(trimmed))
+            if not trimmed:
+                return
+            text, self.fresh = trimmed, False
+            if self._last is (Reasoning if self.thinking else Text) and self._last_tag == self.tag:
+                # A marker stood between two texts: they are told apart as two parts would be.
+                self._emit("\n\n" if self.tag else "\n", self.tiled)
+        self._say(text, end)
+
+    def say_exactly(self, text: str, end: int) -> None:
+        """What was taken for the beginning of a call, up to that place, is text after all, to the byte."""
+        self.fresh = self.at_start = False
+        self._say(text, end)
+
+    def say_behind(self, text: str, end: int) -> None:
+        """Text behind a call, that was taken while it was not clear where the call ends."""
+        trimmed = text.lstrip(BLANKS)
+        self.mark("marker", end - len(trimmed))
+        self.fresh = False
+        self._say(trimmed, end)
+
+    def content(self, text: str, start: int, end: int) -> None:
+        """Text that the format carries as a JSON value, which stands between these places."""
+        self.settle()
+        self.is_placed = True
+        if text:
+            self.events.append(Text(text))
+            self.is_silent = False
+        self.mark("marker", start)
+        self.mark("text", end)
+
+    def _say(self, text: str, end: int) -> None:
+        solid = text.rstrip(BLANKS)
+        if not solid:
+            if text:
+                self._blanks.append(text)
+            return
+        given = "".join(self._blanks) + solid if self._blanks else solid
+        self._blanks = [text[len(solid) :]] if len(solid) < len(text) else []
+        self._emit(given, end - (len(text) - len(solid)))
+
+    def _emit(self, text: str, end: int) -> None:
+        self.shown.take(text)
+        if self.thinking:
+            self._last = Reasoning
+            self.events.append(Reasoning(text))
+            self.said_from = end if self.is_silent else None
+            self.mark("reasoning", end)
+            return
+        self._last, self._last_tag = Text, self.tag
+        self.is_silent = self.at_start = False
+        self.text_chars += len(text)
+        self.events.append(Text(text, self.tag))
+        self.mark("text", end)
+
+    # -- markers -------------------------------------------------------------------------------------------------------
+
+    def marker(self, end: int) -> None:
+        """A marker up to that place is dropped, with the blanks around it."""
+        if self._blanks:
+            self._blanks.clear()
+        self.fresh = True
+        self.shown.take("\n")
+        self.mark("marker", end)
+
+    def settle(self) -> None:
+        """What comes is structure: the blanks before it are its own."""
+        self._blanks.clear()
+
+    def hold_blanks(self, blanks: str, end: int) -> None:
+        """Blanks that were taken up to that place: the last marker's, or waiting for what follows."""
+        if self.fresh:
+            self.mark("marker", end)
+        elif blanks:
+            self._blanks.append(blanks)
+
+    def shows(self) -> bool:
+        """Does what was said so far only show what comes next?"""
+        return bool(self.shown) and self.shown.shows("".join(self._blanks))
+
+    def call(self, start: int) -> None:
+        """A call begins there."""
+        if self._blanks:
+            self._blanks.clear()
+        self.is_silent = False
+        self._last = None
+        self.mark("marker", start)
+
+    def last_blanks(self, end: int) -> None:
+        """The reply is over: blanks that no marker touched are text."""
+        if self._blanks and not self.fresh:
+            self._emit("".join(self._blanks), end)
+        self._blanks.clear()
+        self.mark("marker", end)
+
+    def turn(self, *, thinking: bool) -> None:
+        """From here on it is reasoning, or text again. A fence that was left open ends with it."""
+        self.thinking = thinking
+        self.shown = Shown()
+
+    def recast(self, end: int) -> None:
+        """All text so far, up to that place, was reasoning."""
+        if self.text_chars:
+            self.events.append(Recast(self.text_chars, "reasoning"))
+        self.text_chars = 0
+        self.is_silent = True
+        self.said_from = end
+        self._last = Reasoning if self._last is Text else None
+        self.spans = [Span(s.start, s.end, "reasoning" if s.kind == "text" else s.kind) for s in self.spans]

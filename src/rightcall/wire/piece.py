@@ -1,0 +1,38 @@
+"""A reading inside another: a piece of a reply read by itself, without looking for calls in any other way."""
+
+from __future__ import annotations
+
+import msgspec
+
+from rightcall.ids import Ids
+from rightcall.types import Event, Reply, Span
+from rightcall.wire.compile import Compiled
+from rightcall.wire.calls import MINTED
+from rightcall.wire.fold import Fold
+from rightcall.wire.machine import Machine
+from rightcall.wire.options import ReadOptions
+
+
+class Piece(msgspec.Struct, frozen=True):
+    """What a piece of text holds, and the spans of it, counted from its beginning."""
+
+    reply: Reply
+    spans: list[Span]
+
+
+def quiet(options: ReadOptions) -> ReadOptions:
+    """The same options for a reading inside another: nothing rescued, nothing live."""
+    return msgspec.structs.replace(options, reasoning="auto", live=False, rescue="off", reasoning_calls="never")
+
+
+def read_piece(text: str, found: Compiled, options: ReadOptions) -> Piece:
+    machine = Machine(found, quiet(options), Ids.numbered(MINTED))
+    machine.feed(text)
+    machine.close()
+    return Piece(fold(machine.take(), found.format.name), machine.output.spans)
+
+
+def fold(events: list[Event], name: str) -> Reply:
+    folding = Fold()
+    folding.add(events)
+    return folding.reply(name, None)
