@@ -147,7 +147,7 @@ class Format(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One wire format, for every direction. See the module's docstring for markers.
 
     `section` surrounds all calls, `call` one call (or one block of several), `between` stands between two. `reasoning`
-    and `content` surround those; `ends` are end-of-turn tokens. `tools` names how the family lists tools in a prompt.
+    and `content` surround those; `ends` are end-of-turn tokens. `citations` are marks inside text, which leave it whole. `tools` names how the family lists tools in a prompt.
     """
 
     name: str
@@ -158,6 +158,7 @@ class Format(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reasoning: Pair | None = None
     content: tuple[Pair, ...] = ()
     ends: tuple[str, ...] = ()
+    citations: Pair | None = None
     channels: Channels | None = None
     protocol: Protocol | None = None
     tools: str = "json"

@@ -127,7 +127,7 @@ class Block:
         close = (yield from p.test(p.compiled.call_close)) if p.compiled.call_close is not None else None
         piece = self._read_foreign(p.captured(opening) + (close.group() if close else ""))
         if piece is None:
-            p.fail("invalid_call", _UNREADABLE, end=None if found and p.compiled.closes else self._broken_at)
+            self._unreadable(p.captured(self._content).lstrip(), found)
             return
         p.raw_drop()
         for span in piece.spans:
@@ -136,6 +136,20 @@ class Block:
             message = f"the call was written as {piece.reply.format} writes it"
             p.adopt(call, Problem("rescued", message, blocking=False))
         p.output.mark("marker", p.at)
+
+    def _unreadable(self, text: str, found: bool) -> None:
+        """A call that cannot be read: what of its name is known, and why it may not run."""
+        p = self.p
+        tag = next((tag for tag in p.compiled.body_tags if text.startswith(tag)), "")
+        name = _NAME(text, len(tag))
+        if name is not None and p.tools is not None and name.group() in p.tools:
+            p.begin(name.group())
+        if p.ended and not found:
+            p.fail("truncated", "the text ended before the call did; send the whole call again")
+        elif tag and name is None:
+            p.fail("invalid_name", "the call has no tool name; send the name of a tool with its arguments")
+        else:
+            p.fail("invalid_call", _UNREADABLE, end=None if found and p.compiled.closes else self._broken_at)
 
     def _read_foreign(self, text: str) -> Piece | None:
         from rightcall.wire.rescue import foreign_calls
@@ -168,11 +182,7 @@ class Block:
             text = "" if p.raw is None else p.captured(p.raw)
             p.output.mark("marker", p.at - len(text))
         elif not self.bare and not p.full:
-            p.problem(
-                "opener_without_call",
-                f"the text at {opening} opens a call, and none follows; it was taken for text",
-                blocking=False,
-            )
+            p.note("opener_without_call", f"the text at {opening} opens a call, and none follows; it is text")
             if self.special:
                 p.output.marker(self._content)
                 text = text[self._content - opening :]
@@ -220,6 +230,10 @@ class Block:
                 self.holds = bool(reader.closers) or (self.holds and not reader.looks_behind)
                 yield from reader.read(p, bare=self.bare)
                 return
+        if char in "[{" and compiled.envelope is not None and not self.bare:
+            self.reader = compiled.envelope
+            yield from compiled.envelope.read(p, bare=False)
+            return
         raise NotACall
 
     def _empty(self) -> None:
@@ -229,7 +243,7 @@ class Block:
         if p.compiled.format.protocol is not None:
             p.problem("no_call", "a block for a call is empty; it must hold one call, name({ ... })")
         else:
-            p.problem("opener_without_call", f"the block at {self._content} holds no call", blocking=False)
+            p.note("opener_without_call", f"the block at {self._content} holds no call")
 
     def _fence(self) -> Steps[bool]:
         """A code fence between the markers and the calls: taken, with a receipt."""

@@ -37,6 +37,7 @@ Whole = tuple[int, int, str, str, dict[str, Any], str]
 
 _NO_CLOSER = re.compile(r"[ \t\r\n]{0,128}+[^ \t\r\n}\])]").match
 _NO_KINDS: dict[str, Kind] = {}
+_MOST_NOTES = 32
 MINTED = "\0"  # an id that begins so was not in the text
 
 
@@ -79,6 +80,7 @@ class CallBuilder(Buffer):
         self.live = options.live and options.tools is not None
         self.ids = ids
         self.output = Output()
+        self._notes: dict[str, int] = {}  # how many of each kind there were
 
     # -- what readers say to the output --------------------------------------------------------------------------------
 
@@ -96,6 +98,12 @@ class CallBuilder(Buffer):
         self.output.problem(made)
         if self.call is not None and self.call.index == call:
             self.call.problems.append(made)
+
+    def note(self, code: str, message: str) -> None:
+        """Something worth telling that blocks nothing; of a kind only the first few."""
+        self._notes[code] = count = self._notes.get(code, 0) + 1
+        if count <= _MOST_NOTES:
+            self.problem(code, message, blocking=False)
 
     @property
     def in_fence(self) -> bool:

@@ -25,9 +25,10 @@ HOLES = {
     "type": r'[^<>"\s]{1,32}',
     "index": r"[0-9]{1,9}",
     "number": r"[0-9]{1,9}",
+    "cite": r"[^<>\r\n]{0,128}",
 }
 _HOLE_STARTS = {hole: f"(?:{HOLES[hole]})?" for hole in ("name", "key")}
-_HOLE = re.compile(r"\{(name|key|type|id|index|number)\}")
+_HOLE = re.compile(r"\{(name|key|type|id|index|number|cite)\}")
 _RUN_WITH_NEWLINE = re.compile(r"([ \t\r]*\n[ \t\r\n]*)")
 
 

@@ -6,9 +6,22 @@ Places are counted from the beginning of the whole text.
 
 from __future__ import annotations
 
+import msgspec
+
 from rightcall.types import Event, Problem, Reasoning, Recast, Span, SpanKind, Text
 from rightcall.wire.markers import BLANKS
 from rightcall.wire.shown import Shown
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """An output as it was: what is needed to take back what came after."""
+
+    spans: list[Span]
+    tiled: int
+    blanks: list[str]
+    fresh: bool
+    is_silent: bool
+    last: type[Text | Reasoning] | None
 
 
 class Output:
@@ -107,6 +120,15 @@ class Output:
         self.events.append(Text(text, self.tag))
         self.mark("text", end)
 
+    def snapshot(self) -> Snapshot:
+        return Snapshot(self.spans[:], self.tiled, self._blanks[:], self.fresh, self.is_silent, self._last)
+
+    def restore(self, before: Snapshot, events: list[Event]) -> None:
+        """Nothing of what came since counts; these events are still to go out."""
+        self.events = events
+        self.spans, self.tiled, self._blanks = before.spans, before.tiled, before.blanks
+        self.fresh, self.is_silent, self._last = before.fresh, before.is_silent, before.last
+
     # -- markers -------------------------------------------------------------------------------------------------------
 
     def marker(self, end: int) -> None:
@@ -115,6 +137,10 @@ class Output:
             self._blanks.clear()
         self.fresh = True
         self.shown.take("\n")
+        self.mark("marker", end)
+
+    def skip(self, end: int) -> None:
+        """A mark inside text, up to that place, is dropped; the text around it stays whole."""
         self.mark("marker", end)
 
     def settle(self) -> None:

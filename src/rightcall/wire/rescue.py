@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import msgspec
 
 from rightcall.declare.toolset import Toolset
-from rightcall.formats import FORMATS
+from rightcall.formats import FORMATS, NAMED_ONLY
 from rightcall.strict_json import scan_once
 from rightcall.types import Call, Reply, Span, Text
 from rightcall.wire.compile import Compiled, compiled
@@ -143,11 +143,19 @@ def fits(reply: Reply, tools: Toolset | None) -> bool:
 
 def behind_text(text: str, found: Compiled, options: ReadOptions) -> Piece | None:
     """The calls that a text ends with, written as the named format writes them without any marker."""
-    for start in _beginnings(text):
-        piece = read_piece(text[start:], found, options)
-        if fits(piece.reply, options.tools) and not piece.reply.content and not _completes(piece.reply):
-            return _behind(text, start, piece)
+    own = [found, compiled(FORMATS["xlam"])] if found.envelope is not None else [found]
+    for start in [*_beginnings(text), *_last_fence(text, found)]:
+        for each in own:
+            piece = read_piece(text[start:], each, options)
+            if fits(piece.reply, options.tools) and not piece.reply.content and not _completes(piece.reply):
+                return _behind(text, start, piece)
     return None
+
+
+def _last_fence(text: str, found: Compiled) -> list[int]:
+    """Where the last code fence begins, if such a fence is the format's own opener."""
+    start = text.rfind("\n```", 0, text.rfind("```")) + 1
+    return [start] if start and found.fence is not None and found.fence.at(text, start, True) else []
 
 
 def _completes(reply: Reply) -> bool:
@@ -166,9 +174,6 @@ def anywhere(text: str, options: ReadOptions) -> Piece | None:
         if fits(piece.reply, options.tools):
             return piece
     return None
-
-
-NAMED_ONLY: tuple[str, ...] = ()
 
 
 def native_calls(text: str, options: ReadOptions) -> Piece | None:
