@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from generated import around, strings
 from rightcall import Call, CannotCarry, Format, Toolset, check, parse, render
-from rightcall.constrain import Limit
+from rightcall.constrain import Relaxation
 from rightcall.types import Part
 from schemas import tools_and_calls
 
@@ -93,7 +93,7 @@ def _inside(value: Any) -> Iterator[Any]:
         yield value[1:]
 
 
-def broken_law(text: str, format: Format, tools: Toolset, limits: Iterable[Limit], *, calls: bool) -> str:
+def broken_law(text: str, format: Format, tools: Toolset, limits: Iterable[Relaxation], *, calls: bool) -> str:
     """What is wrong with a text that was accepted; nothing if it reads as calls that pass the check. A call of a tool
     whose grammar says that it was relaxed may fail the check. `calls`: there must be one."""
     reply = parse(text, tools=tools, format=format, repair="off")

@@ -1,5 +1,5 @@
 """Law 3 for structural tags, which vLLM and SGLang hand to xgrammar, judged by an interpreter of tags that shares no
-code with what writes them: a tag accepts every rendering, and whatever it accepts reads as calls that pass the check."""
+code with their writer: a tag accepts every rendering, and whatever it accepts reads as calls that pass the check."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from candidates import broken_law, damaged_calls, drawn_reply, shown_calls
-from rightcall.constrain import Grammar, Limit, grammar
+from rightcall.constrain import Grammar, Relaxation, grammar
 from rightcall.constrain.structural_tag import emit_with_limits
 from rightcall.formats import FORMATS
 from tag_judge import Tag
@@ -22,7 +22,7 @@ EVERY = pytest.mark.parametrize("name", list(FORMATS))
 FEW = settings(max_examples=max(settings().max_examples // 4, 1))
 
 
-def judged(made: Grammar) -> tuple[Tag, list[Limit]]:
+def judged(made: Grammar) -> tuple[Tag, list[Relaxation]]:
     document, limits = emit_with_limits(made)
     assert json.loads(json.dumps(document)) == document
     return Tag(document), [*made.relaxations, *limits]

@@ -10,10 +10,10 @@ from typing import Any, Literal
 
 import msgspec
 
-from rightcall.constrain.meet import Limit
-from rightcall.constrain.model import EMPTY, Alt, Node, Rule, Token, children, references
 from rightcall.declare.toolset import Toolset
 from rightcall.formats.spec import Format
+from rightcall.shapes.algebra import EMPTY, Alt, Node, Rule, Token, children, references
+from rightcall.shapes.intersect import Relaxation
 from rightcall.types import Json
 
 Choice = str  # auto | required | none | the name of a tool
@@ -40,7 +40,7 @@ class Grammar(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     start: str
     definitions: dict[str, Node]
-    relaxations: tuple[Limit, ...] = ()
+    relaxations: tuple[Relaxation, ...] = ()
     omitted: dict[str, str] = {}
     frame: Frame = Frame()
     triggers: tuple[str, ...] = ()
@@ -133,7 +133,7 @@ class Grammar(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
         return fragment(self, server)
 
-    def for_server_with_limits(self, server: Server) -> tuple[Json, tuple[Limit, ...]]:
+    def for_server_with_limits(self, server: Server) -> tuple[Json, tuple[Relaxation, ...]]:
         """The fields, and everything that they do not enforce: `relaxations` and what this server cannot be told."""
         from rightcall.constrain.servers import fragment_and_limits
 

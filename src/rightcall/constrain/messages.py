@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from rightcall.constrain.calls import Arguments, json_arguments
 from rightcall.constrain.grammar import Frame
-from rightcall.constrain.markers import BLANKS, first, pieces, plain
-from rightcall.constrain.model import EMPTY, Alt, Free, Node, Ref, Upto, alt, maybe, repeat, seq
 from rightcall.formats.spec import Channels, NameThenJson
+from rightcall.shapes.algebra import EMPTY, Alt, Free, Node, Ref, Upto, alt, maybe, repeat, seq
+from rightcall.shapes.markers import BLANKS, first, pieces, plain
 
 if TYPE_CHECKING:
     from rightcall.constrain.reply import Replies

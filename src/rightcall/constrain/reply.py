@@ -10,12 +10,11 @@ is shown, not made.
 
 from __future__ import annotations
 
-from rightcall.constrain.book import SPACE, Book
 from rightcall.constrain.calls import Arguments, json_arguments
 from rightcall.constrain.grammar import Frame
-from rightcall.constrain.markers import BLANKS, edges, first, pieces, plain, text_of
 from rightcall.constrain.messages import Messages
-from rightcall.constrain.model import (
+from rightcall.formats.spec import Envelope, Format, NameThenJson, Pair, Pythonic, alternatives
+from rightcall.shapes.algebra import (
     EMPTY,
     NEVER,
     Alt,
@@ -34,8 +33,9 @@ from rightcall.constrain.model import (
     repeat,
     seq,
 )
-from rightcall.constrain.spell import JSON_CHAR
-from rightcall.formats.spec import Envelope, Format, NameThenJson, Pair, Pythonic, alternatives
+from rightcall.shapes.builder import SPACE, Builder
+from rightcall.shapes.markers import BLANKS, edges, first, pieces, plain, text_of
+from rightcall.shapes.write_json import JSON_CHAR
 
 _FENCES = ("```", "~~~")
 _QUOTES = "\"'`"
@@ -50,7 +50,7 @@ class Options:
 class Replies:
     """Adds the rules of a reply to a book."""
 
-    def __init__(self, format: Format, book: Book, options: Options) -> None:
+    def __init__(self, format: Format, book: Builder, options: Options) -> None:
         self.format, self.book, self.options = format, book, options
         self.body = format.bodies[0]
         self.wrap = getattr(self.body, "wrap", None)
@@ -299,7 +299,8 @@ class Replies:
         """What must not stand in text that a call follows."""
         text = text_of(opener)
         others = [other for other in self.openers() if text not in other and other not in text]
-        quoted = [quote + text for quote in _QUOTES]
+        blanks = edges(first(self.format.section[0] if self.format.section else self.format.call[0])).before
+        quoted = [quote + gap + text for quote in _QUOTES for gap in dict.fromkeys(["", blanks])]
         sections = [section for section in self._sections() if text not in section]
         fences = [fence for fence in _FENCES if fence not in text]
         return (*others, *sections, *fences, *quoted)

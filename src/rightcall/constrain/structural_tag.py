@@ -14,11 +14,11 @@ import msgspec
 from rightcall.constrain.gbnf import emit_with_limits as emit_gbnf
 from rightcall.constrain.grammar import reachable
 from rightcall.constrain.json_schema import project
-from rightcall.constrain.meet import Limit
-from rightcall.constrain.markers import BLANKS
-from rightcall.constrain.model import Lexeme, Lit, Node, Seq, Token, seq
 from rightcall.errors import GrammarCompileError
 from rightcall.formats.spec import Envelope, NameThenJson
+from rightcall.shapes.algebra import Lexeme, Lit, Node, Seq, Token, seq
+from rightcall.shapes.intersect import Relaxation
+from rightcall.shapes.markers import BLANKS
 from rightcall.types import Json
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def emit(grammar: Grammar) -> Json:
     return emit_with_limits(grammar)[0]
 
 
-def emit_with_limits(grammar: Grammar) -> tuple[Json, tuple[Limit, ...]]:
+def emit_with_limits(grammar: Grammar) -> tuple[Json, tuple[Relaxation, ...]]:
     if grammar.choice == "none":
         raise GrammarCompileError("a structural tag begins a call; without calls send none")
     writer = _Tags(grammar.rendered())
@@ -39,7 +39,7 @@ def emit_with_limits(grammar: Grammar) -> tuple[Json, tuple[Limit, ...]]:
 class _Tags:
     def __init__(self, exact: Grammar) -> None:
         self.grammar, self.rules, self.frame = exact, exact.definitions, exact.frame
-        self.limits: list[Limit] = []
+        self.limits: list[Relaxation] = []
 
     def format(self) -> Json:
         optional = self.grammar.choice == "auto"
@@ -88,7 +88,7 @@ class _Tags:
         fixed = [isinstance(item, (Lit, Token)) for item in items]
         if all(fixed):
             text = _texts(items)
-            tag = {"type": "tag", "begin": text[:-1], "content": _const(text[-1:]), "end": ""}
+            tag: Json = {"type": "tag", "begin": text[:-1], "content": _const(text[-1:]), "end": ""}
         else:
             first, last = fixed.index(False), len(fixed) - fixed[::-1].index(False)
             inside = self.content(name, list(items[first:last]))
@@ -112,21 +112,21 @@ class _Tags:
         any_arguments = self.grammar.made_with.get("arguments") == "any"
         return {"type": "object"} if any_arguments else self.grammar.tools.schema(name) or {}
 
-    def not_told(self) -> list[Limit]:
+    def not_told(self) -> list[Relaxation]:
         """What was asked of the whole reply and does not go into tags."""
         asked = self.grammar.made_with
-        found: list[Limit] = []
+        found: list[Relaxation] = []
         if self.grammar.choice == "auto":
-            found.append(Limit("", "", "text", "a call in a code fence or in quotes, which is shown and not made"))
+            found.append(Relaxation("", "", "text", "a call in a code fence or in quotes, which is shown and not made"))
         if asked.get("reasoning") not in (None, False, "none"):
             required = self.grammar.choice != "auto"
             allows = "no thinking section: the reply begins with a call" if required else "text without one"
-            found.append(Limit("", "", "reasoning", allows))
+            found.append(Relaxation("", "", "reasoning", allows))
         if asked.get("text") and self.grammar.choice != "auto":
-            found.append(Limit("", "", "text", "no text: the reply begins with a call"))
+            found.append(Relaxation("", "", "text", "no text: the reply begins with a call"))
         bounds = asked.get("bounds")
         if bounds is not None and (bounds.string, bounds.array, bounds.digits) != (None, None, None):
-            found.append(Limit("", "", "bounds", "strings, arrays and numbers of any length in JSON"))
+            found.append(Relaxation("", "", "bounds", "strings, arrays and numbers of any length in JSON"))
         return found
 
 

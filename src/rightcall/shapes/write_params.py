@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import re
 
-from rightcall.constrain.book import Book
-from rightcall.constrain.markers import edges, first, pieces, plain, text_of
-from rightcall.constrain.model import (
+from rightcall.declare.kinds import Kind
+from rightcall.formats.spec import Params
+from rightcall.shapes.algebra import (
     EMPTY,
     NEVER,
     Lexeme,
@@ -27,8 +27,10 @@ from rightcall.constrain.model import (
     repeat,
     seq,
 )
-from rightcall.constrain.regex import alphabet
-from rightcall.constrain.shapes import (
+from rightcall.shapes.builder import Builder
+from rightcall.shapes.markers import edges, first, pieces, plain, text_of
+from rightcall.shapes.patterns import alphabet
+from rightcall.shapes.values import (
     ANYTHING,
     NOTHING,
     Array,
@@ -42,9 +44,7 @@ from rightcall.constrain.shapes import (
     Union,
     options,
 )
-from rightcall.constrain.spell import Json, in_any_order
-from rightcall.declare.kinds import Kind
-from rightcall.formats.spec import Params
+from rightcall.shapes.write_json import Json, in_any_order
 
 Stop = tuple[Lit | Token, ...]
 _KEY = re.compile(r'[^<>"\r\n/][^<>"\r\n]{0,255}').fullmatch
@@ -55,7 +55,7 @@ _JSON_TYPES = {Number: "number", Object: "object", Array: "array"}
 class Tags:
     """Writes the arguments of one tool. `limit` is told which keyword of which argument cannot be said."""
 
-    def __init__(self, body: Params, book: Book, tool: str, values: Json, kinds: dict[str, Kind]) -> None:
+    def __init__(self, body: Params, book: Builder, tool: str, values: Json, kinds: dict[str, Kind]) -> None:
         self.body, self.book, self.tool, self.json, self.kinds = body, book, tool, values, kinds
         self.keyed = "{key}" in first(body.value_close)
 
