@@ -71,7 +71,7 @@ class Blocks(Engine):
         """A block of calls: at once if all of it is there and as usual, else step by step."""
         quick, before = self.compiled.quick, self.pos
         try:
-            found = quick(self, start, bare)
+            found = quick(self, start, bare) if quick is not None else None
         except RecursionError:
             found = None
         if found is None or self.index + len(found[0]) > self.limits.calls:

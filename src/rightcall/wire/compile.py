@@ -25,7 +25,7 @@ from rightcall.formats.spec import (
 )
 from rightcall.wire.bodies.envelope import EnvelopeReader
 from rightcall.wire.bodies.name_then_json import NameThenJsonReader
-from rightcall.wire.engine import Engine, Whole
+from rightcall.wire.engine import Engine
 from rightcall.wire.markers import (
     END,
     NAME,
@@ -50,12 +50,11 @@ Entries = list[tuple[str, Pat]]
 class Reader(Shape):
     """Reads one block of calls. `begins` tells a body from its siblings; `bare` says that no marker stood before it.
 
-    `read` is right always, `quick` gives the same at once, or None: where not all is there, or anything is unusual.
+    `read` is right always; `quick`, where a reader has it, gives the same at once, or None: where not all is there, or
+    anything is unusual.
     """
 
     begins: Probe
-
-    def quick(self, engine: Engine, start: int, bare: bool) -> tuple[list[Whole], int] | None: ...
 
     def read(self, engine: Engine, *, bare: bool) -> Steps[None]: ...
 
@@ -72,7 +71,8 @@ class Compiled:
         self.fence = Probe(alt(*fences)) if fences else None
         inner: Entries = [("call", pat) for pat in templates(format.call[0]) if pat.head != "`"]
         # Without a marker before it, a body is found by its own opening tag, or opens only where a reply may begin.
-        inner += [("body", pat) for body in format.bodies for pat in _opening(body)] if bare else []
+        # The tag of a tagged body says enough even where the marker before it was left out.
+        inner += [("body", pat) for body in format.bodies if bare or isinstance(body, Params) for pat in _opening(body)]
         self.bare = (
             "".join(_FIRST.get(type(body), "") for body in format.bodies) if bare and not format.channels else ""
         )
@@ -96,7 +96,7 @@ class Compiled:
         self.named = NameThenJsonReader(named[0], []) if named and not format.channels else None
         self.readers: list[Reader] = [self._reader(body, after) for body in format.bodies]
         # The first body only: where there are several, what is not usual for the first goes the long way.
-        self.quick = self.readers[0].quick
+        self.quick = getattr(self.readers[0], "quick", None)
 
     def _reader(self, body: Body, after: list[Pat]) -> Reader:
         """What reads this body. Kinds that few formats have are imported with the first that has them."""
@@ -108,9 +108,7 @@ class Compiled:
         if isinstance(body, Params):
             from rightcall.wire.bodies.params import ParamsReader
 
-            required = self.format.section is not None or "" not in alternatives(self.format.call[1])
-            closed = "always" if required else "maybe" if self.call_close else "never"
-            return ParamsReader(body, after, closed, self.format.call[1])
+            return ParamsReader(body, self.format, [pat for _, pat in self._turns()])
         if isinstance(body, Pythonic):
             from rightcall.wire.bodies.pythonic import PythonicReader
 
@@ -139,8 +137,9 @@ class Compiled:
         closes = [("section_close", pat) for pat in templates(format.section[1])]
         follows = look(alt(*(pat for _, pat in inner + closes), END))
         opens = [("section", seq(pat, blanks(), follows)) for pat in templates(format.section[0])]
-        # A call with a marker of its own is one even where the section's was left out.
-        opens += [entry for entry in inner if entry[0] == "call"]
+        # A call with a marker or a tag of its own is one even where the section's was left out.
+        tagged = any(isinstance(body, Params) for body in format.bodies)
+        opens += [entry for entry in inner if tagged or entry[0] == "call"]
         self.outside = Scan(opens + around + fences)
         self.outside_due = Scan(opens + around + late + fences)
         self.inside = Scan(inner + closes + around)

@@ -6,6 +6,8 @@ import json
 import re
 from typing import Any
 
+import msgspec
+
 from rightcall.formats.spec import Body, Braced, Envelope, NameThenJson, Params, Pythonic, TsCall, alternatives
 from rightcall.types import Call
 from rightcall.wire.bodies.ts_strings import closing
@@ -23,7 +25,8 @@ def write_call(body: Body, call: Call, arguments: str, index: int) -> str:
         return _fill(body.open, call, index) + arguments + _first(body.close)
     if isinstance(body, Params):
         inside = "".join([_param(body, key, value) for key, value in call.arguments.items()])
-        return _fill(body.open, call, index) + inside + _first(body.close)
+        named = msgspec.structs.replace(call, name=escaped(body, call.name)) if body.escapes else call
+        return _fill(body.open, named, index) + inside + _first(body.close)
     if isinstance(body, Pythonic):
         return f"{call.name}({', '.join([f'{key}={_python(value)}' for key, value in call.arguments.items()])})"
     if isinstance(body, TsCall):
@@ -52,6 +55,7 @@ def _envelope(body: Envelope, call: Call, arguments: str, index: int) -> str:
 
 
 def _param(body: Params, key: str, value: Any) -> str:
+    key = escaped(body, key)
     opener = _first(body.param).replace("{type}", _type(body, value)).replace("{key}", key)
     close = _first(body.value_close).replace("{key}", key)
     if isinstance(value, str):
@@ -62,6 +66,11 @@ def _param(body: Params, key: str, value: Any) -> str:
         entries = value.items() if isinstance(value, dict) else [(body.item, item) for item in value]
         return opener + "".join([_param(body, k, v) for k, v in entries]) + close
     return opener + ("" if body.item and value in ({}, []) else write_arguments(value)) + close
+
+
+def escaped(body: Params, text: str) -> str:
+    """A name or a key as it is written in its hole."""
+    return "".join([body.escapes.get(char, char) for char in text]) if body.escapes else text
 
 
 _JSON_TYPES = {bool: "boolean", int: "number", float: "number", dict: "object", list: "array", type(None): "null"}
