@@ -73,6 +73,7 @@ class Compiled:
         # Without a marker before it, a body is found by its own opening tag, or opens only where a reply may begin.
         # The tag of a tagged body says enough even where the marker before it was left out.
         inner += [("body", pat) for body in format.bodies if bare or isinstance(body, Params) for pat in _opening(body)]
+        inner += [("body", pat) for body in format.bodies for pat in _damaged(body, format)]
         self.bare = (
             "".join(_FIRST.get(type(body), "") for body in format.bodies) if bare and not format.channels else ""
         )
@@ -223,6 +224,15 @@ def _opening(body: Body) -> list[Pat]:
         empty = body.empty if isinstance(body, Params) else ""
         return [pat for pat in templates(body.open) + templates(empty) if pat.head]
     return []
+
+
+def _damaged(body: Body, format: Format) -> list[Pat]:
+    """The tags of a tagged body with a character missing, where what follows leaves no doubt."""
+    if not isinstance(body, Params):
+        return []
+    from rightcall.wire.bodies.tags import Tags
+
+    return Tags(body, format, []).damaged_openers
 
 
 def _tags(content: tuple[Pair, ...]) -> dict[str, str]:

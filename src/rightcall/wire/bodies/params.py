@@ -40,7 +40,7 @@ class ParamsReader:
         self.open = Holes(body.open)
         self.empty = Holes(body.empty) if any(alternatives(body.empty)) else None
         self.param = Holes(body.param, quoted=tags.quoted)
-        self.begins = Probe(alt(*tags.opens))
+        self.begins = Probe(alt(*tags.opens, *tags.damaged_openers))
         self.is_name_only = "{name}" in ordered(body.open)
         self.opens_line = any(text.endswith("\n") for text in alternatives(body.param))
         self.close = _any(tags.body_closes)
@@ -49,8 +49,6 @@ class ParamsReader:
         self.nested = NestedTags(body) if body.item else None
         self.keyed = "{key}" in "".join(alternatives(body.value_close))
         self._ends: dict[tuple[str, bool, str], ValueEnd] = {}
-        self._escapes = {written: char for char, written in body.escapes.items()}
-        self._escaped = re.compile("|".join(map(re.escape, self._escapes)) or "(?!)")
 
     def end_of(self, key: str, line: bool, quote: str) -> ValueEnd:
         """Where the value of an argument ends."""
@@ -79,7 +77,7 @@ class ParamsReader:
             found = yield from p.test(self.empty.probe)
             if found:
                 p.pos = found.end()
-                p.begin(self._plain(self.empty.fill(found).get("name", "")))
+                p.begin(self.tags.plain(self.empty.fill(found).get("name", "")))
                 p.finish(empty=True)
                 return
         found = self.open.probe.at(p.buf, p.pos, p.ended)
@@ -87,7 +85,7 @@ class ParamsReader:
             found = yield from p.test(self.open.probe)
         if found:
             holes = self.open.fill(found)
-            name = self._plain(holes.get("name", ""))
+            name = self.tags.plain(holes.get("name", ""))
             p.pos = found.end()
             if self.is_name_only and not (yield from self._really_opens(p, name)):
                 raise NotACall
@@ -123,7 +121,7 @@ class ParamsReader:
             if found and p.policy(found["name"]) != "off":
                 before, after = found.group().strip(), ordered(self.body.open)[0].replace("{name}", found["name"])
                 p.pos = found.end()
-                p.begin(self._plain(found["name"]), repairs=(Repair("broken_opener", "exact", "", before, after),))
+                p.begin(self.tags.plain(found["name"]), repairs=(Repair("broken_opener", "exact", "", before, after),))
                 return
         if (yield from p.test(self.param.probe)):
             raise Broken("invalid_name", "the call has arguments, but no name; name the tool before them")
@@ -159,7 +157,7 @@ class ParamsReader:
             if not found:
                 break
             holes = self.param.fill(found)
-            key = self._plain(holes["key"])
+            key = self.tags.plain(holes["key"])
             if key in values:
                 raise Broken("duplicate_argument", f"the argument {key!r} is given twice; send it once", "/" + key)
             p.pos = found.end()
@@ -256,10 +254,6 @@ class ParamsReader:
             if p.ended or not self.body.quote[0].startswith(rest):
                 return ""
             yield
-
-    def _plain(self, text: str) -> str:
-        """A name or a key as it is meant."""
-        return self._escaped.sub(lambda found: self._escapes[found.group()], text) if self._escapes else text
 
 
 def _any(pats: list[Pat]) -> Probe | None:

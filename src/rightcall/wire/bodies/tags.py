@@ -11,7 +11,6 @@ from functools import cached_property
 
 from rightcall.formats.spec import Format, Params, alternatives
 from rightcall.wire.markers import (
-    FINAL,
     HOLES,
     NAME,
     Pat,
@@ -26,7 +25,9 @@ from rightcall.wire.markers import (
     templates,
 )
 
-_SLIPS = Pat(r"[\"'>\])]{0,3}+", r"[\"'>\])]{0,3}+")
+_SLIPS = Pat(r"[\"'>]{0,2}+", r"[\"'>]{0,2}+")
+_HOLE = re.compile(r"\{\w+\}")
+_SURE = 4  # so much of a tag tells it from other text
 _NAMED = NAME._replace(whole=f"(?P<name>{HOLES['name']})")
 
 
@@ -36,6 +37,8 @@ class Tags:
     def __init__(self, body: Params, format: Format, turns: list[Pat]) -> None:
         self.body = body
         self.quoted = bool(body.escapes)
+        self._meant = {written: char for char, written in body.escapes.items()}
+        self._escaped = re.compile("|".join(map(re.escape, self._meant)) or "(?!)").sub
         self.opens = templates(body.open) + templates(body.empty)
         self.params = [template(text, quoted=self.quoted) for text in ordered(body.param)]
         self.body_closes = templates(body.close)
@@ -55,6 +58,10 @@ class Tags:
         clashes = [literal(text) for text in texts if param(text)]
         self.no_param = Probe(alt(*clashes)) if clashes else None
         self.closers = [self._closer(text) for text in ordered(body.value_close)] + self.body_closes
+
+    def plain(self, text: str) -> str:
+        """A name or a key as it is meant."""
+        return self._escaped(lambda found: self._meant[found.group()], text) if self._meant else text
 
     def _whole(self, call: Pat, tags: list[Pat]) -> Pat:
         if tags:
@@ -77,7 +84,7 @@ class Tags:
         starts = {text.partition("{")[0] for text in ordered(self.body.param)}
         found = [literal(start) for start in starts if len(start) > 2]
         # Such a beginning is that of a closing tag too.
-        return [seq(pat, Pat("[^/]", "", sure=FINAL)) if pat.prefix.endswith("<") else pat for pat in found]
+        return [seq(pat, Pat("[^/]", "")) if pat.prefix.endswith("<") else pat for pat in found]
 
     @cached_property
     def damaged_closes(self) -> tuple[str, ...]:
@@ -86,16 +93,34 @@ class Tags:
         return tuple(found for text in texts for found in _one_less(text))
 
     @cached_property
+    def damaged_param(self) -> Probe:
+        """How an argument's opening tag begins, with one character missing."""
+        starts = [text.partition("{")[0] for text in ordered(self.body.param)]
+        closes = tuple(str(text) for text in ordered(self.body.value_close) + ordered(self.body.close))
+        texts = [less for start in starts for less in _one_less(start) if not any(c.startswith(less) for c in closes)]
+        return Probe(seq(blanks(), _any_of(texts))) if texts else Probe.never()
+
+    @cached_property
     def damaged_opens(self) -> list[Probe]:
         """The body's opening tag, damaged, but with a name and before what can only follow it."""
-        follows = look(alt(*self.params, *self.body_closes, *self.call_closes))
-        found = []
-        for text in ordered(self.body.open):
-            before, _, after = text.partition("{name}")
-            start = [_any_of([before, *_one_less(before)])] if before else []
-            end = alt(template(after), _SLIPS) if after else _SLIPS
-            found.append(Probe(seq(*start, _NAMED, end, blanks(), follows)))
-        return found
+        return [Probe(pat) for text in ordered(self.body.open) for pat in self._damaged(text, _NAMED)]
+
+    @cached_property
+    def damaged_openers(self) -> list[Pat]:
+        """The same, to be looked for in text: each begins with the character that the tag begins with."""
+        texts = [text for text in ordered(self.body.open) if len(text.partition("{")[0]) > _SURE]
+        return [pat for text in texts for pat in self._damaged(text, NAME) if pat.head == text[0]]
+
+    def _damaged(self, text: str, name: Pat) -> list[Pat]:
+        before, _, after = text.partition("{name}")
+        follows = (blanks(), look(alt(*self.params, *self.body_closes, *self.call_closes)))
+        end = (template(after),) if after else ()
+        slips = alt(*(template(less) for less in _one_less(after) if less.strip()), _SLIPS)
+        start = (literal(before),) if before else ()
+        return [
+            *(seq(literal(less), name, *end, *follows) for less in dict.fromkeys(_one_less(before))),
+            seq(*start, name, slips, *follows),
+        ]
 
     @cached_property
     def open_starts(self) -> Probe | None:
@@ -109,7 +134,11 @@ def _behind(whole: str, before: str) -> str:
 
 
 def _one_less(text: str) -> list[str]:
-    return [text[:i] + text[i + 1 :] for i in range(len(text))] if len(text) > 2 else []
+    """The template with each one of its characters missing, those of its holes apart."""
+    if len(text) < _SURE:
+        return []
+    holes = {i for hole in _HOLE.finditer(text) for i in range(hole.start(), hole.end())}
+    return [text[:i] + text[i + 1 :] for i in range(len(text)) if i not in holes]
 
 
 def _any_of(texts: list[str]) -> Pat:

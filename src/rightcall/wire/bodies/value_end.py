@@ -32,7 +32,7 @@ class Doubt(NamedTuple):
 class _Seen:
     """The format's own tags in the value so far."""
 
-    __slots__ = ("argument", "closed", "depth", "opened", "quoted", "repeated", "shut")
+    __slots__ = ("argument", "closed", "depth", "opened", "quoted", "repeated", "shut", "torn")
 
     def __init__(self) -> None:
         self.closed = False  # a value's close
@@ -40,6 +40,7 @@ class _Seen:
         self.shut = False  # a close of more than a value, of nothing that was opened here
         self.depth = 0  # how many calls were opened and not closed
         self.quoted = False  # what opens quotes
+        self.torn = False  # a value's close and the damaged opener of an argument
         self.argument = ""  # the opener of this argument, which is one of the tool's
         self.repeated = ""  # or one that was given before
 
@@ -120,6 +121,7 @@ class ValueEnd:
                 if (yield from self._is_close(p, found.end() - found.start(), value)):
                     return self._doubt(seen, value)
                 seen.closed = True
+                seen.torn = seen.torn or (yield from self._is_torn(p, found.end() - found.start()))
             elif action == "next":
                 if (yield from self._is_next(p, value)):
                     return self._doubt_of_next(value)
@@ -130,15 +132,16 @@ class ValueEnd:
             p.pos += 1
 
     def _sink(self, p: Engine, value: Value) -> Sink:
-        is_special, pieces, give = self.is_special, value.pieces, value.give
+        is_special, search = self.is_special, self.scan.search
+        passed, keep, give = p.passed, value.pieces.append, p.give if value.give else None
 
         def sink(piece: str) -> bool:
-            if is_special(piece):
+            if is_special(piece) and search(piece, 0):
                 return False
-            p.passed(piece)
-            pieces.append(piece)
+            passed(piece)
+            keep(piece)
             if give:
-                p.give(quoted(piece)[1:-1])
+                give(quoted(piece)[1:-1])
             return True
 
         return sink
@@ -156,10 +159,18 @@ class ValueEnd:
                 break
             yield
         key = follows.group(follows.lastindex) if follows and follows.lastindex else ""
-        if not follows or (key and self._is_repeated(key, value)):
+        if not follows or (key and self._is_repeated(self.tags.plain(key), value)):
             return False
         p.pos += size
         return True
+
+    def _is_torn(self, p: Engine, size: int) -> Steps[bool]:
+        """Does the opener of another argument follow the close, but a damaged one?"""
+        while True:
+            follows = self.tags.damaged_param.at(p.buf, p.pos + size, p.ended)
+            if follows is not None:
+                return bool(follows)
+            yield
 
     def _is_repeated(self, key: str, value: Value) -> bool:
         return key in value.given or key == value.key
@@ -173,7 +184,7 @@ class ValueEnd:
             yield
         if not found:
             return False
-        key = self.param.fill(found)["key"]
+        key = self.tags.plain(self.param.fill(found)["key"])
         if self._is_repeated(key, value) or p.kind(key) is None or p.call is None:
             return False
         p.pos += 1
@@ -195,16 +206,16 @@ class ValueEnd:
         else:
             seen.opened = True
             at = self.param.probe.whole(found.string, found.start()) if action == "param" else None
-            key = self.param.fill(at)["key"] if at else ""
+            key = self.tags.plain(self.param.fill(at)["key"]) if at else ""
             if key and self._is_repeated(key, value):
                 seen.repeated = key
-            elif key and (p.tools is None or p.kind(key) is not None):
+            if key and (p.tools is None or p.kind(key) is not None):
                 seen.argument = key
 
     def _doubt(self, seen: _Seen, value: Value) -> Doubt | None:
         if seen.repeated and seen.closed:
             return Doubt("duplicate_argument", f"the argument {seen.repeated!r} is given twice; send it once")
-        if seen.argument or (seen.opened and seen.closed) or seen.quoted:
+        if seen.argument or (seen.opened and seen.closed) or seen.quoted or seen.torn:
             other = f"the argument {seen.argument!r}" if seen.argument else "another argument or call"
             return Doubt("ambiguous_end", _swallowed(value.key, other)[0])
         return None
