@@ -63,7 +63,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "broken_opener",
         "exact",
-        "A damaged tag that opens a call is read as what it was, where an argument or the call's close follows the name.",
+        "A damaged tag that opens a call is read as what it was if an argument or the call's close follows the name.",
         "<tool_call>\n<function=get_weather\n<parameter=city>\nOslo\n</parameter>\n</function>\n</tool_call>",
         _OSLO,
         format="qwen3_coder",

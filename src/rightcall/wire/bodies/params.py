@@ -113,7 +113,7 @@ class ParamsReader:
         return p.tools is None and self.other_end is not None and bool((yield from p.test(self.other_end)))
 
     def _damaged(self, p: Engine, bare: bool) -> Steps[None]:
-        """The opening tag is not as it should be. Where it can only be meant as one, the call begins, with a receipt."""
+        """The opening tag is not as it should be. If it can only be meant as one, the call begins, with a receipt."""
         if bare:
             raise NotACall
         for damaged in self.tags.damaged_opens:

@@ -57,10 +57,10 @@ class Value(NamedTuple):
 class ValueEnd:
     """Finds the end of one argument's value. `line`: its opener came with the line break that belongs to it."""
 
-    __slots__ = ("chain", "is_special", "param", "scan", "tags")
+    __slots__ = ("chain", "is_named", "is_special", "param", "scan", "tags")
 
     def __init__(self, tags: Tags, param: Holes, key: str, line: bool, quote: str) -> None:
-        self.tags, self.param = tags, param
+        self.tags, self.param, self.is_named = tags, param, bool(key)
         entries = [("close", pat) for pat in self._closes(key, line, quote)]
         entries += self._inside() if not quote else [("quote", literal(tags.body.quote[0]))] if tags.body.quote else []
         self.scan = Scan(entries)
@@ -158,7 +158,8 @@ class ValueEnd:
             if follows is not None:
                 break
             yield
-        key = follows.group(follows.lastindex) if follows and follows.lastindex else ""
+        # Where the close has the argument's own name, a repeated one is for the call to tell.
+        key = follows.group(follows.lastindex) if follows and follows.lastindex and not self.is_named else ""
         if not follows or (key and self._is_repeated(self.tags.plain(key), value)):
             return False
         p.pos += size
@@ -223,7 +224,9 @@ class ValueEnd:
     def _doubt_of_next(self, value: Value) -> Doubt | None:
         """A value that the next argument ended: was there a close, but a damaged one?"""
         if "".join(value.pieces).rstrip().endswith(self.tags.damaged_closes):
-            return Doubt("ambiguous_end", f"the argument {value.key!r} is not closed as it should be; send the call again")
+            return Doubt(
+                "ambiguous_end", f"the argument {value.key!r} is not closed as it should be; send the call again"
+            )
         return None
 
 
