@@ -72,7 +72,7 @@ class Params(_Body, frozen=True):
 
     `types` maps what stands in the `{type}` hole to `string` or `json`, first of each is rendered. `item` is the tag of
     a list's element where values are nested tags. `quote` may surround a value. `empty` is a whole call without
-    arguments in one tag.
+    arguments in one tag. `escapes` says how characters of a name or a key are written in their holes.
     """
 
     open: Marker
@@ -83,6 +83,7 @@ class Params(_Body, frozen=True):
     item: str = ""
     quote: tuple[str, str] | None = None
     empty: Marker = ""
+    escapes: dict[str, str] = {}
 
 
 class Pythonic(_Body, frozen=True):
@@ -184,3 +185,8 @@ def replace(format: Format, **changes: Any) -> Format:
 
 def alternatives(marker: Marker) -> tuple[str, ...]:
     return (marker,) if isinstance(marker, str) else marker
+
+
+def escaped(body: Params, text: str) -> str:
+    """A name or a key as it is written in its hole."""
+    return "".join([body.escapes.get(char, char) for char in text]) if body.escapes else text

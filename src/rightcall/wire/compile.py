@@ -88,7 +88,7 @@ class Compiled:
         calls = [entry for entry in _entries("call", format.call[0]) if entry[1].head != "`"]
         # Without a marker before it, a body is found by its own opening tag, or opens only where a reply may begin.
         bodies = [entry for body in format.bodies for entry in _opening(body, is_bare)]
-        inner = calls + bodies
+        inner = calls + bodies + [entry for body in format.bodies for entry in _damaged(body, format)]
         self.body_openers = [(pat, sign.special) for sign, pat in bodies]
         self.body_tags = tuple({pat.prefix for _, pat in bodies if len(pat.prefix) > 1})
         self.bare = (
@@ -129,9 +129,7 @@ class Compiled:
         if isinstance(body, Params):
             from rightcall.wire.bodies.params import ParamsReader
 
-            required = self.format.section is not None or "" not in alternatives(self.format.call[1])
-            closed = "always" if required else "maybe" if self.call_close else "never"
-            return ParamsReader(body, after, closed, self.format.call[1])
+            return ParamsReader(body, self.format, [pat for _, pat in self._turns()])
         if isinstance(body, Pythonic):
             from rightcall.wire.bodies.pythonic import PythonicReader
 
@@ -279,6 +277,15 @@ def _opening(body: Body, is_bare: bool) -> Entries:
     empty = body.empty if isinstance(body, Params) else ""
     tags = _entries("body", body.open) + _entries("body", empty)
     return [entry for entry in tags if entry[1].head and (is_bare or not entry[1].head.isalnum())]
+
+
+def _damaged(body: Body, format: Format) -> Entries:
+    """The tags of a tagged body with a character missing, where what follows leaves no doubt."""
+    if not isinstance(body, Params):
+        return []
+    from rightcall.wire.bodies.tags import Tags
+
+    return [(Sign("body"), pat) for pat in Tags(body, format, []).damaged_openers]
 
 
 def _unique(entries: Entries) -> Entries:
