@@ -91,6 +91,7 @@ class Compiled:
         inner = calls + bodies + [entry for body in format.bodies for entry in _damaged(body, format)]
         self.body_openers = [(pat, sign.special) for sign, pat in bodies]
         self.body_tags = tuple({pat.prefix for _, pat in bodies if len(pat.prefix) > 1})
+        self.nameless = [re.compile(pat.whole).match for body in format.bodies for pat in _nameless(body)]
         self.bare = (
             "".join(_FIRST.get(type(body), "") for body in format.bodies) if is_bare and not format.channels else ""
         )
@@ -248,11 +249,18 @@ class Compiled:
 
 _FIRST = {Envelope: "[{", Pythonic: "["}
 _OPENERS = frozenset(("section", "call", "body", "content"))
+_SURE = 3  # characters of a tag that tell it
 _OPEN_CALLS = frozenset(("section", "call", "body", "header"))
 
 
 def _entries(action: Action, marker: Marker) -> Entries:
     return [(Sign(action, isinstance(text, Special)), template(text)) for text in ordered(marker)]
+
+
+def _nameless(body: Body) -> list[Pat]:
+    """How a body begins whose name was left out, if it can be told then."""
+    texts = [text.replace("{name}", "").replace("{id}", "") for text in alternatives(getattr(body, "open", ""))]
+    return [template(text) for text in texts if len(text.strip()) > _SURE]
 
 
 def _first_opener(marker: Marker) -> Probe | None:
@@ -276,7 +284,18 @@ def _opening(body: Body, is_bare: bool) -> Entries:
         return []
     empty = body.empty if isinstance(body, Params) else ""
     tags = _entries("body", body.open) + _entries("body", empty)
+    tags += [(sign, pat) for text in ordered(body.open) for sign, pat in _odd_openings(text)]
     return [entry for entry in tags if entry[1].head and (is_bare or not entry[1].head.isalnum())]
+
+
+def _odd_openings(text: str) -> Entries:
+    """A body's opening tag without a name in it; and where the text ends, one that was not written to its end."""
+    before, hole, behind = text.partition("{name}")
+    if len(before.strip()) < _SURE or before.strip()[0].isalnum() or not hole:
+        return []
+    sign = Sign("body", isinstance(text, Special))
+    nameless = [(sign, template(text.replace("{name}", "")))] if behind.strip() else []
+    return [*nameless, (sign, seq(template(before), NAME, END))]
 
 
 def _damaged(body: Body, format: Format) -> Entries:
