@@ -223,7 +223,7 @@ def _all_missing(errors: list[Any], where: str, index: int | None) -> Problem:
     message = f"{_listed(names)} are required"
     if null:
         message += f", and {_listed(null)} {'are' if len(null) > 1 else 'is'} null"
-    value = next((error.instance for error in errors if error.kind.name == "required"), {})
+    value: Any = next((error.instance for error in errors if error.kind.name == "required"), {})
     message += f"; received: {_received(value)}. Send all of them"
     return Problem("missing", writable(message), where, index)
 
