@@ -7,7 +7,7 @@ RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint unit smoke bench bfcl grammar gbnf model capture killtest typescript fuzz venv clean
+.PHONY: help demo test lint unit smoke bench bfcl classes grammar gbnf model capture killtest typescript laws fuzz venv clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -34,6 +34,9 @@ bench: $(VENV)/.dev ## run every benchmark
 bfcl: $(VENV)/.dev ## measure against outside truths; fails if a figure got worse
 	$(RUN) evals/bfcl.py
 
+classes: $(VENV)/.dev ## read texts of every known class of fault in every format; fails unless all are read right
+	PYTHONPATH=evals $(RUN) -m classes $(FLAGS)
+
 model: $(VENV)/.local ## fetch a small model, run it here, count its calls that hold
 	$(VENV)/bin/rightcall model pull smollm2
 	$(RUN) evals/model.py
@@ -55,6 +58,9 @@ capture: $(VENV)/.local ## run a small model over every stub domain, in three wa
 
 killtest: $(VENV)/.dev ## kill captures for minutes; no row may be lost or written twice
 	RIGHTCALL_KILL_SECONDS=$${RIGHTCALL_KILL_SECONDS:-120} $(RUN) -m pytest -s tests/test_capture_resume.py -k killed
+
+laws: $(VENV)/.dev ## try the laws at depth, 300 examples each; SEED=n tries the same ones again
+	$(RUN) fuzz/laws.py $(if $(SEED),--seed $(SEED)) --seconds $${LAWS_SECONDS:-900}
 
 fuzz: $(VENV)/.dev ## throw hostile text at every format
 	$(RUN) fuzz/run.py

@@ -10,7 +10,7 @@ from bfcl_cases import Case
 from report import ROOT, Figure, Section, table
 
 from rightcall import CannotCarry, Reply, Toolset, parse, render
-from rightcall.formats import FORMATS
+from rightcall.formats import FORMATS, NAMED_ONLY
 
 CORPUS = ROOT / "tests" / "corpus"
 
@@ -18,14 +18,14 @@ CORPUS = ROOT / "tests" / "corpus"
 def corpus() -> Iterator[tuple[str, str, Toolset]]:
     """Format, text and tools of every sample."""
     declared = {key: Toolset(tools) for key, tools in json.loads((CORPUS / "tools.json").read_text("utf-8")).items()}
-    for name in FORMATS:
+    for name in [name for name in FORMATS if name not in NAMED_ONLY]:
         for line in (CORPUS / f"{name}.jsonl").read_text("utf-8").splitlines():
             row = json.loads(line)
             yield name, row["text"], declared[row["tools"]]
 
 
 def rendered(found: Sequence[Case]) -> Iterator[tuple[str, str, Toolset]]:
-    for name in FORMATS:
+    for name in [name for name in FORMATS if name not in NAMED_ONLY]:
         for case in found:
             try:
                 yield name, render(case.calls, format=name, tools=case.tools), case.tools

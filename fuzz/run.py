@@ -1,10 +1,11 @@
 """Throws hostile text at every format.    fuzz/run.py [--seconds 60] [--seed 1] [--format hermes]
 
-Four kinds of text in turn: spoiled renderings, shapes made to hurt, noise, and what hypothesis comes up with. For each
-the laws must hold (no exception, one reply whatever the cuts, nothing lost, limits honoured), and for large shapes the
-cost must grow with the size and no faster. Where `atheris` is installed, it looks for more, led by what the code does.
+Five kinds of text in turn: spoiled renderings, shapes made to hurt, noise, what hypothesis comes up with, and what each
+law makes for itself. For each the laws of `rightcall.laws` must hold and limits be honoured, and for large shapes the
+steps must grow with the size and no faster. Where `atheris` is installed, it looks for more, led by what the code does.
 
-The first failure is made as small as it will get and printed as Python; the exit status is 1. With --keep-going the
+The first failure is made as small as it will get and printed as Python or as a line for `tests/corpus/regressions/`;
+the exit status is 1. Every run draws a new seed, and prints it. With --keep-going the
 search goes on, and one failure of each kind is printed.
 """
 
@@ -31,13 +32,14 @@ from reduce import reduced  # noqa: E402
 
 import hostile  # noqa: E402
 import rightcall  # noqa: E402
+import steps  # noqa: E402
 from hostile import TOOLS, Broken, check_laws  # noqa: E402
 from rightcall import Toolset  # noqa: E402
 from rightcall.formats import FORMATS  # noqa: E402
+from rightcall.laws import LAWS, Case, How, Violation, judge, line  # noqa: E402
 from rightcall.wire.options import Limits  # noqa: E402
 
 CASE_SECONDS = 20.0
-GROWTH = 8.0  # four times the size: 4 is linear, 16 quadratic
 BIG = 1_000_000
 
 
@@ -50,9 +52,7 @@ class Setting(NamedTuple):
 
     format: str
     tools: Toolset | None
-    limits: Limits | None
-    reasoning: str
-    repair: str
+    how: How
     seed: int
 
     def cuts(self, text: str) -> list[list[int]]:
@@ -112,8 +112,10 @@ def search(names: list[str], rng: random.Random, deadline: float, *, keep_going:
 def attack(format: str, rng: random.Random) -> Failure | None:
     """One case, mostly small: large ones take a second each."""
     turn = rng.random()
+    if turn < 0.67:
+        return any_text(format, rng)
     if turn < 0.97:
-        return laws(format, rng)
+        return own_examples(format, rng)
     if turn < 0.99:
         return growth(format, rng)
     if turn < 0.992:
@@ -129,7 +131,25 @@ def progress(count: int, deadline: float) -> None:
 # -- the laws ----------------------------------------------------------------------------------------------------------
 
 
-def laws(format: str, rng: random.Random) -> Failure | None:
+def own_examples(format: str, rng: random.Random) -> Failure | None:
+    """A few examples that a law makes for itself, from a seed that nobody tried before."""
+    law = rng.choice(list(LAWS))
+    for case in LAWS[law].cases(FORMATS[format], rng.randrange(10**9), 4):
+        failure = judged_case(format, case)
+        if failure is not None:
+            return failure
+    return None
+
+
+def judged_case(format: str, case: Case) -> Failure | None:
+    found: list[Violation] = []
+    wrong = guarded(lambda: found.extend(judge(FORMATS[format], case)))
+    if wrong is None and found:
+        wrong = found[0].law, found[0].what
+    return Failure(*wrong, line(case, format, tools="laws")) if wrong is not None else None
+
+
+def any_text(format: str, rng: random.Random) -> Failure | None:
     make = rng.choice((mutated, mutated, mutated, small_stress, noise))
     text = make(format, rng)
     return judged(text, setting(format, rng))
@@ -145,9 +165,11 @@ def setting(format: str, rng: random.Random) -> Setting:
     return Setting(
         format if rng.random() < 0.98 else "auto",
         TOOLS if rng.random() < 0.8 else None,
-        None if rng.random() < 0.8 else few,
-        rng.choice(("auto", "auto", "open", "off")),
-        rng.choice(("off", "safe", "lenient")),
+        How(
+            rng.choice(("auto", "auto", "open", "off")),  # type: ignore[arg-type]
+            rng.choice(("off", "safe", "lenient")),  # type: ignore[arg-type]
+            limits=None if rng.random() < 0.8 else few,
+        ),
         rng.randrange(10**9),
     )
 
@@ -161,27 +183,13 @@ def judged(text: str, how: Setting) -> Failure | None:
     detail = (violation(small, how) or found)[1]
     tools = "TOOLS" if how.tools is not None else "None"
     cuts = f"[list(range(1, len(text))), {how.cuts(small)[1]}]"
-    repro = (
-        f"text = {small!r}\n"
-        f"check_laws(text, {how.format!r}, {cuts}, tools={tools}, limits={how.limits},\n"
-        f"           reasoning={how.reasoning!r}, repair={how.repair!r})"
-    )
+    repro = f"text = {small!r}\ncheck_laws(text, {how.format!r}, {cuts}, tools={tools}, how={how.how!r})"
     return Failure(law, detail, repro)
 
 
 def violation(text: str, how: Setting) -> tuple[str, str] | None:
     """Which law this text breaks, and how."""
-    return guarded(
-        lambda: check_laws(
-            text,
-            how.format,
-            how.cuts(text),
-            tools=how.tools,
-            limits=how.limits,
-            reasoning=how.reasoning,
-            repair=how.repair,
-        )
-    )
+    return guarded(lambda: check_laws(text, how.format, how.cuts(text), tools=how.tools, how=how.how))
 
 
 def guarded(run: Callable[[], object]) -> tuple[str, str] | None:
@@ -240,23 +248,19 @@ def by_hypothesis(format: str, rng: random.Random) -> Failure | None:
 
 
 def growth(format: str, rng: random.Random) -> Failure | None:
-    """Does the cost of a shape grow faster than its size?"""
+    """Do the steps that a shape takes grow faster than its size?"""
     place = rng.choice(list(hostile.places(format)))
     stress = rng.choice(list(hostile.stresses(format)))
-    step = rng.choice((0, 1, 4))
-    size = 6_000 if step else 40_000
-
-    def make(size: int) -> Callable[[], object]:
-        text = hostile.hostile(format, place, stress, size)
-        return lambda: hostile.stream(text, format, step or len(text), live=bool(step))
-
-    times: list[float] = []
-    wrong = guarded(lambda: times.append(hostile.growth(make, size, enough=0.08, most=GROWTH)))
-    how = f"hostile({format!r}, {place!r}, {stress!r}, {4 * size}), {f'in pieces of {step}' if step else 'whole'}"
+    way = steps.Way(format, rng.choice((0, 1, 4)), rng.random() < 0.5)
+    found: list[float] = []
+    wrong = guarded(
+        lambda: found.append(steps.growth(lambda size: hostile.hostile(format, place, stress, size), way, size=500))
+    )
+    how = f"growth(lambda size: hostile({format!r}, {place!r}, {stress!r}, size), {way!r}, size=500)"
     if wrong is not None:
         return Failure(*wrong, how)
-    if times[0] > GROWTH:
-        return Failure("linear", f"four times the size costs {times[0]:.1f} times as much", how)
+    if found[0] > steps.MOST:
+        return Failure("linear", f"four times the text takes {found[0]:.1f} times the steps", how)
     return None
 
 

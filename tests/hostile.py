@@ -8,30 +8,14 @@ by rendering a reply with words nobody uses and cutting it there, so that a new 
 from __future__ import annotations
 
 import functools
-import json
 import re
-import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 
-from rightcall import (
-    Arguments,
-    Call,
-    CallEnd,
-    CallStart,
-    CannotCarry,
-    Ids,
-    Parser,
-    Reasoning,
-    Recast,
-    Reply,
-    Text,
-    Tool,
-    Toolset,
-    render,
-)
+from rightcall import Call, CannotCarry, Parser, Reasoning, Text, Tool, Toolset, render
 from rightcall.formats import FORMATS
-from rightcall.formats.spec import Braced, Envelope, Format, NameThenJson, Params, alternatives
-from rightcall.wire.options import Limits
+from rightcall.formats.spec import Braced, Format, NameThenJson, Params, alternatives
+from rightcall.laws import How, cut_law, opener_law, read
+from rightcall.laws.reading import USUAL, cut_at
 
 TOOLS = Toolset(
     [
@@ -52,8 +36,6 @@ TOOLS = Toolset(
     ]
 )
 
-Result = tuple[Reply, list[object]]
-
 # -- the laws ----------------------------------------------------------------------------------------------------------
 
 
@@ -63,42 +45,6 @@ class Broken(Exception):
     def __init__(self, law: str, detail: str) -> None:
         super().__init__(f"{law}: {detail}")
         self.law = law
-
-
-def read(
-    text: str,
-    format: str,
-    cuts: Iterable[int] = (),
-    *,
-    live: bool = False,
-    hold: bool = False,
-    tools: Toolset | None = TOOLS,
-    limits: Limits | None = None,
-    reasoning: str = "auto",
-    repair: str = "off",
-    look: bool = False,
-) -> Result:
-    """The reply, and every event, of a text cut at these places; `look` looks at the reply after each piece."""
-    parser = Parser(
-        format,
-        tools=tools,
-        ids=Ids.numbered("call"),
-        spans=True,
-        live=live,
-        hold=hold,
-        limits=limits,
-        reasoning=reasoning,  # type: ignore[arg-type]
-        repair=repair,  # type: ignore[arg-type]
-    )
-    events: list[object] = []
-    last = 0
-    for cut in [*cuts, len(text)]:
-        events += parser.feed(text[last:cut])
-        last = cut
-        if look:
-            _ = parser.reply
-    events += parser.close()
-    return parser.reply, events
 
 
 def every(step: int, text: str) -> range:
@@ -114,176 +60,19 @@ def stream(text: str, format: str, step: int, *, live: bool = True) -> None:
 
 
 def check_laws(
-    text: str,
-    format: str,
-    cuts: list[list[int]],
-    *,
-    tools: Toolset | None = TOOLS,
-    limits: Limits | None = None,
-    reasoning: str = "auto",
-    repair: str = "off",
+    text: str, format: str, cuts: list[list[int]], *, tools: Toolset | None = TOOLS, how: How = USUAL
 ) -> None:
-    """Raises `Broken` where this text breaks a law: whatever the cuts, one reply, and nothing of the text lost."""
-    for live in (False, True):
-        read_with = functools.partial(
-            read, text, format, tools=tools, limits=limits, reasoning=reasoning, repair=repair, live=live
-        )
-        whole, events = read_with()
-        check_nothing_lost(text, format, whole)
-        check_events(whole, events)
-        if limits is not None and len(whole.attempts) > limits.calls:
-            raise Broken("limits", f"{len(whole.attempts)} calls, {limits.calls} are allowed")
-        check_cuts(read_with, cuts, whole, join(events))
-        if not live:
-            at_rest = whole
-        elif repair == "off" and whole != at_rest:
-            # With repair they may differ: what was given out live is not changed any more.
-            raise Broken("live", difference(at_rest, whole))
-
-
-def check_cuts(read_with: Callable[..., Result], cuts: list[list[int]], whole: Reply, joined: list[object]) -> None:
-    for at in cuts:
-        for how in _WAYS:
-            got, events = read_with(at, **how)
-            said = f"cuts={at if len(at) < 20 else f'[{at[0]}, {at[1]}, ...]'} {how}"
-            if got != whole:
-                raise Broken("look" if "look" in how else "cut", f"{said}: {difference(whole, got)}")
-            check_events(got, events)
-            if "hold" not in how and join(events) != joined:
-                raise Broken("cut (events)", f"{said}: {join(events)} is not {joined}")
-            if "hold" in how and any(type(event) is Recast for event in events):
-                raise Broken("hold", f"{said}: a Recast was given out")
-
-
-_WAYS: list[dict[str, bool]] = [{}, {"hold": True}, {"look": True}]
-
-
-def difference(want: Reply, got: Reply) -> str:
-    for name in ("parts", "problems", "spans", "format", "done"):
-        a, b = getattr(want, name), getattr(got, name)
-        if a != b:
-            return f"{name} are {b!r}, whole they are {a!r}"
-    return "equal"
-
-
-def join(events: list[object]) -> list[object]:
-    """The events with neighbouring pieces of the same thing put together, and pieces of arguments."""
-    out: list[object] = []
-    for event in events:
-        last = out[-1] if out else None
-        if isinstance(event, Text) and isinstance(last, Text) and last.tag == event.tag:
-            out[-1] = Text(last.text + event.text, event.tag)
-        elif isinstance(event, Reasoning) and isinstance(last, Reasoning):
-            out[-1] = Reasoning(last.text + event.text)
-        elif not isinstance(event, Arguments):
-            out.append(event)
-    return out
-
-
-def check_events(reply: Reply, events: list[object]) -> None:
-    """Calls begin and end in order; the pieces of a complete call's arguments are its JSON, and say what it holds."""
-    pieces: dict[int, list[str]] = {}
-    started: dict[int, CallStart] = {}
-    for event in events:
-        if isinstance(event, CallStart):
-            if event.index != len(started):
-                raise Broken("events", f"call {event.index} begins after {len(started)} calls")
-            started[event.index] = event
-            pieces[event.index] = []
-        elif isinstance(event, Arguments):
-            pieces[event.index].append(event.json)
-        elif isinstance(event, CallEnd):
-            check_call(started[event.index], event.call, "".join(pieces[event.index]))
-    if len(started) != len(reply.attempts):
-        raise Broken("events", f"{len(started)} calls began, {len(reply.attempts)} ended")
-
-
-def check_call(start: CallStart, call: Call, arguments: str) -> None:
-    if (start.name, start.id) != (call.name, call.id):
-        raise Broken("events", f"{start!r} is not {call!r}")
-    if not call.complete:
-        if call.arguments:
-            raise Broken("events", f"an incomplete call has arguments: {call!r}")
-        return
-    if arguments != call.json:
-        raise Broken("events", f"the arguments given out are {arguments!r}, the call's are {call.json!r}")
-    value = json.loads(arguments)
-    if isinstance(value, dict) and value != call.arguments:
-        raise Broken("events", f"{arguments!r} is not {call.arguments!r}")
-
-
-def check_nothing_lost(text: str, format: str, reply: Reply) -> None:
-    """The spans tile the text, and what lies under them is what the parts hold; under a marker there is no text."""
-    spans = reply.spans
-    assert spans is not None
-    at = 0
-    for span in spans:
-        if span.start != at or span.end <= at:
-            raise Broken("nothing lost", f"the spans do not tile the text at {at}: {spans!r}")
-        at = span.end
-    if at != len(text):
-        raise Broken("nothing lost", f"the spans cover {at} of {len(text)} characters")
-    under = {kind: "".join(text[s.start : s.end] for s in spans if s.kind == kind) for kind in _KINDS}
-    held = {
-        "text": "".join(part.text for part in reply.parts if isinstance(part, Text)),
-        "reasoning": "".join(part.text for part in reply.parts if isinstance(part, Reasoning)),
-        "call": "".join(call.raw for i, call in enumerate(reply.attempts) if i not in _found_elsewhere(reply)),
-    }
-    for i in _found_elsewhere(reply):
-        if reply.attempts[i].raw not in text:
-            raise Broken("nothing lost", f"{reply.attempts[i].raw!r} is not what was written")
-    if _says_text_in_json(reply.format):
-        held["text"] = under["text"]
-    for kind, want in held.items():
-        # Where a marker between two pieces was dropped, a line break stands for it.
-        if under[kind].replace("\n", "") != want.replace("\n", ""):
-            raise Broken("nothing lost", f"the spans of {kind} hold {under[kind]!r}, the parts {want!r}")
-    for span in spans:
-        if span.kind == "marker":
-            shown = text[span.start : span.end]
-            rest = residue(_ENDS.sub("", shown) if format == "auto" else shown, reply.format or format)
-            if rest:
-                raise Broken("nothing lost", f"{rest!r} went under in a marker: {text[span.start : span.end]!r}")
-
-
-_KINDS = ("text", "reasoning", "call", "marker")
-
-
-def _found_elsewhere(reply: Reply) -> set[int]:
-    """Calls that were found in reasoning, which stays as it was."""
-    return {p.call for p in reply.problems if p.code == "call_in_reasoning" and p.call is not None}
-
-
-def _says_text_in_json(format: str) -> bool:
-    found = FORMATS.get(format)
-    return found is not None and any(isinstance(body, Envelope) and body.content for body in found.bodies)
-
-
-def residue(marker: str, format: str) -> str:
-    """What is left of a marker's text without the markers of this format, white space and the brackets of a list."""
-    if format not in FORMATS or FORMATS[format].channels or _says_text_in_json(format):
-        return ""  # a header, or JSON around the calls, may say anything
-    if (protocol := FORMATS[format].protocol) is not None:  # a whole block that says done is a marker
-        marker = re.sub(".*?".join(map(re.escape, protocol.done)), "", marker, flags=re.S)
-    # A code fence around the calls of a block goes with its markers.
-    return re.sub(r"```[A-Za-z_]{0,16}|[\s\[\],;}{)]", "", _all_markers(format).sub("", marker))
-
-
-# Where the format is not known, every format's end-of-turn tokens are dropped.
-_ENDS = re.compile("|".join(sorted({re.escape(end) for f in FORMATS.values() for end in f.ends}, reverse=True)))
-
-
-@functools.cache
-def _all_markers(format: str) -> re.Pattern[str]:
-    found = sorted({m.strip() for m in templates(FORMATS[format])} - {""}, key=len, reverse=True)
-    return re.compile("|".join(_loose(marker) for marker in found) or "(?!)")
-
-
-def _loose(marker: str) -> str:
-    pieces = re.split(r"(\{(?:name|key|type|id|index|number)\}|\s+)", marker)
-    return "".join(
-        "" if not p else r"\s*" if p.isspace() else ".{1,256}?" if i % 2 else re.escape(p) for i, p in enumerate(pieces)
-    )
+    """Raises `Broken` where this text breaks a law that any text must keep."""
+    ways = {f"at {at if len(at) < 20 else f'{at[0]}, {at[1]}, ...'}": cut_at(text, at) for at in cuts}
+    violations = cut_law(format, text, tools=tools, how=how, cuts=ways)
+    if format != "auto" and how.limits is None:
+        violations = violations or opener_law(FORMATS[format], text, tools=tools, how=how)
+    if violations:
+        raise Broken(violations[0].law, violations[0].what)
+    if how.limits is not None:
+        found = len(read(format, [text], tools=tools, how=how).reply.attempts)
+        if found > how.limits.calls:
+            raise Broken("limits", f"{found} calls, {how.limits.calls} are allowed")
 
 
 # -- markers of a format, as data --------------------------------------------------------------------------------------
@@ -489,31 +278,3 @@ def stresses(format: str) -> dict[str, Callable[[int], str]]:
 def hostile(format: str, place: str, stress: str, size: int) -> str:
     before, after = places(format)[place]
     return before + stresses(format)[stress](size) + after
-
-
-# -- cost --------------------------------------------------------------------------------------------------------------
-
-
-def cost(run: Callable[[], object]) -> float:
-    """CPU seconds."""
-    start = time.process_time()
-    run()
-    return time.process_time() - start
-
-
-def growth(
-    make: Callable[[int], Callable[[], object]], size: int, *, enough: float, most: float, tries: int = 4
-) -> float:
-    """How many times as much four times the size costs (4: linear, 16: quadratic).
-
-    The least of several tries, and 1 where even the larger costs less than `enough` seconds.
-    """
-    best = float("inf")
-    for _ in range(tries):
-        large = cost(make(4 * size))
-        if large < enough:
-            return 1.0
-        best = min(best, large / max(cost(make(size)), 1e-6))
-        if best <= most:
-            break
-    return best

@@ -85,6 +85,8 @@ def _object(draw: st.DrawFn, text: st.SearchStrategy[str], depth: int, names: st
         schema["required"] = required
     if draw(st.booleans()):
         schema["additionalProperties"] = False
+    if draw(st.integers(0, 2)) == 0:
+        schema |= draw(st.sampled_from([{"minProperties": len(given)}, {"maxProperties": len(given)}]))
     return schema, {key: fields[key][1] for key in given}
 
 

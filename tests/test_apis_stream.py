@@ -175,7 +175,8 @@ def test_a_call_that_starts_again_leaves_its_first_try_blocked() -> None:
 
 def test_arguments_after_the_end_of_a_call_are_not_lost_silently() -> None:
     chunks = [delta(entry(0, "a", "f", "{}")), delta(entry(1, "b", "g", "{}")), delta(entry(0, arguments='"x": 1}'))]
-    assert codes(run(*chunks)) == ["trailing_content"]
+    reply = run(*chunks)
+    assert codes(reply) == ["late_arguments"] and calls(reply) == [("f", {}), ("g", {})] and not reply.refused
 
 
 def test_the_legacy_function_call_is_streamed() -> None:

@@ -13,7 +13,7 @@ from cuts import Setting, cuts, fold, joined, nothing_lost
 from cuts import read as read_chunks
 from replies import BARE, EITHER, STRING, args, blocking, codes, hermes, made, runnable, tool
 from rightcall import CallStart, Parser, Reasoning, Reply, Text, Toolset, detect, parse, render
-from rightcall.formats import FORMATS
+from rightcall.formats import FORMATS, NAMED_ONLY
 from rightcall.types import Part
 from rightcall.wire import markers
 from samples import Sample, samples, toolset
@@ -39,10 +39,14 @@ def read_auto(text: str, tools: Toolset | None = TOOLS, *, like: str = "hermes")
 
 # What a template destroyed (strings without quotes, values without commas) is no call whose arguments pass the check.
 LOSSY = {sample.id for sample in samples() if sample.lossy and sample.format == "pythonic"}
+# A bare call behind text is one where its format was named; elsewhere it is told, and left to `rescue="anywhere"`.
+BEHIND_TEXT = {"gguf-cogito-3b/text_before"}
 
 
 def differing() -> Iterator[str]:
     for sample in samples():
+        if sample.format in NAMED_ONLY:
+            continue
         tools = toolset(sample.tools)
         named = parse(sample.text, format=sample.format, tools=tools)
         if args(parse(sample.text, tools=tools)) != args(named):
@@ -51,7 +55,7 @@ def differing() -> Iterator[str]:
 
 def test_auto_gives_the_calls_that_the_named_format_gives() -> None:
     found = set(differing())
-    assert found <= LOSSY
+    assert found <= LOSSY | BEHIND_TEXT
     assert len(found) <= 0.03 * len(samples())
 
 
@@ -78,7 +82,7 @@ def test_two_chunks_are_as_good_as_one_wherever_they_meet(sample: Sample) -> Non
 
 # -- what is told, and when --------------------------------------------------------------------------------------------
 
-MARKED = [name for name in FORMATS if name not in BARE | EITHER]
+MARKED = [name for name in FORMATS if name not in BARE | EITHER | NAMED_ONLY]
 
 
 @pytest.mark.parametrize("name", MARKED)

@@ -213,8 +213,11 @@ COMPLETIONS: list[dict[str, Any]] = [
 ]
 STREAMS: dict[str, tuple[list[bytes], str]] = {
     "chat": (events(*WEATHER, {"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 4}}), "tool_calls"),
-    "anthropic": ([f"event: {each['type']}\ndata: {json.dumps(each)}\n\n".encode() for each in ANTHROPIC], "tool_use"),
-    "responses": (events(*RESPONSES, done=False), "completed"),
+    "anthropic": (
+        [f"event: {each['type']}\ndata: {json.dumps(each)}\n\n".encode() for each in ANTHROPIC],
+        "tool_calls",
+    ),
+    "responses": (events(*RESPONSES, done=False), "stop"),
     "ollama": ([json.dumps(each).encode() + b"\n" for each in OLLAMA], "stop"),
     "completions": (events(*COMPLETIONS), "stop"),
 }

@@ -16,6 +16,8 @@ from rightcall.capture.rows import capture_key
 from rightcall.capture.runner import CaptureFailed, Watch
 from rightcall.capture.settings import Settings, Task, tasks
 from rightcall.capture.talk import Said
+from rightcall.dataset.conversations import verdict
+from rightcall.dataset.label import Labeller
 from rightcall.errors import CallerError
 
 ON = ("switch", '{"lamp": "hall", "on": true}')
@@ -30,6 +32,18 @@ def calling(*calls: tuple[str, str], ids: tuple[str | None, ...] = ()) -> Any:
     for entry, id in zip(body["choices"][0]["message"]["tool_calls"], ids, strict=False):
         entry.update({"id": id}) if id is not None else entry.pop("id")
     return json_answer(body)
+
+
+def test_a_neighbour_that_is_no_call_refuses_no_good_call(tmp_path: Path) -> None:
+    body = chat(calls=(ON,), finish="tool_calls")
+    body["choices"][0]["message"]["tool_calls"].append(5)
+    run, _ = captured(tmp_path / "c.jsonl", json_answer(body), DONE, DONE)
+    call = rows(tmp_path / "c.jsonl")[0]
+    assert call["tool_result"]["status"] == "ok" and run.tally.total.valid == 1
+    assert [(problem["blocking"], problem["call"]) for problem in call["problems"]] == [(True, None)]
+    assert (
+        Labeller().label(call).get("label", {}).get("label") != "deterministic_invalid" and verdict(call) is not False
+    )
 
 
 class Seen(Watch):

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import pytest
 
 from replies import INTEGER, NULLABLE, STRING, Json, blocking, hermes
-from rightcall import Call, Problem, Tool, Toolset, check, parse, repair
+from rightcall import Call, Problem, Reply, Text, Tool, Toolset, check, parse, repair
 from rightcall.check import argument_problems, fits, pointer, validator
 from rightcall.errors import BadTools
 
@@ -598,3 +598,13 @@ def test_an_unknown_argument_inside_an_object_is_told_what_there_is() -> None:
     (problem,) = check(Call("f", {"o": {"z": 1}}, ""), tools)
     assert (problem.code, problem.path) == ("unknown_argument", "/o")
     assert problem.message == "there is no argument 'z'; the arguments of o are: x, y"
+
+
+def test_check_tells_what_is_wrong_with_the_calls_of_a_reply() -> None:
+    tool = Tool(name="f", parameters={"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]})
+    known = Problem("ambiguous_end", "where it ends is not known", call=1)
+    parts = (Call("f", {"n": 1}), Call("f", {"n": 2}, problems=(known,)), Text("and"), Call("f"), Call("g"))
+    reply = Reply(parts, (known, Problem("malformed_response", "an entry is no object")))
+    found = check(reply, [tool])
+    assert [(each.code, each.call) for each in found] == [("ambiguous_end", 1), ("missing", 2), ("unknown_tool", 3)]
+    assert check(Reply(parts[:1]), [tool]) == [] and check(parts[1], [tool]) == [known]

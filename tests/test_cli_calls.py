@@ -77,7 +77,7 @@ def test_check_takes_what_parse_prints(tools: str) -> None:
     result = run("check", "--tools", tools, "--json", stdin=printed)
     assert [(p["code"], p["call"]) for p in json.loads(result.stdout)["problems"]] == [
         ("missing", 0),
-        ("incomplete", 1),
+        ("truncated", 1),
     ]
 
 
@@ -89,7 +89,7 @@ def test_check_numbers_the_calls_and_repairs_nothing(tools: str) -> None:
     ]
     result = run("check", "--tools", tools, "--json", stdin=json.dumps(calls))
     found = json.loads(result.stdout)
-    assert found["calls"] == 3 and result.exit_code == 1
+    assert (found["calls"], found["refused"], result.exit_code) == (1, 2, 1)
     assert [(p["code"], p["call"]) for p in found["problems"]] == [("unknown_tool", 1), ("invalid_json", 2)]
     assert "2 of 3 calls must not run" in run("check", "--tools", tools, stdin=json.dumps(calls)).stdout
 
@@ -171,9 +171,10 @@ def test_a_call_that_was_cut_off_is_never_completed(tools: str) -> None:
     for policy in ("off", "safe", "lenient"):
         code, found = repaired(tools, {"name": "look", "arguments": '{"days": 3, "city": "Os'}, "--policy", policy)
         assert code == 1 and found["problems"][0]["code"] == "truncated"
-        assert (found["calls"][0]["complete"], found["calls"][0]["arguments"]) == (False, {})
+        assert found["calls"] == []
+        assert (found["refused"][0]["complete"], found["refused"][0]["arguments"]) == (False, {})
     code, found = repaired(tools, {**GOOD, "complete": False})
-    assert code == 1 and found["problems"][0]["code"] == "incomplete" and found["calls"][0]["complete"] is False
+    assert code == 1 and found["problems"][0]["code"] == "incomplete" and found["refused"][0]["complete"] is False
 
 
 def test_the_policy_says_how_far_repair_goes(tools: str) -> None:

@@ -16,10 +16,10 @@ from rightcall import Call, Tool, Toolset, parse, render
 from rightcall.constrain import Bounds, Grammar, grammar
 from rightcall.constrain.json_schema import project
 from rightcall.constrain.masks import LogitsProcessor, Matcher, Vocabulary
-from rightcall.constrain.order import MAX_ANY
 from rightcall.constrain.servers import SERVERS
 from rightcall.errors import CallerError, EmptyToolList, GrammarCompileError
 from rightcall.formats import FORMATS
+from rightcall.shapes.order import MAX_ANY
 from rightcall.types import Json
 
 STRING: Json = {"type": "string"}

@@ -10,11 +10,11 @@ import pytest
 
 from judge import matcher, vocabulary
 from rightcall import Tool, Toolset, grammar
-from rightcall.constrain.book import Bounds
 from rightcall.constrain.json_schema import DIALECTS, project
 from rightcall.constrain.masks import LogitsProcessor, Matcher, Vocabulary
 from rightcall.errors import CallerError
 from rightcall.formats import FORMATS
+from rightcall.shapes.builder import Bounds
 
 HALF = "a\ud800b"
 EVERY = pytest.mark.parametrize("name", list(FORMATS))

@@ -11,9 +11,9 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from rightcall.constrain.formats import FORMAT_PATTERNS
-from rightcall.constrain.model import NEVER, Node, chars, inverse, minus
-from rightcall.constrain.numbers import any_integer, any_number, integers, numbers
-from rightcall.constrain.regex import Irregular, json_text, lengths, read_pattern, regex_text, sized
+from rightcall.shapes.algebra import NEVER, Node, chars, inverse, minus
+from rightcall.shapes.numbers import any_integer, any_number, integers, numbers
+from rightcall.shapes.patterns import Irregular, json_text, lengths, read_pattern, regex_text, sized
 
 NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?").fullmatch
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
-
 import pytest
 
-from hostile import TOOLS, growth, stream, times
+from hostile import TOOLS, times
 from rightcall import parse
+from steps import MOST, Way, growth
 
 TEXT, ROWS = "<tool_call>write({ text: ", "<tool_call>write({ rows: "
 END = " })</tool_call>"
@@ -74,16 +72,10 @@ def text_of(shape: str, size: int) -> str:
     return before + times(again, size) + after
 
 
+@pytest.mark.parametrize("pieces, live", [(0, False), (4, False), (4, True)])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_cost_grows_no_faster_than_the_text(shape: str) -> None:
-    def whole(size: int) -> Callable[[], object]:
-        return functools.partial(parse, text_of(shape, size), format="contract", tools=TOOLS)
-
-    def streamed(size: int) -> Callable[[], object]:
-        return functools.partial(stream, text_of(shape, size), "contract", 4)
-
-    assert growth(whole, 10_000, enough=0.06, most=9.0) <= 9.0
-    assert growth(streamed, 4_000, enough=0.06, most=9.0) <= 9.0
+def test_cost_grows_no_faster_than_the_text(shape: str, pieces: int, live: bool) -> None:
+    assert growth(lambda size: text_of(shape, size), Way("contract", pieces, live)) <= MOST
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -101,7 +93,4 @@ def test_many_fences_are_read_in_every_format() -> None:
 
 @pytest.mark.parametrize("format", ["contract", "hermes"])
 def test_a_run_of_backticks_costs_no_more_when_it_arrives_in_pieces(format: str) -> None:
-    def ticks(size: int) -> Callable[[], object]:
-        return functools.partial(stream, "`" * size, format, 4)
-
-    assert growth(ticks, 8_000, enough=0.06, most=9.0) <= 9.0
+    assert growth(lambda size: "`" * size, Way(format, 4, True)) <= MOST

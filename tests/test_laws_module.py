@@ -1,12 +1,26 @@
 """The laws as a library: every built-in format keeps them, and a format that cannot work is found out."""
 
+import json
+
 import msgspec
 import pytest
 
 from rightcall import Call, Format, Text, formats
 from rightcall.formats.spec import Envelope, NameThenJson, Params
-from rightcall.laws import Violation, check_format, cut_law, cuttings, round_trip_law, truncation_law
-from rightcall.laws.samples import TOOLS, markers_of, samples
+from rightcall.laws import (
+    LAWS,
+    Violation,
+    check_format,
+    cut_law,
+    cuttings,
+    from_line,
+    judge,
+    line,
+    round_trip_law,
+    truncation_law,
+)
+from rightcall.laws.markers import markers_of
+from rightcall.laws.samples import TOOLS, samples
 
 HERMES = formats.find("hermes")
 
@@ -27,9 +41,12 @@ IMPOSSIBLE = {
 }
 
 
+@pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("name", formats.formats())
-def test_every_built_in_format_keeps_the_laws(name: str) -> None:
-    assert check_format(formats.find(name), samples=6) == []
+def test_every_built_in_format_keeps_every_law(name: str, law: str) -> None:
+    format = formats.find(name)
+    for case in LAWS[law].cases(format, 0, 60):
+        assert judge(format, case) == [], line(case, name, tools="laws")
 
 
 @pytest.mark.parametrize("format", BROKEN.values(), ids=BROKEN)
@@ -90,3 +107,12 @@ def test_a_violation_is_a_frozen_value() -> None:
     with pytest.raises(AttributeError):
         violation.law = "truncation"  # type: ignore[misc]
     assert msgspec.to_builtins(violation)["law"] == "cut"
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_a_case_can_be_tried_again_from_its_line(law: str) -> None:
+    format = formats.find("qwen3_coder")
+    for case in LAWS[law].cases(format, 5, 6):
+        again = from_line(json.loads(line(case, format.name)))
+        assert line(again, format.name) == line(case, format.name)
+        assert [v.law for v in judge(format, again)] == [v.law for v in judge(format, case)]

@@ -15,8 +15,8 @@ PACKAGE = Path(__file__).resolve().parent.parent / "src" / "rightcall"
 SOURCES = {file.relative_to(PACKAGE).as_posix(): file.read_text("utf-8") for file in sorted(PACKAGE.rglob("*.py"))}
 
 ORDER = (
-    "errors types problems strict_json ids declare check repair formats wire laws templates apis contract constrain "
-    "dispatch workspace mcp guard backend run capture dataset serve cli"
+    "errors types problems strict_json ids declare check repair formats shapes wire laws templates apis contract "
+    "constrain dispatch workspace mcp guard backend run capture dataset serve cli"
 ).split()
 
 # (file, imported layer): why this one import may point to a later layer
@@ -223,7 +223,7 @@ def offences(rule: Rule) -> list[str]:
 
 
 def test_the_core_layers_exist() -> None:
-    assert {"types", "formats", "wire"} <= {layer_of(path) for path in SOURCES}
+    assert {"types", "formats", "shapes", "wire"} <= {layer_of(path) for path in SOURCES}
     assert [path for path in SOURCES if layer_of(path) == "formats" and path not in FORMAT_MACHINERY]
 
 

@@ -114,6 +114,7 @@ def _late() -> tuple[Problem, ...]:
 
 
 CALL = '<tool_call>{"name": "book", "arguments": {"city": "Oslo"}}</tool_call>'
+BESIDE = '<tool_call>{"name": "book", "arguments": {"city": "Oslo"}, "nights": 2}</tool_call>'
 OPEN = Ledger(state=State(deliverables=(Deliverable("1", "a test"),)))
 ELSEWHERE: dict[str, Callable[[], tuple[Problem, ...] | list[Problem]]] = {
     "not_authorised": lambda: parse(CALL, tools=Toolset(TOOLS).scoped(["list_bookings"])).problems,
@@ -124,6 +125,7 @@ ELSEWHERE: dict[str, Callable[[], tuple[Problem, ...] | list[Problem]]] = {
     "late_arguments": _late,
     "too_large": lambda: parse(CALL, tools=TOOLS, format="hermes", limits=Limits(call=10)).problems,
     "malformed_chunk": lambda: _stream('data: {"choices": [{"delta": {"content": "Hi"}}]}\n\n', 'data: {"choi}\n\n'),
+    "misplaced_argument": lambda: parse(BESIDE, tools=TOOLS, format="hermes", repair="off").problems,
     "ledger_open": lambda: [refusal] if (refusal := OPEN.refusal()) else [],
     "invalid_argument": lambda: list(_bound_to_a_date({"day": "2026-02-31"})),
     "stray_text": lambda: violations(parse("So be it.", format="contract")),

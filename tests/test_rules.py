@@ -222,7 +222,7 @@ def test_with_no_tools_at_all_nothing_may_be_called(name: str) -> None:
     [
         ("hermes", hermes('{"name": "get weather", "arguments": {"s": "x"}}'), "get weather"),
         ("hermes", hermes('{"name": "a/b", "arguments": {"s": "x"}}'), "a/b"),
-        ("hermes", hermes('{"name": " ", "arguments": {"s": "x"}}'), " "),
+        ("hermes", hermes('{"name": " ", "arguments": {"s": "x"}}'), ""),
         ("jamba", '<tool_calls>[{"name": "f<x>", "arguments": {"s": "x"}}]</tool_calls>', "f<x>"),
         ("lfm2", "<|tool_call_start|>[a/b(s='x')]<|tool_call_end|>", "a/b"),
         ("llama3_json", '<|python_tag|>{"name": "größe!", "parameters": {"s": "x"}}', "größe!"),

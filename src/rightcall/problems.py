@@ -158,6 +158,19 @@ ARGUMENTS: tuple[Code, ...] = (
         _sent("[1, 2]"),
     ),
     Code(
+        "misplaced_argument",
+        "An argument of the tool stands in the call beside the arguments, and repair is off. Else it is put among them "
+        "(`hoisted_argument`).",
+        "Send it among the arguments.",
+    ),
+    Code(
+        "unknown_key",
+        "The call has a key beside its name and arguments that is no argument of the tool. It had no use.",
+        "Nothing needs to be done; if it was meant as an argument, send it among them under its declared name.",
+        '<tool_call>{"name": "book", "arguments": {"city": "Oslo"}, "reason": "a trip"}</tool_call>',
+        blocking=False,
+    ),
+    Code(
         "arguments_disagree",
         "A call that a program made: its `arguments` are not what its argument text `json` says, so nobody knows which "
         "of them was meant.",
@@ -190,10 +203,17 @@ CUT: tuple[Code, ...] = (
     ),
     Code(
         "unclosed",
-        "The text ended before the marker that closes the call; the call itself was whole.",
+        "The marker that closes the call is missing; the call itself was whole.",
         "Nothing needs to be done.",
         '<tool_call>{"name": "list_bookings", "arguments": {}}',
         blocking=False,
+    ),
+    Code(
+        "abandoned",
+        "The call was opened, but has neither an argument nor an end: the model began again, or stopped.",
+        "Send the whole call.",
+        "<tool_call>\n<function=book>\n<tool_call>\n<function=list_bookings>\n</function>\n</tool_call>",
+        "qwen3_coder",
     ),
 )
 
@@ -225,15 +245,30 @@ SYNTAX: tuple[Code, ...] = (
         "qwen3_coder",
     ),
     Code(
+        "invalid_call",
+        "The tag that opens the call is broken, and it cannot be told what it was meant to be.",
+        "Write the tag as the format has it.",
+        "<tool_call>\n<function name>\nbook\n</function>\n</tool_call>",
+        "qwen3_coder",
+    ),
+    Code(
+        "ambiguous_end",
+        "An argument that is bare text holds tags of its own format, so that its end is not certain.",
+        "Close each argument and each call, and write no tags of the format into a value.",
+        "<tool_call>\n<function=book>\n<parameter=city>\n</parameter> b <parameter=\n</parameter>\n</function>\n</tool_call>",
+        "qwen3_coder",
+    ),
+    Code(
         "duplicate_argument",
-        "An argument is given twice.",
+        "An argument is given twice, or all of them are. It does not block where both are the same.",
         "Send it once.",
         '[book(city="Oslo", city="Rome")]',
         "pythonic",
     ),
     Code(
         "duplicate_key",
-        "An object in the arguments has a key twice.",
+        "An object in the arguments, or the call around them, has a key twice. It does not block where both values are "
+        "the same.",
         "Send it once.",
         "[book(city='Oslo', extra={'a': 1, 'a': 2})]",
         "pythonic",
@@ -415,7 +450,7 @@ ANSWERS: tuple[Code, ...] = (
     Code(
         "call_not_object",
         "An entry in the list of calls is not an object.",
-        "Look at the server; the other calls are kept.",
+        "Send each call as an object; of a provider's answer, look at the server. The other calls are kept.",
         '{"role": "assistant", "tool_calls": ["book"]}',
     ),
     Code(

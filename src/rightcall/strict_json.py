@@ -25,17 +25,33 @@ def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is not JSON")
 
 
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key is given twice")
+    return found
+
+
+Scanner = Callable[[str, int], tuple[Any, int]]
 _DECODER = json.JSONDecoder(parse_constant=_refuse)
-scan_once: Callable[[str, int], tuple[Any, int]] = make_scanner(_DECODER)  # type: ignore[arg-type]
+_UNIQUE = json.JSONDecoder(parse_constant=_refuse, object_pairs_hook=_unique)
+scan_once: Scanner = make_scanner(_DECODER)  # type: ignore[arg-type]
+# As `scan_once`, but a text in which an object has a key twice is refused: of two values one would be lost.
+scan_unique: Scanner = make_scanner(_UNIQUE)  # type: ignore[arg-type]
 
 _BLANKS = re.compile(r"[ \t\r\n]*+").match
 MAX_DEPTH = 200
+_MOST_TWICE = 64
 
 
 def decode(text: str, depth: int) -> Any:
-    """The value of a JSON text, or `Undecodable`."""
+    """The value of a JSON text, or `Undecodable`. Of a key that stands twice in an object the last value counts."""
+    return _decode(text, depth, scan_once)
+
+
+def _decode(text: str, depth: int, scan: Scanner) -> Any:
     try:
-        value, end = scan_once(text, _BLANKS(text, 0).end())  # type: ignore[union-attr]
+        value, end = scan(text, _BLANKS(text, 0).end())  # type: ignore[union-attr]
     except StopIteration as stop:
         return Undecodable(
             "invalid_json", f"the arguments are not valid JSON: expected a value at character {stop.value}"
@@ -49,6 +65,64 @@ def decode(text: str, depth: int) -> Any:
     if is_deep(text, 0, len(text), depth):
         return _too_deep(depth)
     return value
+
+
+class Twice(msgspec.Struct, frozen=True):
+    """A key that stands twice in one object: at the top (an argument) or further down, with one value or with two."""
+
+    key: str
+    at_top: bool
+    same: bool
+    before: str
+    after: str
+
+    @property
+    def code(self) -> str:
+        return "duplicate_argument" if self.at_top else "duplicate_key"
+
+    @property
+    def message(self) -> str:
+        if self.same:
+            return f"{self.key[:80]!r} is given twice with the same value; send it once"
+        return f"{self.key[:80]!r} is given twice, as {self.before} and as {self.after}; send it once"
+
+
+def decode_unique(text: str, depth: int) -> tuple[Any, tuple[Twice, ...]]:
+    """As `decode`, and every key that stands twice. Where two values of one key differ there is no telling which was
+    meant: the text is `Undecodable`."""
+    value = _decode(text, depth, scan_unique)
+    if not isinstance(value, Undecodable) or value.code != "invalid_json":
+        return value, ()
+    found: list[tuple[dict[str, Any], str, bool, str, str]] = []
+    hook = json.JSONDecoder(parse_constant=_refuse, object_pairs_hook=lambda pairs: _noted(pairs, found))
+    value = _decode(text, depth, make_scanner(hook))  # type: ignore[arg-type]
+    if isinstance(value, Undecodable):
+        return value, ()
+    twice = tuple([Twice(key, holder is value, same, before, after) for holder, key, same, before, after in found])
+    differing = next((each for each in twice if not each.same), None)
+    if differing is not None:
+        return Undecodable(differing.code, differing.message), twice
+    return value, twice
+
+
+def _noted(pairs: list[tuple[str, Any]], found: list[tuple[dict[str, Any], str, bool, str, str]]) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in made:
+            same = is_same(made[key], value)
+            if not same or len(found) < _MOST_TWICE:
+                found.append((made, key, same, _shown(made[key]), _shown(value)))
+        made[key] = value
+    return made
+
+
+def _shown(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)[:80]
+
+
+def is_same(one: Any, other: Any) -> bool:
+    """Are these the same JSON? `1` and `true` are not, though Python holds them equal."""
+    return one == other and json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 
 def _reason(error: ValueError) -> str:

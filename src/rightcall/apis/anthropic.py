@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from rightcall.apis.deltas import Delta, Deltas, End, Piece, Said, Seen, Stop, Thought
+from rightcall.apis.deltas import Delta, Deltas, End, Piece, Said, Seen, Stop, Thought, unknown_fields
 from rightcall.apis.ending import finish_of
 from rightcall.apis.plain import arguments, items, obj, objects, text
 from rightcall.apis.writing import Extras, fields_of, output_text, turn
@@ -19,6 +19,7 @@ from rightcall.types import Call, Json, Reply
 
 _THINKING = ("thinking", "redacted_thinking")
 _KNOWN = frozenset(("type", "id", "name", "input"))
+_SERVERS = _KNOWN | {"cache_control", "caller"}
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
@@ -61,6 +62,7 @@ def _block(block: Json) -> Iterator[Delta]:
             name=text(block.get("name")),
             arguments=arguments(block.get("input")),
             whole=True,
+            beside=unknown_fields(block, _SERVERS, inner=False),
         )
 
 
@@ -105,6 +107,7 @@ def _opened(payload: Json, seen: Seen) -> Iterator[Delta]:
         id=text(block.get("id")),
         name=text(block.get("name")),
         draft=arguments(given) if given else "",
+        beside=unknown_fields(block, _SERVERS, inner=False),
     )
 
 

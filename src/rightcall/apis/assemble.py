@@ -280,7 +280,7 @@ def _starts_call(event: Event) -> bool:
 
 def _closed(parser: Parser, finish: str | None) -> list[Event]:
     """The last events of a text. Here, and nowhere else in this package, a text is told how its answer ended."""
-    return parser.close()
+    return parser.close(finish)
 
 
 def _renumbered(event: Event, base: int) -> Event:

@@ -14,13 +14,16 @@ from rightcall.apis.plain import dumps
 from rightcall.check import name_problem
 from rightcall.declare.toolset import Toolset
 from rightcall.ids import Ids
+from rightcall.repair.beside import Member
 from rightcall.repair.names import hoist_name, infer_name, settle_name
 from rightcall.repair.settle import settle
-from rightcall.strict_json import Undecodable, decode
+from rightcall.repair.sketch import Keys, role_of
+from rightcall.strict_json import Undecodable, decode_unique
 from rightcall.types import Arguments, Call, CallEnd, CallStart, Event, Problem, Repair, Text
 from rightcall.wire.options import Limits
 
 _BLANKS = " \t\r\n"
+_KEYS = Keys(("name",), ("arguments", "parameters", "args", "input"), ("id", "call_id", "tool_call_id"))
 _BLANKS_AND_TICKS = _BLANKS + "`"
 
 
@@ -75,7 +78,8 @@ class Calls:
             if call.begun and not call.custom and call.scan().whole and text == call.text:
                 return  # sent once more in whole
             call.extend(text)
-        if call.begun and (call.name or self._tools is None):  # the name may turn out to stand among the arguments
+        # The name may turn out to stand among the arguments.
+        if call.begun and (call.name.strip() or self._tools is None):
             self._start(call)
             if self._live and not call.custom and (ready := call.passable()):
                 self._out.append(Arguments(call.index, ready))
@@ -105,7 +109,7 @@ class Calls:
         calls = self.gather.calls
         while self._ended < len(calls):
             call, is_last = calls[self._ended], self._ended == len(calls) - 1
-            if is_last and (not call.done or call.custom or not (call.begun or call.draft)):
+            if is_last and not (call.done and _ends(call, call.sent)):
                 return  # a limit may have cut it off, which is said last
             if not call.done and (call.custom or not call.scan().whole):
                 return
@@ -142,11 +146,13 @@ class Calls:
         if call.index - self._first >= self._limits.calls:
             self._too_many(call)
             return
-        text = call.text if call.begun or not call.draft else call.draft
+        text = call.sent
         json, value = self._read(call, text)
         self._start(call)
         made, problems = self._made(call, text, json, value, cut)
-        if made.complete and (rest := made.json[call.given :]):
+        # What was given out live is a preview of what was sent; the settled call is the truth.
+        rest = (json[call.given :] if call.given else made.json) if made.complete else ""
+        if rest:
             self._out.append(Arguments(call.index, rest))
         self._out.extend(problems)
         if call.problems or problems:
@@ -157,10 +163,12 @@ class Calls:
         """The arguments as JSON, and what that holds. A name that stands among them, or that they imply, is taken."""
         if call.custom:
             return dumps({"input": text}), {"input": text}
-        value = (
-            decode(text, self._limits.depth) if text.strip(_BLANKS) and len(text) <= self._limits.call else Undecodable
-        )
-        if call.name or call.started or call.fault is not None or self._policy("") == "off":
+        value: Any = Undecodable
+        if text.strip(_BLANKS) and len(text) <= self._limits.call:
+            value, twice = decode_unique(text, self._limits.depth)
+            if twice and call.name.strip():
+                return text, Undecodable  # told where the call is settled
+        if call.name.strip() or call.started or call.fault is not None or self._policy("") == "off":
             return text, value
         hoisted = hoist_name(value, self._tools)
         if hoisted is not None:
@@ -191,13 +199,24 @@ class Calls:
             id=call.used_id,
             raw=text,
             tools=self._tools,
-            # What was given out is final; and what is repaired must not depend on how the arguments were cut.
-            policy="off" if self._live and json.lstrip(_BLANKS).startswith("{") else self._policy(call.name),
+            policy=self._policy(call.name),
             depth=self._limits.depth,
             value=value,
             repairs=call.repairs,
             closed=False,
+            beside=self._beside(call, bool(text.strip(_BLANKS))),
         )
+
+    def _beside(self, call: Gathered, has_args: bool) -> tuple[Member, ...]:
+        """What the call has beside its name and arguments. What a server may have added is none of the model's, unless
+        it is an argument."""
+        members = [Member(field.key, field.value, "clash") for field in call.clashes if field.inner]
+        for field in call.beside.values():
+            role = role_of(field.key, field.value, _KEYS, self._tools, name=call.name, has_args=has_args)
+            if role == "stranger" and not field.inner:
+                role = "known"
+            members += [Member(field.key, field.value, role)] if role is not None else []
+        return tuple(members)
 
     def _too_many(self, call: Gathered) -> None:
         if call.index - self._first == self._limits.calls:

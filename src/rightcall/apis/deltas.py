@@ -11,6 +11,8 @@ from typing import Any
 
 import msgspec
 
+from rightcall.types import Json
+
 Slot = int | str
 
 
@@ -24,6 +26,15 @@ class Thought(msgspec.Struct, frozen=True):
     """A piece of reasoning."""
 
     text: str
+
+
+class Beside(msgspec.Struct, frozen=True):
+    """A field of a native call that is not known. `inner`: it stands where only name and arguments do, so that the
+    model and not the server has written it."""
+
+    key: str
+    value: Any
+    inner: bool
 
 
 class Piece(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,6 +54,7 @@ class Piece(msgspec.Struct, frozen=True, kw_only=True):
     whole: bool = False
     all: bool = False
     fault: tuple[str, str] | None = None
+    beside: tuple[Beside, ...] = ()
 
 
 class End(msgspec.Struct, frozen=True):
@@ -63,6 +75,13 @@ class Fault(msgspec.Struct, frozen=True):
     code: str
     message: str
     blocking: bool = True
+
+
+def unknown_fields(fields: Json, known: frozenset[str], *, inner: bool) -> tuple[Beside, ...]:
+    """The fields of a call, or of its function, that are not known. Null says nothing."""
+    if fields.keys() <= known:
+        return ()
+    return tuple([Beside(key, value, inner) for key, value in fields.items() if key not in known and value is not None])
 
 
 Delta = Said | Thought | Piece | End | Stop | Fault

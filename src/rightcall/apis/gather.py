@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rightcall.apis.deltas import Piece, Slot
+from rightcall.apis.deltas import Beside, Piece, Slot
 from rightcall.apis.json_state import JsonState
 from rightcall.declare.toolset import Toolset
+from rightcall.strict_json import is_same
 from rightcall.types import Problem, Repair
 
 _BLANKS = " \t\r\n"
@@ -20,8 +21,8 @@ class Gathered:
     """A native call as far as it has come."""
 
     __slots__ = (
-        *("arguments", "begun", "custom", "done", "draft", "fault", "given", "id", "index", "name", "named_at"),
-        *("_scanned", "problems", "repairs", "slot", "started", "state", "used_id", "waiting"),
+        *("arguments", "begun", "beside", "clashes", "custom", "done", "draft", "fault", "given", "id", "index"),
+        *("name", "named_at", "problems", "repairs", "slot", "started", "state", "used_id", "waiting", "_scanned"),
     )
 
     def __init__(self, piece: Piece, index: int) -> None:
@@ -36,6 +37,8 @@ class Gathered:
         self.used_id = ""
         self.repairs: tuple[Repair, ...] = ()
         self.problems: tuple[Problem, ...] = ()  # that are known before it ends
+        self.beside: dict[str, Beside] = {}  # fields that are not known, by their names
+        self.clashes: list[Beside] = []  # those that came again with another value
         self.given = 0  # how many characters of the arguments went out
         self.named_at = -1  # the chunk that last named it
         self.waiting: list[str] = []  # argument text that was not passed on
@@ -48,6 +51,11 @@ class Gathered:
             self.arguments = ["".join(self.arguments)]
             self._scanned = min(self._scanned, 1)
         return self.arguments[0] if self.arguments else ""
+
+    @property
+    def sent(self) -> str:
+        """The argument text: what came as such, or else what came with the call's beginning."""
+        return self.text if self.begun or not self.draft else self.draft
 
     def scan(self) -> JsonState:
         """The state of the arguments that have come."""
@@ -115,6 +123,10 @@ class Gather:
             self._name(call, piece.name)
         call.draft = call.draft or piece.draft
         call.fault = call.fault or piece.fault
+        for field in piece.beside:
+            known = call.beside.setdefault(field.key, field)
+            if not is_same(known.value, field.value):
+                call.clashes.append(field)
         return call
 
     def _known(self, piece: Piece) -> Gathered | None:

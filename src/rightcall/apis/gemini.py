@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from rightcall.apis.deltas import Delta, Deltas, Fault, Piece, Said, Seen, Stop, Thought
+from rightcall.apis.deltas import Delta, Deltas, Fault, Piece, Said, Seen, Stop, Thought, unknown_fields
 from rightcall.apis.ending import finish_of
 from rightcall.apis.gemini_pieces import Pieces
 from rightcall.apis.plain import arguments, items, obj, objects, text
@@ -22,6 +22,7 @@ from rightcall.types import Call, Json, Reply
 # The model tried to call, and the server took the call away.
 _FAILED = ("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MALFORMED_RESPONSE")
 _IN_PIECES = ("truncated", "the call is only a piece of one; give all chunks to a Stream")
+_KNOWN = frozenset(("id", "name", "args", "partialArgs", "partial_args", "willContinue", "will_continue"))
 _WORDS = {"auto": "AUTO", "required": "ANY", "none": "NONE"}
 
 
@@ -110,7 +111,8 @@ def _part(part: Json) -> Iterator[Delta]:
         elif not name:
             yield _Fragment(call=call, id=id, arguments=given, whole=True)  # may end a call that came in pieces
         else:
-            yield Piece(id=id, name=name, arguments=given, whole=True)
+            beside = unknown_fields(call, _KNOWN, inner=True)
+            yield Piece(id=id, name=name, arguments=given, whole=True, beside=beside)
     elif said := text(part.get("text")):
         yield Thought(said) if part.get("thought") is True else Said(said)
 

@@ -12,13 +12,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from rightcall.apis.deltas import Delta, Deltas, Fault, Piece, Said, Seen, Stop, Thought
+import msgspec
+
+from rightcall.apis.deltas import Delta, Deltas, Fault, Piece, Said, Seen, Stop, Thought, unknown_fields
 from rightcall.apis.ending import finish_of
 from rightcall.apis.plain import arguments, dumps, error_text, items, obj, objects, text
 from rightcall.apis.writing import Extras, argument_text, custom_input, fields_of, output_text, turn
 from rightcall.types import Call, Json, Reply
 
 _KNOWN = frozenset(("id", "type", "index", "function", "custom"))
+_ARGUMENTS = ("arguments", "parameters", "args", "input")
+_FUNCTION = frozenset(("name", "arguments", "parsed_arguments", "description", "strict"))
 OPAQUE = ("reasoning_details", "extra_content", "thought_signature", "encrypted_content")
 
 
@@ -85,7 +89,7 @@ def _message(message: Json) -> Iterator[Delta]:
     yield from found
     legacy = obj(message.get("function_call"))
     if legacy is not None and not found:
-        yield Piece(name=text(legacy.get("name")), arguments=arguments(legacy.get("arguments")), whole=True)
+        yield msgspec.structs.replace(_piece({"function": legacy}, None), whole=True)
 
 
 def calls_of(message: Json) -> list[Delta]:
@@ -104,18 +108,21 @@ def _delta(delta: Json) -> Iterator[Delta]:
         yield _piece(entry, position if len(entries) > 1 else None)
     legacy = obj(delta.get("function_call"))
     if legacy is not None and not entries:
-        yield Piece(slot="function_call", name=text(legacy.get("name")), arguments=arguments(legacy.get("arguments")))
+        yield msgspec.structs.replace(_piece({"function": legacy}, None), slot="function_call")
 
 
 def _piece(entry: Json, position: int | None) -> Piece:
     index = entry.get("index")
     slot = index if type(index) is int else position
     function, custom = obj(entry.get("function")) or {}, obj(entry.get("custom"))
+    id = text(entry.get("id"))
     if custom is not None:
-        name, said = text(custom.get("name")), text(custom.get("input"))
-    else:
-        name, said = text(function.get("name")), arguments(function.get("arguments"))
-    return Piece(slot=slot, id=text(entry.get("id")), name=name, arguments=said, custom=custom is not None)
+        return Piece(slot=slot, id=id, name=text(custom.get("name")), arguments=text(custom.get("input")), custom=True)
+    key = next((key for key in _ARGUMENTS if function.get(key) is not None), "arguments")
+    inner = unknown_fields(function, _FUNCTION | {key}, inner=True)
+    beside = (*inner, *unknown_fields(entry, _KNOWN, inner=False))
+    name, said = text(function.get("name")), arguments(function.get(key))
+    return Piece(slot=slot, id=id, name=name, arguments=said, beside=beside)
 
 
 def _calls(entries: Iterable[Any]) -> Iterator[Delta]:
@@ -127,7 +134,7 @@ def _calls(entries: Iterable[Any]) -> Iterator[Delta]:
             continue
         if obj(found.get("function")) is not None or obj(found.get("custom")) is not None:
             piece = _piece(found, None)
-            yield Piece(id=piece.id, name=piece.name, arguments=piece.arguments, custom=piece.custom, whole=True)
+            yield msgspec.structs.replace(piece, slot=None, whole=True)
             continue
         what = "`function` is no object" if "function" in found else "there is no `function`"
         yield Piece(

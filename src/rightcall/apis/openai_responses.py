@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from rightcall.apis import openai_chat
-from rightcall.apis.deltas import Delta, Deltas, End, Fault, Piece, Said, Seen, Slot, Stop, Thought
+from rightcall.apis.deltas import Delta, Deltas, End, Fault, Piece, Said, Seen, Slot, Stop, Thought, unknown_fields
 from rightcall.apis.ending import finish_of
 from rightcall.apis.plain import arguments, error_text, obj, objects, text
 from rightcall.apis.writing import Extras, argument_text, custom_input, fields_of, output_text, turn
@@ -86,6 +86,7 @@ def _call(item: Json, slot: Slot | None, *, whole: bool = False, all: bool = Fal
         custom=custom,
         whole=whole,
         all=all,
+        beside=() if custom else unknown_fields(item, _KNOWN, inner=False),
     )
 
 

@@ -21,12 +21,12 @@ from rightcall.cli.inputs import (
     usage_errors,
 )
 from rightcall.cli.safe import brief, json_text, visible
-from rightcall.constrain.book import Bounds
 from rightcall.constrain.build import grammar as make_grammar
 from rightcall.constrain.build import refuse as refuse_limits
 from rightcall.constrain.grammar import Grammar
-from rightcall.constrain.meet import Limit
 from rightcall.constrain.servers import SERVERS, fragment_and_limits
+from rightcall.shapes.builder import Bounds
+from rightcall.shapes.intersect import Relaxation
 
 _EMIT = ("gbnf", "lark", "structural-tag", "json-schema", "regex", "rules", "svg")
 
@@ -106,7 +106,7 @@ def grammar(
         raise typer.Exit(1)
 
 
-def _result(made: Grammar, emit: str, server: str | None) -> tuple[Any, tuple[Limit, ...]]:
+def _result(made: Grammar, emit: str, server: str | None) -> tuple[Any, tuple[Relaxation, ...]]:
     if server is not None:
         return fragment_and_limits(made, server)
     if emit == "structural-tag":
@@ -132,7 +132,7 @@ def _result(made: Grammar, emit: str, server: str | None) -> tuple[Any, tuple[Li
     return writers[emit](), made.relaxations
 
 
-def _row(limit: Limit) -> dict[str, str]:
+def _row(limit: Relaxation) -> dict[str, str]:
     return {"tool": limit.tool, "path": limit.path, "keyword": limit.keyword, "allows": limit.allows}
 
 
@@ -145,7 +145,7 @@ def _write(text: str) -> None:
         sys.stdout.buffer.flush()
 
 
-def _show_limits(limits: tuple[Limit, ...]) -> None:
+def _show_limits(limits: tuple[Relaxation, ...]) -> None:
     """On standard error, so that the grammar alone goes on through a pipe."""
     from rich.console import Console
 

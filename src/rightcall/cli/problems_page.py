@@ -14,8 +14,10 @@ _HEAD = """\
 # Problems
 
 What is wrong with a reply comes as values of type `Problem`, not as exceptions: a `code` for programs, a `message`
-worded for the model, a `path` (a JSON Pointer into the arguments), the index of the `call` it is about, and `blocking`,
-which says that this call must not run. A call gets at most five problems about its arguments, the most useful first.
+worded for the model, a `path` (a JSON Pointer into the arguments), the index of the `call` it is about among the
+reply's `attempts`, and `blocking`, which says that this call must not run. A blocking problem of no call stops no call.
+Each call has its own in `call.problems`: those that nothing blocks are `reply.calls`, the others `reply.refused`. A
+call gets at most five problems about its arguments, the most useful first.
 
 **What you may rely on:** a code on this page keeps its name and its meaning, and stays blocking or not. New codes may
 come, so treat one that you do not know by its `blocking`. Messages may be worded better at any time: show them to the

@@ -1,9 +1,9 @@
 """One grammar from a format and some tools, for every engine: `build.grammar` makes it, `Grammar` is what it is."""
 
-from rightcall.constrain.book import Bounds
 from rightcall.constrain.build import grammar
 from rightcall.constrain.grammar import Grammar
-from rightcall.constrain.meet import Limit
-from rightcall.constrain.model import Rule
+from rightcall.shapes.algebra import Rule
+from rightcall.shapes.builder import Bounds
+from rightcall.shapes.intersect import Relaxation
 
-__all__ = ["Bounds", "Grammar", "Limit", "Rule", "grammar"]
+__all__ = ["Bounds", "Grammar", "Relaxation", "Rule", "grammar"]

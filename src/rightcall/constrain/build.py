@@ -11,19 +11,19 @@ from typing import Literal
 
 import msgspec
 
-from rightcall.constrain.book import Book, Bounds
 from rightcall.constrain.calls import Arguments, carries_name
 from rightcall.constrain.endless import without_endless
 from rightcall.constrain.grammar import Choice, Grammar, reachable
-from rightcall.constrain.meet import Limit
-from rightcall.constrain.model import NEVER, Alt, Node
 from rightcall.constrain.reply import Options, Replies
 from rightcall.constrain.schema import Shapes
-from rightcall.constrain.shapes import ANYTHING, NOTHING, Field, Object
 from rightcall.declare.toolset import ToolLike, Toolset
 from rightcall.errors import CallerError, EmptyToolList, GrammarCompileError
 from rightcall.formats import find
 from rightcall.formats.spec import Format, NameThenJson, Params
+from rightcall.shapes.algebra import NEVER, Alt, Node
+from rightcall.shapes.builder import Bounds, Builder
+from rightcall.shapes.intersect import Relaxation
+from rightcall.shapes.values import ANYTHING, NOTHING, Field, Object
 from rightcall.types import Tool
 
 Reasoning = Literal["none", "auto", "open", "required"]
@@ -64,7 +64,7 @@ def grammar(
     if thinks not in ("none", "auto", "open", "required"):
         raise CallerError(f"reasoning is none, auto, open or required, not {reasoning!r}")
     _judge({"arguments": arguments, "whitespace": whitespace, "isolate": isolate}, bounds)
-    book = Book(bounds or Bounds(), exact=whitespace == "rendered")
+    book = Builder(bounds or Bounds(), exact=whitespace == "rendered")
     chosen = [tool for tool in toolset if not named or tool.name == choice] if choice != "none" else []
     sources = _Sources(found, toolset, book, undeclared, formats, arguments, isolate)
     usable = [known for tool in chosen if (known := sources.tool(tool)) is not None]
@@ -81,6 +81,7 @@ def grammar(
         definitions=_kept(book.rules, start, replies.lazy),
         relaxations=relaxations,
         omitted=sources.omitted,
+        frame=replies.frame,
         triggers=replies.triggers,
         lazy=replies.lazy,
         format=found,
@@ -132,7 +133,7 @@ def _kept(rules: dict[str, Node], start: str, lazy: str) -> dict[str, Node]:
     return {start: rules[start], **{name: node for name, node in rules.items() if name in found and name != start}}
 
 
-def refuse(relaxations: tuple[Limit, ...], omitted: dict[str, str]) -> None:
+def refuse(relaxations: tuple[Relaxation, ...], omitted: dict[str, str]) -> None:
     """What `strict` is: the first thing that cannot be said is an error."""
     if omitted:
         name, why = next(iter(omitted.items()))
@@ -152,7 +153,7 @@ class _Sources:
         self,
         format: Format,
         toolset: Toolset,
-        book: Book,
+        book: Builder,
         undeclared: bool,
         formats: bool,
         arguments: str,
@@ -160,7 +161,7 @@ class _Sources:
     ) -> None:
         self.format, self.toolset, self.book = format, toolset, book
         self.undeclared, self.formats, self.arguments, self.isolate = undeclared, formats, arguments, isolate
-        self.limits: dict[Limit, None] = {}
+        self.limits: dict[Relaxation, None] = {}
         self.omitted: dict[str, str] = {}
         self.count = 0
 
@@ -176,17 +177,17 @@ class _Sources:
         shapes = Shapes(tool.name, self.toolset.schema(tool.name) or {}, extras=self.undeclared, formats=self.formats)
         shape = shapes.read()
         if not isinstance(shape, Object):
-            shape = shapes.meet(shape, Object(), "")
+            shape = shapes.intersect(shape, Object(), "")
         shape, named = without_endless(shape, shapes.named) if shapes.named else (shape, shapes.named)
         known = Arguments(tool.name, shape, named, self.toolset.kinds(tool.name), prefix)
         why = self._impossible(known)
         if not why:
             self.limits |= shapes.limits
             for one in self.toolset._check(tool)[1]:
-                self.limits[Limit(one.tool, one.path, one.keyword, f"anything: {one.reason}")] = None
+                self.limits[Relaxation(one.tool, one.path, one.keyword, f"anything: {one.reason}")] = None
             return known
         if self.isolate == "open":
-            self.limits[Limit(tool.name, "", "parameters", f"any arguments: {why}")] = None
+            self.limits[Relaxation(tool.name, "", "parameters", f"any arguments: {why}")] = None
             return self._open(tool, prefix)
         self.omitted[tool.name] = why
         return None

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import re
 
-from rightcall.constrain.book import Book
-from rightcall.constrain.markers import edges, first, pieces, plain
-from rightcall.constrain.model import NEVER, Lexeme, Lit, Member, Node, chars, inverse, repeat, seq
-from rightcall.constrain.shapes import Object, Shape
-from rightcall.constrain.spell import Json, in_any_order, json_string
-from rightcall.constrain.spell_braces import Braces
-from rightcall.constrain.spell_python import Python
-from rightcall.constrain.spell_ts import Ts
-from rightcall.constrain.tagged import Tags
 from rightcall.declare.kinds import Kind
 from rightcall.formats.spec import Body, Braced, Envelope, NameThenJson, Params, Pythonic, TsCall
+from rightcall.shapes.algebra import NEVER, Lexeme, Lit, Member, Node, chars, inverse, repeat, seq
+from rightcall.shapes.builder import Builder
+from rightcall.shapes.markers import edges, first, pieces, plain
+from rightcall.shapes.values import Object, Shape
+from rightcall.shapes.write_braces import Braces
+from rightcall.shapes.write_json import Json, in_any_order, json_string
+from rightcall.shapes.write_params import Tags
+from rightcall.shapes.write_python import Python
+from rightcall.shapes.write_ts import Ts
 from rightcall.wire.markers import HOLES
+from rightcall.wire.writers import ts_literal
 
 _NAME = re.compile(HOLES["name"]).fullmatch
 _CALLED = re.compile(r"[A-Za-z_][\w.\-]{0,255}").fullmatch
@@ -31,7 +32,7 @@ class Arguments:
         self.name, self.shape, self.named, self.kinds, self.prefix = name, shape, named, kinds, prefix
         self._written: list[Node] | None = None
 
-    def written(self, body: Body, book: Book) -> list[Node]:
+    def written(self, body: Body, book: Builder) -> list[Node]:
         """Its call in this body, made once."""
         if self._written is None:
             self._written = call_body(body, self, book)
@@ -45,7 +46,7 @@ def carries_name(body: Body, name: str) -> bool:
     return bool((_CALLED if isinstance(body, (Pythonic, TsCall)) else _NAME)(name))
 
 
-def call_body(body: Body, tool: Arguments, book: Book) -> list[Node]:
+def call_body(body: Body, tool: Arguments, book: Builder) -> list[Node]:
     """The pieces of one call; one that is `NEVER` means that it cannot be written."""
     if isinstance(body, Envelope):
         return _envelope(body, tool, book)
@@ -58,12 +59,12 @@ def call_body(body: Body, tool: Arguments, book: Book) -> list[Node]:
         writer = Python(book, tool.prefix, tool.named)
         return [NEVER if shape is None else writer.arguments(tool.name, shape)]
     if isinstance(body, TsCall):
-        arguments = Ts(book, tool.prefix, tool.named).value(tool.shape)
+        arguments = Ts(book, tool.prefix, tool.named, ts_literal).value(tool.shape)
         return [NEVER if arguments == NEVER else seq(Lit(f"{tool.name}("), arguments, Lit(")"))]
     return _braced(body, tool, book)
 
 
-def json_arguments(tool: Arguments, book: Book) -> Node:
+def json_arguments(tool: Arguments, book: Builder) -> Node:
     return Json(book, tool.prefix, tool.named).value(tool.shape)
 
 
@@ -81,7 +82,7 @@ def _object(tool: Arguments) -> Object | None:
     return found[0] if found else None
 
 
-def _envelope(body: Envelope, tool: Arguments, book: Book) -> list[Node]:
+def _envelope(body: Envelope, tool: Arguments, book: Builder) -> list[Node]:
     gap = book.gap(" ")
     arguments = json_arguments(tool, book)
     opens, closes = [Lit("{"), book.gap()], [book.gap(), Lit("}")]
@@ -103,7 +104,7 @@ def _envelope(body: Envelope, tool: Arguments, book: Book) -> list[Node]:
     return [*opens, *fields, *(comma if id else []), *id, *closes]
 
 
-def _name_then_json(body: NameThenJson, tool: Arguments, book: Book) -> list[Node]:
+def _name_then_json(body: NameThenJson, tool: Arguments, book: Builder) -> list[Node]:
     arguments = json_arguments(tool, book)
     if not first(body.open):
         return [arguments]
@@ -113,7 +114,7 @@ def _name_then_json(body: NameThenJson, tool: Arguments, book: Book) -> list[Nod
     return [*opens, arguments, *closes]
 
 
-def _params(body: Params, tool: Arguments, book: Book) -> list[Node]:
+def _params(body: Params, tool: Arguments, book: Builder) -> list[Node]:
     shape = _object(tool)
     if shape is None:
         return [NEVER]
@@ -124,7 +125,7 @@ def _params(body: Params, tool: Arguments, book: Book) -> list[Node]:
     return [*opens, tags.arguments(shape), *closes]
 
 
-def _braced(body: Braced, tool: Arguments, book: Book) -> list[Node]:
+def _braced(body: Braced, tool: Arguments, book: Builder) -> list[Node]:
     shape = _object(tool)
     if shape is None:
         return [NEVER]

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import msgspec
 
-from rightcall.constrain.meet import array_shape, object_shape
-from rightcall.constrain.shapes import NOTHING, Array, Field, Named, Object, Shape, Union, union
+from rightcall.shapes.intersect import array_shape, object_shape
+from rightcall.shapes.values import NOTHING, Array, Field, Named, Object, Shape, Union, union
 
 _ROUNDS = 64  # what is not settled by then is taken to end
 

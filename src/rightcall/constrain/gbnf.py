@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from rightcall.constrain.book import GAP
-from rightcall.constrain.meet import Limit
-from rightcall.constrain.model import (
+from rightcall.shapes.algebra import (
     ANY,
     EMPTY,
     TOP,
@@ -38,7 +36,9 @@ from rightcall.constrain.model import (
     minus,
     seq,
 )
-from rightcall.constrain.order import MAX_ANY, all_orders, declared_order
+from rightcall.shapes.builder import GAP
+from rightcall.shapes.intersect import Relaxation
+from rightcall.shapes.order import MAX_ANY, all_orders, declared_order
 
 if TYPE_CHECKING:
     from rightcall.constrain.grammar import Grammar
@@ -54,7 +54,7 @@ def emit(grammar: Grammar, tokens: dict[str, int] | bool = False) -> str:
     return emit_with_limits(grammar, tokens)[0]
 
 
-def emit_with_limits(grammar: Grammar, tokens: dict[str, int] | bool = False) -> tuple[str, tuple[Limit, ...]]:
+def emit_with_limits(grammar: Grammar, tokens: dict[str, int] | bool = False) -> tuple[str, tuple[Relaxation, ...]]:
     """The grammar, and what this engine cannot be told beyond the grammar's own relaxations."""
     writer = _Gbnf(grammar, tokens)
     return writer.text(), tuple(dict.fromkeys(writer.limits))
@@ -64,7 +64,7 @@ class _Gbnf:
     def __init__(self, grammar: Grammar, tokens: dict[str, int] | bool) -> None:
         self.grammar, self.tokens = grammar, tokens
         self.lines: list[str] = []
-        self.limits: list[Limit] = []
+        self.limits: list[Relaxation] = []
         self.writers = self._writers()
         self.known: dict[object, str] = {}
         self.names = {name: "root" if name == grammar.start else name.replace("_", "-") for name in grammar.definitions}
@@ -135,7 +135,7 @@ class _Gbnf:
             return f"{self.free((stop, *node.without), node.most)} " + " ".join(map(self.node, node.stop))
         if node.least:
             # What is counted are pieces, and one of them may be many characters.
-            self.limits.append(Limit("", "", "minLength", f"a shorter text before {stop!r}"))
+            self.limits.append(Relaxation("", "", "minLength", f"a shorter text before {stop!r}"))
         if node.most is None:
             return self.search(stop, node.without)
         name = self.pieces(stop, node.without)
@@ -165,7 +165,9 @@ class _Gbnf:
             name = self.known[key] = f"piece{len(self.known)}"
             _Search(stop, without, name).write_pieces(self)
             allows = f"a longer text before {stop!r}" if stop else "a longer text"
-            self.limits.append(Limit("", "", "maxLength", f"{allows}: a beginning of a marker counts as one character"))
+            self.limits.append(
+                Relaxation("", "", "maxLength", f"{allows}: a beginning of a marker counts as one character")
+            )
         return self.known[key]
 
     # -- names ---------------------------------------------------------------------------------------------------------
@@ -208,7 +210,7 @@ class _Gbnf:
         members = tuple(Member(Ref(f"{prefix}-m{at}"), member.required) for at, member in enumerate(node.members))
         node = msgspec.structs.replace(node, members=members)
         if len(members) > MAX_ANY and (node.least or node.most is not None):
-            self.limits.append(Limit("", f"rule {prefix}", "minProperties", "any number of the declared members"))
+            self.limits.append(Relaxation("", f"rule {prefix}", "minProperties", "any number of the declared members"))
         start, rules = declared_order(node, prefix) if len(members) > MAX_ANY else all_orders(node, prefix)
         for name, rule in rules.items():
             self.rule(name, rule)

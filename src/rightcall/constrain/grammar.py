@@ -10,14 +10,26 @@ from typing import Any, Literal
 
 import msgspec
 
-from rightcall.constrain.meet import Limit
-from rightcall.constrain.model import Alt, Node, Rule, Token, children, references
 from rightcall.declare.toolset import Toolset
 from rightcall.formats.spec import Format
+from rightcall.shapes.algebra import EMPTY, Alt, Node, Rule, Token, children, references
+from rightcall.shapes.intersect import Relaxation
 from rightcall.types import Json
 
 Choice = str  # auto | required | none | the name of a tool
 Server = Literal["llama.cpp", "vllm", "sglang", "ollama", "openai", "anthropic"]
+
+
+class Frame(msgspec.Struct, frozen=True):
+    """What the calls of a reply are made of, for engines that are told it in parts: what stands before the first, one
+    call per tool, what stands between two and behind the last. `joined` is False where the only tool's arguments are
+    the whole reply."""
+
+    before: Node = EMPTY
+    calls: tuple[Node, ...] = ()
+    joint: Node = EMPTY
+    after: Node = EMPTY
+    joined: bool = True
 
 
 class Grammar(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -28,8 +40,9 @@ class Grammar(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     start: str
     definitions: dict[str, Node]
-    relaxations: tuple[Limit, ...] = ()
+    relaxations: tuple[Relaxation, ...] = ()
     omitted: dict[str, str] = {}
+    frame: Frame = Frame()
     triggers: tuple[str, ...] = ()
     lazy: str = ""
     format: Format
@@ -120,7 +133,7 @@ class Grammar(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
         return fragment(self, server)
 
-    def for_server_with_limits(self, server: Server) -> tuple[Json, tuple[Limit, ...]]:
+    def for_server_with_limits(self, server: Server) -> tuple[Json, tuple[Relaxation, ...]]:
         """The fields, and everything that they do not enforce: `relaxations` and what this server cannot be told."""
         from rightcall.constrain.servers import fragment_and_limits
 

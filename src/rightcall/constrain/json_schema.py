@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from rightcall.constrain.meet import Limit
 from rightcall.declare.faults import step
 from rightcall.declare.schema import LISTS, MAPS, ONE, REFS, Refs, subschemas
 from rightcall.errors import CallerError
 from rightcall.formats.spec import Envelope
+from rightcall.shapes.intersect import Relaxation
 from rightcall.types import Json
 
 if TYPE_CHECKING:
@@ -88,11 +88,11 @@ def emit(grammar: Grammar, dialect: str = "") -> Json:
     return call_schema(grammar, dialect)[0]
 
 
-def call_schema(grammar: Grammar, dialect: str) -> tuple[Json, tuple[Limit, ...]]:
+def call_schema(grammar: Grammar, dialect: str) -> tuple[Json, tuple[Relaxation, ...]]:
     """The schema of what a reply holds: one call, or a list of calls."""
     body = grammar.format.bodies[0]
     names = (body.names[0], body.args[0]) if isinstance(body, Envelope) and body.names else ("name", "arguments")
-    limits: list[Limit] = []
+    limits: list[Relaxation] = []
     calls: list[Json] = []
     defs: Json = {}
     for at, name in enumerate(grammar.names):
@@ -127,7 +127,7 @@ def _moved(value: Any, under: str) -> Any:
     return [_moved(item, under) for item in value] if isinstance(value, list) else value
 
 
-def project(schema: Json, dialect: str, tool: str = "") -> tuple[Json, tuple[Limit, ...]]:
+def project(schema: Json, dialect: str, tool: str = "") -> tuple[Json, tuple[Relaxation, ...]]:
     """The schema in that dialect, and what it therefore no longer says."""
     projector = _Projector(schema, dialect_of(dialect), tool)
     made = projector.schema(schema, "")
@@ -143,14 +143,14 @@ def project(schema: Json, dialect: str, tool: str = "") -> tuple[Json, tuple[Lim
 class _Projector:
     def __init__(self, root: Json, dialect: Dialect, tool: str) -> None:
         self.refs, self.dialect, self.tool = Refs(root), dialect, tool
-        self.limits: list[Limit] = []
+        self.limits: list[Relaxation] = []
         self.waiting: list[tuple[str, Any, str]] = []  # what is referred to and would not be found where it was
         self.names: dict[int, str] = {}
         self.numbers = count()
         self.circles = {} if dialect.recursive else _circles(root, self.refs)
 
     def limit(self, path: str, word: str, allows: str) -> None:
-        self.limits.append(Limit(self.tool, path, word, allows))
+        self.limits.append(Relaxation(self.tool, path, word, allows))
 
     def schema(self, schema: Any, path: str) -> Any:
         if not isinstance(schema, dict):

@@ -10,8 +10,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from rightcall.constrain.book import GAP
-from rightcall.constrain.model import (
+from rightcall.shapes.algebra import (
     Alt,
     AnyOrder,
     Chars,
@@ -26,8 +25,9 @@ from rightcall.constrain.model import (
     Upto,
     Word,
 )
-from rightcall.constrain.order import declared_order
-from rightcall.constrain.regex import anywhere, regex_text
+from rightcall.shapes.builder import GAP
+from rightcall.shapes.order import declared_order
+from rightcall.shapes.patterns import anywhere, regex_text
 
 if TYPE_CHECKING:
     from rightcall.constrain.grammar import Grammar

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rightcall.constrain.calls import Arguments, json_arguments
-from rightcall.constrain.markers import BLANKS, first, pieces, plain
-from rightcall.constrain.model import EMPTY, Alt, Free, Node, Ref, Upto, alt, maybe, repeat, seq
+from rightcall.constrain.grammar import Frame
 from rightcall.formats.spec import Channels, NameThenJson
+from rightcall.shapes.algebra import EMPTY, Alt, Free, Node, Ref, Upto, alt, maybe, repeat, seq
+from rightcall.shapes.markers import BLANKS, first, pieces, plain
 
 if TYPE_CHECKING:
     from rightcall.constrain.reply import Replies
@@ -36,6 +37,7 @@ class Messages:
             else seq(Ref("call"), repeat(seq(start, Ref("call")), 0, None if more is None else more - 1))
         )
         book.rules["calls"] = calls
+        self.replies.frame = Frame(calls=tuple(made), joint=start if self.options.parallel else EMPTY)
         self._lazy()
         if self.options.choice == "required" and self.options.reasoning == "none" and not self.options.text:
             return self.replies.plain_start(calls)
@@ -44,7 +46,9 @@ class Messages:
     def _lazy(self) -> None:
         header = self.channels.messages["call"][0]
         head = str(header).partition("{name}")[0]
-        self.replies.triggers = (head,) if head.strip(BLANKS) else ()
+        others = [str(opens) for kind, (opens, _) in self.channels.messages.items() if kind != "call"]
+        told = head.strip(BLANKS) and not any(head in other for other in others)
+        self.replies.triggers = (head,) if told else ()
         self.replies.lazy = "calls" if self.replies.triggers else ""
 
     def call(self, tool: Arguments) -> list[Node]:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 from xml.sax.saxutils import escape
 
-from rightcall.constrain.model import (
+from rightcall.errors import CallerError
+from rightcall.shapes.algebra import (
     Alt,
     AnyOrder,
     Free,
@@ -25,7 +26,6 @@ from rightcall.constrain.model import (
     references,
     show,
 )
-from rightcall.errors import CallerError
 
 if TYPE_CHECKING:
     from rightcall.constrain.grammar import Grammar

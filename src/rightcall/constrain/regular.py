@@ -9,7 +9,8 @@ from __future__ import annotations
 from itertools import permutations
 from typing import TYPE_CHECKING
 
-from rightcall.constrain.model import (
+from rightcall.errors import GrammarCompileError
+from rightcall.shapes.algebra import (
     ANY,
     EMPTY,
     Alt,
@@ -30,9 +31,8 @@ from rightcall.constrain.model import (
     repeat,
     seq,
 )
-from rightcall.constrain.order import declared_order
-from rightcall.constrain.regex import regex_text
-from rightcall.errors import GrammarCompileError
+from rightcall.shapes.order import declared_order
+from rightcall.shapes.patterns import regex_text
 
 if TYPE_CHECKING:
     from rightcall.constrain.grammar import Grammar

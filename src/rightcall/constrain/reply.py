@@ -10,11 +10,11 @@ is shown, not made.
 
 from __future__ import annotations
 
-from rightcall.constrain.book import SPACE, Book
 from rightcall.constrain.calls import Arguments, json_arguments
-from rightcall.constrain.markers import BLANKS, edges, first, pieces, plain, text_of
+from rightcall.constrain.grammar import Frame
 from rightcall.constrain.messages import Messages
-from rightcall.constrain.model import (
+from rightcall.formats.spec import Envelope, Format, NameThenJson, Pair, Pythonic, alternatives
+from rightcall.shapes.algebra import (
     EMPTY,
     NEVER,
     Alt,
@@ -33,8 +33,9 @@ from rightcall.constrain.model import (
     repeat,
     seq,
 )
-from rightcall.constrain.spell import JSON_CHAR
-from rightcall.formats.spec import Envelope, Format, NameThenJson, Pair, Pythonic, alternatives
+from rightcall.shapes.builder import SPACE, Builder
+from rightcall.shapes.markers import BLANKS, edges, first, pieces, plain, text_of
+from rightcall.shapes.write_json import JSON_CHAR
 
 _FENCES = ("```", "~~~")
 _QUOTES = "\"'`"
@@ -49,7 +50,7 @@ class Options:
 class Replies:
     """Adds the rules of a reply to a book."""
 
-    def __init__(self, format: Format, book: Book, options: Options) -> None:
+    def __init__(self, format: Format, book: Builder, options: Options) -> None:
         self.format, self.book, self.options = format, book, options
         self.body = format.bodies[0]
         self.wrap = getattr(self.body, "wrap", None)
@@ -58,6 +59,7 @@ class Replies:
         self.closes = self._marker(format.call[1])
         self.triggers: tuple[str, ...] = ()
         self.lazy = ""
+        self.frame = Frame()
 
     # -- one call ------------------------------------------------------------------------------------------------------
 
@@ -120,13 +122,17 @@ class Replies:
         if self.format.channels is not None:
             return Messages(self, self.format.channels).build(tools)
         if self._arguments_only(tools):
-            return self.start_with(json_arguments(tools[0], self.book))
+            arguments = json_arguments(tools[0], self.book)
+            self.frame = Frame(calls=(arguments,), joined=False)
+            return self.start_with(arguments)
         before, after = self.around()
         calls = [(tool, self.call(tool)) for tool in tools]
         opener = self._opener(before, calls)
         if not self.options.parallel:
             calls = [(tool, [*before, *call, *after]) for tool, call in calls]
             before, after = [], []
+        joint = self.joint() if self.options.parallel else EMPTY
+        self.frame = Frame(seq(*before), tuple(seq(*call) for _, call in calls), joint, seq(*after))
         self._call_rule(opener if not before else (), calls)
         block = seq(*before, self._repeated(), *after) if self.options.parallel else Ref("call")
         self.triggers = (text_of(opener),) if opener else ()
@@ -293,7 +299,8 @@ class Replies:
         """What must not stand in text that a call follows."""
         text = text_of(opener)
         others = [other for other in self.openers() if text not in other and other not in text]
-        quoted = [quote + text for quote in _QUOTES]
+        blanks = edges(first(self.format.section[0] if self.format.section else self.format.call[0])).before
+        quoted = [quote + gap + text for quote in _QUOTES for gap in dict.fromkeys(["", blanks])]
         sections = [section for section in self._sections() if text not in section]
         fences = [fence for fence in _FENCES if fence not in text]
         return (*others, *sections, *fences, *quoted)

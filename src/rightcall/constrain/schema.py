@@ -1,6 +1,6 @@
 """JSON Schema to shapes. What a grammar cannot say is left out and noted, never an error.
 
-    {"type": "array", "uniqueItems": true}  ->  Array(...)  and  Limit(tool, "/uniqueItems", "uniqueItems", "...")
+    {"type": "array", "uniqueItems": true}  ->  Array(...)  and  Relaxation(tool, "/uniqueItems", "uniqueItems", "...")
 
 Keywords that apply to the same value are met (`allOf`, `$ref` beside others) where their shapes can be. The schema must
 have passed the judgement of `declare.schema`: its references are local and end.
@@ -16,9 +16,11 @@ from typing import Any
 import msgspec
 
 from rightcall.constrain.formats import FORMAT_PATTERNS
-from rightcall.constrain.meet import Limit, Meets, array_shape, number_shape, object_shape
-from rightcall.constrain.regex import Irregular, read_pattern
-from rightcall.constrain.shapes import (
+from rightcall.declare.faults import step
+from rightcall.declare.schema import Refs
+from rightcall.shapes.intersect import Intersection, Relaxation, array_shape, number_shape, object_shape
+from rightcall.shapes.patterns import Irregular, read_pattern
+from rightcall.shapes.values import (
     ANYTHING,
     NOTHING,
     NULL,
@@ -37,8 +39,6 @@ from rightcall.constrain.shapes import (
     union,
     whole_text,
 )
-from rightcall.declare.faults import step
-from rightcall.declare.schema import Refs
 from rightcall.types import Json
 
 MAX_DEPTH = 48
@@ -54,7 +54,7 @@ _NOTES = frozenset(
 )
 
 
-class Shapes(Meets):
+class Shapes(Intersection):
     """Reads the schemas of one tool."""
 
     def __init__(self, tool: str, root: Json, *, extras: bool = False, formats: bool = False) -> None:
@@ -111,13 +111,13 @@ class Shapes(Meets):
         value = schema[word]
         if word == "allOf":
             for i, part in enumerate(value):
-                found = self.meet(found, self.shape(part, f"{at}/{i}", depth + 1), at)
+                found = self.intersect(found, self.shape(part, f"{at}/{i}", depth + 1), at)
             return found
         if word in ("anyOf", "oneOf"):
             parts = [self.shape(part, f"{at}/{i}", depth + 1) for i, part in enumerate(value)]
             if word == "oneOf" and not _apart(parts):
                 self.limit(at, "oneOf", "values that fit more than one of the alternatives")
-            return self.meet(found, union(*parts), at)
+            return self.intersect(found, union(*parts), at)
         if word == "not":
             return self.without(found, value, at)
         if word == "if":
@@ -126,12 +126,12 @@ class Shapes(Meets):
         if not isinstance(target, (dict, bool)) or word != "$ref":
             self.limit(at, word, "any value: only plain references are followed")
             return found
-        return self.meet(found, self.shape(target, _where(value), depth + 1), at)
+        return self.intersect(found, self.shape(target, _where(value), depth + 1), at)
 
     def condition(self, found: Shape, schema: Json, path: str, depth: int) -> Shape:
         self.limit(f"{path}/if", "if", "what either branch allows")
         sides = [self.shape(schema.get(word, True), f"{path}/{word}", depth + 1) for word in ("then", "else")]
-        return self.meet(found, union(*sides), f"{path}/if")
+        return self.intersect(found, union(*sides), f"{path}/if")
 
     def without(self, found: Shape, value: Any, at: str) -> Shape:
         """`not`, where it is about types alone."""
@@ -145,7 +145,7 @@ class Shapes(Meets):
             if "integer" in said and "number" not in said:
                 self.limit(at, "not", "whole numbers")
                 kept.append("number")
-            return self.meet(found, union(*(_PLAIN[word] for word in kept)), at)
+            return self.intersect(found, union(*(_PLAIN[word] for word in kept)), at)
         self.limit(at, "not", "what it forbids")
         return found
 
@@ -319,7 +319,7 @@ class Shapes(Meets):
             at = f"{path}/patternProperties{step(pattern)}"
             for i, field in enumerate(fields):
                 if _matches(pattern, field.name):
-                    met = self.meet(field.shape, self.shape(value, at, depth + 1), at)
+                    met = self.intersect(field.shape, self.shape(value, at, depth + 1), at)
                     fields[i] = Field(field.name, met, field.required)
         return fields
 
@@ -340,7 +340,7 @@ class Shapes(Meets):
             )
         shape = found[0]
         for other in found[1:]:
-            shape = self.meet(shape, other, path)
+            shape = self.intersect(shape, other, path)
         return shape
 
 
@@ -469,4 +469,4 @@ def _matches(pattern: str, name: str) -> bool:
         return True
 
 
-__all__ = ["Limit", "Shapes"]
+__all__ = ["Relaxation", "Shapes"]

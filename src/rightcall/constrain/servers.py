@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING
 
 from rightcall.constrain.gbnf import emit_with_limits as emit_gbnf
 from rightcall.constrain.json_schema import call_schema, project
-from rightcall.constrain.meet import Limit
 from rightcall.constrain.structural_tag import emit_with_limits
 from rightcall.errors import CallerError, GrammarCompileError
+from rightcall.shapes.intersect import Relaxation
 from rightcall.types import Json
 
 if TYPE_CHECKING:
     from rightcall.constrain.grammar import Grammar
 
-Made = tuple[Json, tuple[Limit, ...]]
-_FREE = Limit("", "", "choice", "any text: this server cannot be told to forbid calls")
+Made = tuple[Json, tuple[Relaxation, ...]]
+_FREE = Relaxation("", "", "choice", "any text: this server cannot be told to forbid calls")
 _WORD = 1  # llama.cpp's number for a trigger that is a text
 
 
@@ -79,7 +79,7 @@ def _ollama(grammar: Grammar) -> Made:
 
 def _openai(grammar: Grammar) -> Made:
     tools: list[Json] = []
-    limits: list[Limit] = []
+    limits: list[Relaxation] = []
     names = grammar.tools.wire_names("openai")
     for name in grammar.names:
         tool = grammar.tools.get(name)
@@ -96,7 +96,7 @@ def _openai(grammar: Grammar) -> Made:
 
 def _anthropic(grammar: Grammar) -> Made:
     tools: list[Json] = []
-    limits: list[Limit] = []
+    limits: list[Relaxation] = []
     names = grammar.tools.wire_names("anthropic")
     for name in grammar.names:
         tool = grammar.tools.get(name)

@@ -14,10 +14,11 @@ import msgspec
 from rightcall.constrain.gbnf import emit_with_limits as emit_gbnf
 from rightcall.constrain.grammar import reachable
 from rightcall.constrain.json_schema import project
-from rightcall.constrain.meet import Limit
-from rightcall.constrain.model import Lit, Node, Ref, Repeat, Seq, Token, seq
 from rightcall.errors import GrammarCompileError
 from rightcall.formats.spec import Envelope, NameThenJson
+from rightcall.shapes.algebra import Lexeme, Lit, Node, Seq, Token, seq
+from rightcall.shapes.intersect import Relaxation
+from rightcall.shapes.markers import BLANKS
 from rightcall.types import Json
 
 if TYPE_CHECKING:
@@ -28,91 +29,76 @@ def emit(grammar: Grammar) -> Json:
     return emit_with_limits(grammar)[0]
 
 
-def emit_with_limits(grammar: Grammar) -> tuple[Json, tuple[Limit, ...]]:
+def emit_with_limits(grammar: Grammar) -> tuple[Json, tuple[Relaxation, ...]]:
     if grammar.choice == "none":
         raise GrammarCompileError("a structural tag begins a call; without calls send none")
     writer = _Tags(grammar.rendered())
-    return {"type": "structural_tag", "format": writer.format()}, tuple(
-        dict.fromkeys([*writer.limits, *writer.not_told()])
-    )
+    return {"type": "structural_tag", "format": writer.format()}, tuple(dict.fromkeys(writer.limits))
 
 
 class _Tags:
     def __init__(self, exact: Grammar) -> None:
-        self.grammar, self.rules = exact, exact.definitions
-        self.limits: list[Limit] = []
+        self.grammar, self.rules, self.frame = exact, exact.definitions, exact.frame
+        self.limits: list[Relaxation] = []
 
     def format(self) -> Json:
-        if "call" not in self.rules:  # the request named the tool: its arguments are the whole reply
-            return self.content(self.grammar.called[0], [self.rules[self.grammar.start]])
-        before, after, joint = self.around()
-        once = not self.grammar.parallel
-        tags = [self.tag(name, f"call_{at}") for at, name in enumerate(self.grammar.called)]
-        if self.grammar.choice == "auto" and self.grammar.triggers:
-            trigger = self.grammar.triggers[0]
-            if before or after:
-                inside = {
-                    "type": "tags_with_separator",
-                    "tags": tags,
-                    "separator": joint,
-                    "at_least_one": True,
-                    "stop_after_first": once,
-                }
-                tags = [{"type": "tag", "begin": before, "content": inside, "end": after}]
-            return {
-                "type": "triggered_tags",
-                "triggers": [trigger],
-                "tags": tags,
-                "at_least_one": False,
-                "stop_after_first": once,
-            }
-        calls = {
-            "type": "tags_with_separator",
-            "tags": tags,
-            "separator": joint,
-            "at_least_one": True,
-            "stop_after_first": once,
-        }
-        if not before and not after:
-            return calls
-        parts = [_const(before), calls, _const(after)]
-        return {"type": "sequence", "elements": [part for part in parts if part.get("value") != ""]}
+        optional = self.grammar.choice == "auto"
+        if optional and not self.grammar.triggers:
+            return self.whole()
+        self.limits += self.not_told()
+        if not self.frame.joined:  # the request named the tool: its arguments are the whole reply
+            return self.content(self.grammar.called[0], list(self.frame.calls))
+        before, after = _texts(_items(self.frame.before)), _texts(_items(self.frame.after))
+        calls = self.calls(optional and not before)
+        if optional:
+            return self.triggered(before, calls, after)
+        parts = [part for part in (_const(before), calls, _const(after)) if part.get("value") != ""]
+        return calls if len(parts) == 1 else {"type": "sequence", "elements": parts}
 
-    def around(self) -> tuple[str, str, str]:
-        """What stands before the first call, behind the last and between two."""
-        block = self.rules.get("calls") or self.rules[self.grammar.start]
-        items: list[Node] = list(block.items) if isinstance(block, Seq) else [block]
-        at = next((i for i, item in enumerate(items) if item == Ref("call")), None)
-        if at is None or not self.grammar.parallel:
-            return "", "", ""
-        rest = items[at + 1 :]
-        joint = ""
-        if rest and isinstance(rest[0], Repeat):
-            more = rest.pop(0)
-            assert isinstance(more, Repeat)
-            joint = _texts(more.item.items[:-1]) if isinstance(more.item, Seq) else ""
-        return _texts(items[:at]), _texts(rest), joint
+    def whole(self) -> Json:
+        """Nothing tells where a call begins but the beginning of the reply: all of it is one grammar."""
+        text, made = emit_gbnf(msgspec.structs.replace(self.grammar, lazy=""))
+        self.limits += made
+        return {"type": "grammar", "grammar": text}
 
-    def tag(self, name: str, rule: str) -> Json:
-        head = self.rules["call"].items if not isinstance(self.rules["call"], (Ref, Seq)) else (self.rules["call"],)  # type: ignore[union-attr]
-        opener = next((item for item in head if Ref(rule) in getattr(item, "items", (item,))), Ref(rule))
-        items = [item for item in getattr(opener, "items", (opener,)) if item != Ref(rule)]
-        body = self.rules[rule]
-        items += body.items if isinstance(body, Seq) else (body,)
-        if all(isinstance(item, (Lit, Token)) for item in items):
-            text = _texts(items)
-            return {"type": "tag", "begin": text[:-1], "content": _const(text[-1:]), "end": ""}
-        first = next(i for i, item in enumerate(items) if not isinstance(item, (Lit, Token)))
-        last = len(items) - next(i for i, item in enumerate(reversed(items)) if not isinstance(item, (Lit, Token)))
+    def calls(self, bare: bool) -> Json:
+        """`bare`: what stands before the opener is left to the free text in front of it."""
+        nodes = zip(self.grammar.called, self.frame.calls, strict=True)
         return {
-            "type": "tag",
-            "begin": _texts(items[:first]),
-            "content": self.content(name, items[first:last]),
-            "end": _texts(items[last:]),
+            "type": "tags_with_separator",
+            "tags": [self.tag(name, _items(node), bare) for name, node in nodes],
+            "separator": _texts(_items(self.frame.joint)),
+            "at_least_one": True,
+            "stop_after_first": not self.grammar.parallel,
         }
+
+    def triggered(self, before: str, calls: Json, after: str) -> Json:
+        tags = calls["tags"]
+        if before or after:
+            tags = [{"type": "tag", "begin": before.lstrip(BLANKS), "content": calls, "end": after}]
+        return {
+            "type": "triggered_tags",
+            "triggers": [self.grammar.triggers[0]],
+            "tags": tags,
+            "at_least_one": False,
+            "stop_after_first": not self.grammar.parallel,
+        }
+
+    def tag(self, name: str, items: Sequence[Node], bare: bool) -> Json:
+        fixed = [isinstance(item, (Lit, Token)) for item in items]
+        if all(fixed):
+            text = _texts(items)
+            tag: Json = {"type": "tag", "begin": text[:-1], "content": _const(text[-1:]), "end": ""}
+        else:
+            first, last = fixed.index(False), len(fixed) - fixed[::-1].index(False)
+            inside = self.content(name, list(items[first:last]))
+            tag = {"type": "tag", "begin": _texts(items[:first]), "content": inside, "end": _texts(items[last:])}
+        return {**tag, "begin": tag["begin"].lstrip(BLANKS)} if bare else tag
 
     def content(self, name: str, inside: list[Node]) -> Json:
-        if len(inside) == 1 and isinstance(self.grammar.format.bodies[0], (Envelope, NameThenJson)):
+        # Where the arguments can only be {}, what is left may be an id.
+        arguments = len(inside) == 1 and not isinstance(inside[0], Lexeme)
+        if arguments and isinstance(self.grammar.format.bodies[0], (Envelope, NameThenJson)):
             schema, made = project(self.schema(name), "xgrammar", name)
             self.limits += made
             return {"type": "json_schema", "json_schema": schema}
@@ -126,20 +112,26 @@ class _Tags:
         any_arguments = self.grammar.made_with.get("arguments") == "any"
         return {"type": "object"} if any_arguments else self.grammar.tools.schema(name) or {}
 
-    def not_told(self) -> list[Limit]:
+    def not_told(self) -> list[Relaxation]:
         """What was asked of the whole reply and does not go into tags."""
         asked = self.grammar.made_with
-        found: list[Limit] = []
+        found: list[Relaxation] = []
+        if self.grammar.choice == "auto":
+            found.append(Relaxation("", "", "text", "a call in a code fence or in quotes, which is shown and not made"))
         if asked.get("reasoning") not in (None, False, "none"):
             required = self.grammar.choice != "auto"
             allows = "no thinking section: the reply begins with a call" if required else "text without one"
-            found.append(Limit("", "", "reasoning", allows))
+            found.append(Relaxation("", "", "reasoning", allows))
         if asked.get("text") and self.grammar.choice != "auto":
-            found.append(Limit("", "", "text", "no text: the reply begins with a call"))
+            found.append(Relaxation("", "", "text", "no text: the reply begins with a call"))
         bounds = asked.get("bounds")
         if bounds is not None and (bounds.string, bounds.array, bounds.digits) != (None, None, None):
-            found.append(Limit("", "", "bounds", "strings, arrays and numbers of any length in JSON"))
+            found.append(Relaxation("", "", "bounds", "strings, arrays and numbers of any length in JSON"))
         return found
+
+
+def _items(node: Node) -> tuple[Node, ...]:
+    return node.items if isinstance(node, Seq) else (node,)
 
 
 def _texts(items: Sequence[Node]) -> str:

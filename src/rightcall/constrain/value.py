@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from rightcall.constrain.book import Book, Bounds
 from rightcall.constrain.grammar import Grammar, reachable
 from rightcall.constrain.schema import Shapes
-from rightcall.constrain.spell import Json
 from rightcall.declare.toolset import Toolset
 from rightcall.formats import FORMATS
+from rightcall.shapes.builder import Bounds, Builder
+from rightcall.shapes.write_json import Json
 from rightcall.types import Json as JsonObject
 
 
@@ -18,7 +18,7 @@ def value_grammar(
     root: JsonObject = schema if isinstance(schema, dict) else {"allOf": [schema]}
     shapes = Shapes("", root, extras=undeclared, formats=formats)
     shape = shapes.read()
-    book = Book(bounds or Bounds(), points=True)
+    book = Builder(bounds or Bounds(), points=True)
     book.rules["value"] = Json(book, "", shapes.named).value(shape)
     return Grammar(
         start="value",

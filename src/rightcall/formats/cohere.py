@@ -18,6 +18,7 @@ COHERE_COMMAND3 = Format(
     call=(Special("<|START_ACTION|>"), Special("<|END_ACTION|>")),
     reasoning=(Special("<|START_THINKING|>"), Special("<|END_THINKING|>")),
     content=(_RESPONSE, _TEXT),
+    citations=("<co>", "</co{cite}>"),
     ends=(Special("<|END_OF_TURN_TOKEN|>"),),
     tools="cohere",
     aliases=("command_r7b", "command_a"),

@@ -6,7 +6,7 @@ FUNCTIONGEMMA = Format(
     "functiongemma",
     body=Braced(open="call:{name}", quote=Special("<escape>"), quoted="raw"),
     call=(Special("<start_function_call>"), Special("<end_function_call>")),
-    ends=(Special("<end_of_turn>"), Special("<start_function_response>")),
+    ends=(Special("<end_of_turn>"), Special("<start_function_response>"), Special("<eos>")),
     tools="functiongemma",
     models="FunctionGemma",
 )
@@ -15,7 +15,7 @@ GEMMA4 = Format(
     body=Braced(open="call:{name}", quote=Special('<|"|>')),
     call=(Special("<|tool_call>"), Special("<tool_call|>")),
     reasoning=(Special("<|channel>") + "thought\n", "\n" + Special("<channel|>")),
-    ends=(Special("<|tool_response>"), Special("<turn|>")),
+    ends=(Special("<|tool_response>"), Special("<turn|>"), Special("<eos>")),
     tools="gemma",
     aliases=("gemma-4",),
     models="Gemma 4",

@@ -2,22 +2,23 @@
 
 from rightcall.formats.spec import Envelope, Format, Pythonic, Special
 
+_START, _END = Special("<|python_start|>"), Special("<|python_end|>")
 _ENDS = (Special("<|eom_id|>"), Special("<|eot_id|>"), Special("<|eot|>"), Special("<|eom|>"))
 
 LLAMA3_JSON = Format(
     "llama3_json",
     body=(Envelope(args=("parameters", "arguments")), Pythonic(wrap=("", "; ", ""))),
-    call=((Special("<|python_tag|>"), ""), ""),
+    call=((Special("<|python_tag|>"), "", _START), ""),
     between="; ",
-    ends=_ENDS,
+    ends=(*_ENDS, _END),  # Llama 4 writes JSON between its own two tokens too, or behind them
     tools="llama",
     aliases=("llama3", "llama4_json", "llama3.1", "llama3.2", "llama3.3"),
     models="Llama 3.x, Llama 4",
 )
 LLAMA4_PYTHONIC = Format(
     "llama4_pythonic",
-    body=Pythonic(),
-    call=((Special("<|python_start|>"), ""), (Special("<|python_end|>"), "")),
+    body=(Pythonic(), Envelope(args=("parameters", "arguments"), wrap=("[", ", ", "]"))),
+    call=((_START, ""), (_END, "")),
     ends=_ENDS,
     tools="indented",
     aliases=("llama4",),

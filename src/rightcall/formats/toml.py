@@ -342,6 +342,17 @@ def _check_params(where: str, body: Params) -> None:
         if _ENDS_IN_HOLE(text):
             _refuse(f"{where}.param", f"nothing tells the end of {text[:80]!r} from the value", "end it with a literal")
     _check_types(f"{where}.types", body.types)
+    _check_escapes(f"{where}.escapes", body.escapes)
+
+
+def _check_escapes(where: str, escapes: dict[str, str]) -> None:
+    _each(where, escapes.values(), _LITERAL)
+    for char, written in escapes.items():
+        if len(char) != 1 or len(written) < 2 or written[0] not in escapes:
+            cure = "write one character and what stands for it, which begins with a character that is escaped too"
+            _refuse(where, f"{char[:80]!r} = {written[:80]!r} is no escape", cure)
+    if escapes and '"' not in escapes:
+        _refuse(where, "the quotation mark has no escape", "a key ends at one: say how it is written")
 
 
 def _check_labels(where: str, labels: tuple[str, ...]) -> None:

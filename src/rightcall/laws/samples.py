@@ -7,26 +7,18 @@ format's own markers; texts are renderings, cut short or damaged, and heaps of m
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from random import Random
 from typing import Any
 
 import msgspec
 
 from rightcall.declare.toolset import Toolset
-from rightcall.formats.spec import (
-    Body,
-    Braced,
-    Envelope,
-    Format,
-    Marker,
-    NameThenJson,
-    Params,
-    Pythonic,
-    TsCall,
-    alternatives,
-)
+from rightcall.errors import CannotCarry
+from rightcall.formats.spec import Envelope, Format, Pythonic, alternatives
+from rightcall.laws.markers import markers_of
 from rightcall.types import Call, Part, Reasoning, Text, Tool
+from rightcall.wire.render import render
 
 _STRING = {"type": "string"}
 TOOLS = Toolset(
@@ -64,9 +56,8 @@ _FRAGMENTS = (
     *("<", ">", "</", "&lt;", "|", "`", "```", "#", "null", "None", "true", "007", "1e5", "-3", "=", ":", ";", "%"),
     *("ü", "日本", "🙂", "\u2028", "\u202e", "é", "```json\n", '{"name": "f"}', "f(x=1)", "<think>", "EOF"),
 )
-_PROSE = ("One moment.", "I will look it up.", "Here: 3 < 4, {ok}.", "Línea\nnext", "Done - see above.", "a [b] (c)")
+PROSE = ("One moment.", "I will look it up.", "Here: 3 < 4, {ok}.", "Línea\nnext", "Done - see above.", "a [b] (c)")
 _NUMBERS = (0, 1, -3, 42, 2**53 + 1, 10**20, 0.5, -2.25, 1e-7)
-_FILLED = {"name": "ping", "key": "city", "type": "string", "id": "call_7", "index": "0", "number": "1"}
 
 
 class Sample(msgspec.Struct, frozen=True):
@@ -99,15 +90,37 @@ def samples(format: Format, seed: int, count: int) -> Iterator[Sample]:
         yield Sample(tuple(_parts(dice, format, markers)))
 
 
+def renderings(format: Format, seed: int, count: int) -> Iterator[str]:
+    """The texts of so many samples that the format can carry."""
+    made = 0
+    for sample in samples(format, seed, 3 * count):
+        text = rendering(format, sample.parts)
+        if text is not None:
+            yield text
+            made += 1
+        if made >= count:
+            return
+
+
+def rendering(format: Format, parts: Sequence[Part]) -> str | None:
+    """The text of these parts, or None where the format cannot carry them."""
+    try:
+        return render(parts, format=format, tools=TOOLS)
+    except CannotCarry:
+        return None
+    except Exception:  # noqa: BLE001 - the round-trip law renders too, and reports what is raised
+        return None
+
+
 def texts(format: Format, rendered: list[str], seed: int, count: int) -> Iterator[str]:
     """Texts that no one rendered: damaged renderings, and heaps of the format's markers."""
     dice = Random(f"{seed} {format.name} texts")
     markers = markers_of(format)
     for i in range(count):
         if rendered and i % 3:
-            yield _damaged(dice, dice.choice(rendered), markers)
+            yield damaged(dice, dice.choice(rendered), markers)
         else:
-            yield _heap(dice, markers)
+            yield heap(dice, markers)
 
 
 def thinks(format: Format) -> bool:
@@ -115,48 +128,6 @@ def thinks(format: Format) -> bool:
     if format.channels is not None:
         return "reasoning" in format.channels.messages
     return format.reasoning is not None
-
-
-def markers_of(format: Format) -> list[str]:
-    """Every marker of a format, without the white space at its edges, its holes filled."""
-    found: list[Marker] = [*format.call, *(format.section or ()), *(format.reasoning or ()), *format.ends]
-    found += [marker for pair in format.content for marker in pair]
-    for body in format.bodies:
-        found += _body_markers(body)
-    if format.protocol is not None:
-        found += format.protocol.done
-    if format.channels is not None:
-        found += [format.channels.start, format.channels.message, *format.channels.ends]
-        found += [marker for pair in format.channels.messages.values() for marker in pair]
-    filled = {_fill(text).strip() for marker in found for text in alternatives(marker)}
-    return sorted(filled - {""})
-
-
-def _body_markers(body: Body) -> list[Marker]:
-    if isinstance(body, Params):
-        return [body.open, body.param, body.value_close, body.close, body.empty, *(body.quote or ())]
-    if isinstance(body, NameThenJson):
-        return [body.open, body.close]
-    if isinstance(body, Braced):
-        return [body.open, body.quote]
-    if isinstance(body, TsCall):
-        return [
-            "{name}({ city: ",
-            " })",
-            "<<EOF\n",
-            "\nEOF",
-            "// ",
-            "/*",
-            "*/",
-            *(f"{label}: " for label in body.labels[:1]),
-        ]
-    return [*(body.wrap or ())]
-
-
-def _fill(template: str) -> str:
-    for hole, value in _FILLED.items():
-        template = template.replace("{" + hole + "}", value)
-    return template
 
 
 def _either_or(format: Format) -> bool:
@@ -176,14 +147,14 @@ def _only_at_the_start(format: Format) -> bool:
 
 def _parts(dice: Random, format: Format, markers: list[str]) -> Iterator[Part]:
     if thinks(format) and dice.random() < 0.3:
-        yield Reasoning(dice.choice(_PROSE))
+        yield Reasoning(dice.choice(PROSE))
     prose = not _either_or(format)
     for _ in range(dice.choice((1, 1, 2, 3))):
         if prose and dice.random() < 0.3:
-            yield Text(dice.choice(_PROSE))
+            yield Text(dice.choice(PROSE))
         yield _any_call(dice, markers)
     if prose and dice.random() < 0.3:
-        yield Text(dice.choice(_PROSE))
+        yield Text(dice.choice(PROSE))
 
 
 def _any_call(dice: Random, markers: list[str]) -> Call:
@@ -234,7 +205,7 @@ def _value(dice: Random, markers: list[str], depth: int) -> Any:
 # -- texts that were never rendered ------------------------------------------------------------------------------------
 
 
-def _damaged(dice: Random, text: str, markers: list[str]) -> str:
+def damaged(dice: Random, text: str, markers: list[str]) -> str:
     a, b = sorted((dice.randrange(len(text) + 1), dice.randrange(len(text) + 1)))
     b = min(b, a + 24)
     kind = dice.randrange(4)
@@ -247,7 +218,7 @@ def _damaged(dice: Random, text: str, markers: list[str]) -> str:
     return text[:b]
 
 
-def _heap(dice: Random, markers: list[str]) -> str:
+def heap(dice: Random, markers: list[str]) -> str:
     bodies = ('{"name": "ping", "arguments": {}}', '{"city": "Oslo"}', "ping()", "[ping()]", "ping", "city: Oslo")
-    pool = [*markers, *markers, *bodies, *_PROSE, *_FRAGMENTS]
+    pool = [*markers, *markers, *bodies, *PROSE, *_FRAGMENTS]
     return "".join([dice.choice(pool) for _ in range(dice.randrange(1, 12))])

@@ -14,8 +14,9 @@ from typing import Any
 
 import msgspec
 
+from rightcall.repair.fences import begins_fence
 from rightcall.repair.literals import unescape
-from rightcall.strict_json import MAX_DEPTH
+from rightcall.strict_json import MAX_DEPTH, is_same
 
 _BLANK = re.compile(r"[ \t\r\n]*+").match
 _COMMENT = re.compile(r"//[^\n]*+|#[^\n]*+|/\*(?:[^*]++|\*(?!/))*+\*/", re.S).match
@@ -51,10 +52,9 @@ _WORDS: dict[str, Any] = {
     "None": None,
     "undefined": None,
 }
-_FENCE_OPEN = re.compile(r"```[A-Za-z0-9_+-]*+[ \t]*+\r?\n").match
-_FENCE = re.compile(r"\s*```[A-Za-z0-9_+-]*[ \t]*\r?\n(.*?)\r?\n?[ \t]*```\s*", re.S)
 
 MOST_OBJECTS = 9
+AGAIN = "again"  # no rule, and no receipt: a key that stands twice with one value leaves a note
 SHOWN = 200  # characters of a receipt; `Call.raw` has the whole
 
 
@@ -70,11 +70,12 @@ Spelled = tuple[tuple[str | int, ...], str]
 
 
 class Unreadable(Exception):
-    """No value can be made of the text; `cut` says that it ended too early, `final` that no other reading may try."""
+    """No value can be made of the text; `cut` says that it ended too early, `final` that no other reading may try,
+    `code` which problem that is, where it is a certain one."""
 
-    def __init__(self, reason: str, *, cut: bool = False, final: bool = False) -> None:
+    def __init__(self, reason: str, *, cut: bool = False, final: bool = False, code: str = "") -> None:
         super().__init__(reason)
-        self.cut, self.final = cut, final
+        self.cut, self.final, self.code = cut, final, code
 
 
 class Loose(msgspec.Struct, frozen=True):
@@ -85,14 +86,6 @@ class Loose(msgspec.Struct, frozen=True):
     end: int
     liberties: tuple[Liberty, ...]
     spelled: tuple[Spelled, ...] = ()
-
-
-def unfence(text: str) -> str | None:
-    """What stands inside the code fence around a text, if there is one."""
-    if not text.lstrip().startswith("```"):
-        return None
-    found = _FENCE.fullmatch(text)
-    return found.group(1) if found else None
 
 
 def one_object(objects: list[dict[str, Any]]) -> tuple[dict[str, Any], Liberty]:
@@ -156,7 +149,7 @@ class _Reader:
             return self._object(level)
         if char == "[":
             return self._array(level)
-        if char == "`" and (fence := _FENCE_OPEN(self.text, self.pos)):
+        if char == "`" and (fence := begins_fence(self.text, self.pos)):
             return self._fenced(fence, level)
         if char in _CLOSING:
             return self._string(char)
@@ -262,9 +255,20 @@ class _Reader:
                     self._took("missing_comma", char, "," + char)
                 key = self._key(char)
                 self.steps.append(key)
-                found[key] = self.value(level + 1)
+                value = self.value(level + 1)
                 self.steps.pop()
+                if key in found:
+                    self._again(key, found[key], value, level)
+                found[key] = value
                 comma = False
+
+    def _again(self, key: str, before: Any, after: Any, level: int) -> None:
+        """A key that the object has already."""
+        shown = [json.dumps(value, ensure_ascii=False)[:80] for value in (before, after)]
+        if not is_same(before, after):
+            reason = f"{key[:80]!r} is given twice, as {shown[0]} and as {shown[1]}; send it once"
+            raise Unreadable(reason, final=True, code="duplicate_key" if level else "duplicate_argument")
+        self._took(AGAIN, key, key)
 
     def _more_objects(self, first: dict[str, Any], level: int) -> Any:
         """Several objects in a row where one should be."""

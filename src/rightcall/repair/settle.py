@@ -16,15 +16,18 @@ import msgspec
 
 from rightcall.check import JUDGED, argument_problems, disagreement_of, fits, name_problem
 from rightcall.declare.toolset import ToolLike, Toolset
-from rightcall.repair.loose import Liberty, Unreadable, unfence
+from rightcall.repair.beside import Member, name_members, place
+from rightcall.repair.fences import unfence
+from rightcall.repair.loose import AGAIN, Liberty, Unreadable
 from rightcall.repair.names import find_name, settle_name
 from rightcall.repair.objects import read_arguments
 from rightcall.repair.spelling import dumps, with_spelling, without_spelling
 from rightcall.repair.strangers import strangers
-from rightcall.strict_json import MAX_DEPTH, Undecodable, decode
+from rightcall.strict_json import MAX_DEPTH, Twice, Undecodable, decode, decode_unique
 from rightcall.types import Call, Problem, Repair, Tool
 
 _BLANKS = " \t\r\n"
+_DOUBLED = ("duplicate_argument", "duplicate_key")
 _GUESSES = frozenset(("missing_comma", "unquoted_value", "merged_objects"))
 _MOST_FOR_JSON_REPAIR = 16_384
 _COMMENTED = re.compile(r"/\*|//|#").search  # a bracket in a comment may have ended the arguments too early
@@ -44,57 +47,82 @@ def settle(
     value: Any = Undecodable,
     repairs: tuple[Repair, ...] = (),
     closed: bool = True,
+    beside: tuple[Member, ...] = (),
 ) -> tuple[Call, list[Problem]]:
-    """A whole call and what is wrong with it. `value` is what `json` holds, if known; `closed` says that the end of
-    `json` is known to be the end of what was sent, so that brackets left open were forgotten and not cut off.
+    """A whole call and what is wrong with it. `value` is what `json` holds, if known, and no key of it stands there
+    twice; `closed` says that the end of `json` is known to be the end of what was sent, so that brackets left open were
+    forgotten and not cut off. `beside` is what stands in the call's envelope beside its arguments.
 
     Blank, `null` or absent arguments are `{}`. Arguments that cannot be read leave `complete=False`.
     """
     tool = tools.get(name) if tools is not None else None
     if not json.strip(_BLANKS):
         value, json = {}, "{}"
-    elif value is Undecodable:
-        value = decode(json, depth)
-    if type(value) is dict and (
-        tool is None or (not tool.aliases and fits(tool, value) and not strangers(tool, value))
-    ):
+    settling = _Settling(tool, tools, policy, depth, closed)
+    if value is Undecodable:
+        value = settling.decoded(json)
+    if not (beside or settling.notes) and type(value) is dict and settling.is_settled(value):
         return Call(name, value, json, id, raw, repairs), []
-    settling = _Settling(tool, policy, depth, closed)
-    arguments = settling.arguments(value, json)
+    arguments = settling.arguments(value, json, beside)
     made = (*repairs, *settling.receipts)
+    notes = [_about(note, index) for note in settling.notes]
     if arguments is None:
         problem = settling.problem
-        unread = problem.code != "arguments_not_object"
-        return Call(name, {}, json, id, raw, made, complete=not unread), [_about(problem, index)]
+        complete = problem.code == "arguments_not_object"
+        return Call(name, {}, json, id, raw, made, complete=complete), [_about(problem, index), *notes]
     text = dumps(arguments) if settling.changed else settling.text
     arguments = without_spelling(arguments)
     problems = argument_problems(tool, arguments, index) if tool is not None else []
-    return Call(name, arguments, text, id, raw, made), problems
+    return Call(name, arguments, text, id, raw, made), [*problems, *notes]
 
 
 def _about(problem: Problem, index: int | None) -> Problem:
     return Problem(problem.code, problem.message, problem.path, index, problem.blocking)
 
 
+def _note(twice: Twice) -> Problem:
+    return Problem(twice.code, twice.message, blocking=False)
+
+
 class _Settling:
     """One climb up the ladder."""
 
-    def __init__(self, tool: Tool | None, policy: str, depth: int, closed: bool) -> None:
-        self.tool, self.depth, self.closed, self.policy = tool, depth, closed, policy
+    def __init__(self, tool: Tool | None, tools: Toolset | None, policy: str, depth: int, closed: bool) -> None:
+        self.tool, self.tools, self.depth, self.closed, self.policy = tool, tools, depth, closed, policy
         self.guesses = policy == "lenient" or (policy == "safe" and tool is not None and tool.read_only)
         self.receipts: list[Repair] = []
         self.text = ""  # the arguments as they were sent, where that still says what they are
         self.changed = False
         self.final = False  # what was sent cannot be read in any other way
         self.problem = Problem("arguments_not_object", "the arguments must be a JSON object")
+        self.notes: list[Problem] = []  # beside what the schema says
 
-    def arguments(self, value: Any, json: str) -> dict[str, Any] | None:
+    def decoded(self, json: str) -> Any:
+        """What a text holds; a key that stands in it twice with one value leaves a note."""
+        value, twice = decode_unique(json, self.depth)
+        if not isinstance(value, Undecodable):
+            self.notes += [_note(each) for each in twice]
+        return value
+
+    def is_settled(self, arguments: dict[str, Any]) -> bool:
+        """Is there nothing to be repaired?"""
+        tool = self.tool
+        return tool is None or (not tool.aliases and fits(tool, arguments) and not strangers(tool, arguments))
+
+    def arguments(self, value: Any, json: str, beside: tuple[Member, ...]) -> dict[str, Any] | None:
         self.text = json
         found = self._object(value, json)
-        if found is None or self.tool is None or self.policy == "off":
-            return found
-        found = found if self.changed else with_spelling(found, self.text)
-        if not self.tool.aliases and fits(self.tool, found) and not strangers(self.tool, found):
+        if found is None:
+            self.notes += name_members(beside)
+            return None
+        if self.tool is not None and self.policy != "off" and not self.changed:
+            found = with_spelling(found, self.text)
+        if beside:
+            placed = place(beside, found, self.tool, self.tools, self.policy)
+            found = placed.arguments
+            self._took(*placed.receipts)
+            self.notes += placed.problems
+        if self.tool is None or self.policy == "off" or self.is_settled(found):
             return found
         from rightcall.repair.schema import mend, rename_aliases
 
@@ -121,7 +149,10 @@ class _Settling:
             return self._unreadable(value, json)
         if isinstance(value, str) and self.policy != "off":
             inner = value.strip(_BLANKS)
-            found = decode(inner, self.depth) if inner.startswith("{") else None
+            found = self.decoded(inner) if inner.startswith("{") else None
+            if isinstance(found, Undecodable) and found.code in _DOUBLED:
+                self.problem = Problem(found.code, found.message)
+                return None
             if isinstance(found, dict):
                 self.receipts.append(Repair("double_encoded", "exact", "", json, inner))
                 self.text = inner
@@ -132,12 +163,12 @@ class _Settling:
 
     def _unreadable(self, value: Undecodable, json: str) -> dict[str, Any] | None:
         self.problem = Problem(value.code, value.message)
-        if self.policy == "off" or value.code == "too_deep":
+        if self.policy == "off" or value.code in ("too_deep", *_DOUBLED):
             return None
         inner = unfence(json)
         if inner is not None:
             self.receipts.append(Repair("code_fence", "exact", "", json[:200], inner[:200]))
-            found = decode(inner, self.depth)
+            found = self.decoded(inner)
             if isinstance(found, dict):
                 self.text = inner
                 return found
@@ -156,8 +187,11 @@ class _Settling:
         except Unreadable as error:
             if error.cut and not self.closed:
                 self.problem = TRUNCATED
+            elif error.code:
+                self.problem = Problem(error.code, str(error))
             self.final = error.final
             return None
+        self.notes += again(liberties)
         made = receipts(liberties)
         if not isinstance(found, dict) or not allowed(made, self.tool, self.policy):
             return None
@@ -196,7 +230,7 @@ def repair(call: Call, tools: Toolset | Iterable[ToolLike] | None, *, policy: st
         return msgspec.structs.replace(call, problems=(*kept, Problem(*wrong, call=index)))
     name, renamed = settle_name(call.name, toolset, policy)
     json = call.json or stdlib.dumps(call.arguments, ensure_ascii=False)
-    if not name and policy != "off":
+    if not name.strip() and policy != "off":
         name, json, renamed = find_name(call.arguments or decode(json, MAX_DEPTH), json, toolset)
     made, problems = settle(
         name,
@@ -220,7 +254,12 @@ def repair(call: Call, tools: Toolset | Iterable[ToolLike] | None, *, policy: st
 
 def receipts(liberties: Iterable[Liberty]) -> tuple[Repair, ...]:
     """What a loose reading is to be recorded as."""
-    return tuple([_receipt(liberty) for liberty in liberties])
+    return tuple([_receipt(liberty) for liberty in liberties if liberty.rule != AGAIN])
+
+
+def again(liberties: Iterable[Liberty]) -> list[Problem]:
+    """The note on a key that stands twice with one value."""
+    return [_note(Twice(each.before, False, True, "", "")) for each in liberties if each.rule == AGAIN]
 
 
 def allowed(made: Iterable[Repair], tool: Tool | None, policy: str) -> bool:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
 from rightcall.declare.toolset import Toolset
-from rightcall.repair.loose import Liberty, Loose, Unreadable, read_loose
+from rightcall.repair.beside import Member, Role
+from rightcall.repair.loose import AGAIN, Liberty, Loose, Unreadable, read_loose
 from rightcall.repair.objects import objects_in_a_row, read_arguments, respelled
+from rightcall.strict_json import is_same
 
 _BETWEEN = re.compile(r"[\s,;]*+").match
 _MOST = 64
@@ -33,6 +36,7 @@ class Sketch(msgspec.Struct, frozen=True):
     id: str
     arguments: Any
     liberties: tuple[Liberty, ...]
+    beside: tuple[Member, ...] = ()  # what stands in the envelope beside them
 
 
 def sketch_envelopes(text: str, keys: Keys, *, tools: Toolset | None, depth: int, closed: bool) -> list[Sketch]:
@@ -67,10 +71,11 @@ def _sketch(read: Loose, start: int, keys: Keys, tools: Toolset | None) -> Sketc
     fields = {**value, **inner} if isinstance(inner, dict) else value
     if not keys.names:
         # The name is the key.
-        name = next(iter(value)) if len(value) == 1 else ""
-        args, id = name or None, ""
+        name = next(iter(value), "")
+        named, args, id = name, name or None, ""
     else:
-        name = next((fields[key] for key in keys.names if isinstance(fields.get(key), str)), "")
+        named = next((key for key in (*keys.names, "function") if is_name(fields.get(key))), "")
+        name = fields[named] if named else ""
         args = next((key for key in keys.args if key in fields), None)
         id = next((fields[key] for key in keys.ids if isinstance(fields.get(key), str)), "")
     if not name and args is None:
@@ -79,7 +84,60 @@ def _sketch(read: Loose, start: int, keys: Keys, tools: Toolset | None) -> Sketc
     where = (*prefix, args) if prefix and args in value[prefix[0]] else (args,)
     spelled = [(steps[len(where) :], text) for steps, text in read.spelled if steps[: len(where)] == where]
     arguments, made = respelled(arguments, spelled, tools.get(name) if tools is not None else None)
-    return Sketch(start, read.end, name, id, arguments, (*read.liberties, *made))
+    beside = tuple(_members(fields, named, args, keys, tools))
+    beside += tuple(_clashes(value, inner))
+    beside += _repeated(read.liberties)
+    return Sketch(start, read.end, name, id, arguments, (*read.liberties, *made), beside)
+
+
+def _repeated(liberties: tuple[Liberty, ...]) -> tuple[Member, ...]:
+    """Keys that stand twice with one value."""
+    return tuple([Member(each.before, None, "again") for each in liberties if each.rule == AGAIN])
+
+
+def is_name(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _members(
+    fields: dict[str, Any], named: str, args: str | None, keys: Keys, tools: Toolset | None
+) -> Iterator[Member]:
+    """What an envelope holds beside its name and arguments."""
+    name = fields[named] if keys.names and named else ""
+    for key, value in fields.items():
+        if key in (named, args) or (key == "function" and isinstance(value, dict)):
+            continue
+        role = role_of(key, value, keys, tools, name=name, has_args=args is not None)
+        if role is not None:
+            yield Member(key, value, role)
+
+
+def _clashes(value: dict[str, Any], inner: Any) -> Iterator[Member]:
+    """Keys that stand both in an envelope and in its `function`."""
+    for key in inner if isinstance(inner, dict) else ():
+        if key in value and not is_same(value[key], inner[key]):
+            yield Member(key, value[key], "clash")
+
+
+_TYPES = frozenset(("function", "tool", "tool_call", "tool_use", "function_call", "custom"))
+
+
+def role_of(key: str, value: Any, keys: Keys, tools: Toolset | None, *, name: str, has_args: bool) -> Role | None:
+    """What a key is that is neither the name nor the arguments of its envelope; None for what a call has beside them
+    and no argument can be."""
+    if not keys.names and isinstance(value, dict) and (tools is None or key in tools):
+        return "call"
+    if key in keys.args:
+        return "arguments"
+    if key in keys.names or (key == "function" and keys.names):
+        if value == name:
+            return None
+        return "clash" if isinstance(value, str) and tools is not None and value in tools else "stranger"
+    if key in keys.ids:
+        return None if isinstance(value, str) and has_args else "known"
+    if key == "type":
+        return None if isinstance(value, str) and value in _TYPES else "known"
+    return "known" if key == "index" else "stranger"
 
 
 def sketch_arguments(
@@ -97,4 +155,4 @@ def sketch_arguments(
         return []
     if not isinstance(value, dict) or not (closed or _balanced(liberties)):
         return []
-    return [Sketch(0, end, name, "", value, liberties)]
+    return [Sketch(0, end, name, "", value, liberties, _repeated(liberties))]

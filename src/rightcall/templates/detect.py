@@ -161,7 +161,7 @@ def recovering(text: str, calls: tuple[Call, ...]) -> tuple[str, ...]:
 def _rank(text: str, calls: tuple[Call, ...], format: Format) -> tuple[int, int, int] | None:
     """Written just so, then little text left over, then a marker rather than none. None: not the same calls."""
     found = compiled(format)
-    reply = read_whole(text, found, ReadOptions(TOOLS, repair="off", rescue=False, calls_in_reasoning=False))
+    reply = read_whole(text, found, ReadOptions(TOOLS, repair="off"))
     if any(problem.blocking for problem in reply.problems):
         return None
     if [(call.name, call.arguments, call.complete) for call in reply.calls] != [

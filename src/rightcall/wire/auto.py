@@ -10,18 +10,18 @@ import re
 from functools import lru_cache
 from typing import Literal
 
-from rightcall.formats import FORMATS
+from rightcall.formats import FORMATS, NAMED_ONLY
 from rightcall.formats.spec import Envelope, Format, NameThenJson, Special, alternatives
 from rightcall.ids import Ids
 from rightcall.types import Event
-from rightcall.wire.blocks import FENCE
+from rightcall.wire.calls import MINTED
 from rightcall.wire.compile import Compiled, compiled
 from rightcall.wire.detect import first_headers
+from rightcall.wire.fences import FENCE_BEGIN
 from rightcall.wire.machine import InReasoning, Machine
-from rightcall.wire.markers import Pat, Probe, Scan, alt, blanks, look, ordered, seq, template, templates
+from rightcall.wire.markers import HOLES, Pat, Probe, Scan, alt, blanks, look, ordered, seq, template, templates
 from rightcall.wire.options import ReadOptions
-from rightcall.wire.piece import MINTED, Piece, fold, quiet
-from rightcall.wire.rescue import NAMED_ONLY
+from rightcall.wire.piece import Piece, fold, quiet
 
 _THINK = ("<think>\n", "\n</think>\n\n")
 _BARE = re.compile(r"\s*(?:```|[\[{]|[A-Za-z_][\w.\-]*(?:\(|\[ARGS\]))").match
@@ -29,6 +29,7 @@ _BARE_START = re.compile(r"\s*(?:`{0,3}|[A-Za-z_][\w.\-]{0,255}+(?:\[[A-Z]{0,4})
 _KEYS = "name|tool|tool_name|tool_calls?|function|type|id|arguments|parameters|args"
 _NO_CALL = re.compile(rf'\s*\{{\s*"(?!(?:{_KEYS})")[^"]*"\s*:').match
 _PREFIX = 600
+_NAME = re.compile(HOLES["name"]).match
 _CAPITALS = re.compile(r"\[[A-Z ]+\]").fullmatch
 
 
@@ -39,6 +40,7 @@ class _Detector:
         patterns: dict[str, list[tuple[Compiled, Pat]]] = {}
         shapes: dict[str, Pat] = {}
         self.special: set[str] = set()
+        self.openers: set[str] = set()  # of calls and sections, which nobody writes by chance
         for format in FORMATS.values():
             if format.name in NAMED_ONLY or _has_no_opener(format):
                 continue
@@ -47,13 +49,23 @@ class _Detector:
                 patterns.setdefault(pat.whole, []).append((compiled(format), whole))
                 if special:
                     self.special.add(pat.whole)
+                if whole is not pat and not pat.head.isalnum():
+                    self.openers.add(pat.whole)
         self.scan = Scan(list(shapes.items()))
         self.candidates = {key: [(found, Probe(pat)) for found, pat in choices] for key, choices in patterns.items()}
         self.first = [(compiled(FORMATS[name]), probe) for name, probe in first_headers().items()]
+        self.first += [(compiled(format), Probe(seq(blanks(), pat))) for format, pat in _sentences()]
         self.marks = {pat.whole for format in FORMATS.values() for pat in _marks(format)}
         ends = tuple(dict.fromkeys(end for f in FORMATS.values() for end in f.ends if isinstance(end, Special)))
         # A body that nothing opens: before a format is found there are no calls, whatever the text holds.
         self.plain = Format("auto", body=NameThenJson(), reasoning=_THINK, ends=ends)
+
+
+def _sentences() -> list[tuple[Format, Pat]]:
+    """Sentences that open reasoning where a reply begins."""
+    formats = [format for format in FORMATS.values() if format.reasoning]
+    opens = [(format, text) for format in formats for text in ordered(format.reasoning[0])]  # type: ignore[index]
+    return [(format, template(text)) for format, text in opens if text[0].isalpha()]
 
 
 def _has_no_opener(format: Format) -> bool:
@@ -70,7 +82,7 @@ def _signs(format: Format) -> Signs:
     begins = [look(reader.begins.pat) for reader in found.readers]
     closes = [look(pat) for pat in templates(format.call[1])]
     fenced = any(isinstance(body, Envelope) for body in format.bodies)
-    fence = [look(seq(FENCE.pat, blanks(), begin)) for begin in begins] if fenced else []
+    fence = [look(seq(FENCE_BEGIN.pat, blanks(), begin)) for begin in begins] if fenced else []
     signs: Signs = []
     for text in ordered(format.call[0]):
         opener = template(text)
@@ -214,7 +226,7 @@ class AutoMachine:
             chosen = None if self._is_no_opener(action) else self._choose(action, ended)
             if isinstance(chosen, Compiled):
                 self._switch(chosen)
-            elif chosen is None:
+            elif chosen is None and not self._is_odd(action, found, ended):
                 self._give(self._at + 1)
             else:
                 return
@@ -224,6 +236,23 @@ class AutoMachine:
         detector, machine = self._detector, self.machine
         in_thought = isinstance(machine.state, InReasoning) and action not in detector.marks | detector.special
         return in_thought or machine.output.shows()
+
+    def _is_odd(self, action: str, found: re.Match[str], ended: bool) -> bool:
+        """An opener that no call of its format follows is never silent: where a body or the name of a declared tool
+        follows, the format is taken for found; else a note says so. True where the text was dealt with, or more of it
+        is needed."""
+        detector, tools = self._detector, self._options.tools
+        if action not in detector.openers or self._is_no_opener(action):
+            return False
+        behind = self._held[found.end() : found.end() + _PREFIX].lstrip()
+        name = _NAME(behind)
+        if not ended and (not behind or (name is not None and name.end() == len(behind))):
+            return True
+        if action in detector.special or behind[:1] in ("{", "[") or (name and tools is not None and name[0] in tools):
+            self._switch(detector.candidates[action][0][0])
+            return True
+        self.machine.p.note("opener_without_call", f"{found.group()[:60]!r} opens a call, and none follows")
+        return False
 
     def _choose(self, action: str, ended: bool) -> Compiled | Literal[False] | None:
         """The format that this opener begins; False where more text is needed to tell."""

@@ -12,23 +12,23 @@ from typing import TYPE_CHECKING, Literal
 
 from rightcall.repair.settle import allowed, receipts
 from rightcall.repair.sketch import Sketch
-from rightcall.types import Repair
+from rightcall.types import Problem, Repair
 from rightcall.wire.buffer import Capture, Steps
+from rightcall.wire.fences import FENCE_BEGIN, FENCE_END
 from rightcall.wire.interrupts import Broken, Cut, NotACall, too_deep
-from rightcall.wire.markers import HOLES, RUN, Pat, Probe, literal, seq
+from rightcall.wire.markers import HOLES, RUN, Pat, Probe
 
 if TYPE_CHECKING:
     from rightcall.wire.calls import CallBuilder
-    from rightcall.wire.compile import Reader
+    from rightcall.wire.piece import Piece
+    from rightcall.wire.reader import BodyReader
 
 # How a block ended: what was read was text; at its close; without its close, which may still come; at too many calls.
 Ending = Literal["text", "closed", "due", "full"]
 
-_LANGUAGE = r"[^`\n]{0,64}+"
-FENCE = Probe(seq(literal("```"), Pat(_LANGUAGE, _LANGUAGE, sure=RUN), literal("\n")))
-_FENCE_END = Probe(literal("```"))
 _WORD = Probe(Pat(f"(?:{HOLES['name']})?+", f"(?:{HOLES['name']})?+", sure=RUN))
 _NAME = re.compile(HOLES["name"]).match
+_NO_NAME = "the call has no tool name; send the name of a tool with its arguments"
 _UNREADABLE = "the call could not be read; send it again exactly as the format asks for"
 
 
@@ -55,7 +55,7 @@ class Block:
         self.special = special  # its opener is a token that nobody writes by chance
         self._is_odd = is_odd  # what follows the opener is known to be no call as the format writes it
         self.fenced: tuple[Repair, ...] = ()  # the receipt of a code fence around the calls
-        self.reader: Reader | None = None
+        self.reader: BodyReader | None = None
         self.holds = p.compiled.call_close is not None and not bare  # calls wait for what follows them
         self._first = p.index
         self._body_close = 0  # how long the body's own close is that a broken call was read up to
@@ -84,7 +84,7 @@ class Block:
                 return self._full(opening)
             if self.bare or not (yield from self._has_body()):
                 return self._text(opening)
-            yield from self._broken(Broken("invalid_call", _UNREADABLE))
+            yield from self._foreign(opening)
         except Cut:
             if self._is_full():
                 return self._full(opening)
@@ -115,8 +115,58 @@ class Block:
             return
         closes = p.compiled.closes
         if not self.mend(closed=found and closes):
+            if p.call is None and self._is_nameless():
+                broken = Broken("invalid_name", _NO_NAME)
             # Without an end nobody knows what belongs to the call: what stands behind the break is text.
             p.fail(broken.code, broken.message, broken.path, end=None if found and closes else self._broken_at)
+
+    def _foreign(self, opening: Capture) -> Steps[None]:
+        """A body follows the opener that this format does not have: another format with the same opener may have it."""
+        p = self.p
+        p.raw_drop()
+        found = yield from self.resync()
+        if self._is_full():
+            return
+        close = (yield from p.test(p.compiled.call_close)) if p.compiled.call_close is not None else None
+        piece = self._read_foreign(p.captured(opening) + (close.group() if close else ""))
+        if piece is None:
+            self._unreadable(p.captured(self._content).lstrip(), found)
+            return
+        p.raw_drop()
+        for span in piece.spans:
+            p.output.mark(span.kind, min(opening + span.end, p.at))
+        for call in piece.reply.attempts:
+            message = f"the call was written as {piece.reply.format} writes it"
+            p.adopt(call, Problem("rescued", message, blocking=False))
+        p.output.mark("marker", p.at)
+
+    def _is_nameless(self) -> bool:
+        """Is all as it should be behind the opener, but for the name?"""
+        text = self.p.captured(self._content).lstrip()
+        return any(begins(text) for begins in self.p.compiled.nameless)
+
+    def _unreadable(self, text: str, found: bool) -> None:
+        """A call that cannot be read: what of its name is known, and why it may not run."""
+        p = self.p
+        tag = next((tag for tag in p.compiled.body_tags if text.startswith(tag)), "")
+        name = _NAME(text, len(tag))
+        if name is not None and p.tools is not None and name.group() in p.tools:
+            p.begin(name.group())
+        if p.ended and not found:
+            p.fail("truncated", "the text ended before the call did; send the whole call again")
+        elif (tag and name is None) or self._is_nameless():
+            p.fail("invalid_name", _NO_NAME)
+        else:
+            p.fail("invalid_call", _UNREADABLE, end=None if found and p.compiled.closes else self._broken_at)
+
+    def _read_foreign(self, text: str) -> Piece | None:
+        from rightcall.wire.rescue import foreign_calls
+
+        options = self.p.options
+        piece = foreign_calls(text, options) if options.rescue != "off" else None
+        if piece is None or self.p.index + len(piece.reply.attempts) > self.p.limits.calls:
+            return None
+        return piece
 
     def _is_full(self) -> bool:
         """Is there no room for the call that was being read? Then it is text."""
@@ -140,11 +190,7 @@ class Block:
             text = "" if p.raw is None else p.captured(p.raw)
             p.output.mark("marker", p.at - len(text))
         elif not self.bare and not p.full:
-            p.problem(
-                "opener_without_call",
-                f"the text at {opening} opens a call, and none follows; it was taken for text",
-                blocking=False,
-            )
+            p.note("opener_without_call", f"the text at {opening} opens a call, and none follows; it is text")
             if self.special:
                 p.output.marker(self._content)
                 text = text[self._content - opening :]
@@ -161,6 +207,8 @@ class Block:
             yield from p.test(_WORD)
         text = (p.captured(content) + p.buf[p.pos : p.pos + 300]).lstrip()
         if text[:1] in ("{", "[") or any(text.startswith(tag) for tag in p.compiled.body_tags):
+            return True
+        if any(begins(text) for begins in p.compiled.nameless):
             return True
         name = _NAME(text)
         return name is not None and p.tools is not None and name.group() in p.tools
@@ -189,22 +237,28 @@ class Block:
         for reader in compiled.readers:
             if len(compiled.readers) == 1 or (yield from p.test(reader.begins)):
                 self.reader = reader
-                self.holds = self.holds or bool(reader.closers)
+                self.holds = bool(reader.closers) or (self.holds and not reader.looks_behind)
                 yield from reader.read(p, bare=self.bare)
                 return
+        if char in "[{" and compiled.envelope is not None and not self.bare:
+            self.reader = compiled.envelope
+            yield from compiled.envelope.read(p, bare=False)
+            return
         raise NotACall
 
     def _empty(self) -> None:
         """The opener, and its close at once."""
         p = self.p
         p.settle()
-        blocking = p.compiled.format.protocol is not None
-        p.problem("no_call", "a block for a call is empty; it must hold one call", blocking=blocking)
+        if p.compiled.format.protocol is not None:
+            p.problem("no_call", "a block for a call is empty; it must hold one call, name({ ... })")
+        else:
+            p.note("opener_without_call", f"the block at {self._content} holds no call")
 
     def _fence(self) -> Steps[bool]:
         """A code fence between the markers and the calls: taken, with a receipt."""
         p = self.p
-        found = (yield from p.test(FENCE)) if p.policy("") != "off" else None
+        found = (yield from p.test(FENCE_BEGIN)) if p.policy("") != "off" else None
         if found:
             p.pos = found.end()
             self.fenced = (Repair("code_fence", "exact", "", found.group().strip(), ""),)
@@ -267,8 +321,12 @@ class Block:
             p.raw_begin()
         self._broken_at = p.at
         scan = p.compiled.resync
+        # A body's own opening tag does not end what it opens.
+        skip = 1 if p.at == self._content else 0
         while True:
-            found = (scan.ended if p.ended else scan.search)(p.buf, p.pos)
+            found = (scan.ended if p.ended else scan.search)(p.buf, p.pos + skip)
+            if p.pos + skip <= len(p.buf):
+                p.pos, skip = p.pos + skip, 0
             p.pos = found.start() if found else len(p.buf)
             if found is not None and found.lastindex is not None:
                 if scan.actions[found.lastindex] == "body_close":
@@ -293,7 +351,7 @@ class Block:
         """Takes the closing marker. True if it may still come: then it is dropped, and what stands before it is text."""
         p = self.p
         char = p.char() or (yield from p.peek())
-        if char == "`" and self.fenced and (end := (yield from p.test(_FENCE_END))):
+        if char == "`" and self.fenced and (end := (yield from p.test(FENCE_END))):
             p.pos = end.end()
             char = p.char() or (yield from p.peek())
         found = close.at(p.buf, p.pos, p.ended)

@@ -14,6 +14,7 @@ import msgspec
 from rightcall.check import fits, name_problem
 from rightcall.declare.kinds import Kind
 from rightcall.ids import Ids
+from rightcall.repair.beside import Member
 from rightcall.repair.names import settle_name
 from rightcall.repair.settle import receipts, settle
 from rightcall.repair.sketch import Sketch
@@ -36,12 +37,14 @@ Whole = tuple[int, int, str, str, dict[str, Any], str]
 
 _NO_CLOSER = re.compile(r"[ \t\r\n]{0,128}+[^ \t\r\n}\])]").match
 _NO_KINDS: dict[str, Kind] = {}
+_MOST_NOTES = 32
+MINTED = "\0"  # an id that begins so was not in the text
 
 
 class Building:
     """The call being read."""
 
-    __slots__ = ("checked", "given", "id", "index", "kinds", "name", "parts", "problems", "repairs")
+    __slots__ = ("beside", "checked", "given", "id", "index", "kinds", "name", "parts", "problems", "repairs")
 
     def __init__(self, index: int, id: str, name: str, kinds: dict[str, Kind]) -> None:
         self.index, self.id, self.name = index, id, name
@@ -51,6 +54,7 @@ class Building:
         self.checked = False  # a problem was found that says it all
         self.repairs: tuple[Repair, ...] = ()
         self.problems: list[Problem] = []
+        self.beside: tuple[Member, ...] = ()  # what stands in its envelope beside the arguments
 
 
 class CallBuilder(Buffer):
@@ -76,6 +80,7 @@ class CallBuilder(Buffer):
         self.live = options.live and options.tools is not None
         self.ids = ids
         self.output = Output()
+        self._notes: dict[str, int] = {}  # how many of each kind there were
 
     # -- what readers say to the output --------------------------------------------------------------------------------
 
@@ -93,6 +98,12 @@ class CallBuilder(Buffer):
         self.output.problem(made)
         if self.call is not None and self.call.index == call:
             self.call.problems.append(made)
+
+    def note(self, code: str, message: str) -> None:
+        """Something worth telling that blocks nothing; of a kind only the first few."""
+        self._notes[code] = count = self._notes.get(code, 0) + 1
+        if count <= _MOST_NOTES:
+            self.problem(code, message, blocking=False)
 
     @property
     def in_fence(self) -> bool:
@@ -206,6 +217,7 @@ class CallBuilder(Buffer):
         call = self.call
         assert call is not None
         call.repairs += receipts(sketch.liberties)
+        call.beside = sketch.beside
         # What was given out was a preview of what is now read otherwise: no more of it follows.
         call.parts = [to_json(sketch.arguments)]
         call.given = min(call.given, 1)
@@ -236,7 +248,7 @@ class CallBuilder(Buffer):
             self.problem("too_large", f"the call is longer than {self.limits.call} characters", call=call.index)
             self._out(Call(call.name, {}, json, call.id, text, call.repairs, complete=False))
             return
-        if type(value) is dict and not empty and json and self._fits(call, value):
+        if type(value) is dict and not empty and json and not call.beside and self._fits(call, value):
             self._give_rest(call, json)
             self._out(Call(call.name, value, json, call.id, text, call.repairs))
             return
@@ -251,12 +263,27 @@ class CallBuilder(Buffer):
             depth=self.limits.depth,
             value=value,
             repairs=call.repairs,
+            beside=call.beside,
         )
         if made.complete:
             self._give_rest(call, made.json)
         self.output.events.extend(problems)
         call.problems += problems
         self._out(made)
+
+    def adopt(self, call: Call, note: Problem) -> None:
+        """A call that was read elsewhere, out of a piece of the same text; the note says so."""
+        index = self.index
+        if self.pending is not None:
+            self.settle_pending()
+        id = self.ids.take("" if call.id.startswith(MINTED) else call.id)
+        problems = tuple([msgspec.structs.replace(problem, call=index) for problem in (*call.problems, note)])
+        self.output.call(self.output.tiled)
+        self.output.events += (CallStart(index, id, call.name), *problems)
+        if call.complete and call.json:
+            self.output.events.append(Arguments(index, call.json))
+        self.output.events.append(CallEnd(index, msgspec.structs.replace(call, id=id, problems=problems)))
+        self.index = index + 1
 
     def _give_rest(self, call: Building, json: str) -> None:
         """Of a call that is complete: all its arguments, or where some were given out as they came, the rest of them."""

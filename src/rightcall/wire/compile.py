@@ -54,7 +54,9 @@ Action = Literal[
     "value_close",
     "think",
     "think_close",
-    "drop",
+    "content",
+    "content_close",
+    "inline",
     "end",
     "header",
     "tag",
@@ -85,10 +87,11 @@ class Compiled:
         self.fence = Probe(alt(*fences)) if fences else None
         calls = [entry for entry in _entries("call", format.call[0]) if entry[1].head != "`"]
         # Without a marker before it, a body is found by its own opening tag, or opens only where a reply may begin.
-        bodies = [entry for body in format.bodies for entry in _opening(body)]
-        inner = calls + bodies
+        bodies = [entry for body in format.bodies for entry in _opening(body, is_bare)]
+        inner = calls + bodies + [entry for body in format.bodies for entry in _damaged(body, format)]
         self.body_openers = [(pat, sign.special) for sign, pat in bodies]
         self.body_tags = tuple({pat.prefix for _, pat in bodies if len(pat.prefix) > 1})
+        self.nameless = [re.compile(pat.whole).match for body in format.bodies for pat in _nameless(body)]
         self.bare = (
             "".join(_FIRST.get(type(body), "") for body in format.bodies) if is_bare and not format.channels else ""
         )
@@ -102,14 +105,17 @@ class Compiled:
         closing = closes + self._body_closes() + ends
         # Where nothing closes an envelope, it is over with its bracket, and more of them are text.
         named_only = all(isinstance(body, NameThenJson) for body in format.bodies)
-        self.extra_closers = _extra([*closing, END] if named_only else closing)
+        self.extra_closers = _extra([*closing, END] if named_only or self.bare else closing)
         self.turn_end = Probe(alt(*ends)) if ends else None
         self.between = self._between()
         self.first_header = self._first_header()
+        self.first_opener = _first_opener(format.call[0])
+        self.first_thought = _label(format.reasoning[0]) if format.reasoning else None
         after = self._after(inner)
         named = [body for body in format.bodies if isinstance(body, NameThenJson) and not body.open]
         self.named = NameThenJsonReader(named[0], []) if named and not format.channels else None
         self.readers: list[BodyReader] = [self._reader(body, after) for body in format.bodies]
+        self.envelope = next((each for each in self.readers if isinstance(each, EnvelopeReader)), None)
         # The first body only: where there are several, what is not usual for the first goes the long way.
         self.quick = self.readers[0].quick
         self._states(inner)
@@ -124,9 +130,7 @@ class Compiled:
         if isinstance(body, Params):
             from rightcall.wire.bodies.params import ParamsReader
 
-            required = self.format.section is not None or "" not in alternatives(self.format.call[1])
-            closed = "always" if required else "maybe" if self.call_close else "never"
-            return ParamsReader(body, after, closed, self.format.call[1])
+            return ParamsReader(body, self.format, [pat for _, pat in self._turns()])
         if isinstance(body, Pythonic):
             from rightcall.wire.bodies.pythonic import PythonicReader
 
@@ -151,6 +155,8 @@ class Compiled:
         follows = look(alt(*(pat for _, pat in inner + section_closes), END))
         opens = [seq(pat, blanks(), follows) for _, pat in sections]
         self.section_start = Probe(alt(*opens)) if opens else None
+        closing = section_closes + _entries("closer", format.call[1])
+        self.closing = [(sign, re.compile(pat.whole).fullmatch) for sign, pat in closing]
         around = self._around()
         lines: Entries = [(Sign("line"), literal("\n"))] if self.lines else []
         self.text = Scan(_unique(sections + inner + around + lines + section_closes + self._strays()))
@@ -168,17 +174,17 @@ class Compiled:
         strays = _entries("closer", self.format.call[1])
         strays += [(Sign("value_close"), pat) for pat in values]
         strays += [entry for body in self.format.bodies for entry in _entries("closer", getattr(body, "close", ""))]
-        return [entry for entry in strays if entry[1].head != "`"]
+        return [(sign, pat) for sign, pat in strays if pat.head != "`" or sign.special]
 
     def _around(self) -> Entries:
         drops: Entries = []
         self.tags: dict[str, str] = {}  # the blocks of a protocol that hold text: what opens them, and what closes them
         for pair in self.format.content:
-            drops += _pair_entries(pair, "drop", "drop")
+            drops += _pair_entries(pair, "content", "content_close")
         if self.format.protocol is not None:
             self.tags = _tags(self.format.content)
             drops = [(Sign("tag"), literal(marker)) for marker in self.tags] + [self._done(self.format.protocol)]
-        drops += self._turns()
+        drops += _pair_entries(self.format.citations, "inline", "inline") + self._turns()
         # A marker that ends other things as well says nothing about reasoning once it stands in text.
         shared = {pat.whole for _, pat in drops}
         thinks = _pair_entries(self.format.reasoning, "think", "think_close")
@@ -225,11 +231,12 @@ class Compiled:
         return [pat for body in self.format.bodies for pat in templates(getattr(body, "close", ""))]
 
     def _between(self) -> Probe | None:
-        between = self.format.between.strip()
-        if not self.bare or not between:
+        """What may stand between two calls without markers: models put a comma or a semicolon there."""
+        if not self.bare:
             return None
         opener = alt(*(literal(char) for char in self.bare), *templates(self.format.call[0]))
-        return Probe(seq(template(between), blanks(), look(opener)))
+        marks = {mark: template(mark) for mark in (self.format.between.strip(), ",", ";") if mark}
+        return Probe(seq(alt(*marks.values()), blanks(), look(opener)))
 
     def _first_header(self) -> Probe | None:
         """How the reply's first header begins, which has no `start` because the prompt ended with it."""
@@ -241,7 +248,8 @@ class Compiled:
 
 
 _FIRST = {Envelope: "[{", Pythonic: "["}
-_OPENERS = frozenset(("section", "call", "body", "drop"))
+_OPENERS = frozenset(("section", "call", "body", "content"))
+_SURE = 3  # characters of a tag that tell it
 _OPEN_CALLS = frozenset(("section", "call", "body", "header"))
 
 
@@ -249,13 +257,54 @@ def _entries(action: Action, marker: Marker) -> Entries:
     return [(Sign(action, isinstance(text, Special)), template(text)) for text in ordered(marker)]
 
 
-def _opening(body: Body) -> Entries:
-    """The tags by which a body is found in text. A bare name is none, nor is what begins with a word."""
+def _nameless(body: Body) -> list[Pat]:
+    """How a body begins whose name was left out, if it can be told then."""
+    texts = [text.replace("{name}", "").replace("{id}", "") for text in alternatives(getattr(body, "open", ""))]
+    return [template(text) for text in texts if len(text.strip()) > _SURE]
+
+
+def _first_opener(marker: Marker) -> Probe | None:
+    """How a call opens at a reply's beginning where the prompt ended with the token that its opener begins with."""
+    texts = [text for text in alternatives(marker) if isinstance(text, Special) and "{name}" in text]
+    rests = [Special(str(text).removeprefix(text.tokens[0]), text.tokens) for text in texts]
+    return Probe(alt(*[template(rest) for rest in rests])) if rests else None
+
+
+def _label(marker: Marker) -> Probe | None:
+    """The word that a reply begins with where the prompt ended with the token that opens reasoning."""
+    texts = [text for text in alternatives(marker) if isinstance(text, Special) and str(text).endswith("\n")]
+    words = [str(text).removeprefix(text.tokens[0]) for text in texts]
+    return Probe(alt(*[literal(word) for word in words if word.strip()])) if any(map(str.strip, words)) else None
+
+
+def _opening(body: Body, is_bare: bool) -> Entries:
+    """The tags by which a body is found in text. A bare name is none, nor, where a call has markers of its own, is what
+    begins with a word."""
     if not isinstance(body, (Params, NameThenJson, Braced)):
         return []
     empty = body.empty if isinstance(body, Params) else ""
     tags = _entries("body", body.open) + _entries("body", empty)
-    return [entry for entry in tags if entry[1].head and not entry[1].head.isalnum()]
+    tags += [(sign, pat) for text in ordered(body.open) for sign, pat in _odd_openings(text)]
+    return [entry for entry in tags if entry[1].head and (is_bare or not entry[1].head.isalnum())]
+
+
+def _odd_openings(text: str) -> Entries:
+    """A body's opening tag without a name in it; and where the text ends, one that was not written to its end."""
+    before, hole, behind = text.partition("{name}")
+    if len(before.strip()) < _SURE or before.strip()[0].isalnum() or not hole:
+        return []
+    sign = Sign("body", isinstance(text, Special))
+    nameless = [(sign, template(text.replace("{name}", "")))] if behind.strip() else []
+    return [*nameless, (sign, seq(template(before), NAME, END))]
+
+
+def _damaged(body: Body, format: Format) -> Entries:
+    """The tags of a tagged body with a character missing, where what follows leaves no doubt."""
+    if not isinstance(body, Params):
+        return []
+    from rightcall.wire.bodies.tags import Tags
+
+    return [(Sign("body"), pat) for pat in Tags(body, format, []).damaged_openers]
 
 
 def _unique(entries: Entries) -> Entries:

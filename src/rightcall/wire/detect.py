@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from rightcall.declare.toolset import ToolLike, Toolset
-from rightcall.formats import FORMATS
+from rightcall.formats import FORMATS, NAMED_ONLY
 from rightcall.formats.spec import Channels
 from rightcall.types import Reply
 from rightcall.wire.compile import Compiled, compiled
@@ -22,12 +22,16 @@ _WINDOW = 8_192  # characters from the first opener on, by which formats are ran
 def detect(text: str, *, tools: Toolset | Iterable[ToolLike] | None = None) -> list[str]:
     """Names of the formats whose opener occurs in the text, the likeliest first; empty for plain text."""
     toolset = Toolset.of(tools)
-    found = [(each, place) for each in map(compiled, FORMATS.values()) if (place := opened_at(each, text)) >= 0]
+    found = [(each, place) for each in _known() if (place := opened_at(each, text)) >= 0]
     first = min([place for _, place in found], default=0)
     window = text[max(0, first - _WINDOW // 4) :][:_WINDOW] if len(text) > _WINDOW else text
     # Sorting is stable: among equals the order of the registry decides, where the common ones stand first.
     found.sort(key=lambda each: _rank(window, each[0], toolset), reverse=True)
     return [each.format.name for each, _ in found]
+
+
+def _known() -> list[Compiled]:
+    return [compiled(format) for name, format in FORMATS.items() if name not in NAMED_ONLY]
 
 
 def opened_at(found: Compiled, text: str) -> int:

@@ -7,15 +7,13 @@ nothing is rescued.
 
 from __future__ import annotations
 
-import msgspec
-
-from rightcall.types import Arguments, Call, CallEnd, CallStart, Part, Problem, Reasoning, Recast, Span
+from rightcall.types import Call, Part, Problem, Reasoning, Recast, Span
 from rightcall.wire.auto import AutoMachine, read_auto
 from rightcall.wire.compile import compiled
 from rightcall.wire.machine import InReasoning, Machine
 from rightcall.wire.near import near_calls
-from rightcall.wire.piece import MINTED, Piece, read_piece
-from rightcall.wire.rescue import anywhere, behind_text, other_format, whole_reply
+from rightcall.wire.piece import Piece, read_piece
+from rightcall.wire.rescue import anywhere, behind_text, native_calls, other_format, whole_reply
 
 _LONGEST = 400_000
 
@@ -50,7 +48,7 @@ class _Conclusion:
             return
         if self.m.thought is not None:
             self._thought(self.m.thought)
-        if not self.tools:
+        if not self.tools or self.p.full:
             return
         if self.p.index == 0 and self.options.rescue != "off" and not self.cut and not self.output.is_placed:
             self._rescue()
@@ -91,7 +89,7 @@ class _Conclusion:
         self.output.spans = before + thought + ([Span(last, end, "marker")] if last < end else [])
         for part in _parts_from(piece, first):
             if isinstance(part, Call):
-                self._give(part, *(_IN_OPEN_REASONING if is_open else _IN_REASONING))
+                self.p.adopt(part, _IN_OPEN_REASONING if is_open else _IN_REASONING)
             else:
                 self.output.events.append(Reasoning(part.text))
 
@@ -106,10 +104,12 @@ class _Conclusion:
         text = self.source[start:end] if len(said) == 1 else ""
         found, options = self.m.compiled, self.options
         piece = whole_reply(text, options)
-        if piece is None and self.output.said_from is not None and found.format.name != "auto":
-            piece = other_format(self.source[self.output.said_from :], options)
+        said_from = self.output.said_from
+        if piece is None and said_from is not None and found.format.name != "auto":
+            piece = native_calls(self.source[said_from:], options) if found.lines else None
+            piece = piece or other_format(self.source[said_from:], options)
             if piece is not None:
-                start, end = self.output.said_from, len(self.source)
+                start, end = said_from, len(self.source)
         if piece is None and found.bare:
             piece = behind_text(text, found, options)
         if piece is None and options.rescue == "anywhere":
@@ -131,29 +131,16 @@ class _Conclusion:
         message = f"the call was written as {piece.reply.format} writes it"
         for part in piece.reply.parts:
             if isinstance(part, Call):
-                self._give(part, "rescued", message, False)
+                self.p.adopt(part, Problem("rescued", message, blocking=False))
             else:
                 self.output.events.append(part)
-
-    def _give(self, call: Call, code: str, message: str, blocking: bool) -> None:
-        p, index = self.p, self.p.index
-        id = p.ids.take("" if call.id.startswith(MINTED) else call.id)
-        note = Problem(code, message, call=index, blocking=blocking)
-        problems = (*(msgspec.structs.replace(problem, call=index) for problem in call.problems), note)
-        events = self.output.events
-        events.append(CallStart(index, id, call.name))
-        if call.json and call.complete:
-            events.append(Arguments(index, call.json))
-        events += problems
-        events.append(CallEnd(index, msgspec.structs.replace(call, id=id, problems=problems)))
-        p.index += 1
+        self.output.events += [problem for problem in piece.reply.problems if problem.call is None]
 
 
-_IN_REASONING = ("call_in_reasoning", "the call stood in the reasoning", False)
-_IN_OPEN_REASONING = (
+_IN_REASONING = Problem("call_in_reasoning", "the call stood in the reasoning", blocking=False)
+_IN_OPEN_REASONING = Problem(
     "call_in_open_reasoning",
     "the call stands inside reasoning that was never closed; close the reasoning, then send the call again outside it",
-    True,
 )
 
 

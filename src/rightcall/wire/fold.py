@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
+
 from rightcall.types import CallEnd, CallStart, Done, Event, Part, Problem, Reasoning, Recast, Reply, Span, Text
 
 
@@ -35,7 +37,7 @@ class Fold:
                 self._places[event.index] = len(self._parts)  # type: ignore[union-attr]
                 self._parts.append(None)
             elif kind is CallEnd:
-                self._parts[self._places.pop(event.index)] = event.call  # type: ignore[union-attr]
+                self._parts[self._places.pop(event.index)] = event.call  # type: ignore[union-attr, assignment]
             elif kind is Problem:
                 self._problems.append(event)  # type: ignore[arg-type]
             elif kind is Recast:
@@ -52,20 +54,22 @@ class Fold:
         return Reasoning(text) if self._tag is None else Text(text, self._tag)
 
     def _recast(self, event: Recast) -> None:
-        """The last so many characters of text were reasoning, or belong to a call that follows."""
+        """The last so many characters were reasoning, or belong to a call that follows. Where the last thing given was
+        reasoning and it was a call, they are of the reasoning; else of the text."""
         if self._pieces:
             self._flush()
+        thought = event.kind == "call" and bool(self._parts) and isinstance(self._parts[-1], Reasoning)
         chars = event.chars
         for i in range(len(self._parts) - 1, -1, -1):
             part = self._parts[i]
             if chars <= 0:
                 break
-            if not isinstance(part, Text):
+            if not isinstance(part, Reasoning if thought else Text):
                 continue
             keep = max(0, len(part.text) - chars)
             chars -= len(part.text)
-            said = [Reasoning(part.text[keep:])] if event.kind == "reasoning" else []
-            made = [*([Text(part.text[:keep], part.tag)] if keep else []), *said]
+            made: list[Part | None] = [msgspec.structs.replace(part, text=part.text[:keep])] if keep else []
+            made += [Reasoning(part.text[keep:])] if event.kind == "reasoning" else []
             self._parts[i : i + 1] = made
             for index, place in self._places.items():
                 self._places[index] = place + (len(made) - 1 if place > i else 0)

@@ -12,7 +12,7 @@ import re
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
-from rightcall.strict_json import decode, is_deep, scan_once
+from rightcall.strict_json import decode_unique, is_deep, scan_unique
 from rightcall.wire.interrupts import Cut
 
 if TYPE_CHECKING:
@@ -37,13 +37,15 @@ class LostEnd(Exception):
 
 
 def whole_value(p: Engine) -> tuple[str, Any] | None:
-    """The value that starts here, if all of it has arrived: its exact text, and what it holds."""
+    """The value that starts here, if all of it has arrived and no key stands in it twice: its exact text, and what it
+    holds."""
     try:
-        value, end = scan_once(p.buf, p.pos)
+        value, end = scan_unique(p.buf, p.pos)
     except (StopIteration, ValueError, RecursionError):
         return None
-    # A number or a word may have more to come, or may be the beginning of something else.
-    if p.buf[end - 1] not in '"}]' and ((end == len(p.buf) and not p.ended) or _SCALAR(p.buf, end).end() > end):  # type: ignore[union-attr]
+    # A number or a word may have more to come, or may be the beginning of something else. At the very end of the text
+    # it may have been cut off.
+    if p.buf[end - 1] not in '"}]' and (end == len(p.buf) or _SCALAR(p.buf, end).end() > end):  # type: ignore[union-attr]
         return None
     if is_deep(p.buf, p.pos, end, p.limits.depth):
         return None
@@ -67,7 +69,7 @@ def json_value(p: Engine) -> Generator[None, None, tuple[str, Any]]:
         p.drop(taken)
         raise
     text = p.release(taken)
-    return text, decode(text, p.limits.depth)
+    return text, decode_unique(text, p.limits.depth)[0]
 
 
 def skip_value(p: Engine) -> Generator[None, None, None]:

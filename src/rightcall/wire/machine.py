@@ -15,13 +15,14 @@ import msgspec
 from rightcall.ids import Ids
 from rightcall.types import Done, Event, Text
 from rightcall.wire.blocks import Block, Ending
-from rightcall.wire.buffer import Steps
+from rightcall.wire.buffer import Capture, Steps
 from rightcall.wire.calls import CallBuilder
 from rightcall.wire.channels import first_header, header
 from rightcall.wire.compile import Action, Compiled, Sign
 from rightcall.wire.lines import line
-from rightcall.wire.markers import Scan
+from rightcall.wire.markers import BLANKS, Scan
 from rightcall.wire.options import ReadOptions
+from rightcall.wire.output import Snapshot
 from rightcall.wire.shown import QUOTES
 
 
@@ -50,6 +51,16 @@ class InChannel(msgspec.Struct, frozen=True):
 
 
 State = InText | InSection | InReasoning | InChannel
+
+
+class Held(msgspec.Struct, frozen=True):
+    """Calls without any marker count only if the reply is nothing else: what was, before the first of them."""
+
+    start: Capture
+    ready: list[Event]  # what may go out
+    before: Snapshot
+
+
 _FAR = 64
 
 
@@ -58,6 +69,8 @@ class Machine:
 
     thought: int | None = None  # where the last reasoning began that nothing was said or called behind
     thought_end: int | None = None  # where that was closed
+    held: Held | None = None
+    in_content = False  # a marker that opens text was seen, and not yet its close
     refused = 0  # how many calls outside all blocks were none that may run
     is_over = False  # the reply was longer than it may be
 
@@ -81,6 +94,10 @@ class Machine:
 
     def take(self) -> list[Event]:
         """The events so far; they are given once."""
+        if self.held is not None:
+            events = self.held.ready[:]
+            self.held.ready.clear()
+            return events
         events, self.output.events = self.output.events, []
         return events
 
@@ -146,6 +163,7 @@ class Machine:
         p, output, compiled = self.p, self.output, self.compiled
         if compiled.first_header is not None and isinstance(self.state, InText):
             yield from first_header(self, compiled.first_header)
+        yield from self._first(compiled)
         while True:
             if output.at_start and not output.thinking:
                 if compiled.bare and (yield from self._try_bare()):
@@ -166,6 +184,25 @@ class Machine:
                 yield
         p.settle_pending()
         output.last_blanks(p.at)
+        self.release()
+
+    def _first(self, compiled: Compiled) -> Steps[None]:
+        """The prompt may have ended with a token that belongs to what the reply begins with."""
+        p = self.p
+        if compiled.first_opener is None and compiled.first_thought is None:
+            return
+        taken = p.capture()
+        yield from p.peek()
+        self.output.hold_blanks(p.release(taken), p.at)
+        if compiled.first_opener is not None:
+            opener = yield from p.test(compiled.first_opener)
+            if opener:
+                yield from self.block(opener.end(), special=True)
+        elif compiled.first_thought is not None:
+            label = yield from p.test(compiled.first_thought)
+            if label:
+                self.marker(label.end())
+                self._think()
 
     def _scan(self) -> Scan[Sign]:
         """What to look for next."""
@@ -178,6 +215,8 @@ class Machine:
         """Takes text up to there."""
         p = self.p
         text = p.buf[p.pos : end]
+        if self.held is not None and text.strip(BLANKS):
+            self._unhold(self.held)
         p.pos = end
         self.output.say(text, p.at)
         if self.thought is not None and not isinstance(self.state, InReasoning) and not self.output.fresh:
@@ -186,6 +225,8 @@ class Machine:
     def say_exactly(self, end: int) -> None:
         """Takes text up to there, to the byte."""
         p = self.p
+        if self.held is not None:
+            self._unhold(self.held)
         text = p.buf[p.pos : end]
         p.pos = end
         self.output.say_exactly(text, p.at)
@@ -203,6 +244,29 @@ class Machine:
             return False
         self.say_exactly(found.start() + 1)
         return True
+
+    # -- calls without markers, which count only if nothing else follows ------------------------------------------------
+
+    def _hold(self) -> None:
+        ready, self.output.events = self.output.events, []
+        self.held = Held(self.p.capture(), ready, self.output.snapshot())
+
+    def release(self) -> None:
+        """What was held were calls."""
+        if self.held is not None:
+            self.p.drop(self.held.start)
+            self.output.events = self.held.ready + self.output.events
+            self.held = None
+
+    def _unhold(self, held: Held) -> None:
+        """Text follows: what was held is text as well."""
+        p = self.p
+        self.held = None
+        text = p.release(held.start)
+        self.output.restore(held.before, held.ready)
+        p.index, p.pending = 0, None
+        self.state = InText(late=isinstance(self.state, InText) and self.state.late)
+        self.output.say(text, p.at)
 
     # -- calls ---------------------------------------------------------------------------------------------------------
 
@@ -223,6 +287,10 @@ class Machine:
         p = self.p
         first = p.index
         p.settle_pending()
+        if bare and first == 0 and self.compiled.bare and self.held is None:
+            self._hold()
+        elif not bare:
+            self.release()
         before = self.state
         if self.compiled.section_start is not None and not bare:
             self.state = InSection()
@@ -231,6 +299,8 @@ class Machine:
         self._after_block(ending, before if p.index == first else InText())
         if p.index > first:
             self.forget_thought()
+        elif first == 0:
+            self.release()
         if ending == "full":
             yield from self.rest_is_text()
 
@@ -335,7 +405,7 @@ class Machine:
             self.state = InText()
             self.marker(found.end())
         elif not self.is_shown(found):
-            self._stray(found, sign)
+            self._stray(found.group(), sign)
         return ()
 
     def _on_closer(self, found: re.Match[str], sign: Sign) -> Iterable[None]:
@@ -347,12 +417,15 @@ class Machine:
             self.state = type(state)()
             self.marker(found.end())
         else:
-            self._stray(found, sign)
+            self._stray(found.group(), sign)
         return ()
 
     def _on_value_close(self, found: re.Match[str], sign: Sign) -> Iterable[None]:
         """What ends a value, or the body, where values are raw: behind a call it says that the call had not ended."""
         p = self.p
+        for other, is_it in self.compiled.closing:
+            if is_it(found.group()):  # a closing tag that is named after an argument may be any other
+                return self._actions[other.action](self, found, other)
         if self.is_shown(found):
             return ()
         if p.pending is not None:
@@ -363,27 +436,26 @@ class Machine:
             )
             self.marker(found.end())
         else:
-            self._stray(found, sign)
+            self._stray(found.group(), sign)
         return ()
 
-    def _stray(self, found: re.Match[str], sign: Sign) -> None:
+    def _stray(self, marker: str, sign: Sign) -> None:
         """A marker that closes nothing: dropped with a note if it is a special token or stands behind other markers;
         else it is text."""
+        end = self.p.pos + len(marker)
         if not (sign.special or self.output.fresh):
-            self.say_exactly(found.end())
+            self.say_exactly(end)
             return
-        place = self.p.at
-        self.p.problem(
-            "stray_marker", f"{found.group()[:60]!r} at {place} closes nothing; it was dropped", blocking=False
-        )
-        self.marker(found.end())
+        message = f"{marker[:60]!r} at {self.p.at} closes nothing; it was dropped"
+        self.p.note("stray_marker", message)
+        self.marker(end)
 
     # -- reasoning -----------------------------------------------------------------------------------------------------
 
     def _on_think(self, found: re.Match[str], sign: Sign) -> Iterable[None]:
         if isinstance(self.state, InReasoning):
             if not self.is_shown(found):
-                self._stray(found, Sign("think", True))
+                self._stray(found.group(), Sign("think", True))
             return ()
         self.p.settle_pending()
         self.marker(found.end())
@@ -406,7 +478,7 @@ class Machine:
             self.output.recast(self.p.at)
         elif not isinstance(state, InReasoning):
             if not self.is_shown(found):
-                self._stray(found, Sign("think_close", True))
+                self._stray(found.group(), Sign("think_close", True))
             return ()
         self.thought_end = self.p.at
         self.marker(found.end())
@@ -418,8 +490,8 @@ class Machine:
     def turn_to(self, kind: str | None) -> None:
         """A header says what its message holds; None for a call."""
         self.output.turn(thinking=kind == "reasoning")
-        if kind == "reasoning" or kind == "content":
-            self.state = InChannel(kind)
+        if kind is not None:
+            self.state = InChannel("reasoning" if kind == "reasoning" else "content")
         else:
             self.state = InText()
             self.output.settle()
@@ -433,12 +505,28 @@ class Machine:
 
     # -- other markers -------------------------------------------------------------------------------------------------
 
-    def _on_drop(self, found: re.Match[str], sign: Sign) -> Iterable[None]:
+    def _on_content(self, found: re.Match[str], sign: Sign) -> Iterable[None]:
         if isinstance(self.state, InReasoning):
             if self.is_shown(found):
                 return ()
             self._leave_reasoning()
+        self.in_content = True
         self.marker(found.end())
+        return ()
+
+    def _on_content_close(self, found: re.Match[str], sign: Sign) -> Steps[None]:
+        if (yield from self._is_shown_end(found.group())):
+            self.say_exactly(self.p.pos + 1)
+        elif self.in_content or not sign.special:
+            self.in_content = False
+            self.marker(self.p.pos + len(found.group()))
+        else:
+            self._stray(found.group(), sign)
+
+    def _on_inline(self, found: re.Match[str], sign: Sign) -> Iterable[None]:
+        if not self.is_shown(found):
+            self.p.pos = found.end()
+            self.output.skip(self.p.at)
         return ()
 
     def _on_tag(self, found: re.Match[str], sign: Sign) -> Iterable[None]:
@@ -478,6 +566,7 @@ class Machine:
             self.say_exactly(p.pos + 1)
             return
         p.settle_pending()
+        self.release()
         self.output.at_start = True
         if isinstance(self.state, InChannel):
             self.output.turn(thinking=False)
@@ -510,7 +599,9 @@ class Machine:
         "value_close": _on_value_close,
         "think": _on_think,
         "think_close": _on_think_close,
-        "drop": _on_drop,
+        "content": _on_content,
+        "content_close": _on_content_close,
+        "inline": _on_inline,
         "end": _on_end,
         "header": _on_header,
         "tag": _on_tag,

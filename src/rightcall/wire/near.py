@@ -7,22 +7,28 @@ import re
 from rightcall.declare.toolset import Toolset
 from rightcall.types import Problem, Span
 
-# How a call of some name may look in a text, and the format that writes it so.
-_SHAPES = (
-    ("generic_json", r'"(?:name|tool|tool_name|function|action)"\s{0,16}+:\s{0,16}+"(?P<a>[^"\\\s]{1,256}+)"'),
-    ("react", r"\bAction\s{0,4}+:[ \t`]{0,8}+(?P<b>[\w.\-]{1,256}+)[ \t`]{0,8}+\r?\n\s{0,16}+Action[ _]Input\b"),
-    (
-        "invoke",
-        r"<(?:[\w:]{1,32}+)?(?:invoke|function|tool|call)(?:_call)?(?:\s{1,8}+name\s{0,4}+=\s{0,4}+[\"']?|=)(?P<c>[\w.\-]{1,256}+)",
-    ),
-    ("tool_code", r"(?m:^[ \t]{0,16}+(?:print\(|\[)?(?P<d>[A-Za-z_][\w.\-]{0,255}+)\()"),
-    ("kimi_k2", r"\bfunctions\.(?P<e>[\w\-]{1,256}+)"),
-    ("gemma4", r"\bcall:(?P<f>[\w.\-]{1,256}+)\{"),
-    ("mistral_v11", r"(?<![\w.\-])(?P<g>[\w.\-]{1,256}+)\[ARGS\]"),
-    ("glm45", r"<tool_call>\s{0,16}+(?P<h>[\w.\-]{1,256}+)"),
+# A name where a call would have it: behind a key, an attribute or a label, or before what opens its arguments.
+_BEFORE = (
+    ("generic_json", r'"(?:name|tool|tool_name|function|action)"\s{0,16}+:\s{0,16}+"'),
+    ("react", r"\bAction\s{0,4}+:[ \t`*]{0,8}+"),
+    ("invoke", r"\b(?:name|function|tool)\s{0,4}+=\s{0,4}+[\"']?"),
+    ("harmony", r"\bto=(?:functions\.)?"),
+    ("kimi_k2", r"\bfunctions\."),
+    ("gemma4", r"\bcall:"),
 )
-_NEAR = re.compile("|".join(f"(?:{source})" for _, source in _SHAPES)).finditer
-_GROUPS = {chr(ord("a") + i): name for i, (name, _) in enumerate(_SHAPES)}
+_BEHIND = (
+    ("pythonic", r"\("),
+    ("apertus", r"[\"']\s{0,8}+:\s{0,8}+\{"),
+    ("mistral_v11", r"\s{0,8}+(?:\[ARGS\]|\{)"),
+    ("glm45", r"\s{0,8}+<"),
+)
+_NAME = r"[A-Za-z_][\w.\-]{0,255}+"
+_SHAPES = [f"(?:{source})(?P<a{i}>{_NAME})" for i, (_, source) in enumerate(_BEFORE)]
+_SHAPES += [f"(?<![\\w.\\-])(?P<b{i}>{_NAME})(?={source})" for i, (_, source) in enumerate(_BEHIND)]
+_NEAR = re.compile("|".join(_SHAPES)).finditer
+_FORMATS = {f"a{i}": name for i, (name, _) in enumerate(_BEFORE)} | {
+    f"b{i}": name for i, (name, _) in enumerate(_BEHIND)
+}
 _MOST = 8
 _LONGEST = 400_000
 _FEW = 64  # tools: so many names are looked for one by one, which costs less than the patterns
@@ -30,31 +36,32 @@ _FEW = 64  # tools: so many names are looked for one by one, which costs less th
 
 def near_calls(source: str, spans: list[Span], tools: Toolset | None) -> list[Problem]:
     """A note for each place of the text where a declared tool seems to be called; at most a few."""
-    if not tools:
-        return []
-    names = [tool.name for tool in tools]
+    names = [tool.name for tool in tools] if tools else []
+    known = frozenset(names)
     notes: list[Problem] = []
     for span in spans:
-        if span.kind != "text" or (
-            len(names) <= _FEW and not any(source.find(n, span.start, span.end) >= 0 for n in names)
-        ):
+        if span.kind != "text" or not _names_any(source, span, names):
             continue
-        last = -1
-        for found in _NEAR(source, span.start, min(span.end, span.start + _LONGEST)):
-            name = found[found.lastgroup or 0]
-            if name not in tools or found.start() < last:
-                continue
-            notes.append(_note(name, found.start(), span.end, _GROUPS[found.lastgroup or "a"]))
-            last = span.end if len(notes) >= _MOST else found.end()
-            if len(notes) >= _MOST:
-                return notes
+        end = min(span.end, span.start + _LONGEST)
+        for found in _NEAR(source, span.start, end):
+            group = found.lastgroup or ""
+            if found[group] in known:
+                notes.append(_note(found[group], found.start(), end, _FORMATS[group]))
+                if len(notes) == _MOST:
+                    return notes
     return notes
+
+
+def _names_any(source: str, span: Span, names: list[str]) -> bool:
+    if len(names) > _FEW:
+        return True
+    return any(source.find(name, span.start, span.end) >= 0 for name in names)
 
 
 def _note(name: str, start: int, end: int, format: str) -> Problem:
     return Problem(
         "looks_like_a_call",
-        f"the text from {start} to {end} looks like a call of {name!r} as {format} writes it, and was not taken for one; "
-        "if it was meant as a call, send it in the format that was asked for",
+        f"the text from {start} to {end} looks like a call of {name!r} as {format} writes it, and was not taken for "
+        "one; if it was meant as a call, send it in the format that was asked for",
         blocking=False,
     )

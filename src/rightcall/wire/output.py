@@ -6,9 +6,22 @@ Places are counted from the beginning of the whole text.
 
 from __future__ import annotations
 
+import msgspec
+
 from rightcall.types import Event, Problem, Reasoning, Recast, Span, SpanKind, Text
 from rightcall.wire.markers import BLANKS
 from rightcall.wire.shown import Shown
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """An output as it was: what is needed to take back what came after."""
+
+    spans: list[Span]
+    tiled: int
+    blanks: list[str]
+    fresh: bool
+    is_silent: bool
+    last: type[Text | Reasoning] | None
 
 
 class Output:
@@ -24,7 +37,7 @@ class Output:
     said_from: int | None = 0  # where all that was said begins; None where something was said before a thought
     _last: type[Text | Reasoning] | None = None  # what the last thing given out was
     _last_tag = ""  # the tag of the text given out last
-    _tiled = 0  # how much of the text the spans cover
+    tiled = 0  # how much of the text the spans cover
 
     def __init__(self) -> None:
         self.events: list[Event] = []
@@ -37,14 +50,14 @@ class Output:
 
     def mark(self, kind: SpanKind, end: int) -> None:
         """The text up to there, as far as no span covers it yet, became this."""
-        if end <= self._tiled:
+        if end <= self.tiled:
             return
         spans = self.spans
         if spans and spans[-1].kind == kind:
             spans[-1] = Span(spans[-1].start, end, kind)
         else:
-            spans.append(Span(self._tiled, end, kind))
-        self._tiled = end
+            spans.append(Span(self.tiled, end, kind))
+        self.tiled = end
 
     # -- text and reasoning --------------------------------------------------------------------------------------------
 
@@ -58,7 +71,7 @@ class Output:
             text, self.fresh = trimmed, False
             if self._last is (Reasoning if self.thinking else Text) and self._last_tag == self.tag:
                 # A marker stood between two texts: they are told apart as two parts would be.
-                self._emit("\n\n" if self.tag else "\n", self._tiled)
+                self._emit("\n\n" if self.tag else "\n", self.tiled)
         self._say(text, end)
 
     def say_exactly(self, text: str, end: int) -> None:
@@ -107,6 +120,15 @@ class Output:
         self.events.append(Text(text, self.tag))
         self.mark("text", end)
 
+    def snapshot(self) -> Snapshot:
+        return Snapshot(self.spans[:], self.tiled, self._blanks[:], self.fresh, self.is_silent, self._last)
+
+    def restore(self, before: Snapshot, events: list[Event]) -> None:
+        """Nothing of what came since counts; these events are still to go out."""
+        self.events = events
+        self.spans, self.tiled, self._blanks = before.spans, before.tiled, before.blanks
+        self.fresh, self.is_silent, self._last = before.fresh, before.is_silent, before.last
+
     # -- markers -------------------------------------------------------------------------------------------------------
 
     def marker(self, end: int) -> None:
@@ -115,6 +137,10 @@ class Output:
             self._blanks.clear()
         self.fresh = True
         self.shown.take("\n")
+        self.mark("marker", end)
+
+    def skip(self, end: int) -> None:
+        """A mark inside text, up to that place, is dropped; the text around it stays whole."""
         self.mark("marker", end)
 
     def settle(self) -> None:

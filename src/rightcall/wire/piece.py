@@ -7,11 +7,10 @@ import msgspec
 from rightcall.ids import Ids
 from rightcall.types import Event, Reply, Span
 from rightcall.wire.compile import Compiled
+from rightcall.wire.calls import MINTED
 from rightcall.wire.fold import Fold
 from rightcall.wire.machine import Machine
 from rightcall.wire.options import ReadOptions
-
-MINTED = "\0"  # an id that begins so was not in the text
 
 
 class Piece(msgspec.Struct, frozen=True):

@@ -21,6 +21,7 @@ class BodyReader:
     """
 
     begins: Probe
+    looks_behind = False  # what stands behind a call is told with the call by the reader itself
     closers: tuple[Pat, ...] = ()
     quick: Quick | None = None
 

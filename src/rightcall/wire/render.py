@@ -24,6 +24,7 @@ from rightcall.wire.options import ReadOptions
 from rightcall.wire.writers import write_arguments, write_call
 
 _DEPTH = 1_000
+_UNSURE = frozenset(("ambiguous_end", "duplicate_argument"))  # what is read is not what was meant for certain
 
 
 def render(
@@ -153,11 +154,14 @@ def _arguments(call: Call, format: Format, i: int) -> str:
 
 
 def _verify(text: str, parts: Sequence[Part], format: Format, tools: Toolset | None) -> None:
-    reply = read_whole(text, compiled(format), ReadOptions(tools, repair="off", rescue=False))
+    reply = read_whole(text, compiled(format), ReadOptions(tools, repair="off", rescue="off"))
     for i, (sent, got) in enumerate(zip(parts, reply.parts, strict=False)):
         if isinstance(sent, Call) and isinstance(got, Call):
             if sent.name != got.name:
                 raise CannotCarry(format.name, f"/parts/{i}/name", f"the name would read back as {got.name[:60]!r}")
+            unsure = next((problem for problem in got.problems if problem.code in _UNSURE), None)
+            if unsure is not None:
+                raise CannotCarry(format.name, f"/parts/{i}/arguments{unsure.path}", unsure.message)
             path = same(sent.arguments, got.arguments)
             if path is not None:
                 raise CannotCarry(format.name, f"/parts/{i}/arguments{path}", _cause(tools))

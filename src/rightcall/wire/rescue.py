@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import msgspec
 
 from rightcall.declare.toolset import Toolset
-from rightcall.formats import FORMATS
+from rightcall.formats import FORMATS, NAMED_ONLY
 from rightcall.strict_json import scan_once
 from rightcall.types import Call, Reply, Span, Text
 from rightcall.wire.compile import Compiled, compiled
@@ -41,6 +41,7 @@ _CALL_BEGINS = re.compile(
     r"|(?<=\[)[A-Za-z_][\w.\-]{0,255}+\s{0,4}+\()"
 ).finditer
 _TRIES = 8
+_NATIVE = re.compile(r'\[\s{0,16}\{\s{0,16}"id"\s{0,16}:|\{\s{0,16}"id"\s{0,16}:\s{0,16}"call_').search
 
 
 def whole_reply(text: str, options: ReadOptions) -> Piece | None:
@@ -57,7 +58,9 @@ def whole_reply(text: str, options: ReadOptions) -> Piece | None:
     for before, after, name, begins in (*_WRAPS, *forced):
         if begins(inner):
             reply = read_piece(before + _in_a_row(inner) + after, compiled(FORMATS[name]), options).reply
-            if reply.attempts and not reply.content and _are_calls(reply, tools):
+            # What was read must be what was written, without the markers that were put around it.
+            stands = all(call.raw in text for call in reply.attempts)
+            if reply.attempts and not reply.content and stands and _are_calls(reply, tools):
                 return Piece(reply, located(reply, text))
     return None
 
@@ -98,8 +101,9 @@ def _is_definition(call: Call) -> bool:
 
 
 def _was_completed(call: Call) -> bool:
-    """Were brackets added? Nothing says that the text was not cut off, so they may not be."""
-    return any(repair.rule == "missing_closer" for repair in call.repairs)
+    """Was something added? Nothing says that the text was not cut off, so brackets may not be; and nothing says that an
+    object without a name is a call."""
+    return any(repair.rule in ("missing_closer", "inferred_name") for repair in call.repairs)
 
 
 def _was_cut(call: Call) -> bool:
@@ -116,6 +120,17 @@ def other_format(text: str, options: ReadOptions) -> Piece | None:
     return piece if fits(piece.reply, options.tools) else None
 
 
+def foreign_calls(text: str, options: ReadOptions) -> Piece | None:
+    """The calls of one block, whose opener another format has too; None if it holds no calls of declared tools."""
+    from rightcall.wire.auto import read_auto
+
+    if options.tools is None or len(text) > _MOST:
+        return None
+    piece = read_auto(text, options)
+    has_calls = piece.reply.attempts and not piece.reply.content
+    return piece if has_calls and _are_calls(piece.reply, options.tools) else None
+
+
 def fits(reply: Reply, tools: Toolset | None) -> bool:
     """Does it hold calls, and are all of them such as may run?"""
     attempts = reply.attempts
@@ -128,11 +143,19 @@ def fits(reply: Reply, tools: Toolset | None) -> bool:
 
 def behind_text(text: str, found: Compiled, options: ReadOptions) -> Piece | None:
     """The calls that a text ends with, written as the named format writes them without any marker."""
-    for start in _beginnings(text):
-        piece = read_piece(text[start:], found, options)
-        if fits(piece.reply, options.tools) and not piece.reply.content and not _completes(piece.reply):
-            return _behind(text, start, piece)
+    own = [found, compiled(FORMATS["xlam"])] if found.envelope is not None else [found]
+    for start in [*_beginnings(text), *_last_fence(text, found)]:
+        for each in own:
+            piece = read_piece(text[start:], each, options)
+            if fits(piece.reply, options.tools) and not piece.reply.content and not _completes(piece.reply):
+                return _behind(text, start, piece)
     return None
+
+
+def _last_fence(text: str, found: Compiled) -> list[int]:
+    """Where the last code fence begins, if such a fence is the format's own opener."""
+    start = text.rfind("\n```", 0, text.rfind("```")) + 1
+    return [start] if start and found.fence is not None and found.fence.at(text, start, True) else []
 
 
 def _completes(reply: Reply) -> bool:
@@ -153,7 +176,16 @@ def anywhere(text: str, options: ReadOptions) -> Piece | None:
     return None
 
 
-NAMED_ONLY: tuple[str, ...] = ()
+def native_calls(text: str, options: ReadOptions) -> Piece | None:
+    """Calls as a provider's API would have carried them, which some models write where text belongs."""
+    found = _NATIVE(text) if options.tools is not None and len(text) <= _MOST else None
+    if found is None:
+        return None
+    piece = read_piece(text[found.start() :], compiled(FORMATS["xlam"]), options)
+    if not piece.reply.attempts:
+        return None
+    named = msgspec.structs.replace(piece.reply, format="a provider's API")
+    return _behind(text, found.start(), Piece(named, piece.spans))
 
 
 def _beginnings(text: str) -> Iterator[int]:

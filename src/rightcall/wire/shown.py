@@ -22,7 +22,7 @@ def is_quoted(before: str) -> bool:
 
 
 class Shown:
-    """Follows one text. A fence opens and closes at the beginning of a line; a code span ends with its line."""
+    """Follows one text. A fence opens and closes at the beginning of a line; a code span ends with its paragraph."""
 
     __slots__ = ("_before", "_blank_line", "_run", "_size", "_span", "fence")
 
@@ -41,7 +41,7 @@ class Shown:
     def shows(self, blanks: str = "") -> bool:
         """Does the text so far, and these blanks, show what comes next?"""
         fence, span = self._after_run()
-        return bool(fence) or (bool(span) and "\n" not in blanks) or is_quoted(self._before + blanks)
+        return bool(fence) or (bool(span) and blanks.count("\n") < 2) or is_quoted(self._before + blanks)
 
     def take(self, text: str) -> None:
         """More of the text."""
@@ -64,7 +64,8 @@ class Shown:
             self._blank_line = self._blank_line and not text[at : found.start()].strip()
             at = found.end()
             if text[at - 1] == "\n":
-                self._blank_line, self._span = True, 0
+                self._span = 0 if self._blank_line else self._span
+                self._blank_line = True
                 continue
             self._run, self._size = text[at - 1], at - found.start()
             if at < len(text):

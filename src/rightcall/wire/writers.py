@@ -6,7 +6,9 @@ import json
 import re
 from typing import Any
 
-from rightcall.formats.spec import Body, Braced, Envelope, NameThenJson, Params, Pythonic, TsCall, alternatives
+import msgspec
+
+from rightcall.formats.spec import Body, Braced, Envelope, NameThenJson, Params, Pythonic, TsCall, alternatives, escaped
 from rightcall.types import Call
 from rightcall.wire.bodies.ts_strings import closing
 
@@ -23,7 +25,8 @@ def write_call(body: Body, call: Call, arguments: str, index: int) -> str:
         return _fill(body.open, call, index) + arguments + _first(body.close)
     if isinstance(body, Params):
         inside = "".join([_param(body, key, value) for key, value in call.arguments.items()])
-        return _fill(body.open, call, index) + inside + _first(body.close)
+        named = msgspec.structs.replace(call, name=escaped(body, call.name)) if body.escapes else call
+        return _fill(body.open, named, index) + inside + _first(body.close)
     if isinstance(body, Pythonic):
         return f"{call.name}({', '.join([f'{key}={_python(value)}' for key, value in call.arguments.items()])})"
     if isinstance(body, TsCall):
@@ -52,6 +55,7 @@ def _envelope(body: Envelope, call: Call, arguments: str, index: int) -> str:
 
 
 def _param(body: Params, key: str, value: Any) -> str:
+    key = escaped(body, key)
     opener = _first(body.param).replace("{type}", _type(body, value)).replace("{key}", key)
     close = _first(body.value_close).replace("{key}", key)
     if isinstance(value, str):

@@ -1,22 +1,34 @@
 """JSON envelopes:  {"name": "f", "arguments": {"x": 1}}  alone, in a list, or several in a row.
 
-Keys come in any order. `CallStart` needs a name and the arguments' key, or the envelope's end. Where no marker stood
-before the envelope, one key that does not belong to a call decides at once that it is the model's own JSON.
+Keys come in any order. `CallStart` needs a name and the arguments' key, or the envelope's end. What stands beside name
+and arguments goes with the call (`Building.beside`), and so does what stands behind it: a call is settled when both are
+known. Behind an opener every object is a call, however odd. Where no marker stood before the envelope, one key that
+belongs to no call decides that it is the model's own JSON.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from rightcall.formats.spec import Envelope
-from rightcall.repair.names import find_name
-from rightcall.repair.sketch import Keys, Sketch, sketch_envelopes
-from rightcall.strict_json import Undecodable, is_deep, scan_once
+from rightcall.repair.beside import Member
+from rightcall.repair.sketch import Keys, Sketch, role_of, sketch_envelopes
+from rightcall.strict_json import Undecodable, is_deep, scan_unique
 from rightcall.types import Repair
+from rightcall.wire.bodies.behind import goes_on, is_member_lost, what_stands_behind
+from rightcall.wire.bodies.envelope_parts import (
+    ARGUMENTS,
+    Odd,
+    Parts,
+    find_name_of,
+    is_no_name,
+    refuse_item,
+    take_colon,
+    take_comma,
+)
 from rightcall.wire.engine import Engine, Whole
 from rightcall.wire.interrupts import Broken, Cut, NotACall
-from rightcall.wire.json_stream import LostEnd, json_string, json_value, skip_nested, skip_value
+from rightcall.wire.json_stream import LostEnd, json_string, json_value, skip_nested
 from rightcall.wire.live import read_arguments
 from rightcall.wire.markers import Pat, Probe, alt, blanks, literal, look, seq
 from rightcall.wire.prose import Steps
@@ -24,11 +36,15 @@ from rightcall.wire.reader import BodyReader
 
 _B = r"[ \t\r\n]*+"
 _COMMENTED = re.compile(r"/\*|//|#").search
-_BEGINS = Probe(alt(literal("{"), seq(literal("["), blanks(), Pat(r"[{\]]", ""))))
+_WORDS = seq(alt(literal("null"), literal("true"), literal("false")), look(Pat(r"[,\] \t\r\n]", "")))
+_ITEM = alt(Pat(r"[{\]\[\"0-9-]", ""), _WORDS)  # what may stand in a list of calls, the odd things included
+_BEGINS = Probe(alt(literal("{"), seq(literal("["), blanks(), _ITEM)))
+_VALUES = '"[-0123456789tfn'  # what a JSON value begins with that is no object
 _EXTRA_IN_LIST = Probe(seq(blanks(), Pat(r"\}{1,3}+", r"\}{0,3}"), blanks(), look(Pat(r"[,\]]", ""))))
 
 
 class EnvelopeReader(BodyReader):
+    looks_behind = True  # what stands behind a call is told with the call
     begins = _BEGINS
 
     def __init__(self, body: Envelope, closes: list[Pat]) -> None:
@@ -37,12 +53,18 @@ class EnvelopeReader(BodyReader):
         self.args = frozenset(body.args)
         self.ids = frozenset(body.ids)
         self.outer = frozenset(body.outer)
+        self.keys = Keys(body.names, body.args, body.ids)
+        self._closes = bool(closes)
         # The usual order of keys in one go: what it does not match is read key by key, with the same result.
         names, args = "|".join(map(re.escape, body.names)), "|".join(map(re.escape, body.args))
         ids = "|".join(map(re.escape, body.ids))
-        text = r'"(?P<{}>[^"\\\x00-\x1f]{{1,256}}+)"'.format
-        first, then = (rf'"(?:{names})"{_B}:{_B}', rf'{_B},{_B}"(?:{args})"') if body.names else ("", "")
-        before = rf'(?:"(?:{ids})"{_B}:{_B}{text("id")}{_B},{_B})?' if ids and body.names else "(?P<id>)"
+        text = r'"(?P<{}>(?!\s*+")[^"\\\x00-\x1f]{{1,256}}+)"'.format
+        first, then = "(?P<name_key>)", "(?P<args_key>)"
+        if body.names:
+            first, then = rf'"(?P<name_key>{names})"{_B}:{_B}', rf'{_B},{_B}"(?P<args_key>{args})"'
+        before = "(?P<id_key>)(?P<id>)"
+        if ids and body.names:
+            before = rf'(?:"(?P<id_key>{ids})"{_B}:{_B}{text("id")}{_B},{_B})?'
         usual = rf"(?P<object>\{{){_B}{before}{first}{text('name')}{then}{_B}:{_B}(?=[^ \t\r\n])"
         self._usual = re.compile(usual).match
         outer = "|".join(map(re.escape, body.outer))
@@ -73,12 +95,14 @@ class EnvelopeReader(BodyReader):
         while usual is not None:
             begin = usual.end()
             try:
-                value, end = scan_once(buf, begin)
+                value, end = scan_unique(buf, begin)
             except (StopIteration, ValueError, RecursionError):
                 return None
             close = ends(buf, end)
             if close is None or type(value) is not dict or is_deep(buf, begin, end, p.limits.depth):
                 return None
+            if usual["id"] and '"' in buf[end : close.end()]:
+                return None  # a second id
             found.append((usual.start("object"), close.end(1), usual["name"], buf[begin:end], value, usual["id"] or ""))
             if close.lastindex == 1:
                 break
@@ -86,12 +110,13 @@ class EnvelopeReader(BodyReader):
         else:
             return None
         last = self._list_ends[not bare](buf, close.end()) if listed else close
-        return (found, last.end()) if last else None
+        if last is None or ((bare or not self._closes) and goes_on(buf, last.end(), p.ended)):
+            return None
+        return found, last.end()
 
     def sketch(self, p: Engine, text: str, closed: bool) -> list[Sketch]:
         """The calls of a block that is not valid JSON, read loosely."""
-        keys = Keys(self.body.names, self.body.args, self.body.ids)
-        found = sketch_envelopes(text, keys, tools=p.tools, depth=p.limits.depth, closed=closed)
+        found = sketch_envelopes(text, self.keys, tools=p.tools, depth=p.limits.depth, closed=closed)
         begun = p.call
         return [] if begun is not None and found and found[0].name != begun.name else found
 
@@ -115,31 +140,57 @@ class EnvelopeReader(BodyReader):
 
     def _run(self, p: Engine, bare: bool) -> Steps[None]:
         """One envelope, or several with only white space between them where a marker will close them."""
-        yield from self._envelope(p, bare)
-        while p.compiled.call_close is not None and not bare:
-            if (p.char() or (yield from p.peek())) != "{":
+        closed = p.compiled.call_close is not None and not bare
+        while True:
+            parts = yield from self._envelope(p, bare)
+            if parts is not None:
+                yield from self._settle(p, parts, bare)
+            if not closed or (p.char() or (yield from p.peek())) != "{":
                 return
-            yield from self._envelope(p, bare, later=True)
 
     def _list(self, p: Engine, bare: bool) -> Steps[None]:
+        """Calls in a list. The last is settled when it is known what stands behind the list."""
         first = p.index
+        parts: Parts | None = None  # of a call that is not settled
         while True:
             char = p.char() or (yield from p.peek())
-            if char == "{":
-                later = p.index > first
-                yield from self._envelope(p, bare and not later, listed=True, later=later)
-            elif char == "]" and (p.index > first or not bare):
+            if char == "]" and (p.index > first or not bare):
                 p.settle()
                 p.pos += 1
+                if parts is not None:
+                    yield from self._settle(p, parts, bare, listed=True)
                 return
+            if parts is not None:
+                lost = char == "," and (yield from is_member_lost(p))
+                self._finish(p, parts, "," if lost else "")
+                parts = None
+                if lost:
+                    return
+            if char == "," and p.index > first:
+                p.pos += 1
+            elif char == "{":
+                parts = yield from self._envelope(p, bare and p.index == first, listed=True)
             elif not char:
                 raise Cut
-            elif p.index == first:
+            elif bare and p.index == first:
                 raise NotACall
-            else:
+            elif p.index > first and char not in _VALUES:
                 return
-            if (p.char() or (yield from p.peek())) == ",":
-                p.pos += 1
+            else:
+                yield from refuse_item(p)
+
+    def _settle(self, p: Engine, parts: Parts, bare: bool, *, listed: bool = False) -> Steps[None]:
+        """The call that was read is over. What cannot stand behind it is part of what is wrong with it."""
+        odd = ""
+        if not self.outer:
+            odd = yield from what_stands_behind(p, closed=self._closes and not bare, another="" if listed else "{")
+        self._finish(p, parts, odd)
+
+    def _finish(self, p: Engine, parts: Parts, odd: str = "") -> None:
+        if odd:
+            assert p.call is not None
+            p.problem("trailing_content", f"unexpected {odd!r} after the call", call=p.call.index)
+        p.finish(parts.value, empty=not parts.has_args)
 
     def _outer(self, p: Engine) -> Steps[None]:
         """`{"tool_calls": [...]}`: calls, or text for the user, under a key of their own."""
@@ -164,27 +215,30 @@ class EnvelopeReader(BodyReader):
             p.pos += 1
             yield from self._list(p, False)
         elif key in self.outer and char == "{":
-            yield from self._envelope(p, False)
+            parts = yield from self._envelope(p, False)
+            if parts is not None:
+                self._finish(p, parts)
         elif key == self.body.content and char == '"':
             text, value = yield from json_value(p)
             if isinstance(value, str):
                 p.content(value, len(text))
         elif seen and char:
             yield from json_value(p)
+            p.problem("unknown_key", f"{(key or '')[:80]!r} stands beside the calls and had no use", blocking=False)
         else:
             return False
         return True
 
-    def _envelope(self, p: Engine, bare: bool, *, listed: bool = False, later: bool = False) -> Steps[None]:
-        """One call, from its `{` to its `}`."""
+    def _envelope(self, p: Engine, bare: bool, *, listed: bool = False) -> Steps[Parts | None]:
+        """One call, from its `{` to its `}`, not settled yet; None where it was mended or refused."""
         p.raw_begin()
-        parts = _Parts()
+        parts = Parts()
         usual = self._usual(p.buf, p.pos)
         p.pos = usual.end() if usual else p.pos + 1
         try:
             if usual:
-                parts.name, parts.has_args = usual["name"], True
-                p.begin(usual["name"], usual["id"] or "")
+                parts.take_usual(usual)
+                p.begin(usual["name"], parts.id)
                 parts.value = yield from read_arguments(p)
             if not (usual and p.char() == "}"):
                 yield from self._members(p, parts, bare, usual is not None)
@@ -194,16 +248,24 @@ class EnvelopeReader(BodyReader):
             if bare and p.call is None:
                 raise NotACall from None
             yield from self._malformed(p, parts, lost)
-            return
+            return None
+        except Cut:
+            if p.call is None and parts.name is not None and (not bare or self._is_declared(p, parts)):
+                p.args_at = p.base + p.pos
+                p.begin(parts.name, parts.id)  # what is known of a call that was cut off stays known
+            raise
         if p.call is None:
-            self._begin_late(p, parts, bare, later)
+            self._begin_late(p, parts, bare)
+        assert p.call is not None
+        p.call.beside = self._beside(p, parts)
+        p.raw_end()
         yield from p.take_extra_closers(_EXTRA_IN_LIST if listed else None)
-        p.finish(parts.value, empty=not parts.has_args)
+        return parts
 
-    def _malformed(self, p: Engine, parts: _Parts, lost: LostEnd) -> Steps[None]:
+    def _malformed(self, p: Engine, parts: Parts, lost: LostEnd) -> Steps[None]:
         """Not valid JSON. Where the envelope's own brackets can still be matched, its siblings live."""
         broken = Broken("invalid_json", "the call is not valid JSON; send it again as valid JSON")
-        if not isinstance(lost, _Odd):
+        if not isinstance(lost, Odd):
             raise broken
         try:
             yield from skip_nested(p, ["}"] * (1 + parts.inner))
@@ -215,27 +277,46 @@ class EnvelopeReader(BodyReader):
             raise broken  # a bracket in a comment is none
         p.fail(broken.code, broken.message)
 
-    def _begin_late(self, p: Engine, parts: _Parts, bare: bool, later: bool) -> None:
-        """The envelope ended before the name and the arguments' key had both been seen. Beside another call of the same
-        block (`later`) it is one too, whatever it holds."""
-        declared = p.tools is not None and parts.name in p.tools
-        if parts.name is None and not parts.has_args and not later:
-            raise NotACall
-        if bare and not (parts.has_args and parts.name) and not declared:
+    def _begin_late(self, p: Engine, parts: Parts, bare: bool) -> None:
+        """The envelope ended before the name and the arguments' key had both been seen. Behind an opener it is a call
+        all the same."""
+        if bare and not (self._is_declared(p, parts) or (parts.has_args and parts.name and not parts.doubtful)):
             raise NotACall
         name: str = parts.name or ""
         repairs: tuple[Repair, ...] = ()
         if not name and p.policy("") != "off":
-            name, made, repairs = find_name(parts.value, parts.json, p.tools)
-            if made != parts.json:
-                parts.json, parts.value = made, Undecodable
+            name, repairs = find_name_of(parts, self.names, p.tools)
         call = p.begin(name, parts.id, repairs)
+        parts.value = Undecodable
         if parts.has_args:
             call.parts.append(parts.json)
 
-    def _members(self, p: Engine, parts: _Parts, bare: bool, begun: bool) -> Steps[None]:
+    def _is_declared(self, p: Engine, parts: Parts) -> bool:
+        """Does an envelope without a marker before it name a declared tool, and hold nothing that is not a call's?"""
+        if p.tools is None or parts.name is None or parts.name not in p.tools:
+            return False
+        if not parts.doubtful:
+            return True
+        declared = p.tools.kinds(parts.name).keys()
+        return isinstance(parts.value, dict) and bool(parts.value) and parts.value.keys() <= declared
+
+    def _beside(self, p: Engine, parts: Parts) -> tuple[Member, ...]:
+        """What stands beside name and arguments, and what each of it is."""
+        if not parts.members and not parts.again:
+            return ()
+        name, has_args = parts.name or "", parts.has_args
+        found = list(parts.again)
+        for key, value in parts.members:
+            role = role_of(key, value, self.keys, p.tools, name=name, has_args=has_args)
+            if role == "stranger" and parts.name is None and is_no_name(key, value, self.names):
+                role = "known"
+            if role is not None:
+                found.append(Member(key, value, role))
+        return tuple(found)
+
+    def _members(self, p: Engine, parts: Parts, bare: bool, begun: bool) -> Steps[None]:
         if begun:
-            yield from _comma(p)
+            yield from take_comma(p)
         while True:
             char = yield from p.peek()
             if char == "}":
@@ -250,86 +331,77 @@ class EnvelopeReader(BodyReader):
             elif not char:
                 raise Cut
             else:
-                raise _Odd
-            yield from _comma(p)
+                raise Odd
+            yield from take_comma(p)
 
-    def _member(self, p: Engine, parts: _Parts, bare: bool) -> Steps[bool]:
+    def _member(self, p: Engine, parts: Parts, bare: bool) -> Steps[bool]:
         """A key and its value; True if the value is an object that is read as part of the envelope."""
         key = yield from json_string(p)
         if key is None:
-            raise _Odd
-        yield from _colon(p)
+            raise Odd
+        yield from take_colon(p)
         char = yield from p.peek()
         if not char:
+            parts.name = parts.name if self.names or parts.name else key
             raise Cut
-        if not self.names and p.call is None:
-            parts.name = key
-            yield from self._arguments(p, parts)
-        elif key in self.names and parts.name is None and char == '"':
-            name = yield from json_string(p)
-            if name is None:
-                raise _Odd
-            parts.name = name or None  # a blank name is none
-            if parts.has_args and parts.name is not None:
-                p.begin(parts.name, parts.id).parts.append(parts.json)
-        elif key in self.args and not parts.has_args:
-            yield from self._arguments(p, parts)
-        elif key == "function" and char == "{":
+        if key == "function" and char == "{" and (self.names or parts.name is not None):
             p.pos += 1
             return True
-        elif key == "function" and char == '"' and parts.name is None:
-            parts.name = yield from json_string(p)
-        elif key in self.ids and p.call is None:
-            _, value = yield from json_value(p)
-            parts.id = value if isinstance(value, str) else ""
-        elif p.call is None and bare and key != "type":
-            raise NotACall
+        if not self.names and parts.name is None and not (char == '"' and (key in self.ids or key == "type")):
+            parts.name = key
+            yield from self._arguments(p, parts, key)
+        elif self.names and parts.name is None and char == '"' and (key in self.names or key == "function"):
+            yield from self._name(p, parts, key)
+        elif key in self.args and not parts.has_args:
+            yield from self._arguments(p, parts, key)
         else:
-            yield from skip_value(p)
+            yield from self._other(p, parts, key, bare)
         return False
 
-    def _arguments(self, p: Engine, parts: _Parts) -> Steps[None]:
+    def _name(self, p: Engine, parts: Parts, key: str) -> Steps[None]:
+        name = yield from json_string(p)
+        if name is None:
+            raise Odd
+        if key in parts.seen:
+            parts.note_again(key, name)
+        parts.seen[key] = name
+        parts.name = name if name.strip() else None  # a blank name is none
+        if parts.has_args and parts.name is not None and not parts.doubtful:
+            p.begin(parts.name, parts.id).parts.append(parts.json)
+            parts.value = Undecodable
+
+    def _arguments(self, p: Engine, parts: Parts, key: str) -> Steps[None]:
         parts.has_args = True
-        if parts.name is None:
+        parts.seen[key] = ARGUMENTS
+        if parts.name is None or parts.doubtful:
             parts.json, parts.value = yield from json_value(p)
         else:
             p.begin(parts.name, parts.id)
             parts.value = yield from read_arguments(p)
 
+    def _other(self, p: Engine, parts: Parts, key: str, bare: bool) -> Steps[None]:
+        """A member that is neither the name nor the arguments."""
+        if bare and p.call is None and key not in self.ids and key != "type":
+            self._doubt(p, parts, key)
+        _, value = yield from json_value(p)
+        if isinstance(value, Undecodable):
+            raise Odd
+        if key in self.ids and isinstance(value, str) and p.call is None and not parts.id:
+            parts.id = value
+        if parts.seen.get(key, ARGUMENTS) is not ARGUMENTS:
+            parts.note_again(key, value)
+            return
+        parts.seen.setdefault(key, value)
+        parts.members.append((key, value))
 
-class _Odd(LostEnd):
-    """Something odd stands between the members of an envelope, and no bracket but its own is open."""
-
-
-class _Parts:
-    """What of an envelope has been read."""
-
-    __slots__ = ("has_args", "id", "inner", "json", "name", "value")
-
-    def __init__(self) -> None:
-        self.name: str | None = None
-        self.id = ""
-        self.inner = 0  # how many `"function": {` are open
-        self.has_args = False
-        self.json = ""
-        self.value: Any = Undecodable
-
-
-def _comma(p: Engine) -> Steps[None]:
-    """What must stand behind a member."""
-    char = yield from p.peek()
-    if char == ",":
-        p.pos += 1
-    elif not char:
-        raise Cut
-    elif char != "}":
-        raise _Odd
-
-
-def _colon(p: Engine) -> Steps[None]:
-    char = yield from p.peek()
-    if not char:
-        raise Cut
-    if char != ":":
-        raise _Odd
-    p.pos += 1
+    def _doubt(self, p: Engine, parts: Parts, key: str) -> None:
+        """A key that no call has, where no marker stands before the envelope: the model's own JSON, unless what else
+        it holds can only be a call of a declared tool."""
+        tools = p.tools
+        if tools is None or (parts.name is not None and parts.name not in tools):
+            raise NotACall
+        if parts.name is None:
+            if not any(key in tools.kinds(tool.name) for tool in tools):
+                raise NotACall
+        elif key not in tools.kinds(parts.name):
+            parts.doubtful = True

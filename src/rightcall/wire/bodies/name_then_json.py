@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 import re
+from typing import Any, NoReturn
 
 from rightcall.formats.spec import NameThenJson, alternatives
+from rightcall.repair.names import find_name, settle_name
 from rightcall.repair.sketch import Sketch, sketch_arguments
-from rightcall.strict_json import Undecodable, decode, is_deep, scan_once
+from rightcall.strict_json import Undecodable, decode, is_deep, scan_unique
+from rightcall.types import Repair
+from rightcall.wire.bodies.behind import what_stands_behind
 from rightcall.wire.engine import Engine, Whole
+from rightcall.wire.fences import LABELLED_BEGIN
 from rightcall.wire.interrupts import Broken, Cut, NotACall
-from rightcall.wire.json_stream import LostEnd
+from rightcall.wire.json_stream import LostEnd, json_value
 from rightcall.wire.live import read_arguments
-from rightcall.wire.markers import BLANKS, RUN, Holes, Pat, Probe, alt, literal, seq, templates
+from rightcall.wire.markers import BLANKS, NAME, Holes, Pat, Probe, alt, blanks, literal, look, seq, templates
 from rightcall.wire.prose import Steps
 from rightcall.wire.reader import BodyReader
 
 _B = r"[ \t\r\n]*+"
 _BLANK_RUN = re.compile(_B).match
 _COMMENTED = re.compile(r"/\*|//|#").search
-_FENCE = Probe(seq(literal("```"), Pat(r"[A-Za-z_]{1,16}+", r"[A-Za-z_]{0,16}+", sure=RUN), literal("\n")))
+_NAMES = re.compile(r"[\w$][\w.\-$]*+").findall
+_NAME_THEN_OBJECT = Probe(seq(NAME, blanks(), look(literal("{"))))
+_NO_ARGUMENTS = "no arguments follow the name of the tool; send a JSON object with them"
+_NO_MARKER = "what stands between the name of the tool and its arguments is not as it must be; send the call again"
 
 
 class NameThenJsonReader(BodyReader):
+    looks_behind = True  # what stands behind a call is told with the call
+
     def __init__(self, body: NameThenJson, ends: list[Pat]) -> None:
         self.body = body
         self.open = Holes(body.open) if any(alternatives(body.open)) else None
@@ -42,14 +52,14 @@ class NameThenJsonReader(BodyReader):
         if not opener:
             return None
         try:
-            value, end = scan_once(buf, _BLANK_RUN(buf, opener.end()).end())  # type: ignore[union-attr]
+            value, end = scan_unique(buf, _BLANK_RUN(buf, opener.end()).end())  # type: ignore[union-attr]
         except (StopIteration, ValueError, RecursionError):
             return None
         last = self._block_end(buf, end)
         if (
             last is None
             or (self._open_ended and last.end() == len(buf) and not p.ended)
-            or (last.end() < len(buf) and buf[last.end()] in "{}])")
+            or (last.end() < len(buf) and buf[last.end()] in ",{}])")
             or type(value) is not dict
             or is_deep(buf, opener.end(), end, p.limits.depth)
         ):
@@ -71,19 +81,63 @@ class NameThenJsonReader(BodyReader):
             raise NotACall
         p.raw_begin()
         found = yield from p.test(self.open.probe)
+        cut = p.ended and self.open.probe.is_begun(p.buf, p.pos)
         if found is None:
-            # At the end of the text a name without what follows it is a call that was cut off, not text.
-            if p.ended and re.match(r"[\w.:-]*\Z", p.buf[p.pos :]):
-                p.pos = len(p.buf)
-                raise Cut
-            raise NotACall
+            yield from self._odd(p, bare, cut)
+            return
         holes = self.open.fill(found)
-        p.pos = found.end()
         name = holes.get("name", "")
-        if found.group().endswith(name) and (yield from p.peek()) != "{":
-            raise NotACall
+        if found.group().endswith(name):  # nothing stands between the name and the arguments
+            size = found.end() - found.start()
+            yield from self._name_alone(p, size, cut)
+        else:
+            p.pos = found.end()
         p.begin(name, self._id(holes))
         yield from read_arguments_of(p, self.close)
+
+    def _name_alone(self, p: Engine, size: int, cut: bool) -> Steps[None]:
+        """A name with nothing but the arguments behind it, or what else begins with a word."""
+        rest = p.buf[p.pos :] if cut else ""
+        name = p.buf[p.pos : p.pos + size]
+        p.pos += size
+        char = yield from p.peek()
+        if char == "{":
+            return
+        if cut or not char:
+            self._cut(p, rest or name)
+        known = _declared(p, name)
+        if not known:
+            raise NotACall
+        p.begin(known)
+        raise Broken("invalid_json", _NO_ARGUMENTS)
+
+    def _odd(self, p: Engine, bare: bool, cut: bool) -> Steps[None]:
+        """What stands behind the call's marker does not begin as it must."""
+        if cut or (p.ended and re.match(r"[\w.:-]*\Z", p.buf[p.pos :])):
+            self._cut(p, p.buf[p.pos :])
+        char = yield from p.peek()
+        if char and char in "{[" and not bare:
+            yield from _nameless(p, self.close)
+            return
+        found = yield from p.test(_NAME_THEN_OBJECT)
+        if found is None or bare:
+            raise NotACall
+        p.pos = found.end()
+        name = re.sub(r":\d+\Z", "", found.group().strip())
+        call = p.begin(name)
+        p.problem("invalid_json", _NO_MARKER, call=call.index)
+        yield from read_arguments_of(p, self.close)
+
+    def _cut(self, p: Engine, text: str) -> NoReturn:
+        """The text ended before the arguments: what is known of the call's name stays known."""
+        names = _NAMES(text)
+        known = [name for each in names if (name := _declared(p, each))]
+        first = names[:1] if p.tools is None and str(alternatives(self.body.open)[0]).startswith("{name}") else []
+        p.pos = len(p.buf)
+        p.args_at = p.base + p.pos
+        if known or first:
+            p.begin((known or first)[-1])
+        raise Cut
 
     def read_choice(self, p: Engine, name: str) -> Steps[None]:
         """The request named the tool: all the model had to write are its arguments."""
@@ -97,36 +151,75 @@ class NameThenJsonReader(BodyReader):
         return holes.get("id", "")
 
 
+def _declared(p: Engine, name: str) -> str:
+    """The declared tool that a name stands for, or ""."""
+    settled, _ = settle_name(name, p.tools, p.policy(name))
+    return settled if p.tools is not None and settled in p.tools else ""
+
+
+def _nameless(p: Engine, close: Probe | None) -> Steps[None]:
+    """Arguments with no name before them."""
+    p.args_at = p.base + p.pos
+    try:
+        text, value = yield from json_value(p)
+    except LostEnd:
+        p.begin("")
+        raise Broken("invalid_json", "the call is not valid JSON; send its name and a JSON object") from None
+    name = ""
+    repairs: tuple[Repair, ...] = ()
+    if p.policy("") != "off":
+        name, text, repairs = find_name(value, text, p.tools)
+    p.begin(name, "", repairs).parts.append(text)
+    yield from _end_arguments(p, close, Undecodable)
+
+
 def read_arguments_of(p: Engine, close: Probe | None) -> Steps[None]:
     """The JSON arguments of a call that has begun, and what closes them."""
     if not (yield from p.peek()):
         raise Cut
-    fenced = p.char() == "`" and (yield from p.test(_FENCE))  # not the close, where that is a fence too
+    # Not the close, where that is a fence too.
+    fenced = p.char() == "`" and (yield from p.test(LABELLED_BEGIN))
     for end in (close, p.compiled.call_close):
         if end is not None and not fenced and (yield from p.test(end)):
             p.raw_end()
-            p.finish(empty=True)
-            break
-    else:
-        try:
-            value = yield from read_arguments(p)
-        except LostEnd:
-            raise Broken("invalid_json", "the arguments are not valid JSON from here on; send a JSON object") from None
-        if value is Undecodable:
-            assert p.call is not None
-            sent = "".join(p.call.parts)
-            value = decode(sent, p.limits.depth)
-            if isinstance(value, Undecodable) and _COMMENTED(sent):
-                raise Broken(value.code, value.message)  # a bracket in a comment is none
-        yield from p.take_extra_closers()
-        p.raw_end()
-        char = yield from p.peek()
-        # A comment is one only where a marker must follow; elsewhere it is text.
-        if char == "{" or (char and char in "/#" and (close is not None or p.compiled.call_close is not None)):
-            raise Broken("trailing_content", "something stands behind the arguments; send one JSON object and no more")
-        p.finish(value)
-    if close is not None:
-        yield from p.peek()
-        found = yield from p.test(close)
-        if found:
-            p.pos = found.end()
+            yield from _settle(p, close, Undecodable, empty=True)
+            return
+    try:
+        value = yield from read_arguments(p)
+    except LostEnd:
+        raise Broken("invalid_json", "the arguments are not valid JSON from here on; send a JSON object") from None
+    if value is Undecodable:
+        assert p.call is not None
+        sent = "".join(p.call.parts)
+        if _COMMENTED(sent) and isinstance(broken := decode(sent, p.limits.depth), Undecodable):
+            raise Broken(broken.code, broken.message)  # a bracket in a comment is none
+    yield from _end_arguments(p, close, value)
+
+
+def _end_arguments(p: Engine, close: Probe | None, value: Any) -> Steps[None]:
+    """The arguments are over: what stands behind them, and their close."""
+    closed = close is not None or p.compiled.call_close is not None
+    p.raw_end()
+    yield from p.take_extra_closers()
+    p.raw_end()
+    char = p.char() or (yield from p.peek())
+    # A comment is one only where a marker must follow; elsewhere it is text.
+    if char == "{" or (char and char in "/#" and closed):
+        raise Broken("trailing_content", "something stands behind the arguments; send one JSON object and no more")
+    yield from _settle(p, close, value)
+
+
+def _settle(p: Engine, close: Probe | None, value: Any, *, empty: bool = False) -> Steps[None]:
+    """Takes what closes the arguments. What cannot stand behind is part of what is wrong with the call."""
+    yield from p.peek()
+    found = (yield from p.test(close)) if close is not None else None
+    if found:
+        p.pos = found.end()
+    closed = p.compiled.call_close is not None
+    odd = ""
+    if closed or not found:
+        odd = yield from what_stands_behind(p, closed=closed or close is not None)
+    if odd:
+        assert p.call is not None
+        p.problem("trailing_content", f"unexpected {odd!r} after the call", call=p.call.index)
+    p.finish(value, empty=empty)

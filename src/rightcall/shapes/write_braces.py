@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import re
 
-from rightcall.constrain.book import Book
-from rightcall.constrain.model import NEVER, Lexeme, Lit, Node, Token, Upto, Word, alt, chars, inverse, seq
-from rightcall.constrain.shapes import NOTHING, Array, Field, Number, Object, OneOf, Shape, Text, options
-from rightcall.constrain.spell import CONTROL, Json
+from rightcall.shapes.algebra import NEVER, Lexeme, Lit, Node, Token, Upto, Word, alt, chars, inverse, seq
+from rightcall.shapes.builder import Builder
+from rightcall.shapes.values import NOTHING, Array, Field, Number, Object, OneOf, Shape, Text, options
+from rightcall.shapes.write_json import CONTROL, Json
 
 _BRACED_KEY = re.compile(r"[^\s:{}\[\],<>\"']{1,256}").fullmatch
 _BLANKS = " \t\r\n"
@@ -21,7 +21,7 @@ class Braces(Json):
     kind = "braces"
 
     def __init__(
-        self, book: Book, quote: tuple[Lit | Token, ...], raw: bool, prefix: str, named: dict[str, Shape | None]
+        self, book: Builder, quote: tuple[Lit | Token, ...], raw: bool, prefix: str, named: dict[str, Shape | None]
     ) -> None:
         super().__init__(book, prefix, named)
         self.quote, self.raw = quote, raw

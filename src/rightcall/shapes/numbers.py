@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from rightcall.constrain.model import DIGIT, EMPTY, NEVER, Lexeme, Lit, Node, alt, chars, maybe, repeat, seq
+from rightcall.shapes.algebra import DIGIT, EMPTY, NEVER, Lexeme, Lit, Node, alt, chars, maybe, repeat, seq
 
 _NONZERO = chars((0x31, 0x39))
 _SIGN = maybe(Lit("-"))

@@ -10,8 +10,8 @@ from collections.abc import Callable, Hashable
 
 import msgspec
 
-from rightcall.constrain.meet import Limit
-from rightcall.constrain.model import NEVER, Lexeme, Lit, Node, Ref, alt, chars, maybe, repeat, seq
+from rightcall.shapes.algebra import NEVER, Lexeme, Lit, Node, Ref, alt, chars, maybe, repeat, seq
+from rightcall.shapes.intersect import Relaxation
 
 
 class Bounds(msgspec.Struct, frozen=True):
@@ -30,13 +30,13 @@ SPACE = Lexeme(alt(Lit(" "), seq(repeat(Lit("\n"), 1, 2), repeat(chars(" \t"), 0
 GAP = maybe(Ref("space"))
 
 
-class Book:
+class Builder:
     def __init__(self, bounds: Bounds, *, exact: bool = False, points: bool = False) -> None:
         self.rules: dict[str, Node] = {} if exact else {"space": SPACE}
         self.bounds = bounds
         self.points = points  # a whole number may be written 3.0
         self.exact = exact  # white space just as `render` writes it
-        self.limits: dict[Limit, None] = {}
+        self.limits: dict[Relaxation, None] = {}
         self._known: dict[Hashable, Ref] = {}
         self._counts: dict[str, int] = {}
 
@@ -64,4 +64,4 @@ class Book:
         return found
 
     def limit(self, tool: str, path: str, keyword: str, allows: str) -> None:
-        self.limits[Limit(tool, path, keyword, allows)] = None
+        self.limits[Relaxation(tool, path, keyword, allows)] = None

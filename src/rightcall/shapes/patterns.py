@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from rightcall.constrain.model import (
+from rightcall.shapes.algebra import (
     ANY,
     DIGIT,
     EMPTY,

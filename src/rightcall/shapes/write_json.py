@@ -11,8 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from json.encoder import encode_basestring as quoted
 
-from rightcall.constrain.book import Book
-from rightcall.constrain.model import (
+from rightcall.shapes.algebra import (
     EMPTY,
     NEVER,
     AnyOrder,
@@ -28,9 +27,10 @@ from rightcall.constrain.model import (
     repeat,
     seq,
 )
-from rightcall.constrain.numbers import any_integer, any_number, integers, numbers
-from rightcall.constrain.regex import json_text
-from rightcall.constrain.shapes import (
+from rightcall.shapes.builder import Builder
+from rightcall.shapes.numbers import any_integer, any_number, integers, numbers
+from rightcall.shapes.patterns import json_text
+from rightcall.shapes.values import (
     ANYTHING,
     NOTHING,
     Anything,
@@ -106,7 +106,7 @@ class Json:
 
     kind = "json"
 
-    def __init__(self, book: Book, prefix: str = "", named: dict[str, Shape | None] | None = None) -> None:
+    def __init__(self, book: Builder, prefix: str = "", named: dict[str, Shape | None] | None = None) -> None:
         self.book, self.prefix, self._named = book, prefix, named or {}
 
     def value(self, shape: Shape) -> Node:

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
+from typing import Any
 
-from rightcall.constrain.model import (
+from rightcall.shapes.algebra import (
     EMPTY,
     NEVER,
     Lexeme,
@@ -22,9 +24,9 @@ from rightcall.constrain.model import (
     repeat,
     seq,
 )
-from rightcall.constrain.shapes import NOTHING, Field, Object, Text
-from rightcall.constrain.spell import PLAIN_CHAR, Json, json_string
-from rightcall.wire.writers import ts_literal
+from rightcall.shapes.builder import Builder
+from rightcall.shapes.values import NOTHING, Field, Object, Shape, Text
+from rightcall.shapes.write_json import PLAIN_CHAR, Json, json_string
 
 _IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*").fullmatch
 _LETTERS = chars((0x41, 0x5A), (0x61, 0x7A), "_$")
@@ -32,7 +34,15 @@ _TAG = "EOF"
 
 
 class Ts(Json):
+    """`literal` writes a value as this wire renders it."""
+
     kind = "ts"
+
+    def __init__(
+        self, book: Builder, prefix: str, named: dict[str, Shape | None], literal: Callable[[Any], str]
+    ) -> None:
+        super().__init__(book, prefix, named)
+        self.literal = literal
 
     def text(self, shape: Text) -> Node:
         if shape.pattern is not None:
@@ -47,7 +57,7 @@ class Ts(Json):
         value = json.loads(text)
         if not isinstance(value, str) or "\n" not in value:
             return super().constant(text)
-        return alt(super().constant(text), Lit(ts_literal(value)))
+        return alt(super().constant(text), Lit(self.literal(value)))
 
     def _heredoc(self, most: int | None) -> Node:
         """A text no line of which begins with the tag, blanks before it or not. A blank right before the tag stands
@@ -66,7 +76,11 @@ class Ts(Json):
         if inside == NEVER:
             return NEVER
         gap = self.book.gap
-        return Lit("{}") if inside == EMPTY else seq(Lit("{"), gap(" "), inside, gap(" "), Lit("}"))
+        if inside == EMPTY:
+            return Lit("{}")
+        found = seq(Lit("{"), gap(" "), inside, gap(" "), Lit("}"))
+        may_be_empty = not shape.least and not any(field.required for field in shape.fields)
+        return alt(Lit("{}"), found) if self.book.exact and may_be_empty else found
 
     def member(self, field: Field) -> Node:
         key: Node = json_string(field.name, ":")

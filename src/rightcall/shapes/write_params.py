@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import re
 
-from rightcall.constrain.book import Book
-from rightcall.constrain.markers import edges, first, pieces, plain, text_of
-from rightcall.constrain.model import (
+from rightcall.declare.kinds import Kind
+from rightcall.formats.spec import Params, escaped
+from rightcall.shapes.algebra import (
     EMPTY,
     NEVER,
     Lexeme,
@@ -27,8 +27,10 @@ from rightcall.constrain.model import (
     repeat,
     seq,
 )
-from rightcall.constrain.regex import alphabet
-from rightcall.constrain.shapes import (
+from rightcall.shapes.builder import Builder
+from rightcall.shapes.markers import edges, first, pieces, plain, text_of
+from rightcall.shapes.patterns import alphabet
+from rightcall.shapes.values import (
     ANYTHING,
     NOTHING,
     Array,
@@ -42,12 +44,11 @@ from rightcall.constrain.shapes import (
     Union,
     options,
 )
-from rightcall.constrain.spell import Json, in_any_order
-from rightcall.declare.kinds import Kind
-from rightcall.formats.spec import Params
+from rightcall.shapes.write_json import Json, in_any_order
 
 Stop = tuple[Lit | Token, ...]
 _KEY = re.compile(r'[^<>"\r\n/][^<>"\r\n]{0,255}').fullmatch
+_QUOTED = re.compile(r"[^\r\n]{1,40}").fullmatch  # in quotation marks, with escapes
 _KEY_CHAR = chars((0x30, 0x39), (0x41, 0x5A), (0x61, 0x7A), "_")
 _JSON_TYPES = {Number: "number", Object: "object", Array: "array"}
 
@@ -55,7 +56,7 @@ _JSON_TYPES = {Number: "number", Object: "object", Array: "array"}
 class Tags:
     """Writes the arguments of one tool. `limit` is told which keyword of which argument cannot be said."""
 
-    def __init__(self, body: Params, book: Book, tool: str, values: Json, kinds: dict[str, Kind]) -> None:
+    def __init__(self, body: Params, book: Builder, tool: str, values: Json, kinds: dict[str, Kind]) -> None:
         self.body, self.book, self.tool, self.json, self.kinds = body, book, tool, values, kinds
         self.keyed = "{key}" in first(body.value_close)
 
@@ -71,7 +72,7 @@ class Tags:
         return self.parameter(word, "", lambda stop: self.by_kind("any", shape.extra, stop, ""), shape.extra)
 
     def argument(self, field: Field) -> Node:
-        if not _KEY(field.name) or field.name != field.name.strip():
+        if not (_QUOTED if self.body.escapes else _KEY)(field.name) or field.name != field.name.strip():
             return NEVER
         kind = self.kinds.get(field.name, "any")
         return self.parameter(
@@ -96,7 +97,7 @@ class Tags:
         return seq(*self._open(opener, key, "", line), value, self.book.gap(close.after)) if value != NEVER else NEVER
 
     def _open(self, opener: tuple[str, str, str], key: str | Node, word: str, line: str) -> list[Node]:
-        nodes = pieces(opener[1], key=key, type=word)
+        nodes = pieces(opener[1], key=escaped(self.body, key) if isinstance(key, str) else key, type=word)
         if isinstance(key, Word):
             nodes = _closed_word(nodes, key)
         return [*nodes, Lit(line)]

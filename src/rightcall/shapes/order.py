@@ -6,7 +6,7 @@ undeclared ones behind them.
 
 from __future__ import annotations
 
-from rightcall.constrain.model import EMPTY, NEVER, Alt, AnyOrder, Node, Ref, alt, maybe, repeat, seq
+from rightcall.shapes.algebra import EMPTY, NEVER, Alt, AnyOrder, Node, Ref, alt, maybe, repeat, seq
 
 MAX_ANY = 4
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 
-from rightcall.constrain.model import Node
-from rightcall.constrain.regex import sized
-from rightcall.constrain.shapes import (
+from rightcall.shapes.algebra import Node
+from rightcall.shapes.patterns import sized
+from rightcall.shapes.values import (
     ANYTHING,
     NOTHING,
     Anything,
@@ -37,7 +37,7 @@ MAX_SHAPES = 20_000  # of one tool
 MAX_UNION = 256
 
 
-class Limit(msgspec.Struct, frozen=True):
+class Relaxation(msgspec.Struct, frozen=True):
     """What a grammar cannot say: where, which keyword, and what is therefore allowed. `check` still says it."""
 
     tool: str
@@ -46,18 +46,18 @@ class Limit(msgspec.Struct, frozen=True):
     allows: str
 
 
-class Meets:
-    """Meets the shapes of one tool. `limits` is what was left out, `named` what recursive names stand for."""
+class Intersection:
+    """Intersection the shapes of one tool. `limits` is what was left out, `named` what recursive names stand for."""
 
     def __init__(self, tool: str) -> None:
         self.tool = tool
-        self.limits: dict[Limit, None] = {}
+        self.limits: dict[Relaxation, None] = {}
         self.named: dict[str, Shape | None] = {}
-        self.met: dict[tuple[Shape, Shape], Shape | None] = {}
+        self.known: dict[tuple[Shape, Shape], Shape | None] = {}
         self.left = MAX_SHAPES
 
     def limit(self, path: str, keyword: str, allows: str) -> None:
-        self.limits[Limit(self.tool, path, keyword, allows)] = None
+        self.limits[Relaxation(self.tool, path, keyword, allows)] = None
 
     def constants(self, found: Shape, values: list[Any], path: str, word: str) -> Shape:
         verdict = judge(found)
@@ -75,7 +75,7 @@ class Meets:
             return Text(0, None, node)
         return Text(0, None, fitting)
 
-    def meet(self, one: Shape, other: Shape, path: str) -> Shape:
+    def intersect(self, one: Shape, other: Shape, path: str) -> Shape:
         """What both let through."""
         if isinstance(one, Anything) or one == other:
             return other
@@ -86,53 +86,53 @@ class Meets:
             self.limit(path, "size", "what the first of several schemas for one value allows")
             return one
         if isinstance(one, Named) or isinstance(other, Named):
-            return self.meet_named(one, other, path)
+            return self.intersect_named(one, other, path)
         if isinstance(one, Union) or isinstance(other, Union):
             pairs = [(a, b) for a in options(one) for b in options(other)]
             if len(pairs) > MAX_UNION * 8:
                 self.limit(path, "size", "what the first of several schemas for one value allows")
                 return one
-            return union(*(self.meet(a, b, path) for a, b in pairs))
-        return self.meet_kinds(one, other, path)
+            return union(*(self.intersect(a, b, path) for a, b in pairs))
+        return self.intersect_kinds(one, other, path)
 
-    def meet_named(self, one: Shape, other: Shape, path: str) -> Shape:
+    def intersect_named(self, one: Shape, other: Shape, path: str) -> Shape:
         key = (one, other)
-        if key in self.met:
-            found = self.met[key]
+        if key in self.known:
+            found = self.known[key]
             if found is None:  # being met further up: the result is part of itself
                 name = f"n{len(self.named)}"
                 self.named[name] = None
-                found = self.met[key] = Named(name)
+                found = self.known[key] = Named(name)
             return found
         bodies = [self.named.get(side.name) if isinstance(side, Named) else side for side in key]
         if bodies[0] is None or bodies[1] is None:
             self.limit(path, "$ref", "what one of two schemas for the same value allows: the other is part of itself")
             return one if isinstance(other, Named) else other
-        self.met[key] = None
-        found = self.meet(bodies[0], bodies[1], path)
-        again = self.met[key]
+        self.known[key] = None
+        found = self.intersect(bodies[0], bodies[1], path)
+        again = self.known[key]
         if isinstance(again, Named):
             self.named[again.name] = found
             found = again
-        self.met[key] = found
+        self.known[key] = found
         return found
 
-    def meet_kinds(self, one: Shape, other: Shape, path: str) -> Shape:
+    def intersect_kinds(self, one: Shape, other: Shape, path: str) -> Shape:
         if isinstance(one, OneOf):
             return self.constants(other, [json.loads(text) for text in one.texts], path, "enum")
         if isinstance(other, OneOf):
-            return self.meet_kinds(other, one, path)
+            return self.intersect_kinds(other, one, path)
         if isinstance(one, Text) and isinstance(other, Text):
-            return self.meet_texts(one, other, path)
+            return self.intersect_texts(one, other, path)
         if isinstance(one, Number) and isinstance(other, Number):
-            return self.meet_numbers(one, other)
+            return self.intersect_numbers(one, other)
         if isinstance(one, Array) and isinstance(other, Array):
-            return self.meet_arrays(one, other, path)
+            return self.intersect_arrays(one, other, path)
         if isinstance(one, Object) and isinstance(other, Object):
-            return self.meet_objects(one, other, path)
+            return self.intersect_objects(one, other, path)
         return NOTHING
 
-    def meet_texts(self, one: Text, other: Text, path: str) -> Shape:
+    def intersect_texts(self, one: Text, other: Text, path: str) -> Shape:
         least, most = max(one.least, other.least), _least(one.most, other.most)
         if most is not None and least > most:
             return NOTHING
@@ -141,30 +141,30 @@ class Meets:
             self.limit(path, "pattern", "texts that match only the first of several patterns")
         return Text(least, most) if pattern is None else self.patterned(pattern, least, most, path)
 
-    def meet_numbers(self, one: Number, other: Number) -> Shape:
+    def intersect_numbers(self, one: Number, other: Number) -> Shape:
         low, low_open = _tighter((one.low, one.low_open), (other.low, other.low_open), 1)
         high, high_open = _tighter((one.high, one.high_open), (other.high, other.high_open), -1)
         return number_shape(Number(one.integer or other.integer, low, high, low_open, high_open))
 
-    def meet_arrays(self, one: Array, other: Array, path: str) -> Shape:
+    def intersect_arrays(self, one: Array, other: Array, path: str) -> Shape:
         size = max(len(one.prefix), len(other.prefix))
-        prefix = tuple(self.meet(_item(one, at), _item(other, at), path) for at in range(size))
-        items = self.meet(one.items, other.items, path)
+        prefix = tuple(self.intersect(_item(one, at), _item(other, at), path) for at in range(size))
+        items = self.intersect(one.items, other.items, path)
         return array_shape(Array(prefix, items, max(one.least, other.least), _least(one.most, other.most)))
 
-    def meet_objects(self, one: Object, other: Object, path: str) -> Shape:
+    def intersect_objects(self, one: Object, other: Object, path: str) -> Shape:
         names = dict.fromkeys([field.name for field in (*one.fields, *other.fields)])
         a, b = ({field.name: field for field in side.fields} for side in (one, other))
         fields = []
         for name in names:
             sides = [a.get(name) or self.spare(one, name), b.get(name) or self.spare(other, name)]
-            shape = self.meet(sides[0].shape, sides[1].shape, path)
+            shape = self.intersect(sides[0].shape, sides[1].shape, path)
             fields.append(Field(name, shape, sides[0].required or sides[1].required))
         if one.keys is not None and other.keys is not None and one.keys != other.keys:
             self.limit(path, "patternProperties", "names that match only the first of several patterns")
         # By default undeclared members are left out, and then those that the other side declares are no such members.
         loose = [side for side in (one, other) if side.said or side.extra != NOTHING]
-        extra = self.meet(one.extra, other.extra, path) if len(loose) == 2 else NOTHING
+        extra = self.intersect(one.extra, other.extra, path) if len(loose) == 2 else NOTHING
         keys = one.keys or other.keys
         found = Object(
             tuple(fields),

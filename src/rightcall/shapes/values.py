@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from rightcall.constrain.model import Node
+from rightcall.shapes.algebra import Node
 
 
 class Anything(msgspec.Struct, frozen=True):

@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from rightcall.constrain.model import DIGIT, Lexeme, Lit, Node, Token, chars, repeat
 from rightcall.formats.spec import Marker, Special, alternatives
+from rightcall.shapes.algebra import DIGIT, Lexeme, Lit, Node, Token, chars, repeat
 
 BLANKS = " \t\r\n"
 _HOLE = re.compile(r"\{(name|key|type|id|index|number)\}")

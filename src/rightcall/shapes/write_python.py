@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import re
 
-from rightcall.constrain.model import NEVER, Lexeme, Lit, Member, Node, Word, alt, chars, inverse, repeat, seq
-from rightcall.constrain.shapes import NOTHING, Field, Object, Text
-from rightcall.constrain.spell import CONTROL, PLAIN_CHAR, Json, in_any_order, json_string
+from rightcall.shapes.algebra import NEVER, Lexeme, Lit, Member, Node, Word, alt, chars, inverse, repeat, seq
+from rightcall.shapes.values import NOTHING, Field, Object, Text
+from rightcall.shapes.write_json import CONTROL, PLAIN_CHAR, Json, in_any_order, json_string
 
 _SINGLE = inverse(chars(CONTROL, "'\\"))
 _WORDS = {"true": "True", "false": "False", "null": "None"}

@@ -1,0 +1,157 @@
+"""Formats that write a tag per argument: where a value ends (A1, A2, A3, A6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+
+from classes.case import KITS, Case, Expect, Made
+from classes.wire import Piece, Wire, joined, without
+
+
+def value_swallows(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
+    """A1: a call whose arguments are closed ends at the next opener, at its section's close, or beside its sibling."""
+    if wire.params is None:
+        return
+    kit = KITS[tools]
+    for _ in range(2):
+        calls = [kit.draw(dice), kit.draw(dice)]
+        pieces = wire.pieces(calls)
+        runs = Expect(calls=calls, lacks=wire.markup)
+        for shape, text in _unclosed(wire, pieces):
+            yield Case(
+                "A1", shape, wire.name, wire.prose(dice) * (not wire.has_channels) + text, runs, tools, auto="same"
+            )
+        yield from _prose_behind(wire, dice, tools)
+
+
+def _unclosed(wire: Wire, pieces: list[Piece]) -> Iterator[tuple[str, str]]:
+    """The two calls with closers left out: of the first, of the last before its section's close, of the inner block."""
+    second = next(i for i, piece in enumerate(pieces) if piece.role == "between")
+    head, tail = pieces[:second], pieces[second:]
+    if not wire.has_channels:
+        yield "no closers before the next opener", joined([*without(head, "close", "call_close"), *tail])
+    roles = {piece.role for piece in pieces if piece.text.strip()}
+    if "close" in roles and ("call_close" in roles or "section_close" in roles):
+        yield "no body close, outer close is there", joined(without(pieces, "close"))
+    inner = without(head, "call_close"), without(tail, "call_open", "section_open")
+    if "close" in roles and "call_open" in roles and not wire.has_channels:
+        yield "two calls in one block", joined([*inner[0], *inner[1]])
+
+
+def _prose_behind(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
+    """Prose behind closed arguments, no closer: what runs, if anything, is what was written, and it is told."""
+    call = KITS[tools].draw(dice)
+    pieces = without(wire.pieces([call]), "close", "call_close", "section_close", "header_close")
+    text = joined(pieces).rstrip() + "\nThat is all I need."
+    yield Case("A1", "prose behind open call", wire.name, text, Expect(among=[call], told=True), tools, auto="weak")
+
+
+def no_line_break(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
+    """A2: white space at the edge of a marker is optional; the value is the same without it."""
+    if wire.params is None:
+        return
+    for _ in range(3):
+        calls = [KITS[tools].draw(dice, both=True), KITS[tools].draw(dice)]
+        text = joined([_trimmed(piece, dice) for piece in wire.pieces(calls)])
+        yield Case("A2", "edges trimmed", wire.name, text, Expect(calls=calls, lacks=wire.markup), tools, auto="same")
+
+
+def _trimmed(piece: Piece, dice: Random) -> Piece:
+    if piece.role in ("value", "header", "between", "section_open", "section_close"):
+        return piece
+    left, right = piece.role == "value_close", piece.role in ("value_close", "open", "close")
+    text = piece.text.lstrip() if left and dice.random() < 0.7 else piece.text
+    return Piece(piece.role, text.rstrip() if right and dice.random() < 0.5 else text)
+
+
+def own_closers_in_value(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
+    """A3: a value's or body's closer behind the call, before the next opener, blocks that call and no other."""
+    if wire.params is None:
+        return
+    kit = KITS[tools]
+    plain, other = kit.draw(dice, both=False), kit.draw(dice)
+    for roles in _endings(wire):
+        closers = joined([piece for piece in wire.pieces([plain]) if piece.role in roles])
+        held = (plain[0], {kit.text: f"a {closers.rstrip()} b"})
+        shape = f"value holds {' + '.join(roles)}"
+        # A reader that finds the right end all the same is welcome; one that takes the first and says nothing is not.
+        blocked = Expect(either=[Expect(calls=[], refused=1, codes=["ambiguous_end"]), Expect(calls=[held])])
+        yield Case("A3", shape, wire.name, joined(wire.pieces([held])), blocked, tools, auto="weak")
+        both = joined(wire.pieces([held, other]))
+        refused = Expect(calls=[other], refused=1, codes=["ambiguous_end"])
+        sibling = Expect(either=[refused, Expect(calls=[held, other])])
+        yield Case("A3", shape + ", sibling", wire.name, both, sibling, tools)
+    yield from _closers_elsewhere(wire, dice, tools)
+
+
+def _endings(wire: Wire) -> list[tuple[str, ...]]:
+    pieces = wire.pieces([("f", {"k": "v"})])
+    roles = [piece.role for piece in pieces if piece.text.strip() and piece.role.endswith("close")]
+    roles = [role for role in roles if role != "header_close"]
+    ends = [tuple(roles[: count + 1]) for count in range(1, len(roles))]
+    return [end for end in ends if end != ("value_close", "section_close")] or ends
+
+
+def _closers_elsewhere(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
+    """Where closers are shown in code behind the call, or stand inside a value with text behind, nothing is blocked."""
+    call = KITS[tools].draw(dice, both=True)
+    pieces = wire.pieces([call])
+    closer = next(piece.text.strip() for piece in pieces if piece.role == "value_close")
+    shown = f"\nThe tag `{closer}` closes a value."
+    if not wire.has_channels:
+        runs = Expect(calls=[call], not_codes=["ambiguous_end"], holds=[closer])
+        runs = Expect(calls=[call], not_codes=["ambiguous_end"]) if wire.is_protocol else runs
+        yield Case("A3", "closer shown behind", wire.name, joined(pieces) + shown, runs, tools, auto="weak")
+    held: Made = (call[0], {KITS[tools].text: f"a {closer} b"})
+    text = wire.written([held], tools)
+    if text is not None:
+        yield Case("A3", "closer inside, text behind", wire.name, text, Expect(calls=[held]), tools)
+
+
+def abandoned(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
+    """A6: a call that was begun and begun again runs once, as it was written the second time."""
+    kit = KITS[tools]
+    for _ in range(2):
+        call = kit.draw(dice)
+        if wire.params is not None and not wire.has_channels:
+            pieces = wire.pieces([call])
+            start = [piece for piece in pieces if piece.role in ("call_open", "open")]
+            at = next(i for i, piece in enumerate(pieces) if piece.role == "open") + 1
+            text = joined([*pieces[:at], *start, *pieces[at:]])
+            yield Case("A6", "begun twice", wire.name, text, Expect(calls=[call], told=True), tools, auto="weak")
+            continue
+        whole = wire.written([call], tools)
+        if whole is None or wire.is_bare or not wire.has_opener or wire.name_is_inside:
+            continue
+        begun = whole[: whole.index(call[0]) + len(call[0])] + '": {'[: dice.randint(0, 4)] * (
+            wire.envelope is not None
+        )
+        yield Case(
+            "A6", "begun twice", wire.name, begun + "\n" + whole, Expect(among=[call], told=True), tools, auto="weak"
+        )
+
+
+_OPENERS = ("section_open", "call_open", "open", "header")  # without these a call is lost, which is told
+
+
+def one_character_less(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
+    """A1, the law below it: one character of a marker, or one marker, is gone; nothing is swallowed or silent."""
+    kit = KITS[tools]
+    if wire.params is None:
+        return
+    calls = [kit.draw(dice), kit.draw(dice)]
+    pieces = wire.pieces(calls)
+    # Without the tag of an argument its value is text behind a closer, which a value may hold.
+    safe = {"value", "between"}
+    places = [i for i, piece in enumerate(pieces) if piece.text.strip() and piece.role not in safe]
+    for i in dice.sample(places, min(8, len(places))):
+        role, text = pieces[i]
+        marks = [at for at, char in enumerate(text) if char in '<>/|[]="']
+        whole = marks and (role == "param" or (role == "open" and not wire.has_frame))
+        at = dice.choice(marks) if whole or (marks and dice.random() < 0.7) else None
+        left = "" if at is None else text[:at] + text[at + 1 :]
+        damaged = joined([*pieces[:i], Piece(role, left), *pieces[i + 1 :]])
+        shape = f"{role} {'gone' if at is None else 'damaged'}"
+        expect = Expect(either=[Expect(calls=calls), Expect(at_most=2, told=role in _OPENERS, clean=wire.openers)])
+        yield Case("A1n", shape, wire.name, damaged, expect, tools, auto="weak")

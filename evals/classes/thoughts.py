@@ -1,0 +1,117 @@
+"""Calls in reasoning, by the rule under B (A5, B4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+
+from classes.case import KITS, Case, Expect
+from classes.wire import Wire, first
+
+_THOUGHTS = ("I should look.", "The user wants a word.", "Let me think about it\nfor two lines.")
+
+
+def in_open_reasoning(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
+    """B4: a special opener ends the thought; one of plain text in a thought never closed gives a blocked call."""
+    if not wire.thinks or not wire.has_opener:
+        return
+    kit, (opens, _) = KITS[tools], wire.think
+    thought = dice.choice(_THOUGHTS)
+    calls = [kit.draw(dice) for _ in range(dice.choice([1, 1, 2]))]
+    text = wire.written(calls, tools)
+    if text is None:
+        return
+    begun = f"{opens}{thought}\n"
+    if wire.is_special:
+        runs = Expect(calls=calls, reasoning=thought, content="", lacks=wire.markup)
+        yield Case("B4", "special opener ends it", wire.name, begun + text, runs, tools, auto="same")
+        unknown = wire.written([("no_such_tool", {"a": "b"})], tools)
+        yield Case(
+            "B4", "special, unknown tool", wire.name, begun + (unknown or ""), Expect(calls=[], refused=1), tools
+        )
+        cut = Expect(calls=[], refused=1, codes=["truncated"])
+        alone = wire.written(calls[:1], tools) or ""
+        yield Case("B4", "special, cut off", wire.name, begun + _cut(alone, calls[0][0]), cut, tools)
+        return
+    blocked = Expect(calls=[], codes=["call_in_open_reasoning"])
+    yield Case("B4", "plain opener, never closed", wire.name, begun + text, blocked, tools, auto="weak")
+    behind = f"{begun}{text} - no, the user said not to"
+    yield Case("A5", "a rehearsal, never closed", wire.name, behind, blocked, tools, auto="weak")
+    yield from _never_silent(wire, tools, begun, text, calls[0][0])
+
+
+def _never_silent(wire: Wire, tools: str, begun: str, text: str, name: str) -> Iterator[Case]:
+    told = Expect(calls=[], told=True)
+    unknown = wire.written([("no_such_tool", {"a": "b"})], tools)
+    unfit = wire.written([(KITS[tools].find, {KITS[tools].count: 3})], tools)
+    for shape, call in (("unknown tool", unknown), ("does not fit", unfit), ("cut off", _cut(text, name))):
+        if call is not None:
+            yield Case("B4", f"plain, {shape}", wire.name, begun + call, told, tools, auto="weak")
+    yield Case("B4", "plain, no tools", wire.name, begun + text, told, "")
+
+
+def _cut(text: str, name: str) -> str:
+    """The text up to a few characters behind the first name."""
+    at = text.index(name) + len(name)
+    return text[: at + max(3, (len(text) - at) // 3)].rstrip()
+
+
+def in_closed_reasoning(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
+    """A5: out of reasoning that was closed, calls count only if it ends with them and nothing comes behind."""
+    if not wire.thinks or not wire.has_opener:
+        return
+    kit, (opens, closes) = KITS[tools], wire.think
+    thought = dice.choice(_THOUGHTS)
+    call, other = kit.draw(dice, both=True), kit.draw(dice)
+    text, second = wire.written([call], tools), wire.written([other], tools)
+    if text is None or second is None:
+        return
+    ended = f"{opens}{thought}\n{text}\n{closes}"
+    yield Case("A5", "ends with the call", wire.name, ended, Expect(calls=[call]), tools)
+    shown = f"{opens}{thought} `{text}` is what I could send.{closes}"
+    if "`" not in text and "\n\n" not in text:
+        yield Case("A5", "shown in the thought", wire.name, shown, Expect(calls=[]), tools)
+    if wire.is_special:
+        return
+    none = {"reasoning_calls": "never"}
+    yield Case("A5", "never out of reasoning", wire.name, ended, Expect(calls=[]), tools, options=none)
+    yield Case("A5", "answer was cut", wire.name, ended, Expect(calls=[]), tools, options={"finish": "length"})
+    rehearsed = f"{opens}{thought}\n{text} - no, better not.{closes}"
+    yield Case("A5", "thought goes on", wire.name, rehearsed, Expect(calls=[]), tools)
+    answered = f"{ended}Owls are birds."
+    said = Expect(calls=[]) if wire.is_protocol else Expect(calls=[], content="Owls are birds.")
+    yield Case("A5", "answer behind", wire.name, answered, said, tools)
+    yield Case("A5", "call behind", wire.name, ended + second, Expect(calls=[other]), tools)
+
+
+def second_opener(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
+    """B4: a second opener inside open reasoning leaks nowhere."""
+    if not wire.thinks or not wire.has_opener:
+        return
+    opens, closes = wire.think
+    if opens.strip()[0].isalpha():
+        return  # a sentence that one may say twice
+    text = f"{opens}First this.\n{opens}Then that.{closes}Owls are birds."
+    leaks = [opens.strip(), closes.strip()]
+    said = None if wire.is_protocol else "Owls are birds."
+    yield Case("B4", "a second opener", wire.name, text, Expect(calls=[], content=said, lacks=leaks), tools)
+
+
+def in_own_channel(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
+    """A5: nothing runs out of a channel that is addressed to the model itself."""
+    channels = wire.format.channels
+    if channels is None or "reasoning" not in channels.messages:
+        return
+    call = KITS[tools].draw(dice)
+    text = wire.written([call], tools)
+    if text is None:
+        return
+    opens, end = channels.messages["reasoning"]
+    inner = text.partition(channels.message)[2]
+    for ending in (end, ""):
+        message = f"{opens}I might send {inner.removesuffix(channels.messages['call'][1])}{ending}"
+        yield Case("A5", "a note to itself", wire.name, message, Expect(calls=[]), tools)
+    header, done = channels.messages["content"]
+    opened = f"I think so.{end}{first(channels.start)}{header}Owls are birds.{done}"
+    said = Expect(calls=[], reasoning="I think so.", content="Owls are birds.")
+    yield Case("B4", "reasoning opened by the prompt", wire.name, opened, said, tools, options={"reasoning": "open"})

@@ -1,0 +1,25 @@
+"""What prompts teach models that have no wire of their own; read only when named, because prose looks like it:
+`Action: f\\nAction Input: {"x": 1}`   `<invoke name="f">...</invoke>`"""
+
+from rightcall.formats.spec import Format, NameThenJson, Params
+
+REACT = Format(
+    "react",
+    body=NameThenJson(open="Action: {name}\nAction Input: "),
+    between="\n",
+    # What follows is the tool's to say; a model that goes on has made it up.
+    ends=("\nObservation:",),
+    models="any model that was prompted for ReAct",
+)
+INVOKE = Format(
+    "invoke",
+    body=Params(
+        open='<invoke name="{name}">\n',
+        param='<parameter name="{key}">',
+        value_close="</parameter>\n",
+        close="</invoke>",
+    ),
+    section=("<function_calls>\n", "\n</function_calls>"),
+    between="\n",
+    models="any model that was prompted for invoke blocks",
+)

@@ -1,0 +1,51 @@
+"""The auto law: what `auto` takes for calls in a text of a format's own wire, the named format takes too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+
+from rightcall.declare.toolset import Toolset
+from rightcall.formats.spec import Format
+from rightcall.laws.case import Case, Violation, raised
+from rightcall.laws.markers import markers_of
+from rightcall.laws.reading import USUAL, How, read
+from rightcall.laws.samples import PROSE, damaged, renderings
+from rightcall.types import Call
+from rightcall.wire.render import same
+
+
+def auto_law(format: Format, text: str, *, tools: Toolset | None = None, how: How = USUAL) -> list[Violation]:
+    """Every call that may run for `auto` may run for the named format, in the same order."""
+    try:
+        found = read("auto", [text], tools=tools, how=how).reply
+        named = iter(read(format, [text], tools=tools, how=how).reply.calls)
+        for call in found.calls:
+            if not any(_alike(call, own) for own in named):  # `any` takes what it has seen off the iterator
+                what = f"auto ({found.format}) finds {call.name} {call.arguments!r}, the format does not"
+                return [Violation("auto", what, text)]
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is reported as a violation
+        return [raised(error, text)]
+    return []
+
+
+def _alike(a: Call, b: Call) -> bool:
+    return a.name == b.name and same(a.arguments, b.arguments) is None
+
+
+def cases(format: Format, seed: int, count: int) -> Iterator[Case]:
+    """Renderings as they are, with prose around them, and damaged."""
+    dice = Random(f"{seed} {format.name} auto")
+    for text in renderings(format, seed, count):
+        kind = dice.randrange(4)
+        if kind == 1:
+            text = f"{dice.choice(PROSE)}{dice.choice((' ', chr(10)))}{text}"
+        elif kind == 2:
+            text = f"{text}\n{dice.choice(PROSE)}"
+        elif kind == 3:
+            text = damaged(dice, text, markers_of(format))
+        yield Case("auto", text, seed=seed)
+
+
+def judge(format: Format, case: Case, tools: Toolset | None, how: How = USUAL) -> list[Violation]:
+    return auto_law(format, case.text, tools=tools, how=how)

@@ -1,0 +1,116 @@
+"""Nothing is lost: the spans tile the text, and what they say it became is what the reply holds."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+
+from rightcall.formats import FORMATS
+from rightcall.formats.spec import Envelope, Format
+from rightcall.laws.case import Violation
+from rightcall.laws.markers import literals, pattern, templates
+from rightcall.types import Reply, Span
+
+_STAYS = {"call_in_reasoning", "call_in_open_reasoning"}  # such a call stays in the reasoning as well
+# A code fence around the calls of a block goes with its markers, and so do the brackets of a list.
+_NO_TEXT = re.compile(r"(?:```|~~~)[A-Za-z_0-9]{0,16}|[\s\[\],;}{)]")
+
+
+def nothing_lost_law(format: str | Format, text: str, reply: Reply) -> list[Violation]:
+    """Every character is text, reasoning, a call's or a marker's; under a marker there is nothing but markers."""
+    what = _tiles(text, reply) or _holds(text, reply) or _under_markers(format, text, reply)
+    return [Violation("nothing lost", what, text)] if what else []
+
+
+def _tiles(text: str, reply: Reply) -> str:
+    spans = reply.spans or ()
+    edges = [0, *(span.end for span in spans)]
+    if (
+        [span.start for span in spans] != edges[:-1]
+        or edges[-1] != len(text)
+        or any(a == b for a, b in pairwise(edges))
+    ):
+        return "the spans do not tile the text"
+    return next(
+        (
+            f"what call {i} was read from is not in the text"
+            for i, call in enumerate(reply.attempts)
+            if call.raw not in text
+        ),
+        "",
+    )
+
+
+def _holds(text: str, reply: Reply) -> str:
+    became = {kind: _solid(_under(text, reply.spans or (), kind)) for kind in ("text", "reasoning", "call")}
+    codes = {problem.code for problem in reply.problems}
+    raws = [_solid(call.raw) for call in reply.attempts]
+    if "rescued" in codes:  # what stands around such calls counts as theirs
+        right = _in_order(raws, became["call"])
+    else:
+        right = bool(codes & _STAYS) or became["call"] == "".join(raws)
+    if not right:
+        return f"the spans of calls hold {became['call']!r}, the calls {raws!r}"
+    held = {"reasoning": _solid(reply.reasoning), "text": _solid(reply.content)}
+    if _says_text_in_json(reply.format):
+        held["text"] = became["text"]
+    for kind, want in held.items():
+        if became[kind] != want:
+            return f"the spans of {kind} hold {became[kind]!r}, the parts {want!r}"
+    return ""
+
+
+def _in_order(pieces: list[str], text: str) -> bool:
+    at = 0
+    for piece in pieces:
+        at = text.find(piece, at)
+        if at < 0:
+            return False
+        at += len(piece)
+    return True
+
+
+def _under(text: str, spans: tuple[Span, ...], kind: str) -> str:
+    return "".join([text[span.start : span.end] for span in spans if span.kind == kind])
+
+
+def _solid(text: str) -> str:
+    return "".join(text.split())
+
+
+def _says_text_in_json(format: str) -> bool:
+    known = FORMATS.get(format)
+    return known is not None and any(isinstance(body, Envelope) and body.content for body in known.bodies)
+
+
+def _under_markers(format: str | Format, text: str, reply: Reply) -> str:
+    """Text that went under in a marker. A header, or JSON around the calls, may say anything."""
+    known = format if isinstance(format, Format) else FORMATS.get(reply.format or format)
+    if known is None or known.channels or known.protocol or _says_text_in_json(known.name):
+        return ""
+    own = _own_markers(known, format == "auto")
+    for span in reply.spans or ():
+        if span.kind == "marker":
+            rest = _NO_TEXT.sub("", own.sub("", text[span.start : span.end]))
+            if rest:
+                return f"{rest!r} went under in a marker: {text[span.start : span.end]!r}"
+    return ""
+
+
+def _own_markers(format: Format, unknown: bool) -> re.Pattern[str]:
+    """Matches a marker of the format, or a piece of one. Where the format is not known, any end-of-turn token too."""
+    ends = {end for known in FORMATS.values() for end in known.ends} if unknown else set[str]()
+    found = sorted({*templates(format), *literals(format), *ends}, key=len, reverse=True)
+    return pattern("|".join(_loose(text.strip()) for text in found if text.strip()) or "(?!)")
+
+
+def _loose(marker: str) -> str:
+    """A marker with anything in its holes, and white space where it has white space or stands beside a token."""
+    pieces = re.split(r"(\{(?:name|key|type|id|index|number)\}|\s+|(?<=>)(?=\w)|(?<=\w)(?=<))", marker)
+    return "".join([_loosened(piece) for piece in pieces if piece is not None])
+
+
+def _loosened(piece: str) -> str:
+    if not piece.strip():
+        return r"\s*"
+    return r".{1,256}?" if re.fullmatch(r"\{[a-z]+\}", piece) else re.escape(piece)

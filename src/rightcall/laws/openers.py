@@ -1,0 +1,170 @@
+"""The opener law: where a call's opener stands outside shown text, there is an attempt, or a problem says why not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from random import Random
+
+from rightcall.declare.toolset import Toolset
+from rightcall.formats.spec import Braced, Envelope, Format, Marker, NameThenJson, Params, Special, alternatives
+from rightcall.laws.case import Case, Violation, raised
+from rightcall.laws.markers import fill, markers_of, openers_of
+from rightcall.laws.reading import USUAL, How, read
+from rightcall.laws.samples import PROSE, damaged, heap, renderings
+from rightcall.laws.shown import is_plain
+from rightcall.types import Reply
+
+_TAILS = (
+    *(
+        "",
+        " ",
+        "\n",
+        "hello",
+        " is how a call begins.",
+        "{}",
+        "[]",
+        "{",
+        '{"command": "ls"}',
+        '{"name": "ping"',
+        "ping",
+    ),
+    *('{"name": "ping", "arguments": {}}', '{"name": "", "arguments": {}}', "[[ping()]]", "[ping()]", "nobody", "\n\n"),
+    *('{"city": "Oslo"}', '[{"name": "ping"}]', "ping()", "null", '"', "get_weather\n", "call:ping{"),
+)
+_STRANGER = "frobnicate"
+
+
+def opener_law(format: Format, text: str, *, tools: Toolset | None = None, how: How = USUAL) -> list[Violation]:
+    """An opener is never silent: it begins an attempt, is thought, or leaves a problem of no call.
+
+    Where a body, or the name of a declared tool where a body begins with one, follows it, a problem is not enough.
+    """
+    try:
+        reply = read(format, [text], tools=tools, how=how).reply
+        for at, end in _openers_in(format, text, tools):
+            what = _silence(format, text, at, end, reply, tools)
+            if what:
+                return [Violation("opener", f"{text[at:end]!r} at {at} {what}: {_seen(reply)}", text)]
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is reported as a violation
+        return [raised(error, text)]
+    return []
+
+
+def _silence(format: Format, text: str, at: int, end: int, reply: Reply, tools: Toolset | None) -> str:
+    if not is_plain(text, at, reply.spans or ()):
+        return ""
+    if not _is_heard(reply, text, at, end):
+        return "is silent"
+    needs_attempt = _body_follows(format, text[end:], tools) and not _is_thought(reply, at)
+    return "with a body behind it is no attempt" if needs_attempt and not reply.attempts else ""
+
+
+def _seen(reply: Reply) -> str:
+    return f"{len(reply.attempts)} attempts, problems {[problem.code for problem in reply.problems]}"
+
+
+def _openers_in(format: Format, text: str, tools: Toolset | None) -> Iterator[tuple[int, int]]:
+    names = [tool.name for tool in tools] if tools is not None else ["ping"]
+    found = {opener for name in (*names, _STRANGER) for opener in openers_of(format, name)}
+    if found:
+        longest = sorted(found, key=len, reverse=True)
+        for match in re.finditer("|".join(map(re.escape, longest)), text):
+            yield match.span()
+
+
+def _is_heard(reply: Reply, text: str, at: int, end: int) -> bool:
+    """Is there an attempt at this place, or a problem that belongs to no call?"""
+    return (
+        any(problem.call is None for problem in reply.problems)
+        or _attempt_here(reply, text, at, end)
+        or _is_thought(reply, at)
+    )
+
+
+def _attempt_here(reply: Reply, text: str, at: int, end: int) -> bool:
+    """Does a call's span hold the opener, or stand right behind it with nothing but markers and blanks between?"""
+    for span in reply.spans or ():
+        if span.end <= at:
+            continue
+        if span.kind == "call":
+            return True
+        if span.kind != "marker" and text[max(span.start, at) : span.end].strip():
+            return False
+    return False
+
+
+def _is_thought(reply: Reply, at: int) -> bool:
+    """Does the opener stand in reasoning that was closed? There it may be a thought."""
+    spans = reply.spans or ()
+    for i, span in enumerate(spans):
+        if span.start <= at < span.end and span.kind == "reasoning":
+            return i + 1 < len(spans) or bool(reply.attempts)
+    return False
+
+
+def _body_follows(format: Format, rest: str, tools: Toolset | None) -> bool:
+    """Do arguments, or a declared name where the body begins with one, stand right behind an opener?"""
+    if format.channels is not None or format.protocol is not None:
+        return False
+    rest = rest.lstrip()
+    for body in format.bodies:
+        if isinstance(body, Envelope) and rest.startswith(('{"', '[{"')):
+            return True
+        if isinstance(body, (Params, NameThenJson, Braced)) and _names_a_tool(body.open, rest, tools):
+            return True
+    return False
+
+
+def _names_a_tool(marker: Marker, rest: str, tools: Toolset | None) -> bool:
+    names = [tool.name for tool in tools] if tools is not None else []
+    opens = [fill(text, name=name).strip() for text in alternatives(marker) for name in names]
+    return any(opening and rest.startswith(opening) and not rest[len(opening) :][:1].isalnum() for opening in opens)
+
+
+# -- examples ----------------------------------------------------------------------------------------------------------
+
+
+def cases(format: Format, seed: int, count: int) -> Iterator[Case]:
+    """Openers with all manner of things behind them; renderings with blanks beside their tokens, or damaged; heaps."""
+    dice = Random(f"{seed} {format.name} openers")
+    openers = [*openers_of(format), *openers_of(format, _STRANGER)]
+    rendered = list(renderings(format, seed, count // 3 + 1))
+    markers = markers_of(format)
+    if not openers:
+        return
+    for _ in range(count):
+        kind = dice.randrange(5) if rendered else 0
+        if kind < 2:
+            text = _opened(dice, openers, markers)
+        elif kind == 2:
+            text = _spaced(dice, format, dice.choice(rendered))
+        elif kind == 3:
+            text = damaged(dice, dice.choice(rendered), markers)
+        else:
+            text = heap(dice, markers)
+        yield Case("opener", text, seed=seed)
+
+
+def _opened(dice: Random, openers: list[str], markers: list[str]) -> str:
+    before = dice.choice(("", "", dice.choice(PROSE) + " ", dice.choice(PROSE) + "\n"))
+    behind = dice.choice(("", "", dice.choice(markers), " " + dice.choice(PROSE), dice.choice(openers)))
+    return before + dice.choice(openers) + dice.choice(_TAILS) + behind
+
+
+def _spaced(dice: Random, format: Format, text: str) -> str:
+    """Blanks beside the special tokens, as detokenizers write them."""
+    for token in sorted(_tokens(format)):
+        blank = dice.choice(("", " ", "\n"))
+        text = text.replace(token, dice.choice((blank + token, token + blank)))
+    return text
+
+
+def _tokens(format: Format) -> set[str]:
+    fields = [*format.call, *(format.section or ()), *[getattr(body, "open", "") for body in format.bodies]]
+    marked = [text for marker in fields for text in alternatives(marker) if isinstance(text, Special)]
+    return {token for text in marked for token in text.tokens}
+
+
+def judge(format: Format, case: Case, tools: Toolset | None, how: How = USUAL) -> list[Violation]:
+    return opener_law(format, case.text, tools=tools, how=how)

@@ -1,0 +1,29 @@
+"""Where a text certainly does not show what follows. Judged apart from the core, and only where there is no doubt."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+
+from rightcall.types import Span
+
+_BLANK_LINE = re.compile(r"\n[ \t\r]*+\n")
+_QUOTES = re.compile("[\"'`\u00ab\u00bb\u2018-\u201f\u2039\u203a\u300c-\u300f]")
+_CODE = re.compile(
+    r"`|~~~|<pre|<code|<textarea|<!--|<!\[CDATA|^(?:@@ |diff --git|---|\+\+\+)|response|result", re.M | re.I
+)
+_LINE = re.compile(r"\s*+(?:>|\d++[\t|:.]|\d{2,4}-|\[|[A-Za-z ]{1,20}+:)|    |\t")
+
+
+def is_plain(text: str, at: int, spans: tuple[Span, ...]) -> bool:
+    """Is the place certainly outside code, quotes and everything else that shows? What calls hold does not count."""
+    before = _without_calls(text[:at], spans)
+    if _CODE.search(before):
+        return False
+    paragraph = _BLANK_LINE.split(before)[-1]
+    return not _QUOTES.search(paragraph) and not _LINE.match(before.rpartition("\n")[2])
+
+
+def _without_calls(before: str, spans: tuple[Span, ...]) -> str:
+    edges = [edge for span in spans if span.kind in ("call", "reasoning") for edge in (span.start, span.end)]
+    return " ".join([before[a:b] for a, b in pairwise([0, *edges, len(before)])][::2])

@@ -1,0 +1,79 @@
+"""Every class of fault that is known, over every format by discovery: a sample of what `make classes` reads."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from rightcall.formats import FORMATS
+
+EVALS = Path(__file__).resolve().parent.parent / "evals"
+EVERY = 7  # all of them take a few seconds more; `make classes` reads all
+
+pytestmark = pytest.mark.skipif(not EVALS.is_dir(), reason="the evals are not part of the sdist")
+
+
+@pytest.fixture(scope="module")
+def classes() -> Iterator[Any]:
+    """The modules `made` and `judge` of evals/classes, and the cases of the file."""
+    sys.path.insert(0, str(EVALS))
+    try:
+        from classes import judge, made  # type: ignore[import-not-found]
+
+        yield SimpleNamespace(made=made, judge=judge, kept=made.kept())
+    finally:
+        sys.path.remove(str(EVALS))
+
+
+def test_the_file_holds_what_the_generator_makes(classes: Any) -> None:
+    assert classes.made.made() == classes.kept, "run `make classes FLAGS=--write` and look at what changed"
+
+
+def test_there_are_texts_enough_of_every_class_and_every_format(classes: Any) -> None:
+    kinds = Counter([case.kind for case in classes.kept])
+    assert sum(kinds.values()) >= 2000
+    wanted = "A1 A2 A3 A4 A5 A6 A7 A8 A9 B1 B2 B3 B4 B5 B6 B7 B8 B9 B10 B11 B12 C D E F G1 G3 G5 I".split()
+    assert not set(wanted) - set(kinds)
+    assert {case.format for case in classes.kept} == set(FORMATS)
+
+
+def test_texts_of_every_class_are_read_right(classes: Any) -> None:
+    faults = [fault for case in classes.kept[::EVERY] if (fault := classes.judge.judge(case)) is not None]
+    shown = [f"{f.case.kind} {f.case.shape} ({f.case.format}), {f.how}: {f.what}\n  {f.case.text!r}" for f in faults]
+    assert not faults, f"{len(faults)} faults, the first of them:\n" + "\n".join(shown[:10])
+
+
+def test_the_judge_sees_what_differs(classes: Any) -> None:
+    """Each field of an expectation bites: a judge that is always content would pass everything above."""
+    from classes.case import Case, Expect  # type: ignore[import-not-found]
+
+    text = 'Well.\n<tool_call>\n{"name": "lookup", "arguments": {"word": "owl"}}\n</tool_call>'
+    wrong = [
+        Expect(calls=[]),
+        Expect(calls=[("lookup", {"word": "bat"})]),
+        Expect(among=[("stop", {})]),
+        Expect(at_most=0),
+        Expect(clean=["owl"]),
+        Expect(refused=1),
+        Expect(attempted="stop"),
+        Expect(codes=["truncated"]),
+        Expect(told=True),
+        Expect(content="Bad."),
+        Expect(reasoning="Well."),
+        Expect(holds=["Bad."]),
+        Expect(lacks=["Well."]),
+        Expect(rules=["hoisted_argument"]),
+        Expect(named=["word"]),
+        Expect(one_message=["word"]),
+        Expect(either=[Expect(calls=[]), Expect(told=True)]),
+    ]
+    for expect in wrong:
+        assert classes.judge.judge(Case("X", "made here", "hermes", text, expect)) is not None, expect
+    right = Expect(calls=[("lookup", {"word": "owl"})], content="Well.", either=[Expect(told=True), Expect(at_most=1)])
+    assert classes.judge.judge(Case("X", "made here", "hermes", text, right, auto="same")) is None

@@ -1,0 +1,71 @@
+"""Cost is linear, by counted steps: whole and in pieces, live and not, for every format and every hostile shape."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from rightcall.formats import FORMATS
+from steps import MOST, Metered, Way, growth
+from test_hostile import CASES, text_of
+
+WAYS = {"whole": (0, False), "in pieces": (4, False), "in pieces, live": (5, True)}
+
+
+@pytest.mark.parametrize("format, shape", CASES)
+def test_four_times_the_hostile_text_takes_four_times_the_steps(format: str, shape: str) -> None:
+    found = {way: growth(lambda size: text_of(format, shape, size), Way(format, *how)) for way, how in WAYS.items()}
+    assert {way: times for way, times in found.items() if times > MOST} == {}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("unit", ["[", "<", "<tool_call", '{"name": ', "a b ", "```\n", "`", "\n"])
+def test_four_times_a_text_of_unknown_format_takes_four_times_the_steps(unit: str, way: str) -> None:
+    assert growth(lambda size: unit * (size // len(unit)), Way("auto", *WAYS[way])) <= MOST
+
+
+def many_unknown_names(size: int) -> str:
+    return '<tool_call>{"name": "wrote", "arguments": {}}</tool_call>' * (size // 57)
+
+
+def test_many_unknown_names_are_cheap() -> None:
+    assert growth(many_unknown_names, Way("hermes"), size=1_500) <= MOST
+
+
+# -- the meter bites ---------------------------------------------------------------------------------------------------
+
+# What is done to the source of the parser, so that reading becomes quadratic.
+QUADRATIC: dict[str, str] = {
+    "a scan of all the text with every piece": "self._all.find(chr(0))",
+    "a join of all the pieces with every piece": "''.join(self._pieces)",
+    "a search of all the text with every piece": "__import__('re').compile(chr(0)).search(self._all)",
+    "a copy of the pieces with every piece": "list(self._pieces)",
+    "a loop over the pieces with every piece": "[piece for piece in self._pieces]",
+    "a text that is added to": "self._all",
+}
+
+
+def with_each_piece(act: str) -> Callable[[str], str]:
+    def change(source: str) -> str:
+        start = "    def feed(self, text: str"
+        assert start in source
+        head, _, tail = source.partition(start)
+        rest = tail.partition("\n")
+        slots = head.replace('__slots__ = ("_closed"', '__slots__ = ("_all", "_pieces", "_closed"')
+        kept = "        if not hasattr(self, '_all'):\n            self._all, self._pieces = '', []\n"
+        kept += f"        self._all += text\n        self._pieces.append(text)\n        {act}\n"
+        return slots + start + rest[0] + "\n" + kept + rest[2]
+
+    return change
+
+
+@pytest.mark.parametrize("act", QUADRATIC.values(), ids=QUADRATIC)
+def test_the_meter_sees_what_is_quadratic(act: str) -> None:
+    package = Metered({"rightcall.wire.parser": with_each_piece(act)})
+    assert growth(lambda size: "a" * size, Way("hermes", 4), package=package) > 2 * MOST
+
+
+def test_the_meter_counts_the_same_twice() -> None:
+    way = Way(next(iter(FORMATS)), 4, True)
+    assert growth(lambda size: "<" * size, way) == growth(lambda size: "<" * size, way)
