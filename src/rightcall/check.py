@@ -266,7 +266,7 @@ def _problem(error: Any, tool: Tool, arguments: dict[str, Any], index: int | Non
     elif code == "no_match":
         message = f"{_where(steps)} must be {_alternatives(kind, len(steps))}, not {_said(value)}"
         if not all(kind.context):
-            message = f"several forms fit {_where(steps)}, and only one may; sent: {_said(value)}"
+            message = f"{_where(steps)}: several forms of which only one may fit do; sent: {_said(value)}"
     elif code == "unknown_argument":
         message = _unknown(kind, steps, tool)
     else:
