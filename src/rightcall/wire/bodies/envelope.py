@@ -274,7 +274,7 @@ class EnvelopeReader:
         p.fail(broken.code, broken.message)
 
     def _begin_late(self, p: Engine, parts: Parts, bare: bool) -> None:
-        """The envelope ended before name and arguments had both been seen. Behind an opener it is a call all the same."""
+        """The envelope ended before name and arguments had both been seen: behind an opener still a call."""
         if bare and not (self._is_declared(p, parts) or (parts.has_args and parts.name and not parts.doubtful)):
             raise NotACall
         name, repairs = parts.name or "", tuple[Repair, ...]()
