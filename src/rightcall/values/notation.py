@@ -1,0 +1,147 @@
+"""How values are written: five notations, each a value.
+
+`JSON` is what the C scanner reads; it is here for the search for a value's end. `LOOSE` is JSON as models write it,
+`PYTHON` the literals of Python, `TYPESCRIPT` object literals with templates and heredocs, `BRACES` bare keys and strings
+between two quote tokens of their own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from rightcall.values import escapes
+from rightcall.values.escapes import Escapes
+from rightcall.values.strings import Match, Text
+
+FullMatch = Callable[[str], "re.Match[str] | None"]
+
+
+class Quote(msgspec.Struct, frozen=True):
+    """One way to write a string. `rule` is the liberty that it takes where only JSON's would do. `make` reads it, where
+    its end is not simply the next `close`."""
+
+    open: str
+    close: str
+    escapes: Escapes | None
+    rule: str = ""
+    make: Callable[[], Text] | None = None
+
+
+class Notation(msgspec.Struct, frozen=True):
+    """What the reader and the search for an end need to know."""
+
+    name: str
+    brackets: dict[str, str]
+    quotes: tuple[Quote, ...]  # the longest openers first
+    words: dict[str, Any]
+    space: Match  # white space, and comments where there are any
+    number: FullMatch | None  # how numbers are written that are none of JSON's; None: in no other way
+    bare_value: Match  # a number, a word or an unquoted string
+    bare_key: Match | None
+    separators: tuple[str, ...] = (":",)
+    prefixes: Match | None = None  # letters before a quote, as in r'...'
+    templates: bool = False
+    heredocs: bool = False
+    comments: Match | None = None
+    open_comment: Match | None = None
+    bare_strings: bool = False  # what is neither word nor number is a string
+    gaps: bool = False  # empty items between commas are skipped, and an absent value is ""
+    sets: bool = False
+    typed_keys: bool = False  # keys are values, of which only strings will do
+
+
+JSON_WORDS: dict[str, Any] = {"true": True, "false": False, "null": None}
+_BOTH = JSON_WORDS | {"True": True, "False": False, "None": None}
+_BLANK = re.compile(r"[ \t\r\n]*+").match
+_ANY_BLANK = re.compile(r"\s*+").match
+_DIGITS = r"[0-9][0-9_]*+"
+# Zeros in front are no number's: a code or a telephone number without its quotes.
+_PROGRAMMERS = rf"[+-]?(?:(?!0[0-9_]){_DIGITS}(?:\.[0-9_]*+)?|\.[0-9][0-9_]*+)(?:[eE][+-]?[0-9]++)?"
+
+STRICT_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*+)(\.[0-9]++)?([eE][+-]?[0-9]++)?").fullmatch
+NOT_FINITE = frozenset("nan inf infinity +inf -inf +nan -nan -infinity +infinity".split())
+
+PYTHON = Notation(
+    name="python",
+    brackets={"[": "]", "{": "}", "(": ")"},
+    quotes=tuple([Quote(mark, mark, escapes.PYTHON) for mark in ("'''", '"""', "'", '"')]),
+    words=_BOTH,
+    space=_ANY_BLANK,
+    number=re.compile(rf"{_PROGRAMMERS}|[+-]?0[xX][0-9a-fA-F_]++|[+-]?0[oO][0-7_]++|[+-]?0[bB][01_]++").fullmatch,
+    bare_value=re.compile(r"[^,\[\](){}'\"\n]++").match,
+    bare_key=re.compile(r"[^\s,:=\[\](){}'\"]++(?:[ \t]++[^\s,:=\[\](){}'\"]++)*+").match,
+    prefixes=re.compile(r"[bBrRuUfF]{0,2}+(?=['\"])").match,
+    bare_strings=True,
+    gaps=True,
+    sets=True,
+    typed_keys=True,
+)
+
+_TS_SPACE = re.compile(r"(?:[ \t\r\n]++|//[^\n]*+\n|/\*(?:[^*]++|\*(?!/))*+\*/)*+").match
+
+TYPESCRIPT = Notation(
+    name="typescript",
+    brackets={"[": "]", "{": "}"},
+    quotes=(Quote("'", "'", escapes.TYPESCRIPT), Quote('"', '"', escapes.TYPESCRIPT)),
+    words=_BOTH | {"undefined": None},
+    space=_TS_SPACE,
+    open_comment=re.compile(r"//[^\n]*+\Z|/\Z|/\*(?:[^*]++|\*(?!/))*+\Z").match,
+    number=re.compile(rf"(?:{_PROGRAMMERS}|[+-]?0[xX][0-9a-fA-F_]++|[+-]?0[oO][0-7_]++|[+-]?0[bB][01_]++)n?").fullmatch,
+    bare_value=re.compile(r"[\w$.+\-]++").match,
+    bare_key=re.compile(r"[\w$][\w$.\-]{0,255}+").match,
+    templates=True,
+    heredocs=True,
+)
+
+
+def braces(quote: str, make: Callable[[], Text]) -> Notation:
+    """Bare keys, and strings between two of these, which `make` reads."""
+    head = re.escape(quote[0])
+    return Notation(
+        name="braces",
+        brackets={"[": "]", "{": "}"},
+        quotes=(Quote(quote, quote, None, make=make),),
+        words=_BOTH,
+        space=_BLANK,
+        number=None,
+        bare_value=re.compile(rf"[^,{{}}\[\]<{head}]++").match,
+        bare_key=re.compile(r"[^\s:{}\[\],<>\"']{1,256}+").match,
+        bare_strings=True,
+        gaps=True,
+    )
+
+
+JSON = Notation(
+    name="json",
+    brackets={"[": "]", "{": "}"},
+    quotes=(Quote('"', '"', escapes.PYTHON),),
+    words=JSON_WORDS,
+    space=_BLANK,
+    number=None,
+    bare_value=re.compile(r"[-+.0-9A-Za-z]++").match,
+    bare_key=None,
+)
+
+_CURLY = (("\u201c", "\u201d"), ("\u201d", "\u201d"), ("\u2018", "\u2019"), ("\u2019", "\u2019"))
+
+LOOSE = Notation(
+    name="loose",
+    brackets={"[": "]", "{": "}"},
+    quotes=(
+        Quote('"', '"', escapes.PYTHON),
+        *[Quote(mark, mark, escapes.PYTHON, "single_quotes") for mark in "'`"],
+        *[Quote(opens, closes, escapes.PYTHON, "smart_quotes") for opens, closes in _CURLY],
+    ),
+    words=_BOTH | {"undefined": None},
+    space=_BLANK,
+    comments=re.compile(r"//[^\n]*+|#[^\n]*+|/\*(?:[^*]++|\*(?!/))*+\*/", re.S).match,
+    number=re.compile(_PROGRAMMERS).fullmatch,
+    bare_value=re.compile(r"[^,\]}{\[\n\"':]++").match,
+    bare_key=re.compile(r"[A-Za-z_$][\w$.\-]*+|[0-9]++").match,
+    separators=("=>", "=", ":"),
+    bare_strings=True,
+)
