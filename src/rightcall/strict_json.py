@@ -1,6 +1,7 @@
 """Strict JSON: what a text holds, or why it holds nothing.
 
-No NaN, no control characters in strings, nothing after the value; integers of any size stay exact.
+No NaN, no number too large to be finite, no control characters in strings, no key twice with different values, nothing
+after the value; integers of any size stay exact.
 """
 
 from __future__ import annotations
@@ -25,7 +26,31 @@ def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is not JSON")
 
 
-_DECODER = json.JSONDecoder(parse_constant=_refuse)
+class _Refused(ValueError):
+    """JSON that says something which cannot be taken at its word."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if value - value != 0.0:
+        raise _Refused("not_finite", f"{text[:40]} is no number that can be sent; send a finite one")
+    return value
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        for key, value in pairs:
+            if found[key] != value or type(found[key]) is not type(value):
+                raise _Refused("duplicate_key", f"the key {key[:40]!r} is given twice, with different values")
+    return found
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite, object_pairs_hook=_unique)
 scan_once: Callable[[str, int], tuple[Any, int]] = make_scanner(_DECODER)  # type: ignore[arg-type]
 
 _BLANKS = re.compile(r"[ \t\r\n]*+").match
@@ -42,6 +67,8 @@ def decode(text: str, depth: int) -> Any:
         )
     except RecursionError:
         return _too_deep(depth)
+    except _Refused as refused:
+        return Undecodable(refused.code, str(refused))
     except ValueError as error:
         return Undecodable("invalid_json", f"the arguments are not valid JSON: {_reason(error)}")
     if _BLANKS(text, end).end() != len(text):  # type: ignore[union-attr]

@@ -54,12 +54,14 @@ class Ends:
         stop: Stop | None = None,
         stops: str = "<`",
         bare: bool = False,
+        comment: bool = False,
     ) -> None:
         self.pos = 0
         self._notation, self._until, self._stop, self._stops = notation, until, stop, stops
         self._stack = list(stack)
         self._bare = bare  # outside brackets a quote is only a character
         self._outer = bool(stack)
+        self._only_comment = comment  # what begins here is a comment, and nothing but that is looked for
         self._string: Text | None = None
         self._comment = ""
         self._run = _run(_odd(notation, until, stops if stop is not None else ""))
@@ -73,6 +75,8 @@ class Ends:
             elif self._comment:
                 if not self._in_comment(text):
                     return False
+                if self._only_comment and not self._comment:
+                    return True
             else:
                 self.pos = self._run(text, self.pos).end()  # type: ignore[union-attr]
                 if self.pos == len(text):
@@ -108,7 +112,7 @@ class Ends:
         char, stack = text[self.pos], self._stack
         if self._stop is not None and char in self._stops:
             self._look_for_stop(text, ended)
-        if self._opens(text, ended):
+        if char not in self._notation.brackets and self._opens(text, ended):
             return False
         if char == "/" and self._notation.open_comment is not None:
             self._opens_comment(text, ended)

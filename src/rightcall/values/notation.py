@@ -61,6 +61,7 @@ _ANY_BLANK = re.compile(r"\s*+").match
 _DIGITS = r"[0-9][0-9_]*+"
 # Zeros in front are no number's: a code or a telephone number without its quotes.
 _PROGRAMMERS = rf"[+-]?(?:(?!0[0-9_]){_DIGITS}(?:\.[0-9_]*+)?|\.[0-9][0-9_]*+)(?:[eE][+-]?[0-9]++)?"
+_BASED = r"[+-]?0(?:[xX][0-9a-fA-F_]++|[oO][0-7_]++|[bB][01_]++)"
 
 STRICT_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*+)(\.[0-9]++)?([eE][+-]?[0-9]++)?").fullmatch
 NOT_FINITE = frozenset("nan inf infinity +inf -inf +nan -nan -infinity +infinity".split())
@@ -71,7 +72,7 @@ PYTHON = Notation(
     quotes=tuple([Quote(mark, mark, escapes.PYTHON) for mark in ("'''", '"""', "'", '"')]),
     words=_BOTH,
     space=_ANY_BLANK,
-    number=re.compile(rf"{_PROGRAMMERS}|[+-]?0[xX][0-9a-fA-F_]++|[+-]?0[oO][0-7_]++|[+-]?0[bB][01_]++").fullmatch,
+    number=re.compile(rf"{_PROGRAMMERS}|{_BASED}").fullmatch,
     bare_value=re.compile(r"[^,\[\](){}'\"\n]++").match,
     bare_key=re.compile(r"[^\s,:=\[\](){}'\"]++(?:[ \t]++[^\s,:=\[\](){}'\"]++)*+").match,
     prefixes=re.compile(r"[bBrRuUfF]{0,2}+(?=['\"])").match,
@@ -90,7 +91,7 @@ TYPESCRIPT = Notation(
     words=_BOTH | {"undefined": None},
     space=_TS_SPACE,
     open_comment=re.compile(r"//[^\n]*+\Z|/\Z|/\*(?:[^*]++|\*(?!/))*+\Z").match,
-    number=re.compile(rf"(?:{_PROGRAMMERS}|[+-]?0[xX][0-9a-fA-F_]++|[+-]?0[oO][0-7_]++|[+-]?0[bB][01_]++)n?").fullmatch,
+    number=re.compile(rf"(?:{_BASED}|{_PROGRAMMERS}|[+-]?{_DIGITS})n?").fullmatch,
     bare_value=re.compile(r"[\w$.+\-]++").match,
     bare_key=re.compile(r"[\w$][\w$.\-]{0,255}+").match,
     templates=True,

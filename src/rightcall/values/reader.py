@@ -295,17 +295,23 @@ def number_of(text: str, notation: Notation) -> tuple[str, int | float | None]:
         return (text, int(text)) if len(text) < 4000 else _huge(text)
     if strict is None and (notation.number is None or notation.number(text) is None):
         return "", None
-    digits = text.removesuffix("n").replace("_", "") if strict is None else text
-    try:
-        value: int | float = int(digits, 0)
-    except ValueError:
-        try:
-            value = float(digits)
-        except ValueError:
-            return _huge(text)
+    if strict is not None:
+        value: int | float = float(text)
+    else:
+        value = _programmers_number(text.removesuffix("n").replace("_", ""))
     if isinstance(value, float) and not isfinite(value):
         raise not_finite(text)
-    return (text if strict is not None else repr(value)), value
+    try:
+        return (text if strict is not None else repr(value)), value
+    except ValueError:
+        return _huge(text)
+
+
+def _programmers_number(digits: str) -> int | float:
+    try:
+        return int(digits, 0 if digits.lstrip("+-")[1:2] in tuple("xXoObB") else 10)
+    except ValueError:
+        return float(digits)
 
 
 def _huge(text: str) -> tuple[str, int | float | None]:

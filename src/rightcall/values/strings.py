@@ -35,8 +35,9 @@ def _quoted(close: str, short: str) -> tuple[Match, Match, Callable[[str], re.Ma
     room = rf"(?=.{{{LONGEST}}})"
     whole = re.compile(rf"((?:[^{quote}\\]++|\\.{other})*+){re.escape(close)}", re.S)
     held = "" if len(close) == 1 else rf"|(?=.{{{len(close)}}}){quote}(?!{re.escape(close[1:])})"
-    # An escape is final only when the longest one there is has room to be whole.
-    safe = re.compile(rf"(?:[^{quote}\\]++|{room}\\(?:{_PAIR}|.){held})*+", re.S)
+    # An escape of more than two characters is final only when the longest one there is has room to be whole.
+    brief = rf"|\\[{re.escape(short)}]" if short else ""
+    safe = re.compile(rf"(?:[^{quote}\\]++{brief}|{room}\\(?:{_PAIR}|.){held})*+", re.S)
     plain = re.compile(rf"(?:[^{quote}\\]++|\\[{re.escape(short)}])*+") if short else re.compile(rf"[^{quote}\\]*+")
     return whole.match, safe.match, plain.fullmatch
 

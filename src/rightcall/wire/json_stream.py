@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 _ODD = r"\"{}\[\]<>'`()|;\x00-\x08\x0b\x0c\x0e-\x1f"
 _LOOSE = re.compile(f"[^{_ODD}]*+").match
 _SCALAR = re.compile(f"[^{_ODD},\\s]*+").match
-STRING_RUN = re.compile(r'(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+').match
+_IN_STRING = re.compile(r'(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+')
+STRING_RUN, STRING_PIECE = _IN_STRING.match, _IN_STRING.fullmatch
 _STRING = re.compile(r'"((?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+)"').match
 _STRING_START = re.compile(
     r'"(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+(?:\\(?:u[0-9a-fA-F]{0,3})?)?\Z'
@@ -42,8 +43,9 @@ def whole_value(p: Engine) -> tuple[str, Any] | None:
         value, end = scan_once(p.buf, p.pos)
     except (StopIteration, ValueError, RecursionError):
         return None
-    # A number or a word may have more to come, or may be the beginning of something else.
-    if p.buf[end - 1] not in '"}]' and ((end == len(p.buf) and not p.ended) or _SCALAR(p.buf, end).end() > end):  # type: ignore[union-attr]
+    # A number or a word may have more to come, at the end of all text too (it may have been cut off there), or may be
+    # the beginning of something else.
+    if p.buf[end - 1] not in '"}]' and (end == len(p.buf) or _SCALAR(p.buf, end).end() > end):  # type: ignore[union-attr]
         return None
     if is_deep(p.buf, p.pos, end, p.limits.depth):
         return None

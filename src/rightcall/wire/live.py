@@ -12,6 +12,7 @@ from rightcall.strict_json import Undecodable
 from rightcall.wire.engine import Engine
 from rightcall.wire.interrupts import Cut
 from rightcall.wire.json_stream import (
+    STRING_PIECE,
     STRING_RUN,
     LostEnd,
     escape_pending,
@@ -97,16 +98,27 @@ def _flush(p: Engine, pending: Capture) -> None:
 def _string(p: Engine, pending: Capture) -> Steps[None]:
     """A string that is passed on while it arrives."""
     p.pos += 1
+    parts, whole_run, passed, give = pending.parts, STRING_PIECE, p.passed, p.give
+
+    def sink(piece: str) -> bool:
+        if whole_run(piece) is None:
+            return False
+        passed(piece)
+        parts.clear()
+        give(piece)
+        return True
+
     while True:
         p.pos = pos = STRING_RUN(p.buf, p.pos).end()  # type: ignore[union-attr]
+        _flush(p, pending)
         if pos < len(p.buf):
-            _flush(p, pending)
             if p.buf[pos] == '"':
                 p.pos += 1
                 return
             if not escape_pending(p.buf, pos):
                 raise LostEnd
-        _flush(p, pending)
         if p.ended:
             raise Cut
+        p.sink = sink
         yield
+        p.sink = None

@@ -1,37 +1,25 @@
 """What stands between the parentheses of a TypeScript call, as it arrives.
 
-An argument that is declared as plain text goes out while it is being written; any other waits until it is whole. Each
-value is tried at once first; if it has not all arrived, its end is found by brackets and strings alone, and then it is
-read as a whole: `ts_values` is the only place that knows what a value means.
+An argument that is declared as plain text goes out while it is being written; any other waits until it is whole.
 """
 
 from __future__ import annotations
 
-import re
 from json.encoder import encode_basestring as quoted
 from typing import Any
 
-from rightcall.wire.bodies.ts_strings import HEREDOC, TsString
-from rightcall.wire.bodies.ts_values import SCALAR, WORD, BadValue, TsValues, Unfinished, Value, string_of
+from rightcall.values.ends import Ends
+from rightcall.values.notation import TYPESCRIPT
+from rightcall.values.reader import BadValue, Odd, Reader, not_finite, number_of, same
 from rightcall.wire.engine import Engine
-from rightcall.wire.interrupts import Broken, Cut, too_deep
-from rightcall.wire.markers import Pat, Probe, seq
+from rightcall.wire.interrupts import Broken, Cut
 from rightcall.wire.prose import Steps
+from rightcall.wire.typed import to_json
+from rightcall.wire.values import Read, all_there, meant, skip, skipped, string, string_at, whole
 
-_HEREDOC = Probe(
-    seq(
-        Pat(
-            r"['\"]?<<['\"]?[A-Za-z0-9_]{1,64}+['\"]?[ \t]{0,16}+",
-            r"['\"]?(?:<(?:<['\"]?[A-Za-z0-9_]{0,64}+['\"]?[ \t]{0,16}+)?)?",
-        ),
-        Pat(r"\r?\n", r"\r?"),
-    )
-)
-_LOOSE = re.compile(r"[^'\"`<{}\[\]()/]*+").match
-_CLOSERS = {"{": "}", "[": "]", "(": ")"}
-_OPEN_CODE = {")": "unclosed_paren", "]": "unterminated_list", "}": "unterminated_object"}
-_TO_LINE_END = re.compile(r"[^\n]*+").match
-_TO_STAR = re.compile(r"[^*]*+").match
+_WORD, _SCALAR = TYPESCRIPT.bare_key, TYPESCRIPT.bare_value
+_NOT_FINITE = frozenset(("NaN", "Infinity", "-Infinity", "+Infinity"))
+_STRINGS = "'\"`<"
 
 
 def arguments(p: Engine) -> Steps[dict[str, Any]]:
@@ -55,7 +43,8 @@ def held(p: Engine) -> Steps[tuple[str, dict[str, Any]]]:
     json = ""
     value: dict[str, Any] = {}
     if char == "{":
-        json, value = yield from _value(p, 1)
+        read = yield from _nested(p, p.limits.depth)
+        json, value = read.json, read.value
     elif char != ")":
         raise _no_object(char)
     yield from _close(p)
@@ -91,8 +80,11 @@ def _members(p: Engine) -> Steps[dict[str, Any]]:
         if (char := (yield from _space(p))) != ":":
             raise Broken("missing_colon", f"the key {key[:60]!r} needs ':' and a value") if char else Cut
         p.pos += 1
-        prefix = (", " if values else "{") + quoted(key) + ": "
-        values[key] = yield from _member(p, key, prefix)
+        if key in values:
+            yield from _again(p, key, values[key])
+        else:
+            prefix = (", " if values else "{") + quoted(key) + ": "
+            values[key] = yield from _member(p, key, prefix)
         char = yield from _space(p)
         if char == ",":
             p.pos += 1
@@ -103,13 +95,10 @@ def _members(p: Engine) -> Steps[dict[str, Any]]:
 def _key(p: Engine, char: str) -> Steps[str]:
     if not char:
         raise Cut
-    if char in "'\"`":
-        p.pos += 1
-        pieces: list[str] = []
-        yield from _take(p, string_of(char, None), pieces)
-        return "".join(pieces)
+    if char in "'\"`" and (text := (yield from string_at(p, TYPESCRIPT))) is not None:
+        return (yield from string(p, text, give=False))
     while True:
-        found = WORD(p.buf, p.pos)
+        found = _WORD(p.buf, p.pos) if _WORD is not None else None
         if found is None:
             raise Broken("invalid_argument_name", f"a key must be a name or a string, not {char!r}")
         if found.end() < len(p.buf):
@@ -122,147 +111,85 @@ def _key(p: Engine, char: str) -> Steps[str]:
 
 def _member(p: Engine, key: str, prefix: str) -> Steps[Any]:
     char = yield from _space(p)
-    found = _all_there(p, 2)
-    if found is None and char and char in "'\"`<" and p.kind(key) == "plain":
+    if char and char in _STRINGS and p.kind(key) == "plain":
         p.give(prefix + '"')
-        text = yield from _string(p, char, give=True)
+        text = yield from _string(p, give=True)
         p.give('"')
         return text
+    json, value = yield from _value(p, key, char)
+    p.give(prefix + json)
+    return value
+
+
+def _again(p: Engine, key: str, first: Any) -> Steps[None]:
+    """A key that was there before: the same value again says nothing new."""
+    char = yield from _space(p)
+    _, value = yield from _value(p, key, char)
+    if not same(first, value):
+        raise Broken("duplicate_argument", f"the argument {key[:60]!r} is given twice, with different values")
+
+
+def _value(p: Engine, key: str, char: str) -> Steps[tuple[str, Any]]:
+    if not char:
+        raise Cut
+    if char in _STRINGS:
+        text = yield from _string(p, give=False)
+        return quoted(text), text
+    read = (yield from _nested(p, p.limits.depth - 1)) if char in "{[" else (yield from _scalar(p, char))
+    return meant(p, key, read)
+
+
+def _string(p: Engine, *, give: bool) -> Steps[str]:
+    if p.buf[p.pos] == "<":
+        yield from _no_close(p)
+    text = yield from string_at(p, TYPESCRIPT)
+    assert text is not None
+    return (yield from string(p, text, give=give))
+
+
+def _nested(p: Engine, depth: int) -> Steps[Read]:
+    """A list or an object."""
+    found = all_there(p, Reader(TYPESCRIPT, p.buf, p.pos, depth=depth, ended=False))
     if found is None:
-        found = yield from _slowly(p, 2)
-    p.give(prefix + found[0])
-    return found[1]
-
-
-def _value(p: Engine, level: int) -> Steps[Value]:
-    found = _all_there(p, level)
-    return found if found is not None else (yield from _slowly(p, level))
-
-
-def _all_there(p: Engine, level: int) -> Value | None:
-    """The value, if all of it has arrived and nothing is wrong with it."""
-    values = TsValues(p.buf, p.pos, p.limits.depth, ended=False)
-    try:
-        found = values.value(level)
-    except (Unfinished, BadValue, RecursionError):
-        return None
-    p.pos = values.pos
+        close = p.compiled.call_close
+        stop = None if close is None else close.at
+        text = yield from skipped(p, Ends(TYPESCRIPT, stop=stop, stops="<"))
+        found = whole(Reader(TYPESCRIPT, text, depth=depth))
     return found
 
 
-def _slowly(p: Engine, level: int) -> Steps[Value]:
-    """The value, its end found by brackets and strings."""
+def _scalar(p: Engine, char: str) -> Steps[Read]:
+    """A number or a word."""
     taken = p.capture()
-    try:
-        char = yield from _space(p)
-        if not char:
+    while True:
+        found = _SCALAR(p.buf, p.pos)
+        p.pos = p.pos if found is None else found.end()
+        if p.pos < len(p.buf):
+            break
+        if p.ended:
+            p.captures.remove(taken)
             raise Cut
-        if char in "{[":
-            yield from _nested(p)
-        elif char in "'\"`<":
-            yield from _string(p, char, give=False)
-        else:
-            yield from _scalar(p)
-    except (Broken, Cut):
-        p.captures.remove(taken)
-        raise
+        yield
     text = p.release(taken)
-    values = TsValues(text, 0, p.limits.depth, ended=True)
+    if not text:
+        raise Broken("invalid_value", f"no value can be read at {char!r}")
+    if text in TYPESCRIPT.words:
+        return Read(to_json(TYPESCRIPT.words[text]), TYPESCRIPT.words[text])
     try:
-        found = values.value(level)
+        if text in _NOT_FINITE:
+            raise not_finite(text)
+        json, number = number_of(text, TYPESCRIPT)
     except BadValue as bad:
         raise Broken(bad.code, bad.message) from None
-    except RecursionError:
-        raise too_deep(p.limits.depth) from None
-    except Unfinished:
-        raise Broken("invalid_value", f"no value can be read at {text[:40] or char!r}") from None
-    if values.pos != len(text):
-        raise Broken("invalid_value", f"no value can be read at {text[values.pos :][:40]!r}")
-    return found
+    if number is not None:
+        return Read(json, number, (Odd((), text),) if json != repr(number) else ())
+    raise Broken("invalid_value", f"{text[:60]!r} is no value; a string needs quotes")
 
 
-def _scalar(p: Engine) -> Steps[None]:
-    while True:
-        p.pos = SCALAR(p.buf, p.pos).end()  # type: ignore[union-attr]
-        if p.pos < len(p.buf):
-            return
-        if p.ended:
-            raise Cut
-        yield
-
-
-def _nested(p: Engine) -> Steps[None]:
-    """Takes a list or an object, by its brackets."""
-    stack: list[str] = []
-    while True:
-        p.pos = _LOOSE(p.buf, p.pos).end()  # type: ignore[union-attr]
-        if p.pos == len(p.buf):
-            if p.ended:
-                raise Cut
-            yield
-            continue
-        char = p.buf[p.pos]
-        if char in _CLOSERS:
-            stack.append(_CLOSERS[char])
-            p.pos += 1
-        elif char == stack[-1]:
-            stack.pop()
-            p.pos += 1
-            if not stack:
-                return
-        elif char in "'\"`":
-            yield from _string(p, char, give=False)
-        elif char == "/":
-            yield from _comment(p)
-        elif char == "<" and (yield from p.test(_HEREDOC)):
-            yield from _string(p, char, give=False)
-        elif char == "<":
-            yield from _no_close(p, stack[-1])
-            p.pos += 1
-        else:
-            raise Broken(_OPEN_CODE[stack[-1]], f"{char!r} closes nothing that is open here")
-
-
-def _no_close(p: Engine, closer: str) -> Steps[None]:
+def _no_close(p: Engine) -> Steps[None]:
     close = p.compiled.call_close
     if close is not None and (yield from p.test(close)):
-        raise Broken(_OPEN_CODE[closer], f"{closer!r} is missing before the end of the call")
-
-
-# -- strings, white space ----------------------------------------------------------------------------------------------
-
-
-def _string(p: Engine, char: str, *, give: bool) -> Steps[str]:
-    """A string of any kind. `give` passes it on while it arrives."""
-    heredoc = None
-    if char != "`" and (yield from p.test(_HEREDOC)):
-        heredoc = HEREDOC.match(p.buf, p.pos)
-    if heredoc is None and char == "<":
-        yield from _no_close(p, "}")
-        raise Broken("invalid_heredoc", "a heredoc is <<TAG, a line break, the text, and TAG at a line's beginning")
-    p.pos = p.pos + 1 if heredoc is None else heredoc.end()
-    pieces: list[str] = []
-    yield from _take(p, string_of(char, heredoc), pieces, give=give)
-    if heredoc is not None and heredoc["quote"]:
-        while p.pos == len(p.buf) and not p.ended:
-            yield
-        p.pos += p.buf.startswith(heredoc["quote"], p.pos)
-    return "".join(pieces)
-
-
-def _take(p: Engine, string: TsString, pieces: list[str], *, give: bool = False) -> Steps[None]:
-    while True:
-        p.pos, piece, closed = string.take(p.buf, p.pos, p.ended)
-        if piece:
-            pieces.append(piece)
-            if give:
-                p.give(quoted(piece)[1:-1])
-        if closed:
-            return
-        if p.ended:
-            p.pos = len(p.buf)
-            raise Cut
-        yield
+        raise Broken("unterminated_object", "'}' is missing before the end of the call")
 
 
 def _space(p: Engine) -> Steps[str]:
@@ -271,30 +198,11 @@ def _space(p: Engine) -> Steps[str]:
         char = p.char() or (yield from p.peek())
         if char != "/":
             return char
-        before = p.base + p.pos
-        yield from _comment(p)
-        if p.base + p.pos == before + 1:
-            raise Broken("invalid_value", "no value can be read at '/'")
-
-
-def _comment(p: Engine) -> Steps[None]:
-    """Takes a comment, or the one slash that begins none."""
-    while len(p.buf) - p.pos < 2 and not p.ended:
-        yield
-    kind = p.buf[p.pos + 1 : p.pos + 2]
-    if kind not in ("/", "*"):
-        p.pos += 1
-        return
-    p.pos += 2
-    while True:
-        p.pos = (_TO_LINE_END if kind == "/" else _TO_STAR)(p.buf, p.pos).end()  # type: ignore[union-attr]
-        if p.pos < len(p.buf) and (kind == "/" or p.buf.startswith("*/", p.pos)):
-            p.pos += len("*/") if kind == "*" else 0
-            return
-        if kind == "*" and p.pos < len(p.buf) - 1:
-            p.pos += 1
-        elif p.ended:
-            p.pos = len(p.buf)
-            return
-        else:
+        while len(p.buf) - p.pos < 2 and not p.ended:
             yield
+        if p.buf[p.pos + 1 : p.pos + 2] not in ("/", "*"):
+            raise Broken("invalid_value", "no value can be read at '/'")
+        try:
+            yield from skip(p, Ends(TYPESCRIPT, comment=True))
+        except Cut:
+            return ""

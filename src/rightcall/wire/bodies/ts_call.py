@@ -13,7 +13,6 @@ from rightcall.check import fits
 from rightcall.formats.spec import TsCall
 from rightcall.repair.schema import rename_aliases
 from rightcall.wire.bodies.ts_arguments import arguments, held
-from rightcall.wire.bodies.ts_values import BadValue, TsValues, Unfinished, plain_object
 from rightcall.wire.engine import Engine, Whole
 from rightcall.wire.interrupts import Broken, Cut, NotACall
 from rightcall.wire.markers import Pat, Probe, alt, blanks, literal, look, seq
@@ -25,6 +24,7 @@ _LABEL = Pat(r"[A-Za-z_][\w \-]{0,39}+:[ \t]{0,8}+", r"(?:[A-Za-z_][\w \-]{0,39}
 _PAREN = seq(Pat(r"[ \t]{0,8}+", r"[ \t]{0,8}+"), literal("("))
 _NAMED = seq(alt(literal("<"), _NOTHING), alt(seq(_LABEL, _NAME, _PAREN), seq(_NAME, _PAREN)))
 _CALL = seq(alt(literal("`"), _NOTHING), _NAMED)
+_OPENING = Probe(_CALL)
 # A call at the beginning of a line, and the first character of what it is given.
 LINE = Probe(seq(_NAMED, blanks(), Pat(r"[^ \t\r\n]", "")))
 FENCED = Probe(
@@ -39,9 +39,7 @@ FENCED = Probe(
 WRAPPED = Probe(seq(literal("`"), _NAMED, blanks(), literal("{")))
 _NEXT = Probe(seq(_NAME, literal("("), blanks(), Pat(r"[{)]", "")))
 _PARTS = re.compile(r"`?<?(?:([A-Za-z_][\w \-]{0,39}+):[ \t]{0,8})?([\w$][\w$.\-]{0,255}+)[ \t]{0,8}\(").match
-_BEGUN = re.compile(r"[`<]{0,2}[\w$ .:\-]{0,300}\Z").match
-_USUAL = re.compile(r"[ \t\r\n]*+([\w$][\w$.\-]{0,255}+)\(").match
-_END = re.compile(r"[ \t\r\n]*+,?[ \t\r\n]*+\)[ \t]*+;?").match
+_BEGUN = re.compile(r"[`<]{0,2}([\w$ .:\-]{0,300}+)\Z").match
 
 
 def call_parts(text: str, pos: int) -> tuple[str, str]:
@@ -51,37 +49,13 @@ def call_parts(text: str, pos: int) -> tuple[str, str]:
 
 
 class TsCallReader:
-    begins = Probe(_CALL)
+    begins = Probe(alt(_CALL, seq(literal("("), blanks(), literal("{"))))
 
     def __init__(self, body: TsCall, closes: list[Pat]) -> None:
         self.labels = frozenset(body.labels)
-        ends = "|".join(pat.whole for pat in closes)
-        self._block_end = re.compile(rf"[ \t\r\n]*+(?:{ends})").match if closes else None
 
     def quick(self, p: Engine, start: int, bare: bool) -> tuple[list[Whole], int] | None:
-        """The call of a block and its end, if all of it is there and as usual."""
-        name = _USUAL(p.buf, start)
-        if name is None or bare or self._block_end is None:
-            return None
-        found = plain_object(p.buf, name.end(), p.limits.depth) or self._object(p.buf, name.end(), p.limits.depth)
-        if found is None:
-            return None
-        json, value, pos = found
-        end = _END(p.buf, pos)
-        last = self._block_end(p.buf, end.end()) if end else None
-        if end is None or last is None:
-            return None
-        return [(name.start(1), end.end(), name.group(1), json, value, "")], last.end()
-
-    def _object(self, text: str, pos: int, depth: int) -> tuple[str, dict[str, Any], int] | None:
-        values = TsValues(text, pos, depth, ended=False)
-        try:
-            if values.char() != "{":
-                return None
-            json, value = values.value(1)
-        except (Unfinished, BadValue):
-            return None
-        return json, value, values.pos
+        return None
 
     def read(self, p: Engine, *, bare: bool) -> Steps[None]:
         if bare:
@@ -105,11 +79,15 @@ class TsCallReader:
     def _opening(self, p: Engine) -> Steps[str]:
         """The name and its parenthesis: then it is a call. Gives what may follow it."""
         p.raw_begin()
-        found = yield from p.test(self.begins)
+        found = yield from p.test(_OPENING)
         if found is None:
-            if p.ended and _BEGUN(p.buf, p.pos):
+            if p.ended and (begun := _BEGUN(p.buf, p.pos)):
                 p.pos = len(p.buf)
+                if p.tools is not None and begun.group(1) in p.tools:
+                    p.begin(begun.group(1))
                 raise Cut
+            if (yield from p.test(self.begins)):
+                raise Broken("invalid_name", "the call has no tool name; send the name of a tool with its arguments")
             raise NotACall
         label, name = call_parts(p.buf, p.pos)
         p.pos = found.end()
@@ -133,7 +111,7 @@ class TsCallReader:
         shown = bool(p.dropped or p.fences.open)
         p.raw_begin()
         wrapped = p.buf.startswith("`", p.pos)
-        found = yield from p.test(self.begins)
+        found = yield from p.test(_OPENING)
         if found is None:
             raise NotACall
         _, name = call_parts(p.buf, p.pos)
