@@ -13,7 +13,7 @@ import json
 import re
 import sys
 from collections.abc import Iterable
-from math import copysign, isinf
+from math import copysign, isfinite, isinf
 from typing import Any
 
 from rightcall.declare.places import MISSING, Places, value_at
@@ -133,7 +133,7 @@ def fits(tool: Tool, arguments: Any) -> bool:
             return True
     except ValueError:  # a lone surrogate
         return bool(judge.is_valid(plain(arguments)))
-    return _is_endless(arguments) and bool(judge.is_valid(plain(arguments)))
+    return False
 
 
 def errors(tool: Tool, arguments: Any, most: int | None = _LOOK_AT) -> list[Any]:
@@ -213,19 +213,22 @@ def _writable(text: str) -> str:
     return _STAND_IN.sub(_lone, text).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def _is_endless(value: Any) -> bool:
-    """Is there a number in it that is larger than any float? The checker takes it for null."""
+def is_finite(value: Any) -> bool:
+    """Is every number in it one that JSON can carry?"""
     if isinstance(value, dict):
-        return any(map(_is_endless, value.values()))
+        return all(map(is_finite, value.values()))
     if isinstance(value, list):
-        return any(map(_is_endless, value))
-    return isinstance(value, float) and isinf(value)
+        return all(map(is_finite, value))
+    return not isinstance(value, float) or isfinite(value)
 
 
 # -- the problems ------------------------------------------------------------------------------------------------------
 
 
 def argument_problems(tool: Tool, arguments: dict[str, Any], index: int | None) -> list[Problem]:
+    if not is_finite(arguments):
+        message = "the arguments hold a number that JSON cannot carry; send a finite one"
+        return [Problem("not_finite", message, call=index)]
     if fits(tool, arguments):
         return []
     places = Places(tool.parameters)

@@ -55,6 +55,8 @@ scan_once: Callable[[str, int], tuple[Any, int]] = make_scanner(_DECODER)  # typ
 
 _BLANKS = re.compile(r"[ \t\r\n]*+").match
 MAX_DEPTH = 200
+# Codes of what is not JSON and must not be read in any other way either.
+REFUSED = frozenset(("too_deep", "not_finite", "duplicate_key"))
 
 
 def decode(text: str, depth: int) -> Any:

@@ -14,14 +14,14 @@ from typing import Any
 
 import msgspec
 
-from rightcall.repair.literals import unescape
 from rightcall.strict_json import MAX_DEPTH
+from rightcall.values.escapes import PYTHON
+from rightcall.values.reader import same
 
 _BLANK = re.compile(r"[ \t\r\n]*+").match
 _COMMENT = re.compile(r"//[^\n]*+|#[^\n]*+|/\*(?:[^*]++|\*(?!/))*+\*/", re.S).match
-_NUMBER = re.compile(r"[+-]?(?:\d[\d_]*+(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d++)?(?![\w.])").match
-STRICT_NUMBER = re.compile(r"-?(?:0|[1-9]\d*+)(?:\.\d++)?(?:[eE][+-]?\d++)?").fullmatch
-_ZEROS = re.compile(r"[+-]?0\d").match
+_NUMBER = re.compile(r"[+-]?(?:[0-9][0-9_]*+(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?(?![\w.])").match
+_ZEROS = re.compile(r"[+-]?0[0-9]").match
 _BARE_KEY = re.compile(r"[A-Za-z_$][\w$.\-]*+").match
 _BARE_VALUE = re.compile(r"[^,\]}{\[\n\"':]++").match
 _PLAIN = {
@@ -41,7 +41,11 @@ _CLOSING = {
     "`": "`",
 }
 _ESCAPE = re.compile(r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})').match
-_WINDOWS_PATH = re.compile(r"[A-Za-z]:\\|\\\\").match
+# `C:\dir`, `\\host\share`: no backslash is doubled but the first of a host's. A regular expression is no path.
+_PATH = re.compile(r"(?:[A-Za-z]:|\\\\[\w.\-]{2,64}+)(?:\\(?!\\)[^\\]*+)++").fullmatch
+_SIGNS = re.compile(r"[+*?()\[\]{}|^]").search
+# Beside an escape that is none, these are what a regular expression has, and no control characters.
+_NEVER_MEANT = frozenset(("\\b", "\\f"))
 _WORDS: dict[str, Any] = {
     "true": True,
     "false": False,
@@ -64,6 +68,7 @@ class Liberty(msgspec.Struct, frozen=True):
     rule: str
     before: str
     after: str
+    guess: bool = False  # another reading was as good
 
 
 Spelled = tuple[tuple[str | int, ...], str]
@@ -72,9 +77,9 @@ Spelled = tuple[tuple[str | int, ...], str]
 class Unreadable(Exception):
     """No value can be made of the text; `cut` says that it ended too early, `final` that no other reading may try."""
 
-    def __init__(self, reason: str, *, cut: bool = False, final: bool = False) -> None:
+    def __init__(self, reason: str, *, cut: bool = False, final: bool = False, code: str = "") -> None:
         super().__init__(reason)
-        self.cut, self.final = cut, final
+        self.cut, self.final, self.code = cut, final, code
 
 
 class Loose(msgspec.Struct, frozen=True):
@@ -136,8 +141,9 @@ class _Reader:
         self.steps: list[str | int] = []  # to the value being read
         self.spelled: list[Spelled] = []
 
-    def _took(self, rule: str, before: str, after: str) -> None:
-        self.found.setdefault(rule, Liberty(rule, before[:SHOWN], after[:SHOWN]))
+    def _took(self, rule: str, before: str, after: str, *, guess: bool = False) -> None:
+        if rule not in self.found or (guess and not self.found[rule].guess):
+            self.found[rule] = Liberty(rule, before[:SHOWN], after[:SHOWN], guess)
 
     def peek(self) -> str:
         while True:
@@ -203,7 +209,7 @@ class _Reader:
         except ValueError:
             value = float(clean)
         if value in (float("inf"), float("-inf")):
-            raise Unreadable(f"{text[:30]} is not a number that JSON can carry")
+            raise Unreadable(f"{text[:30]} is not a number that JSON can carry", final=True, code="not_finite")
         if text != repr(value):
             self.spelled.append((tuple(self.steps), text))
         return value
@@ -262,7 +268,10 @@ class _Reader:
                     self._took("missing_comma", char, "," + char)
                 key = self._key(char)
                 self.steps.append(key)
-                found[key] = self.value(level + 1)
+                value = self.value(level + 1)
+                if not same(found.setdefault(key, value), value):
+                    reason = f"the key {key[:40]!r} is given twice, with different values"
+                    raise Unreadable(reason, final=True, code="duplicate_key")
                 self.steps.pop()
                 comma = False
 
@@ -290,7 +299,7 @@ class _Reader:
         if char in _CLOSING:
             key = self._string(char)
         else:
-            bare = _BARE_KEY(self.text, self.pos) or re.compile(r"\d++").match(self.text, self.pos)
+            bare = _BARE_KEY(self.text, self.pos) or re.compile(r"[0-9]++").match(self.text, self.pos)
             if bare is None:
                 raise Unreadable(f"no key can be read at {self.text[self.pos :][:30]!r}")
             key = bare.group()
@@ -342,12 +351,14 @@ class _Reader:
 
     def _decoded(self, pieces: list[str], quote: str, start: int, odd: set[str]) -> str:
         source = "".join(pieces)
-        if "bad_escape" in odd and _WINDOWS_PATH(source):
+        if "bad_escape" in odd and _is_path(source):
             value = source  # a path: none of its backslashes is an escape
         elif odd:
             value = "".join([_piece(piece) for piece in pieces])
         else:
-            value = unescape(source)
+            value = PYTHON.read(source)
+        if "bad_escape" in odd and value is not source and not _NEVER_MEANT.isdisjoint(pieces):
+            odd.add("guessed_escape")
         if quote != '"' or odd:
             self._took_string(self.text[start : self.pos], quote, odd, json.dumps(value[:SHOWN], ensure_ascii=False))
         return value
@@ -357,8 +368,13 @@ class _Reader:
             self._took("single_quotes", before, after)
         elif quote != '"':
             self._took("smart_quotes", before, after)
-        for rule in sorted(odd):
-            self._took("bad_escape" if rule == "python_escape" else rule, before, after)
+        guess = "guessed_escape" in odd
+        for rule in sorted(odd - {"guessed_escape"}):
+            self._took("bad_escape" if rule == "python_escape" else rule, before, after, guess=guess)
+
+
+def _is_path(text: str) -> bool:
+    return _PATH(text) is not None and (text[1] == ":" or _SIGNS(text) is None)
 
 
 def _piece(piece: str) -> str:
@@ -367,4 +383,4 @@ def _piece(piece: str) -> str:
         return piece
     if piece in ("\\'", "\\`"):
         return piece[1]
-    return unescape(piece) if _ESCAPE(piece, 0) else piece
+    return PYTHON.read(piece) if _ESCAPE(piece, 0) and piece not in _NEVER_MEANT else piece

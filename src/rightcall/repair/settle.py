@@ -12,14 +12,14 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from rightcall.check import argument_problems, fits
+from rightcall.check import argument_problems, fits, is_finite
 from rightcall.declare.toolset import ToolLike, Toolset
 from rightcall.repair.loose import Liberty, Unreadable, unfence
 from rightcall.repair.names import find_name, settle_name
 from rightcall.repair.objects import read_arguments
 from rightcall.repair.spelling import dumps, with_spelling, without_spelling
 from rightcall.repair.strangers import strangers
-from rightcall.strict_json import MAX_DEPTH, Undecodable, decode
+from rightcall.strict_json import MAX_DEPTH, REFUSED, Undecodable, decode
 from rightcall.types import Call, Problem, Repair, Tool
 
 _BLANKS = " \t\r\n"
@@ -130,7 +130,7 @@ class _Settling:
 
     def _unreadable(self, value: Undecodable, json: str) -> dict[str, Any] | None:
         self.problem = Problem(value.code, value.message)
-        if self.policy == "off" or value.code == "too_deep":
+        if self.policy == "off" or value.code in REFUSED:
             return None
         inner = unfence(json)
         if inner is not None:
@@ -154,6 +154,8 @@ class _Settling:
         except Unreadable as error:
             if error.cut and not self.closed:
                 self.problem = TRUNCATED
+            elif error.code:
+                self.problem = Problem(error.code, str(error))
             self.final = error.final
             return None
         made = receipts(liberties)
@@ -172,7 +174,9 @@ class _Settling:
             found = json_repair.loads(text)
         except (ValueError, RecursionError):
             return None
-        if not isinstance(found, dict) or not found or (self.tool is not None and not fits(self.tool, found)):
+        if not isinstance(found, dict) or not found or not is_finite(found):
+            return None
+        if self.tool is not None and not fits(self.tool, found):
             return None
         self._took(Repair("json_repair", "guess", "", text[:200], stdlib.dumps(found, ensure_ascii=False)[:200]))
         return found
@@ -216,5 +220,5 @@ def allowed(made: Iterable[Repair], tool: Tool | None, policy: str) -> bool:
 
 
 def _receipt(liberty: Liberty) -> Repair:
-    kind = "guess" if liberty.rule in _GUESSES else "exact"
+    kind = "guess" if liberty.guess or liberty.rule in _GUESSES else "exact"
     return Repair(liberty.rule, kind, "", liberty.before, liberty.after)  # type: ignore[arg-type]

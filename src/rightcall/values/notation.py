@@ -1,8 +1,8 @@
 """How values are written: five notations, each a value.
 
 `JSON` is what the C scanner reads; it is here for the search for a value's end. `LOOSE` is JSON as models write it,
-`PYTHON` the literals of Python, `TYPESCRIPT` object literals with templates and heredocs, `BRACES` bare keys and strings
-between two quote tokens of their own.
+`PYTHON` the literals of Python, `TYPESCRIPT` object literals with templates and heredocs, `braces` bare keys and
+strings between two quote tokens of their own.
 """
 
 from __future__ import annotations
@@ -81,6 +81,9 @@ PYTHON = Notation(
     sets=True,
     typed_keys=True,
 )
+
+# The same, but a bare word is no string, and `{'a'}` an object without a colon.
+PYTHON_LITERALS = msgspec.structs.replace(PYTHON, bare_strings=False)
 
 _TS_SPACE = re.compile(r"(?:[ \t\r\n]++|//[^\n]*+\n|/\*(?:[^*]++|\*(?!/))*+\*/)*+").match
 

@@ -42,8 +42,8 @@ class BadValue(Exception):
 
 
 class Odd(msgspec.Struct, frozen=True):
-    """A number in a spelling that is not ours, or a string without quotes: where, and as it was written. Only the schema
-    can tell what was meant."""
+    """A number in a spelling that is not ours, or a string without quotes: where, and as it was written. Only the
+    schema can tell what was meant."""
 
     path: Path
     text: str
@@ -269,7 +269,7 @@ class Reader:
             return _JSON_WORD[value], value
         json, number = number_of(text, notation)
         if number is not None:
-            if record and json != repr(number):
+            if record and json != text:
                 self.odd.append(Odd(self._path(), text))
             return json, number
         if text.lower() in NOT_FINITE:
@@ -363,6 +363,4 @@ def _heredoc(text: str, pos: int, ended: bool) -> tuple[Text, int] | None:
     return None
 
 
-may_be_heredoc = re.compile(
-    r"(?:['\"]?<(?:<(?:['\"]?[A-Za-z0-9_]{0,64}+['\"]?[ \t]{0,16}+\r?)?)?|['\"])\Z"
-).match
+may_be_heredoc = re.compile(r"(?:['\"]?<(?:<(?:['\"]?[A-Za-z0-9_]{0,64}+['\"]?[ \t]{0,16}+\r?)?)?|['\"])\Z").match

@@ -2,9 +2,10 @@
 
     'it\\'s'   "caf\\u00e9"   '''of Python'''   `a template with ${holes} kept as they are`   <<EOF ... EOF
 
-`take(text, pos, ended)` gives where it stopped, the text that is final up to there, and whether the string is over. What
-may still become an escape or the end is not taken. `plain(piece)` gives a piece's text where all of it is inside the
-string whatever comes next and nothing before it is pending; else None.
+`take(text, pos, ended)` gives where it stopped, the text that is final up to there, and whether the string is over.
+What may still become an escape or the end is not taken. `plain(piece)` gives a piece's text where all of it is inside
+the string whatever comes next and nothing before it is pending; else None. `easy(piece)` is true only of pieces that
+are text as they stand, here and in JSON: most are, and they cost least.
 """
 
 from __future__ import annotations
@@ -21,14 +22,26 @@ Match = Callable[[str, int], "re.Match[str] | None"]
 _PAIR = r"u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
 
 
+FullMatch = Callable[[str], "re.Match[str] | None"]
+
+
+@lru_cache(64)
+def easy_without(chars: str) -> FullMatch:
+    """A piece with none of these in it, and nothing that JSON escapes."""
+    return re.compile(rf'[^"\\\x00-\x1f{re.escape(chars)}]*+').fullmatch
+
+
 class Text(Protocol):
+    @property
+    def easy(self) -> FullMatch: ...
+
     def take(self, text: str, pos: int, ended: bool) -> Taken: ...
 
     def plain(self, piece: str) -> str | None: ...
 
 
 @lru_cache(64)
-def _quoted(close: str, short: str) -> tuple[Match, Match, Callable[[str], re.Match[str] | None]]:
+def _quoted(close: str, short: str) -> tuple[Match, Match, FullMatch]:
     """All of it to its end; as much of it as is final; a piece with nothing in it but text and short escapes."""
     quote = re.escape(close[0])
     other = "" if len(close) == 1 else rf"|{quote}(?!{re.escape(close[1:])})"
@@ -45,9 +58,10 @@ def _quoted(close: str, short: str) -> tuple[Match, Match, Callable[[str], re.Ma
 class Quoted:
     """Behind its first quote. Without `escapes` a backslash keeps the quote behind it in the string, and stays."""
 
-    __slots__ = ("_plain", "_read", "_safe", "_whole")
+    __slots__ = ("_plain", "_read", "_safe", "_whole", "easy")
 
     def __init__(self, close: str, escapes: Escapes | None) -> None:
+        self.easy = easy_without(close[0])
         self._whole, self._safe, self._plain = _quoted(close, "" if escapes is None else escapes.short)
         self._read = None if escapes is None else escapes.read
 
@@ -74,6 +88,7 @@ class Template:
     """Behind its first backtick."""
 
     __slots__ = ("_level",)
+    easy = staticmethod(easy_without("`${}"))
 
     def __init__(self) -> None:
         self._level = 0  # of the braces of a hole
@@ -120,6 +135,7 @@ class Heredoc:
     """Behind its tag, at the line break. The line that ends it begins with the tag; what else it holds is not taken."""
 
     __slots__ = ("_first", "_patterns", "_quote")
+    easy = staticmethod(easy_without(""))
 
     def __init__(self, tag: str, quote: str = "") -> None:
         self._patterns = _heredoc(tag)

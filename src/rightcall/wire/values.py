@@ -107,16 +107,22 @@ def string_at(p: Engine, notation: Notation) -> Steps[Text | None]:
 def string(p: Engine, text: Text, *, give: bool) -> Steps[str]:
     """The rest of a string, to its end. With `give` it goes out while it arrives."""
     pieces: list[str] = []
-    add, plain, passed = pieces.append, text.plain, p.passed
+    add, easy, plain, passed, out = pieces.append, text.easy, text.plain, p.passed, p.give
 
     def sink(piece: str) -> bool:
+        if easy(piece) is not None:
+            passed(piece)
+            add(piece)
+            if give:
+                out(piece)
+            return True
         decoded = plain(piece)
         if decoded is None:
             return False
         passed(piece)
         add(decoded)
         if give:
-            p.give(quoted(decoded)[1:-1])
+            out(quoted(decoded)[1:-1])
         return True
 
     while True:

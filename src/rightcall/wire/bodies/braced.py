@@ -15,7 +15,7 @@ from rightcall.strict_json import Undecodable, decode
 from rightcall.values.ends import Ends
 from rightcall.values.notation import Notation, braces
 from rightcall.values.reader import Odd, Reader
-from rightcall.values.strings import Taken
+from rightcall.values.strings import Taken, easy_without
 from rightcall.wire.engine import Engine, Whole
 from rightcall.wire.interrupts import Broken, Cut, NotACall
 from rightcall.wire.markers import END, Holes, Pat, Probe, Scan, alt, blanks, literal, look, seq
@@ -180,9 +180,10 @@ class _Typed(Reader):
 class TokenQuoted:
     """A string between two quote tokens. A token that nothing structural follows is text."""
 
-    __slots__ = ("_follows", "_quote", "_scan")
+    __slots__ = ("_follows", "_quote", "_scan", "easy")
 
     def __init__(self, quote: str, scan: Scan, follows: Probe) -> None:
+        self.easy = easy_without(quote[0])
         self._quote, self._scan, self._follows = quote, scan, follows
 
     def take(self, text: str, pos: int, ended: bool) -> Taken:

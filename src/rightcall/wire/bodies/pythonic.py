@@ -11,7 +11,6 @@ from json.encoder import encode_basestring as quoted
 from typing import Any
 
 from rightcall.strict_json import Undecodable, decode
-from rightcall.types import Repair
 from rightcall.values.ends import Ends
 from rightcall.values.notation import NOT_FINITE, PYTHON
 from rightcall.values.reader import BadValue, Odd, Reader, not_finite, number_of
@@ -26,7 +25,9 @@ from rightcall.wire.values import TEXT_KINDS, Read, all_there, meant, skip, skip
 
 _WORD = Pat(r"[A-Za-z_][\w.\-]{0,255}+", r"(?:[A-Za-z_][\w.\-]{0,255}+)?")
 _STRICT = Probe(look(seq(_WORD, blanks(), literal("("))))
-_NAMELESS = Probe(look(seq(literal("("), blanks(), Pat(r"[\w.\-]{1,256}+", r"[\w.\-]{0,256}+"), blanks(), literal("="))))
+_NAMELESS = Probe(
+    look(seq(literal("("), blanks(), Pat(r"[\w.\-]{1,256}+", r"[\w.\-]{0,256}+"), blanks(), literal("=")))
+)
 _NAME_END = r"()\[\]{},'\"=<>\n`"
 _NAME = Probe(look(Pat(rf"[^{_NAME_END}]{{0,256}}+[{_NAME_END}]", rf"[^{_NAME_END}]{{0,256}}+")))
 _NAME_RUN = re.compile(rf"[^{_NAME_END}]{{0,256}}+").match
@@ -220,8 +221,8 @@ class PythonicReader:
         except BadValue as bad:
             raise Broken(bad.code, bad.message) from None
         if number is not None:
-            return Read(json, number, (Odd((), text),) if json != repr(number) else ())
-        if not _ANY_WORD(text) or _CODE(text) and (p.kind(key) not in TEXT_KINDS or _CALLED(text) or "\n" in text):
+            return Read(json, number, (Odd((), text),) if json != text else ())
+        if not _ANY_WORD(text) or (_CODE(text) and (p.kind(key) not in TEXT_KINDS or _CALLED(text) or "\n" in text)):
             raise Broken("invalid_value", f"{text[:60]!r} is no value; a string needs quotes")
         if _ARGUMENT_INSIDE(text):
             raise Broken("trailing_content", f"unexpected text after the value: {text[:40]!r}")

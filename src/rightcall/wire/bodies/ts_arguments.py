@@ -182,7 +182,7 @@ def _scalar(p: Engine, char: str) -> Steps[Read]:
     except BadValue as bad:
         raise Broken(bad.code, bad.message) from None
     if number is not None:
-        return Read(json, number, (Odd((), text),) if json != repr(number) else ())
+        return Read(json, number, (Odd((), text),) if json != text else ())
     raise Broken("invalid_value", f"{text[:60]!r} is no value; a string needs quotes")
 
 
