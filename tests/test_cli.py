@@ -172,7 +172,7 @@ def test_wrong_options_end_in_exit_code_2(args: list[str]) -> None:
 
 
 def test_what_parse_prints_as_json_renders_back(tmp_path: Path) -> None:
-    text = REPLY.replace('"Oslo"', '"Os\\u00e9 lo\\n", "n": 1e999')
+    text = REPLY.replace('"Oslo"', '"Os\\u00e9 lo\\n", "n": 1E+2')
     printed = run("parse", "-f", "hermes", "--json", stdin=text).stdout
     assert run("render", "-f", "hermes", stdin=printed).stdout == text
 

@@ -209,7 +209,8 @@ class _Reader:
         except ValueError:
             value = float(clean)
         if value in (float("inf"), float("-inf")):
-            raise Unreadable(f"{text[:30]} is not a number that JSON can carry", final=True, code="not_finite")
+            code = "" if clean.lstrip("+-").isdigit() else "not_finite"
+            raise Unreadable(f"{text[:30]} is not a number that JSON can carry", final=True, code=code)
         if text != repr(value):
             self.spelled.append((tuple(self.steps), text))
         return value

@@ -30,14 +30,14 @@ _OVER = re.compile(r"\s*+(?:\Z|\]|\)|;|,?\s*+[A-Za-z_][\w.\-]*+\s*+\()").match
 def inner_quotes(p: Engine, quote: str, key: str, before: str, values: dict[str, Any]) -> Steps[str]:
     """The rest of a string whose end was none; `before` is what stands before that quote. Takes its true end."""
     broken = Broken("trailing_content", "a comma or ')' must follow the string; escape the quotes inside it", f"/{key}")
-    if _CODE(p.buf, p.pos):
-        raise broken
     # The blanks behind the quote were taken: they are the string's.
     assert p.raw is not None
     taken = p.captured(p.raw)
     lead = taken[taken.rfind(quote) :]
     end = yield from _held(p, broken)
     rest = p.buf[p.pos : end]
+    if _CODE(rest):
+        raise broken
     found = [
         size
         for size in _ends(rest, quote)

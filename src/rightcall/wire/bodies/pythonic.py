@@ -25,9 +25,8 @@ from rightcall.wire.values import TEXT_KINDS, Read, all_there, meant, skip, skip
 
 _WORD = Pat(r"[A-Za-z_][\w.\-]{0,255}+", r"(?:[A-Za-z_][\w.\-]{0,255}+)?")
 _STRICT = Probe(look(seq(_WORD, blanks(), literal("("))))
-_NAMELESS = Probe(
-    look(seq(literal("("), blanks(), Pat(r"[\w.\-]{1,256}+", r"[\w.\-]{0,256}+"), blanks(), literal("=")))
-)
+_ARG_NAME = Pat(r"[\w.\-]{1,256}+", r"[\w.\-]{0,256}+")
+_NAMELESS = Probe(look(seq(literal("("), blanks(), _ARG_NAME, blanks(), literal("="))))
 _NAME_END = r"()\[\]{},'\"=<>\n`"
 _NAME = Probe(look(Pat(rf"[^{_NAME_END}]{{0,256}}+[{_NAME_END}]", rf"[^{_NAME_END}]{{0,256}}+")))
 _NAME_RUN = re.compile(rf"[^{_NAME_END}]{{0,256}}+").match
@@ -101,9 +100,8 @@ class PythonicReader:
 
     def _name(self, p: Engine, bare: bool, strict: bool) -> Steps[str]:
         """The name; `pos` is at the parenthesis behind it then."""
-        if strict and not (yield from p.test(_STRICT)):
-            if bare or not (yield from p.test(_NAMELESS)):
-                raise NotACall
+        if strict and not (yield from p.test(_STRICT)) and (bare or not (yield from p.test(_NAMELESS))):
+            raise NotACall
         yield from p.test(_NAME)
         found = _NAME_RUN(p.buf, p.pos)
         assert found is not None

@@ -15,7 +15,7 @@ from rightcall.repair.schema import rename_aliases
 from rightcall.wire.bodies.ts_arguments import arguments, held
 from rightcall.wire.engine import Engine, Whole
 from rightcall.wire.interrupts import Broken, Cut, NotACall
-from rightcall.wire.markers import Pat, Probe, alt, blanks, literal, look, seq
+from rightcall.wire.markers import END, Pat, Probe, alt, blanks, literal, look, seq
 from rightcall.wire.prose import Steps
 
 _NOTHING = Pat("", "")
@@ -49,7 +49,8 @@ def call_parts(text: str, pos: int) -> tuple[str, str]:
 
 
 class TsCallReader:
-    begins = Probe(alt(_CALL, seq(literal("("), blanks(), literal("{"))))
+    # A call; one without its name; a name at which the text ends.
+    begins = Probe(alt(_CALL, seq(literal("("), blanks(), literal("{")), seq(_NAME, END)))
 
     def __init__(self, body: TsCall, closes: list[Pat]) -> None:
         self.labels = frozenset(body.labels)
