@@ -16,14 +16,12 @@ import msgspec
 
 from rightcall.strict_json import MAX_DEPTH
 from rightcall.values.escapes import PYTHON
+from rightcall.values.notation import JSON_WORDS, LOOSE
 from rightcall.values.reader import same
 
 _BLANK = re.compile(r"[ \t\r\n]*+").match
-_COMMENT = re.compile(r"//[^\n]*+|#[^\n]*+|/\*(?:[^*]++|\*(?!/))*+\*/", re.S).match
 _NUMBER = re.compile(r"[+-]?(?:[0-9][0-9_]*+(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?(?![\w.])").match
 _ZEROS = re.compile(r"[+-]?0[0-9]").match
-_BARE_KEY = re.compile(r"[A-Za-z_$][\w$.\-]*+").match
-_BARE_VALUE = re.compile(r"[^,\]}{\[\n\"':]++").match
 _PLAIN = {
     '"': re.compile(r'[^"\\\x00-\x1f]*+').match,
     "'": re.compile(r"[^'\\\x00-\x1f]*+").match,
@@ -31,30 +29,13 @@ _PLAIN = {
     "\u2019": re.compile(r"[^\u2018\u2019\\\x00-\x1f]*+").match,
     "`": re.compile(r"[^`\\\x00-\x1f]*+").match,
 }
-_CLOSING = {
-    '"': '"',
-    "'": "'",
-    "\u201c": "\u201d",
-    "\u201d": "\u201d",
-    "\u2018": "\u2019",
-    "\u2019": "\u2019",
-    "`": "`",
-}
+_CLOSING = {quote.open: quote.close for quote in LOOSE.quotes}
 _ESCAPE = re.compile(r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})').match
 # `C:\dir`, `\\host\share`: no backslash is doubled but the first of a host's. A regular expression is no path.
 _PATH = re.compile(r"(?:[A-Za-z]:|\\\\[\w.\-]{2,64}+)(?:\\(?!\\)[^\\]*+)++").fullmatch
 _SIGNS = re.compile(r"[+*?()\[\]{}|^]").search
 # Beside an escape that is none, these are what a regular expression has, and no control characters.
 _NEVER_MEANT = frozenset(("\\b", "\\f"))
-_WORDS: dict[str, Any] = {
-    "true": True,
-    "false": False,
-    "null": None,
-    "True": True,
-    "False": False,
-    "None": None,
-    "undefined": None,
-}
 _FENCE_OPEN = re.compile(r"```[A-Za-z0-9_+-]*+[ \t]*+\r?\n").match
 _FENCE = re.compile(r"\s*```[A-Za-z0-9_+-]*[ \t]*\r?\n(.*?)\r?\n?[ \t]*```\s*", re.S)
 
@@ -148,7 +129,7 @@ class _Reader:
     def peek(self) -> str:
         while True:
             self.pos = _BLANK(self.text, self.pos).end()  # type: ignore[union-attr]
-            comment = _COMMENT(self.text, self.pos)
+            comment = LOOSE.comments(self.text, self.pos)
             if comment is None:
                 return self.text[self.pos : self.pos + 1]
             self._took("comment", comment.group(), "")
@@ -187,14 +168,14 @@ class _Reader:
         if number is not None and not _ZEROS(number.group()):
             self.pos = number.end()
             return self._number(number.group())
-        word = _BARE_KEY(self.text, self.pos)
-        if word is not None and word.group() in _WORDS:
+        word = LOOSE.bare_key(self.text, self.pos)
+        if word is not None and word.group() in LOOSE.words:
             self.pos = word.end()
-            value = _WORDS[word.group()]
-            if word.group() not in ("true", "false", "null"):
+            value = LOOSE.words[word.group()]
+            if word.group() not in JSON_WORDS:
                 self._took("python_literal", word.group(), {True: "true", False: "false", None: "null"}[value])
             return value
-        bare = _BARE_VALUE(self.text, self.pos)
+        bare = LOOSE.bare_value(self.text, self.pos)
         if bare is None:
             raise Unreadable(f"no value can be read at {self.text[self.pos :][:30]!r}")
         self.pos = bare.end()
@@ -300,7 +281,7 @@ class _Reader:
         if char in _CLOSING:
             key = self._string(char)
         else:
-            bare = _BARE_KEY(self.text, self.pos) or re.compile(r"[0-9]++").match(self.text, self.pos)
+            bare = LOOSE.bare_key(self.text, self.pos)
             if bare is None:
                 raise Unreadable(f"no key can be read at {self.text[self.pos :][:30]!r}")
             key = bare.group()

@@ -1,6 +1,6 @@
-"""How values are written: five notations, each a value.
+"""How values are written, apart from JSON, which the C scanner reads: four notations, each a value.
 
-`JSON` is what the C scanner reads; it is here for the search for a value's end. `LOOSE` is JSON as models write it,
+`LOOSE` is JSON as models write it,
 `PYTHON` the literals of Python, `TYPESCRIPT` object literals with templates and heredocs, `braces` bare keys and
 strings between two quote tokens of their own.
 """
@@ -18,6 +18,9 @@ from rightcall.values.escapes import Escapes
 from rightcall.values.strings import Match, Text
 
 FullMatch = Callable[[str], "re.Match[str] | None"]
+
+
+_NONE = re.compile("(?!)").match
 
 
 class Quote(msgspec.Struct, frozen=True):
@@ -41,12 +44,12 @@ class Notation(msgspec.Struct, frozen=True):
     space: Match  # white space, and comments where there are any
     number: FullMatch | None  # how numbers are written that are none of JSON's; None: in no other way
     bare_value: Match  # a number, a word or an unquoted string
-    bare_key: Match | None
+    bare_key: Match
     separators: tuple[str, ...] = (":",)
     prefixes: Match | None = None  # letters before a quote, as in r'...'
     templates: bool = False
     heredocs: bool = False
-    comments: Match | None = None
+    comments: Match = _NONE
     open_comment: Match | None = None
     bare_strings: bool = False  # what is neither word nor number is a string
     gaps: bool = False  # empty items between commas are skipped, and an absent value is ""
@@ -118,17 +121,6 @@ def braces(quote: str, make: Callable[[], Text]) -> Notation:
         gaps=True,
     )
 
-
-JSON = Notation(
-    name="json",
-    brackets={"[": "]", "{": "}"},
-    quotes=(Quote('"', '"', escapes.PYTHON),),
-    words=JSON_WORDS,
-    space=_BLANK,
-    number=None,
-    bare_value=re.compile(r"[-+.0-9A-Za-z]++").match,
-    bare_key=None,
-)
 
 _CURLY = (("\u201c", "\u201d"), ("\u201d", "\u201d"), ("\u2018", "\u2019"), ("\u2019", "\u2019"))
 

@@ -210,8 +210,7 @@ class Reader:
         string = self._opening(char)
         if string is not None:
             return self._string(string), True
-        match = self.notation.bare_key
-        found = match(self.text, self.pos) if match is not None else None
+        found = self.notation.bare_key(self.text, self.pos)
         if found is None:
             raise BadValue("invalid_argument_name", f"a key must be a name or a string, not {char!r}")
         if found.end() == len(self.text) and not self.ended:
