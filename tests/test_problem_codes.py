@@ -21,9 +21,9 @@ from rightcall.problems import CODES, GROUPS, TOOLS, Code
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "rightcall"
-LAYERS = ("parse", "repair", "apis", "contract", "check.py", "strict_json.py", "declare/binding.py")
-TABLES = {"_CODES", "_OPEN_CODE"}
-MAKING = {"Problem", "problem", "_problem", "Broken", "BadLiteral", "Undecodable", "Fault", "fail"}
+LAYERS = ("wire", "values", "repair", "apis", "contract", "check.py", "strict_json.py", "declare/binding.py")
+TABLES = {"_CODES", "OPEN_CODE", "_CLOSE_CODE"}
+MAKING = {"Problem", "problem", "_problem", "Broken", "BadValue", "LostEnd", "_Refused", "Undecodable", "Fault", "fail"}
 WORD = re.compile(r"[a-z]+(?:_[a-z]+)*").fullmatch
 
 

@@ -10,6 +10,7 @@ from rightcall.cli.safe import visible
 from rightcall.cli.show import receipt
 from rightcall.repair.rules import RULES, TOOLS, Rule
 from rightcall.types import Reply
+from rightcall.wire.parser import parse
 
 _HEAD = """\
 # Repair rules
@@ -73,6 +74,8 @@ def tried(rule: Rule, *, policy: str | None = None) -> Reply:
     said = {"name": rule.tool, "arguments": rule.sent}
     message = {"role": "assistant", "tool_calls": [{"id": "call_1", "type": "function", "function": said}]}
     chosen = policy or ("lenient" if rule.kind == "guess" else "safe")
+    if rule.format:
+        return parse(rule.sent, format=rule.format, tools=TOOLS, repair=chosen)  # type: ignore[arg-type]
     return read(message, tools=TOOLS, repair=chosen)  # type: ignore[arg-type]
 
 

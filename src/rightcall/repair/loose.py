@@ -339,19 +339,18 @@ class _Reader:
             value = "".join([_piece(piece) for piece in pieces])
         else:
             value = PYTHON.read(source)
-        if "bad_escape" in odd and value is not source and not _NEVER_MEANT.isdisjoint(pieces):
-            odd.add("guessed_escape")
+        guess = "bad_escape" in odd and value is not source and not _NEVER_MEANT.isdisjoint(pieces)
         if quote != '"' or odd:
-            self._took_string(self.text[start : self.pos], quote, odd, json.dumps(value[:SHOWN], ensure_ascii=False))
+            after = json.dumps(value[:SHOWN], ensure_ascii=False)
+            self._took_string(self.text[start : self.pos], quote, odd, after, guess)
         return value
 
-    def _took_string(self, before: str, quote: str, odd: set[str], after: str) -> None:
+    def _took_string(self, before: str, quote: str, odd: set[str], after: str, guess: bool) -> None:
         if quote in "'`":
             self._took("single_quotes", before, after)
         elif quote != '"':
             self._took("smart_quotes", before, after)
-        guess = "guessed_escape" in odd
-        for rule in sorted(odd - {"guessed_escape"}):
+        for rule in sorted(odd):
             self._took("bad_escape" if rule == "python_escape" else rule, before, after, guess=guess)
 
 

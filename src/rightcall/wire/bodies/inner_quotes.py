@@ -30,8 +30,10 @@ _OVER = re.compile(r"\s*+(?:\Z|\]|\)|;|,?\s*+[A-Za-z_][\w.\-]*+\s*+\()").match
 def inner_quotes(p: Engine, quote: str, key: str, before: str, values: dict[str, Any]) -> Steps[str]:
     """The rest of a string whose end was none; `before` is what stands before that quote. Takes its true end."""
     broken = Broken("trailing_content", "a comma or ')' must follow the string; escape the quotes inside it", f"/{key}")
+    assert p.raw is not None and p.call is not None
+    if p.policy(p.call.name) == "off":
+        raise broken
     # The blanks behind the quote were taken: they are the string's.
-    assert p.raw is not None
     taken = p.captured(p.raw)
     lead = taken[taken.rfind(quote) :]
     end = yield from _held(p, broken)
@@ -47,7 +49,6 @@ def inner_quotes(p: Engine, quote: str, key: str, before: str, values: dict[str,
         raise broken
     text = lead + rest[: found[0] - 1]
     p.pos += found[0]
-    assert p.call is not None
     receipt = Repair("inner_quotes", "schema", f"/{key}", text[:200], text.replace(quote, "\\" + quote)[:200])
     p.call.repairs += (receipt,)
     return ESCAPES.read(text)

@@ -197,7 +197,7 @@ class PythonicReader:
 
     def _nested(self, p: Engine, key: str) -> Steps[Read]:
         """A list, a tuple, an object or a set."""
-        ones = p.kind(key) == "json"  # `{'a'}`: a set where no text and no object without a colon can be meant
+        ones = _takes_no_object(p, key)  # `{'a'}` is a set then, and no object without a colon
         start, depth = p.pos, p.limits.depth
         found = all_there(p, Reader(PYTHON, p.buf, start, depth=depth, ended=False, one_sets=ones))
         if found is not None and _ENDS_VALUE(p.buf, p.pos):
@@ -225,6 +225,13 @@ class PythonicReader:
         if _ARGUMENT_INSIDE(text):
             raise Broken("trailing_content", f"unexpected text after the value: {text[:40]!r}")
         return Read(quoted(text), text, bare=(Odd((), text),))
+
+
+def _takes_no_object(p: Engine, key: str) -> bool:
+    tool = p.tools.get(p.call.name) if p.tools is not None and p.call is not None else None
+    declared = tool.parameters.get("properties") if tool is not None else None
+    schema = declared.get(key) if isinstance(declared, dict) and p.kind(key) == "json" else None
+    return isinstance(schema, dict) and schema.get("type") != "object"
 
 
 def _json_there(p: Engine) -> tuple[str, Any] | None:
