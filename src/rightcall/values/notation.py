@@ -40,6 +40,7 @@ class Notation(msgspec.Struct, frozen=True):
     name: str
     brackets: dict[str, str]
     quotes: tuple[Quote, ...]  # the longest openers first
+    heads: str  # what a string may begin with
     words: dict[str, Any]
     space: Match  # white space, and comments where there are any
     number: FullMatch | None  # how numbers are written that are none of JSON's; None: in no other way
@@ -73,6 +74,7 @@ PYTHON = Notation(
     name="python",
     brackets={"[": "]", "{": "}", "(": ")"},
     quotes=tuple([Quote(mark, mark, escapes.PYTHON) for mark in ("'''", '"""', "'", '"')]),
+    heads="'\"bBrRuUfF",
     words=_BOTH,
     space=_ANY_BLANK,
     number=re.compile(rf"{_PROGRAMMERS}|{_BASED}").fullmatch,
@@ -94,6 +96,7 @@ TYPESCRIPT = Notation(
     name="typescript",
     brackets={"[": "]", "{": "}"},
     quotes=(Quote("'", "'", escapes.TYPESCRIPT), Quote('"', '"', escapes.TYPESCRIPT)),
+    heads="'\"`<",
     words=_BOTH | {"undefined": None},
     space=_TS_SPACE,
     open_comment=re.compile(r"//[^\n]*+\Z|/\Z|/\*(?:[^*]++|\*(?!/))*+\Z").match,
@@ -112,6 +115,7 @@ def braces(quote: str, make: Callable[[], Text]) -> Notation:
         name="braces",
         brackets={"[": "]", "{": "}"},
         quotes=(Quote(quote, quote, None, make=make),),
+        heads=quote[0],
         words=_BOTH,
         space=_BLANK,
         number=None,
@@ -132,6 +136,7 @@ LOOSE = Notation(
         *[Quote(mark, mark, escapes.PYTHON, "single_quotes") for mark in "'`"],
         *[Quote(opens, closes, escapes.PYTHON, "smart_quotes") for opens, closes in _CURLY],
     ),
+    heads="".join(['"', "'`", *[opens for opens, _ in _CURLY]]),
     words=_BOTH | {"undefined": None},
     space=_BLANK,
     comments=re.compile(r"//[^\n]*+|#[^\n]*+|/\*(?:[^*]++|\*(?!/))*+\*/", re.S).match,

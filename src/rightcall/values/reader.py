@@ -23,6 +23,8 @@ _CLOSE_CODE = {"]": "unterminated_list", ")": "unterminated_list", "}": "untermi
 _HEREDOC_ROOM = 100
 # In a bare string, an entry that lost the comma before it.
 _ENTRY = re.compile(r"\s[\w'\"]+\s*+:").search
+# Strings of one line without escapes, which are the same in every notation; neither empty nor a heredoc.
+_SIMPLE = {quote: re.compile(rf"{quote}((?!<<)[^{quote}\\\x00-\x1f]++){quote}").match for quote in "'\""}
 _ANY_WORD = re.compile(r"\w").search
 _JSON_WORD = {True: "true", False: "false", None: "null"}
 
@@ -114,6 +116,9 @@ class Reader:
 
     def peek(self) -> str:
         """The next character that is neither white space nor a comment's; at the end "", or `Unfinished`."""
+        pos = self.pos
+        if pos < len(self.text) and "!" <= self.text[pos] <= "~" and self.text[pos] != "/":
+            return self.text[pos]
         notation = self.notation
         self.pos = pos = notation.space(self.text, self.pos).end()  # type: ignore[union-attr]
         if pos == len(self.text):
@@ -207,9 +212,10 @@ class Reader:
 
     def _key(self, char: str) -> tuple[str, bool]:
         """A key, and whether it is a string."""
-        string = self._opening(char)
-        if string is not None:
-            return self._string(string), True
+        if char in self.notation.heads:
+            text = self._text(char)
+            if text is not None:
+                return text, True
         found = self.notation.bare_key(self.text, self.pos)
         if found is None:
             raise BadValue("invalid_argument_name", f"a key must be a name or a string, not {char!r}")
@@ -224,10 +230,10 @@ class Reader:
     # -- strings, numbers, words ---------------------------------------------------------------------------------------
 
     def _atom(self, char: str) -> tuple[str, Any]:
-        string = self._opening(char)
-        if string is not None:
-            text = self._string(string)
-            return self.string_value(text)
+        if char in self.notation.heads:
+            text = self._text(char)
+            if text is not None:
+                return self.string_value(text)
         found = self.notation.bare_value(self.text, self.pos)
         if found is None:
             raise no_value(self.text[self.pos :] or char)
@@ -240,13 +246,17 @@ class Reader:
         """What a string between quotes is: itself."""
         return quoted(text), text
 
-    def _opening(self, char: str) -> Text | None:
-        """What reads the string that begins here; it begins behind `pos` then."""
+    def _text(self, char: str) -> str | None:
+        """The string that begins here, if one does."""
+        simple = _SIMPLE[char](self.text, self.pos) if char in _SIMPLE else None
+        if simple is not None:
+            self.pos = simple.end()
+            return simple.group(1)
         found = opening(self.notation, self.text, self.pos, self.ended)
         if found is None:
             return None
         self.pos = found[1]
-        return found[0]
+        return self._string(found[0])
 
     def _string(self, string: Text) -> str:
         start = self.pos
