@@ -185,7 +185,7 @@ class Reader:
         start, bare = self.pos, len(self.bare)
         key, is_string = self._key(char)
         after = self.peek()
-        sign = next((sign for sign in self.notation.separators if self.text.startswith(sign, self.pos)), "")
+        sign = after if after == ":" else self._separator()
         if not sign:
             if self.notation.sets and not top.members and self._is_set(after):
                 self.pos = start
@@ -202,6 +202,9 @@ class Reader:
             self._place('""', "")
             return self._go_on()
         return True
+
+    def _separator(self) -> str:
+        return next((sign for sign in self.notation.separators if self.text.startswith(sign, self.pos)), "")
 
     def _is_set(self, after: str) -> bool:
         return after == "," or (after == "}" and self.one_sets)

@@ -53,9 +53,10 @@ class BracedReader:
                 ),
             )
         )
+        self._token = TokenQuoted(str(body.quote), self.scan, self.follows)
 
     def _string(self) -> TokenQuoted:
-        return TokenQuoted(str(self.body.quote), self.scan, self.follows)
+        return self._token  # it has no state
 
     def quick(self, p: Engine, start: int, bare: bool) -> tuple[list[Whole], int] | None:
         return None
@@ -119,7 +120,7 @@ class BracedReader:
         char = p.char() or (yield from p.peek())
         if not char:
             raise Cut
-        if char == self.body.quote[0] and (yield from p.test(self.quote)):
+        if p.buf.startswith(self.body.quote, p.pos) or (char == self.body.quote[0] and (yield from p.test(self.quote))):
             return (yield from self._quoted(p, kind, prefix))
         read = (yield from self._nested(p)) if char in "[{" else (yield from self._bare(p, kind))
         json, value = meant(p, key, read)

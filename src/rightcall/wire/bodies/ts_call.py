@@ -171,13 +171,22 @@ def arguments(p: Engine) -> Steps[dict[str, Any]]:
     char = yield from _space(p)
     values: dict[str, Any] = {}
     if char == "{":
-        p.pos += 1
-        values = yield from _members(p)
-        if values:
-            p.give("}")
+        values = _at_once(p) or (yield from _members(p))
     elif char != ")":
         raise _no_object(char)
     yield from _close(p)
+    return values
+
+
+def _at_once(p: Engine) -> dict[str, Any]:
+    """The whole object, if all of it has arrived and the schema has nothing to say about its spelling."""
+    start = p.pos
+    read = all_there(p, Reader(TYPESCRIPT, p.buf, start, depth=p.limits.depth, ended=False))
+    if read is None or read.odd or not read.value:
+        p.pos = start
+        return {}
+    p.give(read.json)
+    values: dict[str, Any] = read.value
     return values
 
 
@@ -215,10 +224,13 @@ def _close(p: Engine) -> Steps[None]:
 
 def _members(p: Engine) -> Steps[dict[str, Any]]:
     values: dict[str, Any] = {}
+    p.pos += 1
     while True:
         char = yield from _space(p)
         if char == "}":
             p.pos += 1
+            if values:
+                p.give("}")
             return values
         key = yield from _key(p, char)
         if (char := (yield from _space(p))) != ":":
