@@ -63,7 +63,7 @@ def settle(
     if arguments is None:
         problem = settling.problem
         unread = problem.code != "arguments_not_object"
-        return Call(name, {}, json, id, raw, made, not unread), [_about(problem, index)]
+        return Call(name, {}, json, id, raw, made, complete=not unread), [_about(problem, index)]
     text = dumps(arguments) if settling.changed else settling.text
     arguments = without_spelling(arguments)
     problems = argument_problems(tool, arguments, index) if tool is not None else []
