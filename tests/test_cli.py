@@ -338,7 +338,7 @@ def test_the_scenes_of_repair_and_rescue_show_what_their_titles_say() -> None:
 def test_the_scenes_of_the_contract_show_what_a_model_is_told() -> None:
     ours, theirs = TOLD
     assert "declare function book_room(args: { hotel: string /* required */" in ours.shown()
-    assert theirs.shown().startswith('One call:\n\n<|python_start|>[get_weather(city="city")]<|python_end|>')
+    assert theirs.shown().startswith('One call:\n\n<|python_start|>[book_room(hotel="hotel", nights=1)]<|python_end|>')
     shown = run("demo", "--recorded").stdout
     assert all(told.shown().splitlines()[0] in shown for told in TOLD)
 
