@@ -124,12 +124,14 @@ class ParamsReader:
                 p.begin(self.tags.plain(found["name"]), repairs=(Repair("broken_opener", "exact", "", before, after),))
                 return
         if (yield from p.test(self.param.probe)):
+            p.pos += 1
             raise Broken("invalid_name", "the call has arguments, but no name; name the tool before them")
         starts = self.tags.open_starts
         if starts is not None and (yield from p.test(starts)):
             if p.ended and self.open.probe.at(p.buf, p.pos, False) is None:
                 raise Cut
             opener = alternatives(self.body.open)[0].strip()
+            p.pos += 1  # behind what opens a call, where the search for the next begins
             raise Broken("invalid_call", f"the call's opening tag is broken; write it as {opener}")
         if p.ended and len(p.buf) - p.pos > _SURE and self.begins.at(p.buf, p.pos, False) is None:
             raise Cut
