@@ -64,9 +64,11 @@ class ParamsReader:
         """JSON where the tags belong, but not valid: read loosely."""
         if p.call is None or p.args_at <= p.raw_at:
             return []
-        return sketch_arguments(
+        found = sketch_arguments(
             text, p.args_at - p.raw_at, p.call.name, tools=p.tools, depth=p.limits.depth, closed=closed
         )
+        # Where nothing is wrong with the JSON, the trouble is what stands behind it, which this does not mend.
+        return [each for each in found if each.liberties]
 
     # -- the call ------------------------------------------------------------------------------------------------------
 
