@@ -301,7 +301,7 @@ def test_json_where_the_tags_belong_is_blocked_by_what_stands_behind_it_live_or_
     text = bare(wire, OWL)
     start = text.index(first(wire.body.param).partition("{")[0], text.index("lookup"))
     reply = read(text[:start] + '{"word": "owl"}/and more', wire)
-    assert reply.calls == () and codes(reply) == ["unexpected_text"]
+    assert reply.calls == () and "unexpected_text" in codes(reply)
 
 
 # -- D: what kimi_k3 escapes -------------------------------------------------------------------------------------------
