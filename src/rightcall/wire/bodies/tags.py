@@ -143,8 +143,8 @@ def _one_less(text: str) -> list[str]:
 
 
 def _any_damage(text: str) -> Pat:
-    """The template with any one of its characters missing. What may become that is told roughly: it costs less, and only
-    makes a reading wait for a few more characters."""
+    """The template with any one of its characters missing. What may become that is told roughly: it costs less, and
+    only makes a reading wait for a few more characters."""
     whole = "|".join(dict.fromkeys(template(less).whole for less in _one_less(text)))
     chars = "".join(map(re.escape, sorted(set(_HOLE.sub("", text)) | set(" \t\r\n"))))
     filling = r"\w" if _HOLE.search(text) else ""
