@@ -144,7 +144,7 @@ class Compiled:
             return TsCallReader(body, closes)
         from rightcall.wire.bodies.braced import BracedReader
 
-        return BracedReader(body, after, closes)
+        return BracedReader(body, after, templates(self.format.call[0]))
 
     # -- what each state looks for -------------------------------------------------------------------------------------
 
@@ -236,7 +236,8 @@ class Compiled:
         if self.format.section:
             closes += [("stop", pat) for pat in templates(self.format.section[1])]
         self.closes = any(action != "stop" for action, _ in closes)
-        return closes + [("stop", pat) for _, pat in inner + self._turns()]
+        sections = _entries("section", self.format.section[0]) if self.format.section else []
+        return closes + [("stop", pat) for _, pat in sections + inner + self._turns()]
 
     def _body_closes(self) -> list[Pat]:
         return [pat for body in self.format.bodies for pat in templates(getattr(body, "close", ""))]
