@@ -12,19 +12,16 @@ import msgspec
 
 from rightcall.formats.spec import (
     Body,
-    Braced,
-    Envelope,
     Format,
     Marker,
     NameThenJson,
     Pair,
-    Params,
     Protocol,
-    Pythonic,
     Special,
     TsCall,
     alternatives,
 )
+from rightcall.wire.bodies import BODIES
 from rightcall.wire.bodies.envelope import EnvelopeReader
 from rightcall.wire.bodies.name_then_json import NameThenJsonReader
 from rightcall.wire.markers import (
@@ -92,7 +89,7 @@ class Compiled:
         self.body_openers = [(pat, sign.special) for sign, pat in bodies]
         self.body_tags = tuple({pat.prefix for _, pat in bodies if len(pat.prefix) > 1})
         self.bare = (
-            "".join(_FIRST.get(type(body), "") for body in format.bodies) if is_bare and not format.channels else ""
+            "".join(BODIES[type(body)].first for body in format.bodies) if is_bare and not format.channels else ""
         )
         clashes = [pat for _, pat in inner if pat.head and pat.head in self.bare]
         self.bare_clash = Probe(alt(*clashes)) if clashes else None
@@ -113,36 +110,11 @@ class Compiled:
         after = self._after(inner)
         named = [body for body in format.bodies if isinstance(body, NameThenJson) and not body.open]
         self.named = NameThenJsonReader(named[0], []) if named and not format.channels else None
-        self.readers: list[BodyReader] = [self._reader(body, after) for body in format.bodies]
+        self.readers: list[BodyReader] = [BODIES[type(body)].reader(body, format, after) for body in format.bodies]
         self.envelope = next((each for each in self.readers if isinstance(each, EnvelopeReader)), None)
         # The first body only: where there are several, what is not usual for the first goes the long way.
         self.quick = self.readers[0].quick
         self._states(inner)
-
-    def _reader(self, body: Body, after: list[Pat]) -> BodyReader:
-        """What reads this body. Kinds that few formats have are imported with the first that has them."""
-        closes = templates(self.format.call[1])
-        if isinstance(body, Envelope):
-            return EnvelopeReader(body, closes)
-        if isinstance(body, NameThenJson):
-            return NameThenJsonReader(body, closes)
-        if isinstance(body, Params):
-            from rightcall.wire.bodies.params import ParamsReader
-
-            required = self.format.section is not None or "" not in alternatives(self.format.call[1])
-            closed = "always" if required else "maybe" if self.call_close else "never"
-            return ParamsReader(body, after, closed, self.format.call[1])
-        if isinstance(body, Pythonic):
-            from rightcall.wire.bodies.pythonic import PythonicReader
-
-            return PythonicReader(closes)
-        if isinstance(body, TsCall):
-            from rightcall.wire.bodies.ts_call import TsCallReader
-
-            return TsCallReader(body, closes)
-        from rightcall.wire.bodies.braced import BracedReader
-
-        return BracedReader(body, after, closes)
 
     # -- what each state looks for -------------------------------------------------------------------------------------
 
@@ -174,7 +146,9 @@ class Compiled:
         values = [pat for reader in self.readers for pat in reader.closers]
         strays = _entries("closer", self.format.call[1])
         strays += [(Sign("value_close"), pat) for pat in values]
-        strays += [entry for body in self.format.bodies for entry in _entries("closer", getattr(body, "close", ""))]
+        strays += [
+            entry for body in self.format.bodies for entry in _entries("closer", BODIES[type(body)].closing(body))
+        ]
         return [(sign, pat) for sign, pat in strays if pat.head != "`" or sign.special]
 
     def _around(self) -> Entries:
@@ -229,7 +203,7 @@ class Compiled:
         return closes + [("stop", pat) for _, pat in inner + self._turns()]
 
     def _body_closes(self) -> list[Pat]:
-        return [pat for body in self.format.bodies for pat in templates(getattr(body, "close", ""))]
+        return [pat for body in self.format.bodies for pat in templates(BODIES[type(body)].closing(body))]
 
     def _between(self) -> Probe | None:
         """What may stand between two calls without markers: models put a comma or a semicolon there."""
@@ -248,7 +222,6 @@ class Compiled:
         return Probe(look(seq(NAME, literal(self.channels.message))))
 
 
-_FIRST = {Envelope: "[{", Pythonic: "["}
 _OPENERS = frozenset(("section", "call", "body", "content"))
 _OPEN_CALLS = frozenset(("section", "call", "body", "header"))
 
@@ -274,10 +247,7 @@ def _label(marker: Marker) -> Probe | None:
 def _opening(body: Body, is_bare: bool) -> Entries:
     """The tags by which a body is found in text. A bare name is none, nor, where a call has markers of its own, is what
     begins with a word."""
-    if not isinstance(body, (Params, NameThenJson, Braced)):
-        return []
-    empty = body.empty if isinstance(body, Params) else ""
-    tags = _entries("body", body.open) + _entries("body", empty)
+    tags = [entry for marker in BODIES[type(body)].opening(body) for entry in _entries("body", marker)]
     return [entry for entry in tags if entry[1].head and (is_bare or not entry[1].head.isalnum())]
 
 

@@ -8,16 +8,25 @@ from __future__ import annotations
 
 import re
 from json.encoder import encode_basestring as quoted
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rightcall.formats.spec import Braced
+from rightcall.formats.spec import Braced, Format, Marker
+from rightcall.formats.toml_rules import LITERAL, OPENER, marker_rule, template_rule
 from rightcall.strict_json import Undecodable, decode, scan_once
+from rightcall.types import Call
+from rightcall.wire.bodies.kind import BodyKind, filled, first
 from rightcall.wire.engine import Engine, Whole
 from rightcall.wire.interrupts import Broken, Cut, NotACall
-from rightcall.wire.markers import END, Holes, Pat, Probe, Scan, alt, blanks, literal, seq
+from rightcall.wire.markers import END, Holes, Pat, Probe, Scan, alt, blanks, literal, seq, templates
 from rightcall.wire.prose import Steps
 from rightcall.wire.reader import BodyReader
 from rightcall.wire.typed import typed
+from rightcall.wire.writers import write_arguments
+
+if TYPE_CHECKING:
+    from rightcall.shapes.algebra import Node
+    from rightcall.shapes.arguments import Arguments
+    from rightcall.shapes.builder import Builder
 
 _KEY = Pat(r"[^\s:{}\[\],<>\"']{1,256}+", r"[^\s:{}\[\],<>\"']{0,256}+")
 _KEY_PROBE = Probe(seq(_KEY, blanks(), literal(":")))
@@ -351,3 +360,53 @@ class BracedReader(BodyReader):
                 return "".join(pieces)
             elif found is None or found.lastindex is None:
                 yield
+
+
+# -- the kind: written, constrained, known by its markers --------------------------------------------------------------
+
+
+class BracedKind(BodyKind[Braced]):
+    def reader(self, body: Braced, format: Format, after: list[Pat]) -> BodyReader:
+        return BracedReader(body, after, templates(format.call[1]))
+
+    def write(self, body: Braced, call: Call, arguments: str, index: int) -> str:
+        return filled(body.open, call, index) + _written(body, call.arguments)
+
+    def grammar(self, body: Braced, tool: Arguments, builder: Builder) -> list[Node]:
+        from rightcall.shapes.algebra import NEVER, Lit, Member, seq
+        from rightcall.shapes.markers import pieces, plain
+        from rightcall.shapes.write_braces import Braces
+        from rightcall.shapes.write_json import in_any_order
+
+        shape = tool.object()
+        if shape is None:
+            return [NEVER]
+        writer = Braces(builder, plain(pieces(body.quote)), body.quoted == "raw", tool.prefix, tool.named)
+        members = []
+        for field in shape.fields:
+            node = writer.member(field)
+            if node != NEVER:
+                texts = tool.kinds.get(field.name) in ("plain", "string", "nullable")
+                value = writer.argument(field.shape) if texts else writer.value(field.shape)
+                node = seq(Lit(f"{field.name}:"), value)
+            members.append(Member(node, field.required))
+        inside = in_any_order(members, Lit(","), writer.extra(shape), shape)
+        return [*pieces(first(body.open), name=tool.name), Lit("{"), inside, Lit("}")]
+
+    def markers(self, body: Braced) -> tuple[Marker, ...]:
+        return (body.open, body.quote)
+
+    def opening(self, body: Braced) -> tuple[Marker, ...]:
+        return (body.open,)
+
+    def check(self, body: Braced, where: str, format: Format) -> None:
+        marker_rule(f"{where}.open", body.open, OPENER)
+        template_rule(f"{where}.quote", body.quote, LITERAL)
+
+
+def _written(body: Braced, value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ",".join([f"{key}:{_written(body, item)}" for key, item in value.items()]) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join([_written(body, item) for item in value]) + "]"
+    return body.quote + value + body.quote if isinstance(value, str) else write_arguments(value)
