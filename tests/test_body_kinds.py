@@ -4,6 +4,7 @@ constrained and held to the laws like any other."""
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -39,7 +40,8 @@ CALLS = [Call("lookup", {"word": "a;b=c </do>", "n": 3}), Call("ping", {})]
 
 @pytest.fixture(autouse=True)
 def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(BODIES, Pairs, PairsKind())
+    kinds: dict[Any, Any] = BODIES
+    monkeypatch.setitem(kinds, Pairs, PairsKind())
 
 
 def test_it_is_read() -> None:

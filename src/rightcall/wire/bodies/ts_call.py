@@ -187,7 +187,7 @@ def labelled(label: str, name: str) -> tuple[str, str]:
 
 # -- the kind: written, constrained, known by its markers --------------------------------------------------------------
 
-_LABEL = re.compile(r"[A-Za-z_][\w\-]{0,39}").fullmatch
+_IS_LABEL = re.compile(r"[A-Za-z_][\w\-]{0,39}").fullmatch
 _IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*").fullmatch
 
 
@@ -214,7 +214,7 @@ class TsCallKind(BodyKind[TsCall]):
     def check(self, body: TsCall, where: str, format: Format) -> None:
         each(f"{where}.labels", body.labels, LITERAL)
         for label in body.labels:
-            if not _LABEL(label):
+            if not _IS_LABEL(label):
                 cure = "write a word of letters, digits, _ and -, at most 40"
                 refuse(f"{where}.labels", f"{label[:80]!r} is no label", cure)
         if "" in alternatives(format.call[0]) or not any(alternatives(format.call[1])):
