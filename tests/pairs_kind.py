@@ -17,11 +17,11 @@ from rightcall.shapes.builder import Builder
 from rightcall.shapes.write_json import Json, in_any_order
 from rightcall.strict_json import Undecodable
 from rightcall.types import Call
-from rightcall.wire.bodies.kind import BodyKind
+from rightcall.wire.bodies.kind import Around, BodyKind
 from rightcall.wire.engine import Engine
 from rightcall.wire.interrupts import Broken, Cut, NotACall
 from rightcall.wire.json_stream import LostEnd, json_value
-from rightcall.wire.markers import NAME, Pat, Probe, blanks, literal
+from rightcall.wire.markers import NAME, Probe, blanks, literal
 from rightcall.wire.markers import seq as patterns
 from rightcall.wire.prose import Steps
 from rightcall.wire.reader import BodyReader
@@ -90,7 +90,7 @@ class PairsReader(BodyReader):
 
 
 class PairsKind(BodyKind[Pairs]):
-    def reader(self, body: Pairs, format: Format, after: list[Pat]) -> BodyReader:
+    def reader(self, body: Pairs, format: Format, around: Around) -> BodyReader:
         return PairsReader(body)
 
     def write(self, body: Pairs, call: Call, arguments: str, index: int) -> str:

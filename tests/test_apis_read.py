@@ -10,6 +10,7 @@ import pytest
 from provider_answers import Json, calls, chat, chat_call, codes, item
 from rightcall import Call, Ids, Reply, Tool
 from rightcall.apis.read import read, read_all
+from rightcall.apis.stream import Stream
 from rightcall.types import Reasoning, Text
 
 # -- OpenAI Responses --------------------------------------------------------------------------------------------------
@@ -213,6 +214,96 @@ def test_whole_arguments_are_complete_even_where_a_limit_ended_the_answer() -> N
 def test_a_call_without_arguments_at_the_limit_is_truncated() -> None:
     reply = read(chat("length", tool_calls=[chat_call(), chat_call(arguments="", id="b")]))
     assert codes(reply) == ["truncated"] and [call.complete for call in reply.attempts] == [True, False]
+
+
+CUT = ["length", "content_filter", "error", "max_tokens", "refusal"]
+
+
+@pytest.mark.parametrize("finish", CUT)
+@pytest.mark.parametrize("text", ["", " ", "null", "tr", '"{', "city=Oslo", '{"x": 1', "{'x': 1"])
+def test_the_last_call_of_an_answer_that_was_cut_is_never_completed(finish: str, text: str) -> None:
+    sent = chat(finish, tool_calls=[chat_call(), chat_call(arguments=text, id="b")])
+    for policy in ("off", "safe", "lenient"):
+        reply = read(sent, repair=policy)  # type: ignore[arg-type]
+        assert [call.ok for call in reply.attempts] == [True, False] and codes(reply) == ["truncated"]
+
+
+@pytest.mark.parametrize("finish", CUT)
+@pytest.mark.parametrize("text", ['{"x": 1}', "{}", "{'x': 1}", '```json\n{"x": 1}\n```'])
+def test_a_call_that_ended_before_the_cut_stands(finish: str, text: str) -> None:
+    assert len(read(chat(finish, tool_calls=[chat_call(arguments=text)])).calls) == 1
+
+
+def test_a_cut_answer_gives_no_call_out_of_its_reasoning() -> None:
+    thought = 'So: <tool_call>{"name": "f", "arguments": {}}</tool_call>'
+    assert len(read(chat("stop", reasoning_content=thought), tools=[Tool(name="f")]).calls) == 1
+    assert read(chat("length", reasoning_content=thought), tools=[Tool(name="f")]).attempts == ()
+    more = thought + " No, I must not."
+    assert read(chat("stop", reasoning_content=more), tools=[Tool(name="f")]).attempts == ()
+
+
+ENDINGS: dict[str, tuple[Json, str | None, Json | None]] = {
+    "chat": ({**chat("stop", content="Hi"), "usage": {"total_tokens": 3, "x": None}}, "stop", {"total_tokens": 3}),
+    "another word": (chat("pause_turn", content="Hi"), "pause_turn", None),
+    "a message": ({"role": "assistant", "content": "Hi"}, None, None),
+    "responses": (
+        {"object": "response", "output": [], "status": "completed", "usage": {"input_tokens": 1}},
+        "stop",
+        {"input_tokens": 1},
+    ),
+    "responses, cut": (
+        {
+            "object": "response",
+            "output": [],
+            "status": "incomplete",
+            "incomplete_details": {"reason": "content_filter"},
+        },
+        "content_filter",
+        None,
+    ),
+    "anthropic": (
+        {
+            "type": "message",
+            "role": "assistant",
+            "content": [],
+            "stop_reason": "tool_use",
+            "usage": {"input_tokens": 2},
+        },
+        "tool_calls",
+        {"input_tokens": 2},
+    ),
+    "gemini": (
+        {
+            "candidates": [{"content": {"parts": [{"text": "Hi"}]}, "finishReason": "SAFETY"}],
+            "usageMetadata": {"totalTokenCount": 4},
+        },
+        "content_filter",
+        {"totalTokenCount": 4},
+    ),
+    "ollama": (
+        {"model": "m", "message": {"role": "assistant", "content": "Hi"}, "done": True, "eval_count": 5},
+        "stop",
+        {"eval_count": 5},
+    ),
+    "an error": ({"error": {"message": "no"}}, "error", None),
+}
+
+
+@pytest.mark.parametrize("name", ENDINGS)
+def test_how_an_answer_ended_and_what_it_cost_is_told_in_one_way(name: str) -> None:
+    response, finish, usage = ENDINGS[name]
+    for reply in (read(response), *read_all(response), read(json.dumps(response))):
+        assert (reply.finish, reply.usage) == (finish, usage)
+    stream = Stream()
+    stream.feed(response)
+    stream.close()
+    assert (stream.reply.finish, stream.reply.usage) == (finish, usage)
+
+
+def test_of_several_choices_the_one_that_was_cut_tells_how_they_ended() -> None:
+    two = chat("stop", content="a")
+    two["choices"].append({**chat("length", content="b")["choices"][0], "index": 1})
+    assert read(two).finish == "length" and [reply.finish for reply in read_all(two)] == ["stop", "length"]
 
 
 def test_arguments_nested_too_deep_or_too_long_are_a_problem() -> None:

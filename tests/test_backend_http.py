@@ -435,6 +435,7 @@ def test_a_redirect_is_not_followed_but_told() -> None:
 def test_a_huge_error_is_read_and_shown_in_part() -> None:
     error = failure(answer(400, b"x" * 1_000_000), kind=StatusError)
     assert isinstance(error, StatusError) and len(error.body) == 64_000 and len(str(error)) < 3_000
+    assert "x ... (62,000 characters more); " in str(error)
 
 
 def test_an_error_in_place_of_an_answer_is_a_provider_error() -> None:

@@ -14,6 +14,9 @@ from rightcall.capture.past import CannotResume, Lock, journal_of
 from rightcall.capture.rows import capture_key
 from rightcall.capture.runner import CaptureFailed, Watch
 from rightcall.capture.settings import Settings, Task, tasks
+from rightcall.capture.talk import Said
+from rightcall.dataset.conversations import verdict
+from rightcall.dataset.label import Labeller
 from rightcall.errors import CallerError
 
 ON = ("switch", '{"lamp": "hall", "on": true}')
@@ -30,6 +33,18 @@ def calling(*calls: tuple[str, str], ids: tuple[str | None, ...] = ()) -> Any:
     return json_answer(body)
 
 
+def test_a_neighbour_that_is_no_call_refuses_no_good_call(tmp_path: Path) -> None:
+    body = chat(calls=(ON,), finish="tool_calls")
+    body["choices"][0]["message"]["tool_calls"].append(5)
+    run, _ = captured(tmp_path / "c.jsonl", json_answer(body), DONE, DONE)
+    call = rows(tmp_path / "c.jsonl")[0]
+    assert call["tool_result"]["status"] == "ok" and run.tally.total.valid == 1
+    assert [(problem["blocking"], problem["call"]) for problem in call["problems"]] == [(True, None)]
+    assert (
+        Labeller().label(call).get("label", {}).get("label") != "deterministic_invalid" and verdict(call) is not False
+    )
+
+
 class Seen(Watch):
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -40,8 +55,8 @@ class Seen(Watch):
     def failed(self, task: Task, error: Exception) -> None:
         self.lines.append(f"failed {task.number}")
 
-    def renamed(self, received: str, used: str) -> None:
-        self.lines.append(f"{received} is {used}")
+    def renamed(self, said: Said, call: int, received: str, used: str) -> None:
+        self.lines.append(f"turn {said.turn} call {call}: {received} is {used}")
 
 
 def test_a_call_is_a_row_its_result_goes_back_and_the_last_text_is_an_outcome(tmp_path: Path) -> None:

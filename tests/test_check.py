@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import time
 from collections.abc import Iterator
@@ -11,8 +12,8 @@ from typing import Any, Literal
 import pytest
 
 from replies import INTEGER, NULLABLE, STRING, Json, blocking, hermes
-from rightcall import Call, Problem, Tool, Toolset, check, parse, repair
-from rightcall.check import fits, pointer, validator
+from rightcall import Call, Problem, Reply, Text, Tool, Toolset, check, parse, repair
+from rightcall.check import argument_problems, fits, pointer, validator
 from rightcall.errors import BadTools
 
 
@@ -187,7 +188,37 @@ def test_at_most_five_problems_are_given_and_the_most_useful_first() -> None:
 
 def test_missing_arguments_come_in_the_order_of_the_schema() -> None:
     tool = declared(dict.fromkeys("abcd", STRING), required=("d", "b", "a"))
-    assert [p.path for p in problems(tool, {"c": "x"})] == ["/d", "/b", "/a"]
+    [problem] = problems(tool, {"c": "x"})
+    assert problem.path == "" and problem.message.startswith("d, b and a are required; received: c.")
+
+
+@pytest.mark.parametrize("count", [2, 5, 6, 8, 40])
+def test_all_missing_arguments_are_named_in_one_problem(count: int) -> None:
+    names = [f"argument_{i}" for i in range(count)]
+    inner: Json = {"type": "object", "properties": dict.fromkeys(names, STRING), "required": names}
+    for tool, sent, where in (
+        (declared(dict.fromkeys(names, STRING), required=tuple(names)), {}, ""),
+        (declared({"list": {"type": "array", "items": inner}}), {"list": [{}]}, "/list/0"),
+        (declared(dict.fromkeys(names, STRING), required=tuple(names)), dict.fromkeys(names[:2]), ""),
+    ):
+        [problem] = problems(tool, sent)
+        assert (problem.code, problem.path) == ("missing", where)
+        assert all(re.search(rf"{name}\b", problem.message) for name in names)
+
+
+def test_where_more_is_wrong_than_is_told_the_number_is_told() -> None:
+    tool = declared({f"n{i}": INTEGER for i in range(8)})
+    found = problems(tool, {f"n{i}": "x" for i in range(8)})
+    assert len(found) == 5 and found[-1].message.endswith("(and 3 more problems of this call)")
+    assert not any("more problem" in p.message for p in problems(tool, {f"n{i}": "x" for i in range(5)}))
+
+
+@pytest.mark.parametrize("word", ["anyOf", "oneOf"])
+def test_a_message_about_the_arguments_themselves_is_in_the_plural(word: str) -> None:
+    tool = Tool(name="f", parameters={"type": "object", word: [{"required": ["a"]}, {"required": ["b"]}]})
+    for sent in ({}, {"a": 1, "b": 1}, None):
+        found = argument_problems(tool, sent, None)  # type: ignore[arg-type]
+        assert not any("the arguments is" in p.message or "the arguments fits" in p.message for p in found)
 
 
 @pytest.mark.parametrize(
@@ -271,7 +302,7 @@ EDIT = declared({"path": STRING, "content": STRING, "mode": STRING}, required=("
     "arguments, missing",
     [
         ({"content": "x"}, ["/path"]),
-        ({}, ["/path", "/content"]),
+        ({}, [""]),
         ({"path": "a", "content": "x"}, []),
         ({"path": "a", "content": "x", "mode": "w"}, []),
         ({"path": None, "content": "x"}, ["/path"]),
@@ -567,3 +598,13 @@ def test_an_unknown_argument_inside_an_object_is_told_what_there_is() -> None:
     (problem,) = check(Call("f", {"o": {"z": 1}}, ""), tools)
     assert (problem.code, problem.path) == ("unknown_argument", "/o")
     assert problem.message == "there is no argument 'z'; the arguments of o are: x, y"
+
+
+def test_check_tells_what_is_wrong_with_the_calls_of_a_reply() -> None:
+    tool = Tool(name="f", parameters={"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]})
+    known = Problem("ambiguous_end", "where it ends is not known", call=1)
+    parts = (Call("f", {"n": 1}), Call("f", {"n": 2}, problems=(known,)), Text("and"), Call("f"), Call("g"))
+    reply = Reply(parts, (known, Problem("malformed_response", "an entry is no object")))
+    found = check(reply, [tool])
+    assert [(each.code, each.call) for each in found] == [("ambiguous_end", 1), ("missing", 2), ("unknown_tool", 3)]
+    assert check(Reply(parts[:1]), [tool]) == [] and check(parts[1], [tool]) == [known]

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import AfterValidator
 
-from rightcall import Call, Reply, Result, Toolset, Trace, dispatch, dispatch_sync, parse, tool
+from rightcall import Call, Reply, Result, Toolset, Trace, check, dispatch, dispatch_sync, parse, tool
 from rightcall.dispatch.hooks import Invocation
 from rightcall.dispatch.limits import RunLimits
 from rightcall.dispatch.trace import Outcome
@@ -86,6 +86,9 @@ NOT_RUN = {
     "wrong_type": call("add", a="1"),
     "unknown_argument": call("add", a=1, c=2),
     "arguments_not_object": Call("fail", {}, "[1]"),
+    "arguments_disagree": Call("fail", {}, '{"why": "not"}'),
+    "invalid_json": Call("fail", {}, '{"why": "no'),
+    "ambiguous_end": Call("add", {"a": 1}, problems=(Problem("ambiguous_end", "where it ends is not known", call=0),)),
 }
 
 
@@ -95,6 +98,85 @@ def test_a_call_that_must_not_run_does_not_and_the_model_is_told_why(code: str) 
     assert (result.kind, result.error, [problem.code for problem in result.problems]) == ("refused", True, [code])
     assert result.text.startswith("ERROR: the call was not run: ") and result.problems[0].message in result.text
     assert after.output == 6 and log == [(5, 1)]
+
+
+WRITTEN = {
+    "good": ('{"name": "add", "arguments": {"a": 1}}', "completed"),
+    "repaired": ('{"name": "add", "arguments": {"a": "2"}}', "completed"),
+    "unknown": ('{"name": "ad", "arguments": {"a": 3}}', "refused"),
+    "unfit": ('{"name": "add", "arguments": {"b": 4}}', "refused"),
+    "unread": ('{"name": "add", "arguments": {"a": }}', "refused"),
+    "no object": ('{"name": "fail", "arguments": [5]}', "refused"),
+    "no name": ('{"arguments": {"q": 6}}', "refused"),
+}
+
+
+@given(st.lists(st.sampled_from(list(WRITTEN)), min_size=1, max_size=4))
+def test_a_reply_its_attempts_and_its_calls_one_by_one_come_to_the_same(names: list[str]) -> None:
+    text = "".join([f"<tool_call>{WRITTEN[name][0]}</tool_call>" for name in names])
+    reply = parse(text, tools=TOOLS, format="hermes")
+    whole = [essence(result) for result in dispatch_sync(reply, TOOLS)]
+    assert [kind for kind, *_ in whole] == [WRITTEN[name][1] for name in names]
+    assert [essence(result) for result in dispatch_sync(reply.attempts, TOOLS)] == whole
+    assert [essence(dispatch_sync(each, TOOLS)[0]) for each in reply.attempts] == whole
+    ran = [each for each in whole if each[0] == "completed"]
+    assert [essence(result) for result in dispatch_sync(reply.calls, TOOLS)] == ran
+    assert all(kind == "refused" for kind, *_ in map(essence, dispatch_sync(reply.refused, TOOLS)))
+    assert [each for each in reply.attempts if each.ok] == list(reply.calls)
+
+
+def essence(result: Result) -> tuple[str, Any, list[str]]:
+    return result.kind, result.output, [problem.code for problem in result.problems]
+
+
+def test_a_blocking_problem_of_no_call_blocks_no_call() -> None:
+    fault = Problem("malformed_response", "an entry is no object")
+    reply = Reply(parts=(call("add", a=1),), problems=(fault,))
+    assert [result.kind for result in dispatch_sync(reply, TOOLS)] == ["completed"] and len(reply.calls) == 1
+
+
+DISAGREE = [
+    ({}, '{"a": 1}'),
+    ({"a": 1}, '{"a": 2}'),
+    ({"a": 1}, '{"a": true}'),
+    ({"a": 1}, '{"a": 1, "b": 2}'),
+    ({"a": 1, "b": 2}, '{"a": 1}'),
+    ({"a": 1}, "{}"),
+    ({"a": 1}, "null"),
+    ({"a": 1}, "[1]"),
+    ({"a": 1}, '{"a": 1'),
+]
+
+
+@pytest.mark.parametrize("arguments, text", DISAGREE)
+def test_a_call_whose_arguments_are_not_what_its_text_says_does_not_run(arguments: Any, text: str) -> None:
+    made = Call("add", arguments, text)
+    for tools in (TOOLS, None):
+        assert [problem.code for problem in check(made, tools)] == ["arguments_disagree"]
+    assert dispatch_sync(made, TOOLS)[0].kind == "refused" and log == []
+
+
+AGREE = [
+    ({"a": 1}, '{ "a" : 1 }'),
+    ({"a": 1}, '{"a": 9, "a": 1}'),
+    ({"a": 1}, ""),
+    ({"a": 1, "b": 3}, '{"b": 3, "a": 1}'),
+]
+
+
+@pytest.mark.parametrize("arguments, text", AGREE)
+def test_how_the_arguments_are_spelled_is_no_disagreement(arguments: Any, text: str) -> None:
+    assert check(Call("add", arguments, text), TOOLS) == []
+    assert dispatch_sync(Call("add", arguments, text), TOOLS)[0].kind == "completed"
+
+
+@pytest.mark.parametrize("text", ["", " ", "{}", "null", '""', "{ }"])
+def test_no_arguments_may_be_said_in_many_ways(text: str) -> None:
+    assert check(Call("fail", {}, text), TOOLS) == []
+
+
+def test_what_only_python_tells_apart_agrees() -> None:
+    assert check(Call("f", {"pair": (1, 2), "names": {1: "one"}}), None) == []
 
 
 def test_a_blocking_problem_of_the_reply_keeps_its_call_from_running() -> None:

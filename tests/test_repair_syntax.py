@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from cuts import Setting, hold_of_every_cut
 from cuts import read as read_chunks
 from replies import INTEGER, STRING, Json, args, blocking, codes, hermes, made, runnable
-from rightcall import Call, Reply, Tool, Toolset, check, parse, read, render, repair
+from rightcall import Call, Problem, Reply, Tool, Toolset, check, parse, read, render, repair
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import Envelope, NameThenJson
 from rightcall.repair.loose import Unreadable, read_loose
@@ -374,6 +374,26 @@ def test_repair_never_completes_the_text_of_a_call(json: str) -> None:
         made = repair(Call("f", {}, json), READ_ONLY, policy=policy)
         assert (made.arguments, made.json, made.complete, made.ok) == ({}, json, False, False)
         assert [problem.code for problem in made.problems] == ["truncated" if policy != "off" else "invalid_json"]
+
+
+def test_repair_reads_arguments_that_nobody_has_read() -> None:
+    made = repair(Call("f", json='{"city": "Oslo"}'), READ_ONLY)
+    assert (made.arguments, made.repairs, made.ok) == ({"city": "Oslo"}, (), True)
+    made = repair(Call("f", json="{'city': 'Oslo'}"), READ_ONLY)
+    assert made.arguments == {"city": "Oslo"} and made.repairs and made.ok
+
+
+def test_repair_does_not_choose_between_arguments_and_a_text_that_disagree() -> None:
+    made = repair(Call("f", {"city": "Oslo"}, '{"city": "Rome"}'), READ_ONLY)
+    assert (made.arguments, made.json, made.ok) == ({"city": "Oslo"}, '{"city": "Rome"}', False)
+    assert [problem.code for problem in made.problems] == ["arguments_disagree"]
+
+
+def test_repair_keeps_what_blocks_a_call_for_another_reason() -> None:
+    known = Problem("ambiguous_end", "where it ends is not known", call=2)
+    stale = Problem("wrong_type", "days must be an integer", "/days", 2)
+    made = repair(Call("F", {"city": "Oslo"}, problems=(known, stale)), READ_ONLY)
+    assert (made.name, made.problems, made.ok) == ("f", (known,), False)
 
 
 # -- laws: damage is read as what it was, or not at all ----------------------------------------------------------------

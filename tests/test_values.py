@@ -159,6 +159,37 @@ def test_the_views_of_a_reply_are_views_of_its_parts() -> None:
     assert (empty.content, empty.reasoning, empty.attempts, empty.spans) == ("", "", (), None)
 
 
+BLOCKING, NOTE = Problem("missing", "city is required", call=0), Problem("rescued", "found", call=0, blocking=False)
+MAY_RUN = {
+    "good": (Call("f"), True),
+    "noted": (Call("f", problems=(NOTE,)), True),
+    "blocked": (Call("f", problems=(NOTE, BLOCKING)), False),
+    "cut off": (Call("f", complete=False), False),
+    "cut off and blocked": (Call("f", problems=(BLOCKING,), complete=False), False),
+}
+
+
+@pytest.mark.parametrize("name", MAY_RUN)
+def test_a_call_may_run_if_it_is_complete_and_nothing_blocks_it(name: str) -> None:
+    call, may_run = MAY_RUN[name]
+    assert call.ok is may_run
+    reply = Reply((Text("Hi"), call, Call("g")))
+    assert (call in reply.calls, call in reply.refused) == (may_run, not may_run)
+    assert reply.attempts == (call, Call("g"))
+
+
+def test_calls_and_refused_share_out_the_attempts_in_order() -> None:
+    made = [call for call, _ in MAY_RUN.values()]
+    reply = Reply(tuple(made))
+    assert list(reply.calls) == [call for call in made if call.ok]
+    assert list(reply.refused) == [call for call in made if not call.ok]
+    assert [each["name"] for each in to_json(reply)["refused"]] == ["f"] * 3
+
+
+def test_a_call_needs_a_name_and_its_arguments_alone() -> None:
+    assert Call("f", {"x": "ä"}).json == '{"x": "ä"}' and Call("f").json == "" and Call("f", {}, "{}").json == "{}"
+
+
 def test_spans_are_there_on_request_only() -> None:
     assert parse("Hi", format="hermes").spans is None
     assert parse("Hi", format="hermes", spans=True).spans == (Span(0, 2, "text"),)

@@ -4,7 +4,8 @@
     # missing: city is required ...   wrong_type: days must be an integer, not the string "three" ...
 
 Arguments are checked by jsonschema-rs against the tool's whole schema, compiled once per tool; nothing is ever fetched.
-At most five problems of a call are given, the most useful first. A required argument that has a default is not missing.
+At most five problems of a call are given, the most useful first; the last says how many more there are. All that is
+missing from one object is one problem. A required argument that has a default is not missing.
 """
 
 from __future__ import annotations
@@ -13,20 +14,35 @@ import json
 import re
 import sys
 from collections.abc import Iterable
-from math import copysign, isinf
 from typing import Any
+
+import msgspec
 
 from rightcall.declare.places import MISSING, Places, value_at
 from rightcall.declare.toolset import ToolLike, Toolset
+from rightcall.declare.validation import (
+    LONG_LIST,
+    LOOK_AT,
+    errors,
+    faults,
+    fits,
+    options,
+    place,
+    plain,
+    validator,
+    writable,
+)
 from rightcall.strict_json import Undecodable, decode
 from rightcall.types import Call, Problem, Reply, Tool
 
 _ANY_DEPTH = sys.maxsize
+__all__ = ["JUDGED", "argument_problems", "check", "disagreement_of", "errors", "faults", "fits", "listing"]
+__all__ += ["name_problem", "place", "plain", "pointer", "validator"]
+
 _NAME = re.compile(r"[A-Za-z0-9_.\-]+").fullmatch
 _MOST = 5
-_LOOK_AT = 64
+_MOST_NAMES = 64
 _LONGEST = 600
-_LONG_LIST = 500
 _CODES = {
     "required": "missing",
     "type": "wrong_type",
@@ -154,129 +170,6 @@ def listing(tools: Toolset) -> str:
     return "available tools: " + ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
 
 
-# -- the schema --------------------------------------------------------------------------------------------------------
-
-_VALIDATORS: dict[int, tuple[Tool, Any]] = {}
-
-
-def validator(tool: Tool) -> Any:
-    """The tool's schema, compiled. Kept with the tool: an id is only unique among living objects."""
-    found = _VALIDATORS.get(id(tool))
-    if found is None:
-        if len(_VALIDATORS) > 4096:
-            _VALIDATORS.clear()
-        found = _VALIDATORS[id(tool)] = (tool, _compile(tool))
-    return found[1]
-
-
-def _compile(tool: Tool) -> Any:
-    import jsonschema_rs
-
-    from rightcall.declare.relax import REGEX_SIZE, relaxed
-
-    options = jsonschema_rs.RegexOptions(
-        size_limit=REGEX_SIZE
-    )  # linear in the length of the text, whatever the pattern
-    schema, _ = relaxed(tool.name, tool.parameters)
-    return jsonschema_rs.Draft202012Validator(plain(schema), offline=True, pattern_options=options)
-
-
-def fits(tool: Tool, arguments: Any) -> bool:
-    judge = validator(tool)
-    try:
-        if judge.is_valid(arguments):
-            return True
-    except ValueError:  # a lone surrogate
-        return bool(judge.is_valid(plain(arguments)))
-    return _is_endless(arguments) and bool(judge.is_valid(plain(arguments)))
-
-
-def errors(tool: Tool, arguments: Any, most: int | None = _LOOK_AT) -> list[Any]:
-    """The first so many errors. Of a very long list only the beginning is looked at, if that has any: each error costs,
-    and all of them are made before the first is given."""
-    return (faults(tool, plain(arguments, _LONG_LIST)) or faults(tool, plain(arguments)))[:most]
-
-
-def faults(tool: Tool, arguments: Any) -> list[Any]:
-    """Every error of jsonschema-rs. `arguments` is what `plain` made of them."""
-    return [fault for error in validator(tool).iter_errors(arguments) for fault in closest(error)]
-
-
-def closest(error: Any) -> list[Any]:
-    """The errors of the one alternative that was meant, where that can be told; else the error itself.
-
-    What is of another type was not meant, nor was what differs in a constant that tells alternatives apart.
-    """
-    if error.kind.name not in ("anyOf", "oneOf"):
-        return [error]
-    size = len(error.instance_path)
-    near = [found for found in error.kind.context if found and not any(_other_type(each, size) for each in found)]
-    if len(near) > 1:
-        near = [found for found in near if not any(_other_tag(each, size + 1) for each in found)]
-    return [fault for inner in near[0] for fault in closest(inner)] if len(near) == 1 else [error]
-
-
-def _other_type(error: Any, size: int) -> bool:
-    if len(error.instance_path) != size:
-        return False
-    return error.kind.name == "type" or type(error.instance) not in map(type, _options(error.kind) or [error.instance])
-
-
-def _other_tag(error: Any, size: int) -> bool:
-    return len(error.instance_path) == size and error.kind.name in ("const", "enum")
-
-
-def _options(kind: Any) -> list[Any]:
-    """The values that an `enum` or `const` allows."""
-    return list(kind.options) if kind.name == "enum" else [kind.expected_value] if kind.name == "const" else []
-
-
-# -- values that are no text or number to the checker ------------------------------------------------------------------
-
-# A lone surrogate is judged as a character of its own that nobody writes, and infinity (`1e400`) as the largest float.
-_LONE = re.compile("[\ud800-\udfff]")
-_STAND_IN = re.compile("[\U0010f800-\U0010ffff]")
-_UP = 0x10F800 - 0xD800
-
-
-def plain(value: Any, items: int | None = None) -> Any:
-    """A copy that the checker takes; lists longer than `items` are cut."""
-    if isinstance(value, str):
-        return value if value.isascii() else _LONE.sub(lambda found: chr(ord(found.group()) + _UP), value)
-    if isinstance(value, list):
-        return [plain(item, items) for item in value[:items]]
-    if isinstance(value, dict):
-        return {plain(key): plain(item, items) for key, item in value.items()}
-    if isinstance(value, float):
-        return copysign(sys.float_info.max, value) if isinf(value) else float(value)
-    return value
-
-
-def place(error: Any) -> list[Any]:
-    """Where in the arguments themselves the error is."""
-    return [step if isinstance(step, int) else _STAND_IN.sub(_lone, step) for step in error.instance_path]
-
-
-def _lone(found: re.Match[str]) -> str:
-    return chr(ord(found.group()) - _UP)
-
-
-def _writable(text: str) -> str:
-    """Lone surrogates, and what stands for them, as escapes: a message can be written as UTF-8."""
-    if text.isascii():
-        return text
-    return _STAND_IN.sub(_lone, text).encode("utf-8", "backslashreplace").decode("utf-8")
-
-
-def _is_endless(value: Any) -> bool:
-    """Is there a number in it that is larger than any float? The checker takes it for null."""
-    if isinstance(value, dict):
-        return any(map(_is_endless, value.values()))
-    if isinstance(value, list):
-        return any(map(_is_endless, value))
-    return isinstance(value, float) and isinf(value)
-
-
 # -- the problems ------------------------------------------------------------------------------------------------------
 
 
@@ -284,12 +177,67 @@ def argument_problems(tool: Tool, arguments: dict[str, Any], index: int | None) 
     if fits(tool, arguments):
         return []
     places = Places(tool.parameters)
-    for items in (_LONG_LIST, None):
+    for items in (LONG_LIST, None):
         found = [error for error in faults(tool, plain(arguments, items)) if not _is_excused(error, places)]
         if found:
             break
-    problems = [_problem(error, tool, arguments, index) for error in found[:_LOOK_AT]]
-    return sorted(problems, key=lambda p: _ORDER.index(p.code) if p.code in _ORDER else len(_ORDER))[:_MOST]
+    missing = _missing(found, tool, arguments, index)
+    others = [error for error in found if not _is_missing(error, tool, arguments)]
+    problems = missing + [_problem(error, tool, arguments, index) for error in others[:LOOK_AT]]
+    problems.sort(key=lambda p: _ORDER.index(p.code) if p.code in _ORDER else len(_ORDER))
+    left = len(missing) + len(others) - _MOST
+    return problems if left <= 0 else [*problems[: _MOST - 1], _with_count(problems[_MOST - 1], left)]
+
+
+def _with_count(problem: Problem, left: int) -> Problem:
+    more = f" (and {left} more problem{'s' if left > 1 else ''} of this call)"
+    return msgspec.structs.replace(problem, message=problem.message[: _LONGEST - len(more)] + more)
+
+
+def _is_missing(error: Any, tool: Tool, arguments: dict[str, Any]) -> bool:
+    """Is an argument not there that must be, or null where null is not allowed?"""
+    if error.kind.name == "required":
+        return True
+    steps = place(error)
+    judged = _CODES.get(error.kind.name) in ("wrong_type", "not_allowed", "no_match")
+    return judged and value_at(arguments, steps) is None and _is_required(tool, steps)
+
+
+def _missing(found: list[Any], tool: Tool, arguments: dict[str, Any], index: int | None) -> list[Problem]:
+    """One problem for each object that lacks something: it names all that is missing there."""
+    lacking: dict[str, list[Any]] = {}
+    for error in found:
+        if _is_missing(error, tool, arguments):
+            steps = place(error) if error.kind.name == "required" else place(error)[:-1]
+            lacking.setdefault(pointer(steps), []).append(error)
+    return [
+        _problem(errors[0], tool, arguments, index) if len(errors) == 1 else _all_missing(errors, where, index)
+        for where, errors in lacking.items()
+    ]
+
+
+def _all_missing(errors: list[Any], where: str, index: int | None) -> Problem:
+    absent = [_where([*place(error), error.kind.property]) for error in errors if error.kind.name == "required"]
+    null = [_where(place(error)) for error in errors if error.kind.name != "required"]
+    names = list(dict.fromkeys([*absent, *null]))
+    message = f"{_listed(names)} are required"
+    if null:
+        message += f", and {_listed(null)} {'are' if len(null) > 1 else 'is'} null"
+    value = next((error.instance for error in errors if error.kind.name == "required"), {})
+    message += f"; received: {_received(value)}. Send all of them"
+    return Problem("missing", writable(message), where, index)
+
+
+def _listed(names: list[str]) -> str:
+    """All of them, within bounds that only a hostile schema reaches; where some are left out, that is said."""
+    shown = [name[:80] for name in names[:_MOST_NAMES]]
+    if len(names) > len(shown):
+        return f"{', '.join(shown)} and {len(names) - len(shown)} more"
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+
+
+def _received(value: Any) -> str:
+    return (", ".join(sorted(map(str, value))[:20])[:300] if isinstance(value, dict) else "") or "no arguments"
 
 
 def _is_excused(error: Any, places: Places) -> bool:
@@ -305,26 +253,26 @@ def _problem(error: Any, tool: Tool, arguments: dict[str, Any], index: int | Non
     if code == "missing":
         steps.append(kind.property)
         message = f"{_where(steps)} is required"
-        received = ", ".join(sorted(map(str, value))[:20])[:300] if isinstance(value, dict) else ""
-        message += f"; received: {received or 'no arguments'}. Send {_where(steps)} too"
+        message += f"; received: {_received(value)}. Send {_where(steps)} too"
     elif code in ("wrong_type", "not_allowed", "no_match") and value_at(arguments, steps) is None:
         required = _is_required(tool, steps)
         code = "missing" if required else code
         wanted = _wanted([error], len(steps)) if code != "no_match" else "a value that is allowed"
-        message = f"{_where(steps)} is {'required and ' if required else ''}null; send {wanted}"
+        message = f"{_where(steps)} {_is(steps)} {'required and ' if required else ''}null; send {wanted}"
     elif code == "wrong_type":
         message = f"{_where(steps)} must be {_types(kind.types)}, not {_said(value)}"
     elif code == "not_allowed":
-        message = f"{_where(steps)} must be {_choices(_options(kind))}, not {_said(value)}"
+        message = f"{_where(steps)} must be {_choices(options(kind))}, not {_said(value)}"
     elif code == "no_match":
         message = f"{_where(steps)} must be {_alternatives(kind, len(steps))}, not {_said(value)}"
         if not all(kind.context):
-            message = f"{_where(steps)} fits several forms of which only one may fit; it is {_said(value)}"
+            fits_, it = ("fits", "it is") if steps else ("fit", "they are")
+            message = f"{_where(steps)} {fits_} several forms of which only one may fit; {it} {_said(value)}"
     elif code == "unknown_argument":
         message = _unknown(kind, steps, tool)
     else:
         message = f"{_where(steps)}: {error.message[:200]}"
-    return Problem(code, _writable(message[:_LONGEST]), pointer(steps), index)
+    return Problem(code, writable(message[:_LONGEST]), pointer(steps), index)
 
 
 def _is_required(tool: Tool, steps: list[Any]) -> bool:
@@ -351,8 +299,8 @@ def _wanted(found: list[Any], size: int) -> str:
     if error.kind.name == "required":
         names = [each.kind.property for each in found if each.kind.name == "required"]
         return f"an object with {', '.join(names[:8])}"
-    if options := _options(error.kind):
-        return _choices(options)
+    if allowed := options(error.kind):
+        return _choices(allowed)
     if names := list(getattr(error.kind, "unexpected", ())):
         return f"an object without {', '.join(names[:8])}"
     if error.kind.name in ("anyOf", "oneOf"):
@@ -366,13 +314,17 @@ def _unknown(kind: Any, steps: list[Any], tool: Tool) -> str:
         names = [str(kind.error.instance)]
     places = Places(tool.parameters)
     known = ", ".join(list(places.properties(places.at(steps)))[:20])[:300]
-    what = ", ".join([repr(_writable(name[:100])) for name in names]) or _where(steps)
+    what = ", ".join([repr(writable(name[:100])) for name in names]) or _where(steps)
     where = f" of {_where(steps)}" if steps else ""
     return f"there is no argument {what}" + (f"; the arguments{where} are: {known}" if known else "")
 
 
+def _is(steps: list[Any]) -> str:
+    return "is" if steps else "are"  # of "the arguments"
+
+
 def pointer(steps: Iterable[Any]) -> str:
-    return _writable("".join(["/" + str(step).replace("~", "~0").replace("/", "~1") for step in steps]))
+    return writable("".join(["/" + str(step).replace("~", "~0").replace("/", "~1") for step in steps]))
 
 
 def _where(steps: list[Any]) -> str:

@@ -203,10 +203,17 @@ CUT: tuple[Code, ...] = (
     ),
     Code(
         "unclosed",
-        "The text ended before the marker that closes the call; the call itself was whole.",
+        "The marker that closes the call is missing; the call itself was whole.",
         "Nothing needs to be done.",
         '<tool_call>{"name": "list_bookings", "arguments": {}}',
         blocking=False,
+    ),
+    Code(
+        "abandoned",
+        "The call was opened, but has neither an argument nor an end: the model began again, or stopped.",
+        "Send the whole call.",
+        "<tool_call>\n<function=book>\n<tool_call>\n<function=list_bookings>\n</function>\n</tool_call>",
+        "qwen3_coder",
     ),
 )
 
@@ -235,6 +242,20 @@ SYNTAX: tuple[Code, ...] = (
         "Something other than an argument stands between the arguments.",
         "Send the arguments one after the other, with nothing between them.",
         "<tool_call>\n<function=book>\nin\n<parameter=city>\nOslo\n</parameter>\n</function>\n</tool_call>",
+        "qwen3_coder",
+    ),
+    Code(
+        "invalid_call",
+        "The tag that opens the call is broken, and it cannot be told what it was meant to be.",
+        "Write the tag as the format has it.",
+        "<tool_call>\n<function name>\nbook\n</function>\n</tool_call>",
+        "qwen3_coder",
+    ),
+    Code(
+        "ambiguous_end",
+        "An argument that is bare text holds tags of its own format, so that its end is not certain.",
+        "Close each argument and each call, and write no tags of the format into a value.",
+        "<tool_call>\n<function=book>\n<parameter=city>\n</parameter> b <parameter=\n</parameter>\n</function>\n</tool_call>",
         "qwen3_coder",
     ),
     Code(

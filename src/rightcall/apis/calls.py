@@ -109,7 +109,7 @@ class Calls:
         calls = self.gather.calls
         while self._ended < len(calls):
             call, is_last = calls[self._ended], self._ended == len(calls) - 1
-            if is_last and (not call.done or call.custom or not (call.begun or call.draft)):
+            if is_last and not (call.done and _ends(call, call.sent)):
                 return  # a limit may have cut it off, which is said last
             if not call.done and (call.custom or not call.scan().whole):
                 return
@@ -146,7 +146,7 @@ class Calls:
         if call.index - self._first >= self._limits.calls:
             self._too_many(call)
             return
-        text = call.text if call.begun or not call.draft else call.draft
+        text = call.sent
         json, value = self._read(call, text)
         self._start(call)
         made, problems = self._made(call, text, json, value, cut)

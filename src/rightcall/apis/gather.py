@@ -52,6 +52,11 @@ class Gathered:
             self._scanned = min(self._scanned, 1)
         return self.arguments[0] if self.arguments else ""
 
+    @property
+    def sent(self) -> str:
+        """The argument text: what came as such, or else what came with the call's beginning."""
+        return self.text if self.begun or not self.draft else self.draft
+
     def scan(self) -> JsonState:
         """The state of the arguments that have come."""
         for piece in self.arguments[self._scanned :]:

@@ -3,8 +3,8 @@
     {"output": [{"type": "reasoning", "summary": [...]}, {"type": "message", "content": [{"type": "output_text", ...}]},
                 {"type": "function_call", "call_id": "call_1", "name": "f", "arguments": "{\\"x\\": 1}"}]}
 
-Read besides: a list of items, one item, also as `output`; `custom_tool_call`; Chat's `tool_calls` beside `output`, which
-some servers fill instead. Items that the server runs itself are no calls of ours.
+Read besides: a list of items, one item, also as `output`; `custom_tool_call`; Chat's `tool_calls` beside `output`,
+which some servers fill instead. Items that the server runs itself are no calls of ours.
 A stream says things twice (`delta`, `done`, the whole response at the end), and some servers only once: what was not
 seen as deltas is taken from what comes later.
 """

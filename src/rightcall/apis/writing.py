@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -12,8 +11,6 @@ from rightcall.types import Call, Json, Reply
 
 # Opaque fields as `opaque` gives them: of a call by its id, of the message under "".
 Extras = Mapping[str, Json]
-
-_BLANKS_OUTSIDE_STRINGS = re.compile(r'("(?:[^"\\]++|\\.)*+")|[ \t\r\n]++', re.S)
 
 
 class Turn(NamedTuple):
@@ -35,9 +32,9 @@ def turn(reply: Reply | str, calls: Iterable[Call] | None, reasoning: str | None
 
 
 def argument_text(call: Call) -> str:
-    """The arguments as compact JSON: spelled as the model did, where that text is an object, and always an object."""
+    """The arguments as JSON, always an object: to the byte as the model wrote them, where that text says just this."""
     if call.complete and decode(call.json, MAX_DEPTH) == call.arguments:
-        return _BLANKS_OUTSIDE_STRINGS.sub(lambda found: found.group(1) or "", call.json)
+        return call.json.strip()
     return dumps(call.arguments)
 
 

@@ -78,7 +78,7 @@ class Asking:
                 else:
                     facts.add(payload)
                     raw.append(payload)
-                for event in reader.feed(payload):
+                for event in reader.feed(payload if isinstance(payload, Fault) else first_choice(payload)):
                     yield plan.naming.event(event)
         if not facts.is_answer and not (reader.reply.parts or reader.reply.problems):
             raise DecodeError(_no_answer(sent.url, plan.api, raw))
@@ -219,7 +219,7 @@ class Asking:
         status, after = received.status, retry_after(received.headers)
         where = received.headers.get("location", "")
         cure = f"it sends on to {where[:200]}: use that as the base URL" if where else _CURES.get(status, _cure(status))
-        message = f"{url} returned HTTP {status}: {said[:_SHOWN].strip() or '(nothing)'}; {cure}"
+        message = f"{url} returned HTTP {status}: {shown(said.strip()) or '(nothing)'}; {cure}"
         kind = {401: Unauthorised, 403: Unauthorised, 429: RateLimited}.get(status, StatusError)
         return kind(self._scrub(message), status, said, after)
 
@@ -260,7 +260,7 @@ class Asking:
             return
         fields = obj(error) or {}
         kind = " ".join([str(fields[key]) for key in ("type", "code", "status") if fields.get(key)])
-        said = self._scrub(error_text(error))[:_SHOWN]
+        said = shown(self._scrub(error_text(error)))
         raise ProviderError(f"{url} answered with an error: {said}; see the server's own log", kind)
 
     def _scrub(self, said: str) -> str:
@@ -321,6 +321,24 @@ def _faulty(reader: Stream) -> bool:
     return any(problem.code in ("truncated", "too_large", "provider_error") for problem in reader.reply.problems)
 
 
+def first_choice(payload: Json) -> Json:
+    """The payload without the other choices: they are alternatives, not one turn, and their calls must not all run."""
+    choices = payload.get("choices")
+    if not isinstance(choices, list) or not any(_is_another(choice, at) for at, choice in enumerate(choices)):
+        return payload
+    return {**payload, "choices": [choice for at, choice in enumerate(choices) if not _is_another(choice, at)]}
+
+
+def _is_another(choice: Any, at: int) -> bool:
+    index = choice.get("index") if isinstance(choice, dict) else None
+    return (index if type(index) is int else at) > 0
+
+
+def shown(said: str) -> str:
+    """What a server said, within bounds; where it was cut is marked."""
+    return said if len(said) <= _SHOWN else f"{said[:_SHOWN].rstrip()} ... ({len(said) - _SHOWN:,} characters more)"
+
+
 def _json(body: bytes, url: str, scrub: Any) -> Any:
     said = body.decode("utf-8-sig", "replace")
     value = decode(said, _DEPTH)
@@ -328,7 +346,7 @@ def _json(body: bytes, url: str, scrub: Any) -> Any:
         try:
             return json.loads(said)  # NaN and the like: not JSON, but readable
         except (ValueError, RecursionError):
-            raise DecodeError(scrub(_no_json(url, said)), scrub(said[:_SHOWN])) from None
+            raise DecodeError(scrub(_no_json(url, said)), scrub(shown(said))) from None
     return value
 
 

@@ -45,8 +45,8 @@ class Watch:
     def scenario(self, task: Task) -> None:
         """A scenario begins, or is gone on with."""
 
-    def renamed(self, received: str, used: str) -> None:
-        """A call had the id of an earlier one."""
+    def renamed(self, said: Said, call: int, received: str, used: str) -> None:
+        """A call, the so-manieth of this answer, had the id of an earlier one."""
 
     def row(self, row: Json) -> None:
         """A row is on disk."""
@@ -180,9 +180,9 @@ class Capture:
                 self._watch.row(row)
 
     def _tell_renamed(self, said: Said) -> None:
-        for received, call in zip(said.received, said.calls, strict=True):
+        for at, (received, call) in enumerate(zip(said.received, said.calls, strict=True)):
             if received != call.id:
-                self._watch.renamed(received, call.id)
+                self._watch.renamed(said, at, received, call.id)
 
     def _now(self) -> int:
         """The time, and never the same twice: it tells groups apart."""

@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from rightcall.apis.writing import argument_text
 from rightcall.backend.request import Answer, Request
 from rightcall.capture.examples import solved
 from rightcall.capture.rows import Trace, capture_row, example_group_id, outcome_row
@@ -26,6 +27,7 @@ SYSTEM = (
     "You are tested with stub tools. They are harmless, always answer the same, and change nothing. "
     "Call a tool only where the request needs one; otherwise answer in words."
 )
+_QUOTED = 500  # characters of a call that could not be read
 _NATIVE = frozenset(("openai_chat", "openai_responses", "anthropic", "ollama"))  # how a reply says it was no text
 _ELSEWHERE = frozenset(("rescued", "call_in_reasoning"))
 
@@ -106,7 +108,7 @@ class Talk:
             mode=answer.mode,
             format=answer.format,
             finish=answer.finish or None,
-            response=raw["id"] if isinstance(raw.get("id"), str) else None,
+            response=_response_id(raw.get("id")),
             usage=msgspec.to_builtins(answer.tokens),
         )
 
@@ -129,7 +131,7 @@ class Talk:
             blocking = [problem for problem in problems if problem.blocking and problem.call == index]
             if blocking and self.settings.strict:
                 raise as_error(blocking[0], call.name)
-            result = _refused(blocking) if blocking or not call.complete else self._run(call)
+            result = _refused(call, blocking) if blocking or not call.complete else self._run(call)
             yield capture_row(
                 call,
                 **self._shared(said, index, call),
@@ -206,9 +208,20 @@ class Talk:
         }
 
 
-def _refused(blocking: Sequence[Problem]) -> Outcome:
-    """What a call that may not run is answered with: its problems, worded for the model."""
-    return Outcome("error", {"error": " ".join([problem.message for problem in blocking]) or "the call was cut off"})
+def _refused(call: Call, blocking: Sequence[Problem]) -> Outcome:
+    """What a call that may not run is answered with: its problems, worded for the model. Where the history can show
+    nothing but `{}` in the place of what was written, that is quoted, within bounds."""
+    said = " ".join([problem.message for problem in blocking]) or "the call was cut off"
+    wrote = (call.json or call.raw).strip()
+    if argument_text(call) == "{}" and wrote not in ("", "{}"):
+        more = f" ... ({len(wrote) - _QUOTED:,} characters more)" if len(wrote) > _QUOTED else ""
+        said += f" You wrote: {wrote[:_QUOTED]}{more}"
+    return Outcome("error", {"error": said})
+
+
+def _response_id(id: Any) -> str | None:
+    """Some servers count their answers."""
+    return id if isinstance(id, str) else str(id) if type(id) is int else None
 
 
 def _reply(answer: Answer) -> Any:

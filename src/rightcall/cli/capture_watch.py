@@ -13,6 +13,7 @@ import typer
 from rightcall.capture.rows import OUTCOME
 from rightcall.capture.runner import Capture, Watch
 from rightcall.capture.settings import Task
+from rightcall.capture.talk import Said
 from rightcall.cli.safe import visible
 from rightcall.types import Json
 
@@ -78,8 +79,9 @@ class Shown(Watch):
         where = f"run={task.run} domain={task.domain.name} scenario={task.scenario.name}"
         return f"{task.number}/{self._total} {where} model={task.model}"
 
-    def renamed(self, received: str, used: str) -> None:
-        self._say(f"capture warning the call id {received} came again; this call is {used}")
+    def renamed(self, said: Said, call: int, received: str, used: str) -> None:
+        where = f"group={said.group} turn={said.turn} call={call}"
+        self._say(f"capture warning {where} the call id {received} came again; this call is {used}")
 
     def row(self, row: Json) -> None:
         self._rows += 1

@@ -93,7 +93,7 @@ in Python `Format.from_toml(text)` gives the value that `format=` takes.
 _BODIES = """\
 | `envelope` | `{"name": "f", "arguments": {"x": 1}}` | `names`, `args`, `ids`, `wrap`, `write_id`, `outer`, `content` |
 | `namethenjson` | `f[ARGS]{"x": 1}` | `open`, `close`, `id` |
-| `params` | `<f><x>1</x></f>` | `open`, `param`, `value_close`, `close`, `types`, `item`, `quote`, `empty` |
+| `params` | `<f><x>1</x></f>` | `open`, `param`, `value_close`, `close`, `types`, `item`, `quote`, `empty`, `escapes` |
 | `pythonic` | `[f(x=1)]` | `wrap` |
 | `braced` | `call:f{x:1}` | `open`, `quote`, `quoted` |
 | `tscall` | `f({ x: 1 })` | `labels` |

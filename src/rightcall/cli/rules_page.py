@@ -10,6 +10,7 @@ from rightcall.cli.safe import visible
 from rightcall.cli.show import receipt
 from rightcall.repair.rules import RULES, TOOLS, Rule
 from rightcall.types import Reply
+from rightcall.wire.parser import parse
 
 _HEAD = """\
 # Repair rules
@@ -69,10 +70,12 @@ def page() -> str:
 
 
 def tried(rule: Rule, *, policy: str | None = None) -> Reply:
-    """What becomes of the example of a rule, as `read` gives it."""
+    """What becomes of the example of a rule."""
+    chosen = policy or ("lenient" if rule.kind == "guess" else "safe")
+    if rule.format:
+        return parse(rule.sent, format=rule.format, tools=TOOLS, repair=chosen)  # type: ignore[arg-type]
     said = {"name": rule.tool, "arguments": rule.sent, **rule.beside}
     message = {"role": "assistant", "tool_calls": [{"id": "call_1", "type": "function", "function": said}]}
-    chosen = policy or ("lenient" if rule.kind == "guess" else "safe")
     return read(message, tools=TOOLS, repair=chosen)  # type: ignore[arg-type]
 
 

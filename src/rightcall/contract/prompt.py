@@ -85,7 +85,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 def write(tools: Tools, wanted: Wanted) -> Contract:
     if wanted.mode not in ("text", "native"):
         raise CallerError(f"no mode {wanted.mode!r}; write 'text', or 'native' for an API with a tool channel")
-    given = Toolset.of(tools) or Toolset([])
+    given = (Toolset.of(tools) or Toolset([])).sorted()  # the same tools are the same prompt, and one cache prefix
     levels = _levels(given, wanted.compact)
     if wanted.ledger is not None:
         given = Toolset([*[tool for tool in given if tool.name != LEDGER], wanted.ledger.tool()])

@@ -27,8 +27,8 @@ from rightcall.types import Json, Tool
 
 EXTENSION = "x-rightcall"
 META = "rightcall/tool"  # where MCP wants such things, under _meta
-OUTPUT = "x-output-schema"
-_OUTPUTS = (OUTPUT, "x-harn-output-schema", "outputSchema", "output_schema")
+OUTPUTS = ("x-output-schema", "x-harn-output-schema")  # both are written, for whoever reads only one of them
+_OUTPUTS = (*OUTPUTS, "outputSchema", "output_schema")
 _MARKS = ("aliases", "read_only", "compact")
 _BY_HAND = ("registry", "bare")  # forms that people write, and may write the marks in
 _LONGEST_NAME = 256
@@ -157,7 +157,7 @@ def _schema(given: Any, at: str) -> Json:
 
 
 def _output(inner: Mapping[str, Any], at: str) -> tuple[Any, str]:
-    key = next((key for key in _OUTPUTS if inner.get(key) is not None), OUTPUT)
+    key = next((key for key in _OUTPUTS if inner.get(key) is not None), OUTPUTS[0])
     return inner.get(key), f"{at}/{key}"
 
 

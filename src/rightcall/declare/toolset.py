@@ -157,6 +157,14 @@ class Toolset:
         made._by_name = {name: tool for name, tool in self._by_name.items() if name in allowed}
         return made
 
+    def sorted(self) -> Toolset:
+        """The same tools, by name: whatever the order they were declared in, what is made of them is the same."""
+        made = object.__new__(Toolset)
+        for slot in self.__slots__:
+            setattr(made, slot, getattr(self, slot))
+        made._by_name = {name: self._by_name[name] for name in self.names}
+        return made
+
     def registered(self, *sources: Tools) -> Toolset:
         """The same tools, and these; where a name is taken, the new tool takes the place of the old. A scope stays."""
         whole = object.__new__(Toolset)

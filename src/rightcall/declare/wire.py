@@ -2,8 +2,8 @@
 
     to_provider(toolset, "anthropic")   ->   [{"name": ..., "description": ..., "input_schema": ...}]
 
-Out and back loses nothing. What a provider has no field for goes out under `x-output-schema` and `x-rightcall`, unless
-`extensions=False`; a name it does not take is changed (`Toolset.wire_names`).
+Out and back loses nothing. What a provider has no field for goes out under `x-output-schema`, which is
+`x-harn-output-schema` too, and `x-rightcall`, unless `extensions=False`; a name it does not take is changed (`Toolset.wire_names`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from rightcall.declare.gemini import to_openapi
 from rightcall.declare.names import Provider, check_provider
-from rightcall.declare.providers import EXTENSION, META, NO_PARAMETERS, OUTPUT
+from rightcall.declare.providers import EXTENSION, META, NO_PARAMETERS, OUTPUTS
 from rightcall.declare.toolset import Tools, Toolset
 from rightcall.types import Json, Tool
 
@@ -85,7 +85,7 @@ def _extra(tool: Tool, name: str, extensions: bool, *, output: bool = True) -> J
     if not extensions:
         return {}
     marks = _marks(tool, name)
-    found: Json = {OUTPUT: tool.output_schema} if output and tool.output_schema is not None else {}
+    found: Json = dict.fromkeys(OUTPUTS, tool.output_schema) if output and tool.output_schema is not None else {}
     return {**found, EXTENSION: marks} if marks else found
 
 

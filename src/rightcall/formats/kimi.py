@@ -39,6 +39,7 @@ KIMI_K3 = Format(
             "object": "json",
             "array": "json",
         },
+        escapes={"&": "&amp;", '"': "&quot;"},
     ),
     section=(_OPEN + "tools" + _SEP, _CLOSE + "tools" + _SEP),
     reasoning=(_OPEN + "think" + _SEP, _CLOSE + "think" + _SEP),

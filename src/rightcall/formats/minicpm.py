@@ -14,7 +14,7 @@ MINICPM3 = Format(
 MINICPM5 = Format(
     "minicpm5",
     body=Params(
-        open='<function name="{name}">',
+        open=('<function name="{name}">', '<functionname="{name}">'),
         param='<param name="{key}">',
         value_close="</param>",
         close="</function>",

@@ -25,6 +25,13 @@ STEP3P5 = replace(QWEN3_CODER, name="step3p5", tools="hermes", aliases=("step3.5
 SEED_OSS = replace(
     QWEN3_CODER,
     name="seed_oss",
+    body=Params(
+        open="<function={name}>\n",
+        # It writes its values inline; both layouts are read.
+        param=("<parameter={key}>", "<parameter={key}>\n"),
+        value_close=("</parameter>\n", "\n</parameter>\n", ""),
+        close="</function>",
+    ),
     call=(("<seed:tool_call>\n", ""), ("\n</seed:tool_call>", "")),
     reasoning=("<seed:think>", "</seed:think>"),
     ends=(Special("<seed:eos>"),),

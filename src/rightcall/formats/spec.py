@@ -10,7 +10,7 @@ written `Special("<|call|>")`, because grammars and servers must treat it as suc
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, SupportsIndex
 
 import msgspec
 
@@ -30,6 +30,12 @@ class Special(str):
 
     def __add__(self, other: str) -> Special:
         return Special(str(self) + str(other), self.tokens + getattr(other, "tokens", ()))
+
+    def replace(self, old: str, new: str, count: SupportsIndex = -1) -> Special:  # type: ignore[override]
+        return Special(str.replace(self, old, new, count), self.tokens)
+
+    def strip(self, chars: str | None = None) -> Special:
+        return Special(str.strip(self, chars), self.tokens)
 
     def __radd__(self, other: str) -> Special:
         return Special(str(other) + str(self), getattr(other, "tokens", ()) + self.tokens)
@@ -72,7 +78,7 @@ class Params(Body, frozen=True):
 
     `types` maps what stands in the `{type}` hole to `string` or `json`, first of each is rendered. `item` is the tag of
     a list's element where values are nested tags. `quote` may surround a value. `empty` is a whole call without
-    arguments in one tag.
+    arguments in one tag. `escapes` says how characters of a name or a key are written in their holes.
     """
 
     open: Marker
@@ -83,6 +89,7 @@ class Params(Body, frozen=True):
     item: str = ""
     quote: tuple[str, str] | None = None
     empty: Marker = ""
+    escapes: dict[str, str] = {}
 
 
 class Pythonic(Body, frozen=True):
@@ -181,3 +188,8 @@ def replace(format: Format, **changes: Any) -> Format:
 
 def alternatives(marker: Marker) -> tuple[str, ...]:
     return (marker,) if isinstance(marker, str) else marker
+
+
+def escaped(body: Params, text: str) -> str:
+    """A name or a key as it is written in its hole."""
+    return "".join([body.escapes.get(char, char) for char in text]) if body.escapes else text

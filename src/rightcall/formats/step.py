@@ -2,6 +2,8 @@
 
 from rightcall.formats.spec import Format, Params, Special
 
+_BEGIN = Special("<｜tool_call_begin｜>")
+
 STEP3 = Format(
     "step3",
     body=Params(
@@ -11,7 +13,7 @@ STEP3 = Format(
         close="</steptml:invoke>",
     ),
     section=(Special("<｜tool_calls_begin｜>"), Special("<｜tool_calls_end｜>")),
-    call=(Special("<｜tool_call_begin｜>") + "function" + Special("<｜tool_sep｜>"), Special("<｜tool_call_end｜>")),
+    call=((_BEGIN + "function" + Special("<｜tool_sep｜>"), _BEGIN), Special("<｜tool_call_end｜>")),
     reasoning=("<think>", "</think>"),
     ends=(Special("<|EOT|>"),),
     models="Step-3",

@@ -1,7 +1,7 @@
 """Every repair rule: its name, its kind, what it does, and a call that shows it.
 
 The page `docs/repair.md` is made from this table, and the tests run every line of it. Each example is a call as a
-provider hands it over: the tool's name and the exact text of the arguments.
+provider hands it over: the tool's name and the exact text of the arguments; or with a `format`, as a model writes it.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ class Rule(msgspec.Struct, frozen=True):
     tool: str = "get_weather"  # the name as it was sent
     of: str = "get_weather"  # the declared tool
     beside: dict[str, Any] = {}  # what was sent beside name and arguments
+    format: str = ""  # where `sent` is a model's text in this format
 
 
 _OSLO: dict[str, Any] = {"city": "Oslo"}
@@ -59,6 +60,14 @@ RULES: tuple[Rule, ...] = (
         "A code fence around the arguments, or around a value in them, is taken off.",
         '```json\n{"city": "Oslo"}\n```',
         _OSLO,
+    ),
+    Rule(
+        "broken_opener",
+        "exact",
+        "A damaged tag that opens a call is read as what it was if an argument or the call's close follows the name.",
+        "<tool_call>\n<function=get_weather\n<parameter=city>\nOslo\n</parameter>\n</function>\n</tool_call>",
+        _OSLO,
+        format="qwen3_coder",
     ),
     Rule(
         "double_encoded",

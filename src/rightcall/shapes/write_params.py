@@ -10,7 +10,7 @@ import json
 import re
 
 from rightcall.declare.kinds import Kind
-from rightcall.formats.spec import Params
+from rightcall.formats.spec import Params, escaped
 from rightcall.shapes.algebra import (
     EMPTY,
     NEVER,
@@ -48,6 +48,7 @@ from rightcall.shapes.write_json import Json, in_any_order
 
 Stop = tuple[Lit | Token, ...]
 _KEY = re.compile(r'[^<>"\r\n/][^<>"\r\n]{0,255}').fullmatch
+_QUOTED = re.compile(r"[^\r\n]{1,40}").fullmatch  # in quotation marks, with escapes
 _KEY_CHAR = chars((0x30, 0x39), (0x41, 0x5A), (0x61, 0x7A), "_")
 _JSON_TYPES = {Number: "number", Object: "object", Array: "array"}
 
@@ -71,7 +72,7 @@ class Tags:
         return self.parameter(word, "", lambda stop: self.by_kind("any", shape.extra, stop, ""), shape.extra)
 
     def argument(self, field: Field) -> Node:
-        if not _KEY(field.name) or field.name != field.name.strip():
+        if not (_QUOTED if self.body.escapes else _KEY)(field.name) or field.name != field.name.strip():
             return NEVER
         kind = self.kinds.get(field.name, "any")
         return self.parameter(
@@ -96,7 +97,7 @@ class Tags:
         return seq(*self._open(opener, key, "", line), value, self.book.gap(close.after)) if value != NEVER else NEVER
 
     def _open(self, opener: tuple[str, str, str], key: str | Node, word: str, line: str) -> list[Node]:
-        nodes = pieces(opener[1], key=key, type=word)
+        nodes = pieces(opener[1], key=escaped(self.body, key) if isinstance(key, str) else key, type=word)
         if isinstance(key, Word):
             nodes = _closed_word(nodes, key)
         return [*nodes, Lit(line)]

@@ -23,6 +23,7 @@ from rightcall.formats.spec import (
 )
 from rightcall.wire.bodies import BODIES
 from rightcall.wire.bodies.envelope import EnvelopeReader
+from rightcall.wire.bodies.kind import Around
 from rightcall.wire.bodies.name_then_json import NameThenJsonReader
 from rightcall.wire.markers import (
     END,
@@ -85,9 +86,11 @@ class Compiled:
         calls = [entry for entry in _entries("call", format.call[0]) if entry[1].head != "`"]
         # Without a marker before it, a body is found by its own opening tag, or opens only where a reply may begin.
         bodies = [entry for body in format.bodies for entry in _opening(body, is_bare)]
-        inner = calls + bodies
+        damaged = [pat for body in format.bodies for pat in BODIES[type(body)].damaged(body, format)]
+        inner = calls + bodies + [(Sign("body"), pat) for pat in damaged]
         self.body_openers = [(pat, sign.special) for sign, pat in bodies]
         self.body_tags = tuple({pat.prefix for _, pat in bodies if len(pat.prefix) > 1})
+        self.nameless = [re.compile(pat.whole).match for body in format.bodies for pat in _nameless(body)]
         self.bare = (
             "".join(BODIES[type(body)].first for body in format.bodies) if is_bare and not format.channels else ""
         )
@@ -107,10 +110,10 @@ class Compiled:
         self.first_header = self._first_header()
         self.first_opener = _first_opener(format.call[0])
         self.first_thought = _label(format.reasoning[0]) if format.reasoning else None
-        after = self._after(inner)
+        around = Around(self._after(inner), [pat for _, pat in self._turns()])
         named = [body for body in format.bodies if isinstance(body, NameThenJson) and not body.open]
         self.named = NameThenJsonReader(named[0], []) if named and not format.channels else None
-        self.readers: list[BodyReader] = [BODIES[type(body)].reader(body, format, after) for body in format.bodies]
+        self.readers: list[BodyReader] = [BODIES[type(body)].reader(body, format, around) for body in format.bodies]
         self.envelope = next((each for each in self.readers if isinstance(each, EnvelopeReader)), None)
         # The first body only: where there are several, what is not usual for the first goes the long way.
         self.quick = self.readers[0].quick
@@ -146,9 +149,8 @@ class Compiled:
         values = [pat for reader in self.readers for pat in reader.closers]
         strays = _entries("closer", self.format.call[1])
         strays += [(Sign("value_close"), pat) for pat in values]
-        strays += [
-            entry for body in self.format.bodies for entry in _entries("closer", BODIES[type(body)].closing(body))
-        ]
+        closings = [BODIES[type(body)].closing(body) for body in self.format.bodies]
+        strays += [entry for closing in closings for entry in _entries("closer", closing)]
         return [(sign, pat) for sign, pat in strays if pat.head != "`" or sign.special]
 
     def _around(self) -> Entries:
@@ -223,11 +225,19 @@ class Compiled:
 
 
 _OPENERS = frozenset(("section", "call", "body", "content"))
+_SURE = 3  # characters of a tag that tell it
 _OPEN_CALLS = frozenset(("section", "call", "body", "header"))
 
 
 def _entries(action: Action, marker: Marker) -> Entries:
     return [(Sign(action, isinstance(text, Special)), template(text)) for text in ordered(marker)]
+
+
+def _nameless(body: Body) -> list[Pat]:
+    """How a body begins whose name was left out, if it can be told then."""
+    opening = BODIES[type(body)].opening(body)[:1]
+    texts = [text.replace("{name}", "").replace("{id}", "") for marker in opening for text in alternatives(marker)]
+    return [template(text) for text in texts if len(text.strip()) > _SURE]
 
 
 def _first_opener(marker: Marker) -> Probe | None:
@@ -247,8 +257,20 @@ def _label(marker: Marker) -> Probe | None:
 def _opening(body: Body, is_bare: bool) -> Entries:
     """The tags by which a body is found in text. A bare name is none, nor, where a call has markers of its own, is what
     begins with a word."""
-    tags = [entry for marker in BODIES[type(body)].opening(body) for entry in _entries("body", marker)]
+    opening = BODIES[type(body)].opening(body)
+    tags = [entry for marker in opening for entry in _entries("body", marker)]
+    tags += [entry for marker in opening[:1] for text in ordered(marker) for entry in _odd_openings(text)]
     return [entry for entry in tags if entry[1].head and (is_bare or not entry[1].head.isalnum())]
+
+
+def _odd_openings(text: str) -> Entries:
+    """A body's opening tag without a name in it; and where the text ends, one that was not written to its end."""
+    before, hole, behind = text.partition("{name}")
+    if len(before.strip()) < _SURE or before.strip()[0].isalnum() or not hole:
+        return []
+    sign = Sign("body", isinstance(text, Special))
+    nameless = [(sign, template(text.replace("{name}", "")))] if behind.strip() else []
+    return [*nameless, (sign, seq(template(before), NAME, END))]
 
 
 def _unique(entries: Entries) -> Entries:

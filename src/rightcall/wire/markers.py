@@ -27,6 +27,8 @@ HOLES = {
     "number": r"[0-9]{1,9}",
     "cite": r"[^<>\r\n]{0,128}",
 }
+# A key in quotation marks, where those of its own are escaped.
+_QUOTED_KEY = r'[^"\r\n]{1,256}'
 _HOLE_STARTS = {hole: f"(?:{HOLES[hole]})?" for hole in ("name", "key")}
 _HOLE = re.compile(r"\{(name|key|type|id|index|number|cite)\}")
 _RUN_WITH_NEWLINE = re.compile(r"([ \t\r]*\n[ \t\r\n]*)")
@@ -102,15 +104,16 @@ END = Pat(_END, "", sure=FINAL)
 NAME = Pat(f"(?:{HOLES['name']})", _HOLE_STARTS["name"], sure=RUN)
 
 
-def template(text: str, *, named: bool = False, group: str = "") -> Pat:
+def template(text: str, *, named: bool = False, group: str = "", quoted: bool = False) -> Pat:
     """The pattern of one marker template, without white space at its edges. `named` makes its holes named groups,
-    `group` makes the hole of that name a numbered one. Beside a special token blanks are allowed: detokenizers write
+    `group` makes the hole of that name a numbered one; `quoted`: a key may be anything but a quotation mark. Beside a special token blanks are allowed: detokenizers write
     them."""
     pats: list[Pat] = []
-    for i, piece in enumerate(_HOLE.split(stripped(text))):
+    for i, piece in enumerate(_HOLE.split(text.strip(BLANKS))):
         if i % 2:
-            source = HOLES[piece]
-            start = _HOLE_STARTS.get(piece, source.replace("{1,", "{0,"))
+            source = _QUOTED_KEY if quoted and piece == "key" else HOLES[piece]
+            start = _HOLE_STARTS.get(piece, "") if source is HOLES[piece] else ""
+            start = start or source.replace("{1,", "{0,")
             opener = f"(?P<{piece}>" if named else "(" if piece == group else "(?:"
             pats.append(Pat(f"{opener}{source})", start, sure=RUN))
             continue
@@ -143,15 +146,9 @@ def _literals(piece: str, tokens: tuple[str, ...], *, first: bool) -> list[Pat]:
     return pats
 
 
-def stripped(text: str) -> str:
-    """Without the white space at its edges; a special marker stays one."""
-    core = text.strip(BLANKS)
-    return Special(core, text.tokens) if isinstance(text, Special) else core
-
-
 def ordered(marker: Marker) -> list[str]:
     """The alternatives of a marker, longest first, without the empty one and without white space at their edges."""
-    texts = {str(text): text for text in map(stripped, alternatives(marker)) if text}
+    texts = {str(text): text for text in [text.strip(BLANKS) for text in alternatives(marker)] if text}
     return sorted(texts.values(), key=lambda text: (-len(text), str(text)))
 
 
@@ -196,11 +193,11 @@ class Holes:
 
     __slots__ = ("_shapes", "probe")
 
-    def __init__(self, marker: Marker) -> None:
+    def __init__(self, marker: Marker, *, quoted: bool = False) -> None:
         texts = ordered(marker)
-        named = [template(text, named=True) for text in texts]
+        named = [template(text, named=True, quoted=quoted) for text in texts]
         # Group names must be unique in an expression: several alternatives are told apart afterwards.
-        self.probe = Probe(named[0] if len(named) == 1 else alt(*map(template, texts)))
+        self.probe = Probe(named[0] if len(named) == 1 else alt(*(template(text, quoted=quoted) for text in texts)))
         self._shapes = [] if len(named) == 1 else [re.compile(pat.whole) for pat in named]
 
     def fill(self, match: re.Match[str]) -> dict[str, str]:

@@ -25,6 +25,7 @@ from rightcall.wire.options import ReadOptions
 from rightcall.wire.writers import write_arguments
 
 _DEPTH = 1_000
+_UNSURE = frozenset(("ambiguous_end", "duplicate_argument"))  # what is read is not what was meant for certain
 
 
 def render(
@@ -160,6 +161,9 @@ def _verify(text: str, parts: Sequence[Part], format: Format, tools: Toolset | N
         if isinstance(sent, Call) and isinstance(got, Call):
             if sent.name != got.name:
                 raise CannotCarry(format.name, f"/parts/{i}/name", f"the name would read back as {got.name[:60]!r}")
+            unsure = next((problem for problem in got.problems if problem.code in _UNSURE), None)
+            if unsure is not None:
+                raise CannotCarry(format.name, f"/parts/{i}/arguments{unsure.path}", unsure.message)
             path = same(sent.arguments, got.arguments)
             if path is not None:
                 raise CannotCarry(format.name, f"/parts/{i}/arguments{path}", _cause(tools))

@@ -9,27 +9,38 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from rightcall.wire.markers import Probe, blanks, literal, seq
+from rightcall.wire.markers import FINAL, RUN, Pat, Probe, blanks, literal, seq
 
 if TYPE_CHECKING:
     from rightcall.wire.engine import Engine
     from rightcall.wire.prose import Steps
 
-_ODD = ",;()[]{}"
-_LOST_MEMBER = Probe(seq(blanks(), literal(","), blanks(), literal('"')))
-_MAY_GO_ON = re.compile(r'[ \t\r\n]*+(?:(,[ \t\r\n]*+")|,?[ \t\r\n]*+\Z)').match
+_ODD = ',;()[]{}"'
+_B = r"[ \t\r\n]*+"
+_CLOSERS = r"(?:[}\])]{1,3}+)?+"
+_KEY = Pat(r'"[^"\\\x00-\x1f]{0,128}+"', r'(?:"[^"\\\x00-\x1f]{0,128}+"?+)?+', sure=FINAL)
+# Brackets too many may stand before it: one of them was the one that came too early.
+_LOST_MEMBER = Probe(
+    seq(blanks(), Pat(_CLOSERS, _CLOSERS, sure=RUN), blanks(), literal(","), blanks(), _KEY, blanks(), literal(":"))
+)
+_MAY_GO_ON = re.compile(rf'{_B}{_CLOSERS}{_B}(?:(,{_B}")|,?{_B}\Z)').match
 
 
 def what_stands_behind(p: Engine, *, closed: bool, another: str = "") -> Steps[str]:
     """The character behind a call that cannot stand there, or "". `closed` says that a marker must follow, `another` is
     what another call begins with. Where no marker closes a call anything may follow it, but never another member."""
     if not closed:
-        return "," if (yield from p.test(_LOST_MEMBER)) else ""
+        return "," if (yield from is_member_lost(p)) else ""
     char = p.char() or (yield from p.peek())
     if not char or char not in _ODD or char == another:
         return ""
     close = p.compiled.call_close
     return "" if close is not None and (yield from p.test(close)) else char
+
+
+def is_member_lost(p: Engine) -> Steps[bool]:
+    """Does another member of the call that is over follow?"""
+    return (yield from p.test(_LOST_MEMBER)) is not None
 
 
 def goes_on(text: str, pos: int, ended: bool) -> bool:

@@ -14,7 +14,7 @@ from rightcall.formats.spec import Braced, Format, Marker
 from rightcall.formats.toml_rules import LITERAL, OPENER, marker_rule, template_rule
 from rightcall.strict_json import Undecodable, decode, scan_once
 from rightcall.types import Call
-from rightcall.wire.bodies.kind import BodyKind, filled, first
+from rightcall.wire.bodies.kind import Around, BodyKind, filled, first
 from rightcall.wire.engine import Engine, Whole
 from rightcall.wire.interrupts import Broken, Cut, NotACall
 from rightcall.wire.markers import END, Holes, Pat, Probe, Scan, alt, blanks, literal, seq, templates
@@ -366,8 +366,8 @@ class BracedReader(BodyReader):
 
 
 class BracedKind(BodyKind[Braced]):
-    def reader(self, body: Braced, format: Format, after: list[Pat]) -> BodyReader:
-        return BracedReader(body, after, templates(format.call[1]))
+    def reader(self, body: Braced, format: Format, around: Around) -> BodyReader:
+        return BracedReader(body, around.after, templates(format.call[1]))
 
     def write(self, body: Braced, call: Call, arguments: str, index: int) -> str:
         return filled(body.open, call, index) + _written(body, call.arguments)

@@ -9,17 +9,26 @@ belongs to no call decides that it is the model's own JSON.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rightcall.formats.spec import Envelope, Format, Marker
 from rightcall.formats.toml_rules import ANY_TEXT, LITERAL, OPTIONAL, each, json_key, refuse, template_rule
 from rightcall.repair.beside import Member
-from rightcall.repair.names import find_name, hoist_name
 from rightcall.repair.sketch import Keys, Sketch, role_of, sketch_envelopes
-from rightcall.strict_json import Undecodable, is_deep, is_same, scan_unique
+from rightcall.strict_json import Undecodable, is_deep, scan_unique
 from rightcall.types import Call, Repair
-from rightcall.wire.bodies.behind import goes_on, what_stands_behind
-from rightcall.wire.bodies.kind import BodyKind, Wrap
+from rightcall.wire.bodies.behind import goes_on, is_member_lost, what_stands_behind
+from rightcall.wire.bodies.envelope_parts import (
+    ARGUMENTS,
+    Odd,
+    Parts,
+    find_name_of,
+    is_no_name,
+    refuse_item,
+    take_colon,
+    take_comma,
+)
+from rightcall.wire.bodies.kind import Around, BodyKind, Wrap
 from rightcall.wire.engine import Engine, Whole
 from rightcall.wire.interrupts import Broken, Cut, NotACall
 from rightcall.wire.json_stream import LostEnd, json_string, json_value, skip_nested
@@ -36,7 +45,9 @@ if TYPE_CHECKING:
 
 _B = r"[ \t\r\n]*+"
 _COMMENTED = re.compile(r"/\*|//|#").search
-_BEGINS = Probe(alt(literal("{"), seq(literal("["), blanks(), Pat(r"[{\]\[\"0-9-]", ""))))
+_WORDS = seq(alt(literal("null"), literal("true"), literal("false")), look(Pat(r"[,\] \t\r\n]", "")))
+_ITEM = alt(Pat(r"[{\]\[\"0-9-]", ""), _WORDS)  # what may stand in a list of calls, the odd things included
+_BEGINS = Probe(alt(literal("{"), seq(literal("["), blanks(), _ITEM)))
 _VALUES = '"[-0123456789tfn'  # what a JSON value begins with that is no object
 _EXTRA_IN_LIST = Probe(seq(blanks(), Pat(r"\}{1,3}+", r"\}{0,3}"), blanks(), look(Pat(r"[,\]]", ""))))
 
@@ -149,7 +160,7 @@ class EnvelopeReader(BodyReader):
     def _list(self, p: Engine, bare: bool) -> Steps[None]:
         """Calls in a list. The last is settled when it is known what stands behind the list."""
         first = p.index
-        parts: _Parts | None = None  # of a call that is not settled
+        parts: Parts | None = None  # of a call that is not settled
         while True:
             char = p.char() or (yield from p.peek())
             if char == "]" and (p.index > first or not bare):
@@ -159,8 +170,11 @@ class EnvelopeReader(BodyReader):
                     yield from self._settle(p, parts, bare, listed=True)
                 return
             if parts is not None:
-                p.finish(parts.value, empty=not parts.has_args)
+                lost = char == "," and (yield from is_member_lost(p))
+                self._finish(p, parts, "," if lost else "")
                 parts = None
+                if lost:
+                    return
             if char == "," and p.index > first:
                 p.pos += 1
             elif char == "{":
@@ -172,13 +186,16 @@ class EnvelopeReader(BodyReader):
             elif p.index > first and char not in _VALUES:
                 return
             else:
-                yield from _no_call(p)
+                yield from refuse_item(p)
 
-    def _settle(self, p: Engine, parts: _Parts, bare: bool, *, listed: bool = False) -> Steps[None]:
+    def _settle(self, p: Engine, parts: Parts, bare: bool, *, listed: bool = False) -> Steps[None]:
         """The call that was read is over. What cannot stand behind it is part of what is wrong with it."""
         odd = ""
         if not self.outer:
             odd = yield from what_stands_behind(p, closed=self._closes and not bare, another="" if listed else "{")
+        self._finish(p, parts, odd)
+
+    def _finish(self, p: Engine, parts: Parts, odd: str = "") -> None:
         if odd:
             assert p.call is not None
             p.problem("trailing_content", f"unexpected {odd!r} after the call", call=p.call.index)
@@ -209,21 +226,22 @@ class EnvelopeReader(BodyReader):
         elif key in self.outer and char == "{":
             parts = yield from self._envelope(p, False)
             if parts is not None:
-                p.finish(parts.value, empty=not parts.has_args)
+                self._finish(p, parts)
         elif key == self.body.content and char == '"':
             text, value = yield from json_value(p)
             if isinstance(value, str):
                 p.content(value, len(text))
         elif seen and char:
             yield from json_value(p)
+            p.problem("unknown_key", f"{(key or '')[:80]!r} stands beside the calls and had no use", blocking=False)
         else:
             return False
         return True
 
-    def _envelope(self, p: Engine, bare: bool, *, listed: bool = False) -> Steps[_Parts | None]:
+    def _envelope(self, p: Engine, bare: bool, *, listed: bool = False) -> Steps[Parts | None]:
         """One call, from its `{` to its `}`, not settled yet; None where it was mended or refused."""
         p.raw_begin()
-        parts = _Parts()
+        parts = Parts()
         usual = self._usual(p.buf, p.pos)
         p.pos = usual.end() if usual else p.pos + 1
         try:
@@ -242,6 +260,7 @@ class EnvelopeReader(BodyReader):
             return None
         except Cut:
             if p.call is None and parts.name is not None and (not bare or self._is_declared(p, parts)):
+                p.args_at = p.base + p.pos
                 p.begin(parts.name, parts.id)  # what is known of a call that was cut off stays known
             raise
         if p.call is None:
@@ -252,10 +271,10 @@ class EnvelopeReader(BodyReader):
         yield from p.take_extra_closers(_EXTRA_IN_LIST if listed else None)
         return parts
 
-    def _malformed(self, p: Engine, parts: _Parts, lost: LostEnd) -> Steps[None]:
+    def _malformed(self, p: Engine, parts: Parts, lost: LostEnd) -> Steps[None]:
         """Not valid JSON. Where the envelope's own brackets can still be matched, its siblings live."""
         broken = Broken("invalid_json", "the call is not valid JSON; send it again as valid JSON")
-        if not isinstance(lost, _Odd):
+        if not isinstance(lost, Odd):
             raise broken
         try:
             yield from skip_nested(p, ["}"] * (1 + parts.inner))
@@ -267,7 +286,7 @@ class EnvelopeReader(BodyReader):
             raise broken  # a bracket in a comment is none
         p.fail(broken.code, broken.message)
 
-    def _begin_late(self, p: Engine, parts: _Parts, bare: bool) -> None:
+    def _begin_late(self, p: Engine, parts: Parts, bare: bool) -> None:
         """The envelope ended before the name and the arguments' key had both been seen. Behind an opener it is a call
         all the same."""
         if bare and not (self._is_declared(p, parts) or (parts.has_args and parts.name and not parts.doubtful)):
@@ -275,13 +294,13 @@ class EnvelopeReader(BodyReader):
         name: str = parts.name or ""
         repairs: tuple[Repair, ...] = ()
         if not name and p.policy("") != "off":
-            name, repairs = self._find_name(p, parts)
+            name, repairs = find_name_of(parts, self.names, p.tools)
         call = p.begin(name, parts.id, repairs)
         parts.value = Undecodable
         if parts.has_args:
             call.parts.append(parts.json)
 
-    def _is_declared(self, p: Engine, parts: _Parts) -> bool:
+    def _is_declared(self, p: Engine, parts: Parts) -> bool:
         """Does an envelope without a marker before it name a declared tool, and hold nothing that is not a call's?"""
         if p.tools is None or parts.name is None or parts.name not in p.tools:
             return False
@@ -290,21 +309,7 @@ class EnvelopeReader(BodyReader):
         declared = p.tools.kinds(parts.name).keys()
         return isinstance(parts.value, dict) and bool(parts.value) and parts.value.keys() <= declared
 
-    def _find_name(self, p: Engine, parts: _Parts) -> tuple[str, tuple[Repair, ...]]:
-        """The name of a call that has none of its own."""
-        members = dict(parts.members)
-        hoisted = hoist_name(members, p.tools)
-        if hoisted is not None:
-            name, rest = hoisted
-            parts.members = [member for member in parts.members if member[0] in rest]
-            return name, (Repair("hoisted_name", "schema", "", "", name),)
-        if not parts.has_args:
-            name, _, repairs = find_name(members, "", p.tools)
-            return name, repairs
-        name, parts.json, repairs = find_name(parts.value, parts.json, p.tools)
-        return name, repairs
-
-    def _beside(self, p: Engine, parts: _Parts) -> tuple[Member, ...]:
+    def _beside(self, p: Engine, parts: Parts) -> tuple[Member, ...]:
         """What stands beside name and arguments, and what each of it is."""
         if not parts.members and not parts.again:
             return ()
@@ -312,15 +317,15 @@ class EnvelopeReader(BodyReader):
         found = list(parts.again)
         for key, value in parts.members:
             role = role_of(key, value, self.keys, p.tools, name=name, has_args=has_args)
-            if role == "stranger" and key in self.names and parts.name is None and not isinstance(value, (dict, list)):
-                role = "known"  # null or a number where the name should be
+            if role == "stranger" and parts.name is None and is_no_name(key, value, self.names):
+                role = "known"
             if role is not None:
                 found.append(Member(key, value, role))
         return tuple(found)
 
-    def _members(self, p: Engine, parts: _Parts, bare: bool, begun: bool) -> Steps[None]:
+    def _members(self, p: Engine, parts: Parts, bare: bool, begun: bool) -> Steps[None]:
         if begun:
-            yield from _comma(p)
+            yield from take_comma(p)
         while True:
             char = yield from p.peek()
             if char == "}":
@@ -335,17 +340,18 @@ class EnvelopeReader(BodyReader):
             elif not char:
                 raise Cut
             else:
-                raise _Odd
-            yield from _comma(p)
+                raise Odd
+            yield from take_comma(p)
 
-    def _member(self, p: Engine, parts: _Parts, bare: bool) -> Steps[bool]:
+    def _member(self, p: Engine, parts: Parts, bare: bool) -> Steps[bool]:
         """A key and its value; True if the value is an object that is read as part of the envelope."""
         key = yield from json_string(p)
         if key is None:
-            raise _Odd
-        yield from _colon(p)
+            raise Odd
+        yield from take_colon(p)
         char = yield from p.peek()
         if not char:
+            parts.name = parts.name if self.names or parts.name else key
             raise Cut
         if key == "function" and char == "{" and (self.names or parts.name is not None):
             p.pos += 1
@@ -361,10 +367,10 @@ class EnvelopeReader(BodyReader):
             yield from self._other(p, parts, key, bare)
         return False
 
-    def _name(self, p: Engine, parts: _Parts, key: str) -> Steps[None]:
+    def _name(self, p: Engine, parts: Parts, key: str) -> Steps[None]:
         name = yield from json_string(p)
         if name is None:
-            raise _Odd
+            raise Odd
         if key in parts.seen:
             parts.note_again(key, name)
         parts.seen[key] = name
@@ -373,31 +379,31 @@ class EnvelopeReader(BodyReader):
             p.begin(parts.name, parts.id).parts.append(parts.json)
             parts.value = Undecodable
 
-    def _arguments(self, p: Engine, parts: _Parts, key: str) -> Steps[None]:
+    def _arguments(self, p: Engine, parts: Parts, key: str) -> Steps[None]:
         parts.has_args = True
-        parts.seen[key] = _ARGUMENTS
+        parts.seen[key] = ARGUMENTS
         if parts.name is None or parts.doubtful:
             parts.json, parts.value = yield from json_value(p)
         else:
             p.begin(parts.name, parts.id)
             parts.value = yield from read_arguments(p)
 
-    def _other(self, p: Engine, parts: _Parts, key: str, bare: bool) -> Steps[None]:
+    def _other(self, p: Engine, parts: Parts, key: str, bare: bool) -> Steps[None]:
         """A member that is neither the name nor the arguments."""
         if bare and p.call is None and key not in self.ids and key != "type":
             self._doubt(p, parts, key)
         _, value = yield from json_value(p)
         if isinstance(value, Undecodable):
-            raise _Odd
+            raise Odd
         if key in self.ids and isinstance(value, str) and p.call is None and not parts.id:
             parts.id = value
-        if parts.seen.get(key, _ARGUMENTS) is not _ARGUMENTS:
+        if parts.seen.get(key, ARGUMENTS) is not ARGUMENTS:
             parts.note_again(key, value)
             return
         parts.seen.setdefault(key, value)
         parts.members.append((key, value))
 
-    def _doubt(self, p: Engine, parts: _Parts, key: str) -> None:
+    def _doubt(self, p: Engine, parts: Parts, key: str) -> None:
         """A key that no call has, where no marker stands before the envelope: the model's own JSON, unless what else
         it holds can only be a call of a declared tool."""
         tools = p.tools
@@ -410,72 +416,6 @@ class EnvelopeReader(BodyReader):
             parts.doubtful = True
 
 
-class _Odd(LostEnd):
-    """Something odd stands between the members of an envelope, and no bracket but its own is open."""
-
-
-_ARGUMENTS: Any = object()  # stands for a value that is not known before the call is settled
-
-
-class _Parts:
-    """What of an envelope has been read."""
-
-    __slots__ = ("again", "doubtful", "has_args", "id", "inner", "json", "members", "name", "seen", "value")
-
-    def __init__(self) -> None:
-        self.name: str | None = None
-        self.id = ""
-        self.inner = 0  # how many `"function": {` are open
-        self.has_args = False
-        self.doubtful = False  # it has a key that no call has
-        self.json = ""
-        self.value: Any = Undecodable
-        self.seen: dict[str, Any] = {}
-        self.members: list[tuple[str, Any]] = []  # beside name and arguments
-        self.again: list[Member] = []  # those whose key was there before
-
-    def take_usual(self, usual: re.Match[str]) -> None:
-        """The usual beginning: an id, the name, the arguments' key."""
-        self.name, self.id, self.has_args = usual["name"], usual["id"] or "", True
-        self.seen = {usual["name_key"] or usual["name"]: usual["name"], usual["args_key"] or usual["name"]: _ARGUMENTS}
-        if usual["id_key"]:
-            self.seen[usual["id_key"]] = self.id
-
-    def note_again(self, key: str, value: Any) -> None:
-        same = is_same(self.seen[key], value)
-        self.again.append(Member(key, value, "again" if same else "clash"))
-
-
-def _no_call(p: Engine) -> Steps[None]:
-    """Something in a list of calls that is none: it is kept and refused, and its siblings live."""
-    p.raw_begin()
-    try:
-        yield from json_value(p)
-    except LostEnd:
-        raise Broken("invalid_json", "the list of calls is not valid JSON; send it again as valid JSON") from None
-    p.fail("call_not_object", "an entry of the list of calls is no object; send an object with a name and arguments")
-
-
-def _comma(p: Engine) -> Steps[None]:
-    """What must stand behind a member."""
-    char = yield from p.peek()
-    if char == ",":
-        p.pos += 1
-    elif not char:
-        raise Cut
-    elif char != "}":
-        raise _Odd
-
-
-def _colon(p: Engine) -> Steps[None]:
-    char = yield from p.peek()
-    if not char:
-        raise Cut
-    if char != ":":
-        raise _Odd
-    p.pos += 1
-
-
 # -- the kind: written, constrained, known by its markers --------------------------------------------------------------
 
 
@@ -483,7 +423,7 @@ class EnvelopeKind(BodyKind[Envelope]):
     first = "[{"
     holds_json = True
 
-    def reader(self, body: Envelope, format: Format, after: list[Pat]) -> BodyReader:
+    def reader(self, body: Envelope, format: Format, around: Around) -> BodyReader:
         return EnvelopeReader(body, templates(format.call[1]))
 
     def write(self, body: Envelope, call: Call, arguments: str, index: int) -> str:

@@ -9,7 +9,7 @@ a format file may put into it. `BODIES` has one for each; nothing else tells one
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from rightcall.formats.spec import Body, Format, Marker, alternatives
 from rightcall.types import Call
@@ -27,6 +27,13 @@ _NAME = re.compile(HOLES["name"]).fullmatch
 CALLED = re.compile(r"[A-Za-z_][\w.\-]{0,255}").fullmatch  # a name in front of a parenthesis
 
 
+class Around(NamedTuple):
+    """What of a format stands around a body: the markers that may follow its end, and those that end a turn."""
+
+    after: list[Pat]
+    turns: list[Pat]
+
+
 class BodyKind(Generic[B]):
     first = ""
     """The characters that begin a block which no marker stands before; it is one only where a reply may begin."""
@@ -39,8 +46,8 @@ class BodyKind(Generic[B]):
     lines = False
     """Several calls stand on lines of their own, where nothing else is written between them."""
 
-    def reader(self, body: B, format: Format, after: list[Pat]) -> BodyReader:
-        """What reads it. `after` are the markers that may follow its end."""
+    def reader(self, body: B, format: Format, around: Around) -> BodyReader:
+        """What reads it."""
         raise NotImplementedError
 
     def write(self, body: B, call: Call, arguments: str, index: int) -> str:
@@ -63,6 +70,10 @@ class BodyKind(Generic[B]):
     def opening(self, body: B) -> tuple[Marker, ...]:
         """The tags by which a call of it is found in text."""
         return ()
+
+    def damaged(self, body: B, format: Format) -> list[Pat]:
+        """Its opening tags with a character missing, where what follows leaves no doubt."""
+        return []
 
     def closing(self, body: B) -> Marker:
         return ""

@@ -12,7 +12,7 @@ from rightcall.repair.sketch import Sketch, sketch_arguments
 from rightcall.strict_json import Undecodable, decode, is_deep, scan_unique
 from rightcall.types import Call, Repair
 from rightcall.wire.bodies.behind import what_stands_behind
-from rightcall.wire.bodies.kind import BodyKind, filled, first
+from rightcall.wire.bodies.kind import Around, BodyKind, filled, first
 from rightcall.wire.engine import Engine, Whole
 from rightcall.wire.fences import LABELLED_BEGIN
 from rightcall.wire.interrupts import Broken, Cut, NotACall
@@ -141,6 +141,7 @@ class NameThenJsonReader(BodyReader):
         known = [name for each in names if (name := _declared(p, each))]
         first = names[:1] if p.tools is None and str(alternatives(self.body.open)[0]).startswith("{name}") else []
         p.pos = len(p.buf)
+        p.args_at = p.base + p.pos
         if known or first:
             p.begin((known or first)[-1])
         raise Cut
@@ -238,7 +239,7 @@ class NameThenJsonKind(BodyKind[NameThenJson]):
     holds_json = True
     named_by_header = True
 
-    def reader(self, body: NameThenJson, format: Format, after: list[Pat]) -> BodyReader:
+    def reader(self, body: NameThenJson, format: Format, around: Around) -> BodyReader:
         return NameThenJsonReader(body, templates(format.call[1]))
 
     def write(self, body: NameThenJson, call: Call, arguments: str, index: int) -> str:

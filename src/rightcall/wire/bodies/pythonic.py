@@ -18,7 +18,7 @@ from rightcall.formats.toml_rules import ANY_TEXT, each
 from rightcall.repair.literals import BadLiteral, Literals, literal_value, unescape
 from rightcall.strict_json import Undecodable, decode, is_deep, scan_once
 from rightcall.types import Call
-from rightcall.wire.bodies.kind import CALLED, BodyKind, Wrap
+from rightcall.wire.bodies.kind import CALLED, Around, BodyKind, Wrap
 from rightcall.wire.engine import Engine, Whole
 from rightcall.wire.interrupts import Broken, Cut, NotACall
 from rightcall.wire.json_stream import whole_value
@@ -450,7 +450,7 @@ class PythonicKind(BodyKind[Pythonic]):
     first = "["
     lines = True
 
-    def reader(self, body: Pythonic, format: Format, after: list[Pat]) -> BodyReader:
+    def reader(self, body: Pythonic, format: Format, around: Around) -> BodyReader:
         return PythonicReader(templates(format.call[1]))
 
     def write(self, body: Pythonic, call: Call, arguments: str, index: int) -> str:

@@ -14,7 +14,7 @@ from rightcall.formats.spec import Format, Marker, TsCall, alternatives
 from rightcall.formats.toml_rules import LITERAL, each, refuse
 from rightcall.repair.schema import rename_aliases
 from rightcall.types import Call
-from rightcall.wire.bodies.kind import CALLED, BodyKind
+from rightcall.wire.bodies.kind import CALLED, Around, BodyKind
 from rightcall.wire.bodies.ts_arguments import arguments, held
 from rightcall.wire.bodies.ts_strings import closing
 from rightcall.wire.bodies.ts_values import BadValue, TsValues, Unfinished, plain_object
@@ -192,7 +192,7 @@ _IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*").fullmatch
 
 
 class TsCallKind(BodyKind[TsCall]):
-    def reader(self, body: TsCall, format: Format, after: list[Pat]) -> BodyReader:
+    def reader(self, body: TsCall, format: Format, around: Around) -> BodyReader:
         return TsCallReader(body, templates(format.call[1]))
 
     def write(self, body: TsCall, call: Call, arguments: str, index: int) -> str:

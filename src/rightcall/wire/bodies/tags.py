@@ -1,0 +1,145 @@
+"""The tags of a tagged body, and what may stand around them, as patterns: `params` reads with them.
+
+An *opener* is a marker that begins another call or the section of calls; a *whole opener* is one with the name of what
+it calls. A *shut* closes a body, a call or a section.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+
+from rightcall.formats.spec import Format, Params, alternatives
+from rightcall.wire.markers import (
+    HOLES,
+    NAME,
+    Pat,
+    Probe,
+    alt,
+    blanks,
+    literal,
+    look,
+    ordered,
+    seq,
+    template,
+    templates,
+)
+
+_SLIPS = Pat(r"[\"'>]{0,2}+", r"[\"'>]{0,2}+")
+_HOLE = re.compile(r"\{\w+\}")
+_SURE = 4  # so much of a tag tells it from other text
+_NAMED = NAME._replace(whole=f"(?P<name>{HOLES['name']})")
+
+
+class Tags:
+    """`turns` are the end-of-turn tokens, and what begins a channel's header."""
+
+    def __init__(self, body: Params, format: Format, turns: list[Pat]) -> None:
+        self.body = body
+        self.quoted = bool(body.escapes)
+        self._meant = {written: char for char, written in body.escapes.items()}
+        self._escaped = re.compile("|".join(map(re.escape, self._meant)) or "(?!)").sub
+        self.opens = templates(body.open) + templates(body.empty)
+        self.params = [template(text, quoted=self.quoted) for text in ordered(body.param)]
+        self.body_closes = templates(body.close)
+        self.call_closes = templates(format.call[1])
+        self.section_closes = templates(format.section[1]) if format.section else []
+        self.shuts = self.body_closes + self.call_closes + self.section_closes
+        calls = [pat for pat in templates(format.call[0]) if pat.head != "`"]
+        tags = [pat for pat in self.opens if pat.head]
+        sections = templates(format.section[0]) if format.section else []
+        self.openers = sections + calls + tags
+        self.whole_openers = tags + [self._whole(call, tags) for call in calls]
+        self.turns = turns
+        # Nothing closes such a call but what follows it, so that nothing can be missing.
+        self.is_closed = bool(self.body_closes) or (bool(self.call_closes) and "" not in alternatives(format.call[1]))
+        texts = [*ordered(format.call[0]), *(ordered(format.section[0]) if format.section else [])]
+        param = re.compile(alt(*self.params).whole).match
+        clashes = [literal(text) for text in texts if param(text)]
+        self.no_param = Probe(alt(*clashes)) if clashes else None
+        self.closers = [self._closer(text) for text in ordered(body.value_close)] + self.body_closes
+
+    def plain(self, text: str) -> str:
+        """A name or a key as it is meant."""
+        return self._escaped(lambda found: self._meant[found.group()], text) if self._meant else text
+
+    def _whole(self, call: Pat, tags: list[Pat]) -> Pat:
+        if tags:
+            return seq(call, blanks(), alt(*tags))
+        return seq(call, blanks(), alt(*self.opens), blanks(), alt(*self.params, *self.call_closes))
+
+    def _closer(self, text: str) -> Pat:
+        """A value's close, of whatever argument; a tag that closes something else is none."""
+        before, hole, after = text.partition("{key}")
+        if not hole:
+            return template(text)
+        others = [found.whole for found in self.shuts]
+        is_other = "|".join(rest for whole in others if (rest := _behind(whole, re.escape(before))))
+        key = f"(?!{is_other})(?:{HOLES['key']})" if is_other else f"(?:{HOLES['key']})"
+        return seq(literal(before), Pat(key, f"(?:{HOLES['key']})?"), literal(after))
+
+    @cached_property
+    def param_starts(self) -> list[Pat]:
+        """How an argument's opening tag begins, whatever becomes of it."""
+        starts = {text.partition("{")[0] for text in ordered(self.body.param)}
+        found = [literal(start) for start in starts if len(start) > 2]
+        # Such a beginning is that of a closing tag too.
+        return [seq(pat, Pat("[^/]", "")) if pat.prefix.endswith("<") else pat for pat in found]
+
+    @cached_property
+    def damaged_closes(self) -> tuple[str, ...]:
+        """A value's closing tag with one character missing."""
+        texts = [text for text in ordered(self.body.value_close) if "{" not in text]
+        return tuple(found for text in texts for found in _one_less(text))
+
+    @cached_property
+    def damaged_param(self) -> Probe:
+        """How an argument's opening tag begins, with one character missing."""
+        starts = [text.partition("{")[0] for text in ordered(self.body.param)]
+        closes = tuple(str(text) for text in ordered(self.body.value_close) + ordered(self.body.close))
+        texts = [less for start in starts for less in _one_less(start) if not any(c.startswith(less) for c in closes)]
+        return Probe(seq(blanks(), _any_of(texts))) if texts else Probe.never()
+
+    @cached_property
+    def damaged_opens(self) -> list[Probe]:
+        """The body's opening tag, damaged, but with a name and before what can only follow it."""
+        return [Probe(pat) for text in ordered(self.body.open) for pat in self._damaged(text, _NAMED)]
+
+    @cached_property
+    def damaged_openers(self) -> list[Pat]:
+        """The same, to be looked for in text: each begins with the character that the tag begins with."""
+        texts = [text for text in ordered(self.body.open) if len(text.partition("{")[0]) > _SURE]
+        return [pat for text in texts for pat in self._damaged(text, NAME) if pat.head == text[0]]
+
+    def _damaged(self, text: str, name: Pat) -> list[Pat]:
+        before, _, after = text.partition("{name}")
+        follows = (blanks(), look(alt(*self.params, *self.body_closes, *self.call_closes)))
+        end = (template(after),) if after else ()
+        slips = alt(*(template(less) for less in _one_less(after) if less.strip()), _SLIPS)
+        start = (literal(before),) if before else ()
+        return [
+            *(seq(literal(less), name, *end, *follows) for less in dict.fromkeys(_one_less(before))),
+            seq(*start, name, slips, *follows),
+        ]
+
+    @cached_property
+    def open_starts(self) -> Probe | None:
+        """How the body's opening tag begins, whatever becomes of it."""
+        starts = {text.partition("{")[0].rstrip('=" ') for text in ordered(self.body.open)} - {""}
+        return Probe(_any_of(sorted(starts, key=len, reverse=True))) if starts else None
+
+
+def _behind(whole: str, before: str) -> str:
+    return whole[len(before) :] if whole.startswith(before) else ""
+
+
+def _one_less(text: str) -> list[str]:
+    """The template with each one of its characters missing, those of its holes apart."""
+    if len(text) < _SURE:
+        return []
+    holes = {i for hole in _HOLE.finditer(text) for i in range(hole.start(), hole.end())}
+    return [text[:i] + text[i + 1 :] for i in range(len(text)) if i not in holes]
+
+
+def _any_of(texts: list[str]) -> Pat:
+    return alt(*(literal(text) for text in dict.fromkeys(texts)))

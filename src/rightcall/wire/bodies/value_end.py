@@ -1,0 +1,235 @@
+"""Where a bare value ends:  owl</parameter>\\n<parameter=n>
+
+A closing tag inside a value does not close it: a close counts only before what can follow a value, which is another
+argument, the body's close, the call's or section's close, the opener of another call, an end-of-turn token. What else
+of the format's own tags a value holds is remembered: where it may have swallowed what follows it, it is in doubt.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from json.encoder import encode_basestring as quoted
+from typing import Any, NamedTuple
+
+from rightcall.formats.spec import alternatives
+from rightcall.wire.bodies.tags import Tags
+from rightcall.wire.engine import Engine
+from rightcall.wire.interrupts import Broken, Cut
+from rightcall.wire.markers import END, Holes, Pat, Probe, Scan, alt, blanks, literal, ordered, seq, template
+from rightcall.wire.prose import Steps
+
+Sink = Callable[[str], bool]
+
+
+class Doubt(NamedTuple):
+    """Why the value may hold more than it was meant to."""
+
+    code: str
+    message: str
+
+
+class _Seen:
+    """The format's own tags in the value so far."""
+
+    __slots__ = ("argument", "closed", "depth", "opened", "quoted", "repeated", "shut", "torn")
+
+    def __init__(self) -> None:
+        self.closed = False  # a value's close
+        self.opened = False  # the opener of an argument or of a call
+        self.shut = False  # a close of more than a value, of nothing that was opened here
+        self.depth = 0  # how many calls were opened and not closed
+        self.quoted = False  # what opens quotes
+        self.torn = False  # a value's close and the damaged opener of an argument
+        self.argument = ""  # the opener of this argument, which is one of the tool's
+        self.repeated = ""  # or one that was given before
+
+
+class Value(NamedTuple):
+    """One value being taken. With `give` each piece of it goes out as it comes."""
+
+    key: str
+    given: dict[str, Any]
+    pieces: list[str]
+    give: bool
+
+
+class ValueEnd:
+    """Finds the end of one argument's value. `line`: its opener came with the line break that belongs to it."""
+
+    __slots__ = ("chain", "is_named", "is_special", "param", "scan", "tags")
+
+    def __init__(self, tags: Tags, param: Holes, key: str, line: bool, quote: str) -> None:
+        self.tags, self.param, self.is_named = tags, param, bool(key)
+        entries = [("close", pat) for pat in self._closes(key, line, quote)]
+        entries += self._inside() if not quote else [("quote", literal(tags.body.quote[0]))] if tags.body.quote else []
+        self.scan = Scan(entries)
+        heads = "".join({re.escape(pat.head) for _, pat in entries})
+        self.is_special = re.compile(f"[{heads}]").search
+        self.chain = Probe(self._chain())
+
+    def _closes(self, key: str, line: bool, quote: str) -> list[Pat]:
+        body = self.tags.body
+        own = alternatives(body.value_close)
+        texts = [text.replace("{key}", key) if key else text for text in own if text]
+        cores = [seq(literal(quote), template(text)) if quote else template(text) for text in texts]
+        # A line break before the close is the close's own where the opener had one, or where the format writes it so.
+        with_break = any(text.startswith("\n") for text in texts) and (line or own[0].startswith("\n"))
+        return [seq(literal("\n"), core) for core in cores] + cores if with_break else cores
+
+    def _inside(self) -> list[tuple[str, Pat]]:
+        tags = self.tags
+        missing = tags.params if "" in alternatives(tags.body.value_close) else []
+        return [
+            *(("next", seq(literal("\n"), pat)) for pat in missing if pat.head),
+            *(("param", pat) for pat in tags.params if pat.head),
+            *(("open", pat) for pat in tags.param_starts),
+            *(("call", pat) for pat in tags.whole_openers),
+            *(("shut", pat) for pat in tags.shuts),
+        ]
+
+    def _chain(self) -> Pat:
+        """What may follow a value. The body's close is enough where it stands just as the format writes it."""
+        tags = self.tags
+        over = alt(*tags.call_closes, *tags.section_closes, *tags.openers, *tags.turns, END)
+        ends = [seq(close, blanks(), over) for close in tags.body_closes]
+        params = [template(text, group="key", quoted=tags.quoted) for text in ordered(tags.body.param)]
+        whole = seq(blanks(), alt(*params, *ends, over))
+        gap = alternatives(tags.body.value_close)[0]
+        gap = gap[len(gap.rstrip()) :]
+        near = [seq(literal(gap), close) if gap else close for close in tags.body_closes]
+        return alt(whole, *near, *(tags.body_closes if gap else ()))
+
+    def take(self, p: Engine, value: Value) -> Steps[Doubt | None]:
+        """Takes a value and the marker that closes it."""
+        scan, seen, sink = self.scan, _Seen(), self._sink(p, value)
+        while True:
+            found = (scan.ended if p.ended else scan.search)(p.buf, p.pos)
+            end = found.start() if found else len(p.buf)
+            if end > p.pos:
+                self._add(p, p.buf[p.pos : end], value)
+                p.pos = end
+            if found is None or found.lastindex is None:
+                if p.ended:
+                    raise Cut
+                p.sink = sink
+                yield
+                p.sink = None
+                continue
+            action = scan.actions[found.lastindex]
+            if action == "close":
+                if (yield from self._is_close(p, found.end() - found.start(), value)):
+                    return self._doubt(seen, value)
+                seen.closed = True
+                seen.torn = seen.torn or (yield from self._is_torn(p, found.end() - found.start()))
+            elif action == "next":
+                if (yield from self._is_next(p, value)):
+                    return self._doubt_of_next(value)
+            else:
+                self._see(p, action, found, value, seen)
+            # Not structure: its first character is the value's, and the search goes on behind it.
+            self._add(p, p.buf[p.pos], value)
+            p.pos += 1
+
+    def _sink(self, p: Engine, value: Value) -> Sink:
+        is_special, search = self.is_special, self.scan.search
+        passed, keep, give = p.passed, value.pieces.append, p.give if value.give else None
+
+        def sink(piece: str) -> bool:
+            if is_special(piece) and search(piece, 0):
+                return False
+            passed(piece)
+            keep(piece)
+            if give:
+                give(quoted(piece)[1:-1])
+            return True
+
+        return sink
+
+    def _add(self, p: Engine, text: str, value: Value) -> None:
+        value.pieces.append(text)
+        if value.give:
+            p.give(quoted(text)[1:-1])
+
+    def _is_close(self, p: Engine, size: int, value: Value) -> Steps[bool]:
+        """Is the close of that size that stands here really one? A repeated key is no argument that could follow."""
+        while True:
+            follows = self.chain.at(p.buf, p.pos + size, p.ended)
+            if follows is not None:
+                break
+            yield
+        # Where the close has the argument's own name, a repeated one is for the call to tell.
+        key = follows.group(follows.lastindex) if follows and follows.lastindex and not self.is_named else ""
+        if not follows or (key and self._is_repeated(self.tags.plain(key), value)):
+            return False
+        p.pos += size
+        return True
+
+    def _is_torn(self, p: Engine, size: int) -> Steps[bool]:
+        """Does the opener of another argument follow the close, but a damaged one?"""
+        while True:
+            follows = self.tags.damaged_param.at(p.buf, p.pos + size, p.ended)
+            if follows is not None:
+                return bool(follows)
+            yield
+
+    def _is_repeated(self, key: str, value: Value) -> bool:
+        return key in value.given or key == value.key
+
+    def _is_next(self, p: Engine, value: Value) -> Steps[bool]:
+        """The next argument's opener where a close was due: forgiven if its key is declared and not yet given."""
+        while True:
+            found = self.param.probe.at(p.buf, p.pos + 1, p.ended)
+            if found is not None:
+                break
+            yield
+        if not found:
+            return False
+        key = self.tags.plain(self.param.fill(found)["key"])
+        if self._is_repeated(key, value) or p.kind(key) is None or p.call is None:
+            return False
+        p.pos += 1
+        message = f"the argument before {key!r} was not closed"
+        p.problem("unclosed_argument", message, blocking=False, call=p.call.index)
+        return True
+
+    def _see(self, p: Engine, action: str, found: re.Match[str], value: Value, seen: _Seen) -> None:
+        """A tag of the format's own that does not end the value."""
+        if action == "shut":
+            seen.shut = seen.shut or not seen.depth
+            seen.depth = max(0, seen.depth - 1)
+        elif action == "quote":
+            seen.quoted = True
+        elif action == "call":
+            if seen.closed or seen.shut:
+                raise Broken("ambiguous_end", *_swallowed(value.key, "another call"))
+            seen.opened, seen.depth = True, seen.depth + 1
+        else:
+            seen.opened = True
+            at = self.param.probe.whole(found.string, found.start()) if action == "param" else None
+            key = self.tags.plain(self.param.fill(at)["key"]) if at else ""
+            if key and self._is_repeated(key, value):
+                seen.repeated = key
+            if key and (p.tools is None or p.kind(key) is not None):
+                seen.argument = key
+
+    def _doubt(self, seen: _Seen, value: Value) -> Doubt | None:
+        if seen.repeated and seen.closed:
+            return Doubt("duplicate_argument", f"the argument {seen.repeated!r} is given twice; send it once")
+        if seen.argument or (seen.opened and seen.closed) or seen.quoted or seen.torn:
+            other = f"the argument {seen.argument!r}" if seen.argument else "another argument or call"
+            return Doubt("ambiguous_end", _swallowed(value.key, other)[0])
+        return None
+
+    def _doubt_of_next(self, value: Value) -> Doubt | None:
+        """A value that the next argument ended: was there a close, but a damaged one?"""
+        if "".join(value.pieces).rstrip().endswith(self.tags.damaged_closes):
+            return Doubt(
+                "ambiguous_end", f"the argument {value.key!r} is not closed as it should be; send the call again"
+            )
+        return None
+
+
+def _swallowed(key: str, other: str) -> tuple[str, str]:
+    cure = "close each argument and each call, and write no tags of this format into a value"
+    return f"the argument {key!r} holds what looks like {other}, so that its end is not certain; {cure}", f"/{key}"

@@ -1,0 +1,308 @@
+"""Tagged bodies: where a value and a call end, in every format that has one, however the text is cut.
+
+The formats are found by discovery, and their texts are rendered and then damaged, so that each class of fault is tried
+in each of them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cuts import Setting, hold_of_every_cut
+from replies import INTEGER, STRING, tool
+from rightcall import Call, CannotCarry, Format, Reply, Toolset, parse, render
+from rightcall.formats import FORMATS
+from rightcall.formats.spec import Params, alternatives
+from rightcall.wire.compile import compiled
+
+TOOLS = Toolset([tool("lookup", word=STRING, n=INTEGER), tool("ping")])
+OWL: dict[str, Any] = {"word": "owl", "n": 3}
+BAT: dict[str, Any] = {"word": "bat", "n": 4}
+
+
+class Tagged(NamedTuple):
+    name: str
+    format: Format  # as it writes its tagged body
+    body: Params
+
+
+def tagged(name: str) -> Tagged | None:
+    format = FORMATS[name]
+    body = next((body for body in format.bodies if isinstance(body, Params)), None)
+    if body is None:
+        return None
+    others = tuple(other for other in format.bodies if other is not body)
+    return Tagged(name, msgspec.structs.replace(format, body=(body, *others) if others else body), body)
+
+
+FOUND = [found for name in FORMATS if (found := tagged(name)) is not None]
+every_tagged = pytest.mark.parametrize("wire", FOUND, ids=lambda wire: wire.name)
+with_tag = pytest.mark.parametrize(
+    "wire", [wire for wire in FOUND if not alternatives(wire.body.open)[0].startswith("{")], ids=lambda wire: wire.name
+)
+
+
+def first(marker: str | tuple[str, ...]) -> str:
+    return alternatives(marker)[0].strip()
+
+
+def written(wire: Tagged, *arguments: dict[str, Any]) -> str:
+    return render([Call("lookup", each) for each in arguments], format=wire.format, tools=TOOLS)
+
+
+def read(text: str, wire: Tagged) -> Reply:
+    """The reply, which is the same under every cut."""
+    return hold_of_every_cut(text, Setting(wire.name, TOOLS), seed=len(text))
+
+
+def own_close(wire: Tagged) -> str:
+    """What closes a call."""
+    return first(wire.body.close) or first(wire.format.call[1])
+
+
+def bare(wire: Tagged, arguments: dict[str, Any]) -> str:
+    """A call's body, without what stands around it."""
+    text = written(wire, arguments)
+    start = text.index(first(wire.body.open).partition("{")[0])
+    close = first(wire.body.close)
+    return text[start : text.index(close) + len(close)]
+
+
+def all_arguments(reply: Reply) -> list[dict[str, Any]]:
+    return [call.arguments for call in reply.calls]
+
+
+def codes(reply: Reply) -> list[str]:
+    return [problem.code for problem in reply.problems]
+
+
+# -- A1: a value swallows what follows it ------------------------------------------------------------------------------
+
+
+@every_tagged
+def test_a_call_without_its_closing_tag_ends_where_the_next_begins(wire: Tagged) -> None:
+    reply = read(written(wire, OWL, BAT).replace(own_close(wire), "", 1), wire)
+    assert all_arguments(reply) == [OWL, BAT]
+    assert codes(reply) == ["unclosed"]
+    assert reply.problems[0].call == 0 and not reply.problems[0].blocking
+
+
+@every_tagged
+def test_a_call_without_its_closing_tag_ends_at_an_end_of_turn(wire: Tagged) -> None:
+    text = written(wire, OWL)
+    end = wire.format.ends[0] if wire.format.ends else wire.format.channels.ends[0] if wire.format.channels else ""
+    reply = read(text[: text.rindex(own_close(wire))] + end, wire)
+    assert all_arguments(reply) == [OWL]
+    assert "unclosed" in codes(reply)
+
+
+@with_tag
+def test_several_calls_in_one_block_are_all_read(wire: Tagged) -> None:
+    one = written(wire, OWL)
+    both = one.replace(bare(wire, OWL), bare(wire, OWL) + bare(wire, BAT))
+    assert all_arguments(read(both, wire)) == [OWL, BAT]
+
+
+@with_tag
+def test_of_several_calls_in_one_block_the_first_may_lack_its_close(wire: Tagged) -> None:
+    both = bare(wire, OWL).removesuffix(first(wire.body.close)) + bare(wire, BAT)
+    reply = read(written(wire, OWL).replace(bare(wire, OWL), both), wire)
+    assert all_arguments(reply) == [OWL, BAT]
+    assert codes(reply) == ["unclosed"]
+
+
+@every_tagged
+def test_text_behind_calls_that_lack_a_close_is_text(wire: Tagged) -> None:
+    if wire.format.channels is not None:
+        pytest.skip("text has a message of its own there")
+    text = written(wire, OWL, BAT).replace(own_close(wire), "", 1)
+    reply = read(text + "\nThat is all.", wire)
+    assert all_arguments(reply) == [OWL, BAT]
+    assert reply.content == "That is all."
+
+
+@every_tagged
+def test_a_value_that_lost_its_close_blocks_its_call_and_no_other(wire: Tagged) -> None:
+    only = {"word": "owl"}
+    close = alternatives(wire.body.value_close)[0].replace("{key}", "word").rstrip()
+    reply = read(written(wire, only, BAT).replace(close, "", 1), wire)
+    assert all_arguments(reply) == [BAT]
+    assert len(reply.refused) == 1
+
+
+@every_tagged
+@given(data=st.data())
+def test_no_call_runs_with_what_a_lost_character_let_it_swallow(wire: Tagged, data: st.DataObject) -> None:
+    text = written(wire, OWL, BAT)
+    at = data.draw(st.integers(0, len(text) - 1).filter(lambda at: text[at] not in "owlbat34"))
+    reply = read(text[:at] + text[at + 1 :], wire)
+    assert len(reply.attempts) <= 2
+    # The argument's name may have lost the character.
+    values = [value for arguments in all_arguments(reply) for value in arguments.values()]
+    assert set(values) <= {"owl", "bat", 3, 4}
+
+
+@every_tagged
+@given(data=st.data())
+def test_no_call_runs_with_what_a_lost_marker_let_it_swallow(wire: Tagged, data: st.DataObject) -> None:
+    text = written(wire, OWL, BAT)
+    body, format = wire.body, wire.format
+    fields = [body.open, body.param, body.value_close, body.close, *format.call, *(format.section or ())]
+    filled = [first(m).replace("{name}", "lookup").replace("{number}", "1") for m in fields if first(m)]
+    marker = data.draw(st.sampled_from([m.replace("{key}", k).replace("{type}", "true") for m in filled for k in OWL]))
+    if marker in text:
+        reply = read(text.replace(marker, "", 1), wire)
+        assert len(reply.attempts) <= 2
+        values = [str(value) for arguments in all_arguments(reply) for value in arguments.values()]
+        assert not any(("owl" in value and "bat" in value) or "lookup" in value for value in values)
+
+
+@every_tagged
+def test_a_value_that_holds_its_close_and_an_opener_is_in_doubt(wire: Tagged) -> None:
+    body = wire.body
+    key = "other"
+    close = first(body.value_close).replace("{key}", "word")
+    opener = first(body.param).replace("{key}", key).replace("{type}", "string")
+    value = f"see {close} and then {opener} there"
+    text = written(wire, {"word": "MARK"}).replace("MARK", value)
+    reply = read(text, wire)
+    assert reply.calls == () and "ambiguous_end" in codes(reply)
+    if body.quote is None:
+        with pytest.raises(CannotCarry):
+            written(wire, {"word": value})
+
+
+@every_tagged
+def test_a_value_that_only_mentions_tags_is_carried(wire: Tagged) -> None:
+    close = first(wire.body.value_close).replace("{key}", "word")
+    value = f"close with {close} and {own_close(wire)} here"
+    assert all_arguments(read(written(wire, {"word": value}), wire)) == [{"word": value}]
+
+
+# -- A2, D: line breaks ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["qwen3_coder", "step3p5", "seed_oss"])
+@pytest.mark.parametrize("value", ["\nowl</parameter>", "\nowl\n</parameter>", "owl</parameter>"])
+def test_a_close_counts_with_and_without_its_line_break(name: str, value: str) -> None:
+    format = FORMATS[name]
+    opens, closes = first(format.call[0]), first(format.call[1])
+    inside = f"<function=lookup>\n<parameter=word>{value}\n<parameter=n>\n3\n</parameter>\n</function>"
+    reply = hold_of_every_cut(f"{opens}\n{inside}\n{closes}", Setting(name, TOOLS))
+    assert [call.arguments for call in reply.calls] == [OWL]
+
+
+def test_seed_oss_keeps_the_last_line_break_of_a_value_and_writes_it_inline() -> None:
+    text = render(Call("lookup", {"word": "a\nb\n"}), format="seed_oss", tools=TOOLS)
+    assert "<parameter=word>a\nb\n</parameter>\n" in text
+    reply = hold_of_every_cut(text, Setting("seed_oss", TOOLS))
+    assert [call.arguments for call in reply.calls] == [{"word": "a\nb\n"}]
+
+
+# -- A3: what the machine needs to know --------------------------------------------------------------------------------
+
+
+@every_tagged
+def test_the_closers_of_a_reader_are_those_of_values_and_bodies_and_of_nothing_else(wire: Tagged) -> None:
+    import re
+
+    reader = compiled(FORMATS[wire.name]).readers[FORMATS[wire.name].bodies.index(wire.body)]
+    is_closer = re.compile("|".join(pat.whole for pat in reader.closers)).fullmatch
+    assert is_closer(first(wire.body.value_close).replace("{key}", "anything"))
+    assert not wire.body.close or is_closer(first(wire.body.close))
+    outer = [*wire.format.call, *(wire.format.section or ())]
+    assert not any(is_closer(text.strip()) for marker in outer for text in alternatives(marker) if text)
+
+
+# -- A6: an abandoned call ---------------------------------------------------------------------------------------------
+
+
+@every_tagged
+def test_a_call_that_was_opened_and_left_is_refused_and_the_next_is_read(wire: Tagged) -> None:
+    whole = written(wire, OWL)
+    param = first(wire.body.param).partition("{")[0]
+    opened = whole[: whole.index(param, whole.rindex("lookup"))]
+    start = first(wire.format.channels.start) if wire.format.channels else ""
+    reply = read(opened + start + whole, wire)
+    assert all_arguments(reply) == [OWL]
+    assert [call.name for call in reply.refused] == ["lookup"]
+    assert "abandoned" in codes(reply)
+
+
+# -- B3, B5: openers ---------------------------------------------------------------------------------------------------
+
+
+@with_tag
+def test_a_broken_tag_with_a_name_before_an_argument_is_read_with_a_receipt(wire: Tagged) -> None:
+    tag = first(wire.body.open).partition("{name}")[0]
+    for damaged in (tag[:2] + tag[3:], tag[:-2] + tag[-1]):
+        reply = read(written(wire, OWL).replace(tag, damaged, 1), wire)
+        assert all_arguments(reply) == [OWL]
+        rules = [made.rule for made in reply.calls[0].repairs]
+        assert rules == ["broken_opener"] or damaged in first(tuple(alternatives(wire.body.open))[-1])
+
+
+@with_tag
+def test_a_tag_that_lost_its_end_is_read_with_a_receipt(wire: Tagged) -> None:
+    before, _, after = first(wire.body.open).partition("{name}")
+    end = after.replace("{number}", "1")
+    reply = read(written(wire, OWL).replace(f"{before}lookup{end}", f"{before}lookup{end[:-1]}", 1), wire)
+    assert all_arguments(reply) == [OWL]
+    assert [made.rule for made in reply.calls[0].repairs] == ["broken_opener"]
+
+
+@pytest.mark.parametrize("name", ["glm45", "ling3", "poolside_v1", "hy_v3"])
+def test_a_name_alone_in_its_block_is_a_call_even_of_a_tool_that_is_not_there(name: str) -> None:
+    reply = hold_of_every_cut("<tool_call>pong</tool_call>", Setting(name, TOOLS))
+    assert [(call.name, codes(reply)) for call in reply.refused] == [("pong", ["unknown_tool"])]
+
+
+def test_minicpm5_may_leave_out_the_blank_in_its_tag() -> None:
+    text = '<functionname="lookup"><param name="word">owl</param></function>'
+    assert [call.arguments for call in parse(text, format="minicpm5", tools=TOOLS).calls] == [{"word": "owl"}]
+
+
+def test_step3_may_leave_out_the_word_before_its_separator() -> None:
+    text = render(Call("lookup", OWL), format="step3", tools=TOOLS).replace("function<｜tool_sep｜>", "")
+    reply = hold_of_every_cut(text, Setting("step3", TOOLS))
+    assert [call.arguments for call in reply.calls] == [OWL]
+
+
+@with_tag
+def test_a_body_without_its_section_is_read(wire: Tagged) -> None:
+    reply = read(bare(wire, OWL), wire)
+    assert all_arguments(reply) == [OWL]
+
+
+# -- every argument is accounted for -----------------------------------------------------------------------------------
+
+
+@every_tagged
+def test_an_argument_that_is_given_twice_blocks_and_is_named(wire: Tagged) -> None:
+    text = written(wire, {"word": "owl", "n": 3})
+    key = {"word": "bat"}
+    again = written(wire, key)
+    start = again.index(first(wire.body.param).partition("{")[0], again.index("lookup"))
+    close = first(wire.body.value_close).replace("{key}", "word")
+    doubled = again[start : again.index(close, start) + len(close)]
+    place = text.rindex(own_close(wire) if first(wire.body.close) else first(wire.format.call[1]))
+    reply = read(text[:place] + doubled + text[place:], wire)
+    assert reply.calls == ()
+    assert any("'word'" in problem.message for problem in reply.problems if problem.blocking)
+
+
+# -- D: what kimi_k3 escapes -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("key", ["a&b", 'a"b', "a<b", "&quot;", "&amp;amp;", "x > y", "a/b"])
+def test_kimi_k3_escapes_what_stands_in_quotation_marks(key: str) -> None:
+    tools = Toolset([tool("lookup", **{key: STRING})])
+    text = render(Call("lookup", {key: "owl"}), format="kimi_k3", tools=tools)
+    assert f'key="{key.replace("&", "&amp;").replace(chr(34), "&quot;")}"' in text
+    reply = hold_of_every_cut(text, Setting("kimi_k3", tools))
+    assert [call.arguments for call in reply.calls] == [{key: "owl"}]

@@ -1,0 +1,156 @@
+"""One-line bugs that no law sees, because each law leaves the choice free: what was chosen stands here.
+
+Two more of the same kind, joins that are quadratic, are found by `test_cost.py`.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from cuts import Setting, hold_of_every_cut
+from gbnf_reader import accepts
+from rightcall import Call, Stream, Tool, Toolset, render
+from rightcall.constrain import grammar
+
+TOOLS = Toolset(
+    [
+        Tool(
+            name="lookup",
+            parameters={
+                "type": "object",
+                "properties": {"word": {"type": "string"}, "n": {"type": "integer"}},
+                "required": ["word"],
+            },
+        ),
+        Tool(name="ping", parameters={"type": "object", "properties": {}}),
+    ]
+)
+OWL = ("lookup", {"word": "owl"})
+
+
+def seen(text: str, format: str) -> tuple[list[tuple[str, Any]], list[str], str]:
+    """The calls that may run, the names of those that may not, and the text."""
+    reply = hold_of_every_cut(text, Setting(format, TOOLS))
+    calls = [(call.name, call.arguments) for call in reply.calls]
+    return calls, [call.name for call in reply.refused], reply.content
+
+
+@pytest.mark.parametrize(
+    "format, text",
+    [
+        ("llama3_json", '[{"name": "lookup", "parameters": {"word": "owl"}}, {"name": "lookup", "parameters": {"wo'),
+        ("xlam", '[{"name": "lookup", "arguments": {"word": "owl"}}, {"name": "lookup", "arguments": {"word": "b'),
+        ("forced_choice", '[{"name": "lookup", "parameters": {"word": "owl"}}, {"name": "lookup", "parameters": {'),
+        ("pythonic", '[lookup(word="owl"), lookup(wor'),
+        (
+            "mistral_v3",
+            '[TOOL_CALLS] [{"name": "lookup", "arguments": {"word": "owl"}}, {"name": "lookup", "arguments": {',
+        ),
+    ],
+)
+def test_a_call_that_was_cut_off_beside_a_whole_one_is_an_attempt_and_no_text(format: str, text: str) -> None:
+    assert seen(text, format) == ([OWL], ["lookup"], "")
+
+
+@pytest.mark.parametrize(
+    "format, text",
+    [
+        ("glm45", "<tool_call>ping</tool_call>"),
+        ("ling3", "<tool_call>ping</tool_call>"),
+        ("hermes", '<tool_call>\n{"name": "ping"}\n</tool_call>'),
+        ("llama3_json", '{"name": "ping"}'),
+        ("contract", "<tool_call>\nping()\n</tool_call>"),
+        ("qwen3_coder", "<tool_call>\n<function=ping>\n</function>\n</tool_call>"),
+    ],
+)
+def test_a_declared_name_without_arguments_is_a_call(format: str, text: str) -> None:
+    assert seen(text, format) == ([("ping", {})], [], "")
+
+
+@pytest.mark.parametrize(
+    "format", ["hermes", "pythonic", "gemma4", "contract", "mistral_v11", "qwen3_coder", "kimi_k3"]
+)
+@pytest.mark.parametrize("number", [12, -305, 120])
+def test_a_number_is_taken_only_at_its_end(format: str, number: int) -> None:
+    text = render([Call("lookup", {"word": "owl", "n": number})], format=format, tools=TOOLS)
+    assert seen(text, format)[0] == [("lookup", {"word": "owl", "n": number})]
+    for cut in range(len(text)):
+        calls = seen(text[:cut], format)[0]
+        assert all(arguments["n"] == number for _, arguments in calls), text[:cut]
+
+
+@pytest.mark.parametrize(
+    "format, text",
+    [
+        (
+            "qwen3_coder",
+            "<tool_call>\n<function=lookup>\n<parameter=n>\n1\n</parameter>\n<parameter=word>\nx\n</parameter>\n"
+            "<parameter=n>\ny\n</parameter>\n</function>\n</tool_call>",
+        ),
+        (
+            "minimax_m2",
+            '<minimax:tool_call>\n<invoke name="lookup">\n<parameter name="n">1</parameter>\n<parameter name="word">x'
+            '</parameter>\n<parameter name="n">y</parameter>\n</invoke>\n</minimax:tool_call>',
+        ),
+        (
+            "glm45",
+            "<tool_call>lookup\n<arg_key>n</arg_key>\n<arg_value>1</arg_value>\n<arg_key>word</arg_key>\n<arg_value>x"
+            "</arg_value>\n<arg_key>n</arg_key>\n<arg_value>y</arg_value>\n</tool_call>",
+        ),
+    ],
+)
+def test_a_repeated_key_does_not_make_a_shorter_value_run(format: str, text: str) -> None:
+    assert ("lookup", {"n": 1, "word": "x"}) not in seen(text, format)[0]
+
+
+def test_the_second_call_in_one_chunk_of_a_stream_is_kept() -> None:
+    def piece(index: int, word: str) -> dict[str, Any]:
+        arguments = json.dumps({"word": word})
+        return {"index": index, "id": f"c{index}", "function": {"name": "lookup", "arguments": arguments}}
+
+    stream = Stream(api="chat", tools=TOOLS)
+    stream.feed({"choices": [{"index": 0, "delta": {"tool_calls": [piece(0, "owl"), piece(1, "bat")]}}]})
+    stream.close()
+    assert [call.arguments for call in stream.reply.calls] == [{"word": "owl"}, {"word": "bat"}]
+
+
+@pytest.mark.parametrize("format", ["hermes", "qwen3_coder", "llama3_json"])
+def test_text_before_a_late_end_of_thinking_was_not_said(format: str) -> None:
+    reply = hold_of_every_cut("I wonder.</think>Good morning.", Setting(format, TOOLS))
+    if format != "llama3_json":  # which does not think
+        assert (reply.reasoning, reply.content) == ("I wonder.", "Good morning.")
+
+
+@pytest.mark.parametrize("format", ["hermes", "glm45"])
+def test_a_bare_call_behind_a_late_end_of_thinking_is_all_that_was_said(format: str) -> None:
+    text = 'I wonder.</think>\n{"name": "lookup", "arguments": {"word": "owl"}}'
+    assert seen(text, format) == ([OWL], [], "")
+
+
+# -- the grammar that llama.cpp is sent --------------------------------------------------------------------------------
+
+FLAGS = {
+    "type": "object",
+    "properties": {"a": {"type": "boolean"}, "b": {"type": "boolean"}},
+    "additionalProperties": False,
+}
+CALL = '<tool_call>\n{"name": "f", "arguments": %s}\n</tool_call>'
+
+
+@pytest.mark.parametrize("least, accepted", [(0, {"{}", '{"a": true}'}), (1, {'{"a": true}'}), (2, set())])
+def test_gbnf_knows_how_many_members_an_object_needs(least: int, accepted: set[str]) -> None:
+    tool = Tool(name="f", parameters={**FLAGS, "minProperties": least})
+    gbnf = grammar([tool], format="hermes", choice="required").gbnf()
+    assert {text for text in ("{}", '{"a": true}') if accepts(gbnf, CALL % text)} == accepted
+    assert accepts(gbnf, CALL % '{"a": true, "b": false}')
+
+
+@pytest.mark.parametrize("shown", ["`{}`", '"{}"', "'{}'", "```\n{}\n```"])
+def test_gbnf_accepts_no_call_that_is_only_shown(shown: str) -> None:
+    gbnf = grammar([Tool(name="f", parameters=FLAGS)], format="hermes", choice="required").gbnf()
+    call = CALL % "{}"
+    assert accepts(gbnf, call)
+    assert not accepts(gbnf, f"See {shown.format(call)}")
