@@ -18,12 +18,12 @@ from rightcall.shapes.write_json import Json, in_any_order
 from rightcall.strict_json import Undecodable
 from rightcall.types import Call
 from rightcall.wire.bodies.kind import Around, BodyKind
-from rightcall.wire.engine import Engine
+from rightcall.wire.buffer import Steps
+from rightcall.wire.calls import CallBuilder
 from rightcall.wire.interrupts import Broken, Cut, NotACall
 from rightcall.wire.json_stream import LostEnd, json_value
 from rightcall.wire.markers import NAME, Probe, blanks, literal
 from rightcall.wire.markers import seq as patterns
-from rightcall.wire.prose import Steps
 from rightcall.wire.reader import BodyReader
 
 _WORD = re.compile(r"[\w.\-]*\s*\Z").match
@@ -44,7 +44,7 @@ class PairsReader(BodyReader):
         self.key = Probe(patterns(blanks(), NAME, literal(body.is_)))
         self.size = len(body.is_)
 
-    def read(self, p: Engine, *, bare: bool) -> Steps[None]:
+    def read(self, p: CallBuilder, *, bare: bool) -> Steps[None]:
         p.raw_begin()
         opened = yield from p.test(self.begins)
         if not opened:
@@ -67,7 +67,7 @@ class PairsReader(BodyReader):
         p.give(json.dumps(found, ensure_ascii=False))
         p.finish(found)
 
-    def _end(self, p: Engine) -> Steps[None]:
+    def _end(self, p: CallBuilder) -> Steps[None]:
         """The call's close must follow: a name that was cut off looks like the end of the arguments."""
         close = p.compiled.call_close
         yield from p.peek()
@@ -77,7 +77,7 @@ class PairsReader(BodyReader):
             raise Cut
         raise Broken("trailing_content", "something stands behind the arguments; send name=value pairs and no more")
 
-    def _value(self, p: Engine) -> Steps[Any]:
+    def _value(self, p: CallBuilder) -> Steps[Any]:
         if not (yield from p.peek()):
             raise Cut
         try:

@@ -26,6 +26,7 @@ from rightcall.declare.validation import (
     errors,
     faults,
     fits,
+    is_finite,
     options,
     place,
     plain,
@@ -36,7 +37,17 @@ from rightcall.strict_json import Undecodable, decode
 from rightcall.types import Call, Problem, Reply, Tool
 
 _ANY_DEPTH = sys.maxsize
-__all__ = ["JUDGED", "argument_problems", "check", "disagreement_of", "errors", "faults", "fits", "listing"]
+__all__ = [
+    "JUDGED",
+    "argument_problems",
+    "check",
+    "disagreement_of",
+    "errors",
+    "faults",
+    "fits",
+    "is_finite",
+    "listing",
+]
 __all__ += ["name_problem", "place", "plain", "pointer", "validator"]
 
 _NAME = re.compile(r"[A-Za-z0-9_.\-]+").fullmatch
@@ -174,6 +185,9 @@ def listing(tools: Toolset) -> str:
 
 
 def argument_problems(tool: Tool, arguments: dict[str, Any], index: int | None) -> list[Problem]:
+    if not is_finite(arguments):
+        message = "the arguments hold a number that JSON cannot carry; send a finite one"
+        return [Problem("not_finite", message, call=index)]
     if fits(tool, arguments):
         return []
     places = Places(tool.parameters)
@@ -223,7 +237,7 @@ def _all_missing(errors: list[Any], where: str, index: int | None) -> Problem:
     message = f"{_listed(names)} are required"
     if null:
         message += f", and {_listed(null)} {'are' if len(null) > 1 else 'is'} null"
-    value = next((error.instance for error in errors if error.kind.name == "required"), {})
+    value: Any = next((error.instance for error in errors if error.kind.name == "required"), {})
     message += f"; received: {_received(value)}. Send all of them"
     return Problem("missing", writable(message), where, index)
 
@@ -266,8 +280,7 @@ def _problem(error: Any, tool: Tool, arguments: dict[str, Any], index: int | Non
     elif code == "no_match":
         message = f"{_where(steps)} must be {_alternatives(kind, len(steps))}, not {_said(value)}"
         if not all(kind.context):
-            fits_, it = ("fits", "it is") if steps else ("fit", "they are")
-            message = f"{_where(steps)} {fits_} several forms of which only one may fit; {it} {_said(value)}"
+            message = f"{_where(steps)}: several forms of which only one may fit do; sent: {_said(value)}"
     elif code == "unknown_argument":
         message = _unknown(kind, steps, tool)
     else:

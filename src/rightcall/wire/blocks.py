@@ -142,8 +142,7 @@ class Block:
 
     def _is_nameless(self) -> bool:
         """Is all as it should be behind the opener, but for the name?"""
-        text = self.p.captured(self._content).lstrip()
-        return any(begins(text) for begins in self.p.compiled.nameless)
+        return bool(self.p.compiled.nameless.at(self.p.captured(self._content).lstrip(), 0, True))
 
     def _unreadable(self, text: str, found: bool) -> None:
         """A call that cannot be read: what of its name is known, and why it may not run."""
@@ -201,15 +200,13 @@ class Block:
     def _has_body(self) -> Steps[bool]:
         """Does a body, or the name of a declared tool, follow the opener? Else prose only mentions it."""
         p = self.p
-        content = self._content
-        if content == p.at or not p.captured(content).strip():
+        text = p.captured(self._content).strip()
+        if not text:
             yield from p.peek()
-            yield from p.test(_WORD)
-        text = (p.captured(content) + p.buf[p.pos : p.pos + 300]).lstrip()
-        if text[:1] in ("{", "[") or any(text.startswith(tag) for tag in p.compiled.body_tags):
-            return True
-        if any(begins(text) for begins in p.compiled.nameless):
-            return True
+            if (yield from p.test(p.compiled.body_begins)):
+                return True
+            word = yield from p.test(_WORD)
+            text = word.group() if word else ""
         name = _NAME(text)
         return name is not None and p.tools is not None and name.group() in p.tools
 
@@ -322,7 +319,7 @@ class Block:
         self._broken_at = p.at
         scan = p.compiled.resync
         # A body's own opening tag does not end what it opens.
-        skip = 1 if p.at == self._content else 0
+        skip = 0 if p.captured(self._content).strip() else 1
         while True:
             found = (scan.ended if p.ended else scan.search)(p.buf, p.pos + skip)
             if p.pos + skip <= len(p.buf):
