@@ -255,7 +255,7 @@ SYNTAX: tuple[Code, ...] = (
         "ambiguous_end",
         "An argument that is bare text holds tags of its own format, so that its end is not certain.",
         "Close each argument and each call, and write no tags of the format into a value.",
-        "<tool_call>\n<function=book>\n<parameter=city>\n</parameter> b <parameter=\n</parameter>\n</function>\n</tool_call>",
+        "<tool_call><function=book><parameter=city>\n</parameter> b <parameter=\n</parameter></function></tool_call>",
         "qwen3_coder",
     ),
     Code(

@@ -75,9 +75,11 @@ class ParamsReader(BodyReader):
         """JSON where the tags belong, but not valid: read loosely."""
         if p.call is None or p.args_at <= p.raw_at:
             return []
-        return sketch_arguments(
+        found = sketch_arguments(
             text, p.args_at - p.raw_at, p.call.name, tools=p.tools, depth=p.limits.depth, closed=closed
         )
+        # Where nothing is wrong with the JSON, the trouble is what stands behind it, which this does not mend.
+        return [each for each in found if each.liberties]
 
     # -- the call ------------------------------------------------------------------------------------------------------
 
@@ -135,12 +137,14 @@ class ParamsReader(BodyReader):
                 p.begin(self.tags.plain(found["name"]), repairs=(Repair("broken_opener", "exact", "", before, after),))
                 return
         if (yield from p.test(self.param.probe)):
+            p.pos += 1
             raise Broken("invalid_name", "the call has arguments, but no name; name the tool before them")
         starts = self.tags.open_starts
         if starts is not None and (yield from p.test(starts)):
             if p.ended and self.open.probe.at(p.buf, p.pos, False) is None:
                 raise Cut
             opener = alternatives(self.body.open)[0].strip()
+            p.pos += 1  # behind what opens a call, where the search for the next begins
             raise Broken("invalid_call", f"the call's opening tag is broken; write it as {opener}")
         if p.ended and len(p.buf) - p.pos > _SURE and self.begins.at(p.buf, p.pos, False) is None:
             raise Cut
