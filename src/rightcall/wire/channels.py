@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from rightcall.formats.spec import Channels, NameThenJson, alternatives
+from rightcall.formats.spec import Channels, alternatives
 from rightcall.wire.blocks import Block
+from rightcall.wire.bodies import BODIES
 from rightcall.wire.bodies.name_then_json import read_arguments_of
 from rightcall.wire.buffer import Capture, Steps
 from rightcall.wire.interrupts import Broken, Cut, NotACall, too_deep
@@ -60,7 +61,7 @@ def _header(m: Machine, taken: Capture, *, bare: bool) -> Steps[None]:
     p.drop(taken)
     m.turn_to(kind)
     m.marker(end + size)
-    if kind is None and isinstance(m.compiled.format.body, NameThenJson):
+    if kind is None and BODIES[type(m.compiled.format.bodies[0])].named_by_header:
         yield from _call(m, recipient or "")
 
 
