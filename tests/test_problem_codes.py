@@ -32,7 +32,18 @@ LAYERS = (
     "declare/toolset.py",
 )
 TABLES = {"_CODES", "_OPEN_CODE"}
-MAKING = {"Problem", "problem", "_problem", "Broken", "BadLiteral", "Undecodable", "Fault", "fail"}
+MAKING = {
+    "Problem",
+    "problem",
+    "_problem",
+    "Broken",
+    "BadLiteral",
+    "Undecodable",
+    "Fault",
+    "fail",
+    "note",
+    "block_pending",
+}
 WORD = re.compile(r"[a-z]+(?:_[a-z]+)*").fullmatch
 
 

@@ -266,8 +266,9 @@ def _problem(error: Any, tool: Tool, arguments: dict[str, Any], index: int | Non
     elif code == "no_match":
         message = f"{_where(steps)} must be {_alternatives(kind, len(steps))}, not {_said(value)}"
         if not all(kind.context):
-            fits_, it = ("fits", "it is") if steps else ("fit", "they are")
-            message = f"{_where(steps)} {fits_} several forms of which only one may fit; {it} {_said(value)}"
+            several = "fits several" if steps else "fit several"
+            it = "it is" if steps else "they are"
+            message = f"{_where(steps)} {several} forms of which only one may fit; {it} {_said(value)}"
     elif code == "unknown_argument":
         message = _unknown(kind, steps, tool)
     else:
