@@ -401,4 +401,4 @@ def test_what_is_written_reads_back(api: str, answer: Answer) -> None:
 
 def test_a_call_written_by_hand_is_written_too() -> None:
     call = Call("f", {"x": 1}, "", "a")
-    assert openai_chat.assistant_message("", [call])["tool_calls"][0]["function"]["arguments"] == '{"x":1}'
+    assert openai_chat.assistant_message("", [call])["tool_calls"][0]["function"]["arguments"] == '{"x": 1}'

@@ -19,12 +19,12 @@ REPLY = Reply((Reasoning("hm"), Text("Hi"), CALL))
 # -- the assistant's turn ----------------------------------------------------------------------------------------------
 
 
-def test_an_openai_message_has_calls_with_compact_argument_text() -> None:
+def test_an_openai_message_has_calls_with_argument_text_as_it_was() -> None:
     assert openai_chat.assistant_message("Hi", [CALL]) == {
         "role": "assistant",
         "content": "Hi",
         "tool_calls": [
-            {"id": "call_1", "type": "function", "function": {"name": "edit", "arguments": '{"path":"a b","n":1}'}}
+            {"id": "call_1", "type": "function", "function": {"name": "edit", "arguments": '{"path": "a b", "n": 1}'}}
         ],
     }
 
@@ -74,7 +74,7 @@ def test_a_responses_turn_is_a_list_of_items() -> None:
     assert openai_responses.assistant_message(REPLY) == [
         {"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}]},
         {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Hi"}]},
-        {"type": "function_call", "call_id": "call_1", "name": "edit", "arguments": '{"path":"a b","n":1}'},
+        {"type": "function_call", "call_id": "call_1", "name": "edit", "arguments": '{"path": "a b", "n": 1}'},
     ]
 
 
@@ -93,12 +93,13 @@ def test_a_gemini_turn_is_one_content() -> None:
 @pytest.mark.parametrize(
     "json, arguments, written",
     [
-        ('{ "n": 1.50, "s": "a  \\" b" }', {"n": 1.5, "s": 'a  " b'}, '{"n":1.50,"s":"a  \\" b"}'),
-        ('{"n": 12345678901234567890123}', {"n": 12345678901234567890123}, '{"n":12345678901234567890123}'),
+        ('{ "n": 1.50, "s": "a  \\" b" }', {"n": 1.5, "s": 'a  " b'}, '{ "n": 1.50, "s": "a  \\" b" }'),
+        ('{"n": 12345678901234567890123}', {"n": 12345678901234567890123}, '{"n": 12345678901234567890123}'),
         ('{"n": "ab', {}, "{}"),
         ("[1]", {}, "{}"),
         ("", {}, "{}"),
-        ("", {"a": "é"}, '{"a":"é"}'),
+        ("", {"a": "é"}, '{"a": "é"}'),
+        ('{"n": 2}', {"n": 1}, '{"n":1}'),
     ],
 )
 def test_written_arguments_are_always_an_object_and_spelled_as_they_were(

@@ -254,8 +254,8 @@ SYNTAX: tuple[Code, ...] = (
     ),
     Code(
         "ambiguous_end",
-        "An argument that is bare text holds tags of its own format, or such tags stand behind the call, so that its end "
-        "is not certain.",
+        "An argument that is bare text holds tags of its own format, or such tags stand behind the call, so that its "
+        "end is not certain.",
         "Close each argument and each call, and write no tags of the format into a value.",
         "<tool_call>\n<function=book>\n<parameter=city>\n</parameter> b <parameter=\n</parameter>\n</function>\n</tool_call>",
         "qwen3_coder",
@@ -489,8 +489,8 @@ REASONING: tuple[Code, ...] = (
 NOTES: tuple[Code, ...] = (
     Code(
         "looks_like_a_call",
-        "The text holds what looks like a call of a declared tool, and was not taken for one: it stands between text, is "
-        "only shown, or is written in no format that was asked for.",
+        "The text holds what looks like a call of a declared tool, and was not taken for one: it stands between text, "
+        "is only shown, or is written in no format that was asked for.",
         'If it was meant as a call, send it as the format asks for; `rescue="anywhere"` takes more for calls.',
         'I would send {"name": "list_bookings", "arguments": {}} now.',
         blocking=False,

@@ -52,7 +52,7 @@ def parse(
     finish: Annotated[
         str | None,
         typer.Option(
-            metavar="WORD", help="How the answer ended: after length, content_filter or error it was cut off."
+            metavar="WORD", help="How the answer ended; length, content_filter and error mean that it was cut."
         ),
     ] = None,
     stream: Annotated[

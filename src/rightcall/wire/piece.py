@@ -6,8 +6,8 @@ import msgspec
 
 from rightcall.ids import Ids
 from rightcall.types import Event, Reply, Span
-from rightcall.wire.compile import Compiled
 from rightcall.wire.calls import MINTED
+from rightcall.wire.compile import Compiled
 from rightcall.wire.fold import Fold
 from rightcall.wire.machine import Machine
 from rightcall.wire.options import ReadOptions
