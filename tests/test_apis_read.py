@@ -224,7 +224,7 @@ CUT = ["length", "content_filter", "error", "max_tokens", "refusal"]
 def test_the_last_call_of_an_answer_that_was_cut_is_never_completed(finish: str, text: str) -> None:
     sent = chat(finish, tool_calls=[chat_call(), chat_call(arguments=text, id="b")])
     for policy in ("off", "safe", "lenient"):
-        reply = read(sent, repair=policy)  # type: ignore[arg-type]
+        reply = read(sent, repair=policy)
         assert [call.ok for call in reply.attempts] == [True, False] and codes(reply) == ["truncated"]
 
 

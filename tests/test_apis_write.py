@@ -19,7 +19,7 @@ REPLY = Reply((Reasoning("hm"), Text("Hi"), CALL))
 # -- the assistant's turn ----------------------------------------------------------------------------------------------
 
 
-def test_an_openai_message_has_calls_with_argument_text_as_it_was() -> None:
+def test_an_openai_message_has_calls_with_their_argument_text() -> None:
     assert openai_chat.assistant_message("Hi", [CALL]) == {
         "role": "assistant",
         "content": "Hi",
@@ -94,6 +94,7 @@ def test_a_gemini_turn_is_one_content() -> None:
     "json, arguments, written",
     [
         ('{ "n": 1.50, "s": "a  \\" b" }', {"n": 1.5, "s": 'a  " b'}, '{ "n": 1.50, "s": "a  \\" b" }'),
+        ('\n{\n  "n": 1\n}\n', {"n": 1}, '{\n  "n": 1\n}'),
         ('{"n": 12345678901234567890123}', {"n": 12345678901234567890123}, '{"n": 12345678901234567890123}'),
         ('{"n": "ab', {}, "{}"),
         ("[1]", {}, "{}"),

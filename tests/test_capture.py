@@ -1,6 +1,7 @@
 """One run of a capture: what is asked, which rows come of it, in which order, and what ends it."""
 
 import asyncio
+import json
 import stat
 from pathlib import Path
 from typing import Any
@@ -126,7 +127,7 @@ def test_ids_are_kept_numbered_and_told_apart_over_a_scenario(tmp_path: Path) ->
     found = [row["proxy_trace"]["tool_call_id"] for row in rows(tmp_path / "c.jsonl") if row["kind"] != "outcome"]
     assert found[:3] == ["a", "a_dup_1", "a_dup_2"] and found[3:5] == ["a_dup_3", "capture_call_1_1"]
     assert found[5:8] == ["capture_call_1_1_dup_1", "capture_call_3_0", "capture_call_3_1"]
-    assert "a is a_dup_1" in seen.lines
+    assert "turn 0 call 1: a is a_dup_1" in seen.lines and "turn 1 call 0: a is a_dup_3" in seen.lines
     assert [call["id"] for call in server.posts[1].body["messages"][2]["tool_calls"]] == ["a", "a_dup_1", "a_dup_2"]
 
 
@@ -324,3 +325,37 @@ def test_cancelling_a_run_keeps_what_was_written(tmp_path: Path) -> None:
     run, _ = captured(output, calling(LIST), resume=True, **options)
     keys = [capture_key(row) for row in rows(output)]
     assert len(keys) == len(set(keys)) == 20 * 2 * 5 >= before and run.tally.rows == len(keys)
+
+
+# -- what the model is told, and what is kept as it came ---------------------------------------------------------------
+
+
+def test_argument_text_that_needs_no_repair_goes_into_the_history_as_it_came(tmp_path: Path) -> None:
+    sent = '{ "lamp":"hall",\n  "on": true }'
+    _, server = captured(tmp_path / "c.jsonl", calling(("switch", sent)), DONE, DONE)
+    assert server.posts[1].body["messages"][2]["tool_calls"][0]["function"]["arguments"] == sent
+
+
+@pytest.mark.parametrize("sent", ['{"lamp": "hall", "on"', "[1, 2]", "x" * 5_000])
+def test_a_refusal_quotes_a_call_that_could_not_be_read_within_bounds(tmp_path: Path, sent: str) -> None:
+    _, server = captured(tmp_path / "c.jsonl", calling(("switch", sent)), DONE, DONE)
+    made, told = server.posts[1].body["messages"][2:4]
+    assert made["tool_calls"][0]["function"]["arguments"] == "{}"
+    assert len(told["content"]) < 1_200
+    said = json.loads(told["content"])["error"]
+    assert f"You wrote: {sent[:500]}" in said and ("(4,500 characters more)" in said) == (len(sent) > 500)
+
+
+def test_of_several_choices_the_first_is_the_turn(tmp_path: Path) -> None:
+    body = chat(calls=(ON,), finish="tool_calls")
+    other = chat(calls=(LIST, LIST), finish="tool_calls")["choices"][0]
+    body["choices"].append({**other, "index": 1})
+    captured(tmp_path / "c.jsonl", json_answer(body), DONE, DONE)
+    calls = [row["candidate_call"]["name"] for row in rows(tmp_path / "c.jsonl") if row["kind"] != "outcome"]
+    assert calls == ["switch"]
+
+
+@pytest.mark.parametrize("id, kept", [(7, "7"), ("chatcmpl-1", "chatcmpl-1"), (None, None), (True, None), ({}, None)])
+def test_a_response_id_that_is_a_number_is_kept(tmp_path: Path, id: Any, kept: str | None) -> None:
+    captured(tmp_path / "c.jsonl", json_answer({**chat(calls=(ON,)), "id": id}), DONE, DONE)
+    assert rows(tmp_path / "c.jsonl")[0]["proxy_trace"]["response_id"] == kept

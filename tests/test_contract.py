@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import permutations
 from typing import Any
 
 import pytest
@@ -339,3 +340,10 @@ def test_a_tool_of_that_name_keeps_it() -> None:
     assert "call `tool_schema_2` for details" in made.text
     run = lookup(made, "tool_schema_2").run
     assert run is not None and "declare function read_file" in run(name="read_file")
+
+
+@pytest.mark.parametrize("mode", ["text", "native"])
+def test_the_same_tools_are_the_same_prompt_whatever_their_order(mode: Any) -> None:
+    tools = [Tool(name=name, description=f"Does {name}.") for name in ("write", "read", "edit")]
+    texts = {contract(order, mode=mode).text for order in permutations(tools)}
+    assert len(texts) == 1

@@ -416,3 +416,13 @@ def test_a_spelling_that_gemini_would_change_goes_out_as_json_schema_and_an_exac
     tool = Tool(name="f", parameters={"type": "object", "properties": {"x": schema}})
     (declaration,) = to_provider(tool, "gemini")[0]["functionDeclarations"]
     assert ("parametersJsonSchema" in declaration) is (schema != {"type": "object"})
+
+
+@pytest.mark.parametrize("provider", ["openai", "openai-responses", "anthropic", "ollama"])
+def test_an_output_schema_goes_out_under_both_of_its_names(provider: Any) -> None:
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
+    (written,) = to_provider([Tool(name="f", output_schema=schema)], provider)
+    inner = written.get("function", written)
+    assert inner["x-output-schema"] == inner["x-harn-output-schema"] == schema
+    for name in ("x-output-schema", "x-harn-output-schema"):
+        assert to_tool({"name": "f", "parameters": {"type": "object"}, name: schema}).output_schema == schema

@@ -228,7 +228,7 @@ def test_an_object_key_may_be_a_bare_word() -> None:
 # -- problems ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_start_marker_without_its_end_marker_is_reported_as_truncated() -> None:
+def test_a_whole_call_without_its_end_marker_runs_with_a_note() -> None:
     """The call itself is whole: the missing marker is a note that does not keep it from running."""
     reply = read(f"{START}[get_weather(city='Berlin')]")
     assert args(reply) == [("get_weather", {"city": "Berlin"})]

@@ -223,7 +223,7 @@ def _all_missing(errors: list[Any], where: str, index: int | None) -> Problem:
     message = f"{_listed(names)} are required"
     if null:
         message += f", and {_listed(null)} {'are' if len(null) > 1 else 'is'} null"
-    value = next((error.instance for error in errors if error.kind.name == "required"), {})
+    value: Any = next((error.instance for error in errors if error.kind.name == "required"), {})
     message += f"; received: {_received(value)}. Send all of them"
     return Problem("missing", writable(message), where, index)
 
@@ -266,9 +266,7 @@ def _problem(error: Any, tool: Tool, arguments: dict[str, Any], index: int | Non
     elif code == "no_match":
         message = f"{_where(steps)} must be {_alternatives(kind, len(steps))}, not {_said(value)}"
         if not all(kind.context):
-            several = "fits several" if steps else "fit several"
-            it = "it is" if steps else "they are"
-            message = f"{_where(steps)} {several} forms of which only one may fit; {it} {_said(value)}"
+            message = f"{_where(steps)}: several forms of which only one may fit do; sent: {_said(value)}"
     elif code == "unknown_argument":
         message = _unknown(kind, steps, tool)
     else:

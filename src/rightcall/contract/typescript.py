@@ -36,6 +36,7 @@ from rightcall.contract.type_expr import (
     is_identifier,
     render,
 )
+from rightcall.declare.params import examples
 from rightcall.declare.schema import Refs
 from rightcall.declare.toolset import Tools, Toolset
 from rightcall.types import Json, Tool
@@ -254,9 +255,6 @@ class _Reader:
 
     def field(self, name: str, schema: Any, required: bool) -> Field:
         said = schema if isinstance(schema, dict) else {}
-        examples = said["examples"] if isinstance(said.get("examples"), list) else None
-        if examples is None:
-            examples = [said["example"]] if "example" in said else []
         description = said.get("description")
         return Field(
             name,
@@ -265,7 +263,7 @@ class _Reader:
             description if isinstance(description, str) else "",
             tuple(notes(schema)),
             (said["default"],) if "default" in said else (),
-            tuple(examples),
+            examples(said),
         )
 
 

@@ -3,7 +3,8 @@
     to_provider(toolset, "anthropic")   ->   [{"name": ..., "description": ..., "input_schema": ...}]
 
 Out and back loses nothing. What a provider has no field for goes out under `x-output-schema`, which is
-`x-harn-output-schema` too, and `x-rightcall`, unless `extensions=False`; a name it does not take is changed (`Toolset.wire_names`).
+`x-harn-output-schema` too, and `x-rightcall`, unless `extensions=False`; a name it does not take is changed
+(`Toolset.wire_names`).
 """
 
 from __future__ import annotations

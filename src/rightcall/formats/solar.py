@@ -11,7 +11,7 @@ SOLAR_OPEN = Format(
     call=(Special("<|tool_call:begin|>"), Special("<|tool_call:end|>")),
     reasoning=(Special("<|think|>"), _END),
     content=((Special("<|content|>"), _END),),
-    ends=(Special("<|begin|>") + "assistant", Special("<|calls|>")),
+    ends=(Special("<|begin|>") + "assistant",),
     tools="solar",
     models="Solar Open",
 )

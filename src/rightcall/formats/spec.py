@@ -10,7 +10,7 @@ written `Special("<|call|>")`, because grammars and servers must treat it as suc
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, SupportsIndex
 
 import msgspec
 
@@ -30,6 +30,12 @@ class Special(str):
 
     def __add__(self, other: str) -> Special:
         return Special(str(self) + str(other), self.tokens + getattr(other, "tokens", ()))
+
+    def replace(self, old: str, new: str, count: SupportsIndex = -1) -> Special:  # type: ignore[override]
+        return Special(str.replace(self, old, new, count), self.tokens)
+
+    def strip(self, chars: str | None = None) -> Special:
+        return Special(str.strip(self, chars), self.tokens)
 
     def __radd__(self, other: str) -> Special:
         return Special(str(other) + str(self), getattr(other, "tokens", ()) + self.tokens)

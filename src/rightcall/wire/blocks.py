@@ -28,6 +28,7 @@ Ending = Literal["text", "closed", "due", "full"]
 
 _WORD = Probe(Pat(f"(?:{HOLES['name']})?+", f"(?:{HOLES['name']})?+", sure=RUN))
 _NAME = re.compile(HOLES["name"]).match
+_NO_NAME = "the call has no tool name; send the name of a tool with its arguments"
 _UNREADABLE = "the call could not be read; send it again exactly as the format asks for"
 
 
@@ -114,6 +115,8 @@ class Block:
             return
         closes = p.compiled.closes
         if not self.mend(closed=found and closes):
+            if p.call is None and self._is_nameless():
+                broken = Broken("invalid_name", _NO_NAME)
             # Without an end nobody knows what belongs to the call: what stands behind the break is text.
             p.fail(broken.code, broken.message, broken.path, end=None if found and closes else self._broken_at)
 
@@ -137,6 +140,10 @@ class Block:
             p.adopt(call, Problem("rescued", message, blocking=False))
         p.output.mark("marker", p.at)
 
+    def _is_nameless(self) -> bool:
+        """Is all as it should be behind the opener, but for the name?"""
+        return bool(self.p.compiled.nameless.at(self.p.captured(self._content).lstrip(), 0, True))
+
     def _unreadable(self, text: str, found: bool) -> None:
         """A call that cannot be read: what of its name is known, and why it may not run."""
         p = self.p
@@ -146,8 +153,8 @@ class Block:
             p.begin(name.group())
         if p.ended and not found:
             p.fail("truncated", "the text ended before the call did; send the whole call again")
-        elif tag and name is None:
-            p.fail("invalid_name", "the call has no tool name; send the name of a tool with its arguments")
+        elif (tag and name is None) or self._is_nameless():
+            p.fail("invalid_name", _NO_NAME)
         else:
             p.fail("invalid_call", _UNREADABLE, end=None if found and p.compiled.closes else self._broken_at)
 
@@ -193,13 +200,13 @@ class Block:
     def _has_body(self) -> Steps[bool]:
         """Does a body, or the name of a declared tool, follow the opener? Else prose only mentions it."""
         p = self.p
-        content = self._content
-        if content == p.at or not p.captured(content).strip():
+        text = p.captured(self._content).strip()
+        if not text:
             yield from p.peek()
-            yield from p.test(_WORD)
-        text = (p.captured(content) + p.buf[p.pos : p.pos + 300]).lstrip()
-        if text[:1] in ("{", "[") or any(text.startswith(tag) for tag in p.compiled.body_tags):
-            return True
+            if (yield from p.test(p.compiled.body_begins)):
+                return True
+            word = yield from p.test(_WORD)
+            text = word.group() if word else ""
         name = _NAME(text)
         return name is not None and p.tools is not None and name.group() in p.tools
 
@@ -311,8 +318,12 @@ class Block:
             p.raw_begin()
         self._broken_at = p.at
         scan = p.compiled.resync
+        # A body's own opening tag does not end what it opens.
+        skip = 0 if p.captured(self._content).strip() else 1
         while True:
-            found = (scan.ended if p.ended else scan.search)(p.buf, p.pos)
+            found = (scan.ended if p.ended else scan.search)(p.buf, p.pos + skip)
+            if p.pos + skip <= len(p.buf):
+                p.pos, skip = p.pos + skip, 0
             p.pos = found.start() if found else len(p.buf)
             if found is not None and found.lastindex is not None:
                 if scan.actions[found.lastindex] == "body_close":

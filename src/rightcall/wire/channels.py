@@ -15,7 +15,7 @@ from rightcall.wire.bodies.name_then_json import read_arguments_of
 from rightcall.wire.buffer import Capture, Steps
 from rightcall.wire.interrupts import Broken, Cut, NotACall, too_deep
 from rightcall.wire.json_stream import whole_value
-from rightcall.wire.markers import Probe, stripped, template
+from rightcall.wire.markers import Probe, template
 
 if TYPE_CHECKING:
     from rightcall.wire.machine import Machine
@@ -75,7 +75,7 @@ def read_header(text: str, channels: Channels) -> tuple[str | None, str | None]:
         # A second channel starts the header again.
         before, mark, last = text.rpartition(channels.channel)
         text = mark + last if channels.channel in before else text
-    recipient = _behind(text, stripped(channels.to))
+    recipient = _behind(text, channels.to.strip())
     if recipient:
         return recipient.removeprefix(channels.prefix), channels.kinds.get(recipient)
     return None, channels.kinds.get(_behind(text, channels.channel) if channels.channel else "", "content")

@@ -91,6 +91,10 @@ class Compiled:
         inner = calls + bodies + [entry for body in format.bodies for entry in _damaged(body, format)]
         self.body_openers = [(pat, sign.special) for sign, pat in bodies]
         self.body_tags = tuple({pat.prefix for _, pat in bodies if len(pat.prefix) > 1})
+        nameless = [pat for body in format.bodies for pat in _nameless(body)]
+        self.nameless = Probe(alt(*nameless)) if nameless else Probe.never()
+        # How a body begins, whatever becomes of it.
+        self.body_begins = Probe(alt(*nameless, *(literal(tag) for tag in self.body_tags), *map(literal, "{[")))
         self.bare = (
             "".join(_FIRST.get(type(body), "") for body in format.bodies) if is_bare and not format.channels else ""
         )
@@ -170,10 +174,18 @@ class Compiled:
     def _strays(self) -> Entries:
         """What closes a call, or a value in one: none of it belongs into text."""
         values = [pat for reader in self.readers for pat in reader.closers]
-        strays = _entries("closer", self.format.call[1])
+        strays = _entries("closer", self.format.call[1]) + self._lone_tokens()
         strays += [(Sign("value_close"), pat) for pat in values]
         strays += [entry for body in self.format.bodies for entry in _entries("closer", getattr(body, "close", ""))]
         return [(sign, pat) for sign, pat in strays if pat.head != "`" or sign.special]
+
+    def _lone_tokens(self) -> Entries:
+        """The special tokens of which a call's markers are made, where they stand alone."""
+        markers = [*self.format.call, *(self.format.section or ())]
+        markers += [marker for body in self.format.bodies for marker in (body_open(body), getattr(body, "close", ""))]
+        texts = [text for marker in markers for text in alternatives(marker) if isinstance(text, Special)]
+        tokens = {token for text in texts for token in text.tokens if token != text}
+        return [(Sign("closer", True), literal(token)) for token in sorted(tokens)]
 
     def _around(self) -> Entries:
         drops: Entries = []
@@ -248,11 +260,23 @@ class Compiled:
 
 _FIRST = {Envelope: "[{", Pythonic: "["}
 _OPENERS = frozenset(("section", "call", "body", "content"))
+_SURE = 3  # characters of a tag that tell it
 _OPEN_CALLS = frozenset(("section", "call", "body", "header"))
 
 
 def _entries(action: Action, marker: Marker) -> Entries:
     return [(Sign(action, isinstance(text, Special)), template(text)) for text in ordered(marker)]
+
+
+def body_open(body: Body) -> Marker:
+    found: Marker = getattr(body, "open", "")
+    return found
+
+
+def _nameless(body: Body) -> list[Pat]:
+    """How a body begins whose name was left out, if it can be told then."""
+    texts = [text.replace("{name}", "").replace("{id}", "") for text in alternatives(getattr(body, "open", ""))]
+    return [template(text) for text in texts if len(text.strip()) > _SURE]
 
 
 def _first_opener(marker: Marker) -> Probe | None:
@@ -276,7 +300,18 @@ def _opening(body: Body, is_bare: bool) -> Entries:
         return []
     empty = body.empty if isinstance(body, Params) else ""
     tags = _entries("body", body.open) + _entries("body", empty)
+    tags += [(sign, pat) for text in ordered(body.open) for sign, pat in _odd_openings(text)]
     return [entry for entry in tags if entry[1].head and (is_bare or not entry[1].head.isalnum())]
+
+
+def _odd_openings(text: str) -> Entries:
+    """A body's opening tag without a name in it; and where the text ends, one that was not written to its end."""
+    before, hole, behind = text.partition("{name}")
+    if len(before.strip()) < _SURE or not hole:
+        return []
+    sign = Sign("body", isinstance(text, Special))
+    nameless = [(sign, template(text.replace("{name}", "")))] if behind.strip() else []
+    return nameless if before.strip()[0].isalnum() else [*nameless, (sign, seq(template(before), NAME, END))]
 
 
 def _damaged(body: Body, format: Format) -> Entries:

@@ -30,7 +30,7 @@ def conclude(reading: Machine | AutoMachine, source: str, finish: str | None = N
     if piece is not None:
         # Nothing of it was given out yet.
         machine.skip(held)
-        _Conclusion(machine, source, cut).replace(piece, 0, len(held))
+        _Conclusion(machine, source, cut).replace(piece, 0, len(held), 0)
         return
     reading.close()
     machine = reading.machine if isinstance(reading, AutoMachine) else reading
@@ -100,29 +100,30 @@ class _Conclusion:
         said = [span for span in self.output.spans if span.kind == "text"]
         if not said:
             return
-        start, end = said[0].start, said[-1].end
-        text = self.source[start:end] if len(said) == 1 else ""
+        start, end = said[-1].start, said[-1].end
+        text = self.source[start:end]
         found, options = self.m.compiled, self.options
-        piece = whole_reply(text, options)
+        piece = whole_reply(text, options) if len(said) == 1 else None
+        chars = self.output.text_chars if len(said) == 1 else end - start + 1  # with what tells it from the text before
         said_from = self.output.said_from
         if piece is None and said_from is not None and found.format.name != "auto":
             piece = native_calls(self.source[said_from:], options) if found.lines else None
             piece = piece or other_format(self.source[said_from:], options)
             if piece is not None:
-                start, end = said_from, len(self.source)
+                start, end, chars = said_from, len(self.source), self.output.text_chars
         if piece is None and found.bare:
             piece = behind_text(text, found, options)
         if piece is None and options.rescue == "anywhere":
             piece = anywhere(text, options)
         if piece is not None:
-            self.replace(piece, start, end)
+            self.replace(piece, start, end, chars)
 
-    def replace(self, piece: Piece, start: int, end: int) -> None:
-        """The text that was given out is given again, as what it is."""
+    def replace(self, piece: Piece, start: int, end: int, chars: int) -> None:
+        """The last so many characters of the text that was given out are given again, as what they are."""
         if self.m.compiled.format.name == "auto":
             self.m.format_name = piece.reply.format
-        if self.output.text_chars:
-            self.output.events.append(Recast(self.output.text_chars, "call"))
+        if chars:
+            self.output.events.append(Recast(chars, "call"))
         spans = self.output.spans
         before = [Span(s.start, min(s.end, start), s.kind) for s in spans if s.start < start]
         behind = [Span(max(s.start, end), s.end, s.kind) for s in spans if s.end > end]

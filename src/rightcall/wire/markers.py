@@ -109,7 +109,7 @@ def template(text: str, *, named: bool = False, group: str = "", quoted: bool = 
     `group` makes the hole of that name a numbered one; `quoted`: a key may be anything but a quotation mark. Beside a special token blanks are allowed: detokenizers write
     them."""
     pats: list[Pat] = []
-    for i, piece in enumerate(_HOLE.split(stripped(text))):
+    for i, piece in enumerate(_HOLE.split(text.strip(BLANKS))):
         if i % 2:
             source = _QUOTED_KEY if quoted and piece == "key" else HOLES[piece]
             start = _HOLE_STARTS.get(piece, "") if source is HOLES[piece] else ""
@@ -146,15 +146,9 @@ def _literals(piece: str, tokens: tuple[str, ...], *, first: bool) -> list[Pat]:
     return pats
 
 
-def stripped(text: str) -> str:
-    """Without the white space at its edges; a special marker stays one."""
-    core = text.strip(BLANKS)
-    return Special(core, text.tokens) if isinstance(text, Special) else core
-
-
 def ordered(marker: Marker) -> list[str]:
     """The alternatives of a marker, longest first, without the empty one and without white space at their edges."""
-    texts = {str(text): text for text in map(stripped, alternatives(marker)) if text}
+    texts = {str(text): text for text in [text.strip(BLANKS) for text in alternatives(marker)] if text}
     return sorted(texts.values(), key=lambda text: (-len(text), str(text)))
 
 

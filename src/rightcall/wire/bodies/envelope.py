@@ -59,13 +59,15 @@ class EnvelopeReader(BodyReader):
         names, args = "|".join(map(re.escape, body.names)), "|".join(map(re.escape, body.args))
         ids = "|".join(map(re.escape, body.ids))
         text = r'"(?P<{}>(?!\s*+")[^"\\\x00-\x1f]{{1,256}}+)"'.format
-        first, then = "(?P<name_key>)", "(?P<args_key>)"
+        # Where the key is the name, an id or a type is none: its value is no object.
+        first, then, value = "(?P<name_key>)", "(?P<args_key>)", r"\{"
         if body.names:
             first, then = rf'"(?P<name_key>{names})"{_B}:{_B}', rf'{_B},{_B}"(?P<args_key>{args})"'
+            value = r"[^ \t\r\n]"
         before = "(?P<id_key>)(?P<id>)"
         if ids and body.names:
             before = rf'(?:"(?P<id_key>{ids})"{_B}:{_B}{text("id")}{_B},{_B})?'
-        usual = rf"(?P<object>\{{){_B}{before}{first}{text('name')}{then}{_B}:{_B}(?=[^ \t\r\n])"
+        usual = rf"(?P<object>\{{){_B}{before}{first}{text('name')}{then}{_B}:{_B}(?={value})"
         self._usual = re.compile(usual).match
         outer = "|".join(map(re.escape, body.outer))
         opens = rf'\{{{_B}"(?:{outer})"{_B}:{_B}(?P<list>\[{_B})' if outer else rf"(?P<list>\[{_B})?"
@@ -142,8 +144,7 @@ class EnvelopeReader(BodyReader):
         """One envelope, or several with only white space between them where a marker will close them."""
         closed = p.compiled.call_close is not None and not bare
         while True:
-            parts = yield from self._envelope(p, bare)
-            if parts is not None:
+            if (parts := (yield from self._envelope(p, bare))) is not None:
                 yield from self._settle(p, parts, bare)
             if not closed or (p.char() or (yield from p.peek())) != "{":
                 return
@@ -215,8 +216,7 @@ class EnvelopeReader(BodyReader):
             p.pos += 1
             yield from self._list(p, False)
         elif key in self.outer and char == "{":
-            parts = yield from self._envelope(p, False)
-            if parts is not None:
+            if (parts := (yield from self._envelope(p, False))) is not None:
                 self._finish(p, parts)
         elif key == self.body.content and char == '"':
             text, value = yield from json_value(p)
@@ -278,12 +278,10 @@ class EnvelopeReader(BodyReader):
         p.fail(broken.code, broken.message)
 
     def _begin_late(self, p: Engine, parts: Parts, bare: bool) -> None:
-        """The envelope ended before the name and the arguments' key had both been seen. Behind an opener it is a call
-        all the same."""
+        """The envelope ended before name and arguments had both been seen: behind an opener still a call."""
         if bare and not (self._is_declared(p, parts) or (parts.has_args and parts.name and not parts.doubtful)):
             raise NotACall
-        name: str = parts.name or ""
-        repairs: tuple[Repair, ...] = ()
+        name, repairs = parts.name or "", tuple[Repair, ...]()
         if not name and p.policy("") != "off":
             name, repairs = find_name_of(parts, self.names, p.tools)
         call = p.begin(name, parts.id, repairs)
@@ -383,8 +381,7 @@ class EnvelopeReader(BodyReader):
         """A member that is neither the name nor the arguments."""
         if bare and p.call is None and key not in self.ids and key != "type":
             self._doubt(p, parts, key)
-        _, value = yield from json_value(p)
-        if isinstance(value, Undecodable):
+        if isinstance(value := (yield from json_value(p))[1], Undecodable):
             raise Odd
         if key in self.ids and isinstance(value, str) and p.call is None and not parts.id:
             parts.id = value

@@ -41,6 +41,9 @@ class NameThenJsonReader(BodyReader):
         end = f"(?:{'|'.join(pat.whole for pat in ends)})" if ends else ""
         self._block_end = re.compile(_B + close + end).match
         self._open_ended = not (closes or ends)  # what follows the arguments decides whether they are all
+        # What stands before a name says nothing by itself.
+        starts = [re.split(r"\{|<", text)[0].strip() for text in alternatives(body.open)]
+        self._labels = {label for label in starts if label}
         self._id_holes = re.findall(r"\{(\w+)\}", body.id)
         self.begins = self.open.probe if self.open else Probe.never()
 
@@ -49,7 +52,7 @@ class NameThenJsonReader(BodyReader):
         buf = p.buf
         pos = _BLANK_RUN(buf, start).end()  # type: ignore[union-attr]
         opener = self.open.probe.whole(buf, pos) if self.open else None
-        if not opener:
+        if not opener or self.open is None or self.open.fill(opener).get("name") in self._labels:
             return None
         try:
             value, end = scan_unique(buf, _BLANK_RUN(buf, opener.end()).end())  # type: ignore[union-attr]
@@ -87,6 +90,8 @@ class NameThenJsonReader(BodyReader):
             return
         holes = self.open.fill(found)
         name = holes.get("name", "")
+        if name in self._labels and not (p.tools is not None and name in p.tools):
+            raise Broken("invalid_name", "the call has no tool name; send the name of a tool with its arguments")
         if found.group().endswith(name):  # nothing stands between the name and the arguments
             size = found.end() - found.start()
             yield from self._name_alone(p, size, cut)
