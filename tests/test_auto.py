@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cuts import Setting, cuts, fold, joined, nothing_lost
 from cuts import read as read_chunks
-from replies import BARE, EITHER, STRING, args, blocking, codes, hermes, made, runnable, tool
+from replies import BARE, EITHER, STRING, args, blocking, codes, hermes, made, runnable, tool, wrong
 from rightcall import CallStart, Parser, Reasoning, Reply, Text, Toolset, detect, parse, render
 from rightcall.formats import FORMATS, NAMED_ONLY
 from rightcall.types import Part
@@ -176,7 +176,7 @@ PROSE = [
 def test_prose_and_examples_are_text_to_the_byte(text: str) -> None:
     for tools in (TOOLS, None, Toolset(())):
         reply = read_auto(text, tools)
-        assert (reply.content, reply.attempts, reply.reasoning, reply.problems) == (text, (), "", ())
+        assert (reply.content, reply.attempts, reply.reasoning, wrong(reply)) == (text, (), "", [])
 
 
 @pytest.mark.parametrize("text", ["OK\n", "Hello\nthere", "Sure:\n\n{}", "to=functions"])

@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+import msgspec
+
 from rightcall.laws.case import Violation
 from rightcall.laws.reading import Read
 from rightcall.types import (
@@ -139,16 +141,18 @@ def _merged(parts: list[Any]) -> list[Any]:
 
 
 def _recast(parts: list[Part | int], event: Recast) -> list[Part | int]:
-    """The last characters of text turn into reasoning, or go: a call that follows was made of them."""
+    """The last characters of text turn into reasoning, or go: a call that follows was made of them. Where the last part
+    is reasoning, and it was a call, they go out of the reasoning."""
     chars, out = event.chars, list[Part | int]()
+    from_reasoning = event.kind == "call" and bool(parts) and isinstance(parts[-1], Reasoning)
     for part in reversed(parts):
-        if isinstance(part, Text) and chars:
+        if isinstance(part, (Text, Reasoning)) and isinstance(part, Reasoning) == from_reasoning and chars:
             taken = min(chars, len(part.text))
             chars -= taken
             if event.kind == "reasoning":
                 out.append(Reasoning(part.text[len(part.text) - taken :]))
             if taken < len(part.text):
-                out.append(Text(part.text[: len(part.text) - taken], part.tag))
+                out.append(msgspec.structs.replace(part, text=part.text[: len(part.text) - taken]))
         else:
             out.append(part)
     return out[::-1]
