@@ -394,18 +394,21 @@ def test_big_integers_floats_and_lone_surrogates_are_judged_as_what_they_are(
     assert [p.code for p in problems(declared({"u": schema}), {"u": value})] == codes
 
 
-def test_a_number_beyond_all_floats_is_not_called_null() -> None:
-    tool = declared({"u": {"type": "number"}})
-    reply = parse(hermes('{"name": "f", "arguments": {"u": 1e400}}'), format="hermes", tools=[tool])
-    assert reply.attempts[0].json == '{"u": 1e400}'
-    assert not any("null" in problem.message for problem in reply.problems)
+@pytest.mark.parametrize("sent", ["1e400", "-1e400", "[1e400]", '{"v": 1.0E+999}'])
+def test_a_number_beyond_all_floats_blocks_the_call(sent: str) -> None:
+    for schema in ({"type": "number"}, {}):
+        reply = parse(
+            hermes(f'{{"name": "f", "arguments": {{"u": {sent}}}}}'), format="hermes", tools=[declared({"u": schema})]
+        )
+        assert reply.attempts[0].json == f'{{"u": {sent}}}'
+        assert not reply.attempts[0].ok
+        assert [p.code for p in reply.problems] == ["not_finite"]
 
 
-@pytest.mark.parametrize("sent, codes", [("1e400", ["out_of_range"]), ("-1e400", []), ("4", [])])
-def test_a_number_beyond_all_floats_is_judged_as_a_very_large_one(sent: str, codes: list[str]) -> None:
-    tool = declared({"u": {"type": "number", "maximum": 5}})
-    reply = parse(hermes(f'{{"name": "f", "arguments": {{"u": {sent}}}}}'), format="hermes", tools=[tool])
-    assert [p.code for p in reply.problems] == codes
+@pytest.mark.parametrize("value", [float("inf"), float("-inf"), float("nan"), [float("inf")], {"v": float("nan")}])
+def test_a_value_that_json_cannot_carry_is_a_problem(value: Any) -> None:
+    for schema in ({"type": "number"}, {}):
+        assert [p.code for p in problems(declared({"u": schema}), {"u": value})] == ["not_finite"]
 
 
 def test_a_lone_surrogate_in_a_schema_is_one_in_the_arguments() -> None:

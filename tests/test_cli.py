@@ -108,11 +108,11 @@ def test_an_empty_reply_is_nothing() -> None:
     assert result.exit_code == 0 and "(nothing)" in result.stdout
 
 
-def test_a_number_beyond_floats_is_shown_as_it_was_written() -> None:
+def test_a_number_beyond_floats_is_refused_and_shown_as_it_was_written() -> None:
     text = REPLY.replace('"Oslo"', "1e999")
-    assert '{"city": 1e999}' in run("parse", "-f", "hermes", stdin=text).stdout
+    assert "not_finite" in run("parse", "-f", "hermes", stdin=text).stdout
     data = json.loads(run("parse", "-f", "hermes", "--json", stdin=text).stdout)
-    assert data["calls"][0]["json"] == '{"city": 1e999}'
+    assert (data["calls"], data["refused"][0]["json"]) == ([], '{"city": 1e999}')
 
 
 # -- wrong usage -------------------------------------------------------------------------------------------------------
@@ -172,7 +172,7 @@ def test_wrong_options_end_in_exit_code_2(args: list[str]) -> None:
 
 
 def test_what_parse_prints_as_json_renders_back(tmp_path: Path) -> None:
-    text = REPLY.replace('"Oslo"', '"Os\\u00e9 lo\\n", "n": 1e999')
+    text = REPLY.replace('"Oslo"', '"Os\\u00e9 lo\\n", "n": 1E+2')
     printed = run("parse", "-f", "hermes", "--json", stdin=text).stdout
     assert run("render", "-f", "hermes", stdin=printed).stdout == text
 
@@ -338,7 +338,7 @@ def test_the_scenes_of_repair_and_rescue_show_what_their_titles_say() -> None:
 def test_the_scenes_of_the_contract_show_what_a_model_is_told() -> None:
     ours, theirs = TOLD
     assert "declare function book_room(args: { hotel: string /* required */" in ours.shown()
-    assert theirs.shown().startswith('One call:\n\n<|python_start|>[get_weather(city="city")]<|python_end|>')
+    assert theirs.shown().startswith('One call:\n\n<|python_start|>[book_room(hotel="hotel", nights=1)]<|python_end|>')
     shown = run("demo", "--recorded").stdout
     assert all(told.shown().splitlines()[0] in shown for told in TOLD)
 

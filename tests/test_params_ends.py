@@ -296,6 +296,14 @@ def test_an_argument_that_is_given_twice_blocks_and_is_named(wire: Tagged) -> No
     assert any("'word'" in problem.message for problem in reply.problems if problem.blocking)
 
 
+@with_tag
+def test_json_where_the_tags_belong_is_blocked_by_what_stands_behind_it_live_or_not(wire: Tagged) -> None:
+    text = bare(wire, OWL)
+    start = text.index(first(wire.body.param).partition("{")[0], text.index("lookup"))
+    reply = read(text[:start] + '{"word": "owl"}/and more', wire)
+    assert reply.calls == () and "unexpected_text" in codes(reply)
+
+
 # -- D: what kimi_k3 escapes -------------------------------------------------------------------------------------------
 
 

@@ -23,6 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "rightcall"
 LAYERS = (
     "wire",
+    "values",
     "repair",
     "apis",
     "contract",
@@ -31,19 +32,9 @@ LAYERS = (
     "declare/binding.py",
     "declare/toolset.py",
 )
-TABLES = {"_CODES", "_OPEN_CODE"}
-MAKING = {
-    "Problem",
-    "problem",
-    "_problem",
-    "Broken",
-    "BadLiteral",
-    "Undecodable",
-    "Fault",
-    "fail",
-    "note",
-    "block_pending",
-}
+TABLES = {"_CODES", "OPEN_CODE", "_CLOSE_CODE"}
+MAKING = {"Problem", "problem", "_problem", "Undecodable", "Fault", "fail", "note", "block_pending"}
+MAKING |= {"Broken", "BadValue", "LostEnd", "_Refused"}
 WORD = re.compile(r"[a-z]+(?:_[a-z]+)*").fullmatch
 
 

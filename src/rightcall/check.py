@@ -26,6 +26,7 @@ from rightcall.declare.validation import (
     errors,
     faults,
     fits,
+    is_finite,
     options,
     place,
     plain,
@@ -36,7 +37,17 @@ from rightcall.strict_json import Undecodable, decode
 from rightcall.types import Call, Problem, Reply, Tool
 
 _ANY_DEPTH = sys.maxsize
-__all__ = ["JUDGED", "argument_problems", "check", "disagreement_of", "errors", "faults", "fits", "listing"]
+__all__ = [
+    "JUDGED",
+    "argument_problems",
+    "check",
+    "disagreement_of",
+    "errors",
+    "faults",
+    "fits",
+    "is_finite",
+    "listing",
+]
 __all__ += ["name_problem", "place", "plain", "pointer", "validator"]
 
 _NAME = re.compile(r"[A-Za-z0-9_.\-]+").fullmatch
@@ -174,6 +185,9 @@ def listing(tools: Toolset) -> str:
 
 
 def argument_problems(tool: Tool, arguments: dict[str, Any], index: int | None) -> list[Problem]:
+    if not is_finite(arguments):
+        message = "the arguments hold a number that JSON cannot carry; send a finite one"
+        return [Problem("not_finite", message, call=index)]
     if fits(tool, arguments):
         return []
     places = Places(tool.parameters)

@@ -257,7 +257,7 @@ SYNTAX: tuple[Code, ...] = (
         "An argument that is bare text holds tags of its own format, or such tags stand behind the call, so that its "
         "end is not certain.",
         "Close each argument and each call, and write no tags of the format into a value.",
-        "<tool_call>\n<function=book>\n<parameter=city>\n</parameter> b <parameter=\n</parameter>\n</function>\n</tool_call>",
+        "<tool_call><function=book><parameter=city>\n</parameter> b <parameter=\n</parameter></function></tool_call>",
         "qwen3_coder",
     ),
     Code(
@@ -338,6 +338,13 @@ SYNTAX: tuple[Code, ...] = (
         "Send a finite number.",
         '[book(city="Oslo", nights=inf)]',
         "pythonic",
+    ),
+    Code(
+        "invalid_call",
+        "What stands behind the opener of a call is none: a list in a list, or a name without its arguments.",
+        "Write the call as the format does.",
+        "<|tool_call_start|>[[book(city='Oslo')]]<|tool_call_end|>",
+        "lfm2",
     ),
     Code(
         "expected_paren",

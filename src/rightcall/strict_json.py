@@ -1,6 +1,7 @@
 """Strict JSON: what a text holds, or why it holds nothing.
 
-No NaN, no control characters in strings, nothing after the value; integers of any size stay exact.
+No NaN, no number too large to be finite, no control characters in strings, no key twice with different values, nothing
+after the value; integers of any size stay exact.
 """
 
 from __future__ import annotations
@@ -25,6 +26,21 @@ def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is not JSON")
 
 
+class _Refused(ValueError):
+    """JSON that says something which cannot be taken at its word."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if value - value != 0.0:
+        raise _Refused("not_finite", f"{text[:40]} is no number that can be sent; send a finite one")
+    return value
+
+
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
@@ -33,8 +49,8 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 Scanner = Callable[[str, int], tuple[Any, int]]
-_DECODER = json.JSONDecoder(parse_constant=_refuse)
-_UNIQUE = json.JSONDecoder(parse_constant=_refuse, object_pairs_hook=_unique)
+_DECODER = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite)
+_UNIQUE = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite, object_pairs_hook=_unique)
 scan_once: Scanner = make_scanner(_DECODER)  # type: ignore[arg-type]
 # As `scan_once`, but a text in which an object has a key twice is refused: of two values one would be lost.
 scan_unique: Scanner = make_scanner(_UNIQUE)  # type: ignore[arg-type]
@@ -42,6 +58,8 @@ scan_unique: Scanner = make_scanner(_UNIQUE)  # type: ignore[arg-type]
 _BLANKS = re.compile(r"[ \t\r\n]*+").match
 MAX_DEPTH = 200
 _MOST_TWICE = 64
+# Codes of what is not JSON and must not be read in any other way either.
+REFUSED = frozenset(("too_deep", "not_finite"))
 
 
 def decode(text: str, depth: int) -> Any:
@@ -58,6 +76,8 @@ def _decode(text: str, depth: int, scan: Scanner) -> Any:
         )
     except RecursionError:
         return _too_deep(depth)
+    except _Refused as refused:
+        return Undecodable(refused.code, str(refused))
     except ValueError as error:
         return Undecodable("invalid_json", f"the arguments are not valid JSON: {_reason(error)}")
     if _BLANKS(text, end).end() != len(text):  # type: ignore[union-attr]
@@ -94,7 +114,9 @@ def decode_unique(text: str, depth: int) -> tuple[Any, tuple[Twice, ...]]:
     if not isinstance(value, Undecodable) or value.code != "invalid_json":
         return value, ()
     found: list[tuple[dict[str, Any], str, bool, str, str]] = []
-    hook = json.JSONDecoder(parse_constant=_refuse, object_pairs_hook=lambda pairs: _noted(pairs, found))
+    hook = json.JSONDecoder(
+        parse_constant=_refuse, parse_float=_finite, object_pairs_hook=lambda pairs: _noted(pairs, found)
+    )
     value = _decode(text, depth, make_scanner(hook))  # type: ignore[arg-type]
     if isinstance(value, Undecodable):
         return value, ()

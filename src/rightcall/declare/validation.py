@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import sys
-from math import copysign, isinf
+from math import copysign, isfinite, isinf
 from typing import Any
 
 from rightcall.types import Tool
@@ -47,7 +47,7 @@ def fits(tool: Tool, arguments: Any) -> bool:
             return True
     except ValueError:  # a lone surrogate
         return bool(judge.is_valid(plain(arguments)))
-    return _is_endless(arguments) and bool(judge.is_valid(plain(arguments)))
+    return False
 
 
 def errors(tool: Tool, arguments: Any, most: int | None = LOOK_AT) -> list[Any]:
@@ -127,10 +127,10 @@ def writable(text: str) -> str:
     return _STAND_IN.sub(_lone, text).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def _is_endless(value: Any) -> bool:
-    """Is there a number in it that is larger than any float? The checker takes it for null."""
+def is_finite(value: Any) -> bool:
+    """Is every number in it one that JSON can carry?"""
     if isinstance(value, dict):
-        return any(map(_is_endless, value.values()))
+        return all(map(is_finite, value.values()))
     if isinstance(value, list):
-        return any(map(_is_endless, value))
-    return isinstance(value, float) and isinf(value)
+        return all(map(is_finite, value))
+    return not isinstance(value, float) or isfinite(value)

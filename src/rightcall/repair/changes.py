@@ -22,8 +22,8 @@ from rightcall.types import Json, Repair
 
 _WRAPPERS = ("arguments", "parameters", "args", "kwargs", "input")
 _BESIDE = frozenset(("name", "function", "tool", "type", "id"))
-_INTEGER = re.compile(r"\s*[+-]?\d{1,400}(?:\.0*)?\s*").fullmatch
-_NUMBER = re.compile(r"\s*[+-]?(?:\d{1,400}(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,4})?\s*").fullmatch
+_INTEGER = re.compile(r"\s*[+-]?[0-9]{1,400}(?:\.0*)?\s*").fullmatch
+_NUMBER = re.compile(r"\s*[+-]?(?:[0-9]{1,400}(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?\s*").fullmatch
 _MOST_NAMES = 64
 _LONGEST_NAME = 256
 GONE: Any = object()  # nothing is to stand there any more

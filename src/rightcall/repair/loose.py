@@ -15,16 +15,13 @@ from typing import Any
 import msgspec
 
 from rightcall.repair.fences import begins_fence
-from rightcall.repair.literals import unescape
 from rightcall.strict_json import MAX_DEPTH, is_same
+from rightcall.values.escapes import PYTHON
+from rightcall.values.notation import JSON_WORDS, LOOSE
 
 _BLANK = re.compile(r"[ \t\r\n]*+").match
-_COMMENT = re.compile(r"//[^\n]*+|#[^\n]*+|/\*(?:[^*]++|\*(?!/))*+\*/", re.S).match
-_NUMBER = re.compile(r"[+-]?(?:\d[\d_]*+(?:\.\d*+)?|\.\d++)(?:[eE][+-]?\d++)?(?![\w.])").match
-STRICT_NUMBER = re.compile(r"-?(?:0|[1-9]\d*+)(?:\.\d++)?(?:[eE][+-]?\d++)?").fullmatch
-_ZEROS = re.compile(r"[+-]?0\d").match
-_BARE_KEY = re.compile(r"[A-Za-z_$][\w$.\-]*+").match
-_BARE_VALUE = re.compile(r"[^,\]}{\[\n\"':]++").match
+_NUMBER = re.compile(r"[+-]?(?:[0-9][0-9_]*+(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?(?![\w.])").match
+_ZEROS = re.compile(r"[+-]?0[0-9]").match
 _PLAIN = {
     '"': re.compile(r'[^"\\\x00-\x1f]*+').match,
     "'": re.compile(r"[^'\\\x00-\x1f]*+").match,
@@ -32,26 +29,13 @@ _PLAIN = {
     "\u2019": re.compile(r"[^\u2018\u2019\\\x00-\x1f]*+").match,
     "`": re.compile(r"[^`\\\x00-\x1f]*+").match,
 }
-_CLOSING = {
-    '"': '"',
-    "'": "'",
-    "\u201c": "\u201d",
-    "\u201d": "\u201d",
-    "\u2018": "\u2019",
-    "\u2019": "\u2019",
-    "`": "`",
-}
+_CLOSING = {quote.open: quote.close for quote in LOOSE.quotes}
 _ESCAPE = re.compile(r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})').match
-_WINDOWS_PATH = re.compile(r"[A-Za-z]:\\|\\\\").match
-_WORDS: dict[str, Any] = {
-    "true": True,
-    "false": False,
-    "null": None,
-    "True": True,
-    "False": False,
-    "None": None,
-    "undefined": None,
-}
+# `C:\dir`, `\\host\share`: no backslash is doubled but the first of a host's. A regular expression is no path.
+_PATH = re.compile(r"(?:[A-Za-z]:|\\\\[\w.\-]{2,64}+)(?:\\(?!\\)[^\\]*+)++").fullmatch
+_SIGNS = re.compile(r"[+*?()\[\]{}|^]").search
+# Beside an escape that is none, these are what a regular expression has, and no control characters.
+_NEVER_MEANT = frozenset(("\\b", "\\f"))
 
 MOST_OBJECTS = 9
 AGAIN = "again"  # no rule, and no receipt: a key that stands twice with one value leaves a note
@@ -64,6 +48,7 @@ class Liberty(msgspec.Struct, frozen=True):
     rule: str
     before: str
     after: str
+    guess: bool = False  # another reading was as good
 
 
 Spelled = tuple[tuple[str | int, ...], str]
@@ -129,13 +114,14 @@ class _Reader:
         self.steps: list[str | int] = []  # to the value being read
         self.spelled: list[Spelled] = []
 
-    def _took(self, rule: str, before: str, after: str) -> None:
-        self.found.setdefault(rule, Liberty(rule, before[:SHOWN], after[:SHOWN]))
+    def _took(self, rule: str, before: str, after: str, *, guess: bool = False) -> None:
+        if rule not in self.found or (guess and not self.found[rule].guess):
+            self.found[rule] = Liberty(rule, before[:SHOWN], after[:SHOWN], guess)
 
     def peek(self) -> str:
         while True:
             self.pos = _BLANK(self.text, self.pos).end()  # type: ignore[union-attr]
-            comment = _COMMENT(self.text, self.pos)
+            comment = LOOSE.comments(self.text, self.pos)
             if comment is None:
                 return self.text[self.pos : self.pos + 1]
             self._took("comment", comment.group(), "")
@@ -174,14 +160,14 @@ class _Reader:
         if number is not None and not _ZEROS(number.group()):
             self.pos = number.end()
             return self._number(number.group())
-        word = _BARE_KEY(self.text, self.pos)
-        if word is not None and word.group() in _WORDS:
+        word = LOOSE.bare_key(self.text, self.pos)
+        if word is not None and word.group() in LOOSE.words:
             self.pos = word.end()
-            value = _WORDS[word.group()]
-            if word.group() not in ("true", "false", "null"):
+            value = LOOSE.words[word.group()]
+            if word.group() not in JSON_WORDS:
                 self._took("python_literal", word.group(), {True: "true", False: "false", None: "null"}[value])
             return value
-        bare = _BARE_VALUE(self.text, self.pos)
+        bare = LOOSE.bare_value(self.text, self.pos)
         if bare is None:
             raise Unreadable(f"no value can be read at {self.text[self.pos :][:30]!r}")
         self.pos = bare.end()
@@ -196,7 +182,8 @@ class _Reader:
         except ValueError:
             value = float(clean)
         if value in (float("inf"), float("-inf")):
-            raise Unreadable(f"{text[:30]} is not a number that JSON can carry")
+            code = "" if clean.lstrip("+-").isdigit() else "not_finite"
+            raise Unreadable(f"{text[:30]} is not a number that JSON can carry", final=True, code=code)
         if text != repr(value):
             self.spelled.append((tuple(self.steps), text))
         return value
@@ -294,7 +281,7 @@ class _Reader:
         if char in _CLOSING:
             key = self._string(char)
         else:
-            bare = _BARE_KEY(self.text, self.pos) or re.compile(r"\d++").match(self.text, self.pos)
+            bare = LOOSE.bare_key(self.text, self.pos)
             if bare is None:
                 raise Unreadable(f"no key can be read at {self.text[self.pos :][:30]!r}")
             key = bare.group()
@@ -346,23 +333,29 @@ class _Reader:
 
     def _decoded(self, pieces: list[str], quote: str, start: int, odd: set[str]) -> str:
         source = "".join(pieces)
-        if "bad_escape" in odd and _WINDOWS_PATH(source):
+        if "bad_escape" in odd and _is_path(source):
             value = source  # a path: none of its backslashes is an escape
         elif odd:
             value = "".join([_piece(piece) for piece in pieces])
         else:
-            value = unescape(source)
+            value = PYTHON.read(source)
+        guess = "bad_escape" in odd and value is not source and not _NEVER_MEANT.isdisjoint(pieces)
         if quote != '"' or odd:
-            self._took_string(self.text[start : self.pos], quote, odd, json.dumps(value[:SHOWN], ensure_ascii=False))
+            after = json.dumps(value[:SHOWN], ensure_ascii=False)
+            self._took_string(self.text[start : self.pos], quote, odd, after, guess)
         return value
 
-    def _took_string(self, before: str, quote: str, odd: set[str], after: str) -> None:
+    def _took_string(self, before: str, quote: str, odd: set[str], after: str, guess: bool) -> None:
         if quote in "'`":
             self._took("single_quotes", before, after)
         elif quote != '"':
             self._took("smart_quotes", before, after)
         for rule in sorted(odd):
-            self._took("bad_escape" if rule == "python_escape" else rule, before, after)
+            self._took("bad_escape" if rule == "python_escape" else rule, before, after, guess=guess)
+
+
+def _is_path(text: str) -> bool:
+    return _PATH(text) is not None and (text[1] == ":" or _SIGNS(text) is None)
 
 
 def _piece(piece: str) -> str:
@@ -371,4 +364,4 @@ def _piece(piece: str) -> str:
         return piece
     if piece in ("\\'", "\\`"):
         return piece[1]
-    return unescape(piece) if _ESCAPE(piece, 0) else piece
+    return PYTHON.read(piece) if _ESCAPE(piece, 0) and piece not in _NEVER_MEANT else piece

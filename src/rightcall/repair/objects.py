@@ -13,7 +13,6 @@ from rightcall.declare.kinds import wants_text
 from rightcall.declare.places import Places, value_at
 from rightcall.repair.loose import (
     MOST_OBJECTS,
-    STRICT_NUMBER,
     Liberty,
     Loose,
     Spelled,
@@ -23,6 +22,7 @@ from rightcall.repair.loose import (
     skip_comments,
 )
 from rightcall.types import Tool
+from rightcall.values.notation import STRICT_NUMBER
 
 _BLANK = re.compile(r"[ \t\r\n]*+").match
 _CLOSERS = re.compile(r"(?:[ \t\r\n]*+[}\])]){1,3}[ \t\r\n]*+").fullmatch

@@ -163,7 +163,22 @@ RULES: tuple[Rule, ...] = (
         '{"city": "Oslo" "days": 3}',
         {"city": "Oslo", "days": 3},
     ),
-    Rule("unquoted_value", "guess", "A bare word is a string.", '{"city": Oslo}', _OSLO),
+    Rule(
+        "unquoted_value",
+        "guess",
+        "A bare word is a string. In Python calls it always is, under every policy, and so is what is no Python "
+        "(`when=2024-01-05`): there the receipt's kind is `schema`.",
+        '{"city": Oslo}',
+        _OSLO,
+    ),
+    Rule(
+        "inner_quotes",
+        "schema",
+        "In Python calls, quotes inside a string that were not escaped belong to it, if only one reading fits.",
+        "[get_weather(city='the 'big' city')]",
+        {"city": "the 'big' city"},
+        format="pythonic",
+    ),
     Rule(
         "json_repair",
         "guess",

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from rightcall.check import JUDGED, argument_problems, disagreement_of, fits, name_problem
+from rightcall.check import JUDGED, argument_problems, disagreement_of, fits, is_finite, name_problem
 from rightcall.declare.toolset import ToolLike, Toolset
 from rightcall.repair.beside import Member, name_members, place
 from rightcall.repair.fences import unfence
@@ -23,7 +23,7 @@ from rightcall.repair.names import find_name, settle_name
 from rightcall.repair.objects import read_arguments
 from rightcall.repair.spelling import dumps, with_spelling, without_spelling
 from rightcall.repair.strangers import strangers
-from rightcall.strict_json import MAX_DEPTH, Twice, Undecodable, decode, decode_unique
+from rightcall.strict_json import MAX_DEPTH, REFUSED, Twice, Undecodable, decode, decode_unique
 from rightcall.types import Call, Problem, Repair, Tool
 
 _BLANKS = " \t\r\n"
@@ -163,7 +163,7 @@ class _Settling:
 
     def _unreadable(self, value: Undecodable, json: str) -> dict[str, Any] | None:
         self.problem = Problem(value.code, value.message)
-        if self.policy == "off" or value.code in ("too_deep", *_DOUBLED):
+        if self.policy == "off" or value.code in REFUSED or value.code in _DOUBLED:
             return None
         inner = unfence(json)
         if inner is not None:
@@ -208,7 +208,9 @@ class _Settling:
             found = json_repair.loads(text)
         except (ValueError, RecursionError):
             return None
-        if not isinstance(found, dict) or not found or (self.tool is not None and not fits(self.tool, found)):
+        if not isinstance(found, dict) or not found or not is_finite(found):
+            return None
+        if self.tool is not None and not fits(self.tool, found):
             return None
         self._took(Repair("json_repair", "guess", "", text[:200], stdlib.dumps(found, ensure_ascii=False)[:200]))
         return found
@@ -269,5 +271,5 @@ def allowed(made: Iterable[Repair], tool: Tool | None, policy: str) -> bool:
 
 
 def _receipt(liberty: Liberty) -> Repair:
-    kind = "guess" if liberty.rule in _GUESSES else "exact"
+    kind = "guess" if liberty.guess or liberty.rule in _GUESSES else "exact"
     return Repair(liberty.rule, kind, "", liberty.before, liberty.after)  # type: ignore[arg-type]

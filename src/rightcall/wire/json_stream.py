@@ -16,14 +16,15 @@ from rightcall.strict_json import decode_unique, is_deep, scan_unique
 from rightcall.wire.interrupts import Cut
 
 if TYPE_CHECKING:
-    from rightcall.wire.engine import Engine
+    from rightcall.wire.calls import CallBuilder
 
 
 # Outside strings. Letters are let through so that a value with Python's or JavaScript's words still has an end.
 _ODD = r"\"{}\[\]<>'`()|;\x00-\x08\x0b\x0c\x0e-\x1f"
 _LOOSE = re.compile(f"[^{_ODD}]*+").match
 _SCALAR = re.compile(f"[^{_ODD},\\s]*+").match
-STRING_RUN = re.compile(r'(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+').match
+_IN_STRING = re.compile(r'(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+')
+STRING_RUN, STRING_PIECE = _IN_STRING.match, _IN_STRING.fullmatch
 _STRING = re.compile(r'"((?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+)"').match
 _STRING_START = re.compile(
     r'"(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+(?:\\(?:u[0-9a-fA-F]{0,3})?)?\Z'
@@ -36,7 +37,7 @@ class LostEnd(Exception):
     """No end of the value can be found from here."""
 
 
-def whole_value(p: Engine) -> tuple[str, Any] | None:
+def whole_value(p: CallBuilder) -> tuple[str, Any] | None:
     """The value that starts here, if all of it has arrived and no key stands in it twice: its exact text, and what it
     holds."""
     try:
@@ -54,7 +55,7 @@ def whole_value(p: Engine) -> tuple[str, Any] | None:
     return text, value
 
 
-def json_value(p: Engine) -> Generator[None, None, tuple[str, Any]]:
+def json_value(p: CallBuilder) -> Generator[None, None, tuple[str, Any]]:
     """One value, with `p.pos` at its first character: its exact text, and what it holds (or `Undecodable`).
 
     Raises `LostEnd` where no end can be found, `Cut` where the text ends first.
@@ -72,7 +73,7 @@ def json_value(p: Engine) -> Generator[None, None, tuple[str, Any]]:
     return text, decode_unique(text, p.limits.depth)[0]
 
 
-def skip_value(p: Engine) -> Generator[None, None, None]:
+def skip_value(p: CallBuilder) -> Generator[None, None, None]:
     """Takes one value, by its brackets and strings."""
     char = p.buf[p.pos]
     if char == '"':
@@ -87,7 +88,7 @@ def skip_value(p: Engine) -> Generator[None, None, None]:
             raise LostEnd
 
 
-def skip_scalar(p: Engine) -> Generator[None, None, None]:
+def skip_scalar(p: CallBuilder) -> Generator[None, None, None]:
     while True:
         p.pos = _SCALAR(p.buf, p.pos).end()  # type: ignore[union-attr]
         if p.pos < len(p.buf):
@@ -97,7 +98,7 @@ def skip_scalar(p: Engine) -> Generator[None, None, None]:
         yield
 
 
-def skip_nested(p: Engine, stack: list[str]) -> Generator[None, None, None]:
+def skip_nested(p: CallBuilder, stack: list[str]) -> Generator[None, None, None]:
     """Takes everything to the bracket that closes the outermost; `stack` holds the closers of those already open."""
     while True:
         buf, pos, size = p.buf, p.pos, len(p.buf)
@@ -132,7 +133,7 @@ def skip_nested(p: Engine, stack: list[str]) -> Generator[None, None, None]:
         yield
 
 
-def skip_string(p: Engine) -> Generator[None, None, None]:
+def skip_string(p: CallBuilder) -> Generator[None, None, None]:
     """Takes the rest of a string, with its closing quote. `p.pos` is inside it."""
     while True:
         p.pos = pos = STRING_RUN(p.buf, p.pos).end()  # type: ignore[union-attr]
@@ -155,7 +156,7 @@ def escape_pending(buf: str, pos: int) -> bool:
     return _ESCAPE_START(buf, pos) is not None
 
 
-def json_string(p: Engine) -> Generator[None, None, str | None]:
+def json_string(p: CallBuilder) -> Generator[None, None, str | None]:
     """A short string, decoded (a key or a name), with `p.pos` at its quote; None if it is no string or too long."""
     while True:
         found = _STRING(p.buf, p.pos)

@@ -9,9 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 from rightcall.strict_json import Undecodable
-from rightcall.wire.engine import Engine
+from rightcall.wire.buffer import Capture, Steps
+from rightcall.wire.calls import CallBuilder
 from rightcall.wire.interrupts import Cut
 from rightcall.wire.json_stream import (
+    STRING_PIECE,
     STRING_RUN,
     LostEnd,
     escape_pending,
@@ -21,10 +23,9 @@ from rightcall.wire.json_stream import (
     skip_value,
     whole_value,
 )
-from rightcall.wire.prose import Capture, Steps
 
 
-def read_arguments(p: Engine) -> Steps[Any]:
+def read_arguments(p: CallBuilder) -> Steps[Any]:
     """The argument value of a call that has begun. Gives what it holds, or the class `Undecodable` for "decode it"."""
     p.args_at = p.base + p.pos
     found = whole_value(p)
@@ -50,7 +51,7 @@ def read_arguments(p: Engine) -> Steps[Any]:
     return Undecodable
 
 
-def _object(p: Engine, pending: list[Capture]) -> Steps[None]:
+def _object(p: CallBuilder, pending: list[Capture]) -> Steps[None]:
     p.pos += 1
     while True:
         char = yield from p.peek()
@@ -66,7 +67,7 @@ def _object(p: Engine, pending: list[Capture]) -> Steps[None]:
     yield from skip_nested(p, ["}"])
 
 
-def _member(p: Engine, pending: list[Capture]) -> Steps[bool]:
+def _member(p: CallBuilder, pending: list[Capture]) -> Steps[bool]:
     """A key and its value; False if what is here is neither, and nothing odd was taken."""
     key = yield from json_string(p)
     if key is None:
@@ -86,26 +87,37 @@ def _member(p: Engine, pending: list[Capture]) -> Steps[bool]:
     return True
 
 
-def _flush(p: Engine, pending: list[Capture]) -> None:
+def _flush(p: CallBuilder, pending: list[Capture]) -> None:
     text = p.captured(pending[0])
     pending[0] = p.at
     if text:
         p.give(text)
 
 
-def _string(p: Engine, pending: list[Capture]) -> Steps[None]:
+def _string(p: CallBuilder, pending: list[Capture]) -> Steps[None]:
     """A string that is passed on while it arrives."""
     p.pos += 1
+    whole_run, passed, give = STRING_PIECE, p.passed, p.give
+
+    def sink(piece: str) -> bool:
+        if whole_run(piece) is None:
+            return False
+        passed(piece)
+        pending[0] = p.base
+        give(piece)
+        return True
+
     while True:
         p.pos = pos = STRING_RUN(p.buf, p.pos).end()  # type: ignore[union-attr]
+        _flush(p, pending)
         if pos < len(p.buf):
-            _flush(p, pending)
             if p.buf[pos] == '"':
                 p.pos += 1
                 return
             if not escape_pending(p.buf, pos):
                 raise LostEnd
-        _flush(p, pending)
         if p.ended:
             raise Cut
+        p.sink = sink
         yield
+        p.sink = None

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
-from rightcall.declare.toolset import ToolLike, Toolset
+from rightcall.declare.toolset import ToolLike, Toolset, is_none
 from rightcall.errors import CallerError
 from rightcall.formats import find
 from rightcall.formats.spec import Format
@@ -170,6 +170,8 @@ def _check_repair(repair: str | Mapping[str, str]) -> None:
 def _chosen(choice: str | Mapping[str, Any]) -> tuple[str | None, bool]:
     """The one tool that the request asked for, if it named one (`"f"`, OpenAI's `{"function": {"name": "f"}}`), and
     whether it allowed none."""
+    if is_none(choice):
+        return None, True
     name: Any = choice
     if isinstance(choice, Mapping):
         inner = choice.get("function", choice)
@@ -177,7 +179,7 @@ def _chosen(choice: str | Mapping[str, Any]) -> tuple[str | None, bool]:
         name = name or choice.get("type")
     if name in (None, "", "auto", "required", "any", "function", "tool"):
         return None, False
-    return (None, True) if name == "none" else (str(name), False)
+    return str(name), False
 
 
 def parse(

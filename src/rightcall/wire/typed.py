@@ -7,8 +7,9 @@ import re
 from json.encoder import encode_basestring as quoted
 from typing import Any
 
-from rightcall.repair.literals import BadLiteral, literal_value
-from rightcall.strict_json import Undecodable, decode
+from rightcall.strict_json import REFUSED, Undecodable, decode
+from rightcall.values.notation import PYTHON_LITERALS
+from rightcall.values.reader import BadValue, Reader, Unfinished
 
 _JSON_STARTS = frozenset('-0123456789"[{tfn')
 _WORDS = {"true": True, "false": False, "null": None}
@@ -39,16 +40,26 @@ def typed(text: str, kind: str, depth: int) -> tuple[str, Any, Wrong | None]:
     value = decode(source, depth) if source else Undecodable("invalid_json", "")
     if not isinstance(value, Undecodable):
         return source, value, None
-    if value.code == "too_deep":
+    if value.code in REFUSED:
         return quoted(text), text, (value.code, value.message)
     if kind == "any":
         return quoted(text), text, None
     try:
-        value = literal_value(source, depth)
-    except BadLiteral as bad:
-        if bad.code == "too_deep":
+        value = _literal(source, depth)
+    except BadValue as bad:
+        if bad.code in REFUSED:
             return quoted(text), text, (bad.code, bad.message)
         value = source
     if isinstance(value, str):
         return quoted(text), text, ("wrong_type", f"{text[:60]!r} is not of the declared type; send it as JSON")
     return to_json(value), value, None
+
+
+def _literal(source: str, depth: int) -> Any:
+    """The value of a text that is one literal of Python's; itself where it is more than that."""
+    reader = Reader(PYTHON_LITERALS, source, depth=depth)
+    try:
+        value = reader.value()
+        return source if reader.peek() else value
+    except Unfinished:
+        return source

@@ -10,7 +10,7 @@ import msgspec
 
 from rightcall.formats.spec import Body, Braced, Envelope, NameThenJson, Params, Pythonic, TsCall, alternatives, escaped
 from rightcall.types import Call
-from rightcall.wire.bodies.ts_strings import closing
+from rightcall.values.strings import closing
 
 
 def write_arguments(value: Any) -> str:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from rightcall.wire.markers import FINAL, RUN, Pat, Probe, blanks, literal, seq
 
 if TYPE_CHECKING:
-    from rightcall.wire.engine import Engine
-    from rightcall.wire.prose import Steps
+    from rightcall.wire.buffer import Steps
+    from rightcall.wire.calls import CallBuilder
 
 _ODD = ',;()[]{}"'
 _B = r"[ \t\r\n]*+"
@@ -26,7 +26,7 @@ _LOST_MEMBER = Probe(
 _MAY_GO_ON = re.compile(rf'{_B}{_CLOSERS}{_B}(?:(,{_B}")|,?{_B}\Z)').match
 
 
-def what_stands_behind(p: Engine, *, closed: bool, another: str = "") -> Steps[str]:
+def what_stands_behind(p: CallBuilder, *, closed: bool, another: str = "") -> Steps[str]:
     """The character behind a call that cannot stand there, or "". `closed` says that a marker must follow, `another` is
     what another call begins with. Where no marker closes a call anything may follow it, but never another member."""
     if not closed:
@@ -38,7 +38,7 @@ def what_stands_behind(p: Engine, *, closed: bool, another: str = "") -> Steps[s
     return "" if close is not None and (yield from p.test(close)) else char
 
 
-def is_member_lost(p: Engine) -> Steps[bool]:
+def is_member_lost(p: CallBuilder) -> Steps[bool]:
     """Does another member of the call that is over follow?"""
     return (yield from p.test(_LOST_MEMBER)) is not None
 

@@ -26,12 +26,12 @@ from rightcall.wire.bodies.envelope_parts import (
     take_colon,
     take_comma,
 )
-from rightcall.wire.engine import Engine, Whole
+from rightcall.wire.buffer import Steps
+from rightcall.wire.calls import CallBuilder, Whole
 from rightcall.wire.interrupts import Broken, Cut, NotACall
 from rightcall.wire.json_stream import LostEnd, json_string, json_value, skip_nested
 from rightcall.wire.live import read_arguments
 from rightcall.wire.markers import Pat, Probe, alt, blanks, literal, look, seq
-from rightcall.wire.prose import Steps
 from rightcall.wire.reader import BodyReader
 
 _B = r"[ \t\r\n]*+"
@@ -85,7 +85,7 @@ class EnvelopeReader(BodyReader):
         behind_list = rf"{_B}\}}{_B}" if outer else _B
         self._list_ends = re.compile(behind_list).match, re.compile(behind_list + close).match
 
-    def quick(self, p: Engine, start: int, bare: bool) -> tuple[list[Whole], int] | None:
+    def quick(self, p: CallBuilder, start: int, bare: bool) -> tuple[list[Whole], int] | None:
         """The calls of a block and its end, if all of it is there and as usual."""
         buf = p.buf
         usual = self._first(buf, start)
@@ -116,7 +116,7 @@ class EnvelopeReader(BodyReader):
             return None
         return found, last.end()
 
-    def sketch(self, p: Engine, text: str, closed: bool) -> list[Sketch]:
+    def sketch(self, p: CallBuilder, text: str, closed: bool) -> list[Sketch]:
         """The calls of a block that is not valid JSON, read loosely."""
         found = sketch_envelopes(text, self.keys, tools=p.tools, depth=p.limits.depth, closed=closed)
         begun = p.call
@@ -125,7 +125,7 @@ class EnvelopeReader(BodyReader):
     def tail(self, text: str, end: int) -> int:
         return self._tail(text, end).end()  # type: ignore[union-attr]
 
-    def read(self, p: Engine, *, bare: bool) -> Steps[None]:
+    def read(self, p: CallBuilder, *, bare: bool) -> Steps[None]:
         char = p.char() or (yield from p.peek())
         if char == "[":
             p.pos += 1
@@ -140,7 +140,7 @@ class EnvelopeReader(BodyReader):
         else:
             yield from self._run(p, bare)
 
-    def _run(self, p: Engine, bare: bool) -> Steps[None]:
+    def _run(self, p: CallBuilder, bare: bool) -> Steps[None]:
         """One envelope, or several with only white space between them where a marker will close them."""
         closed = p.compiled.call_close is not None and not bare
         while True:
@@ -149,7 +149,7 @@ class EnvelopeReader(BodyReader):
             if not closed or (p.char() or (yield from p.peek())) != "{":
                 return
 
-    def _list(self, p: Engine, bare: bool) -> Steps[None]:
+    def _list(self, p: CallBuilder, bare: bool) -> Steps[None]:
         """Calls in a list. The last is settled when it is known what stands behind the list."""
         first = p.index
         parts: Parts | None = None  # of a call that is not settled
@@ -180,20 +180,20 @@ class EnvelopeReader(BodyReader):
             else:
                 yield from refuse_item(p)
 
-    def _settle(self, p: Engine, parts: Parts, bare: bool, *, listed: bool = False) -> Steps[None]:
+    def _settle(self, p: CallBuilder, parts: Parts, bare: bool, *, listed: bool = False) -> Steps[None]:
         """The call that was read is over. What cannot stand behind it is part of what is wrong with it."""
         odd = ""
         if not self.outer:
             odd = yield from what_stands_behind(p, closed=self._closes and not bare, another="" if listed else "{")
         self._finish(p, parts, odd)
 
-    def _finish(self, p: Engine, parts: Parts, odd: str = "") -> None:
+    def _finish(self, p: CallBuilder, parts: Parts, odd: str = "") -> None:
         if odd:
             assert p.call is not None
             p.problem("trailing_content", f"unexpected {odd!r} after the call", call=p.call.index)
         p.finish(parts.value, empty=not parts.has_args)
 
-    def _outer(self, p: Engine) -> Steps[None]:
+    def _outer(self, p: CallBuilder) -> Steps[None]:
         """`{"tool_calls": [...]}`: calls, or text for the user, under a key of their own."""
         p.pos += 1
         seen = False
@@ -206,7 +206,7 @@ class EnvelopeReader(BodyReader):
         if (yield from p.peek()) == "}":
             p.pos += 1
 
-    def _outer_member(self, p: Engine, seen: bool) -> Steps[bool]:
+    def _outer_member(self, p: CallBuilder, seen: bool) -> Steps[bool]:
         key = yield from json_string(p)
         if (yield from p.peek()) != ":":
             return False
@@ -229,7 +229,7 @@ class EnvelopeReader(BodyReader):
             return False
         return True
 
-    def _envelope(self, p: Engine, bare: bool, *, listed: bool = False) -> Steps[Parts | None]:
+    def _envelope(self, p: CallBuilder, bare: bool, *, listed: bool = False) -> Steps[Parts | None]:
         """One call, from its `{` to its `}`, not settled yet; None where it was mended or refused."""
         p.raw_begin()
         parts = Parts()
@@ -262,7 +262,7 @@ class EnvelopeReader(BodyReader):
         yield from p.take_extra_closers(_EXTRA_IN_LIST if listed else None)
         return parts
 
-    def _malformed(self, p: Engine, parts: Parts, lost: LostEnd) -> Steps[None]:
+    def _malformed(self, p: CallBuilder, parts: Parts, lost: LostEnd) -> Steps[None]:
         """Not valid JSON. Where the envelope's own brackets can still be matched, its siblings live."""
         broken = Broken("invalid_json", "the call is not valid JSON; send it again as valid JSON")
         if not isinstance(lost, Odd):
@@ -277,7 +277,7 @@ class EnvelopeReader(BodyReader):
             raise broken  # a bracket in a comment is none
         p.fail(broken.code, broken.message)
 
-    def _begin_late(self, p: Engine, parts: Parts, bare: bool) -> None:
+    def _begin_late(self, p: CallBuilder, parts: Parts, bare: bool) -> None:
         """The envelope ended before name and arguments had both been seen: behind an opener still a call."""
         if bare and not (self._is_declared(p, parts) or (parts.has_args and parts.name and not parts.doubtful)):
             raise NotACall
@@ -289,7 +289,7 @@ class EnvelopeReader(BodyReader):
         if parts.has_args:
             call.parts.append(parts.json)
 
-    def _is_declared(self, p: Engine, parts: Parts) -> bool:
+    def _is_declared(self, p: CallBuilder, parts: Parts) -> bool:
         """Does an envelope without a marker before it name a declared tool, and hold nothing that is not a call's?"""
         if p.tools is None or parts.name is None or parts.name not in p.tools:
             return False
@@ -298,7 +298,7 @@ class EnvelopeReader(BodyReader):
         declared = p.tools.kinds(parts.name).keys()
         return isinstance(parts.value, dict) and bool(parts.value) and parts.value.keys() <= declared
 
-    def _beside(self, p: Engine, parts: Parts) -> tuple[Member, ...]:
+    def _beside(self, p: CallBuilder, parts: Parts) -> tuple[Member, ...]:
         """What stands beside name and arguments, and what each of it is."""
         if not parts.members and not parts.again:
             return ()
@@ -312,7 +312,7 @@ class EnvelopeReader(BodyReader):
                 found.append(Member(key, value, role))
         return tuple(found)
 
-    def _members(self, p: Engine, parts: Parts, bare: bool, begun: bool) -> Steps[None]:
+    def _members(self, p: CallBuilder, parts: Parts, bare: bool, begun: bool) -> Steps[None]:
         if begun:
             yield from take_comma(p)
         while True:
@@ -332,7 +332,7 @@ class EnvelopeReader(BodyReader):
                 raise Odd
             yield from take_comma(p)
 
-    def _member(self, p: Engine, parts: Parts, bare: bool) -> Steps[bool]:
+    def _member(self, p: CallBuilder, parts: Parts, bare: bool) -> Steps[bool]:
         """A key and its value; True if the value is an object that is read as part of the envelope."""
         key = yield from json_string(p)
         if key is None:
@@ -356,7 +356,7 @@ class EnvelopeReader(BodyReader):
             yield from self._other(p, parts, key, bare)
         return False
 
-    def _name(self, p: Engine, parts: Parts, key: str) -> Steps[None]:
+    def _name(self, p: CallBuilder, parts: Parts, key: str) -> Steps[None]:
         name = yield from json_string(p)
         if name is None:
             raise Odd
@@ -368,7 +368,7 @@ class EnvelopeReader(BodyReader):
             p.begin(parts.name, parts.id).parts.append(parts.json)
             parts.value = Undecodable
 
-    def _arguments(self, p: Engine, parts: Parts, key: str) -> Steps[None]:
+    def _arguments(self, p: CallBuilder, parts: Parts, key: str) -> Steps[None]:
         parts.has_args = True
         parts.seen[key] = ARGUMENTS
         if parts.name is None or parts.doubtful:
@@ -377,7 +377,7 @@ class EnvelopeReader(BodyReader):
             p.begin(parts.name, parts.id)
             parts.value = yield from read_arguments(p)
 
-    def _other(self, p: Engine, parts: Parts, key: str, bare: bool) -> Steps[None]:
+    def _other(self, p: CallBuilder, parts: Parts, key: str, bare: bool) -> Steps[None]:
         """A member that is neither the name nor the arguments."""
         if bare and p.call is None and key not in self.ids and key != "type":
             self._doubt(p, parts, key)
@@ -391,7 +391,7 @@ class EnvelopeReader(BodyReader):
         parts.seen.setdefault(key, value)
         parts.members.append((key, value))
 
-    def _doubt(self, p: Engine, parts: Parts, key: str) -> None:
+    def _doubt(self, p: CallBuilder, parts: Parts, key: str) -> None:
         """A key that no call has, where no marker stands before the envelope: the model's own JSON, unless what else
         it holds can only be a call of a declared tool."""
         tools = p.tools

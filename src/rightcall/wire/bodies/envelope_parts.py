@@ -10,10 +10,10 @@ from rightcall.repair.beside import Member
 from rightcall.repair.names import find_name, hoist_name
 from rightcall.strict_json import Undecodable, is_same
 from rightcall.types import Repair
-from rightcall.wire.engine import Engine
+from rightcall.wire.buffer import Steps
+from rightcall.wire.calls import CallBuilder
 from rightcall.wire.interrupts import Broken, Cut
 from rightcall.wire.json_stream import LostEnd, json_value
-from rightcall.wire.prose import Steps
 
 
 class Odd(LostEnd):
@@ -73,7 +73,7 @@ def find_name_of(parts: Parts, names: frozenset[str], tools: Toolset | None) -> 
     return name, repairs
 
 
-def refuse_item(p: Engine) -> Steps[None]:
+def refuse_item(p: CallBuilder) -> Steps[None]:
     """Something in a list of calls that is none: it is kept and refused, and its siblings live."""
     p.raw_begin()
     try:
@@ -83,7 +83,7 @@ def refuse_item(p: Engine) -> Steps[None]:
     p.fail("call_not_object", "an entry of the list of calls is no object; send an object with a name and arguments")
 
 
-def take_comma(p: Engine) -> Steps[None]:
+def take_comma(p: CallBuilder) -> Steps[None]:
     """What must stand behind a member."""
     char = yield from p.peek()
     if char == ",":
@@ -94,7 +94,7 @@ def take_comma(p: Engine) -> Steps[None]:
         raise Odd
 
 
-def take_colon(p: Engine) -> Steps[None]:
+def take_colon(p: CallBuilder) -> Steps[None]:
     char = yield from p.peek()
     if not char:
         raise Cut

@@ -11,13 +11,13 @@ from rightcall.repair.sketch import Sketch, sketch_arguments
 from rightcall.strict_json import Undecodable, decode, is_deep, scan_unique
 from rightcall.types import Repair
 from rightcall.wire.bodies.behind import what_stands_behind
-from rightcall.wire.engine import Engine, Whole
+from rightcall.wire.buffer import Steps
+from rightcall.wire.calls import CallBuilder, Whole
 from rightcall.wire.fences import LABELLED_BEGIN
 from rightcall.wire.interrupts import Broken, Cut, NotACall
 from rightcall.wire.json_stream import LostEnd, json_value
 from rightcall.wire.live import read_arguments
 from rightcall.wire.markers import BLANKS, NAME, Holes, Pat, Probe, alt, blanks, literal, look, seq, templates
-from rightcall.wire.prose import Steps
 from rightcall.wire.reader import BodyReader
 
 _B = r"[ \t\r\n]*+"
@@ -47,7 +47,7 @@ class NameThenJsonReader(BodyReader):
         self._id_holes = re.findall(r"\{(\w+)\}", body.id)
         self.begins = self.open.probe if self.open else Probe.never()
 
-    def quick(self, p: Engine, start: int, bare: bool) -> tuple[list[Whole], int] | None:
+    def quick(self, p: CallBuilder, start: int, bare: bool) -> tuple[list[Whole], int] | None:
         """The call of a block and its end, if all of it is there and as usual."""
         buf = p.buf
         pos = _BLANK_RUN(buf, start).end()  # type: ignore[union-attr]
@@ -72,14 +72,14 @@ class NameThenJsonReader(BodyReader):
         json = buf[opener.end() : end].lstrip(BLANKS)
         return [(pos, end, holes.get("name", ""), json, value, self._id(holes))], last.end()
 
-    def sketch(self, p: Engine, text: str, closed: bool) -> list[Sketch]:
+    def sketch(self, p: CallBuilder, text: str, closed: bool) -> list[Sketch]:
         """A call whose arguments are not valid JSON, read loosely."""
         if p.call is None:
             return []
         start = p.args_at - p.raw_at
         return sketch_arguments(text, start, p.call.name, tools=p.tools, depth=p.limits.depth, closed=closed)
 
-    def read(self, p: Engine, *, bare: bool) -> Steps[None]:
+    def read(self, p: CallBuilder, *, bare: bool) -> Steps[None]:
         if self.open is None:
             raise NotACall
         p.raw_begin()
@@ -100,7 +100,7 @@ class NameThenJsonReader(BodyReader):
         p.begin(name, self._id(holes))
         yield from read_arguments_of(p, self.close)
 
-    def _name_alone(self, p: Engine, size: int, cut: bool) -> Steps[None]:
+    def _name_alone(self, p: CallBuilder, size: int, cut: bool) -> Steps[None]:
         """A name with nothing but the arguments behind it, or what else begins with a word."""
         rest = p.buf[p.pos :] if cut else ""
         name = p.buf[p.pos : p.pos + size]
@@ -116,7 +116,7 @@ class NameThenJsonReader(BodyReader):
         p.begin(known)
         raise Broken("invalid_json", _NO_ARGUMENTS)
 
-    def _odd(self, p: Engine, bare: bool, cut: bool) -> Steps[None]:
+    def _odd(self, p: CallBuilder, bare: bool, cut: bool) -> Steps[None]:
         """What stands behind the call's marker does not begin as it must."""
         if cut or (p.ended and re.match(r"[\w.:-]*\Z", p.buf[p.pos :])):
             self._cut(p, p.buf[p.pos :])
@@ -133,7 +133,7 @@ class NameThenJsonReader(BodyReader):
         p.problem("invalid_json", _NO_MARKER, call=call.index)
         yield from read_arguments_of(p, self.close)
 
-    def _cut(self, p: Engine, text: str) -> NoReturn:
+    def _cut(self, p: CallBuilder, text: str) -> NoReturn:
         """The text ended before the arguments: what is known of the call's name stays known."""
         names = _NAMES(text)
         known = [name for each in names if (name := _declared(p, each))]
@@ -144,7 +144,7 @@ class NameThenJsonReader(BodyReader):
             p.begin((known or first)[-1])
         raise Cut
 
-    def read_choice(self, p: Engine, name: str) -> Steps[None]:
+    def read_choice(self, p: CallBuilder, name: str) -> Steps[None]:
         """The request named the tool: all the model had to write are its arguments."""
         p.raw_begin()
         p.begin(name)
@@ -156,13 +156,13 @@ class NameThenJsonReader(BodyReader):
         return holes.get("id", "")
 
 
-def _declared(p: Engine, name: str) -> str:
+def _declared(p: CallBuilder, name: str) -> str:
     """The declared tool that a name stands for, or ""."""
     settled, _ = settle_name(name, p.tools, p.policy(name))
     return settled if p.tools is not None and settled in p.tools else ""
 
 
-def _nameless(p: Engine, close: Probe | None) -> Steps[None]:
+def _nameless(p: CallBuilder, close: Probe | None) -> Steps[None]:
     """Arguments with no name before them."""
     p.args_at = p.base + p.pos
     try:
@@ -178,7 +178,7 @@ def _nameless(p: Engine, close: Probe | None) -> Steps[None]:
     yield from _end_arguments(p, close, Undecodable)
 
 
-def read_arguments_of(p: Engine, close: Probe | None) -> Steps[None]:
+def read_arguments_of(p: CallBuilder, close: Probe | None) -> Steps[None]:
     """The JSON arguments of a call that has begun, and what closes them."""
     if not (yield from p.peek()):
         raise Cut
@@ -201,7 +201,7 @@ def read_arguments_of(p: Engine, close: Probe | None) -> Steps[None]:
     yield from _end_arguments(p, close, value)
 
 
-def _end_arguments(p: Engine, close: Probe | None, value: Any) -> Steps[None]:
+def _end_arguments(p: CallBuilder, close: Probe | None, value: Any) -> Steps[None]:
     """The arguments are over: what stands behind them, and their close."""
     closed = close is not None or p.compiled.call_close is not None
     p.raw_end()
@@ -214,7 +214,7 @@ def _end_arguments(p: Engine, close: Probe | None, value: Any) -> Steps[None]:
     yield from _settle(p, close, value)
 
 
-def _settle(p: Engine, close: Probe | None, value: Any, *, empty: bool = False) -> Steps[None]:
+def _settle(p: CallBuilder, close: Probe | None, value: Any, *, empty: bool = False) -> Steps[None]:
     """Takes what closes the arguments. What cannot stand behind is part of what is wrong with the call."""
     yield from p.peek()
     found = (yield from p.test(close)) if close is not None else None

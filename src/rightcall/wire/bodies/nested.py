@@ -13,10 +13,10 @@ from typing import Any
 from rightcall.declare.kinds import kind as kind_of
 from rightcall.declare.kinds import resolve
 from rightcall.formats.spec import Marker, Params, alternatives
-from rightcall.wire.engine import Engine
+from rightcall.wire.buffer import Steps
+from rightcall.wire.calls import CallBuilder
 from rightcall.wire.interrupts import Broken, Cut
 from rightcall.wire.markers import Probe, Scan, alt, template
-from rightcall.wire.prose import Steps
 from rightcall.wire.typed import typed
 
 
@@ -62,13 +62,13 @@ class NestedTags:
         # Where in a tag its name stands.
         self.names = {"open": _around(opens), "close": _around(closes)}
 
-    def read(self, p: Engine, key: str) -> Steps[tuple[str, Any]]:
+    def read(self, p: CallBuilder, key: str) -> Steps[tuple[str, Any]]:
         """The value of an argument, as JSON text and as a value. `pos` is behind its opening tag."""
         root: _Node = key, [], []
         yield from self._tree(p, [root])
         return self._argument(p, root, p.call.name if p.call else "")
 
-    def whole(self, p: Engine, pos: int, name: str, key: str) -> tuple[str, Any, int] | None:
+    def whole(self, p: CallBuilder, pos: int, name: str, key: str) -> tuple[str, Any, int] | None:
         """As `read`, where the text is whole, and where it ends; None where its tags do not match."""
         root: _Node = key, [], []
         stack = [root]
@@ -98,14 +98,14 @@ class NestedTags:
             _, texts, children = stack[-1]
         return None
 
-    def _argument(self, p: Engine, root: _Node, name: str) -> tuple[str, Any]:
+    def _argument(self, p: CallBuilder, root: _Node, name: str) -> tuple[str, Any]:
         tool = p.tools.get(name) if p.tools is not None else None
         parameters = tool.parameters if tool else {}
         properties = parameters.get("properties")
         schema = properties.get(root[0]) if isinstance(properties, dict) else None
         return self._value(root, schema, parameters, p.limits.depth)
 
-    def _tree(self, p: Engine, stack: list[_Node]) -> Steps[None]:
+    def _tree(self, p: CallBuilder, stack: list[_Node]) -> Steps[None]:
         while stack:
             leaf = self.leaf(p.buf, p.pos)
             if leaf is not None and len(stack) <= p.limits.depth:

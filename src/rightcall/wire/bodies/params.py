@@ -16,12 +16,12 @@ from rightcall.types import Repair
 from rightcall.wire.bodies.nested import NestedTags
 from rightcall.wire.bodies.tags import Tags
 from rightcall.wire.bodies.value_end import Value, ValueEnd
-from rightcall.wire.engine import Engine
+from rightcall.wire.buffer import Steps
+from rightcall.wire.calls import CallBuilder
 from rightcall.wire.interrupts import Broken, Cut, NotACall
 from rightcall.wire.json_stream import LostEnd
 from rightcall.wire.live import read_arguments
 from rightcall.wire.markers import Holes, Pat, Probe, alt, ordered
-from rightcall.wire.prose import Steps
 from rightcall.wire.reader import BodyReader
 from rightcall.wire.typed import Wrong, typed
 
@@ -61,17 +61,19 @@ class ParamsReader(BodyReader):
             found = self._ends[which] = ValueEnd(self.tags, self.param, *which)
         return found
 
-    def sketch(self, p: Engine, text: str, closed: bool) -> list[Sketch]:
+    def sketch(self, p: CallBuilder, text: str, closed: bool) -> list[Sketch]:
         """JSON where the tags belong, but not valid: read loosely."""
         if p.call is None or p.args_at <= p.raw_at:
             return []
-        return sketch_arguments(
+        found = sketch_arguments(
             text, p.args_at - p.raw_at, p.call.name, tools=p.tools, depth=p.limits.depth, closed=closed
         )
+        # Where nothing is wrong with the JSON, the trouble is what stands behind it, which this does not mend.
+        return [each for each in found if each.liberties]
 
     # -- the call ------------------------------------------------------------------------------------------------------
 
-    def read(self, p: Engine, *, bare: bool) -> Steps[None]:
+    def read(self, p: CallBuilder, *, bare: bool) -> Steps[None]:
         p.raw_begin()
         found: re.Match[str] | Literal[False] | None
         if self.empty is not None:
@@ -99,7 +101,7 @@ class ParamsReader(BodyReader):
         else:
             yield from self._params(p)
 
-    def _really_opens(self, p: Engine, name: str) -> Steps[bool]:
+    def _really_opens(self, p: CallBuilder, name: str) -> Steps[bool]:
         """A bare name is a call's if it is declared, or an argument or the call's close follows; else it is prose about
         the marker."""
         char = yield from p.peek()
@@ -113,7 +115,7 @@ class ParamsReader(BodyReader):
             return True
         return p.tools is None and self.other_end is not None and bool((yield from p.test(self.other_end)))
 
-    def _damaged(self, p: Engine, bare: bool) -> Steps[None]:
+    def _damaged(self, p: CallBuilder, bare: bool) -> Steps[None]:
         """The opening tag is not as it should be. If it can only be meant as one, the call begins, with a receipt."""
         if bare:
             raise NotACall
@@ -125,18 +127,20 @@ class ParamsReader(BodyReader):
                 p.begin(self.tags.plain(found["name"]), repairs=(Repair("broken_opener", "exact", "", before, after),))
                 return
         if (yield from p.test(self.param.probe)):
+            p.pos += 1
             raise Broken("invalid_name", "the call has arguments, but no name; name the tool before them")
         starts = self.tags.open_starts
         if starts is not None and (yield from p.test(starts)):
             if p.ended and self.open.probe.at(p.buf, p.pos, False) is None:
                 raise Cut
             opener = alternatives(self.body.open)[0].strip()
+            p.pos += 1  # behind what opens a call, where the search for the next begins
             raise Broken("invalid_call", f"the call's opening tag is broken; write it as {opener}")
         if p.ended and len(p.buf) - p.pos > _SURE and self.begins.at(p.buf, p.pos, False) is None:
             raise Cut
         raise NotACall
 
-    def _json(self, p: Engine) -> Steps[None]:
+    def _json(self, p: CallBuilder) -> Steps[None]:
         """Some models write a JSON object where the tags belong."""
         try:
             value = yield from read_arguments(p)
@@ -145,7 +149,7 @@ class ParamsReader(BodyReader):
         yield from self._closed(p, has_arguments=True)
         p.finish(value)
 
-    def _params(self, p: Engine) -> Steps[None]:
+    def _params(self, p: CallBuilder) -> Steps[None]:
         values: dict[str, Any] = {}
         while True:
             if not p.char():
@@ -168,7 +172,7 @@ class ParamsReader(BodyReader):
             p.give("}")
         p.finish(values, empty=not values)
 
-    def _closed(self, p: Engine, *, has_arguments: bool) -> Steps[None]:
+    def _closed(self, p: CallBuilder, *, has_arguments: bool) -> Steps[None]:
         """The end of the body: its own close, or where it has none (or lost it) what ends the call."""
         char = p.char() or (yield from p.peek())
         if self.close is not None:
@@ -191,13 +195,13 @@ class ParamsReader(BodyReader):
             message = "the marker that closes the call is missing"
             p.problem("unclosed", message, blocking=False, call=p.call.index)
 
-    def _section_closes(self, p: Engine) -> Steps[bool]:
+    def _section_closes(self, p: CallBuilder) -> Steps[bool]:
         closes = _any(self.tags.section_closes)
         return closes is not None and bool((yield from p.test(closes)))
 
     # -- arguments -----------------------------------------------------------------------------------------------------
 
-    def _value(self, p: Engine, key: str, said: str | None, values: dict[str, Any]) -> Steps[Any]:
+    def _value(self, p: CallBuilder, key: str, said: str | None, values: dict[str, Any]) -> Steps[Any]:
         prefix = (", " if values else "{") + quoted(key) + ": "
         kind = self._kind(p.kind(key), said)
         nested = self.nested if kind not in _TEXTUAL else None
@@ -215,7 +219,7 @@ class ParamsReader(BodyReader):
         quote = (yield from self._quote(p)) if self.body.quote else ""
         return (yield from self._text(p, Value(key, values, [], kind == "plain"), prefix, kind, line, quote))
 
-    def _text(self, p: Engine, taken: Value, prefix: str, kind: str, line: bool, quote: str) -> Steps[Any]:
+    def _text(self, p: CallBuilder, taken: Value, prefix: str, kind: str, line: bool, quote: str) -> Steps[Any]:
         """A value that is bare text. What is declared as plain text goes out as it comes."""
         key = taken.key
         if taken.give:
@@ -238,13 +242,13 @@ class ParamsReader(BodyReader):
         """A type in the text wins; where it says string and so does the schema, the schema says more."""
         return declared or "any" if said is None or (said == "string" and declared == "plain") else said
 
-    def _wrong(self, p: Engine, key: str, wrong: Wrong | None) -> None:
+    def _wrong(self, p: CallBuilder, key: str, wrong: Wrong | None) -> None:
         # A wrong type is for the check of the whole call to tell, which may also mend it.
         if wrong is not None and wrong[0] != "wrong_type" and p.call is not None:
             p.problem(wrong[0], f"{key}: {wrong[1]}", "/" + key, call=p.call.index)
             p.call.checked = True
 
-    def _quote(self, p: Engine) -> Steps[str]:
+    def _quote(self, p: CallBuilder) -> Steps[str]:
         """What closes the quotes around the value, if it is quoted."""
         assert self.body.quote is not None
         while True:

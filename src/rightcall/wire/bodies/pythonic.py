@@ -1,103 +1,58 @@
 """Python calls with keyword arguments:  [f(k="v"), g(n=1)]   or one per line, without the brackets.
 
-A value that is valid JSON keeps its spelling; any other is read by `literals`. Where a call cannot be read, the
-problem's code says what is missing: a parenthesis, a name, an equals sign, a quote.
+A value that is valid JSON keeps its spelling. What is no Python at all (`when=2024-01-05`) is a string, with a receipt.
+Where a call cannot be read, the problem's code says what is missing: a parenthesis, a name, an equals sign, a quote.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from json import JSONDecoder
 from json.encoder import encode_basestring as quoted
-from json.scanner import make_scanner
 from typing import Any
 
-from rightcall.repair.literals import BadLiteral, Literals, literal_value, unescape
-from rightcall.strict_json import Undecodable, decode, is_deep, scan_once
-from rightcall.wire.engine import Engine, Whole
+from rightcall.strict_json import Undecodable, decode
+from rightcall.values.ends import Ends
+from rightcall.values.notation import NOT_FINITE, PYTHON
+from rightcall.values.reader import BadValue, Odd, Reader, not_finite, number_of
+from rightcall.wire.bodies.inner_quotes import inner_quotes
+from rightcall.wire.buffer import Steps
+from rightcall.wire.calls import CallBuilder
 from rightcall.wire.interrupts import Broken, Cut, NotACall
 from rightcall.wire.json_stream import whole_value
 from rightcall.wire.markers import Pat, Probe, alt, blanks, literal, look, seq
-from rightcall.wire.prose import Steps
 from rightcall.wire.reader import BodyReader
 from rightcall.wire.typed import to_json
+from rightcall.wire.values import TEXT_KINDS, Read, all_there, meant, skip, skipped, string, string_at, whole
 
 _WORD = Pat(r"[A-Za-z_][\w.\-]{0,255}+", r"(?:[A-Za-z_][\w.\-]{0,255}+)?")
-_FIRST = Pat(r"[^\[{\s]", "")
 _STRICT = Probe(look(seq(_WORD, blanks(), literal("("))))
-_NAME = Probe(look(Pat(r"[^()\[\]{},'\"=<>\n`]{0,256}+[()\[\]{},'\"=<>\n`]", r"[^()\[\]{},'\"=<>\n`]{0,256}+")))
-_NAME_RUN = re.compile(r"[^()\[\]{},'\"=<>\n`]{0,256}+").match
-_KEY = re.compile(r"[^=(),\[\]{}'\"<>`]{0,256}+").match
-_KEY_PROBE = Probe(look(Pat(r"[^=(),\[\]{}'\"<>`]{0,256}+[=(),\[\]{}'\"<>`]", r"[^=(),\[\]{}'\"<>`]{0,256}+")))
+_ARG_NAME = Pat(r"[\w.\-]{1,256}+", r"[\w.\-]{0,256}+")
+_NAMELESS = Probe(look(seq(literal("("), blanks(), _ARG_NAME, blanks(), literal("="))))
+_NAME_END = r"()\[\]{},'\"=<>\n`"
+_NAME = Probe(look(Pat(rf"[^{_NAME_END}]{{0,256}}+[{_NAME_END}]", rf"[^{_NAME_END}]{{0,256}}+")))
+_NAME_RUN = re.compile(rf"[^{_NAME_END}]{{0,256}}+").match
+_KEY_END = r"=(),\[\]{}'\"<>`"
+_KEY = re.compile(rf"[^{_KEY_END}]{{0,256}}+").match
+_KEY_PROBE = Probe(look(Pat(rf"[^{_KEY_END}]{{0,256}}+[{_KEY_END}]", rf"[^{_KEY_END}]{{0,256}}+")))
 _GOOD_KEY = re.compile(r"[\w.\-]+").fullmatch
 _ENDS_VALUE = re.compile(r"[ \t\r\n]*+[,)]").match
-_LOOSE = re.compile(r"[^'\"()\[\]{},<`]*+").match
-_CLOSERS = {"(": ")", "[": "]", "{": "}"}
-_OPEN_CODE = {")": "unclosed_paren", "]": "unterminated_list", "}": "unterminated_object"}
-_REST = {
-    quote: (
-        re.compile(rf"(?:[^{quote}\\]++|\\.)*+{quote}", re.S).match,
-        # An escape is passed on only when the longest one there is has room to be whole.
-        re.compile(
-            rf"(?:[^{quote}\\]++|(?=.{{12}})\\(?:u[dD][89abAB][0-9a-fA-F]{{2}}\\u[dD][c-fC-F][0-9a-fA-F]{{2}}|.))*+",
-            re.S,
-        ).match,
-    )
-    for quote in "'\""
-}
-# A quote inside a value that is not closed yet: the rest of the string, or as much as has arrived.
-_RUN = {quote: re.compile(rf"(?:[^{quote}\\]++|\\.)*+", re.S).match for quote in "'\""}
-
-
-_B = r"[ \t\r\n]*+"
-_LIST = re.compile(rf"{_B}(\[)?").match
-_CALL = re.compile(rf"{_B}([A-Za-z_][\w.\-]{{0,255}}+){_B}\(").match
-_CALL_END = re.compile(r"[ \t\r\n,]*+\)").match
-_ITEM_END = re.compile(rf"{_B}(?:(,)|\])").match
+# The usual argument: a name that was not there before, an equals sign, and the first character of its value.
 _ARGUMENT = re.compile(r"[ \t\r\n,]*+([\w.\-]{1,256}+)[ \t\r\n]*+=[ \t\r\n]*+(?=[^ \t\r\n,)])").match
+_STRING_START = re.compile(r"[bBrRuUfF]{0,2}+(?:['\"]|\Z)").match
+# In a bare value: what only code has, and an argument that lost the comma before it.
+_CODE = re.compile(r"[()\[\]{}\"]|(?<!\w)'|'(?!\w)|\n").search
+_ANY_WORD = re.compile(r"\w").search
+_CALLED = re.compile(r"[\w.]++[(\[{]").match
+_ARGUMENT_INSIDE = re.compile(r"\s[A-Za-z_][\w.\-]*+\s*+=(?!=)").search
 
 
 class PythonicReader(BodyReader):
-    begins = Probe(alt(_FIRST, seq(literal("["), blanks(), _FIRST)))
+    begins = Probe(alt(Pat(r"[^\[{\s]", ""), seq(literal("["), blanks(), Pat(r"[^{\s]", ""))))
 
     def __init__(self, closes: list[Pat]) -> None:
-        self._close = re.compile(_B + alt(*closes).whole).match if closes else None
+        pass
 
-    def quick(self, p: Engine, start: int, bare: bool) -> tuple[list[Whole], int] | None:
-        """The calls of a block and its end, where the text is whole and they are as usual."""
-        found = self._calls(p, start) if p.ended else None
-        if not found or bare or self._close is None:
-            return (found, p.pos) if found else None
-        last = self._close(p.buf, p.pos)
-        return (found, last.end()) if last else None
-
-    def _calls(self, p: Engine, start: int) -> list[Whole] | None:
-        """The calls of the block, if all are as usual; `pos` is behind the last."""
-        buf = p.buf
-        opener = _LIST(buf, start)
-        assert opener is not None
-        found: list[Whole] = []
-        call = _CALL(buf, opener.end())
-        while call is not None:
-            p.pos = call.end()
-            values, pieces = _whole_arguments(p)
-            close = _CALL_END(buf, p.pos)
-            if not values or close is None:
-                return None
-            p.pos = close.end()
-            found.append((call.start(1), p.pos, call.group(1), "{" + ", ".join(pieces) + "}", values, ""))
-            if opener.lastindex:
-                after = _ITEM_END(buf, p.pos)
-                if after is None:
-                    return None
-                p.pos = after.end()
-                if not after.lastindex:
-                    return found
-            call = _CALL(buf, p.pos)
-        return None if opener.lastindex else found
-
-    def read(self, p: Engine, *, bare: bool) -> Steps[None]:
+    def read(self, p: CallBuilder, *, bare: bool) -> Steps[None]:
         first = p.index
         listed = (yield from p.peek()) == "["
         p.pos += listed
@@ -117,68 +72,72 @@ class PythonicReader(BodyReader):
                 return
             else:
                 # Without a bracket only a name and its parenthesis tell a call from prose about the marker.
-                yield from self._call(p, (bare or not listed) and p.index == first, listed)
+                yield from self._call(p, bare, listed, (bare or not listed) and p.index == first)
 
-    def _call(self, p: Engine, strict: bool, listed: bool) -> Steps[None]:
+    def _call(self, p: CallBuilder, bare: bool, listed: bool, strict: bool) -> Steps[None]:
         p.raw_begin()
-        if strict and not (yield from p.test(_STRICT)):
-            raise NotACall
-        yield from p.test(_NAME)
-        found = _NAME_RUN(p.buf, p.pos)
-        assert found is not None
-        p.pos = found.end()
-        if p.pos == len(p.buf):
-            raise Cut
-        if p.buf[p.pos] != "(":
-            raise Broken("expected_paren", f"a call needs '(' after its name, found {p.buf[p.pos]!r}")
-        p.begin(found.group().strip())
+        name = yield from self._name(p, bare, strict)
+        p.begin(name)
         p.pos += 1
         try:
             values = yield from self._arguments(p)
         except Broken as broken:
             # Its siblings live if the parenthesis that ends it can be found.
-            yield from _skip_to(p, [")"], broken)
+            yield from _skip_to(p, (")",), broken)
             p.fail(broken.code, broken.message, broken.path)
             return
         p.raw_end()
         if listed and (yield from p.peek()) not in (",", "]", ""):
             trailing = Broken("trailing_content", "unexpected text after the call's closing ')'")
-            yield from _skip_to(p, [], trailing)
+            yield from _skip_to(p, (), trailing)
             p.fail(trailing.code, trailing.message)
             return
         if values:
             p.give("}")
         p.finish(values, empty=not values)
 
-    def _arguments(self, p: Engine) -> Steps[dict[str, Any]]:
+    def _name(self, p: CallBuilder, bare: bool, strict: bool) -> Steps[str]:
+        """The name; `pos` is at the parenthesis behind it then."""
+        if strict and not (yield from p.test(_STRICT)) and (bare or not (yield from p.test(_NAMELESS))):
+            raise NotACall
+        yield from p.test(_NAME)
+        found = _NAME_RUN(p.buf, p.pos)
+        assert found is not None
+        p.pos = found.end()
+        name = found.group().strip()
+        if p.pos == len(p.buf):
+            if not bare and p.tools is not None and name in p.tools:
+                p.begin(name)
+            raise Cut
+        char = p.buf[p.pos]
+        if char == "[" and not name:
+            raise Broken("invalid_call", "a call must stand in the list itself, not in a list inside it")
+        if char != "(":
+            raise Broken("expected_paren", f"a call needs '(' after its name, found {char!r}")
+        return name
+
+    def _arguments(self, p: CallBuilder) -> Steps[dict[str, Any]]:
         values: dict[str, Any] = {}
         while True:
             usual = _ARGUMENT(p.buf, p.pos)
             if usual is not None and usual.group(1) not in values:
                 key = usual.group(1)
                 p.pos = usual.end()
-                prefix = (", " if values else "{") + quoted(key) + ": "
-                found = _all_there(p)
-                if found is not None:
-                    p.give(prefix + found[0])
-                    values[key] = found[1]
-                else:
-                    values[key] = yield from self._value(p, key, prefix)
-                continue
-            char = yield from p.peek()
-            if not char:
-                raise Cut
-            if char == ")":
-                p.pos += 1
-                return values
-            if char == ",":
-                p.pos += 1
-                continue
-            key = yield from self._key(p, values)
+            else:
+                char = p.char() or (yield from p.peek())
+                if not char:
+                    raise Cut
+                if char == ")":
+                    p.pos += 1
+                    return values
+                if char == ",":
+                    p.pos += 1
+                    continue
+                key = yield from self._key(p, values)
             prefix = (", " if values else "{") + quoted(key) + ": "
-            values[key] = yield from self._value(p, key, prefix)
+            values[key] = yield from self._value(p, key, prefix, values)
 
-    def _key(self, p: Engine, values: dict[str, Any]) -> Steps[str]:
+    def _key(self, p: CallBuilder, values: dict[str, Any]) -> Steps[str]:
         yield from p.test(_KEY_PROBE)
         found = _KEY(p.buf, p.pos)
         assert found is not None
@@ -201,233 +160,115 @@ class PythonicReader(BodyReader):
             raise Broken("duplicate_argument", f"the argument {key!r} is given twice", f"/{key}")
         return key
 
-    def _value(self, p: Engine, key: str, prefix: str) -> Steps[Any]:
-        char = yield from p.peek()
+    def _value(self, p: CallBuilder, key: str, prefix: str, values: dict[str, Any]) -> Steps[Any]:
+        char = p.char() or (yield from p.peek())
         if not char:
             raise Cut
         if char in ",)":
             p.give(prefix + '""')
             return ""
-        found = _all_there(p)
-        if found is None and char in "'\"" and p.kind(key) == "plain" and (yield from _is_single(p, char)):
+        json = _json_there(p)
+        if json is None and char in "'\"bBrRuUfF" and (yield from _at_string(p)):
+            return (yield from self._string(p, key, prefix, values))
+        if json is None:
+            read = (yield from self._nested(p, key)) if char in PYTHON.brackets else (yield from self._bare(p, key))
+            json = meant(p, key, read)
+        p.give(prefix + json[0])
+        return json[1]
+
+    def _string(self, p: CallBuilder, key: str, prefix: str, values: dict[str, Any]) -> Steps[str]:
+        """A string; where it is declared as plain text, it goes out while it arrives."""
+        quote = p.buf[_STRING_START(p.buf, p.pos).end() - 1]  # type: ignore[union-attr]
+        text = yield from string_at(p, PYTHON)
+        assert text is not None
+        give = p.kind(key) == "plain"
+        if give:
             p.give(prefix + '"')
-            return (yield from _string(p, char))
-        if found is None:
-            found = yield from _slowly(p)
-        p.give(prefix + found[0])
-        return found[1]
+        value = yield from string(p, text, give=give)
+        if (yield from p.peek()) not in (",", ")", ""):
+            more = yield from inner_quotes(p, quote, key, value, values)
+            if give:
+                p.give(quoted(more)[1:-1])
+            value += more
+        p.give('"' if give else prefix + quoted(value))
+        return value
+
+    def _nested(self, p: CallBuilder, key: str) -> Steps[Read]:
+        """A list, a tuple, an object or a set."""
+        ones = _takes_no_object(p, key)  # `{'a'}` is a set then, and no object without a colon
+        start, depth = p.pos, p.limits.depth
+        found = all_there(p, Reader(PYTHON, p.buf, start, depth=depth, ended=False, one_sets=ones))
+        if found is not None and _ENDS_VALUE(p.buf, p.pos):
+            return found
+        p.pos = start
+        text = (yield from skipped(p, _ends(p, until=",)"))).strip()
+        return _strict(text, depth) or whole(Reader(PYTHON, text, depth=depth, one_sets=ones))
+
+    def _bare(self, p: CallBuilder, key: str) -> Steps[Read]:
+        """A number, a word, or a string without its quotes."""
+        text = (yield from skipped(p, _ends(p, until=",)", bare=True))).strip()
+        if text in PYTHON.words:
+            value = PYTHON.words[text]
+            return Read(to_json(value), value)
+        try:
+            json, number = number_of(text, PYTHON)
+            if text.lower() in NOT_FINITE:
+                raise not_finite(text)
+        except BadValue as bad:
+            raise Broken(bad.code, bad.message) from None
+        if number is not None:
+            return Read(json, number, (Odd((), text),) if json != text else ())
+        if not _ANY_WORD(text) or (_CODE(text) and (p.kind(key) not in TEXT_KINDS or _CALLED(text) or "\n" in text)):
+            raise Broken("invalid_value", f"{text[:60]!r} is no value; a string needs quotes")
+        if _ARGUMENT_INSIDE(text):
+            raise Broken("trailing_content", f"unexpected text after the value: {text[:40]!r}")
+        return Read(quoted(text), text, bare=(Odd((), text),))
 
 
-def _whole_arguments(p: Engine) -> tuple[dict[str, Any], list[str]]:
-    """The arguments from here on that are all there, and each as JSON."""
-    values: dict[str, Any] = {}
-    pieces: list[str] = []
-    while (usual := _ARGUMENT(p.buf, p.pos)) is not None and usual.group(1) not in values:
-        key = usual.group(1)
-        p.pos = usual.end()
-        found = _all_there(p)
-        if found is None:
-            break
-        pieces.append(f"{quoted(key)}: {found[0]}")
-        values[key] = found[1]
-    return values, pieces
+def _takes_no_object(p: CallBuilder, key: str) -> bool:
+    tool = p.tools.get(p.call.name) if p.tools is not None and p.call is not None else None
+    declared = tool.parameters.get("properties") if tool is not None else None
+    schema = declared.get(key) if isinstance(declared, dict) and p.kind(key) == "json" else None
+    return isinstance(schema, dict) and schema.get("type") != "object"
 
 
-def _all_there(p: Engine) -> tuple[str, Any] | None:
-    """The value, if it and the comma or parenthesis behind it have arrived."""
+def _json_there(p: CallBuilder) -> tuple[str, Any] | None:
+    """A value that is JSON, if it and the comma or parenthesis behind it have arrived. A string is written anew: while
+    it arrives, its own spelling is not there to be kept."""
     start = p.pos
     found = whole_value(p)
-    if found is None:
-        made = _respelled(p.buf, start, p.limits.depth)
-        if made is not None:
-            p.pos = made[2]
-            found = made[:2]
-    if found is None:
-        reader = Literals(p.buf, p.limits.depth, start, words=False)
-        try:
-            value = reader.value(1)
-        except BadLiteral:
-            return None
-        p.pos = reader.pos
-        found = "", value
-    if not found[0] or isinstance(found[1], str):
-        # A string is written anew: while it arrives, its own spelling is not there to be kept.
-        found = to_json(found[1]), found[1]
-    if _ENDS_VALUE(p.buf, p.pos) is None:
+    if found is not None and _ENDS_VALUE(p.buf, p.pos) is None:
         p.pos = start
         return None
+    if found is not None and isinstance(found[1], str):
+        return quoted(found[1]), found[1]
     return found
 
 
-_TOKEN = re.compile(
-    r"""\"(?:[^\"\\]++|\\.)*+\"|'(?:[^'\\]++|\\.)*+'|[\[\]{}()]|\b(?:True|False|None)\b""", re.S
-).finditer
-_SAME = {"True": "true", "False": "false", "None": "null"}
+def _strict(text: str, depth: int) -> Read | None:
+    value = decode(text, depth)
+    return None if isinstance(value, Undecodable) else Read(text, value)
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a key is given twice")
-    return found
+def _at_string(p: CallBuilder) -> Steps[bool]:
+    """Does a string begin here, maybe behind letters as in r'...'?"""
+    while True:
+        found = _STRING_START(p.buf, p.pos)
+        if found is None or found.end() < len(p.buf) or p.ended:
+            return found is not None and p.buf[found.end() - 1] in "'\""
+        if p.buf[found.end() - 1] in "'\"" and found.end() > p.pos:
+            return True
+        yield
 
 
-_scan_unique: Callable[[str, int], tuple[Any, int]] = make_scanner(JSONDecoder(object_pairs_hook=_unique))  # type: ignore[arg-type]
+def _ends(p: CallBuilder, *, until: str, stack: tuple[str, ...] = (), bare: bool = False) -> Ends:
+    close = p.compiled.call_close
+    return Ends(PYTHON, until=until, stack=stack, stop=None if close is None else close.at, bare=bare)
 
 
-def _respelled(buf: str, start: int, depth: int) -> tuple[str, Any, int] | None:
-    """A Python list or dict that is JSON but for its words and quotes: C reads it once those are changed.
-
-    Its JSON, its value and its end; None where it is anything else.
-    """
-    if buf[start] not in "[{":
-        return None
-    out: list[str] = []
-    last, level = start, 0
-    for token in _TOKEN(buf, start):
-        text = token.group()
-        char = text[0]
-        if char == '"':
-            continue
-        if char in "[{":
-            level += 1
-        elif char in "]}":
-            level -= 1
-            if not level:
-                break
-        elif char == "(" or char == ")":
-            return None
-        else:
-            if char == "'" and ('"' in text or "\\" in text):
-                return None
-            out += (buf[last : token.start()], _SAME.get(text) or f'"{text[1:-1]}"')
-            last = token.end()
-    else:
-        return None
-    out.append(buf[last : token.end()])
-    json = "".join(out)
-    try:
-        value, end = (_scan_unique if "{" in json else scan_once)(json, 0)
-    except (StopIteration, ValueError, RecursionError):
-        return None
-    return None if end != len(json) or is_deep(json, 0, end, depth) else (json, value, token.end())
-
-
-def _slowly(p: Engine) -> Steps[tuple[str, Any]]:
-    """The value, its end found by brackets and quotes."""
-    taken = p.capture()
-    try:
-        yield from _skip(p, [])
-    except (Broken, Cut):
-        p.drop(taken)
-        raise
-    text = p.release(taken).strip()
-    value = decode(text, p.limits.depth)
-    if not isinstance(value, (Undecodable, str)):
-        return text, value
-    made = _respelled(text, 0, p.limits.depth) if text else None
-    if made is not None and made[2] == len(text):
-        return made[:2]
-    try:
-        value = literal_value(text, p.limits.depth, words=True)
-    except BadLiteral as bad:
-        raise Broken(bad.code, bad.message) from None
-    return to_json(value), value
-
-
-def _skip_to(p: Engine, stack: list[str], broken: Broken) -> Steps[None]:
+def _skip_to(p: CallBuilder, stack: tuple[str, ...], broken: Broken) -> Steps[None]:
     """Takes everything to where the brackets in `stack` are closed; raises `broken` where that cannot be found."""
     try:
-        yield from _skip(p, stack, ",]")
+        yield from skip(p, _ends(p, until=",]", stack=stack))
     except Broken:
         raise broken from None
-
-
-def _skip(p: Engine, stack: list[str], ends: str = ",)") -> Steps[None]:
-    """Takes everything up to what ends a value: one of `ends`, outside all brackets. `stack` are those already open."""
-    outer = len(stack)
-    while True:
-        p.pos = _LOOSE(p.buf, p.pos).end()  # type: ignore[union-attr]
-        if p.pos == len(p.buf):
-            if p.ended:
-                raise Cut
-            yield
-            continue
-        char = p.buf[p.pos]
-        if char in "'\"":
-            p.pos += 1
-            yield from _skip_string(p, char)
-            continue
-        if char in "<`":
-            close = p.compiled.call_close
-            if close is not None and (yield from p.test(close)):
-                code = _OPEN_CODE[stack[-1] if stack else ")"]
-                raise Broken(code, f"{stack[-1] if stack else ')'!r} is missing before the end of the call")
-        elif char in _CLOSERS:
-            stack.append(_CLOSERS[char])
-        elif stack and char == stack[-1]:
-            stack.pop()
-            if outer and not stack:
-                p.pos += 1
-                return
-        elif not stack and char in ends:
-            return
-        elif char != ",":
-            raise Broken(_OPEN_CODE[stack[-1] if stack else ")"], f"{char!r} closes nothing that is open here")
-        p.pos += 1
-
-
-def _skip_string(p: Engine, quote: str) -> Steps[None]:
-    """Takes the rest of a string, triple-quoted or not. `pos` is behind its first quote."""
-    while len(p.buf) - p.pos < 2 and not p.ended:
-        yield
-    triple = p.buf.startswith(quote * 2, p.pos)
-    if triple:
-        p.pos += 2
-    run = _RUN[quote]
-    while True:
-        end = run(p.buf, p.pos).end()  # type: ignore[union-attr]
-        p.pos = end
-        if end < len(p.buf) and p.buf[end] == quote:
-            if not triple or p.buf.startswith(quote * 3, end):
-                p.pos = end + (3 if triple else 1)
-                return
-            if len(p.buf) - end >= 3 or p.ended:
-                p.pos = end + 1
-                continue
-        if p.ended:
-            p.pos = len(p.buf)
-            raise Cut
-        yield
-
-
-def _is_single(p: Engine, quote: str) -> Steps[bool]:
-    """Does a string start here that is quoted once, and not three times?"""
-    while len(p.buf) - p.pos < 3 and not p.ended:
-        yield
-    return not p.buf.startswith(quote * 3, p.pos) and not p.buf.startswith(quote * 2, p.pos)
-
-
-def _string(p: Engine, quote: str) -> Steps[str]:
-    """A string that is passed on while it arrives."""
-    p.pos += 1
-    whole, safe = _REST[quote]
-    pieces: list[str] = []
-    while True:
-        found = whole(p.buf, p.pos)
-        end = found.end() - 1 if found else safe(p.buf, p.pos).end()  # type: ignore[union-attr]
-        if end > p.pos:
-            piece = unescape(p.buf[p.pos : end])
-            pieces.append(piece)
-            p.give(quoted(piece)[1:-1])
-            p.pos = end
-        if found:
-            p.pos += 1
-            p.give('"')
-            if (yield from p.peek()) not in (",", ")", ""):
-                raise Broken("trailing_content", "a comma or ')' must follow the string")
-            return "".join(pieces)
-        if p.ended:
-            p.pos = len(p.buf)
-            raise Cut
-        yield

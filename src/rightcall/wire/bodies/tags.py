@@ -109,18 +109,19 @@ class Tags:
     def damaged_openers(self) -> list[Pat]:
         """The same, to be looked for in text: each begins with the character that the tag begins with."""
         texts = [text for text in ordered(self.body.open) if len(text.partition("{")[0]) > _SURE]
-        return [pat for text in texts for pat in self._damaged(text, NAME) if pat.head == text[0]]
+        return [pat for text in texts for pat in self._damaged(text, NAME)]
 
     def _damaged(self, text: str, name: Pat) -> list[Pat]:
         before, _, after = text.partition("{name}")
         follows = (blanks(), look(alt(*self.params, *self.body_closes, *self.call_closes)))
         end = (template(after),) if after else ()
-        slips = alt(*(template(less) for less in _one_less(after) if less.strip()), _SLIPS)
-        start = (literal(before),) if before else ()
-        return [
-            *(seq(literal(less), name, *end, *follows) for less in dict.fromkeys(_one_less(before))),
-            seq(*start, name, slips, *follows),
-        ]
+        slips = alt(_any_damage(after), _SLIPS) if len(after) > _SURE else _SLIPS
+        late = seq(*((literal(before),) if before else ()), name, slips, *follows)
+        if len(before) <= _SURE:
+            return [late]
+        # A tag that lost its first character is looked for only where one is due.
+        first = seq(literal(before[0]), _any_damage(before[1:]), name, *end, *follows)
+        return [late, first, *([seq(literal(before[1:]), name, *end, *follows)] if name is _NAMED else [])]
 
     @cached_property
     def open_starts(self) -> Probe | None:
@@ -139,6 +140,15 @@ def _one_less(text: str) -> list[str]:
         return []
     holes = {i for hole in _HOLE.finditer(text) for i in range(hole.start(), hole.end())}
     return [text[:i] + text[i + 1 :] for i in range(len(text)) if i not in holes]
+
+
+def _any_damage(text: str) -> Pat:
+    """The template with any one of its characters missing. What may become that is told roughly: it costs less, and
+    only makes a reading wait for a few more characters."""
+    whole = "|".join(dict.fromkeys(template(less).whole for less in _one_less(text)))
+    chars = "".join(map(re.escape, sorted(set(_HOLE.sub("", text)) | set(" \t\r\n"))))
+    filling = r"\w" if _HOLE.search(text) else ""
+    return Pat(f"(?:{whole})", f"[{chars}{filling}]{{0,{len(text) + 16}}}+")
 
 
 def _any_of(texts: list[str]) -> Pat:

@@ -1,24 +1,29 @@
 """Calls with an object literal, as TypeScript writes them:  edit({ path: "a.py", text: <<EOF ... EOF })
 
-In a block of its own a call is passed on as it arrives. Outside all blocks, `bare`, it is held until it is whole: then
+In a block of its own a call is passed on as it arrives: an argument that is declared as plain text while it is being
+written, any other when it is whole. Outside all blocks, `bare`, it is held until it is whole: then
 it is a call with a note, or text with a problem.
 """
 
 from __future__ import annotations
 
 import re
+from json.encoder import encode_basestring as quoted
 from typing import Any
 
 from rightcall.check import fits
 from rightcall.formats.spec import TsCall
 from rightcall.repair.schema import rename_aliases
-from rightcall.wire.bodies.ts_arguments import arguments, held
-from rightcall.wire.bodies.ts_values import BadValue, TsValues, Unfinished, plain_object
-from rightcall.wire.engine import Engine, Whole
+from rightcall.values.ends import Ends
+from rightcall.values.notation import TYPESCRIPT
+from rightcall.values.reader import BadValue, Odd, Reader, not_finite, number_of, same
+from rightcall.wire.buffer import Steps
+from rightcall.wire.calls import CallBuilder
 from rightcall.wire.interrupts import Broken, Cut, NotACall
-from rightcall.wire.markers import Pat, Probe, alt, blanks, literal, look, seq
-from rightcall.wire.prose import Steps
+from rightcall.wire.markers import END, Pat, Probe, alt, blanks, literal, look, seq
 from rightcall.wire.reader import BodyReader
+from rightcall.wire.typed import to_json
+from rightcall.wire.values import Read, all_there, meant, skip, skipped, string, string_at, whole
 
 _NOTHING = Pat("", "")
 _NAME = Pat(r"[\w$][\w$.\-]{0,255}+", r"(?:[\w$][\w$.\-]{0,255}+)?")
@@ -26,6 +31,7 @@ _LABEL = Pat(r"[A-Za-z_][\w \-]{0,39}+:[ \t]{0,8}+", r"(?:[A-Za-z_][\w \-]{0,39}
 _PAREN = seq(Pat(r"[ \t]{0,8}+", r"[ \t]{0,8}+"), literal("("))
 _NAMED = seq(alt(literal("<"), _NOTHING), alt(seq(_LABEL, _NAME, _PAREN), seq(_NAME, _PAREN)))
 _CALL = seq(alt(literal("`"), _NOTHING), _NAMED)
+_OPENING = Probe(_CALL)
 # A call at the beginning of a line, and the first character of what it is given.
 LINE = Probe(seq(_NAMED, blanks(), Pat(r"[^ \t\r\n]", "")))
 FENCED = Probe(
@@ -40,9 +46,7 @@ FENCED = Probe(
 WRAPPED = Probe(seq(literal("`"), _NAMED, blanks(), literal("{")))
 _NEXT = Probe(seq(_NAME, literal("("), blanks(), Pat(r"[{)]", "")))
 _PARTS = re.compile(r"`?<?(?:([A-Za-z_][\w \-]{0,39}+):[ \t]{0,8})?([\w$][\w$.\-]{0,255}+)[ \t]{0,8}\(").match
-_BEGUN = re.compile(r"[`<]{0,2}[\w$ .:\-]{0,300}\Z").match
-_USUAL = re.compile(r"[ \t\r\n]*+([\w$][\w$.\-]{0,255}+)\(").match
-_END = re.compile(r"[ \t\r\n]*+,?[ \t\r\n]*+\)[ \t]*+;?").match
+_BEGUN = re.compile(r"[`<]{0,2}([\w$ .:\-]{0,300}+)\Z").match
 
 
 def call_parts(text: str, pos: int) -> tuple[str, str]:
@@ -52,39 +56,13 @@ def call_parts(text: str, pos: int) -> tuple[str, str]:
 
 
 class TsCallReader(BodyReader):
-    begins = Probe(_CALL)
+    # A call; one without its name; a name at which the text ends.
+    begins = Probe(alt(_CALL, seq(literal("("), blanks(), literal("{")), seq(_NAME, END)))
 
     def __init__(self, body: TsCall, closes: list[Pat]) -> None:
         self.labels = frozenset(body.labels)
-        ends = "|".join(pat.whole for pat in closes)
-        self._block_end = re.compile(rf"[ \t\r\n]*+(?:{ends})").match if closes else None
 
-    def quick(self, p: Engine, start: int, bare: bool) -> tuple[list[Whole], int] | None:
-        """The call of a block and its end, if all of it is there and as usual."""
-        name = _USUAL(p.buf, start)
-        if name is None or bare or self._block_end is None:
-            return None
-        found = plain_object(p.buf, name.end(), p.limits.depth) or self._object(p.buf, name.end(), p.limits.depth)
-        if found is None:
-            return None
-        json, value, pos = found
-        end = _END(p.buf, pos)
-        last = self._block_end(p.buf, end.end()) if end else None
-        if end is None or last is None:
-            return None
-        return [(name.start(1), end.end(), name.group(1), json, value, "")], last.end()
-
-    def _object(self, text: str, pos: int, depth: int) -> tuple[str, dict[str, Any], int] | None:
-        values = TsValues(text, pos, depth, ended=False)
-        try:
-            if values.char() != "{":
-                return None
-            json, value = values.value(1)
-        except (Unfinished, BadValue):
-            return None
-        return json, value, values.pos
-
-    def read(self, p: Engine, *, bare: bool) -> Steps[None]:
+    def read(self, p: CallBuilder, *, bare: bool) -> Steps[None]:
         if bare:
             yield from self._bare(p)
             return
@@ -103,14 +81,18 @@ class TsCallReader(BodyReader):
             if not more:
                 return
 
-    def _opening(self, p: Engine) -> Steps[str]:
+    def _opening(self, p: CallBuilder) -> Steps[str]:
         """The name and its parenthesis: then it is a call. Gives what may follow it."""
         p.raw_begin()
-        found = yield from p.test(self.begins)
+        found = yield from p.test(_OPENING)
         if found is None:
-            if p.ended and _BEGUN(p.buf, p.pos):
+            if p.ended and (begun := _BEGUN(p.buf, p.pos)):
                 p.pos = len(p.buf)
+                if p.tools is not None and begun.group(1) in p.tools:
+                    p.begin(begun.group(1))
                 raise Cut
+            if (yield from p.test(self.begins)):
+                raise Broken("invalid_name", "the call has no tool name; send the name of a tool with its arguments")
             raise NotACall
         label, name = call_parts(p.buf, p.pos)
         p.pos = found.end()
@@ -120,7 +102,7 @@ class TsCallReader(BodyReader):
             raise Broken(*labelled(label, name))
         return _ends(found)
 
-    def _trail(self, p: Engine, ends: str) -> Steps[None]:
+    def _trail(self, p: CallBuilder, ends: str) -> Steps[None]:
         """What models put behind a call that belongs to it: a semicolon, the end of a tag or of code."""
         p.raw_end()
         while (char := p.char() or (yield from p.peek())) and char in ends:
@@ -129,12 +111,12 @@ class TsCallReader(BodyReader):
 
     # -- outside all blocks --------------------------------------------------------------------------------------------
 
-    def _bare(self, p: Engine) -> Steps[None]:
+    def _bare(self, p: CallBuilder) -> Steps[None]:
         """A call that counts only when it is whole."""
         shown = p.in_fence
         p.raw_begin()
         wrapped = p.buf.startswith("`", p.pos)
-        found = yield from p.test(self.begins)
+        found = yield from p.test(_OPENING)
         if found is None:
             raise NotACall
         _, name = call_parts(p.buf, p.pos)
@@ -165,7 +147,7 @@ def _ends(found: re.Match[str]) -> str:
     return ";" + (">" if "<" in lead else "") + ("`" if "`" in lead else "")
 
 
-def _may_run(p: Engine, name: str, value: dict[str, Any]) -> bool:
+def _may_run(p: CallBuilder, name: str, value: dict[str, Any]) -> bool:
     tool = p.tools.get(name) if p.tools is not None else None
     return tool is not None and fits(tool, rename_aliases(tool, value)[0])
 
@@ -173,3 +155,208 @@ def _may_run(p: Engine, name: str, value: dict[str, Any]) -> bool:
 def labelled(label: str, name: str) -> tuple[str, str]:
     """Code and message."""
     return "labelled_call", f"do not put {label + ':'!r} before a call; write {name}({{ ... }}) alone"
+
+
+# -- between the parentheses ---------------------------------------------------------------------------------------
+
+_WORD, _SCALAR = TYPESCRIPT.bare_key, TYPESCRIPT.bare_value
+_NOT_FINITE = frozenset(("NaN", "Infinity", "-Infinity", "+Infinity"))
+_STRINGS = "'\"`<"
+
+
+def arguments(p: CallBuilder) -> Steps[dict[str, Any]]:
+    """What stands between the parentheses of a call that has begun, passed on as it arrives."""
+    char = yield from _space(p)
+    values: dict[str, Any] = {}
+    if char == "{":
+        values = _at_once(p) or (yield from _members(p))
+    elif char != ")":
+        raise _no_object(char)
+    yield from _close(p)
+    return values
+
+
+def _at_once(p: CallBuilder) -> dict[str, Any]:
+    """The whole object, if all of it has arrived and the schema has nothing to say about its spelling."""
+    start = p.pos
+    read = all_there(p, Reader(TYPESCRIPT, p.buf, start, depth=p.limits.depth, ended=False))
+    if read is None or read.odd or not read.value:
+        p.pos = start
+        return {}
+    p.give(read.json)
+    values: dict[str, Any] = read.value
+    return values
+
+
+def held(p: CallBuilder) -> Steps[tuple[str, dict[str, Any]]]:
+    """The same, all at once."""
+    char = yield from _space(p)
+    json = ""
+    value: dict[str, Any] = {}
+    if char == "{":
+        read = yield from _nested(p, p.limits.depth)
+        json, value = read.json, read.value
+    elif char != ")":
+        raise _no_object(char)
+    yield from _close(p)
+    return json, value
+
+
+def _no_object(char: str) -> Exception:
+    return (
+        Broken("arguments_not_object", "the arguments must be one object literal: name({ key: value })")
+        if char
+        else Cut()
+    )
+
+
+def _close(p: CallBuilder) -> Steps[None]:
+    char = yield from _space(p)
+    if char == ",":
+        p.pos += 1
+        char = yield from _space(p)
+    if char != ")":
+        raise Broken("unclosed_paren", f"')' must follow the arguments, not {char!r}") if char else Cut
+    p.pos += 1
+
+
+def _members(p: CallBuilder) -> Steps[dict[str, Any]]:
+    values: dict[str, Any] = {}
+    p.pos += 1
+    while True:
+        char = yield from _space(p)
+        if char == "}":
+            p.pos += 1
+            if values:
+                p.give("}")
+            return values
+        key = yield from _key(p, char)
+        if (char := (yield from _space(p))) != ":":
+            raise Broken("missing_colon", f"the key {key[:60]!r} needs ':' and a value") if char else Cut
+        p.pos += 1
+        if key in values:
+            yield from _again(p, key, values[key])
+        else:
+            prefix = (", " if values else "{") + quoted(key) + ": "
+            values[key] = yield from _member(p, key, prefix)
+        char = yield from _space(p)
+        if char == ",":
+            p.pos += 1
+        elif char != "}":
+            raise Broken("unterminated_object", f"a comma or '}}' must follow a value, not {char!r}") if char else Cut
+
+
+def _key(p: CallBuilder, char: str) -> Steps[str]:
+    if not char:
+        raise Cut
+    if char in "'\"`" and (text := (yield from string_at(p, TYPESCRIPT))) is not None:
+        return (yield from string(p, text, give=False))
+    while True:
+        found = _WORD(p.buf, p.pos)
+        if found is None:
+            raise Broken("invalid_argument_name", f"a key must be a name or a string, not {char!r}")
+        if found.end() < len(p.buf):
+            p.pos = found.end()
+            return found.group()
+        if p.ended:
+            raise Cut
+        yield
+
+
+def _member(p: CallBuilder, key: str, prefix: str) -> Steps[Any]:
+    char = yield from _space(p)
+    if char and char in _STRINGS and p.kind(key) == "plain":
+        p.give(prefix + '"')
+        text = yield from _string(p, give=True)
+        p.give('"')
+        return text
+    json, value = yield from _value(p, key, char)
+    p.give(prefix + json)
+    return value
+
+
+def _again(p: CallBuilder, key: str, first: Any) -> Steps[None]:
+    """A key that was there before: the same value again says nothing new."""
+    char = yield from _space(p)
+    _, value = yield from _value(p, key, char)
+    if not same(first, value):
+        raise Broken("duplicate_argument", f"the argument {key[:60]!r} is given twice, with different values")
+
+
+def _value(p: CallBuilder, key: str, char: str) -> Steps[tuple[str, Any]]:
+    if not char:
+        raise Cut
+    if char in _STRINGS:
+        text = yield from _string(p, give=False)
+        return quoted(text), text
+    read = (yield from _nested(p, p.limits.depth - 1)) if char in "{[" else (yield from _scalar(p, char))
+    return meant(p, key, read)
+
+
+def _string(p: CallBuilder, *, give: bool) -> Steps[str]:
+    if p.buf[p.pos] == "<":
+        yield from _no_close(p)
+    text = yield from string_at(p, TYPESCRIPT)
+    assert text is not None
+    return (yield from string(p, text, give=give))
+
+
+def _nested(p: CallBuilder, depth: int) -> Steps[Read]:
+    """A list or an object."""
+    found = all_there(p, Reader(TYPESCRIPT, p.buf, p.pos, depth=depth, ended=False))
+    if found is None:
+        close = p.compiled.call_close
+        stop = None if close is None else close.at
+        text = yield from skipped(p, Ends(TYPESCRIPT, stop=stop, stops="<"))
+        found = whole(Reader(TYPESCRIPT, text, depth=depth))
+    return found
+
+
+def _scalar(p: CallBuilder, char: str) -> Steps[Read]:
+    """A number or a word."""
+    taken = p.capture()
+    while True:
+        found = _SCALAR(p.buf, p.pos)
+        p.pos = p.pos if found is None else found.end()
+        if p.pos < len(p.buf):
+            break
+        if p.ended:
+            p.drop(taken)
+            raise Cut
+        yield
+    text = p.release(taken)
+    if not text:
+        raise Broken("invalid_value", f"no value can be read at {char!r}")
+    if text in TYPESCRIPT.words:
+        return Read(to_json(TYPESCRIPT.words[text]), TYPESCRIPT.words[text])
+    try:
+        if text in _NOT_FINITE:
+            raise not_finite(text)
+        json, number = number_of(text, TYPESCRIPT)
+    except BadValue as bad:
+        raise Broken(bad.code, bad.message) from None
+    if number is not None:
+        return Read(json, number, (Odd((), text),) if json != text else ())
+    raise Broken("invalid_value", f"{text[:60]!r} is no value; a string needs quotes")
+
+
+def _no_close(p: CallBuilder) -> Steps[None]:
+    close = p.compiled.call_close
+    if close is not None and (yield from p.test(close)):
+        raise Broken("unterminated_object", "'}' is missing before the end of the call")
+
+
+def _space(p: CallBuilder) -> Steps[str]:
+    """The next character that is neither white space nor a comment's, "" at the end of the text."""
+    while True:
+        char = p.char() or (yield from p.peek())
+        if char != "/":
+            return char
+        while len(p.buf) - p.pos < 2 and not p.ended:
+            yield
+        if p.buf[p.pos + 1 : p.pos + 2] not in ("/", "*"):
+            raise Broken("invalid_value", "no value can be read at '/'")
+        try:
+            yield from skip(p, Ends(TYPESCRIPT, comment=True))
+        except Cut:
+            return ""

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 from rightcall.formats.spec import alternatives
 from rightcall.wire.bodies.tags import Tags
-from rightcall.wire.engine import Engine
+from rightcall.wire.buffer import Steps
+from rightcall.wire.calls import CallBuilder
 from rightcall.wire.interrupts import Broken, Cut
 from rightcall.wire.markers import END, Holes, Pat, Probe, Scan, alt, blanks, literal, ordered, seq, template
-from rightcall.wire.prose import Steps
 
 Sink = Callable[[str], bool]
 
@@ -100,7 +100,7 @@ class ValueEnd:
         near = [seq(literal(gap), close) if gap else close for close in tags.body_closes]
         return alt(whole, *near, *(tags.body_closes if gap else ()))
 
-    def take(self, p: Engine, value: Value) -> Steps[Doubt | None]:
+    def take(self, p: CallBuilder, value: Value) -> Steps[Doubt | None]:
         """Takes a value and the marker that closes it."""
         scan, seen, sink = self.scan, _Seen(), self._sink(p, value)
         while True:
@@ -131,7 +131,7 @@ class ValueEnd:
             self._add(p, p.buf[p.pos], value)
             p.pos += 1
 
-    def _sink(self, p: Engine, value: Value) -> Sink:
+    def _sink(self, p: CallBuilder, value: Value) -> Sink:
         is_special, search = self.is_special, self.scan.search
         passed, keep, give = p.passed, value.pieces.append, p.give if value.give else None
 
@@ -146,12 +146,12 @@ class ValueEnd:
 
         return sink
 
-    def _add(self, p: Engine, text: str, value: Value) -> None:
+    def _add(self, p: CallBuilder, text: str, value: Value) -> None:
         value.pieces.append(text)
         if value.give:
             p.give(quoted(text)[1:-1])
 
-    def _is_close(self, p: Engine, size: int, value: Value) -> Steps[bool]:
+    def _is_close(self, p: CallBuilder, size: int, value: Value) -> Steps[bool]:
         """Is the close of that size that stands here really one? A repeated key is no argument that could follow."""
         while True:
             follows = self.chain.at(p.buf, p.pos + size, p.ended)
@@ -165,7 +165,7 @@ class ValueEnd:
         p.pos += size
         return True
 
-    def _is_torn(self, p: Engine, size: int) -> Steps[bool]:
+    def _is_torn(self, p: CallBuilder, size: int) -> Steps[bool]:
         """Does the opener of another argument follow the close, but a damaged one?"""
         while True:
             follows = self.tags.damaged_param.at(p.buf, p.pos + size, p.ended)
@@ -176,7 +176,7 @@ class ValueEnd:
     def _is_repeated(self, key: str, value: Value) -> bool:
         return key in value.given or key == value.key
 
-    def _is_next(self, p: Engine, value: Value) -> Steps[bool]:
+    def _is_next(self, p: CallBuilder, value: Value) -> Steps[bool]:
         """The next argument's opener where a close was due: forgiven if its key is declared and not yet given."""
         while True:
             found = self.param.probe.at(p.buf, p.pos + 1, p.ended)
@@ -193,7 +193,7 @@ class ValueEnd:
         p.problem("unclosed_argument", message, blocking=False, call=p.call.index)
         return True
 
-    def _see(self, p: Engine, action: str, found: re.Match[str], value: Value, seen: _Seen) -> None:
+    def _see(self, p: CallBuilder, action: str, found: re.Match[str], value: Value, seen: _Seen) -> None:
         """A tag of the format's own that does not end the value."""
         if action == "shut":
             seen.shut = seen.shut or not seen.depth

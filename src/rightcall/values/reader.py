@@ -1,0 +1,378 @@
+"""The value of a text, in any notation: iterative, linear, with its JSON and the liberties that were taken.
+
+    Reader(PYTHON, "{'n': +1, 'when': 10:30}").value()  ->  {"n": 1, "when": "10:30"}
+
+Where more text may come (`ended=False`), a value that may go on raises `Unfinished`.
+"""
+
+from __future__ import annotations
+
+import re
+from json.encoder import encode_basestring as quoted
+from math import isfinite
+from typing import Any
+
+import msgspec
+
+from rightcall.strict_json import MAX_DEPTH
+from rightcall.values.notation import NOT_FINITE, STRICT_NUMBER, Notation, Quote
+from rightcall.values.strings import HEREDOC, Heredoc, Quoted, Template, Text
+
+SHOWN = 200  # characters of a receipt
+_CLOSE_CODE = {"]": "unterminated_list", ")": "unterminated_list", "}": "unterminated_object"}
+_HEREDOC_ROOM = 100
+# In a bare string, an entry that lost the comma before it.
+_ENTRY = re.compile(r"\s[\w'\"]+\s*+:").search
+# Strings of one line without escapes, which are the same in every notation; neither empty nor a heredoc.
+_SIMPLE = {quote: re.compile(rf"{quote}((?!<<)[^{quote}\\\x00-\x1f]++){quote}").match for quote in "'\""}
+_ANY_WORD = re.compile(r"\w").search
+_JSON_WORD = {True: "true", False: "false", None: "null"}
+
+Path = tuple[str | int, ...]
+
+
+class Unfinished(Exception):
+    """The text ends before the value does."""
+
+
+class BadValue(Exception):
+    """No value can be made of the text."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code, self.message = code, message
+
+
+class Odd(msgspec.Struct, frozen=True):
+    """A number in a spelling that is not ours, or a string without quotes: where, and as it was written. Only the
+    schema can tell what was meant."""
+
+    path: Path
+    text: str
+
+
+def no_value(text: str) -> BadValue:
+    return BadValue("invalid_value", f"no value can be read at {text[:40]!r}")
+
+
+def not_finite(text: str) -> BadValue:
+    return BadValue("not_finite", f"{text[:40]!r} is no number that can be sent; send a finite one")
+
+
+def too_deep(depth: int) -> BadValue:
+    return BadValue("too_deep", f"the arguments are nested deeper than {depth} levels")
+
+
+class _Open:
+    """A list or an object being read."""
+
+    __slots__ = ("closer", "comma", "items", "key", "mark", "members")
+
+    def __init__(self, closer: str, members: dict[str, Any] | None, items: list[Any] | None) -> None:
+        self.closer, self.members, self.items = closer, members, items
+        self.key = ""
+        self.comma = True  # nothing stands between here and the bracket or comma before it
+        self.mark = 0  # where the entry being read begins in the JSON
+
+
+class Reader:
+    """Reads one value from `pos` on. `json` is its JSON: numbers that are JSON keep their spelling."""
+
+    def __init__(
+        self,
+        notation: Notation,
+        text: str,
+        pos: int = 0,
+        *,
+        depth: int = MAX_DEPTH,
+        ended: bool = True,
+        one_sets: bool = True,
+    ) -> None:
+        self.notation, self.text, self.pos, self.depth, self.ended = notation, text, pos, depth, ended
+        self.one_sets = one_sets  # `{'a'}` is a set, and not an object without a colon
+        self.out: list[str] = []
+        self.odd: list[Odd] = []  # numbers
+        self.bare: list[Odd] = []  # strings without quotes
+        self._stack: list[_Open] = []
+        self._result: Any = None
+
+    @property
+    def json(self) -> str:
+        return "".join(self.out)
+
+    def value(self) -> Any:
+        brackets = self.notation.brackets
+        while True:
+            char = self.peek()
+            if char in brackets:
+                self._open(char)
+            else:
+                self._place(*self._atom(char))
+            while self._stack and not self._go_on():
+                done = self._stack.pop()
+                self._place("", done.items if done.members is None else done.members)
+            if not self._stack:
+                return self._result
+
+    def peek(self) -> str:
+        """The next character that is neither white space nor a comment's; at the end "", or `Unfinished`."""
+        pos = self.pos
+        if pos < len(self.text) and "!" <= self.text[pos] <= "~" and self.text[pos] != "/":
+            return self.text[pos]
+        notation = self.notation
+        self.pos = pos = notation.space(self.text, self.pos).end()  # type: ignore[union-attr]
+        if pos == len(self.text):
+            if not self.ended:
+                raise Unfinished
+            return ""
+        char = self.text[pos]
+        if char == "/" and notation.open_comment is not None and notation.open_comment(self.text, pos):
+            raise Unfinished
+        return char
+
+    # -- lists and objects ---------------------------------------------------------------------------------------------
+
+    def _open(self, char: str) -> None:
+        if len(self._stack) >= self.depth:
+            raise too_deep(self.depth)
+        self.pos += 1
+        closer = self.notation.brackets[char]
+        self.out.append("{" if char == "{" else "[")
+        self._stack.append(_Open(closer, {}, None) if char == "{" else _Open(closer, None, []))
+
+    def _place(self, json: str, value: Any) -> None:
+        """A value is whole: it goes where it belongs."""
+        if json:
+            self.out.append(json)
+        if not self._stack:
+            self._result = value
+            return
+        top = self._stack[-1]
+        top.comma = False
+        if top.members is None:
+            assert top.items is not None
+            top.items.append(value)
+        elif top.key not in top.members:
+            top.members[top.key] = value
+        elif same(top.members[top.key], value):
+            del self.out[top.mark :]
+        else:
+            raise BadValue("duplicate_key", f"the object key {top.key[:40]!r} is given twice, with different values")
+
+    def _go_on(self) -> bool:
+        """To the next value of the innermost list or object; False at its end."""
+        top = self._stack[-1]
+        while (char := self.peek()) == "," and (not top.comma or self.notation.gaps):
+            self.pos += 1
+            top.comma = True
+        if char == top.closer:
+            self.pos += 1
+            self.out.append("}" if top.members is not None else "]")
+            return False
+        if not char or char in ")]}":
+            raise BadValue(_CLOSE_CODE[top.closer], f"{top.closer!r} must follow here, not {char or 'the end'!r}")
+        if not top.comma:
+            what = "entries of an object" if top.closer == "}" else "items of a list"
+            raise BadValue(_CLOSE_CODE[top.closer], f"the {what} must be separated by commas, found {char!r}")
+        if top.members is not None:
+            return self._entry(top, char)
+        if top.items:
+            self.out.append(", ")
+        return True
+
+    def _entry(self, top: _Open, char: str) -> bool:
+        """A key and what stands behind it. What has commas instead is a set."""
+        start, bare = self.pos, len(self.bare)
+        key, is_string = self._key(char)
+        after = self.peek()
+        sign = after if after == ":" else self._separator()
+        if not sign:
+            if self.notation.sets and not top.members and self._is_set(after):
+                self.pos = start
+                del self.bare[bare:]
+                self._becomes_set(top)
+                return True
+            raise BadValue("missing_colon", f"the key {key[:60]!r} needs ':' and a value, not {after!r}")
+        if not is_string:
+            raise BadValue("key_not_string", f"an object key must be a string, not {key[:40]}")
+        self.pos += len(sign)
+        top.key, top.mark = key, len(self.out)
+        self.out.append((", " if top.members else "") + quoted(key) + ": ")
+        if self.notation.gaps and self.peek() in (",", "}"):
+            self._place('""', "")
+            return self._go_on()
+        return True
+
+    def _separator(self) -> str:
+        return next((sign for sign in self.notation.separators if self.text.startswith(sign, self.pos)), "")
+
+    def _is_set(self, after: str) -> bool:
+        return after == "," or (after == "}" and self.one_sets)
+
+    def _becomes_set(self, top: _Open) -> None:
+        top.members, top.items, top.comma = None, [], True
+        self.out[-1] = "["
+
+    def _key(self, char: str) -> tuple[str, bool]:
+        """A key, and whether it is a string."""
+        if char in self.notation.heads:
+            text = self._text(char)
+            if text is not None:
+                return text, True
+        found = self.notation.bare_key(self.text, self.pos)
+        if found is None:
+            raise BadValue("invalid_argument_name", f"a key must be a name or a string, not {char!r}")
+        if found.end() == len(self.text) and not self.ended:
+            raise Unfinished
+        self.pos = found.end()
+        word = found.group()
+        if not self.notation.typed_keys:
+            return word, True
+        return word, isinstance(self._scalar(word, record=False)[1], str)
+
+    # -- strings, numbers, words ---------------------------------------------------------------------------------------
+
+    def _atom(self, char: str) -> tuple[str, Any]:
+        if char in self.notation.heads:
+            text = self._text(char)
+            if text is not None:
+                return self.string_value(text)
+        found = self.notation.bare_value(self.text, self.pos)
+        if found is None:
+            raise no_value(self.text[self.pos :] or char)
+        if found.end() == len(self.text) and not self.ended:
+            raise Unfinished
+        self.pos = found.end()
+        return self._scalar(found.group().strip())
+
+    def string_value(self, text: str) -> tuple[str, Any]:
+        """What a string between quotes is: itself."""
+        return quoted(text), text
+
+    def _text(self, char: str) -> str | None:
+        """The string that begins here, if one does."""
+        simple = _SIMPLE[char](self.text, self.pos) if char in _SIMPLE else None
+        if simple is not None:
+            self.pos = simple.end()
+            return simple.group(1)
+        found = opening(self.notation, self.text, self.pos, self.ended)
+        if found is None:
+            return None
+        self.pos = found[1]
+        return self._string(found[0])
+
+    def _string(self, string: Text) -> str:
+        start = self.pos
+        self.pos, text, closed = string.take(self.text, self.pos, self.ended)
+        if not closed:
+            if not self.ended:
+                raise Unfinished
+            mark = self.text[start - 1]
+            raise BadValue("unterminated_string", f"a string that starts with {mark} is not closed")
+        return text
+
+    def _path(self) -> Path:
+        return tuple([top.key if top.members is not None else len(top.items or ()) for top in self._stack])
+
+    def _scalar(self, text: str, *, record: bool = True) -> tuple[str, Any]:
+        notation = self.notation
+        if text in notation.words:
+            value = notation.words[text]
+            return _JSON_WORD[value], value
+        json, number = number_of(text, notation)
+        if number is not None:
+            if record and json != text:
+                self.odd.append(Odd(self._path(), text))
+            return json, number
+        if text.lower() in NOT_FINITE:
+            raise not_finite(text)
+        if not notation.bare_strings or not _ANY_WORD(text):
+            raise BadValue("invalid_value", f"{text[:60]!r} is no value; a string needs quotes")
+        if self._stack and self._stack[-1].members is not None and _ENTRY(text):
+            raise BadValue("unterminated_object", "the entries of an object must be separated by commas")
+        if record:
+            self.bare.append(Odd(self._path(), text))
+        return quoted(text), text
+
+
+def same(a: Any, b: Any) -> bool:
+    """Equal, and not only to Python, for which `1` is `True`."""
+    return bool(a == b) and type(a) is type(b)
+
+
+def number_of(text: str, notation: Notation) -> tuple[str, int | float | None]:
+    """A number of JSON's, or one as this notation writes it; as JSON and as a value. None where it is no number."""
+    strict = STRICT_NUMBER(text)
+    if strict is not None and not (strict.group(1) or strict.group(2)):
+        return (text, int(text)) if len(text) < 4000 else _huge(text)
+    if strict is None and (notation.number is None or notation.number(text) is None):
+        return "", None
+    if strict is not None:
+        value: int | float = float(text)
+    else:
+        value = _programmers_number(text.removesuffix("n").replace("_", ""))
+    if isinstance(value, float) and not isfinite(value):
+        raise not_finite(text)
+    try:
+        return (text if strict is not None else repr(value)), value
+    except ValueError:
+        return _huge(text)
+
+
+def _programmers_number(digits: str) -> int | float:
+    try:
+        return int(digits, 0 if digits.lstrip("+-")[1:2] in tuple("xXoObB") else 10)
+    except ValueError:
+        return float(digits)
+
+
+def _huge(text: str) -> tuple[str, int | float | None]:
+    raise BadValue("invalid_value", f"{text[:20]}... has too many digits")
+
+
+def opening(notation: Notation, text: str, pos: int, ended: bool) -> tuple[Text, int] | None:
+    """What reads the string that begins here, and where its text begins. None where none does. `Unfinished` where what
+    has arrived does not tell."""
+    prefix = ""
+    if notation.prefixes is not None:
+        lead = notation.prefixes(text, pos)
+        if lead is None:
+            return None
+        prefix, pos = lead.group().lower(), lead.end()
+    char = text[pos : pos + 1]
+    if not char:
+        return None
+    if notation.heredocs and char in "'\"<":
+        found = _heredoc(text, pos, ended)
+        if found is not None:
+            return found
+    if notation.templates and char == "`":
+        return Template(), pos + 1
+    return _quote(notation, text, pos, ended, "r" in prefix)
+
+
+def _quote(notation: Notation, text: str, pos: int, ended: bool, raw: bool) -> tuple[Text, int] | None:
+    for quote in notation.quotes:
+        if text.startswith(quote.open, pos):
+            return _text(quote, raw), pos + len(quote.open)
+        if not ended and len(text) - pos < len(quote.open) and quote.open.startswith(text[pos:]):
+            raise Unfinished
+    return None
+
+
+def _text(quote: Quote, raw: bool) -> Text:
+    return quote.make() if quote.make is not None else Quoted(quote.close, None if raw else quote.escapes)
+
+
+def _heredoc(text: str, pos: int, ended: bool) -> tuple[Text, int] | None:
+    found = HEREDOC.match(text, pos)
+    if found is not None:
+        return Heredoc(found["tag"], found["quote"]), found.end()
+    if not ended and may_be_heredoc(text, pos):
+        raise Unfinished
+    if text[pos] == "<":
+        raise BadValue("invalid_heredoc", "a heredoc is <<TAG, a line break, the text, and TAG at a line's beginning")
+    return None
+
+
+may_be_heredoc = re.compile(r"(?:['\"]?<(?:<(?:['\"]?[A-Za-z0-9_]{0,64}+['\"]?[ \t]{0,16}+\r?)?)?|['\"])\Z").match

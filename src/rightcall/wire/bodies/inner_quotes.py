@@ -1,0 +1,119 @@
+"""Quotes inside a Python string that should have been escaped:  word='grep 'owl' notes'
+
+The string closed where it could not have. All that is left of the call is looked at: if exactly one of the later quotes
+can end the string so that the rest can be read and the arguments fit, that one does, with a receipt.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from rightcall.check import fits
+from rightcall.types import Repair
+from rightcall.values.escapes import PYTHON as ESCAPES
+from rightcall.values.notation import PYTHON
+from rightcall.values.reader import BadValue, Reader, Unfinished
+from rightcall.wire.buffer import Steps
+from rightcall.wire.calls import CallBuilder
+from rightcall.wire.interrupts import Broken, Cut
+
+_MOST_HELD = 4096
+_MOST_READINGS = 32
+# Behind a string that is over: strings side by side, an operator, a method, a condition. That is code.
+_CODE = re.compile(r"\s*+(?:['\"]|[-+%*/.\[]|(?:if|or|and|in|not|is|for)\b)").match
+_QUOTES = {quote: re.compile(rf"(?:[^{quote}\\]|\\.)*+{quote}", re.S).match for quote in "'\""}
+_NEXT = re.compile(r"\s*+(?:\)|,\s*+([\w.\-]{1,256}+)\s*+=\s*+)").match
+_OVER = re.compile(r"\s*+(?:\Z|\]|\)|;|,?\s*+[A-Za-z_][\w.\-]*+\s*+\()").match
+
+
+def inner_quotes(p: CallBuilder, quote: str, key: str, before: str, values: dict[str, Any]) -> Steps[str]:
+    """The rest of a string whose end was none; `before` is what stands before that quote. Takes its true end."""
+    broken = Broken("trailing_content", "a comma or ')' must follow the string; escape the quotes inside it", f"/{key}")
+    assert p.raw is not None and p.call is not None
+    if p.policy(p.call.name) == "off":
+        raise broken
+    # The blanks behind the quote were taken: they are the string's.
+    taken = p.captured(p.raw)
+    lead = taken[taken.rfind(quote) :]
+    end = yield from _held(p, broken)
+    rest = p.buf[p.pos : end]
+    if _CODE(rest):
+        raise broken
+    found = [
+        size
+        for size in _ends(rest, quote)
+        if _fits(p, rest[size:], {**values, key: before + ESCAPES.read(lead + rest[: size - 1])}, quote)
+    ]
+    if len(found) != 1:
+        raise broken
+    text = lead + rest[: found[0] - 1]
+    p.pos += found[0]
+    receipt = Repair("inner_quotes", "schema", f"/{key}", text[:200], text.replace(quote, "\\" + quote)[:200])
+    p.call.repairs += (receipt,)
+    return ESCAPES.read(text)
+
+
+def _held(p: CallBuilder, broken: Broken) -> Steps[int]:
+    """Waits for the end of the block, of which nothing is taken; where it is."""
+    close, looked = p.compiled.call_close, 0
+    while True:
+        at, most = p.pos + looked, min(len(p.buf), p.pos + _MOST_HELD + 1)
+        while close is not None and at < most:
+            sign = close.at(p.buf, at, p.ended)
+            if sign:
+                return at
+            if sign is None:
+                break
+            at += 1
+        looked = (at if close is not None else len(p.buf)) - p.pos
+        if looked > _MOST_HELD:
+            raise broken
+        if p.ended:
+            if close is not None and not p.compiled.bare:
+                p.pos = len(p.buf)
+                raise Cut
+            return len(p.buf)
+        yield
+
+
+def _ends(rest: str, quote: str) -> list[int]:
+    """Behind which quotes the string may be over."""
+    found: list[int] = []
+    pos = 0
+    while len(found) <= _MOST_READINGS and (run := _QUOTES[quote](rest, pos)) is not None:
+        pos = run.end()
+        if _NEXT(rest, pos):
+            found.append(pos)
+    return found if len(found) <= _MOST_READINGS else []
+
+
+def _fits(p: CallBuilder, rest: str, values: dict[str, Any], quote: str) -> bool:
+    """Can the rest of the call be read, and does it make arguments that the tool takes?"""
+    arguments = _arguments(p, rest, values)
+    assert p.call is not None
+    tool = p.tools.get(p.call.name) if p.tools is not None else None
+    if arguments is None or tool is None:
+        return arguments is not None
+    return arguments.keys() <= p.call.kinds.keys() and fits(tool, arguments)
+
+
+def _arguments(p: CallBuilder, rest: str, values: dict[str, Any]) -> dict[str, Any] | None:
+    pos, found = 0, dict(values)
+    while (sign := _NEXT(rest, pos)) is not None and sign.group(1):
+        if sign.group(1) in found:
+            return None
+        read = _value(p, rest, sign.end())
+        if read is None:
+            return None
+        found[sign.group(1)], pos = read
+    return found if sign is not None and _OVER(rest, sign.end()) else None
+
+
+def _value(p: CallBuilder, rest: str, pos: int) -> tuple[Any, int] | None:
+    reader = Reader(PYTHON, rest, pos, depth=p.limits.depth)
+    try:
+        value = reader.value()
+    except (BadValue, Unfinished):
+        return None
+    return value, reader.pos

@@ -1,3 +1,0 @@
-from rightcall.wire.buffer import Capture, Steps
-
-__all__ = ["Capture", "Steps"]

@@ -1,0 +1,163 @@
+"""Values on the wire, as they arrive: read at once where all is there, else when their end was found; strings live.
+
+`Read` is a value with its JSON and what only the schema can decide: `meant` decides it.
+"""
+
+from __future__ import annotations
+
+from json.encoder import encode_basestring as quoted
+from typing import Any
+
+import msgspec
+
+from rightcall.repair.objects import respelled
+from rightcall.types import Repair
+from rightcall.values.ends import Ends, LostEnd
+from rightcall.values.notation import Notation
+from rightcall.values.reader import BadValue, Odd, Reader, Unfinished, opening
+from rightcall.values.strings import Text
+from rightcall.wire.buffer import Steps
+from rightcall.wire.calls import CallBuilder
+from rightcall.wire.interrupts import Broken, Cut
+from rightcall.wire.typed import to_json
+
+TEXT_KINDS = frozenset(("plain", "string", "nullable"))
+
+
+class Read(msgspec.Struct, frozen=True):
+    json: str
+    value: Any
+    odd: tuple[Odd, ...] = ()
+    bare: tuple[Odd, ...] = ()
+
+
+def read_from(reader: Reader) -> Read:
+    value = reader.value()
+    return Read(reader.json, value, tuple(reader.odd), tuple(reader.bare))
+
+
+def all_there(p: CallBuilder, reader: Reader) -> Read | None:
+    """The value, if all of it has arrived and nothing is wrong with it; then it is taken."""
+    try:
+        found = read_from(reader)
+    except (Unfinished, BadValue):
+        return None
+    p.pos = reader.pos
+    return found
+
+
+def whole(reader: Reader) -> Read:
+    """The value that is all of the reader's text."""
+    try:
+        found = read_from(reader)
+        rest = reader.peek()
+    except BadValue as bad:
+        raise Broken(bad.code, bad.message) from None
+    except Unfinished:
+        raise Broken("invalid_value", f"no value can be read at {reader.text[:40]!r}") from None
+    if rest:
+        raise Broken("trailing_content", f"unexpected text after the value: {reader.text[reader.pos :][:40]!r}")
+    return found
+
+
+def skip(p: CallBuilder, ends: Ends) -> Steps[None]:
+    """Takes everything up to the end that `ends` finds."""
+    while True:
+        try:
+            found = ends.step(p.buf, p.pos, p.ended)
+        except LostEnd as lost:
+            p.pos = ends.pos
+            raise Broken(lost.code, lost.message) from None
+        p.pos = ends.pos
+        if found:
+            return
+        if p.ended:
+            p.pos = len(p.buf)
+            raise Cut
+        yield
+
+
+def skipped(p: CallBuilder, ends: Ends) -> Steps[str]:
+    """The text up to that end."""
+    taken = p.capture()
+    try:
+        yield from skip(p, ends)
+    except (Broken, Cut):
+        p.drop(taken)
+        raise
+    return p.release(taken)
+
+
+def string_at(p: CallBuilder, notation: Notation) -> Steps[Text | None]:
+    """What reads the string that begins here, its opening taken; None where none does."""
+    while True:
+        try:
+            found = opening(notation, p.buf, p.pos, p.ended)
+        except Unfinished:
+            yield
+            continue
+        except BadValue as bad:
+            raise Broken(bad.code, bad.message) from None
+        if found is None:
+            return None
+        p.pos = found[1]
+        return found[0]
+
+
+def string(p: CallBuilder, text: Text, *, give: bool) -> Steps[str]:
+    """The rest of a string, to its end. With `give` it goes out while it arrives."""
+    pieces: list[str] = []
+    add, easy, plain, passed, out = pieces.append, text.easy, text.plain, p.passed, p.give
+
+    def sink(piece: str) -> bool:
+        if easy(piece) is not None:
+            passed(piece)
+            add(piece)
+            if give:
+                out(piece)
+            return True
+        decoded = plain(piece)
+        if decoded is None:
+            return False
+        passed(piece)
+        add(decoded)
+        if give:
+            out(quoted(decoded)[1:-1])
+        return True
+
+    while True:
+        p.pos, piece, closed = text.take(p.buf, p.pos, p.ended)
+        if piece:
+            add(piece)
+            if give:
+                p.give(quoted(piece)[1:-1])
+        if closed:
+            return "".join(pieces)
+        if p.ended:
+            p.pos = len(p.buf)
+            raise Cut
+        p.sink = sink
+        yield
+        p.sink = None
+
+
+def meant(p: CallBuilder, key: str, read: Read) -> tuple[str, Any]:
+    """JSON and value of an argument, now that its schema is asked: what was written without quotes and is no number of
+    the usual spelling stays as written where a string is wanted. Each change leaves a receipt."""
+    if not read.odd and not read.bare:
+        return read.json, read.value
+    call = p.call
+    assert call is not None
+    path = "/" + key.replace("~", "~0").replace("/", "~1")
+    for bare in read.bare[:1]:
+        call.repairs += (Repair("unquoted_value", "schema", path, bare.text[:200], quoted(bare.text[:200])),)
+    tool = p.tools.get(call.name) if p.tools is not None else None
+    if not read.odd or tool is None:
+        return read.json, read.value
+    holder = {key: read.value}
+    _, made = respelled(holder, [((key, *odd.path), odd.text) for odd in read.odd], tool)
+    taken = [liberty for liberty in made if liberty.rule == "unquoted_value"]
+    if not taken:
+        return read.json, read.value
+    call.repairs += tuple([Repair(each.rule, "schema", path, each.before, each.after) for each in taken])
+    return to_json(holder[key]), holder[key]

@@ -1,0 +1,268 @@
+"""Values in every notation, by class of fault: what is read, what is refused, and that no cut changes either.
+
+Each case is written as every format with that body writes it, read whole and in pieces.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rightcall import Parser, Reply, Tool, parse
+from rightcall.formats import FORMATS
+from rightcall.formats.spec import Pythonic
+from rightcall.values.ends import Ends
+from rightcall.values.notation import PYTHON, PYTHON_LITERALS, TYPESCRIPT
+from rightcall.values.reader import BadValue, Reader, Unfinished
+
+STRING = {"type": "string"}
+TOOL = Tool(
+    name="lookup",
+    parameters={
+        "type": "object",
+        "properties": {"word": STRING, "n": {"type": "integer"}, "tags": {"type": "array", "items": STRING}, "any": {}},
+        "required": ["word"],
+    },
+)
+# How a block of Python calls is marked in the formats that have one.
+PYTHON_BLOCKS = {
+    "lfm2": "<|tool_call_start|>[%s]<|tool_call_end|>",
+    "pythonic": "[%s]",
+    "llama4_pythonic": "<|python_start|>[%s]<|python_end|>",
+    "olmo3": "<function_calls>\n%s\n</function_calls>",
+    "minicpm3": "<|tool_call_start|>\n```python\n%s\n```\n<|tool_call_end|>",
+}
+GEMMA = "<|tool_call>call:lookup{%s}<tool_call|>"
+CONTRACT = "<tool_call>\nlookup({ %s })\n</tool_call>"
+
+
+def key(reply: Reply) -> Any:
+    calls = [(c.name, c.arguments, c.json, c.complete, c.repairs, c.problems) for c in reply.attempts]
+    return calls, reply.content, reply.problems
+
+
+def read(text: str, format: str) -> Reply:
+    whole = parse(text, format=format, tools=[TOOL])
+    for size in (1, 2, 3, 5, 8):
+        parser = Parser(format, tools=[TOOL])
+        for start in range(0, len(text), size):
+            parser.feed(text[start : start + size])
+        parser.close()
+        assert key(parser.reply) == key(whole), size
+    return whole
+
+
+def runs(text: str, format: str) -> tuple[dict[str, Any], list[str]]:
+    reply = read(text, format)
+    [call] = reply.attempts
+    assert call.ok, call.problems
+    return call.arguments, [repair.rule for repair in call.repairs]
+
+
+def refused(text: str, format: str) -> str:
+    reply = read(text, format)
+    [call] = reply.attempts
+    assert not call.ok and reply.calls == ()
+    return call.problems[0].code
+
+
+def python(arguments: str, format: str) -> str:
+    return PYTHON_BLOCKS[format] % f"lookup({arguments})"
+
+
+def test_every_format_with_python_calls_is_here() -> None:
+    first = {name for name, format in FORMATS.items() if isinstance(format.bodies[0], Pythonic)}
+    assert first <= set(PYTHON_BLOCKS)
+
+
+BARE = ["2024-01-05", "10:30", "https://x?q=1", "3 days", "50%", "a/b.txt", "it's fine", "C++", "hello world", "a=b"]
+
+
+@pytest.mark.parametrize("format", PYTHON_BLOCKS)
+@pytest.mark.parametrize("bare", BARE)
+def test_a_value_that_is_no_python_is_a_string_with_a_receipt(format: str, bare: str) -> None:
+    assert runs(python(f"word={bare}, n=3", format), format) == ({"word": bare, "n": 3}, ["unquoted_value"])
+
+
+@pytest.mark.parametrize("bare", ["datetime(2024, 1, 5)", "a[0]", "x n=3", ":", "f('a')"])
+def test_code_and_a_lost_comma_are_no_strings(bare: str) -> None:
+    refused(python(f"word={bare}", "lfm2"), "lfm2")
+
+
+@pytest.mark.parametrize("format", PYTHON_BLOCKS)
+@pytest.mark.parametrize("written", ["{'a', 'b'}", "{'a', 'b',}", "('a', 'b')", "['a', 'b']"])
+def test_a_set_is_a_list(format: str, written: str) -> None:
+    assert runs(python(f"word='x', tags={written}", format), format) == ({"word": "x", "tags": ["a", "b"]}, [])
+
+
+def test_a_set_of_one_is_a_list_where_a_list_is_declared() -> None:
+    assert runs(python("word='x', tags={'a'}", "lfm2"), "lfm2")[0]["tags"] == ["a"]
+    assert refused(python("word='x', any={'a'}", "lfm2"), "lfm2") == "missing_colon"
+
+
+INNER = [
+    ("'grep 'owl' notes'", "grep 'owl' notes"),
+    ("'it's fine'", "it's fine"),
+    ('"say "hi" now"', 'say "hi" now'),
+    ("'the dogs' food'", "the dogs' food"),
+]
+
+
+@pytest.mark.parametrize("format", PYTHON_BLOCKS)
+@pytest.mark.parametrize("written, meant", INNER)
+def test_quotes_inside_a_string_are_read_where_one_reading_fits(format: str, written: str, meant: str) -> None:
+    assert runs(python(f"word={written}", format), format) == ({"word": meant}, ["inner_quotes"])
+    assert runs(python(f"word={written}, n=3", format), format) == ({"word": meant, "n": 3}, ["inner_quotes"])
+
+
+@pytest.mark.parametrize("written", ["'a' 'b'", "'a' + 'b'", "'a' if x else 'b'", "'a 'b', any='c' d', any='e'"])
+def test_quotes_inside_a_string_block_the_call_where_more_than_one_reading_fits(written: str) -> None:
+    refused(python(f"word={written}", "lfm2"), "lfm2")
+
+
+@pytest.mark.parametrize("format", PYTHON_BLOCKS)
+@pytest.mark.parametrize("digits", ["007", "02134", "+4712345678", "1_000", "1.10", "0x1f", "٣"])
+def test_digits_of_a_declared_string_stay_as_written(format: str, digits: str) -> None:
+    assert runs(python(f"word={digits}", format), format)[0] == {"word": digits}
+    assert runs(python(f"word='a', tags=[{digits}]", format), format)[0] == {"word": "a", "tags": [digits]}
+
+
+@pytest.mark.parametrize("digits", ["007", "02134", "+4712345678", "1_000", "1.10", "0x1f"])
+def test_digits_of_a_declared_string_stay_as_written_in_typescript(digits: str) -> None:
+    assert runs(CONTRACT % f"word: {digits}", "contract")[0] == {"word": digits}
+    assert runs(CONTRACT % f'word: "a", tags: [{digits}]', "contract")[0] == {"word": "a", "tags": [digits]}
+
+
+@pytest.mark.parametrize("digits", ["007", "+47123", "1.10"])
+def test_digits_of_a_declared_string_stay_as_written_in_braces(digits: str) -> None:
+    assert runs(GEMMA % f"word:{digits}", "gemma4")[0] == {"word": digits}
+
+
+@pytest.mark.parametrize("format", ["lfm2", "contract", "gemma4"])
+def test_digits_of_other_scripts_are_no_numbers(format: str) -> None:
+    texts = {"lfm2": python("word='a', n=٣", "lfm2"), "contract": CONTRACT % 'word: "a", n: ٣'}
+    texts["gemma4"] = GEMMA % 'word:<|"|>a<|"|>,n:٣'
+    refused(texts[format], format)
+
+
+INFINITE = ["1e400", "-1e400", "[1, 1e999]", '{"v": 1.5E+400}']
+
+
+@pytest.mark.parametrize("number", INFINITE)
+def test_a_number_that_becomes_infinite_is_refused_in_every_notation(number: str) -> None:
+    hermes = f'<tool_call>{{"name": "lookup", "arguments": {{"word": "a", "any": {number}}}}}</tool_call>'
+    loose = hermes.replace('"word": "a"', "'word': 'a'")
+    assert refused(hermes, "hermes") == "not_finite"
+    assert refused(loose, "hermes") in ("not_finite", "invalid_json")
+    assert refused(python(f"word='a', any={number}", "lfm2"), "lfm2") == "not_finite"
+    assert refused(CONTRACT % f'word: "a", any: {number}', "contract") == "not_finite"
+    braced = number.replace('"v": ', "v:")
+    assert refused(GEMMA % f'word:<|"|>a<|"|>,any:{braced}', "gemma4") == "not_finite"
+
+
+def test_a_doubled_key_with_different_values_is_refused_in_every_notation() -> None:
+    hermes = '<tool_call>{"name": "lookup", "arguments": {"word": "a", "any": {"k": 1, "k": 2}}}</tool_call>'
+    assert refused(hermes, "hermes") == "duplicate_key"
+    assert refused(hermes.replace('"word"', "'word'"), "hermes") in ("duplicate_key", "invalid_json")
+    assert refused(python("word='a', any={'k': 1, 'k': 2}", "lfm2"), "lfm2") == "duplicate_key"
+    assert refused(python('word="a", any={"k": 1, "k": 2}', "lfm2"), "lfm2") == "duplicate_key"
+    assert refused(CONTRACT % 'word: "a", any: { k: 1, k: 2 }', "contract") == "duplicate_key"
+    assert refused(CONTRACT % 'word: "a", word: "b"', "contract") == "duplicate_argument"
+    assert refused(GEMMA % 'word:<|"|>a<|"|>,any:{k:1,k:2}', "gemma4") == "duplicate_key"
+
+
+def test_a_doubled_key_with_one_value_is_that_value() -> None:
+    assert runs(CONTRACT % 'word: "a", word: "a"', "contract")[0] == {"word": "a"}
+    assert runs(python("word='a', any={'k': 1, 'k': 1}", "lfm2"), "lfm2")[0] == {"word": "a", "any": {"k": 1}}
+
+
+REGEXES = [(r"\\d+\.\w", r"\d+\.\w"), (r"\d+ \w", r"\d+ \w"), (r"\\w+\s\\d", r"\w+\s\d"), (r"a\\b\.c", r"a\b.c")]
+
+
+@pytest.mark.parametrize("written, meant", REGEXES[:3])
+def test_the_backslashes_of_a_regular_expression_are_not_doubled(written: str, meant: str) -> None:
+    text = f'<tool_call>{{"name": "lookup", "arguments": {{"word": "{written}"}}}}</tool_call>'
+    assert runs(text, "hermes") == ({"word": meant}, ["bad_escape"])
+
+
+def test_what_may_be_a_word_boundary_or_a_backspace_is_a_guess() -> None:
+    text = r'<tool_call>{"name": "lookup", "arguments": {"word": "\bowl\d"}}</tool_call>'
+    refused(text, "hermes")
+    [call] = parse(text, format="hermes", tools=[TOOL], repair="lenient").calls
+    assert call.arguments == {"word": r"\bowl\d"} and call.repairs[0].kind == "guess"
+
+
+NAMELESS = {
+    "lfm2": [
+        "<|tool_call_start|>[[lookup(word='a')]]<|tool_call_end|>",
+        "<|tool_call_start|>(word='a')<|tool_call_end|>",
+    ],
+    "olmo3": ["<function_calls>\n(word='a')\n</function_calls>"],
+    "gemma4": ["<|tool_call>call:{word:1}<tool_call|>", "<|tool_call>{word:1}<tool_call|>"],
+    "contract": ["<tool_call>\n({ word: 1 })\n</tool_call>"],
+}
+
+
+@pytest.mark.parametrize("format, text", [(name, text) for name, texts in NAMELESS.items() for text in texts])
+def test_a_call_without_a_name_behind_an_opener_is_blocked(format: str, text: str) -> None:
+    assert refused(text, format) in ("invalid_name", "invalid_call")
+
+
+CUT = {
+    "lfm2": "<|tool_call_start|>[lookup(word='a', n=3",
+    "gemma4": "<|tool_call>call:lookup{n:3",
+    "contract": "<tool_call>\nlookup({ n: 3",
+    "functionary_v31": "<function=lookup>null",
+    "hermes": '<tool_call>{"name": "lookup", "arguments": 12',
+}
+
+
+@pytest.mark.parametrize("format", CUT)
+def test_a_scalar_at_the_end_of_a_cut_text_completes_nothing_and_the_name_is_kept(format: str) -> None:
+    reply = read(CUT[format], format)
+    assert [(call.name, call.complete) for call in reply.attempts] == [("lookup", False)]
+
+
+@pytest.mark.parametrize("format, text", [("lfm2", "<|tool_call_start|>[lookup"), ("contract", "<tool_call>\nlookup")])
+def test_the_declared_name_of_a_call_that_was_cut_behind_it_is_kept(format: str, text: str) -> None:
+    assert [(call.name, call.complete) for call in read(text, format).attempts] == [("lookup", False)]
+
+
+def test_a_number_is_not_taken_before_its_end() -> None:
+    for notation, text in (
+        (PYTHON, "12"),
+        (TYPESCRIPT, "12"),
+        (PYTHON, "[1, 2"),
+        (PYTHON, "'a"),
+        (TYPESCRIPT, "<<E\na"),
+    ):
+        with pytest.raises(Unfinished):
+            Reader(notation, text, ended=False).value()
+
+
+@pytest.mark.parametrize("text", ["[", "[1", "{'a'", "{'a': 1", "'a", "[1 2 [", "{'a': 1 'b': 2}", "[)", "", "word"])
+def test_what_is_no_literal_is_refused(text: str) -> None:
+    with pytest.raises(BadValue):
+        Reader(PYTHON_LITERALS, text).value()
+
+
+def test_nesting_costs_no_stack_and_has_a_limit() -> None:
+    deep = "[" * 50_000
+    with pytest.raises(BadValue, match="deeper"):
+        Reader(PYTHON, deep + "]" * 50_000, depth=40_000).value()
+    Reader(PYTHON, "[" * 20_000 + "]" * 20_000, depth=20_000).value()
+
+
+@pytest.mark.parametrize("text", ["['a)', (1, {2: 3})], b", "{'k': '''x'y'''}, b", "[\"\\\"\", '\\'']) "])
+def test_the_end_of_a_value_is_the_same_under_every_cut(text: str) -> None:
+    whole = Ends(PYTHON, until=",)")
+    assert whole.step(text, 0, True)
+    for size in range(1, 4):
+        ends, pos = Ends(PYTHON, until=",)"), 0
+        for end in range(size, len(text) + size, size):
+            done = ends.step(text[:end], pos, end >= len(text))
+            pos = ends.pos
+            if done:
+                break
+        assert pos == whole.pos
