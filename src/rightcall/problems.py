@@ -340,13 +340,6 @@ SYNTAX: tuple[Code, ...] = (
         "pythonic",
     ),
     Code(
-        "invalid_call",
-        "What stands behind the opener of a call is none: a list in a list, or a name without its arguments.",
-        "Write the call as the format does.",
-        "<|tool_call_start|>[[book(city='Oslo')]]<|tool_call_end|>",
-        "lfm2",
-    ),
-    Code(
         "expected_paren",
         "There is no `(` behind the name of the tool.",
         "Write `name(key=value)`.",

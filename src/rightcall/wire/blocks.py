@@ -308,10 +308,12 @@ class Block:
         """Is what stands behind the opener a word that begins no tool's name? Then prose ends with it."""
         p = self.p
         word = p.captured(self._content).strip()
-        found = _NAME(word) if p.tools is not None and not self.special else None
+        found = _NAME(word) if not self.special else None
         if found is None or found.end() < len(word):
             return False
-        return not any(tool.name.startswith(word) for tool in p.tools or ())
+        if p.tools is None:
+            return word.endswith(".")
+        return not any(tool.name.startswith(word) for tool in p.tools)
 
     def _close_inside(self) -> bool:
         p = self.p

@@ -99,7 +99,9 @@ def _are_calls(reply: Reply, tools: Toolset) -> bool:
 
 
 def _is_definition(call: Call) -> bool:
-    """The definition of a tool looks like a call of it."""
+    """The definition of a tool, or its description, looks like a call of it."""
+    if not call.arguments:
+        return any(problem.code == "unknown_key" and "'description'" in problem.message for problem in call.problems)
     return call.arguments.get("type") == "object" and isinstance(call.arguments.get("properties"), dict)
 
 
