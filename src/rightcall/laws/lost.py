@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from itertools import pairwise
 
 from rightcall.formats import FORMATS
@@ -88,13 +89,22 @@ def _under_markers(format: str | Format, text: str, reply: Reply) -> str:
     known = format if isinstance(format, Format) else FORMATS.get(reply.format or format)
     if known is None or known.channels or known.protocol or _says_text_in_json(known.name):
         return ""
-    own = _own_markers(known, format == "auto")
+    rescued = any(problem.code == "rescued" for problem in reply.problems)
+    own = _any_markers() if rescued else _own_markers(known, format == "auto")
     for span in reply.spans or ():
         if span.kind == "marker":
             rest = _NO_TEXT.sub("", own.sub("", text[span.start : span.end]))
             if rest:
                 return f"{rest!r} went under in a marker: {text[span.start : span.end]!r}"
     return ""
+
+
+@lru_cache(1)
+def _any_markers() -> re.Pattern[str]:
+    """Matches a marker of any format, or a key of the JSON around a call: of calls that were written in another way."""
+    found = {text for known in FORMATS.values() for text in (*templates(known), *literals(known), *known.ends)}
+    longest = sorted(found, key=len, reverse=True)
+    return pattern("|".join([*(_loose(text.strip()) for text in longest if text.strip()), r'"\w+"\s*:']))
 
 
 def _own_markers(format: Format, unknown: bool) -> re.Pattern[str]:

@@ -298,7 +298,7 @@ class Block:
                 p.fail("unterminated_string", "the call's end marker stands inside a string that was never closed")
             else:
                 p.fail("truncated", "the text ended before the call did; send the whole call again")
-        elif self.bare and p.index == self._first:
+        elif (self.bare or self._is_word()) and p.index == self._first:
             return False
         elif p.raw is not None and p.captured(p.raw).strip():
             p.fail("truncated", "the text ended before the call's name was known; send the whole call again")
@@ -308,6 +308,17 @@ class Block:
             if p.index == self._first:
                 p.problem("truncated", "the text ended where a tool call was about to begin")
         return True
+
+    def _is_word(self) -> bool:
+        """Is what stands behind the opener a word that begins no tool's name? Then prose ends with it."""
+        p = self.p
+        word = p.captured(self._content).strip()
+        found = _NAME(word) if not self.special else None
+        if found is None or found.end() < len(word):
+            return False
+        if p.tools is None:
+            return word.endswith(".")
+        return not any(tool.name.startswith(word) for tool in p.tools)
 
     def _close_inside(self) -> bool:
         p = self.p

@@ -109,7 +109,7 @@ class CallBuilder(Buffer):
     @property
     def in_fence(self) -> bool:
         """Does the text here stand in a code fence?"""
-        return bool(self.dropped or self.output.shown.fence)
+        return bool(self.dropped or self.output.shown.open_fence)
 
     # -- a call's own text ---------------------------------------------------------------------------------------------
 

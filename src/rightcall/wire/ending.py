@@ -7,7 +7,7 @@ nothing is rescued.
 
 from __future__ import annotations
 
-from rightcall.types import Call, Part, Problem, Reasoning, Recast, Span
+from rightcall.types import Call, Part, Problem, Reasoning, Recast, Reply, Span
 from rightcall.wire.auto import AutoMachine, read_auto
 from rightcall.wire.compile import compiled
 from rightcall.wire.machine import InReasoning, Machine
@@ -147,6 +147,16 @@ _IN_OPEN_REASONING = Problem(
     "call_in_open_reasoning",
     "the call stands inside reasoning that was never closed; close the reasoning, then send the call again outside it",
 )
+
+
+def last_calls(reply: Reply) -> int:
+    """How many calls a text ends with: nothing but blanks and markers stands between and behind them. The reply has
+    its spans."""
+    spans = list(reply.spans or ())
+    first = _last_run(spans)
+    if first is None:
+        return 0
+    return sum(isinstance(part, Call) for part in _parts_from(Piece(reply, spans), first))
 
 
 def _last_run(spans: list[Span]) -> int | None:

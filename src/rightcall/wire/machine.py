@@ -376,6 +376,7 @@ class Machine:
     def rest_is_text(self) -> Steps[None]:
         """There are more calls than there may be: everything from here on is text."""
         p = self.p
+        self.release()  # they are more than enough to be calls, whatever follows
         p.problem("too_large", f"the reply has more than {p.limits.calls} calls; the rest was not read")
         while True:
             if p.pos < len(p.buf):
