@@ -108,7 +108,7 @@ class _Conclusion:
         text = self.source[start:end]
         found, options = self.m.compiled, self.options
         piece = whole_reply(text, options) if len(said) == 1 else None
-        chars = self.output.text_chars if len(said) == 1 else end - start + 1  # with what tells it from the text before
+        chars = self.output.text_chars if len(said) == 1 else end - start
         said_from = self.output.said_from
         if piece is None and said_from is not None and found.format.name != "auto":
             piece = native_calls(self.source[said_from:], options) if found.lines else None
@@ -120,7 +120,9 @@ class _Conclusion:
         if piece is None and options.rescue == "anywhere":
             piece = anywhere(text, options)
         if piece is not None:
-            self.replace(piece, start, end, chars)
+            # What tells the text from the one before it goes with the text.
+            gone = len(said) > 1 and start == said[-1].start and isinstance(piece.reply.parts[0], Call)
+            self.replace(piece, start, end, chars + (self.output.gap if gone else 0))
 
     def replace(self, piece: Piece, start: int, end: int, chars: int) -> None:
         """The last so many characters of the text that was given out are given again, as what they are."""

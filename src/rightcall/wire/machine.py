@@ -390,7 +390,7 @@ class Machine:
     def _on_section(self, found: re.Match[str], sign: Sign) -> Steps[None]:
         if self.is_shown(found):
             return
-        p = self.p
+        p, first = self.p, self.p.index
         self._leave_reasoning()
         p.settle_pending()
         size = found.end() - found.start()
@@ -400,6 +400,8 @@ class Machine:
             block = Block(p, bare=False, special=sign.special, is_odd=True)
             if (yield from block.read(p.pos + size)) == "text":
                 self.state = before
+            if p.index > first:
+                self.forget_thought()
             return
         self.state = InSection(p.index)
         self.output.settle()

@@ -65,6 +65,7 @@ def blanks(most: int = MAX_BLANKS) -> Pat:
 
 
 _GAP = blanks(16)
+_BLANK_RUNS = re.compile(r"\[ \\t\\r\\n\]\{0,\d++\}\+")  # as `blanks` writes them
 
 
 def seq(*pats: Pat) -> Pat:
@@ -86,8 +87,10 @@ def alt(*pats: Pat) -> Pat:
     if len(pats) == 1:
         return pats[0]
     wholes = [p.whole for p in pats]
-    # Where one alternative begins with another, the longer may still be arriving when the shorter is there.
-    apart = not any(a != b and a.startswith(b) for a in wholes for b in wholes)
+    # Where one alternative begins with another, the longer may still be arriving when the shorter is there. Blanks that
+    # may stand in one and not in the other do not tell them apart.
+    solid = {_BLANK_RUNS.sub("", whole) for whole in wholes}
+    apart = not any(a != b and a.startswith(b) for a in solid for b in solid)
     sure = FINAL if apart and all(p.sure == FINAL for p in pats) else OPEN
     part = "(?:" + "|".join(f"{p.part}\\Z" for p in pats) + ")"
     return Pat("(?:" + "|".join(wholes) + ")", part, sure=sure)
