@@ -211,7 +211,8 @@ class CallBuilder(Buffer):
 
     def mended_call(self, sketch: Sketch, text: str, start: int) -> None:
         """A call that was read loosely: `text` is its block from `start` on."""
-        if self.call is None:
+        has_begun = self.call is not None
+        if not has_begun:
             self.raw_begin()
             self.raw_at = start + sketch.start
             self.begin(sketch.name, sketch.id)
@@ -220,7 +221,8 @@ class CallBuilder(Buffer):
         call.repairs += receipts(sketch.liberties)
         call.beside = sketch.beside
         # What was given out was a preview of what is now read otherwise: the rest of what was sent follows it.
-        call.source = text[self.args_at - start : sketch.end] if start <= self.args_at < start + sketch.end else None
+        is_inside = has_begun and start <= self.args_at < start + sketch.end
+        call.source = text[self.args_at - start : sketch.end] if is_inside else None
         call.parts = [to_json(sketch.arguments)]
         self._raw_text = text[sketch.start : sketch.end]
         self.finish(sketch.arguments, empty=sketch.arguments is None)

@@ -17,6 +17,7 @@ from rightcall.wire.rescue import anywhere, behind_text, native_calls, other_for
 
 _LONGEST = 400_000
 _MOST_NOTES = 8
+_OPENED = frozenset(("opener_without_call", "truncated"))  # what is said of an opener that no call follows
 
 
 CUT = frozenset(("length", "content_filter", "error"))  # how an answer ends that was cut off
@@ -66,7 +67,7 @@ class _Conclusion:
             return
         piece = self._read_thought(text)
         if is_open:
-            notes = [problem for problem in piece.reply.problems if problem.code == "opener_without_call"]
+            notes = [problem for problem in piece.reply.problems if problem.call is None and problem.code in _OPENED]
             self.output.events += notes[:_MOST_NOTES]
         first = _first_call(piece.spans) if is_open else _last_run(piece.spans)
         if first is not None:
@@ -102,8 +103,8 @@ class _Conclusion:
     def _rescue(self) -> None:
         """The reply has text and no call: is the text one?"""
         said = [span for span in self.output.spans if span.kind == "text"]
-        if not said:
-            return
+        if not said or any(span.kind == "reasoning" and span.start > said[-1].start for span in self.output.spans):
+            return  # what was thought behind a text says that the text was not the last word
         start, end = said[-1].start, said[-1].end
         text = self.source[start:end]
         found, options = self.m.compiled, self.options
