@@ -77,7 +77,8 @@ class Ebnf:
         after: dict[int, _Stack] = {}
         done = False
         for top in tops:
-            if not any(low <= code <= high for low, high in top.link.element):  # type: ignore[misc]
+            spans = top.link.element
+            if isinstance(spans, str) or not any(low <= code <= high for low, high in spans):
                 continue
             then = top.under if top.link.then is None else self._stack(top.link.then, top.under)
             if then is None:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from random import Random
 from typing import Any
 
-import jsonschema
+import jsonschema  # type: ignore[import-untyped]
 
 from ebnf import Ebnf
 

@@ -56,4 +56,5 @@ def test_whatever_a_tag_accepts_reads_as_calls_that_pass_the_check(name: str, da
 
 
 def some_json(schema: dict[str, Any], values: list[Any], dice: Random) -> str:
-    return json.dumps(dice.choice(values), **dice.choice([{}, {"indent": 1}, {"separators": (",", ":")}]))
+    styles: list[dict[str, Any]] = [{}, {"indent": 1}, {"separators": (",", ":")}]
+    return json.dumps(dice.choice(values), **dice.choice(styles))

@@ -37,7 +37,7 @@ TOOLS = Toolset([DELETE, LOOKUP, PING])
 
 ENVELOPES = [name for name, format in FORMATS.items() if isinstance(format.bodies[0], Envelope)]
 NAMED = [name for name, format in FORMATS.items() if isinstance(format.bodies[0], NameThenJson)]
-KEYED = [name for name in ENVELOPES if FORMATS[name].bodies[0].names]  # type: ignore[union-attr]
+KEYED = [name for name in ENVELOPES if FORMATS[name].bodies[0].names]  # type: ignore[attr-defined]
 OPENED = [
     name for name in ENVELOPES if "" not in (FORMATS[name].call[0], *FORMATS[name].call[0]) and FORMATS[name].call[0]
 ]
@@ -269,7 +269,7 @@ def test_an_object_behind_an_opener_is_a_call_even_without_a_name(format: str, i
     assert ran(reply) == [] and "invalid_name" in blocks(reply)
 
 
-@pytest.mark.parametrize("format", [name for name in OPENED if FORMATS[name].bodies[0].names])  # type: ignore[union-attr]
+@pytest.mark.parametrize("format", [name for name in OPENED if FORMATS[name].bodies[0].names])  # type: ignore[attr-defined]
 @pytest.mark.parametrize("name", ['""', '"  "', '" "', "null", "7"])
 def test_a_blank_name_is_inferred_like_a_missing_one(format: str, name: str) -> None:
     key, args = body(format).names[0], body(format).args[0]
@@ -278,7 +278,7 @@ def test_a_blank_name_is_inferred_like_a_missing_one(format: str, name: str) -> 
     assert [made.rule for made in reply.calls[0].repairs] == ["inferred_name"]
 
 
-@pytest.mark.parametrize("format", [name for name in OPENED if (FORMATS[name].bodies[0].wrap or " ")[0][:1] == "["])  # type: ignore[union-attr]
+@pytest.mark.parametrize("format", [name for name in OPENED if (FORMATS[name].bodies[0].wrap or " ")[0][:1] == "["])  # type: ignore[attr-defined]
 @pytest.mark.parametrize("stranger", ['"owl"', "7", "null", "[1, 2]"])
 def test_what_is_no_object_in_a_list_of_calls_is_refused_and_its_siblings_live(format: str, stranger: str) -> None:
     before, inside, behind = envelope(format, table="users")

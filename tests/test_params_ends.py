@@ -212,7 +212,7 @@ def test_the_closers_of_a_reader_are_those_of_values_and_bodies_and_of_nothing_e
     import re
 
     reader = compiled(FORMATS[wire.name]).readers[FORMATS[wire.name].bodies.index(wire.body)]
-    is_closer = re.compile("|".join(pat.whole for pat in reader.closers)).fullmatch  # type: ignore[attr-defined]
+    is_closer = re.compile("|".join(pat.whole for pat in reader.closers)).fullmatch
     assert is_closer(first(wire.body.value_close).replace("{key}", "anything"))
     assert not wire.body.close or is_closer(first(wire.body.close))
     outer = [*wire.format.call, *(wire.format.section or ())]

@@ -9,7 +9,8 @@ import pytest
 
 from rightcall import Format, formats, parse, render
 from rightcall.errors import BadFormat
-from rightcall.formats.toml import MAX_BYTES, MAX_MARKER
+from rightcall.formats.toml import MAX_BYTES
+from rightcall.formats.toml_rules import MAX_MARKER
 from rightcall.laws import check_format
 from rightcall.types import Call, Text
 

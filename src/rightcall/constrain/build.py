@@ -11,7 +11,6 @@ from typing import Literal
 
 import msgspec
 
-from rightcall.constrain.calls import Arguments, carries_name
 from rightcall.constrain.endless import without_endless
 from rightcall.constrain.grammar import Choice, Grammar, reachable
 from rightcall.constrain.reply import Options, Replies
@@ -19,12 +18,14 @@ from rightcall.constrain.schema import Shapes
 from rightcall.declare.toolset import ToolLike, Toolset
 from rightcall.errors import CallerError, EmptyToolList, GrammarCompileError
 from rightcall.formats import find
-from rightcall.formats.spec import Format, NameThenJson, Params
+from rightcall.formats.spec import Format
 from rightcall.shapes.algebra import NEVER, Alt, Node
+from rightcall.shapes.arguments import Arguments
 from rightcall.shapes.builder import Bounds, Builder
 from rightcall.shapes.intersect import Relaxation
 from rightcall.shapes.values import ANYTHING, NOTHING, Field, Object
 from rightcall.types import Tool
+from rightcall.wire.bodies import BODIES
 
 Reasoning = Literal["none", "auto", "open", "required"]
 
@@ -167,7 +168,7 @@ class _Sources:
 
     def tool(self, tool: Tool) -> Arguments | None:
         body = self.format.bodies[0]
-        if not carries_name(body, tool.name):
+        if not BODIES[type(body)].carries_name(body, tool.name):
             self.omitted[tool.name] = f"format {self.format.name!r} cannot write this name so that it reads back"
             return None
         prefix = f"{self.count}_"
@@ -195,7 +196,7 @@ class _Sources:
     def _open(self, tool: Tool, prefix: str) -> Arguments:
         """Any arguments: where names stand in tags that must agree, only the declared ones."""
         body = self.format.bodies[0]
-        declared = tool.parameters.get("properties", {}) if isinstance(body, Params) else {}
+        declared = tool.parameters.get("properties", {}) if BODIES[type(body)].declared_only else {}
         fields = tuple(Field(key, ANYTHING) for key in declared) if isinstance(declared, dict) else ()
         return Arguments(tool.name, Object(fields, said=True), {}, {}, prefix)
 
@@ -203,8 +204,9 @@ class _Sources:
         if known.shape == NOTHING:
             return "no arguments can fit its schema"
         body = self.format.bodies[0]
-        if isinstance(body, NameThenJson):
+        kind = BODIES[type(body)]
+        if kind.named_by_header:
             return ""
-        if NEVER in [node for node in known.written(body, self.book) if type(node) is Alt]:
+        if NEVER in [node for node in kind.grammar(body, known, self.book) if type(node) is Alt]:
             return f"format {self.format.name!r} has no way to write one of its required arguments"
         return ""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rightcall.constrain.calls import Arguments, json_arguments
 from rightcall.constrain.grammar import Frame
-from rightcall.formats.spec import Channels, NameThenJson
+from rightcall.formats.spec import Channels
 from rightcall.shapes.algebra import EMPTY, Alt, Free, Node, Ref, Upto, alt, maybe, repeat, seq
+from rightcall.shapes.arguments import Arguments
 from rightcall.shapes.markers import BLANKS, first, pieces, plain
 
 if TYPE_CHECKING:
@@ -53,8 +53,8 @@ class Messages:
 
     def call(self, tool: Arguments) -> list[Node]:
         opens, closes = self.channels.messages["call"]
-        if isinstance(self.replies.body, NameThenJson):
-            inside: list[Node] = [json_arguments(tool, self.book)]
+        if self.replies.kind.named_by_header:
+            inside: list[Node] = [tool.json(self.book)]
         else:
             before, after = self.replies.around()
             inside = [*before, *self.replies.call(tool), *after]

@@ -10,10 +10,9 @@ is shown, not made.
 
 from __future__ import annotations
 
-from rightcall.constrain.calls import Arguments, json_arguments
 from rightcall.constrain.grammar import Frame
 from rightcall.constrain.messages import Messages
-from rightcall.formats.spec import Envelope, Format, NameThenJson, Pair, Pythonic, alternatives
+from rightcall.formats.spec import Envelope, Format, NameThenJson, Pair, alternatives
 from rightcall.shapes.algebra import (
     EMPTY,
     NEVER,
@@ -33,9 +32,11 @@ from rightcall.shapes.algebra import (
     repeat,
     seq,
 )
+from rightcall.shapes.arguments import Arguments
 from rightcall.shapes.builder import SPACE, Builder
 from rightcall.shapes.markers import BLANKS, edges, first, pieces, plain, text_of
 from rightcall.shapes.write_json import JSON_CHAR
+from rightcall.wire.bodies import BODIES
 
 _FENCES = ("```", "~~~")
 _QUOTES = "\"'`"
@@ -53,8 +54,10 @@ class Replies:
     def __init__(self, format: Format, book: Builder, options: Options) -> None:
         self.format, self.book, self.options = format, book, options
         self.body = format.bodies[0]
-        self.wrap = getattr(self.body, "wrap", None)
+        self.kind = BODIES[type(self.body)]
+        self.wrap = self.kind.wrap(self.body)
         self.outer = self.body.outer if isinstance(self.body, Envelope) else ()
+        self.content = self.body.content if isinstance(self.body, Envelope) else ""
         self.opens = None if "{name}" in first(format.call[0]) else self._marker(format.call[0])
         self.closes = self._marker(format.call[1])
         self.triggers: tuple[str, ...] = ()
@@ -65,7 +68,7 @@ class Replies:
 
     def call(self, tool: Arguments) -> list[Node]:
         """A call with the markers that are its own."""
-        inside = tool.written(self.body, self.book)
+        inside = self.kind.grammar(self.body, tool, self.book)
         if self.wrap is not None and not self.outer:
             return inside
         if self.outer:
@@ -112,7 +115,7 @@ class Replies:
         core = text.strip(BLANKS)
         if not core:
             # Python calls on lines of their own need the line break.
-            return Lit(text) if isinstance(self.body, Pythonic) else self.book.gap(text)
+            return Lit(text) if self.kind.lines else self.book.gap(text)
         return seq(Lit(core), self.book.gap(text.partition(core)[2]))
 
     # -- all calls -----------------------------------------------------------------------------------------------------
@@ -122,7 +125,7 @@ class Replies:
         if self.format.channels is not None:
             return Messages(self, self.format.channels).build(tools)
         if self._arguments_only(tools):
-            arguments = json_arguments(tools[0], self.book)
+            arguments = tools[0].json(self.book)
             self.frame = Frame(calls=(arguments,), joined=False)
             return self.start_with(arguments)
         before, after = self.around()
@@ -165,7 +168,7 @@ class Replies:
         if self.outer:
             return ()
         marker = first(self.format.section[0]) if self.format.section else first(self.format.call[0])
-        marker = marker if marker.strip(BLANKS) else first(getattr(self.body, "open", ""))
+        marker = marker if marker.strip(BLANKS) else first((*self.kind.opening(self.body), "")[0])
         head = edges(marker).core
         found = pieces(head, name=NEVER, key=NEVER, type=NEVER)
         out = []
@@ -202,7 +205,7 @@ class Replies:
             text = seq(
                 Lit("{"),
                 self.book.gap(),
-                Lit(f'"{getattr(self.body, "content", "")}":'),
+                Lit(f'"{self.content}":'),
                 self.book.gap(" "),
                 self._string(),
                 self.book.gap(),
@@ -284,7 +287,7 @@ class Replies:
         format = self.format
         markers = [*alternatives(format.section[0] if format.section else ""), *alternatives(format.call[0])]
         for body in format.bodies:
-            markers += [*alternatives(getattr(body, "open", "")), *alternatives(getattr(body, "empty", ""))]
+            markers += [text for tag in BODIES[type(body)].opening(body) for text in alternatives(tag)]
         heads = [str(marker).strip(BLANKS).partition("{name}")[0].partition("{id}")[0] for marker in markers]
         return tuple(dict.fromkeys(head for head in heads if head.strip(BLANKS) and len(head) > 2))
 

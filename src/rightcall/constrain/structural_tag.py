@@ -15,11 +15,11 @@ from rightcall.constrain.gbnf import emit_with_limits as emit_gbnf
 from rightcall.constrain.grammar import reachable
 from rightcall.constrain.json_schema import project
 from rightcall.errors import GrammarCompileError
-from rightcall.formats.spec import Envelope, NameThenJson
 from rightcall.shapes.algebra import Lexeme, Lit, Node, Seq, Token, seq
 from rightcall.shapes.intersect import Relaxation
 from rightcall.shapes.markers import BLANKS
 from rightcall.types import Json
+from rightcall.wire.bodies import BODIES
 
 if TYPE_CHECKING:
     from rightcall.constrain.grammar import Grammar
@@ -98,7 +98,7 @@ class _Tags:
     def content(self, name: str, inside: list[Node]) -> Json:
         # Where the arguments can only be {}, what is left may be an id.
         arguments = len(inside) == 1 and not isinstance(inside[0], Lexeme)
-        if arguments and isinstance(self.grammar.format.bodies[0], (Envelope, NameThenJson)):
+        if arguments and BODIES[type(self.grammar.format.bodies[0])].holds_json:
             schema, made = project(self.schema(name), "xgrammar", name)
             self.limits += made
             return {"type": "json_schema", "json_schema": schema}

@@ -41,11 +41,11 @@ class Special(str):
         return Special(str(other) + str(self), getattr(other, "tokens", ()) + self.tokens)
 
 
-class _Body(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag=str.lower):
-    pass
+class Body(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind", tag=str.lower):
+    """How calls and their arguments are written: the data of one body kind, of which `wire/bodies` has the list."""
 
 
-class Envelope(_Body, frozen=True):
+class Envelope(Body, frozen=True):
     """A JSON object with name and arguments: `{"name": "f", "arguments": {}}`.
 
     The first of `names`, `args`, `ids` is rendered, all are read. With no `names` the key is the name: `{"f": {}}`.
@@ -62,7 +62,7 @@ class Envelope(_Body, frozen=True):
     content: str = ""
 
 
-class NameThenJson(_Body, frozen=True):
+class NameThenJson(Body, frozen=True):
     """A name, then a JSON object: `f[ARGS]{"x": 1}`. Without `open` the name came from a channel header or the request.
 
     `id` says how a call's id is made from the holes, where the wire writes it in pieces.
@@ -73,7 +73,7 @@ class NameThenJson(_Body, frozen=True):
     id: str = ""
 
 
-class Params(_Body, frozen=True):
+class Params(Body, frozen=True):
     """One tagged block per argument: `<function=f><parameter=k>v</parameter></function>`.
 
     `types` maps what stands in the `{type}` hole to `string` or `json`, first of each is rendered. `item` is the tag of
@@ -92,13 +92,13 @@ class Params(_Body, frozen=True):
     escapes: dict[str, str] = {}
 
 
-class Pythonic(_Body, frozen=True):
+class Pythonic(Body, frozen=True):
     """Python calls with keyword arguments: `[f(k="v"), g(n=1)]`; `wrap` as in `Envelope`."""
 
     wrap: tuple[str, str, str] = ("[", ", ", "]")
 
 
-class Braced(_Body, frozen=True):
+class Braced(Body, frozen=True):
     """Bare keys in braces: `call:f{k:<|"|>v<|"|>,n:1}`. `quoted="raw"`: the schema alone types a quoted value."""
 
     open: Marker
@@ -106,7 +106,7 @@ class Braced(_Body, frozen=True):
     quoted: Literal["string", "raw"] = "string"
 
 
-class TsCall(_Body, frozen=True):
+class TsCall(Body, frozen=True):
     """A call with an object literal, as TypeScript writes it: `f({ k: "v", n: 1 })`; long strings are heredocs.
 
     `labels` may stand before the name with a colon and are not read; a call behind any other is refused.
@@ -116,9 +116,6 @@ class TsCall(_Body, frozen=True):
         *("tool_code", "tool_call", "tool_output", "call", "tool", "use"),
         *("python", "javascript", "typescript", "shell", "bash"),
     )
-
-
-Body = Envelope | NameThenJson | Params | Pythonic | Braced | TsCall
 
 
 class Channels(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -6,8 +6,6 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-import msgspec
-
 from rightcall.laws.case import Violation
 from rightcall.laws.reading import Read
 from rightcall.types import (
@@ -141,18 +139,33 @@ def _merged(parts: list[Any]) -> list[Any]:
 
 
 def _recast(parts: list[Part | int], event: Recast) -> list[Part | int]:
-    """The last characters of text turn into reasoning, or go: a call that follows was made of them. Where the last part
-    is reasoning, and it was a call, they go out of the reasoning."""
+    """The last characters of text turn into reasoning, or go: a call that follows was made of them. So may those of
+    reasoning, if that is what was given last."""
     chars, out = event.chars, list[Part | int]()
-    from_reasoning = event.kind == "call" and bool(parts) and isinstance(parts[-1], Reasoning)
+    if event.kind == "thought":
+        rest = "".join([part.text for part in parts if isinstance(part, Reasoning)])[: -chars or None]
+        return _shortened(parts, len(rest))
     for part in reversed(parts):
-        if isinstance(part, (Text, Reasoning)) and isinstance(part, Reasoning) == from_reasoning and chars:
+        if isinstance(part, Text) and chars:
             taken = min(chars, len(part.text))
             chars -= taken
             if event.kind == "reasoning":
                 out.append(Reasoning(part.text[len(part.text) - taken :]))
             if taken < len(part.text):
-                out.append(msgspec.structs.replace(part, text=part.text[: len(part.text) - taken]))
+                out.append(Text(part.text[: len(part.text) - taken], part.tag))
         else:
             out.append(part)
     return out[::-1]
+
+
+def _shortened(parts: list[Part | int], keep: int) -> list[Part | int]:
+    """The same parts, with only so many characters of reasoning."""
+    out: list[Part | int] = []
+    for part in parts:
+        if isinstance(part, Reasoning):
+            if keep:
+                out.append(Reasoning(part.text[:keep]))
+            keep = max(0, keep - len(part.text))
+        else:
+            out.append(part)
+    return out

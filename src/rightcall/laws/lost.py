@@ -14,7 +14,7 @@ from rightcall.types import Reply, Span
 
 _STAYS = {"call_in_reasoning", "call_in_open_reasoning"}  # such a call stays in the reasoning as well
 # A code fence around the calls of a block goes with its markers, and so do the brackets of a list.
-_NO_TEXT = re.compile(r"(?:```|~~~)[A-Za-z_0-9]{0,16}|[\s\[\],;}{)]")
+_NO_TEXT = re.compile(r"(?:```|~~~)[^`\n]{0,64}\n|(?:```|~~~)[A-Za-z_0-9]{0,16}|[\s\[\],;}{)]")
 
 
 def nothing_lost_law(format: str | Format, text: str, reply: Reply) -> list[Violation]:
@@ -110,7 +110,8 @@ def _any_markers() -> re.Pattern[str]:
 def _own_markers(format: Format, unknown: bool) -> re.Pattern[str]:
     """Matches a marker of the format, or a piece of one. Where the format is not known, any end-of-turn token too."""
     ends = {end for known in FORMATS.values() for end in known.ends} if unknown else set[str]()
-    found = sorted({*templates(format), *literals(format), *ends}, key=len, reverse=True)
+    tokens = {token for text in templates(format) for token in getattr(text, "tokens", ())}
+    found = sorted({*templates(format), *literals(format), *ends, *tokens}, key=len, reverse=True)
     return pattern("|".join(_loose(text.strip()) for text in found if text.strip()) or "(?!)")
 
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import msgspec
 
-from rightcall.formats.spec import Body, Braced, Format, Marker, NameThenJson, Params, TsCall, alternatives
+from rightcall.formats.spec import Braced, Format, Marker, NameThenJson, Params, alternatives
+from rightcall.wire.bodies import BODIES
 
 FILLED = {"name": "ping", "key": "city", "type": "string", "id": "call_7", "index": "0", "number": "1"}
 _HOLE = re.compile(r"\{(" + "|".join(FILLED) + r")\}")
@@ -46,25 +47,13 @@ def _markers(format: Format) -> Iterator[Marker]:
     for pair in format.content:
         yield from pair
     for body in format.bodies:
-        yield from _body_markers(body)
+        yield from BODIES[type(body)].markers(body)
     if format.protocol is not None:
         yield from format.protocol.done
     if format.channels is not None:
         yield from (format.channels.start, format.channels.message, *format.channels.ends)
         for pair in format.channels.messages.values():
             yield from pair
-
-
-def _body_markers(body: Body) -> tuple[Marker, ...]:
-    if isinstance(body, Params):
-        return (body.open, body.param, body.value_close, body.close, body.empty, *(body.quote or ()))
-    if isinstance(body, NameThenJson):
-        return (body.open, body.close)
-    if isinstance(body, Braced):
-        return (body.open, body.quote)
-    if isinstance(body, TsCall):
-        return ("{name}({ city: ", " })", "<<EOF\n", "\nEOF", "// ", "/*", "*/", f"{body.labels[0]}: ")
-    return body.wrap or ()
 
 
 # -- literal pieces ----------------------------------------------------------------------------------------------------
@@ -124,7 +113,8 @@ def openers_of(format: Format, name: str = "ping") -> list[str]:
 
 def _list_open(format: Format) -> str:
     """What makes a marker of a word: `functools[`."""
-    return str((getattr(format.bodies[0], "wrap", None) or ("",))[0])
+    body = format.bodies[0]
+    return (BODIES[type(body)].wrap(body) or ("",))[0]
 
 
 def _opening(format: Format) -> Iterator[Marker]:

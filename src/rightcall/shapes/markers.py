@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from rightcall.formats.spec import Marker, Special, alternatives
-from rightcall.shapes.algebra import DIGIT, Lexeme, Lit, Node, Token, chars, repeat
+from rightcall.shapes.algebra import DIGIT, Lexeme, Lit, Node, Token, chars, inverse, repeat, seq
+from rightcall.shapes.builder import Builder
 
 BLANKS = " \t\r\n"
 _HOLE = re.compile(r"\{(name|key|type|id|index|number)\}")
@@ -73,3 +74,13 @@ def plain(nodes: Sequence[Node]) -> tuple[Lit | Token, ...]:
 
 def text_of(stop: tuple[Lit | Token, ...]) -> str:
     return "".join(piece.text for piece in stop)
+
+
+QUOTED_ID = Lexeme(seq(Lit('"'), repeat(inverse(chars((0, 0x1F), '"\\')), 1, 64), Lit('"')))
+
+
+def around(opens: Marker, closes: Marker, builder: Builder, name: str) -> tuple[list[Node], list[Node]]:
+    """What stands before and behind the arguments of a call of this name, the white space inside optional."""
+    opener, close = edges(first(opens)), edges(first(closes))
+    before = [*pieces(opener.core, name=name), *([builder.gap(opener.after)] if opener.after else [])]
+    return before, [*([builder.gap(close.before)] if close.before else []), *pieces(close.core)]

@@ -14,6 +14,7 @@ from rightcall.formats import FORMATS, NAMED_ONLY
 from rightcall.formats.spec import Envelope, Format, NameThenJson, Special, alternatives
 from rightcall.ids import Ids
 from rightcall.types import Event
+from rightcall.wire.bodies import BODIES
 from rightcall.wire.calls import MINTED
 from rightcall.wire.compile import Compiled, compiled
 from rightcall.wire.detect import first_headers
@@ -69,7 +70,7 @@ def _sentences() -> list[tuple[Format, Pat]]:
 
 
 def _has_no_opener(format: Format) -> bool:
-    untagged = all(not getattr(body, "open", "") for body in format.bodies)
+    untagged = not any(alternatives(tag)[0] for body in format.bodies for tag in BODIES[type(body)].opening(body))
     return format.call == ("", "") and not format.section and not format.channels and untagged
 
 

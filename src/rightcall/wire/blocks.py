@@ -40,6 +40,7 @@ class Block:
         "_broken_at",
         "_content",
         "_first",
+        "_is_empty",
         "_is_odd",
         "bare",
         "fenced",
@@ -54,6 +55,7 @@ class Block:
         self.bare = bare
         self.special = special  # its opener is a token that nobody writes by chance
         self._is_odd = is_odd  # what follows the opener is known to be no call as the format writes it
+        self._is_empty = False
         self.fenced: tuple[Repair, ...] = ()  # the receipt of a code fence around the calls
         self.reader: BodyReader | None = None
         self.holds = p.compiled.call_close is not None and not bare  # calls wait for what follows them
@@ -101,6 +103,8 @@ class Block:
         if p.full:
             return self._full(opening)
         p.drop(opening)
+        if p.index == self._first and not self._is_empty:
+            p.note("opener_without_call", f"the block at {self._content} holds no call")
         p.pos += self._body_close
         p.output.settle()
         p.output.fresh = p.output.at_start = True
@@ -246,6 +250,7 @@ class Block:
     def _empty(self) -> None:
         """The opener, and its close at once."""
         p = self.p
+        self._is_empty = True
         p.settle()
         if p.compiled.format.protocol is not None:
             p.problem("no_call", "a block for a call is empty; it must hold one call, name({ ... })")

@@ -12,20 +12,18 @@ import msgspec
 
 from rightcall.formats.spec import (
     Body,
-    Braced,
-    Envelope,
     Format,
     Marker,
     NameThenJson,
     Pair,
-    Params,
     Protocol,
-    Pythonic,
     Special,
     TsCall,
     alternatives,
 )
+from rightcall.wire.bodies import BODIES
 from rightcall.wire.bodies.envelope import EnvelopeReader
+from rightcall.wire.bodies.kind import Around
 from rightcall.wire.bodies.name_then_json import NameThenJsonReader
 from rightcall.wire.markers import (
     END,
@@ -88,7 +86,8 @@ class Compiled:
         calls = [entry for entry in _entries("call", format.call[0]) if entry[1].head != "`"]
         # Without a marker before it, a body is found by its own opening tag, or opens only where a reply may begin.
         bodies = [entry for body in format.bodies for entry in _opening(body, is_bare)]
-        inner = calls + bodies + [entry for body in format.bodies for entry in _damaged(body, format)]
+        damaged = [pat for body in format.bodies for pat in BODIES[type(body)].damaged(body, format)]
+        inner = calls + bodies + [(Sign("body"), pat) for pat in damaged]
         self.body_openers = [(pat, sign.special) for sign, pat in bodies]
         self.body_tags = tuple({pat.prefix for _, pat in bodies if len(pat.prefix) > 1})
         nameless = [pat for body in format.bodies for pat in _nameless(body)]
@@ -96,7 +95,7 @@ class Compiled:
         # How a body begins, whatever becomes of it.
         self.body_begins = Probe(alt(*nameless, *(literal(tag) for tag in self.body_tags), *map(literal, "{[")))
         self.bare = (
-            "".join(_FIRST.get(type(body), "") for body in format.bodies) if is_bare and not format.channels else ""
+            "".join(BODIES[type(body)].first for body in format.bodies) if is_bare and not format.channels else ""
         )
         clashes = [pat for _, pat in inner if pat.head and pat.head in self.bare]
         self.bare_clash = Probe(alt(*clashes)) if clashes else None
@@ -114,37 +113,14 @@ class Compiled:
         self.first_header = self._first_header()
         self.first_opener = _first_opener(format.call[0])
         self.first_thought = _label(format.reasoning[0]) if format.reasoning else None
-        after = self._after(inner)
+        around = Around(self._after(inner), [pat for _, pat in self._turns()])
         named = [body for body in format.bodies if isinstance(body, NameThenJson) and not body.open]
         self.named = NameThenJsonReader(named[0], []) if named and not format.channels else None
-        self.readers: list[BodyReader] = [self._reader(body, after) for body in format.bodies]
+        self.readers: list[BodyReader] = [BODIES[type(body)].reader(body, format, around) for body in format.bodies]
         self.envelope = next((each for each in self.readers if isinstance(each, EnvelopeReader)), None)
         # The first body only: where there are several, what is not usual for the first goes the long way.
         self.quick = self.readers[0].quick
         self._states(inner)
-
-    def _reader(self, body: Body, after: list[Pat]) -> BodyReader:
-        """What reads this body. Kinds that few formats have are imported with the first that has them."""
-        closes = templates(self.format.call[1])
-        if isinstance(body, Envelope):
-            return EnvelopeReader(body, closes)
-        if isinstance(body, NameThenJson):
-            return NameThenJsonReader(body, closes)
-        if isinstance(body, Params):
-            from rightcall.wire.bodies.params import ParamsReader
-
-            return ParamsReader(body, self.format, [pat for _, pat in self._turns()])
-        if isinstance(body, Pythonic):
-            from rightcall.wire.bodies.pythonic import PythonicReader
-
-            return PythonicReader(closes)
-        if isinstance(body, TsCall):
-            from rightcall.wire.bodies.ts_call import TsCallReader
-
-            return TsCallReader(body, closes)
-        from rightcall.wire.bodies.braced import BracedReader
-
-        return BracedReader(body, after, closes)
 
     # -- what each state looks for -------------------------------------------------------------------------------------
 
@@ -176,7 +152,8 @@ class Compiled:
         values = [pat for reader in self.readers for pat in reader.closers]
         strays = _entries("closer", self.format.call[1]) + self._lone_tokens()
         strays += [(Sign("value_close"), pat) for pat in values]
-        strays += [entry for body in self.format.bodies for entry in _entries("closer", getattr(body, "close", ""))]
+        closings = [BODIES[type(body)].closing(body) for body in self.format.bodies]
+        strays += [entry for closing in closings for entry in _entries("closer", closing)]
         return [(sign, pat) for sign, pat in strays if pat.head != "`" or sign.special]
 
     def _lone_tokens(self) -> Entries:
@@ -236,10 +213,11 @@ class Compiled:
         if self.format.section:
             closes += [("stop", pat) for pat in templates(self.format.section[1])]
         self.closes = any(action != "stop" for action, _ in closes)
-        return closes + [("stop", pat) for _, pat in inner + self._turns()]
+        sections = _entries("section", self.format.section[0]) if self.format.section else []
+        return closes + [("stop", pat) for _, pat in sections + inner + self._turns()]
 
     def _body_closes(self) -> list[Pat]:
-        return [pat for body in self.format.bodies for pat in templates(getattr(body, "close", ""))]
+        return [pat for body in self.format.bodies for pat in templates(BODIES[type(body)].closing(body))]
 
     def _between(self) -> Probe | None:
         """What may stand between two calls without markers: models put a comma or a semicolon there."""
@@ -258,7 +236,6 @@ class Compiled:
         return Probe(look(seq(NAME, literal(self.channels.message))))
 
 
-_FIRST = {Envelope: "[{", Pythonic: "["}
 _OPENERS = frozenset(("section", "call", "body", "content"))
 _SURE = 3  # characters of a tag that tell it
 _OPEN_CALLS = frozenset(("section", "call", "body", "header"))
@@ -275,7 +252,8 @@ def body_open(body: Body) -> Marker:
 
 def _nameless(body: Body) -> list[Pat]:
     """How a body begins whose name was left out, if it can be told then."""
-    texts = [text.replace("{name}", "").replace("{id}", "") for text in alternatives(getattr(body, "open", ""))]
+    opening = BODIES[type(body)].opening(body)[:1]
+    texts = [text.replace("{name}", "").replace("{id}", "") for marker in opening for text in alternatives(marker)]
     return [template(text) for text in texts if len(text.strip()) > _SURE]
 
 
@@ -296,11 +274,9 @@ def _label(marker: Marker) -> Probe | None:
 def _opening(body: Body, is_bare: bool) -> Entries:
     """The tags by which a body is found in text. A bare name is none, nor, where a call has markers of its own, is what
     begins with a word."""
-    if not isinstance(body, (Params, NameThenJson, Braced)):
-        return []
-    empty = body.empty if isinstance(body, Params) else ""
-    tags = _entries("body", body.open) + _entries("body", empty)
-    tags += [(sign, pat) for text in ordered(body.open) for sign, pat in _odd_openings(text)]
+    opening = BODIES[type(body)].opening(body)
+    tags = [entry for marker in opening for entry in _entries("body", marker)]
+    tags += [entry for marker in opening[:1] for text in ordered(marker) for entry in _odd_openings(text)]
     return [entry for entry in tags if entry[1].head and (is_bare or not entry[1].head.isalnum())]
 
 
@@ -312,15 +288,6 @@ def _odd_openings(text: str) -> Entries:
     sign = Sign("body", isinstance(text, Special))
     nameless = [(sign, template(text.replace("{name}", "")))] if behind.strip() else []
     return nameless if before.strip()[0].isalnum() else [*nameless, (sign, seq(template(before), NAME, END))]
-
-
-def _damaged(body: Body, format: Format) -> Entries:
-    """The tags of a tagged body with a character missing, where what follows leaves no doubt."""
-    if not isinstance(body, Params):
-        return []
-    from rightcall.wire.bodies.tags import Tags
-
-    return [(Sign("body"), pat) for pat in Tags(body, format, []).damaged_openers]
 
 
 def _unique(entries: Entries) -> Entries:

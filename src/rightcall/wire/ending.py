@@ -16,6 +16,7 @@ from rightcall.wire.piece import Piece, read_piece
 from rightcall.wire.rescue import anywhere, behind_text, native_calls, other_format, whole_reply
 
 _LONGEST = 400_000
+_MOST_NOTES = 8
 
 
 CUT = frozenset(("length", "content_filter", "error"))  # how an answer ends that was cut off
@@ -64,6 +65,9 @@ class _Conclusion:
         if self.options.reasoning_calls == "never" or (self.cut and not is_open) or len(text) > _LONGEST:
             return
         piece = self._read_thought(text)
+        if is_open:
+            notes = [problem for problem in piece.reply.problems if problem.code == "opener_without_call"]
+            self.output.events += notes[:_MOST_NOTES]
         first = _first_call(piece.spans) if is_open else _last_run(piece.spans)
         if first is not None:
             self._take_out(start, first, piece, is_open)
@@ -78,7 +82,7 @@ class _Conclusion:
         """What was given as reasoning from `first` of the piece on were calls, with reasoning around them."""
         given = [span for span in self.output.spans if span.kind == "reasoning" and span.end > start + first]
         chars = sum(span.end - max(span.start, start + first) for span in given) + max(0, len(given) - 1)
-        self.output.events.append(Recast(chars, "call"))
+        self.output.events.append(Recast(chars, "thought"))
         end = self.output.spans[-1].end
         inside = [s for s in piece.spans if s.start >= first]
         thought = [Span(s.start + start, s.end + start, "reasoning" if s.kind == "text" else s.kind) for s in inside]

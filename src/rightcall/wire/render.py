@@ -14,14 +14,15 @@ from typing import Any
 from rightcall.declare.toolset import ToolLike, Toolset
 from rightcall.errors import CannotCarry
 from rightcall.formats import find
-from rightcall.formats.spec import Body, Envelope, Format, NameThenJson, alternatives
+from rightcall.formats.spec import Body, Envelope, Format, alternatives
 from rightcall.strict_json import Undecodable, decode
 from rightcall.types import Call, Part, Reasoning, Reply, Text
+from rightcall.wire.bodies import BODIES
 from rightcall.wire.compile import compiled
 from rightcall.wire.detect import read_whole
 from rightcall.wire.markers import BLANKS
 from rightcall.wire.options import ReadOptions
-from rightcall.wire.writers import write_arguments, write_call
+from rightcall.wire.writers import write_arguments
 
 _DEPTH = 1_000
 _UNSURE = frozenset(("ambiguous_end", "duplicate_argument"))  # what is read is not what was meant for certain
@@ -45,6 +46,7 @@ class _Writer:
     def __init__(self, format: Format, parts: Sequence[Part]) -> None:
         self.format = format
         self.body: Body = format.bodies[0]  # of several the first is rendered
+        self.kind = BODIES[type(self.body)]
         self.parts = parts
         self.index = 0  # of the next call
 
@@ -90,7 +92,7 @@ class _Writer:
 
     def _calls(self, calls: list[Call], i: int) -> str:
         bodies = [self._call(call, i + n) for n, call in enumerate(calls)]
-        wrap = getattr(self.body, "wrap", None)
+        wrap = self.kind.wrap(self.body)
         opens, closes = _first(self.format.call[0]), _first(self.format.call[1])
         if wrap is not None:
             bodies = [wrap[0] + wrap[1].join(bodies) + wrap[2]]
@@ -104,7 +106,7 @@ class _Writer:
     def _call(self, call: Call, i: int) -> str:
         if not call.complete:
             raise CannotCarry(self.format.name, f"/parts/{i}", "the call was cut off")
-        text = write_call(self.body, call, _arguments(call, self.format, i), self.index)
+        text = self.kind.write(self.body, call, _arguments(call, self.format, i), self.index)
         self.index += 1
         return text
 
@@ -121,7 +123,7 @@ class _Writer:
         start = _first(channels.start) if i else ""
         if not isinstance(part, Call):
             return start + opens + part.text + closes
-        if isinstance(self.body, NameThenJson):
+        if self.kind.named_by_header:
             inside = _arguments(part, self.format, i) if part.complete else self._call(part, i)
         else:
             inside = self._calls([part], i)

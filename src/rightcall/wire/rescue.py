@@ -44,6 +44,7 @@ _CALL_BEGINS = re.compile(
 _TRIES = 8
 _BRACKETS = re.compile(r"[\"'()\[\]{}]|\\.", re.S).finditer
 _QUOTES = frozenset("\"'")
+_NOTHING = re.compile(r"[\s`;,}\])]*+").fullmatch
 _NATIVE = re.compile(r'\[\s{0,16}\{\s{0,16}"id"\s{0,16}:|\{\s{0,16}"id"\s{0,16}:\s{0,16}"call_').search
 
 
@@ -93,7 +94,10 @@ def _in_a_row(text: str) -> str:
 def _are_calls(reply: Reply, tools: Toolset) -> bool:
     """Are all of them calls of declared tools? What does not fit is told as their problems."""
     return all(
-        call.name in tools and not _is_definition(call) and not _was_completed(call) and not _was_cut(call)
+        call.name in tools
+        and not _is_odd(call)
+        and not _was_completed(call)
+        and not _was_cut(call)
         for call in reply.attempts
     )
 
@@ -109,6 +113,15 @@ def _was_completed(call: Call) -> bool:
     """Was something added? Nothing says that the text was not cut off, so brackets may not be; and nothing says that an
     object without a name is a call."""
     return any(repair.rule in ("missing_closer", "inferred_name") for repair in call.repairs)
+
+
+def _has_strangers(call: Call) -> bool:
+    """A key that had no use may be an argument that is not declared, and without it another call would run."""
+    return any(problem.code == "unknown_key" for problem in call.problems)
+
+
+def _is_odd(call: Call) -> bool:
+    return _is_definition(call) or _has_strangers(call)
 
 
 def _was_cut(call: Call) -> bool:
@@ -142,7 +155,7 @@ def fits(reply: Reply, tools: Toolset | None) -> bool:
     return (
         tools is not None
         and bool(attempts)
-        and all(call.ok and call.name in tools and not _is_definition(call) for call in attempts)
+        and all(call.ok and call.name in tools and not _is_odd(call) for call in attempts)
     )
 
 
@@ -152,9 +165,15 @@ def behind_text(text: str, found: Compiled, options: ReadOptions) -> Piece | Non
     for start in [*_beginnings(text), *_last_fence(text, found)]:
         for each in own:
             piece = read_piece(text[start:], each, options)
-            if fits(piece.reply, options.tools) and not piece.reply.content and not _completes(piece.reply):
+            if fits(piece.reply, options.tools) and _is_last(text[start:], piece) and not _completes(piece.reply):
                 return _behind(text, start, piece)
     return None
+
+
+def _is_last(text: str, piece: Piece) -> bool:
+    """Does nothing stand behind the calls, and nothing between them?"""
+    last = max([span.end for span in piece.spans if span.kind == "call"], default=0)
+    return _NOTHING(text, last) is not None and not piece.reply.content and not piece.reply.reasoning
 
 
 def _last_fence(text: str, found: Compiled) -> list[int]:

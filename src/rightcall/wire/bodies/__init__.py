@@ -1,1 +1,21 @@
-"""One file per body kind: how the calls of a block are read."""
+"""The body kinds: the only place that knows how arguments are written. A new kind is one file, and one line here."""
+
+from typing import Any
+
+from rightcall.formats.spec import Body, Braced, Envelope, NameThenJson, Params, Pythonic, TsCall
+from rightcall.wire.bodies.braced import BracedKind
+from rightcall.wire.bodies.envelope import EnvelopeKind
+from rightcall.wire.bodies.kind import BodyKind
+from rightcall.wire.bodies.name_then_json import NameThenJsonKind
+from rightcall.wire.bodies.params import ParamsKind
+from rightcall.wire.bodies.pythonic import PythonicKind
+from rightcall.wire.bodies.ts_call import TsCallKind
+
+BODIES: dict[type[Body], BodyKind[Any]] = {
+    Envelope: EnvelopeKind(),
+    NameThenJson: NameThenJsonKind(),
+    Params: ParamsKind(),
+    Pythonic: PythonicKind(),
+    Braced: BracedKind(),
+    TsCall: TsCallKind(),
+}

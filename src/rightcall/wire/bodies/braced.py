@@ -8,29 +8,43 @@ from __future__ import annotations
 
 import re
 from json.encoder import encode_basestring as quoted
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rightcall.formats.spec import Braced
+from rightcall.formats.spec import Braced, Format, Marker
+from rightcall.formats.toml_rules import LITERAL, OPENER, marker_rule, template_rule
 from rightcall.strict_json import Undecodable, decode
+from rightcall.types import Call
 from rightcall.values.ends import Ends
 from rightcall.values.notation import Notation, braces
 from rightcall.values.reader import Odd, Reader
 from rightcall.values.strings import Taken, easy_without
+from rightcall.wire.bodies.kind import Around, BodyKind, filled, first
 from rightcall.wire.buffer import Steps
 from rightcall.wire.calls import CallBuilder
 from rightcall.wire.interrupts import Broken, Cut, NotACall
-from rightcall.wire.markers import END, Holes, Pat, Probe, Scan, alt, blanks, literal, look, seq
+from rightcall.wire.markers import END, Holes, Pat, Probe, Scan, alt, blanks, literal, look, seq, templates
 from rightcall.wire.reader import BodyReader
 from rightcall.wire.typed import to_json, typed
 from rightcall.wire.values import TEXT_KINDS, Read, all_there, meant, skipped, string, whole
+from rightcall.wire.writers import write_arguments
+
+if TYPE_CHECKING:
+    from rightcall.shapes.algebra import Node
+    from rightcall.shapes.arguments import Arguments
+    from rightcall.shapes.builder import Builder
 
 _KEY = Pat(r"[^\s:{}\[\],<>\"']{1,256}+", r"[^\s:{}\[\],<>\"']{0,256}+")
 _KEY_PROBE = Probe(seq(_KEY, blanks(), literal(":")))
 _ENDS_VALUE = re.compile(r"[ \t\r\n]*+[,}]").match
 
 
+def _named(body: Braced) -> tuple[Pat, ...]:
+    """A call's name and what opens its arguments."""
+    return (alt(*templates(body.open)), blanks(), literal("{"))
+
+
 class BracedReader(BodyReader):
-    def __init__(self, body: Braced, after: list[Pat], closes: list[Pat]) -> None:
+    def __init__(self, body: Braced, after: list[Pat], calls: list[Pat]) -> None:
         self.body = body
         self.open = Holes(body.open)
         nameless = seq(*[alt(*[literal(head) for head in _heads(body)])], blanks(), literal("{"))
@@ -54,6 +68,7 @@ class BracedReader(BodyReader):
                 ),
             )
         )
+        self._another = re.compile(alt(*[seq(pat, blanks(), *_named(body)) for pat in calls]).whole).search
         self._token = TokenQuoted(str(body.quote), self.scan, self.follows)
 
     def _string(self) -> TokenQuoted:
@@ -81,7 +96,17 @@ class BracedReader(BodyReader):
         values = yield from self._members(p)
         if values:
             p.give("}")
+        self._doubt(p, values)
         p.finish(values, empty=not values)
+
+    def _doubt(self, p: CallBuilder, values: dict[str, Any]) -> None:
+        """A string that holds another call was not closed where it should have been."""
+        assert p.call is not None
+        for key, value in values.items():
+            if self._another(value if isinstance(value, str) else str(value)):
+                message = f"the argument {key!r} holds what looks like another call, so that its end is not certain"
+                cure = "close each string and each call, and write no markers of this format into a value"
+                p.problem("ambiguous_end", f"{message}; {cure}", "/" + key, call=p.call.index)
 
     def _members(self, p: CallBuilder) -> Steps[dict[str, Any]]:
         values: dict[str, Any] = {}
@@ -220,3 +245,53 @@ def _until(p: CallBuilder, notation: Notation) -> Steps[str]:
             p.drop(taken)
             raise Cut
         yield
+
+
+# -- the kind: written, constrained, known by its markers --------------------------------------------------------------
+
+
+class BracedKind(BodyKind[Braced]):
+    def reader(self, body: Braced, format: Format, around: Around) -> BodyReader:
+        return BracedReader(body, around.after, templates(format.call[0]))
+
+    def write(self, body: Braced, call: Call, arguments: str, index: int) -> str:
+        return filled(body.open, call, index) + _written(body, call.arguments)
+
+    def grammar(self, body: Braced, tool: Arguments, builder: Builder) -> list[Node]:
+        from rightcall.shapes.algebra import NEVER, Lit, Member, seq
+        from rightcall.shapes.markers import pieces, plain
+        from rightcall.shapes.write_braces import Braces
+        from rightcall.shapes.write_json import in_any_order
+
+        shape = tool.object()
+        if shape is None:
+            return [NEVER]
+        writer = Braces(builder, plain(pieces(body.quote)), body.quoted == "raw", tool.prefix, tool.named)
+        members = []
+        for field in shape.fields:
+            node = writer.member(field)
+            if node != NEVER:
+                texts = tool.kinds.get(field.name) in ("plain", "string", "nullable")
+                value = writer.argument(field.shape) if texts else writer.value(field.shape)
+                node = seq(Lit(f"{field.name}:"), value)
+            members.append(Member(node, field.required))
+        inside = in_any_order(members, Lit(","), writer.extra(shape), shape)
+        return [*pieces(first(body.open), name=tool.name), Lit("{"), inside, Lit("}")]
+
+    def markers(self, body: Braced) -> tuple[Marker, ...]:
+        return (body.open, body.quote)
+
+    def opening(self, body: Braced) -> tuple[Marker, ...]:
+        return (body.open,)
+
+    def check(self, body: Braced, where: str, format: Format) -> None:
+        marker_rule(f"{where}.open", body.open, OPENER)
+        template_rule(f"{where}.quote", body.quote, LITERAL)
+
+
+def _written(body: Braced, value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ",".join([f"{key}:{_written(body, item)}" for key, item in value.items()]) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join([_written(body, item) for item in value]) + "]"
+    return body.quote + value + body.quote if isinstance(value, str) else write_arguments(value)

@@ -9,12 +9,14 @@ belongs to no call decides that it is the model's own JSON.
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
-from rightcall.formats.spec import Envelope
+from rightcall.formats.spec import Envelope, Format, Marker
+from rightcall.formats.toml_rules import ANY_TEXT, LITERAL, OPTIONAL, each, json_key, refuse, template_rule
 from rightcall.repair.beside import Member
 from rightcall.repair.sketch import Keys, Sketch, role_of, sketch_envelopes
 from rightcall.strict_json import Undecodable, is_deep, scan_unique
-from rightcall.types import Repair
+from rightcall.types import Call, Repair
 from rightcall.wire.bodies.behind import goes_on, is_member_lost, what_stands_behind
 from rightcall.wire.bodies.envelope_parts import (
     ARGUMENTS,
@@ -26,13 +28,20 @@ from rightcall.wire.bodies.envelope_parts import (
     take_colon,
     take_comma,
 )
+from rightcall.wire.bodies.kind import Around, BodyKind, Wrap
 from rightcall.wire.buffer import Steps
 from rightcall.wire.calls import CallBuilder, Whole
 from rightcall.wire.interrupts import Broken, Cut, NotACall
 from rightcall.wire.json_stream import LostEnd, json_string, json_value, skip_nested
 from rightcall.wire.live import read_arguments
-from rightcall.wire.markers import Pat, Probe, alt, blanks, literal, look, seq
+from rightcall.wire.markers import Pat, Probe, alt, blanks, literal, look, seq, templates
 from rightcall.wire.reader import BodyReader
+from rightcall.wire.writers import write_arguments
+
+if TYPE_CHECKING:
+    from rightcall.shapes.algebra import Node
+    from rightcall.shapes.arguments import Arguments
+    from rightcall.shapes.builder import Builder
 
 _B = r"[ \t\r\n]*+"
 _COMMENTED = re.compile(r"/\*|//|#").search
@@ -402,3 +411,65 @@ class EnvelopeReader(BodyReader):
                 raise NotACall
         elif key not in tools.kinds(parts.name):
             parts.doubtful = True
+
+
+# -- the kind: written, constrained, known by its markers --------------------------------------------------------------
+
+
+class EnvelopeKind(BodyKind[Envelope]):
+    first = "[{"
+    holds_json = True
+
+    def reader(self, body: Envelope, format: Format, around: Around) -> BodyReader:
+        return EnvelopeReader(body, templates(format.call[1]))
+
+    def write(self, body: Envelope, call: Call, arguments: str, index: int) -> str:
+        name = write_arguments(call.name)
+        if not body.names:
+            return f"{{{name}: {arguments}}}"
+        fields = [f'"{body.names[0]}": {name}', f'"{body.args[0]}": {arguments}']
+        if body.write_id:
+            id = f'"{body.ids[0]}": {write_arguments(call.id or str(index))}'
+            fields = [id, *fields] if body.write_id == "first" else [*fields, id]
+        return "{" + ", ".join(fields) + "}"
+
+    def grammar(self, body: Envelope, tool: Arguments, builder: Builder) -> list[Node]:
+        from rightcall.shapes.algebra import Lit
+        from rightcall.shapes.markers import QUOTED_ID
+        from rightcall.shapes.write_json import json_string
+
+        gap = builder.gap(" ")
+        arguments = tool.json(builder)
+        opens, closes = [Lit("{"), builder.gap()], [builder.gap(), Lit("}")]
+        if not body.names:
+            return [*opens, json_string(tool.name, ":"), gap, arguments, *closes]
+        comma: list[Node] = [Lit(","), gap]
+        fields = [Lit(f'"{body.names[0]}":'), gap, json_string(tool.name, ","), gap]
+        fields += [Lit(f'"{body.args[0]}":'), gap, arguments]
+        id: list[Node] = [Lit(f'"{body.ids[0]}":'), gap, QUOTED_ID] if body.write_id else []
+        if body.write_id == "first":
+            return [*opens, *id, *comma, *fields, *closes]
+        return [*opens, *fields, *(comma if id else []), *id, *closes]
+
+    def markers(self, body: Envelope) -> tuple[Marker, ...]:
+        return body.wrap or ()
+
+    def wrap(self, body: Envelope) -> Wrap | None:
+        return body.wrap
+
+    def carries_name(self, body: Envelope, name: str) -> bool:
+        return True
+
+    def check(self, body: Envelope, where: str, format: Format) -> None:
+        for field in ("names", "args", "ids", "outer"):
+            keys = getattr(body, field)
+            each(f"{where}.{field}", keys, LITERAL)
+            for key in keys:
+                json_key(f"{where}.{field}", key)
+        template_rule(f"{where}.content", body.content, OPTIONAL)
+        json_key(f"{where}.content", body.content)
+        each(f"{where}.wrap", body.wrap or (), ANY_TEXT)
+        if not body.args and body.names:
+            refuse(f"{where}.args", "it is empty", "name the key that holds the arguments")
+        if body.write_id and not body.ids:
+            refuse(f"{where}.ids", "it is empty, and write_id wants an id written", "name the key that holds the id")

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from rightcall.formats.spec import NameThenJson, alternatives
+from rightcall.formats.spec import Format, Marker, NameThenJson, alternatives
+from rightcall.formats.toml_rules import OPENER, OPTIONAL, Rule, marker_rule, refuse, template_rule
 from rightcall.repair.names import find_name, settle_name
 from rightcall.repair.sketch import Sketch, sketch_arguments
 from rightcall.strict_json import Undecodable, decode, is_deep, scan_unique
-from rightcall.types import Repair
+from rightcall.types import Call, Repair
 from rightcall.wire.bodies.behind import what_stands_behind
+from rightcall.wire.bodies.kind import Around, BodyKind, filled, first
 from rightcall.wire.buffer import Steps
 from rightcall.wire.calls import CallBuilder, Whole
 from rightcall.wire.fences import LABELLED_BEGIN
@@ -19,6 +21,11 @@ from rightcall.wire.json_stream import LostEnd, json_value
 from rightcall.wire.live import read_arguments
 from rightcall.wire.markers import BLANKS, NAME, Holes, Pat, Probe, alt, blanks, literal, look, seq, templates
 from rightcall.wire.reader import BodyReader
+
+if TYPE_CHECKING:
+    from rightcall.shapes.algebra import Node
+    from rightcall.shapes.arguments import Arguments
+    from rightcall.shapes.builder import Builder
 
 _B = r"[ \t\r\n]*+"
 _BLANK_RUN = re.compile(_B).match
@@ -228,3 +235,43 @@ def _settle(p: CallBuilder, close: Probe | None, value: Any, *, empty: bool = Fa
         assert p.call is not None
         p.problem("trailing_content", f"unexpected {odd!r} after the call", call=p.call.index)
     p.finish(value, empty=empty)
+
+
+# -- the kind: written, constrained, known by its markers --------------------------------------------------------------
+
+
+class NameThenJsonKind(BodyKind[NameThenJson]):
+    holds_json = True
+    named_by_header = True
+
+    def reader(self, body: NameThenJson, format: Format, around: Around) -> BodyReader:
+        return NameThenJsonReader(body, templates(format.call[1]))
+
+    def write(self, body: NameThenJson, call: Call, arguments: str, index: int) -> str:
+        return filled(body.open, call, index) + arguments + first(body.close)
+
+    def grammar(self, body: NameThenJson, tool: Arguments, builder: Builder) -> list[Node]:
+        from rightcall.shapes.markers import around
+
+        arguments = tool.json(builder)
+        if not first(body.open):
+            return [arguments]
+        opens, closes = around(body.open, body.close, builder, tool.name)
+        return [*opens, arguments, *closes]
+
+    def markers(self, body: NameThenJson) -> tuple[Marker, ...]:
+        return (body.open, body.close)
+
+    def opening(self, body: NameThenJson) -> tuple[Marker, ...]:
+        return (body.open,)
+
+    def closing(self, body: NameThenJson) -> Marker:
+        return body.close
+
+    def check(self, body: NameThenJson, where: str, format: Format) -> None:
+        if body.open:
+            marker_rule(f"{where}.open", body.open, OPENER)
+        elif format.channels is None and len(format.bodies) == 1:
+            refuse(f"{where}.open", "without it nothing says the name of the call", "write a marker with {name}")
+        marker_rule(f"{where}.close", body.close, OPTIONAL)
+        template_rule(f"{where}.id", body.id, Rule(may=OPENER.may, empty=True))

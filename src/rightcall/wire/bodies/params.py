@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import re
 from json.encoder import encode_basestring as quoted
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from rightcall.formats.spec import Format, Params, alternatives
+import msgspec
+
+from rightcall.formats.spec import Format, Marker, Params, alternatives, escaped
+from rightcall.formats.toml_rules import LITERAL, OPENER, OPTIONAL, Rule, each, marker_rule, refuse, template_rule
 from rightcall.repair.sketch import Sketch, sketch_arguments
-from rightcall.types import Repair
+from rightcall.types import Call, Repair
+from rightcall.wire.bodies.kind import Around, BodyKind, filled, first
 from rightcall.wire.bodies.nested import NestedTags
 from rightcall.wire.bodies.tags import Tags
 from rightcall.wire.bodies.value_end import Value, ValueEnd
@@ -24,6 +28,12 @@ from rightcall.wire.live import read_arguments
 from rightcall.wire.markers import Holes, Pat, Probe, alt, ordered
 from rightcall.wire.reader import BodyReader
 from rightcall.wire.typed import Wrong, typed
+from rightcall.wire.writers import write_arguments
+
+if TYPE_CHECKING:
+    from rightcall.shapes.algebra import Node
+    from rightcall.shapes.arguments import Arguments
+    from rightcall.shapes.builder import Builder
 
 _TEXTUAL = frozenset(("plain", "string", "nullable"))
 _MANY = 64  # ends of values that are kept: keys come from the model
@@ -263,3 +273,109 @@ class ParamsReader(BodyReader):
 
 def _any(pats: list[Pat]) -> Probe | None:
     return Probe(alt(*pats)) if pats else None
+
+
+# -- the kind: written, constrained, known by its markers --------------------------------------------------------------
+
+_ENDS_IN_HOLE = re.compile(r"\{(?:key|type)\}[ \t]*\Z").search
+_UNFIT_WORD = re.compile(r'[<>"\s]').search
+_JSON_TYPES = {bool: "boolean", int: "number", float: "number", dict: "object", list: "array", type(None): "null"}
+
+
+class ParamsKind(BodyKind[Params]):
+    declared_only = True
+
+    def reader(self, body: Params, format: Format, around: Around) -> BodyReader:
+        return ParamsReader(body, format, around.turns)
+
+    def write(self, body: Params, call: Call, arguments: str, index: int) -> str:
+        inside = "".join([_written(body, key, value) for key, value in call.arguments.items()])
+        call = msgspec.structs.replace(call, name=escaped(body, call.name)) if body.escapes else call
+        return filled(body.open, call, index) + inside + first(body.close)
+
+    def grammar(self, body: Params, tool: Arguments, builder: Builder) -> list[Node]:
+        from rightcall.shapes.algebra import NEVER
+        from rightcall.shapes.markers import around
+        from rightcall.shapes.write_json import Json
+        from rightcall.shapes.write_params import Tags as Writer
+
+        shape = tool.object()
+        if shape is None:
+            return [NEVER]
+        tags = Writer(body, builder, tool.name, Json(builder, tool.prefix, tool.named), tool.kinds)
+        opens, closes = around(body.open, body.close, builder, tool.name)
+        return [*opens, tags.arguments(shape), *closes]
+
+    def markers(self, body: Params) -> tuple[Marker, ...]:
+        return (body.open, body.param, body.value_close, body.close, body.empty, *(body.quote or ()))
+
+    def opening(self, body: Params) -> tuple[Marker, ...]:
+        return (body.open, body.empty)
+
+    def damaged(self, body: Params, format: Format) -> list[Pat]:
+        return Tags(body, format, []).damaged_openers
+
+    def closing(self, body: Params) -> Marker:
+        return body.close
+
+    def check(self, body: Params, where: str, format: Format) -> None:
+        typed = ("type",) if body.types else ()
+        marker_rule(f"{where}.open", body.open, OPENER)
+        marker_rule(f"{where}.param", body.param, Rule(need=("key", *typed)))
+        marker_rule(f"{where}.value_close", body.value_close, Rule(may=("key",), empty=True))
+        if not alternatives(body.value_close)[0]:
+            refuse(f"{where}.value_close", "the marker is empty", "the first one is written and must be visible")
+        marker_rule(f"{where}.close", body.close, OPTIONAL)
+        marker_rule(f"{where}.empty", body.empty, Rule(may=OPENER.may, need=("name",), empty=True))
+        template_rule(f"{where}.item", body.item, OPTIONAL)
+        each(f"{where}.quote", body.quote or (), LITERAL)
+        for text in alternatives(body.param):
+            if _ENDS_IN_HOLE(text):
+                said = f"nothing tells the end of {text[:80]!r} from the value"
+                refuse(f"{where}.param", said, "end it with a literal")
+        _check_types(f"{where}.types", body.types)
+        _check_escapes(f"{where}.escapes", body.escapes)
+
+
+def _check_types(where: str, types: dict[str, Any]) -> None:
+    each(where, types, LITERAL)
+    for word in types:
+        if len(word) > 32 or _UNFIT_WORD(word):
+            refuse(where, f"{word[:80]!r} is no type word", "write 1-32 characters without blanks, quotes, < or >")
+    if types and set(types.values()) != {"string", "json"}:
+        example = 'for example { text = "string", other = "json" }'
+        refuse(where, "it must have a word for string and one for json", example)
+
+
+def _check_escapes(where: str, escapes: dict[str, str]) -> None:
+    each(where, escapes.values(), LITERAL)
+    for char, written in escapes.items():
+        if len(char) != 1 or len(written) < 2 or written[0] not in escapes:
+            cure = "write one character and what stands for it, which begins with a character that is escaped too"
+            refuse(where, f"{char[:80]!r} = {written[:80]!r} is no escape", cure)
+    if escapes and '"' not in escapes:
+        refuse(where, "the quotation mark has no escape", "a key ends at one: say how it is written")
+
+
+def _written(body: Params, key: str, value: Any) -> str:
+    """One argument."""
+    key = escaped(body, key)
+    opener = first(body.param).replace("{type}", _type(body, value)).replace("{key}", key)
+    close = first(body.value_close).replace("{key}", key)
+    if isinstance(value, str):
+        tag = close.strip()
+        quote = body.quote if body.quote and tag and tag in value else ("", "")
+        return opener + quote[0] + value + quote[1] + close
+    if body.item and isinstance(value, (dict, list)) and value:
+        entries = value.items() if isinstance(value, dict) else [(body.item, item) for item in value]
+        return opener + "".join([_written(body, k, v) for k, v in entries]) + close
+    return opener + ("" if body.item and value in ({}, []) else write_arguments(value)) + close
+
+
+def _type(body: Params, value: Any) -> str:
+    """What to write in a `{type}` hole."""
+    wanted = "string" if isinstance(value, str) else "json"
+    name = _JSON_TYPES.get(type(value), "string")
+    if body.types.get(name) == wanted:
+        return name
+    return next((word for word, kind in body.types.items() if kind == wanted), "")

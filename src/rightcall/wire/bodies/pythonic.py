@@ -8,21 +8,31 @@ from __future__ import annotations
 
 import re
 from json.encoder import encode_basestring as quoted
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from rightcall.formats.spec import Format, Marker, Pythonic
+from rightcall.formats.toml_rules import ANY_TEXT, each
 from rightcall.strict_json import Undecodable, decode
+from rightcall.types import Call
 from rightcall.values.ends import Ends
 from rightcall.values.notation import NOT_FINITE, PYTHON
 from rightcall.values.reader import BadValue, Odd, Reader, not_finite, number_of
 from rightcall.wire.bodies.inner_quotes import inner_quotes
+from rightcall.wire.bodies.kind import CALLED, Around, BodyKind, Wrap
 from rightcall.wire.buffer import Steps
 from rightcall.wire.calls import CallBuilder
 from rightcall.wire.interrupts import Broken, Cut, NotACall
 from rightcall.wire.json_stream import whole_value
-from rightcall.wire.markers import Pat, Probe, alt, blanks, literal, look, seq
+from rightcall.wire.markers import Pat, Probe, alt, blanks, literal, look, seq, templates
 from rightcall.wire.reader import BodyReader
 from rightcall.wire.typed import to_json
 from rightcall.wire.values import TEXT_KINDS, Read, all_there, meant, skip, skipped, string, string_at, whole
+from rightcall.wire.writers import write_arguments
+
+if TYPE_CHECKING:
+    from rightcall.shapes.algebra import Node
+    from rightcall.shapes.arguments import Arguments
+    from rightcall.shapes.builder import Builder
 
 _WORD = Pat(r"[A-Za-z_][\w.\-]{0,255}+", r"(?:[A-Za-z_][\w.\-]{0,255}+)?")
 _STRICT = Probe(look(seq(_WORD, blanks(), literal("("))))
@@ -272,3 +282,45 @@ def _skip_to(p: CallBuilder, stack: tuple[str, ...], broken: Broken) -> Steps[No
         yield from skip(p, _ends(p, until=",]", stack=stack))
     except Broken:
         raise broken from None
+
+
+# -- the kind: written, constrained, known by its markers --------------------------------------------------------------
+
+
+class PythonicKind(BodyKind[Pythonic]):
+    first = "["
+    lines = True
+
+    def reader(self, body: Pythonic, format: Format, around: Around) -> BodyReader:
+        return PythonicReader(templates(format.call[1]))
+
+    def write(self, body: Pythonic, call: Call, arguments: str, index: int) -> str:
+        return f"{call.name}({', '.join([f'{key}={_written(value)}' for key, value in call.arguments.items()])})"
+
+    def grammar(self, body: Pythonic, tool: Arguments, builder: Builder) -> list[Node]:
+        from rightcall.shapes.algebra import NEVER
+        from rightcall.shapes.write_python import Python
+
+        shape = tool.object()
+        writer = Python(builder, tool.prefix, tool.named)
+        return [NEVER if shape is None else writer.arguments(tool.name, shape)]
+
+    def markers(self, body: Pythonic) -> tuple[Marker, ...]:
+        return body.wrap
+
+    def wrap(self, body: Pythonic) -> Wrap | None:
+        return body.wrap
+
+    def carries_name(self, body: Pythonic, name: str) -> bool:
+        return bool(CALLED(name))
+
+    def check(self, body: Pythonic, where: str, format: Format) -> None:
+        each(f"{where}.wrap", body.wrap, ANY_TEXT)
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, list):
+        return "[" + ", ".join([_written(item) for item in value]) + "]"
+    if isinstance(value, dict):
+        return "{" + ", ".join([f"{write_arguments(key)}: {_written(item)}" for key, item in value.items()]) + "}"
+    return repr(value) if value is None or isinstance(value, bool) else write_arguments(value)

@@ -9,21 +9,31 @@ from __future__ import annotations
 
 import re
 from json.encoder import encode_basestring as quoted
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rightcall.check import fits
-from rightcall.formats.spec import TsCall
+from rightcall.formats.spec import Format, Marker, TsCall, alternatives
+from rightcall.formats.toml_rules import LITERAL, each, refuse
 from rightcall.repair.schema import rename_aliases
+from rightcall.types import Call
 from rightcall.values.ends import Ends
 from rightcall.values.notation import TYPESCRIPT
 from rightcall.values.reader import BadValue, Odd, Reader, not_finite, number_of, same
+from rightcall.values.strings import closing
+from rightcall.wire.bodies.kind import CALLED, Around, BodyKind
 from rightcall.wire.buffer import Steps
 from rightcall.wire.calls import CallBuilder
 from rightcall.wire.interrupts import Broken, Cut, NotACall
-from rightcall.wire.markers import END, Pat, Probe, alt, blanks, literal, look, seq
+from rightcall.wire.markers import END, Pat, Probe, alt, blanks, literal, look, seq, templates
 from rightcall.wire.reader import BodyReader
 from rightcall.wire.typed import to_json
 from rightcall.wire.values import Read, all_there, meant, skip, skipped, string, string_at, whole
+from rightcall.wire.writers import write_arguments
+
+if TYPE_CHECKING:
+    from rightcall.shapes.algebra import Node
+    from rightcall.shapes.arguments import Arguments
+    from rightcall.shapes.builder import Builder
 
 _NOTHING = Pat("", "")
 _NAME = Pat(r"[\w$][\w$.\-]{0,255}+", r"(?:[\w$][\w$.\-]{0,255}+)?")
@@ -360,3 +370,60 @@ def _space(p: CallBuilder) -> Steps[str]:
             yield from skip(p, Ends(TYPESCRIPT, comment=True))
         except Cut:
             return ""
+
+
+# -- the kind: written, constrained, known by its markers --------------------------------------------------------------
+
+_IS_LABEL = re.compile(r"[A-Za-z_][\w\-]{0,39}").fullmatch
+_IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*").fullmatch
+
+
+class TsCallKind(BodyKind[TsCall]):
+    def reader(self, body: TsCall, format: Format, around: Around) -> BodyReader:
+        return TsCallReader(body, templates(format.call[1]))
+
+    def write(self, body: TsCall, call: Call, arguments: str, index: int) -> str:
+        return f"{call.name}({_written(call.arguments)})"
+
+    def grammar(self, body: TsCall, tool: Arguments, builder: Builder) -> list[Node]:
+        from rightcall.shapes.algebra import NEVER, Lit, seq
+        from rightcall.shapes.write_ts import Ts
+
+        arguments = Ts(builder, tool.prefix, tool.named, _written).value(tool.shape)
+        return [NEVER if arguments == NEVER else seq(Lit(f"{tool.name}("), arguments, Lit(")"))]
+
+    def markers(self, body: TsCall) -> tuple[Marker, ...]:
+        return ("{name}({ city: ", " })", "<<EOF\n", "\nEOF", "// ", "/*", "*/", f"{body.labels[0]}: ")
+
+    def carries_name(self, body: TsCall, name: str) -> bool:
+        return bool(CALLED(name))
+
+    def check(self, body: TsCall, where: str, format: Format) -> None:
+        each(f"{where}.labels", body.labels, LITERAL)
+        for label in body.labels:
+            if not _IS_LABEL(label):
+                cure = "write a word of letters, digits, _ and -, at most 40"
+                refuse(f"{where}.labels", f"{label[:80]!r} is no label", cure)
+        if "" in alternatives(format.call[0]) or not any(alternatives(format.call[1])):
+            refuse(where, "without markers around a call nothing tells it from text", "write call with both markers")
+
+
+def _written(value: Any) -> str:
+    """A value as TypeScript writes it. A string of several lines is a heredoc, which needs no escapes."""
+    if isinstance(value, dict):
+        entries = [f"{key if _IDENTIFIER(key) else write_arguments(key)}: {_written(v)}" for key, v in value.items()]
+        return f"{{ {', '.join(entries)} }}" if entries else "{}"
+    if isinstance(value, list):
+        return "[" + ", ".join([_written(item) for item in value]) + "]"
+    if isinstance(value, str) and "\n" in value and not value.endswith("\r"):
+        tag = _free_tag(value)
+        return f"<<{tag}\n{value}\n{tag}"
+    return write_arguments(value)
+
+
+def _free_tag(text: str) -> str:
+    """A tag that no line of the text begins with."""
+    number = 1
+    while closing(tag := f"EOF{number}" if number > 1 else "EOF").search(f"\n{text}\n"):
+        number += 1
+    return tag

@@ -1,0 +1,108 @@
+"""The rules of a format file: what a marker may hold, and how a fault is told. Body kinds state theirs with these."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable
+from typing import NamedTuple, NoReturn
+
+from rightcall.errors import BadFormat
+from rightcall.formats.spec import Marker, Pair, alternatives
+
+MAX_MARKER = 128
+MAX_LIST = 32  # alternatives of a marker, end tokens, words of a table
+_HOLES = ("name", "key", "type", "id", "index", "number")
+_HOLE = re.compile(r"\{([A-Za-z_]\w*)\}")
+# White space with a line break is optional when a marker is read, so that it does not keep two holes apart.
+_ADJACENT = re.compile(r"\{(\w+)\}(?:[ \t\r]*\n[ \t\r\n]*)?\{(\w+)\}")
+_UNFIT_KEY = re.compile(r'["\\\x00-\x1f]').search
+
+
+def refuse(where: str, cause: str, cure: str) -> NoReturn:
+    raise BadFormat(f"format file, {where}: {cause}; {cure}")
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    known = list(known)
+    near = difflib.get_close_matches(word[:64], known, 1, 0.4)
+    return f"did you mean {near[0]!r}?" if near else "known: " + ", ".join(known)
+
+
+def at_most(where: str, values: Iterable[object], most: int) -> None:
+    count = len(list(values))
+    if count > most:
+        refuse(where, f"it has {count} entries", f"write at most {most}")
+
+
+class Rule(NamedTuple):
+    """What a marker may hold. `need` must be in every alternative; `empty` says whether one may be empty."""
+
+    may: tuple[str, ...] = ()
+    need: tuple[str, ...] = ()
+    empty: bool = False
+    blank: bool = False  # white space alone will do
+
+
+LITERAL = Rule()
+OPTIONAL = Rule(empty=True)
+ANY_TEXT = Rule(empty=True, blank=True)
+OPENER = Rule(may=("name", "id", "index", "number"), need=("name",))
+
+
+def marker_rule(where: str, marker: Marker, rule: Rule) -> None:
+    texts = alternatives(marker)
+    if not texts:
+        refuse(where, "it has no alternatives", "write a string, or an array of at least one")
+    at_most(where, texts, MAX_LIST)
+    for text in texts:
+        template_rule(where, text, rule)
+
+
+def template_rule(where: str, text: str, rule: Rule) -> None:
+    if len(text) > MAX_MARKER:
+        refuse(where, f"a marker of {len(text)} characters", f"write at most {MAX_MARKER}")
+    if not text:
+        if not rule.empty:
+            refuse(where, "the marker is empty", f"write 1-{MAX_MARKER} characters")
+        return
+    if not rule.blank and not text.strip():
+        refuse(where, "the marker is only white space, which is optional when read", "write a visible marker")
+    _holes(where, text, rule)
+
+
+def _holes(where: str, text: str, rule: Rule) -> None:
+    allowed = (*rule.need, *(hole for hole in rule.may if hole not in rule.need))
+    holes = _HOLE.findall(text)
+    for hole in holes:
+        if hole not in _HOLES:
+            refuse(where, f"there is no hole {{{hole[:40]}}}", nearest(hole, _HOLES))
+        if hole not in allowed:
+            cure = f"only {', '.join(allowed)} may stand here" if allowed else "write it without holes"
+            refuse(where, f"the hole {{{hole}}} has no meaning here", cure)
+        if holes.count(hole) > 1:
+            refuse(where, f"the hole {{{hole}}} occurs twice", "write it once")
+    for hole in rule.need:
+        if hole not in holes:
+            refuse(where, f"{text[:80]!r} lacks the hole {{{hole}}}", f"put {{{hole}}} where the {hole} stands")
+    if found := _ADJACENT.search(text):
+        first, second = found.groups()
+        refuse(where, f"nothing tells {{{first}}} from {{{second}}}", "put literal text between the two holes")
+
+
+def pair_rule(where: str, pair: Pair | None, opens: Rule, closes: Rule) -> None:
+    if pair is not None:
+        marker_rule(f"{where}[0]", pair[0], opens)
+        marker_rule(f"{where}[1]", pair[1], closes)
+
+
+def each(where: str, texts: Iterable[str], rule: Rule) -> None:
+    texts = list(texts)
+    at_most(where, texts, MAX_LIST)
+    for i, text in enumerate(texts):
+        template_rule(f"{where}[{i}]", text, rule)
+
+
+def json_key(where: str, key: str) -> None:
+    if _UNFIT_KEY(key):
+        refuse(where, f"the key {key[:80]!r} has quotes, backslashes or control characters", "write a plain key")
