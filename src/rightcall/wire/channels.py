@@ -52,7 +52,11 @@ def _header(m: Machine, taken: Capture, *, bare: bool) -> Steps[None]:
             break
         yield
     recipient, kind = read_header(p.buf[p.pos : max(end, p.pos)], channels)
-    if end < 0 or _holds_more(m, p.buf[p.pos + 1 : end]) or (bare and not channels.to and not (yield from _is_recipient(m, recipient, end + size))):
+    if (
+        end < 0
+        or _holds_more(m, p.buf[p.pos + 1 : end])
+        or (bare and not channels.to and not (yield from _is_recipient(m, recipient, end + size)))
+    ):
         # No header: its first character is text, and the search goes on behind it.
         is_cut = p.ended and end < 0 and len(p.buf) - p.pos < _MAX_HEADER + size
         p.pos = len(p.buf) if is_cut else p.pos + 1

@@ -200,7 +200,7 @@ class Machine:
         if compiled.first_opener is not None:
             opener = yield from p.test(compiled.first_opener)
             if opener:
-                yield from self.block(opener.end(), special=True)
+                yield from self.block(opener.end(), special=False)  # the name before its token may be a word of prose
         elif compiled.first_thought is not None:
             label = yield from p.test(compiled.first_thought)
             if label:

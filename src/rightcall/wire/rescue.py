@@ -94,10 +94,7 @@ def _in_a_row(text: str) -> str:
 def _are_calls(reply: Reply, tools: Toolset) -> bool:
     """Are all of them calls of declared tools? What does not fit is told as their problems."""
     return all(
-        call.name in tools
-        and not _is_odd(call)
-        and not _was_completed(call)
-        and not _was_cut(call)
+        call.name in tools and not _is_odd(call) and not _was_completed(call) and not _was_cut(call)
         for call in reply.attempts
     )
 
