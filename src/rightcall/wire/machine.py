@@ -242,10 +242,10 @@ class Machine:
         self.output.marker(self.p.at)
 
     def is_shown(self, found: re.Match[str]) -> bool:
-        """Is this marker only shown? Then its first character is text, and the search goes on behind it."""
+        """Is this marker only shown? Then it is text, and so is every token in it."""
         if not self.output.shows():
             return False
-        self.say_exactly(found.start() + 1)
+        self.say_exactly(found.end())
         return True
 
     # -- calls without markers, which count only if nothing else follows ------------------------------------------------
