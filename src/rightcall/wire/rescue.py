@@ -42,9 +42,9 @@ _CALL_BEGINS = re.compile(
     r"|(?<=\[)[A-Za-z_][\w.\-]{0,255}+\s{0,4}+\()"
 ).finditer
 _TRIES = 8
+_NOTHING = re.compile(r"[\s`;,}\])]*+").fullmatch
 _BRACKETS = re.compile(r"[\"'()\[\]{}]|\\.", re.S).finditer
 _QUOTES = frozenset("\"'")
-_NOTHING = re.compile(r"[\s`;,}\])]*+").fullmatch
 _NATIVE = re.compile(r'\[\s{0,16}\{\s{0,16}"id"\s{0,16}:|\{\s{0,16}"id"\s{0,16}:\s{0,16}"call_').search
 
 
