@@ -163,7 +163,10 @@ def test_a_byte_order_mark_is_no_text() -> None:
     assert json.loads(run("parse", "-f", "hermes", "--json", stdin=b"\xef\xbb\xbfhi").stdout)["content"] == "hi"
 
 
-@pytest.mark.parametrize("args", [["--nope"], ["parse", "--stream", "0"], ["parse", "--reasoning", "x"], ["parse", "--rescue", "x"], ["nope"]])
+@pytest.mark.parametrize(
+    "args",
+    [["--nope"], ["parse", "--stream", "0"], ["parse", "--reasoning", "x"], ["parse", "--rescue", "x"], ["nope"]],
+)
 def test_wrong_options_end_in_exit_code_2(args: list[str]) -> None:
     assert run(*args).exit_code == 2
 

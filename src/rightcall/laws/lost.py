@@ -120,7 +120,9 @@ def _own_markers(format: Format, unknown: bool) -> re.Pattern[str]:
     """Matches a marker of the format, or a piece of one. Where the format is not known, any end-of-turn token too."""
     ends = {end for known in FORMATS.values() for end in known.ends} if unknown else set[str]()
     tokens = {token for text in templates(format) for token in getattr(text, "tokens", ())}
-    found = sorted({*templates(format), *literals(format), *ends, *tokens, *(format.citations or ())}, key=len, reverse=True)
+    found = sorted(
+        {*templates(format), *literals(format), *ends, *tokens, *(format.citations or ())}, key=len, reverse=True
+    )
     return pattern("|".join(_loose(text.strip()) for text in found if text.strip()) or "(?!)")
 
 
