@@ -309,7 +309,7 @@ class CallBuilder(Buffer):
         return known and fits(tool, value) and not strangers(tool, value)
 
     def fail(self, code: str, message: str, path: str = "", *, end: int | None = None) -> None:
-        """The call cannot be used: a problem says why, and its text so far is kept. What stands behind `end` is text."""
+        """The call cannot be used: a problem says why, and its text so far is kept. What is behind `end` is text."""
         assert self.raw is not None
         call = self.call or self.begin("", unread=True)
         self.problem(code, message, path, call=call.index)

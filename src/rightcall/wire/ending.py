@@ -1,8 +1,8 @@
 """The end of a reply: what only the end can decide.
 
 Were calls made inside reasoning that nothing followed? Is the text, which held no call of the format, one in another
-shape? What looks like a call and was not taken for one? If the answer was cut off, nothing is taken out of reasoning and
-nothing is rescued.
+shape? What looks like a call and was not taken for one? If the answer was cut off, nothing is taken out of reasoning
+and nothing is rescued.
 """
 
 from __future__ import annotations

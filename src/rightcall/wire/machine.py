@@ -248,7 +248,7 @@ class Machine:
         self.say_exactly(found.end())
         return True
 
-    # -- calls without markers, which count only if nothing else follows ------------------------------------------------
+    # -- calls without markers, which count only if nothing else follows -----------------------------------------------
 
     def _hold(self) -> None:
         ready, self.output.events = self.output.events, []

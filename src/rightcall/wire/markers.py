@@ -106,8 +106,8 @@ NAME = Pat(f"(?:{HOLES['name']})", _HOLE_STARTS["name"], sure=RUN)
 
 def template(text: str, *, named: bool = False, group: str = "", quoted: bool = False) -> Pat:
     """The pattern of one marker template, without white space at its edges. `named` makes its holes named groups,
-    `group` makes the hole of that name a numbered one; `quoted`: a key may be anything but a quotation mark. Beside a special token blanks are allowed: detokenizers write
-    them."""
+    `group` makes the hole of that name a numbered one; `quoted`: a key may be anything but a quotation mark. Beside a
+    special token blanks are allowed: detokenizers write them."""
     pats: list[Pat] = []
     for i, piece in enumerate(_HOLE.split(text.strip(BLANKS))):
         if i % 2:
