@@ -289,10 +289,10 @@ class CallBuilder(Buffer):
         self.index = index + 1
 
     def _give_rest(self, call: Building, json: str) -> None:
-        """Of a call that is complete: its settled arguments; live, the rest of them as they were sent."""
+        """Of a call that is complete: its settled arguments; live, the rest of an object as it was sent."""
         if self.live:
             sent = "".join(call.parts) if call.source is None else call.source
-            json = sent[call.given :] if sent else json
+            json = sent[call.given :] if call.given or sent.lstrip()[:1] == "{" else json
         if json:
             self.output.events.append(Arguments(call.index, json))
 

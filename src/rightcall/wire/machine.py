@@ -200,7 +200,7 @@ class Machine:
         if compiled.first_opener is not None:
             opener = yield from p.test(compiled.first_opener)
             if opener:
-                yield from self.block(opener.end(), special=True)
+                yield from self.block(opener.end(), special=False)  # the name before its token may be a word of prose
         elif compiled.first_thought is not None:
             label = yield from p.test(compiled.first_thought)
             if label:
@@ -242,10 +242,10 @@ class Machine:
         self.output.marker(self.p.at)
 
     def is_shown(self, found: re.Match[str]) -> bool:
-        """Is this marker only shown? Then its first character is text, and the search goes on behind it."""
+        """Is this marker only shown? Then it is text, and so is every token in it."""
         if not self.output.shows():
             return False
-        self.say_exactly(found.start() + 1)
+        self.say_exactly(found.end())
         return True
 
     # -- calls without markers, which count only if nothing else follows -----------------------------------------------
