@@ -281,7 +281,8 @@ class _Search:
         alphabet = sorted({char for text in self.texts for char in text} | ({"`"} if closed else set()))
         if closed:
             gbnf.lines.append(f"{self.name}-code ::= [^`\\n] {self.name}-span")
-            gbnf.lines.append(f'{self.name}-span ::= [^`\\n] {self.name}-span | "`" {self.name}')
+            behind = self.state("`") if "`" in self.numbers else self.name  # right behind a backtick no call begins
+            gbnf.lines.append(f'{self.name}-span ::= [^`\\n] {self.name}-span | "`" {behind}')
         for prefix in self.prefixes:
             options = [f"{_class(inverse(chars(''.join(alphabet))).spans)} {self.name}"]
             same: dict[str, list[str]] = {}
