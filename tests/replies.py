@@ -57,6 +57,20 @@ def codes(reply: Reply) -> list[str]:
     return [problem.code for problem in reply.problems]
 
 
+NOTES = {"looks_like_a_call", "opener_without_call", "stray_marker"}
+"""What is told of text that was not taken for a call. It blocks nothing."""
+
+
+def notes(reply: Reply) -> set[str]:
+    """Which of those notes the reply has."""
+    return {problem.code for problem in reply.problems} & NOTES
+
+
+def wrong(reply: Reply) -> list[str]:
+    """The codes of all problems that are none of those notes."""
+    return [problem.code for problem in reply.problems if problem.blocking or problem.code not in NOTES]
+
+
 def blocking(reply: Reply) -> list[tuple[str, int | None]]:
     """The problems that keep a call from running, with its index."""
     return [(problem.code, problem.call) for problem in reply.problems if problem.blocking]

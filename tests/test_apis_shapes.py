@@ -13,6 +13,7 @@ from provider_answers import LEAK, Json, calls, chat, chat_call, codes, item
 from rightcall import Call, Ids, Problem, Reply, Tool, Toolset
 from rightcall.apis.read import read, read_all
 from rightcall.apis.sniff import sniff
+from rightcall.apis.stream import Stream
 from rightcall.errors import CallerError
 from rightcall.types import Reasoning, Text
 
@@ -100,11 +101,64 @@ def test_think_tags_in_the_content_are_reasoning_beside_native_calls_too() -> No
     assert reply.reasoning == "hm" and reply.content == "Hi" and len(reply.attempts) == 1
 
 
+def test_of_the_calls_in_the_reasoning_those_count_that_it_ends_with() -> None:
+    thought = f"First {LEAK.replace('1', '2')} or rather {LEAK} {LEAK.replace('1', '3')}\n"
+    reply = read(chat("stop", content="", reasoning_content=thought), tools=[Tool(name="f")])
+    assert calls(reply) == [("f", {"x": 1}), ("f", {"x": 3})]
+    stream = Stream(tools=[Tool(name="f")])
+    for piece in thought:
+        stream.feed({"choices": [{"index": 0, "delta": {"reasoning_content": piece}}]})
+    stream.close()
+    assert calls(stream.reply) == calls(reply)
+
+
+def test_who_says_never_gets_no_call_out_of_reasoning() -> None:
+    in_tags = chat("stop", content=f"<think>\n{LEAK}\n</think>")
+    for response in (chat("stop", content="", reasoning_content=LEAK), in_tags):
+        assert len(read(response, tools=[Tool(name="f")]).calls) == 1
+        reply = read(response, tools=[Tool(name="f")], reasoning_calls="never")
+        assert reply.attempts == () and LEAK in reply.reasoning
+        (reply,) = read_all(response, tools=[Tool(name="f")], reasoning_calls="never")
+        assert reply.attempts == () and LEAK in reply.reasoning
+
+
+BARE = '{"name": "f", "arguments": {"x": 1}}'
+
+
+@pytest.mark.parametrize(
+    "text, found",
+    [
+        (BARE, ("safe", "anywhere")),
+        (f"Sure: {BARE}", ("anywhere",)),
+        (f"Sure: {BARE}, as you asked.", ("anywhere",)),
+        (f"Sure: `{BARE}`", ()),
+    ],
+)
+@pytest.mark.parametrize("rescue", ["off", "safe", "anywhere"])
+def test_how_much_is_rescued_is_said_with_rescue(text: str, found: tuple[str, ...], rescue: Any) -> None:
+    tools, answer = [Tool(name="f")], chat("stop", content=text)
+    stream = Stream(tools=tools, rescue=rescue)
+    stream.feed({"choices": [{"index": 0, "delta": {"content": text}}]})
+    stream.close()
+    for reply in (read(answer, tools=tools, rescue=rescue), read(text, tools=tools, rescue=rescue), stream.reply):
+        assert (calls(reply) == [("f", {"x": 1})]) == (rescue in found)
+        assert codes(reply) == (["rescued"] if rescue in found else ["looks_like_a_call"])
+        assert not any(problem.blocking for problem in reply.problems)
+
+
+def test_nothing_is_rescued_out_of_an_answer_that_was_cut() -> None:
+    for text in (BARE, f"Sure: {BARE}"):
+        reply = read(chat("length", content=text), tools=[Tool(name="f")], rescue="anywhere")
+        assert reply.attempts == () and codes(reply) == ["looks_like_a_call"]
+
+
 def test_a_call_in_the_reasoning_counts_only_where_there_is_nothing_else() -> None:
     alone = read(chat("stop", content="", reasoning_content="I call " + LEAK), tools=[Tool(name="f")])
     assert calls(alone) == [("f", {"x": 1})] and codes(alone) == ["call_in_reasoning"]
     assert calls(read(chat("stop", content="Hi", reasoning_content=LEAK))) == []
-    assert calls(read(chat("stop", content="", reasoning_content=LEAK), tools=[Tool(name="g")])) == []
+    assert calls(read(chat("stop", content="", reasoning_content=LEAK + " Or not."), tools=[Tool(name="f")])) == []
+    unknown = read(chat("stop", content="", reasoning_content=LEAK), tools=[Tool(name="g")])
+    assert unknown.calls == () and codes(unknown) == ["unknown_tool", "call_in_reasoning"]
     assert calls(read(chat(content="", reasoning_content=LEAK, tool_calls=[chat_call("g", "{}")]))) == [("g", {})]
 
 
@@ -203,6 +257,10 @@ def test_an_unknown_api_is_refused_with_the_nearest_name() -> None:
 def test_options_that_do_not_exist_are_refused() -> None:
     with pytest.raises(CallerError, match="repair="):
         read({}, repair="never")  # type: ignore[arg-type]
+    with pytest.raises(CallerError, match="rescue="):
+        read({}, rescue="always")  # type: ignore[arg-type]
+    with pytest.raises(CallerError, match="reasoning_calls="):
+        Stream(reasoning_calls="always")  # type: ignore[arg-type]
     with pytest.raises(CallerError, match="reasoning="):
         read({}, reasoning="never")  # type: ignore[arg-type]
 

@@ -100,6 +100,7 @@ def test_a_gemini_turn_is_one_content() -> None:
         ("[1]", {}, "{}"),
         ("", {}, "{}"),
         ("", {"a": "é"}, '{"a": "é"}'),
+        ('{"n": 2}', {"n": 1}, '{"n":1}'),
     ],
 )
 def test_written_arguments_are_always_an_object_and_spelled_as_they_were(

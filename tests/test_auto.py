@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cuts import Setting, cuts, fold, joined, nothing_lost
 from cuts import read as read_chunks
-from replies import BARE, EITHER, STRING, args, blocking, codes, hermes, made, runnable, tool
+from replies import BARE, EITHER, STRING, args, blocking, codes, hermes, made, runnable, tool, wrong
 from rightcall import CallStart, Parser, Reasoning, Reply, Text, Toolset, detect, parse, render
 from rightcall.formats import FORMATS, NAMED_ONLY
 from rightcall.types import Part
@@ -157,7 +157,8 @@ PROSE = [
     '{"name": "f", "arguments": {"s": 5, "t": [',
     "<function>f</function>",
     "print('hello')\nprint('world')",
-    "[TOOL_CALLS] is Mistral's marker.",
+    "`[TOOL_CALLS]` is Mistral's marker.",
+    "A call begins with <tool_call> here.",
     "a <|b|> c",
     "{",
     "```",
@@ -176,7 +177,7 @@ PROSE = [
 def test_prose_and_examples_are_text_to_the_byte(text: str) -> None:
     for tools in (TOOLS, None, Toolset(())):
         reply = read_auto(text, tools)
-        assert (reply.content, reply.attempts, reply.reasoning, reply.problems) == (text, (), "", ())
+        assert (reply.content, reply.attempts, reply.reasoning, wrong(reply)) == (text, (), "", [])
 
 
 @pytest.mark.parametrize("text", ["OK\n", "Hello\nthere", "Sure:\n\n{}", "to=functions"])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cuts import Setting, hold_of_every_cut
 from generated import DECLARED, made_of_markers
-from replies import INTEGER, STRING, args, blocking, codes, read, runnable, tool
+from replies import INTEGER, STRING, args, blocking, codes, notes, read, runnable, tool, wrong
 from rightcall import (
     Call,
     CallEnd,
@@ -136,7 +136,7 @@ def test_a_fence_that_was_left_open_in_prose_does_not_hide_a_call() -> None:
 
 def test_a_call_in_prose_outside_a_block_is_text() -> None:
     reply = contract('<assistant_prose>\nedit({ path: "a" })\n</assistant_prose>')
-    assert args(reply) == [] and reply.content == 'edit({ path: "a" })' and codes(reply) == []
+    assert args(reply) == [] and reply.content == 'edit({ path: "a" })' and wrong(reply) == []
 
 
 # -- one call per block ------------------------------------------------------------------------------------------------
@@ -231,9 +231,6 @@ NOT_CALLS = [
     "divide(10, 2)",
     "```js\nfetch({ url: 1 })\n```",
     "```\nHint: edit({ path: 'a' })\n```",
-    "```\nedit('a')\n```",
-    "```\nedit({ path: 3 })\n```",
-    "```\nedit({ path: })\n```",
     "edit the file (a)",
     "- edit({ path: 'a' })",
 ]
@@ -242,8 +239,16 @@ NOT_CALLS = [
 @pytest.mark.parametrize("text", NOT_CALLS)
 def test_what_only_speaks_of_a_call_is_text(text: str) -> None:
     reply = contract(text)
-    assert reply.attempts == () and reply.content == text and codes(reply) == []
+    assert reply.attempts == () and reply.content == text and wrong(reply) == []
     assert told(reply) == ["stray_text"]
+
+
+@pytest.mark.parametrize("text", ["```\nedit('a')\n```", "```\nedit({ path: 3 })\n```", "```\nedit({ path: })\n```"])
+def test_a_fence_of_nothing_but_calls_that_cannot_run_is_refused_calls(text: str) -> None:
+    reply = contract(text)
+    assert [call.name for call in reply.refused] == ["edit"] and reply.calls == () and reply.content == ""
+    around = contract(f"For example:\n{text}")
+    assert around.attempts == () and notes(around) == {"looks_like_a_call"} and wrong(around) == []
 
 
 REFUSED = [
@@ -301,11 +306,16 @@ def native(name: str, arguments: Any, id: str = "call_1") -> dict[str, Any]:
 def test_native_json_is_read_where_there_is_no_other_call() -> None:
     many = [native("edit", '{"path": "a"}'), native("run", {"command": "b"}, "call_2")]
     for before in ("", "Let me see. "):
-        for after in ("", "\nThat is all."):
-            reply = contract(before + json.dumps(many) + after, repair="safe")
-            assert args(reply) == [EDIT, ("run", {"command": "b"})]
-            assert [call.id for call in reply.attempts] == ["call_1", "call_2"]
-            assert reply.content.split() == (before + after).split()
+        reply = contract(before + json.dumps(many), repair="safe")
+        assert args(reply) == [EDIT, ("run", {"command": "b"})]
+        assert [call.id for call in reply.attempts] == ["call_1", "call_2"]
+        assert reply.content.split() == before.split()
+        told_of = before + json.dumps(many) + "\nThat is all."
+        reply = contract(told_of, repair="safe")
+        assert (reply.attempts, reply.content, notes(reply)) == ((), told_of, {"looks_like_a_call"})
+        anywhere = parse(told_of, tools=TOOLS, format="contract", rescue="anywhere")
+        assert args(anywhere) == [EDIT, ("run", {"command": "b"})]
+        assert anywhere.content.split() == f"{before}That is all.".split()
     assert args(contract("Well. " + json.dumps(many[0]), repair="safe")) == [EDIT]
 
 
@@ -431,7 +441,7 @@ def test_a_call_outside_its_block_begins_only_when_it_is_whole() -> None:
     parser = Parser("contract", tools=TOOLS)
     assert parser.feed('edit({ path: "a"') == []
     assert [type(event).__name__ for event in parser.feed(" })\n") + parser.close()] == [
-        *("CallStart", "Arguments", "CallEnd", "Problem"),
+        *("CallStart", "Problem", "Arguments", "CallEnd"),
     ]
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from cuts import Setting, hold_of_every_cut
 from cuts import read as read_chunks
-from replies import args, kept
+from replies import args, codes, kept
 from replies import hermes as body
 from rightcall import Call, CallStart, Parser, Reasoning, Recast, Reply, Text, parse, render
 from rightcall.types import Part
@@ -128,8 +128,8 @@ def test_arguments_that_are_no_object_are_kept_as_text(sent: str) -> None:
 )
 def test_an_empty_body_is_ignored(text: str, content: str) -> None:
     reply = read(text)
-    assert (reply.attempts, reply.problems) == ((), ())
-    assert reply.content.split() == content.split()
+    assert (reply.attempts, codes(reply)) == ((), ["opener_without_call"])
+    assert not reply.problems[0].blocking and reply.content.split() == content.split()
 
 
 @pytest.mark.parametrize("rest", ['{"k":1', '{"k":"v', '{"k":1}'])

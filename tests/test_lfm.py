@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from replies import args, codes, kept, runnable
+from replies import args, codes, kept, notes, runnable, wrong
 from replies import read as read_under_every_cut
 from rightcall import Call, Problem, Reply, Text, detect
 
@@ -29,7 +29,7 @@ def read(text: str) -> Reply:
 def reads_as(inside: str, *calls: tuple[str, dict[str, Any]]) -> Reply:
     reply = read(block(inside))
     assert args(reply) == list(calls)
-    assert reply.problems == ()
+    assert wrong(reply) == [] and not (calls and notes(reply))
     assert all(call.complete and json.loads(call.json) == call.arguments for call in reply.attempts)
     assert reply.content == ""
     return reply

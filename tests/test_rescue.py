@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
 
 from cuts import Setting, hold_of_every_cut
 from cuts import read as read_chunks
-from replies import BARE, EITHER, INTEGER, STRING, Json, args, blocking, codes, hermes, made, runnable
+from replies import BARE, EITHER, INTEGER, STRING, Json, args, blocking, codes, hermes, made, notes, runnable, wrong
 from rightcall import Call, Parser, Reasoning, Recast, Reply, Text, Tool, Toolset, parse, render
-from rightcall.formats import FORMATS
+from rightcall.formats import FORMATS, NAMED_ONLY
 from rightcall.types import Part
 
 TOOLS = Toolset(
@@ -92,7 +94,7 @@ def test_another_formats_markers_are_taken_with_the_text_around_them(format: str
     text, calls = AROUND[shape]
     reply = read(text, format)
     assert runnable(reply) == calls
-    assert set(codes(reply)) - {"unclosed"} == {"rescued"}
+    assert set(wrong(reply)) - {"unclosed"} == {"rescued"}
     assert reply.content.startswith("Let me look.")
     assert "get_weather" not in reply.content
 
@@ -101,8 +103,11 @@ def test_another_formats_markers_are_taken_with_the_text_around_them(format: str
 def test_calls_in_any_format_are_taken_where_another_was_said(name: str) -> None:
     parts: list[Part] = [Text("Look:"), made("get_weather", city="Oslo")]
     text = render(parts, format=name, tools=TOOLS)
-    wrong = "phi4_mini" if name != "phi4_mini" else "hermes"
-    assert runnable(parse(text, format=wrong, tools=TOOLS)) == weather("Oslo")
+    other = "phi4_mini" if name != "phi4_mini" else "hermes"
+    if name in NAMED_ONLY:
+        assert notes(parse(text, format=other, tools=TOOLS)) == {"looks_like_a_call"}
+    rescue: Literal["safe", "anywhere"] = "anywhere" if name in NAMED_ONLY else "safe"
+    assert runnable(parse(text, format=other, tools=TOOLS, rescue=rescue)) == weather("Oslo")
 
 
 def test_what_is_repaired_on_the_way_has_its_receipt() -> None:
@@ -122,7 +127,7 @@ def test_calls_of_the_named_format_are_never_rescued() -> None:
     reply = read(text, "hermes")
     assert runnable(reply) == weather("Rome")
     assert "Oslo" in reply.content
-    assert codes(reply) == []
+    assert codes(reply) == ["looks_like_a_call"]
 
 
 # -- events ------------------------------------------------------------------------------------------------------------
@@ -163,10 +168,7 @@ def test_the_raw_text_of_a_rescued_call_is_the_text_it_was_read_from() -> None:
 
 NOT_TRUSTED = {
     "an undeclared tool": '{"name": "nope", "arguments": {}}',
-    "a good call beside an undeclared tool": f'{OSLO}\n{{"name": "nope", "arguments": {{}}}}',
-    "arguments that do not fit": '{"name": "get_weather", "arguments": {"city": ["a", "b"]}}',
-    "a missing argument": '{"name": "get_weather", "arguments": {}}',
-    "an unknown argument": '{"name": "ping", "arguments": {"x": 1}}',
+    "a good call and an undeclared tool": f'{OSLO}\n{{"name": "nope", "arguments": {{}}}}',
     "markers of an undeclared tool": hermes('{"name": "nope", "arguments": {}}'),
     "markers with arguments that do not fit": hermes('{"name": "get_weather", "arguments": {"days": "many"}}'),
     "a call of an undeclared function": "print('hello')",
@@ -202,8 +204,35 @@ def test_prose_and_calls_that_may_not_run_stay_text_to_the_byte(format: str, kin
     text = (NOT_TRUSTED | PROSE)[kind]
     reply = read(text, format)
     assert runnable(reply) == []
-    if "markers" not in kind or format == "kimi_k2":
-        assert (reply.content, reply.attempts, reply.problems) == (text, (), ())
+    if ("markers" not in kind or format == "kimi_k2") and (kind, format) != ("a name and a list", "mistral_v11"):
+        assert (reply.content, reply.attempts, wrong(reply)) == (text, (), [])
+        is_near = "get_weather" in text or "ping" in text
+        assert notes(reply) - {"opener_without_call"} == ({"looks_like_a_call"} if is_near else set())
+
+
+def test_a_token_of_the_format_in_prose_is_dropped_with_a_note() -> None:
+    reply = read("get_weather[ARGS] takes a city.", "mistral_v11")
+    assert (reply.content, wrong(reply)) == ("get_weather\ntakes a city.", [])
+    assert "stray_marker" in notes(reply)
+    reply = read("[TOOL_CALLS] is Mistral's marker.", "auto")
+    assert (reply.content.strip(), codes(reply)) == ("is Mistral's marker.", ["opener_without_call"])
+
+
+@pytest.mark.parametrize("format", ["glm45", "kimi_k2", "mistral_v11", "auto", "hermes"])
+@pytest.mark.parametrize(
+    "text, code",
+    [
+        ('{"name": "get_weather", "arguments": {"city": ["a", "b"]}}', "wrong_type"),
+        ('{"name": "get_weather", "arguments": {}}', "missing"),
+        ('{"name": "ping", "arguments": {"x": 1}}', "unknown_argument"),
+        (f'[{OSLO}, {{"name": "get_weather", "arguments": {{}}}}]', "missing"),
+        ('```json\n{"name": "get_weather"}\n```', "missing"),
+    ],
+)
+def test_a_reply_of_nothing_but_calls_that_do_not_fit_is_refused_calls(format: str, text: str, code: str) -> None:
+    reply = read(text, format)
+    assert (reply.content, len(reply.refused)) == ("", 1)
+    assert blocking(reply) == [(code, len(reply.attempts) - 1)]
 
 
 @pytest.mark.parametrize("kind", [*WHOLE, *AROUND])
@@ -211,7 +240,8 @@ def test_without_tools_nothing_is_rescued(kind: str) -> None:
     text, _ = (WHOLE | AROUND)[kind]
     for tools in (None, Toolset(())):
         reply = read(text, "kimi_k2", tools)
-        assert (reply.content, reply.attempts) == (text, ())
+        said = text.replace("<|tool_call_end|>", "")  # which is a token of Kimi's too: here it closes nothing
+        assert (reply.content, reply.attempts, wrong(reply)) == (said, (), [])
 
 
 @pytest.mark.parametrize("text", [OSLO, hermes(OSLO), "get_weather(city='Oslo')", f"```json\n{OSLO}\n```"])
@@ -260,14 +290,24 @@ THOUGHT = f"I should look.\n{hermes(OSLO)}"
 
 
 @pytest.mark.parametrize("format", ["hermes", "auto"])
-@pytest.mark.parametrize("text", [f"<think>{THOUGHT}", f"<think>{THOUGHT}</think>", f"<think>{THOUGHT}</think>\n\n"])
+@pytest.mark.parametrize("text", [f"<think>{THOUGHT}</think>", f"<think>{THOUGHT}</think>\n\n"])
 def test_a_call_in_the_reasoning_is_taken_where_there_is_neither_call_nor_content(format: str, text: str) -> None:
     reply = parse(text, format=format, tools=TOOLS)
     assert runnable(reply) == weather("Oslo")
     assert [(p.code, p.call, p.blocking) for p in reply.problems if p.code != "unclosed"] == [
         ("call_in_reasoning", 0, False)
     ]
-    assert "I should look." in reply.reasoning
+    assert reply.reasoning == "I should look."
+
+
+@pytest.mark.parametrize("format", ["hermes", "auto"])
+@pytest.mark.parametrize("tools", [TOOLS, None, Toolset(())])
+def test_a_call_in_reasoning_that_was_never_closed_may_not_run(format: str, tools: Toolset | None) -> None:
+    reply = read(f"<think>{THOUGHT}", format, tools)
+    assert args(reply) == weather("Oslo") and reply.calls == () and reply.reasoning == "I should look."
+    assert "call_in_open_reasoning" in codes(reply)
+    never = parse(f"<think>{THOUGHT}", format=format, tools=tools, reasoning_calls="never")
+    assert never.attempts == () and THOUGHT in never.reasoning
 
 
 @pytest.mark.parametrize("format", ["hermes", "auto"])
@@ -277,7 +317,7 @@ def test_a_call_in_the_reasoning_is_taken_where_there_is_neither_call_nor_conten
         (f"<think>{THOUGHT}</think>It is sunny.", []),
         (f"<think>{THOUGHT}</think>{hermes(ROME)}", weather("Rome")),
         (f"<think>{THOUGHT}</think>It is sunny.{hermes(ROME)}", weather("Rome")),
-        ('<think>x <tool_call>{"name": "nope"}</tool_call></think>', []),
+        (f"<think>{THOUGHT} Or rather not.</think>", []),
         (f"<think>{THOUGHT[:-20]}", []),
         ("<think>I could use <tool_call> here.</think>", []),
     ],
@@ -297,12 +337,16 @@ def test_a_call_in_reasoning_reads_the_same_however_it_is_cut() -> None:
 
 def test_a_call_out_of_which_a_marker_was_dropped_is_not_taken_out_of_reasoning() -> None:
     text = hermes('{"name": "get_weather", "arguments": {"city": "Os<|im_end|>lo"}}')
-    assert parse(text, format="hermes", tools=TOOLS, reasoning="open").attempts == ()
+    assert parse(text, format="hermes", tools=TOOLS, reasoning="open").calls == ()
 
 
-def test_without_tools_no_call_is_taken_out_of_reasoning() -> None:
-    for tools in (None, Toolset(())):
-        assert parse(f"<think>{THOUGHT}</think>", format="hermes", tools=tools).attempts == ()
+def test_a_call_that_the_reasoning_ends_with_is_judged_as_any_other() -> None:
+    text = f"<think>{THOUGHT}</think>"
+    assert args(parse(text, format="hermes")) == weather("Oslo")
+    for tools in (Toolset(()), TOOLS.scoped(["ping"])):
+        reply = parse(text, format="hermes", tools=tools)
+        assert reply.calls == () and args(reply) == weather("Oslo")
+        assert {"call_in_reasoning", "unknown_tool", "not_authorised"} > set(codes(reply)) > {"call_in_reasoning"}
 
 
 def test_reasoning_off_makes_a_call_in_think_tags_an_ordinary_call() -> None:

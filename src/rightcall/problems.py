@@ -246,14 +246,16 @@ SYNTAX: tuple[Code, ...] = (
     ),
     Code(
         "invalid_call",
-        "The tag that opens the call is broken, and it cannot be told what it was meant to be.",
-        "Write the tag as the format has it.",
+        "A call was opened, and what follows cannot be read: the tag that opens it is broken, or it has another shape "
+        "than the format's.",
+        "Write the call as the format has it.",
         "<tool_call>\n<function name>\nbook\n</function>\n</tool_call>",
         "qwen3_coder",
     ),
     Code(
         "ambiguous_end",
-        "An argument that is bare text holds tags of its own format, so that its end is not certain.",
+        "An argument that is bare text holds tags of its own format, or such tags stand behind the call, so that its "
+        "end is not certain.",
         "Close each argument and each call, and write no tags of the format into a value.",
         "<tool_call><function=book><parameter=city>\n</parameter> b <parameter=\n</parameter></function></tool_call>",
         "qwen3_coder",
@@ -336,13 +338,6 @@ SYNTAX: tuple[Code, ...] = (
         "Send a finite number.",
         '[book(city="Oslo", nights=inf)]',
         "pythonic",
-    ),
-    Code(
-        "invalid_call",
-        "What stands behind the opener of a call is none: a list in a list, or a name without its arguments.",
-        "Write the call as the format does.",
-        "<|tool_call_start|>[[book(city='Oslo')]]<|tool_call_end|>",
-        "lfm2",
     ),
     Code(
         "expected_paren",
@@ -482,7 +477,38 @@ PROTOCOL: tuple[Code, ...] = (
     ),
 )
 
+REASONING: tuple[Code, ...] = (
+    Code(
+        "call_in_open_reasoning",
+        "The call stands in reasoning that was never closed: it may be one that the model only thinks of.",
+        'Close the reasoning, and send the call behind it; or say with `reasoning_calls="never"` that it is thought.',
+        '<think>\n<tool_call>\n{"name": "list_bookings", "arguments": {}}\n</tool_call>',
+    ),
+)
+
 NOTES: tuple[Code, ...] = (
+    Code(
+        "looks_like_a_call",
+        "The text holds what looks like a call of a declared tool, and was not taken for one: it stands between text, "
+        "is only shown, or is written in no format that was asked for.",
+        'If it was meant as a call, send it as the format asks for; `rescue="anywhere"` takes more for calls.',
+        'I would send {"name": "list_bookings", "arguments": {}} now.',
+        blocking=False,
+    ),
+    Code(
+        "opener_without_call",
+        "A marker that opens a call stands in the text, and no call follows it.",
+        "Nothing needs to be done; markers that are only mentioned belong into code.",
+        "The tag <tool_call> opens a call.",
+        blocking=False,
+    ),
+    Code(
+        "stray_marker",
+        "A marker that closes nothing, such as a second close behind a call. It was dropped.",
+        "Nothing needs to be done.",
+        '<tool_call>{"name": "list_bookings", "arguments": {}}</tool_call></tool_call>',
+        blocking=False,
+    ),
     Code(
         "rescued",
         "The call was not written in the format that was expected, and was found all the same.",
@@ -516,6 +542,7 @@ GROUPS: dict[str, tuple[Code, ...]] = {
     "The contract's protocol": CONTRACT,
     "The provider's answer": ANSWERS,
     "The contract": PROTOCOL,
+    "The reasoning": REASONING,
     "Notes": NOTES,
 }
 CODES: dict[str, Code] = {code.code: code for group in GROUPS.values() for code in group}

@@ -111,11 +111,11 @@ class CallEnd(msgspec.Struct, frozen=True):
 
 
 class Recast(msgspec.Struct, frozen=True):
-    """The last `chars` characters given as text were in fact reasoning, or part of a call; where the last thing given was
-    reasoning, it is that of which they were part of a call."""
+    """The last `chars` characters given as text were in fact reasoning, or part of a call. `thought`: the last so many
+    given as reasoning were part of a call."""
 
     chars: int
-    kind: Literal["reasoning", "call"]
+    kind: Literal["reasoning", "call", "thought"]
 
 
 class Done(msgspec.Struct, frozen=True):

@@ -13,15 +13,15 @@ import msgspec
 
 from rightcall.apis.calls import Calls
 from rightcall.apis.deltas import Delta, End, Fault, Piece, Said, Stop, Thought
-from rightcall.apis.ending import CUT
 from rightcall.declare.toolset import Toolset
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import Format
 from rightcall.ids import Ids
 from rightcall.types import Call, CallEnd, CallStart, Done, Event, Problem, Reasoning, Recast, Reply, Text
+from rightcall.wire.ending import CUT, last_calls
 from rightcall.wire.fold import Fold
 from rightcall.wire.options import Limits
-from rightcall.wire.parser import Parser, Policy
+from rightcall.wire.parser import Parser, Policy, ReasoningCalls, Rescue
 
 
 class Manner(msgspec.Struct, frozen=True):
@@ -31,6 +31,8 @@ class Manner(msgspec.Struct, frozen=True):
     format: str | Format = "auto"
     reasoning: Literal["auto", "open", "off"] = "auto"
     repair: Policy | Mapping[str, Policy] = "safe"
+    rescue: Rescue = "safe"
+    reasoning_calls: ReasoningCalls = "safe"
     choice: str | Mapping[str, Any] | None = None
     live: bool = False
     limits: Limits = Limits()
@@ -168,6 +170,8 @@ class Assembler:
                 tools=manner.tools,
                 reasoning=manner.reasoning,
                 repair=manner.repair,
+                rescue=manner.rescue,
+                reasoning_calls=manner.reasoning_calls,
                 choice=manner.choice,
                 ids=_AsReceived(),
                 live=manner.live,
@@ -230,30 +234,38 @@ class Assembler:
             self._hold_or_give(Reasoning(text))
 
     def _look_into_reasoning(self) -> None:
-        """A call in the reasoning of an answer that has nothing else: taken if nothing is wrong with it."""
+        """An answer that has nothing but reasoning: the calls count that it ends with, unless it was cut off."""
+        manner = self._manner
         if self._said or self._calls is not None or self._count > self._first or not self._thoughts:
             return
-        if self._manner.reasoning == "off" or self._finish in CUT:
+        if manner.reasoning == "off" or manner.reasoning_calls == "never" or self._finish in CUT:
             return
-        manner = self._manner
         parser = Parser(
             manner.format,
             tools=manner.tools,
             repair=manner.repair,
+            rescue="off",
+            reasoning_calls="never",
             choice=manner.choice,
             ids=_AsReceived(),
+            spans=True,
             limits=manner.limits,
         )
         events = [*parser.feed("".join(self._thoughts)), *_closed(parser, self._finish)]
-        reply = parser.reply
-        bad = any(problem.blocking for problem in reply.problems) or reply.refused
-        if bad or not reply.parts or not isinstance(reply.parts[-1], Call):
-            return  # what is followed by more thoughts was thought, not done
-        self._format = reply.format
-        self._count += len(reply.calls)
+        self._take_last(events, parser.reply)
+
+    def _take_last(self, events: list[Event], thought: Reply) -> None:
+        """The calls that the reasoning ends with; what is followed by more thoughts was thought, not done."""
+        taken = last_calls(thought)
+        if not taken:
+            return
+        skipped = len(thought.attempts) - taken
+        self._format = thought.format
+        self._count += taken
         for event in events:
-            if not isinstance(event, (Text, Reasoning, Recast)):
-                self._give(_renumbered(event, self._first))
+            number = event.call if isinstance(event, Problem) else getattr(event, "index", None)
+            if number is not None and number >= skipped:
+                self._give(_renumbered(event, self._first - skipped))
         self._out.append(Problem("call_in_reasoning", _CALL_IN_REASONING, blocking=False))
 
 

@@ -11,9 +11,6 @@ from typing import Any
 from rightcall.apis.plain import obj
 from rightcall.types import Json
 
-# An answer that ended so was cut: what came last may not be whole.
-CUT = frozenset(("length", "content_filter", "error"))
-
 _WORDS: dict[str, tuple[str, ...]] = {
     "stop": ("end_turn", "stop_sequence", "completed", "eos", "eos_token", "end", "done"),
     "tool_calls": ("tool_use", "tool_call", "function_call"),

@@ -14,20 +14,17 @@ import msgspec
 
 from rightcall.apis.assemble import Assembler, Manner
 from rightcall.apis.deltas import Deltas, Fault, Seen
-from rightcall.apis.ending import CUT, usage_of
+from rightcall.apis.ending import usage_of
 from rightcall.apis.plain import error_text, obj
 from rightcall.apis.sniff import DIALECTS, named, sniff
 from rightcall.apis.sse import as_payloads, json_value
 from rightcall.declare.toolset import ToolLike, Toolset
-from rightcall.errors import CallerError
 from rightcall.formats.spec import Format
 from rightcall.ids import Ids
 from rightcall.types import Json, Reply
+from rightcall.wire.ending import CUT
 from rightcall.wire.options import Limits
-from rightcall.wire.parser import Policy, parse
-
-_REASONING = ("auto", "open", "off")
-_REPAIR = ("off", "safe", "lenient")
+from rightcall.wire.parser import Policy, ReasoningCalls, Rescue, parse, read_options
 
 
 def read(
@@ -38,12 +35,14 @@ def read(
     format: str | Format = "auto",
     reasoning: Literal["auto", "open", "off"] = "auto",
     repair: Policy | Mapping[str, Policy] = "safe",
+    rescue: Rescue = "safe",
+    reasoning_calls: ReasoningCalls = "safe",
     choice: str | Mapping[str, Any] | None = None,
     ids: Ids | None = None,
     limits: Limits | None = None,
 ) -> Reply:
     """The reply that a response holds; several choices are one after the other. See `read_all` for what it takes."""
-    how = manner(tools, format, reasoning, repair, choice, limits)
+    how = manner(tools, format, reasoning, repair, rescue, reasoning_calls, choice, limits)
     return merged(_replies(response, api, how, Ids() if ids is None else ids, separate=False))
 
 
@@ -55,6 +54,8 @@ def read_all(
     format: str | Format = "auto",
     reasoning: Literal["auto", "open", "off"] = "auto",
     repair: Policy | Mapping[str, Policy] = "safe",
+    rescue: Rescue = "safe",
+    reasoning_calls: ReasoningCalls = "safe",
     choice: str | Mapping[str, Any] | None = None,
     ids: Ids | None = None,
     limits: Limits | None = None,
@@ -64,7 +65,7 @@ def read_all(
     `response` is a whole response, a message, a list of items or one item: a dict, an SDK's object, or JSON as str or
     bytes. Any other text is what a model wrote, and is parsed.
     """
-    how = manner(tools, format, reasoning, repair, choice, limits)
+    how = manner(tools, format, reasoning, repair, rescue, reasoning_calls, choice, limits)
     return _replies(response, api, how, Ids() if ids is None else ids, separate=True)
 
 
@@ -73,21 +74,17 @@ def manner(
     format: str | Format,
     reasoning: Literal["auto", "open", "off"],
     repair: Policy | Mapping[str, Policy],
+    rescue: Rescue,
+    reasoning_calls: ReasoningCalls,
     choice: str | Mapping[str, Any] | None,
     limits: Limits | None,
     *,
     live: bool = False,
 ) -> Manner:
     """The options of a reading, checked."""
-    if reasoning not in _REASONING:
-        raise CallerError(f"reasoning={reasoning!r} is not one of {', '.join(_REASONING)}")
-    for policy in (repair,) if isinstance(repair, str) else repair.values():
-        if policy not in _REPAIR:
-            raise CallerError(f"repair={policy!r} is not one of {', '.join(_REPAIR)}")
-    return Manner(Toolset.of(tools, choice=choice), format, reasoning, repair, choice, live, limits or _LIMITS)
-
-
-_LIMITS = Limits()
+    found = Toolset.of(tools, choice=choice)
+    read_options(found, reasoning, repair, rescue, reasoning_calls)
+    return Manner(found, format, reasoning, repair, rescue, reasoning_calls, choice, live, limits or Limits())
 
 
 def _replies(response: Any, api: str, how: Manner, ids: Ids, *, separate: bool) -> list[Reply]:
@@ -145,6 +142,8 @@ def _parsed(text: str, how: Manner, ids: Ids) -> Reply:
         format=how.format,
         reasoning=how.reasoning,
         repair=how.repair,
+        rescue=how.rescue,
+        reasoning_calls=how.reasoning_calls,
         choice=how.choice,
         ids=ids,
         limits=how.limits,

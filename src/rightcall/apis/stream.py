@@ -28,7 +28,7 @@ from rightcall.formats.spec import Format
 from rightcall.ids import Ids
 from rightcall.types import Event, Json, Reply
 from rightcall.wire.options import Limits
-from rightcall.wire.parser import Policy
+from rightcall.wire.parser import Policy, ReasoningCalls, Rescue
 
 
 class Stream:
@@ -47,13 +47,17 @@ class Stream:
         format: str | Format = "auto",
         reasoning: Literal["auto", "open", "off"] = "auto",
         repair: Policy | Mapping[str, Policy] = "safe",
+        rescue: Rescue = "safe",
+        reasoning_calls: ReasoningCalls = "safe",
         choice: str | Mapping[str, Any] | None = None,
         ids: Ids | None = None,
         live: bool = False,
         limits: Limits | None = None,
     ) -> None:
         self._api = named(api)
-        self._manner = reading.manner(tools, format, reasoning, repair, choice, limits, live=live)
+        self._manner = reading.manner(
+            tools, format, reasoning, repair, rescue, reasoning_calls, choice, limits, live=live
+        )
         self._ids = Ids() if ids is None else ids
         self._payloads = Payloads()
         self._seen: Seen = {}

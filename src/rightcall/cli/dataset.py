@@ -13,7 +13,20 @@ import typer
 
 from rightcall.capture import catalogue
 from rightcall.capture.rows import FileFailed
-from rightcall.cli.inputs import AsJson, Policy, ToolsFile, read_text, read_tools, refuse, say, usage_errors
+from rightcall.cli.inputs import (
+    AsJson,
+    Policy,
+    ReasoningCalls,
+    ReasoningCallsPolicy,
+    Rescue,
+    RescuePolicy,
+    ToolsFile,
+    read_text,
+    read_tools,
+    refuse,
+    say,
+    usage_errors,
+)
 from rightcall.cli.progress import reading
 from rightcall.cli.safe import brief, json_text
 from rightcall.cli.show import console, row
@@ -292,6 +305,8 @@ def import_(
     tools: ToolsFile = None,
     format: Annotated[str, typer.Option("--format", "-f", help="The format of texts that a model wrote.")] = "auto",
     policy: Annotated[Policy, typer.Option("--repair", help="How much may be repaired.")] = Policy.safe,
+    rescue: RescuePolicy = Rescue.safe,
+    reasoning_calls: ReasoningCallsPolicy = ReasoningCalls.safe,
     model: Annotated[str, typer.Option(help="The model, where a log does not say it.")] = "unknown",
     json: AsJson = False,
 ) -> None:
@@ -303,6 +318,7 @@ def import_(
 
     with failures(), reading("import", files) as seen:
         options: dict[str, Any] = {"kind": kind.value, "format": format, "repair": policy.value, "model": model}
+        options |= {"rescue": rescue.value, "reasoning_calls": reasoning_calls.value}
         counts = import_files(files, output, tools=read_tools(tools), refused=_tell, seen=seen, **options)
     _told(json, {**counts, "output": output}, {**counts, "output": output})
     if counts["refused"]:

@@ -41,6 +41,34 @@ class Policy(StrEnum):
 
 POLICIES = "off: change nothing; safe: guess for read-only tools only; lenient: guess."
 RepairPolicy = Annotated[Policy, typer.Option("--repair", help=f"How calls are put right. {POLICIES}")]
+
+
+class Rescue(StrEnum):
+    off = "off"
+    safe = "safe"
+    anywhere = "anywhere"
+
+
+class ReasoningCalls(StrEnum):
+    never = "never"
+    safe = "safe"
+
+
+RescuePolicy = Annotated[
+    Rescue,
+    typer.Option(
+        "--rescue",
+        help="Calls in another shape than the format's. off: they are text; safe: where the reply is nothing else; "
+        "anywhere: between text too.",
+    ),
+]
+ReasoningCallsPolicy = Annotated[
+    ReasoningCalls,
+    typer.Option(
+        "--reasoning-calls",
+        help="Calls in the reasoning. never: they are thought; safe: those count that end a reply of nothing else.",
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 

@@ -13,7 +13,11 @@ from rightcall.cli.inputs import (
     FormatFile,
     FormatName,
     Policy,
+    ReasoningCalls,
+    ReasoningCallsPolicy,
     RepairPolicy,
+    Rescue,
+    RescuePolicy,
     ToolsFile,
     choose_format,
     read_text,
@@ -43,6 +47,14 @@ def parse(
         ReasoningMode, typer.Option(help="auto: by its markers; open: the prompt had opened it; off: take it as text.")
     ] = ReasoningMode.auto,
     repair: RepairPolicy = Policy.safe,
+    rescue: RescuePolicy = Rescue.safe,
+    reasoning_calls: ReasoningCallsPolicy = ReasoningCalls.safe,
+    finish: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WORD", help="How the answer ended; length, content_filter and error mean that it was cut."
+        ),
+    ] = None,
     stream: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Feed N characters at a time; the reply is the same.")
     ] = None,
@@ -58,9 +70,18 @@ def parse(
     """
     with usage_errors():
         chosen, toolset = choose_format(format, format_file), read_tools(tools)
-        parser = Parser(chosen, tools=toolset, reasoning=reasoning.value, repair=repair.value, spans=explain, live=live)
+        parser = Parser(
+            chosen,
+            tools=toolset,
+            reasoning=reasoning.value,
+            repair=repair.value,
+            rescue=rescue.value,
+            reasoning_calls=reasoning_calls.value,
+            spans=explain,
+            live=live,
+        )
     text = read_text(file)
-    events = _feed(parser, text, stream or len(text) or 1)
+    events = _feed(parser, text, stream or len(text) or 1, finish)
     reply = parser.reply
     if json:
         data = to_json(reply)
@@ -71,13 +92,13 @@ def parse(
         raise typer.Exit(1)
 
 
-def _feed(parser: Parser, text: str, size: int) -> list[tuple[int, Event]]:
+def _feed(parser: Parser, text: str, size: int, finish: str | None) -> list[tuple[int, Event]]:
     """Every event, with how much of the text had been fed when it came."""
     events: list[tuple[int, Event]] = []
     for start in range(0, len(text), size):
         fed = min(start + size, len(text))
         events += [(fed, event) for event in parser.feed(text[start:fed])]
-    return events + [(len(text), event) for event in parser.close()]
+    return events + [(len(text), event) for event in parser.close(finish)]
 
 
 def _show(text: str, reply: Reply, events: list[tuple[int, Event]], explain: bool) -> None:

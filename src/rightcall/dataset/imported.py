@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,8 @@ def rows_of(
     tools: Toolset | None = None,
     format: str = "auto",
     repair: str = "safe",
+    rescue: str = "safe",
+    reasoning_calls: str = "safe",
     model: str = "unknown",
     at: int | None = None,
 ) -> Iterator[Json]:
@@ -49,7 +51,8 @@ def rows_of(
     if format == "auto" and log.format != "auto":
         format = log.format
     said = row.get("model")
-    made = _Walk(log, toolset, told, group, format, repair, said if isinstance(said, str) and said else model, at)
+    how = {"format": format, "repair": repair, "rescue": rescue, "reasoning_calls": reasoning_calls}
+    made = _Walk(log, toolset, told, group, how, said if isinstance(said, str) and said else model, at)
     return made.rows()
 
 
@@ -78,13 +81,12 @@ class _Walk:
         tools: Toolset | None,
         told: Iterable[Tool],
         group: str,
-        format: str,
-        repair: str,
+        how: Mapping[str, str],
         model: str,
         at: int | None,
     ) -> None:
         self.log, self.tools, self.told = log, tools, told
-        self.group, self.format, self.repair, self.model, self.at = group, format, repair, model, at
+        self.group, self.how, self.model, self.at = group, how, model, at
         self.ids = Ids()
         self.messages: list[Json] = []
         self.waiting: list[Call] = []  # calls without a result yet
@@ -116,8 +118,8 @@ class _Walk:
 
     def _read(self, said: Said) -> Reply:
         if said.api == "text":
-            return parse(said.value, tools=self.tools, format=self.format, repair=self.repair, ids=self.ids)  # type: ignore[arg-type]
-        return read(said.value, tools=self.tools, api=said.api, format=self.format, repair=self.repair, ids=self.ids)  # type: ignore[arg-type]
+            return parse(said.value, tools=self.tools, ids=self.ids, **self.how)  # type: ignore[arg-type]
+        return read(said.value, tools=self.tools, api=said.api, ids=self.ids, **self.how)  # type: ignore[arg-type]
 
     def _turn(self, said: Said, after: tuple[Json | Said, ...]) -> Iterator[Json]:
         reply = self._read(said)
@@ -181,6 +183,8 @@ def import_files(
     tools: Toolset | None = None,
     format: str = "auto",
     repair: str = "safe",
+    rescue: str = "safe",
+    reasoning_calls: str = "safe",
     model: str = "unknown",
     refused: Callable[[Where, str], None],
     seen: Seen | None = None,
@@ -188,14 +192,15 @@ def import_files(
     """Writes the rows of all logs; `refused` is told of lines that hold none. Counts what was found."""
     counts: Counter[str] = Counter()
     at, files = unix_ms(), list(paths)
+    options = {"kind": kind, "tools": tools, "format": format, "repair": repair, "model": model}
+    options |= {"rescue": rescue, "reasoning_calls": reasoning_calls}
     with Output(output, sources=files) as out:
         for where, row in read_all(files, seen=seen):
             group = f"import-{digest(where.path).hex()[:8]}-{where.number:08d}"
             try:
                 if isinstance(row, Fault):
                     raise CallerError(row.message)
-                options = {"kind": kind, "tools": tools, "format": format, "repair": repair, "model": model, "at": at}
-                made = list(rows_of(row, group=group, **options))  # type: ignore[arg-type]
+                made = list(rows_of(row, group=group, at=at, **options))  # type: ignore[arg-type]
             except RightcallError as error:
                 counts["refused"] += 1
                 refused(where, str(error))

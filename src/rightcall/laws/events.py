@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+import msgspec
+
 from rightcall.laws.case import Violation
 from rightcall.laws.reading import Read
 from rightcall.types import (
@@ -139,8 +141,12 @@ def _merged(parts: list[Any]) -> list[Any]:
 
 
 def _recast(parts: list[Part | int], event: Recast) -> list[Part | int]:
-    """The last characters of text turn into reasoning, or go: a call that follows was made of them."""
+    """The last characters of text turn into reasoning, or go: a call that follows was made of them. So may those of
+    reasoning, if that is what was given last."""
     chars, out = event.chars, list[Part | int]()
+    if event.kind == "thought":
+        rest = "".join([part.text for part in parts if isinstance(part, Reasoning)])[: -chars or None]
+        return _shortened(parts, len(rest))
     for part in reversed(parts):
         if isinstance(part, Text) and chars:
             taken = min(chars, len(part.text))
@@ -148,7 +154,20 @@ def _recast(parts: list[Part | int], event: Recast) -> list[Part | int]:
             if event.kind == "reasoning":
                 out.append(Reasoning(part.text[len(part.text) - taken :]))
             if taken < len(part.text):
-                out.append(Text(part.text[: len(part.text) - taken], part.tag))
+                out.append(msgspec.structs.replace(part, text=part.text[: len(part.text) - taken]))
         else:
             out.append(part)
     return out[::-1]
+
+
+def _shortened(parts: list[Part | int], keep: int) -> list[Part | int]:
+    """The same parts, with only so many characters of reasoning."""
+    out: list[Part | int] = []
+    for part in parts:
+        if isinstance(part, Reasoning):
+            if keep:
+                out.append(Reasoning(part.text[:keep]))
+            keep = max(0, keep - len(part.text))
+        else:
+            out.append(part)
+    return out

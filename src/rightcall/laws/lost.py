@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from itertools import pairwise
 
 from rightcall.formats import FORMATS
@@ -13,7 +14,7 @@ from rightcall.types import Reply, Span
 
 _STAYS = {"call_in_reasoning", "call_in_open_reasoning"}  # such a call stays in the reasoning as well
 # A code fence around the calls of a block goes with its markers, and so do the brackets of a list.
-_NO_TEXT = re.compile(r"(?:```|~~~)[A-Za-z_0-9]{0,16}|[\s\[\],;}{)]")
+_NO_TEXT = re.compile(r"(?:```|~~~)[^`\n]{0,64}\n|(?:```|~~~)[A-Za-z_0-9]{0,16}|[\s\[\],;}{)]")
 
 
 def nothing_lost_law(format: str | Format, text: str, reply: Reply) -> list[Violation]:
@@ -88,7 +89,8 @@ def _under_markers(format: str | Format, text: str, reply: Reply) -> str:
     known = format if isinstance(format, Format) else FORMATS.get(reply.format or format)
     if known is None or known.channels or known.protocol or _says_text_in_json(known.name):
         return ""
-    own = _own_markers(known, format == "auto")
+    rescued = any(problem.code == "rescued" for problem in reply.problems)
+    own = _any_markers() if rescued else _own_markers(known, format == "auto")
     for span in reply.spans or ():
         if span.kind == "marker":
             rest = _NO_TEXT.sub("", own.sub("", text[span.start : span.end]))
@@ -97,10 +99,19 @@ def _under_markers(format: str | Format, text: str, reply: Reply) -> str:
     return ""
 
 
+@lru_cache(1)
+def _any_markers() -> re.Pattern[str]:
+    """Matches a marker of any format, or a key of the JSON around a call: of calls that were written in another way."""
+    found = {text for known in FORMATS.values() for text in (*templates(known), *literals(known), *known.ends)}
+    longest = sorted(found, key=len, reverse=True)
+    return pattern("|".join([*(_loose(text.strip()) for text in longest if text.strip()), r'"\w+"\s*:']))
+
+
 def _own_markers(format: Format, unknown: bool) -> re.Pattern[str]:
     """Matches a marker of the format, or a piece of one. Where the format is not known, any end-of-turn token too."""
     ends = {end for known in FORMATS.values() for end in known.ends} if unknown else set[str]()
-    found = sorted({*templates(format), *literals(format), *ends}, key=len, reverse=True)
+    tokens = {token for text in templates(format) for token in getattr(text, "tokens", ())}
+    found = sorted({*templates(format), *literals(format), *ends, *tokens}, key=len, reverse=True)
     return pattern("|".join(_loose(text.strip()) for text in found if text.strip()) or "(?!)")
 
 

@@ -78,6 +78,7 @@ def _is_heard(reply: Reply, text: str, at: int, end: int) -> bool:
     return (
         any(problem.call is None for problem in reply.problems)
         or _attempt_here(reply, text, at, end)
+        or any(not call.raw.strip() for call in reply.attempts)  # which has no place of its own
         or _is_thought(reply, at)
     )
 

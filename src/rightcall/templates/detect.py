@@ -158,8 +158,9 @@ def recovering(text: str, calls: tuple[Call, ...]) -> tuple[str, ...]:
     return tuple([name for _, name in sorted(ranked, key=lambda each: each[0])])
 
 
-def _rank(text: str, calls: tuple[Call, ...], format: Format) -> tuple[int, int, int] | None:
-    """Written just so, then little text left over, then a marker rather than none. None: not the same calls."""
+def _rank(text: str, calls: tuple[Call, ...], format: Format) -> tuple[int, int, int, int] | None:
+    """Written just so, then little text left over, then a marker rather than none, then at least the bodies written just
+    so. None: not the same calls."""
     found = compiled(format)
     reply = read_whole(text, found, ReadOptions(TOOLS, repair="off"))
     if any(problem.blocking for problem in reply.problems):
@@ -169,7 +170,8 @@ def _rank(text: str, calls: tuple[Call, ...], format: Format) -> tuple[int, int,
     ]:
         return None
     left = len(reply.content.strip()) + len(reply.reasoning.strip())
-    return 0 if _written(calls, format) in text else 1, left, 1 if found.bare else 0
+    bodies = all(_written((call,), msgspec.structs.replace(format, call=("", ""))) in text for call in calls)
+    return int(_written(calls, format) not in text), left, int(bool(found.bare)), int(not bodies)
 
 
 def _written(calls: tuple[Call, ...], format: Format) -> str:

@@ -40,6 +40,7 @@ class Block:
         "_broken_at",
         "_content",
         "_first",
+        "_is_empty",
         "_is_odd",
         "bare",
         "fenced",
@@ -54,6 +55,7 @@ class Block:
         self.bare = bare
         self.special = special  # its opener is a token that nobody writes by chance
         self._is_odd = is_odd  # what follows the opener is known to be no call as the format writes it
+        self._is_empty = False
         self.fenced: tuple[Repair, ...] = ()  # the receipt of a code fence around the calls
         self.reader: BodyReader | None = None
         self.holds = p.compiled.call_close is not None and not bare  # calls wait for what follows them
@@ -101,6 +103,8 @@ class Block:
         if p.full:
             return self._full(opening)
         p.drop(opening)
+        if p.index == self._first and not self._is_empty:
+            p.note("opener_without_call", f"the block at {self._content} holds no call")
         p.pos += self._body_close
         p.output.settle()
         p.output.fresh = p.output.at_start = True
@@ -246,6 +250,7 @@ class Block:
     def _empty(self) -> None:
         """The opener, and its close at once."""
         p = self.p
+        self._is_empty = True
         p.settle()
         if p.compiled.format.protocol is not None:
             p.problem("no_call", "a block for a call is empty; it must hold one call, name({ ... })")
@@ -293,7 +298,7 @@ class Block:
                 p.fail("unterminated_string", "the call's end marker stands inside a string that was never closed")
             else:
                 p.fail("truncated", "the text ended before the call did; send the whole call again")
-        elif self.bare and p.index == self._first:
+        elif (self.bare or self._is_word()) and p.index == self._first:
             return False
         elif p.raw is not None and p.captured(p.raw).strip():
             p.fail("truncated", "the text ended before the call's name was known; send the whole call again")
@@ -303,6 +308,17 @@ class Block:
             if p.index == self._first:
                 p.problem("truncated", "the text ended where a tool call was about to begin")
         return True
+
+    def _is_word(self) -> bool:
+        """Is what stands behind the opener a word that begins no tool's name? Then prose ends with it."""
+        p = self.p
+        word = p.captured(self._content).strip()
+        found = _NAME(word) if not self.special else None
+        if found is None or found.end() < len(word):
+            return False
+        if p.tools is None:
+            return word.endswith(".")
+        return not any(tool.name.startswith(word) for tool in p.tools)
 
     def _close_inside(self) -> bool:
         p = self.p

@@ -44,13 +44,14 @@ MINTED = "\0"  # an id that begins so was not in the text
 class Building:
     """The call being read."""
 
-    __slots__ = ("beside", "checked", "given", "id", "index", "kinds", "name", "parts", "problems", "repairs")
+    __slots__ = ("beside", "checked", "given", "id", "index", "kinds", "name", "parts", "problems", "repairs", "source")
 
     def __init__(self, index: int, id: str, name: str, kinds: dict[str, Kind]) -> None:
         self.index, self.id, self.name = index, id, name
         self.kinds = kinds  # how each declared argument is to be read
         self.parts: list[str] = []  # pieces of argument JSON
-        self.given = 0  # how many of them were given out
+        self.given = 0  # how many characters of them were given out
+        self.source: str | None = None  # the arguments as they were sent, where the pieces are not
         self.checked = False  # a problem was found that says it all
         self.repairs: tuple[Repair, ...] = ()
         self.problems: list[Problem] = []
@@ -108,7 +109,7 @@ class CallBuilder(Buffer):
     @property
     def in_fence(self) -> bool:
         """Does the text here stand in a code fence?"""
-        return bool(self.dropped or self.output.shown.fence)
+        return bool(self.dropped or self.output.shown.open_fence)
 
     # -- a call's own text ---------------------------------------------------------------------------------------------
 
@@ -218,9 +219,9 @@ class CallBuilder(Buffer):
         assert call is not None
         call.repairs += receipts(sketch.liberties)
         call.beside = sketch.beside
-        # What was given out was a preview of what is now read otherwise: no more of it follows.
+        # What was given out was a preview of what is now read otherwise: the rest of what was sent follows it.
+        call.source = text[self.args_at - start : sketch.end] if start <= self.args_at < start + sketch.end else None
         call.parts = [to_json(sketch.arguments)]
-        call.given = min(call.given, 1)
         self._raw_text = text[sketch.start : sketch.end]
         self.finish(sketch.arguments, empty=sketch.arguments is None)
 
@@ -235,7 +236,7 @@ class CallBuilder(Buffer):
         call.parts.append(json)
         if self.live:
             self.output.events.append(Arguments(call.index, json))
-            call.given += 1
+            call.given += len(json)
 
     def finish(self, value: Any = Undecodable, *, empty: bool = False) -> None:
         """The body's own end was seen. `value` is what the argument JSON holds, where the reader already knows."""
@@ -286,10 +287,12 @@ class CallBuilder(Buffer):
         self.index = index + 1
 
     def _give_rest(self, call: Building, json: str) -> None:
-        """Of a call that is complete: all its arguments, or where some were given out as they came, the rest of them."""
-        rest = "".join(call.parts[call.given :]) if call.given else json
-        if rest:
-            self.output.events.append(Arguments(call.index, rest))
+        """Of a call that is complete: its settled arguments; live, the rest of them as they were sent."""
+        if self.live:
+            sent = "".join(call.parts) if call.source is None else call.source
+            json = sent[call.given :] if sent else json
+        if json:
+            self.output.events.append(Arguments(call.index, json))
 
     def repaired(self, rule: str, before: str, after: str) -> None:
         assert self.call is not None

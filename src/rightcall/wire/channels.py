@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rightcall.wire.machine import Machine
 
 _MAX_HEADER = 256
+_NO_HEADER = frozenset(("section", "call", "body", "end"))
 _ODD_BEHIND = frozenset("{}]),")  # arguments: another object, brackets too many, or a part that was lost
 _WORD = re.compile(r"\s*([^\s<>]+)").match
 
@@ -51,7 +52,11 @@ def _header(m: Machine, taken: Capture, *, bare: bool) -> Steps[None]:
             break
         yield
     recipient, kind = read_header(p.buf[p.pos : max(end, p.pos)], channels)
-    if end < 0 or (bare and not channels.to and not (yield from _is_recipient(m, recipient, end + size))):
+    if (
+        end < 0
+        or _holds_more(m, p.buf[p.pos + 1 : end])
+        or (bare and not channels.to and not (yield from _is_recipient(m, recipient, end + size)))
+    ):
         # No header: its first character is text, and the search goes on behind it.
         is_cut = p.ended and end < 0 and len(p.buf) - p.pos < _MAX_HEADER + size
         p.pos = len(p.buf) if is_cut else p.pos + 1
@@ -62,6 +67,12 @@ def _header(m: Machine, taken: Capture, *, bare: bool) -> Steps[None]:
     m.marker(end + size)
     if kind is None and BODIES[type(m.compiled.format.bodies[0])].named_by_header:
         yield from _call(m, recipient or "")
+
+
+def _holds_more(m: Machine, text: str) -> bool:
+    """Does what should be a header hold other structure? Then its end is that of another."""
+    scan = m.compiled.text
+    return any(scan.actions[found.lastindex or 0].action in _NO_HEADER for found in scan.finditer(text))
 
 
 def read_header(text: str, channels: Channels) -> tuple[str | None, str | None]:

@@ -7,7 +7,7 @@ nothing is rescued.
 
 from __future__ import annotations
 
-from rightcall.types import Call, Part, Problem, Reasoning, Recast, Span
+from rightcall.types import Call, Part, Problem, Reasoning, Recast, Reply, Span
 from rightcall.wire.auto import AutoMachine, read_auto
 from rightcall.wire.compile import compiled
 from rightcall.wire.machine import InReasoning, Machine
@@ -16,6 +16,7 @@ from rightcall.wire.piece import Piece, read_piece
 from rightcall.wire.rescue import anywhere, behind_text, native_calls, other_format, whole_reply
 
 _LONGEST = 400_000
+_MOST_NOTES = 8
 
 
 CUT = frozenset(("length", "content_filter", "error"))  # how an answer ends that was cut off
@@ -64,6 +65,9 @@ class _Conclusion:
         if self.options.reasoning_calls == "never" or (self.cut and not is_open) or len(text) > _LONGEST:
             return
         piece = self._read_thought(text)
+        if is_open:
+            notes = [problem for problem in piece.reply.problems if problem.code == "opener_without_call"]
+            self.output.events += notes[:_MOST_NOTES]
         first = _first_call(piece.spans) if is_open else _last_run(piece.spans)
         if first is not None:
             self._take_out(start, first, piece, is_open)
@@ -78,7 +82,7 @@ class _Conclusion:
         """What was given as reasoning from `first` of the piece on were calls, with reasoning around them."""
         given = [span for span in self.output.spans if span.kind == "reasoning" and span.end > start + first]
         chars = sum(span.end - max(span.start, start + first) for span in given) + max(0, len(given) - 1)
-        self.output.events.append(Recast(chars, "call"))
+        self.output.events.append(Recast(chars, "thought"))
         end = self.output.spans[-1].end
         inside = [s for s in piece.spans if s.start >= first]
         thought = [Span(s.start + start, s.end + start, "reasoning" if s.kind == "text" else s.kind) for s in inside]
@@ -143,6 +147,16 @@ _IN_OPEN_REASONING = Problem(
     "call_in_open_reasoning",
     "the call stands inside reasoning that was never closed; close the reasoning, then send the call again outside it",
 )
+
+
+def last_calls(reply: Reply) -> int:
+    """How many calls a text ends with: nothing but blanks and markers stands between and behind them. The reply has
+    its spans."""
+    spans = list(reply.spans or ())
+    first = _last_run(spans)
+    if first is None:
+        return 0
+    return sum(isinstance(part, Call) for part in _parts_from(Piece(reply, spans), first))
 
 
 def _last_run(spans: list[Span]) -> int | None:

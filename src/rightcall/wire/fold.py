@@ -54,17 +54,16 @@ class Fold:
         return Reasoning(text) if self._tag is None else Text(text, self._tag)
 
     def _recast(self, event: Recast) -> None:
-        """The last so many characters were reasoning, or belong to a call that follows. Where the last thing given was
-        reasoning and it was a call, they are of the reasoning; else of the text."""
+        """The last so many characters of text were reasoning, or belong to a call that follows; or those of reasoning
+        belong to one."""
         if self._pieces:
             self._flush()
-        thought = event.kind == "call" and bool(self._parts) and isinstance(self._parts[-1], Reasoning)
         chars = event.chars
         for i in range(len(self._parts) - 1, -1, -1):
             part = self._parts[i]
             if chars <= 0:
                 break
-            if not isinstance(part, Reasoning if thought else Text):
+            if not isinstance(part, Reasoning if event.kind == "thought" else Text):
                 continue
             keep = max(0, len(part.text) - chars)
             chars -= len(part.text)

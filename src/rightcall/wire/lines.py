@@ -46,7 +46,7 @@ def _fence(m: Machine, char: str, at_start: bool) -> Steps[int]:
             p.dropped, m.output.at_start = "", True
         return -1
     found = yield from p.test(FENCED)
-    if found and not m.output.shown.fence:
+    if found and not m.output.shown.open_fence:
         inside = LINE.whole(p.buf, found.end())
         p.dropped = char * 3
         if inside and _opens(m, found.end(), inside.group()[-1]):

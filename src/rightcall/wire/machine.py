@@ -35,8 +35,9 @@ class InText(msgspec.Struct, frozen=True):
 
 
 class InSection(msgspec.Struct, frozen=True):
-    """Between the markers that surround all calls."""
+    """Between the markers that surround all calls, of which there were so many before it."""
 
+    before: int
     due: bool = False
 
 
@@ -70,6 +71,7 @@ class Machine:
     thought: int | None = None  # where the last reasoning began that nothing was said or called behind
     thought_end: int | None = None  # where that was closed
     held: Held | None = None
+    due_to: int | None = None  # a header said that a call follows: how many there were before it
     in_content = False  # a marker that opens text was seen, and not yet its close
     refused = 0  # how many calls outside all blocks were none that may run
     is_over = False  # the reply was longer than it may be
@@ -185,6 +187,7 @@ class Machine:
         p.settle_pending()
         output.last_blanks(p.at)
         self.release()
+        self.end_message()
 
     def _first(self, compiled: Compiled) -> Steps[None]:
         """The prompt may have ended with a token that belongs to what the reply begins with."""
@@ -280,7 +283,10 @@ class Machine:
         if self.is_shown(found):
             return
         self._leave_reasoning()
+        before = self.p.at
         yield from self.block(found.start(), special=sign.special)
+        if self.p.at == before:  # nothing was taken: its first character is text
+            self.say_exactly(self.p.pos + 1)
 
     def block(self, start: int, *, bare: bool = False, special: bool = False) -> Steps[None]:
         """A block of calls: at once if all of it is there and as usual, else step by step."""
@@ -293,7 +299,7 @@ class Machine:
             self.release()
         before = self.state
         if self.compiled.section_start is not None and not bare:
-            self.state = InSection()
+            self.state = InSection(first)
         block = Block(p, bare=bare, special=special)
         ending = yield from (self._quickly(block, start) or block.read(start))
         self._after_block(ending, before if p.index == first else InText())
@@ -325,7 +331,7 @@ class Machine:
         if ending == "text":
             self.state = before
         elif isinstance(self.state, InSection):
-            self.state = InSection(due=ending == "due")
+            self.state = InSection(self.state.before, due=ending == "due")
         else:
             self.state = InText(due=ending == "due")
 
@@ -370,6 +376,7 @@ class Machine:
     def rest_is_text(self) -> Steps[None]:
         """There are more calls than there may be: everything from here on is text."""
         p = self.p
+        self.release()  # they are more than enough to be calls, whatever follows
         p.problem("too_large", f"the reply has more than {p.limits.calls} calls; the rest was not read")
         while True:
             if p.pos < len(p.buf):
@@ -389,12 +396,12 @@ class Machine:
         size = found.end() - found.start()
         assert self.compiled.section_start is not None
         if not (yield from p.test(self.compiled.section_start)):
-            before, self.state = self.state, InSection()
+            before, self.state = self.state, InSection(p.index)
             block = Block(p, bare=False, special=sign.special, is_odd=True)
             if (yield from block.read(p.pos + size)) == "text":
                 self.state = before
             return
-        self.state = InSection()
+        self.state = InSection(p.index)
         self.output.settle()
         self.marker(p.pos + size)
         if p.ended and not p.char():
@@ -402,6 +409,8 @@ class Machine:
 
     def _on_section_close(self, found: re.Match[str], sign: Sign) -> Iterable[None]:
         if isinstance(self.state, InSection):
+            if self.state.before == self.p.index:
+                self.p.note("opener_without_call", f"the section of calls that ends at {self.p.at} holds none")
             self.state = InText()
             self.marker(found.end())
         elif not self.is_shown(found):
@@ -414,7 +423,7 @@ class Machine:
         if self.is_shown(found):
             return ()
         if isinstance(state, (InText, InSection)) and state.due:
-            self.state = type(state)()
+            self.state = msgspec.structs.replace(state, due=False)
             self.marker(found.end())
         else:
             self._stray(found.group(), sign)
@@ -487,8 +496,16 @@ class Machine:
         self.state = InText()
         return ()
 
+    def end_message(self) -> None:
+        """A message ends. One to a tool holds a call."""
+        if self.due_to == self.p.index:
+            self.p.note("opener_without_call", f"the message to a tool that ends at {self.p.at} holds no call")
+        self.due_to = None
+
     def turn_to(self, kind: str | None) -> None:
         """A header says what its message holds; None for a call."""
+        self.end_message()
+        self.due_to = self.p.index if kind is None else None
         self.output.turn(thinking=kind == "reasoning")
         if kind is not None:
             self.state = InChannel("reasoning" if kind == "reasoning" else "content")
@@ -567,6 +584,7 @@ class Machine:
             return
         p.settle_pending()
         self.release()
+        self.end_message()
         self.output.at_start = True
         if isinstance(self.state, InChannel):
             self.output.turn(thinking=False)

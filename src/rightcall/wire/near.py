@@ -8,27 +8,25 @@ from rightcall.declare.toolset import Toolset
 from rightcall.types import Problem, Span
 
 # A name where a call would have it: behind a key, an attribute or a label, or before what opens its arguments.
-_BEFORE = (
-    ("generic_json", r'"(?:name|tool|tool_name|function|action)"\s{0,16}+:\s{0,16}+"'),
-    ("react", r"\bAction\s{0,4}+:[ \t`*]{0,8}+"),
-    ("invoke", r"\b(?:name|function|tool)\s{0,4}+=\s{0,4}+[\"']?"),
-    ("harmony", r"\bto=(?:functions\.)?"),
-    ("kimi_k2", r"\bfunctions\."),
-    ("gemma4", r"\bcall:"),
-)
-_BEHIND = (
-    ("pythonic", r"\("),
-    ("apertus", r"[\"']\s{0,8}+:\s{0,8}+\{"),
-    ("mistral_v11", r"\s{0,8}+(?:\[ARGS\]|\{)"),
-    ("glm45", r"\s{0,8}+<"),
-)
-_NAME = r"[A-Za-z_][\w.\-]{0,255}+"
-_SHAPES = [f"(?:{source})(?P<a{i}>{_NAME})" for i, (_, source) in enumerate(_BEFORE)]
-_SHAPES += [f"(?<![\\w.\\-])(?P<b{i}>{_NAME})(?={source})" for i, (_, source) in enumerate(_BEHIND)]
-_NEAR = re.compile("|".join(_SHAPES)).finditer
-_FORMATS = {f"a{i}": name for i, (name, _) in enumerate(_BEFORE)} | {
-    f"b{i}": name for i, (name, _) in enumerate(_BEHIND)
+_BEFORE = {
+    "generic_json": r'"(?:name|tool|tool_name|function|action)"\s{0,16}+:\s{0,16}+"',
+    "react": r"\bAction\s{0,4}+:[ \t`*]{0,8}+",
+    "invoke": r"\b(?:name|function|tool)\s{0,4}+=\s{0,4}+[\"']?",
+    "harmony": r"\bto=(?:functions\.)?",
+    "kimi_k2": r"\bfunctions\.",
+    "gemma4": r"\bcall:",
 }
+_BEHIND = {
+    "pythonic": r"\(",
+    "apertus": r"[\"']\s{0,8}+:\s{0,8}+\{",
+    "mistral_v11": r"\s{0,8}+(?:\[ARGS\]|\{)",
+    "glm45": r"\s{0,8}+<",
+}
+_NAME = r"[A-Za-z_][\w.\-]{0,255}+"
+_SHAPES = [f"(?:{source})(?P<a{i}>{_NAME})" for i, source in enumerate(_BEFORE.values())]
+_SHAPES += [f"(?<![\\w.\\-])(?P<b{i}>{_NAME})(?={source})" for i, source in enumerate(_BEHIND.values())]
+_NEAR = re.compile("|".join(_SHAPES)).finditer
+_FORMATS = {f"a{i}": name for i, name in enumerate(_BEFORE)} | {f"b{i}": name for i, name in enumerate(_BEHIND)}
 _MOST = 8
 _LONGEST = 400_000
 _FEW = 64  # tools: so many names are looked for one by one, which costs less than the patterns

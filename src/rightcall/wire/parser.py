@@ -29,6 +29,7 @@ from rightcall.wire.options import Limits, ReadOptions
 
 Policy = Literal["off", "safe", "lenient"]
 Rescue = Literal["off", "safe", "anywhere"]
+ReasoningCalls = Literal["never", "safe"]
 _WORDS = {
     "reasoning": ("auto", "open", "off"),
     "repair": ("off", "safe", "lenient"),
@@ -55,7 +56,7 @@ class Parser:
         reasoning: Literal["auto", "open", "off"] = "auto",
         repair: Policy | Mapping[str, Policy] = "safe",
         rescue: Rescue = "safe",
-        reasoning_calls: Literal["never", "safe"] = "safe",
+        reasoning_calls: ReasoningCalls = "safe",
         choice: str | Mapping[str, Any] | None = None,
         ids: Ids | None = None,
         spans: bool = False,
@@ -189,7 +190,7 @@ def parse(
     reasoning: Literal["auto", "open", "off"] = "auto",
     repair: Policy | Mapping[str, Policy] = "safe",
     rescue: Rescue = "safe",
-    reasoning_calls: Literal["never", "safe"] = "safe",
+    reasoning_calls: ReasoningCalls = "safe",
     choice: str | Mapping[str, Any] | None = None,
     finish: str | None = None,
     ids: Ids | None = None,

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 import msgspec
 
 from rightcall.declare.toolset import Toolset
 from rightcall.formats import FORMATS, NAMED_ONLY
 from rightcall.strict_json import scan_once
-from rightcall.types import Call, Reply, Span, Text
+from rightcall.types import Call, Part, Reply, Span, Text
 from rightcall.wire.compile import Compiled, compiled
 from rightcall.wire.options import ReadOptions
 from rightcall.wire.piece import Piece, read_piece
@@ -41,6 +42,9 @@ _CALL_BEGINS = re.compile(
     r"|(?<=\[)[A-Za-z_][\w.\-]{0,255}+\s{0,4}+\()"
 ).finditer
 _TRIES = 8
+_NOTHING = re.compile(r"[\s`;,}\])]*+").fullmatch
+_BRACKETS = re.compile(r"[\"'()\[\]{}]|\\.", re.S).finditer
+_QUOTES = frozenset("\"'")
 _NATIVE = re.compile(r'\[\s{0,16}\{\s{0,16}"id"\s{0,16}:|\{\s{0,16}"id"\s{0,16}:\s{0,16}"call_').search
 
 
@@ -90,13 +94,15 @@ def _in_a_row(text: str) -> str:
 def _are_calls(reply: Reply, tools: Toolset) -> bool:
     """Are all of them calls of declared tools? What does not fit is told as their problems."""
     return all(
-        call.name in tools and not _is_definition(call) and not _was_completed(call) and not _was_cut(call)
+        call.name in tools and not _is_odd(call) and not _was_completed(call) and not _was_cut(call)
         for call in reply.attempts
     )
 
 
 def _is_definition(call: Call) -> bool:
-    """The definition of a tool looks like a call of it."""
+    """The definition of a tool, or its description, looks like a call of it."""
+    if not call.arguments:
+        return any(problem.code == "unknown_key" and "'description'" in problem.message for problem in call.problems)
     return call.arguments.get("type") == "object" and isinstance(call.arguments.get("properties"), dict)
 
 
@@ -104,6 +110,15 @@ def _was_completed(call: Call) -> bool:
     """Was something added? Nothing says that the text was not cut off, so brackets may not be; and nothing says that an
     object without a name is a call."""
     return any(repair.rule in ("missing_closer", "inferred_name") for repair in call.repairs)
+
+
+def _has_strangers(call: Call) -> bool:
+    """A key that had no use may be an argument that is not declared, and without it another call would run."""
+    return any(problem.code == "unknown_key" for problem in call.problems)
+
+
+def _is_odd(call: Call) -> bool:
+    return _is_definition(call) or _has_strangers(call)
 
 
 def _was_cut(call: Call) -> bool:
@@ -137,7 +152,7 @@ def fits(reply: Reply, tools: Toolset | None) -> bool:
     return (
         tools is not None
         and bool(attempts)
-        and all(call.ok and call.name in tools and not _is_definition(call) for call in attempts)
+        and all(call.ok and call.name in tools and not _is_odd(call) for call in attempts)
     )
 
 
@@ -147,9 +162,15 @@ def behind_text(text: str, found: Compiled, options: ReadOptions) -> Piece | Non
     for start in [*_beginnings(text), *_last_fence(text, found)]:
         for each in own:
             piece = read_piece(text[start:], each, options)
-            if fits(piece.reply, options.tools) and not piece.reply.content and not _completes(piece.reply):
+            if fits(piece.reply, options.tools) and _is_last(text[start:], piece) and not _completes(piece.reply):
                 return _behind(text, start, piece)
     return None
+
+
+def _is_last(text: str, piece: Piece) -> bool:
+    """Does nothing stand behind the calls, and nothing between them?"""
+    last = max([span.end for span in piece.spans if span.kind == "call"], default=0)
+    return _NOTHING(text, last) is not None and not piece.reply.content and not piece.reply.reasoning
 
 
 def _last_fence(text: str, found: Compiled) -> list[int]:
@@ -163,17 +184,69 @@ def _completes(reply: Reply) -> bool:
 
 
 def anywhere(text: str, options: ReadOptions) -> Piece | None:
-    """The first calls in a text, with text before and behind them: bare, or in a format that counts only when named."""
+    """The calls in a text, with text before and behind them: bare, or in a format that counts only when named."""
+    found: list[tuple[int, int, Piece]] = []
+    at = 0
     for start in _beginnings(text):
-        for name in ("xlam", "llama4_pythonic"):
-            piece = read_piece(text[start:], compiled(FORMATS[name]), options)
-            if fits(piece.reply, options.tools) and not _completes(piece.reply):
-                return _behind(text, start, piece)
+        end = _value_end(text, start) if start >= at else -1
+        piece = _bare_calls(text[start:end], options) if end > 0 else None
+        if piece is not None:
+            found.append((start, end, piece))
+            at = end
+    if found:
+        return _among(text, found)
     for name in NAMED_ONLY:
         piece = read_piece(text, compiled(FORMATS[name]), options)
         if fits(piece.reply, options.tools):
             return piece
     return None
+
+
+def _bare_calls(text: str, options: ReadOptions) -> Piece | None:
+    """What a text holds that is nothing but calls that may run."""
+    for name in ("xlam", "llama4_pythonic"):
+        piece = read_piece(text, compiled(FORMATS[name]), options)
+        if fits(piece.reply, options.tools) and not piece.reply.content and not _completes(piece.reply):
+            return piece
+    return None
+
+
+def _value_end(text: str, start: int) -> int:
+    """Behind the bracket that closes the one at `start`; -1 if none does."""
+    depth, quote = 0, ""
+    for found in _BRACKETS(text, start):
+        char = found.group()
+        if quote or char in _QUOTES:
+            quote = char if not quote else "" if char == quote else quote
+        elif char in "[{(":
+            depth += 1
+        elif char in ")}]":
+            depth -= 1
+            if depth == 0:
+                return found.end()
+    return -1
+
+
+def _among(text: str, found: list[tuple[int, int, Piece]]) -> Piece:
+    """Calls at these places of a text, and the text around them. Blanks that touch a call are markers."""
+    parts: list[Part] = []
+    spans: list[Span] = []
+    edges = [(0, 0, None), *found, (len(text), len(text), None)]
+    for (_, at, _), (start, end, piece) in pairwise(edges):
+        said = _BETWEEN(text, at, start).end() if at else 0  # type: ignore[union-attr]
+        if said < start:
+            first = at + len(text[at:start]) - len(text[at:start].lstrip()) if at else 0
+            last = first + len(text[first:start].rstrip()) if piece is not None else start
+            parts += [Text(text[first:last])] if first < last else []
+            spans += [Span(at, first, "marker"), Span(first, last, "text"), Span(last, start, "marker")]
+        else:
+            spans.append(Span(at, start, "marker"))
+        if piece is not None:
+            parts += piece.reply.parts
+            spans += [Span(span.start + start, span.end + start, span.kind) for span in piece.spans]
+            spans.append(Span(spans[-1].end, end, "marker"))
+    name = found[0][2].reply.format
+    return Piece(Reply(tuple(parts), (), name), [span for span in spans if span.start < span.end])
 
 
 def native_calls(text: str, options: ReadOptions) -> Piece | None:

@@ -43,6 +43,11 @@ class Shown:
         fence, span = self._after_run()
         return bool(fence) or (bool(span) and blanks.count("\n") < 2) or is_quoted(self._before + blanks)
 
+    @property
+    def open_fence(self) -> str:
+        """The fence that what comes next on a line of its own would stand in."""
+        return self._after_run()[0]
+
     def take(self, text: str) -> None:
         """More of the text."""
         if not text:

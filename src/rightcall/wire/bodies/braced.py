@@ -38,8 +38,13 @@ _KEY_PROBE = Probe(seq(_KEY, blanks(), literal(":")))
 _ENDS_VALUE = re.compile(r"[ \t\r\n]*+[,}]").match
 
 
+def _named(body: Braced) -> tuple[Pat, ...]:
+    """A call's name and what opens its arguments."""
+    return (alt(*templates(body.open)), blanks(), literal("{"))
+
+
 class BracedReader(BodyReader):
-    def __init__(self, body: Braced, after: list[Pat], closes: list[Pat]) -> None:
+    def __init__(self, body: Braced, after: list[Pat], calls: list[Pat]) -> None:
         self.body = body
         self.open = Holes(body.open)
         nameless = seq(*[alt(*[literal(head) for head in _heads(body)])], blanks(), literal("{"))
@@ -63,6 +68,7 @@ class BracedReader(BodyReader):
                 ),
             )
         )
+        self._another = re.compile(alt(*[seq(pat, blanks(), *_named(body)) for pat in calls]).whole).search
         self._token = TokenQuoted(str(body.quote), self.scan, self.follows)
 
     def _string(self) -> TokenQuoted:
@@ -90,7 +96,17 @@ class BracedReader(BodyReader):
         values = yield from self._members(p)
         if values:
             p.give("}")
+        self._doubt(p, values)
         p.finish(values, empty=not values)
+
+    def _doubt(self, p: CallBuilder, values: dict[str, Any]) -> None:
+        """A string that holds another call was not closed where it should have been."""
+        assert p.call is not None
+        for key, value in values.items():
+            if self._another(value if isinstance(value, str) else str(value)):
+                message = f"the argument {key!r} holds what looks like another call, so that its end is not certain"
+                cure = "close each string and each call, and write no markers of this format into a value"
+                p.problem("ambiguous_end", f"{message}; {cure}", "/" + key, call=p.call.index)
 
     def _members(self, p: CallBuilder) -> Steps[dict[str, Any]]:
         values: dict[str, Any] = {}
@@ -236,7 +252,7 @@ def _until(p: CallBuilder, notation: Notation) -> Steps[str]:
 
 class BracedKind(BodyKind[Braced]):
     def reader(self, body: Braced, format: Format, around: Around) -> BodyReader:
-        return BracedReader(body, around.after, templates(format.call[1]))
+        return BracedReader(body, around.after, templates(format.call[0]))
 
     def write(self, body: Braced, call: Call, arguments: str, index: int) -> str:
         return filled(body.open, call, index) + _written(body, call.arguments)

@@ -52,6 +52,7 @@ class Value(NamedTuple):
     given: dict[str, Any]
     pieces: list[str]
     give: bool
+    edges: list[bool]  # whether the close that ended it came with a line break of its own
 
 
 class ValueEnd:
@@ -118,7 +119,9 @@ class ValueEnd:
                 continue
             action = scan.actions[found.lastindex]
             if action == "close":
+                breaks = found.group().startswith("\n")
                 if (yield from self._is_close(p, found.end() - found.start(), value)):
+                    value.edges.append(breaks)
                     return self._doubt(seen, value)
                 seen.closed = True
                 seen.torn = seen.torn or (yield from self._is_torn(p, found.end() - found.start()))
