@@ -6,7 +6,7 @@ Compiled once per format and kept; a compiled format is immutable and shared.
 from __future__ import annotations
 
 import re
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 import msgspec
 
@@ -70,6 +70,7 @@ class Sign(NamedTuple):
     special: bool = False
 
 
+A = TypeVar("A")
 Entries = list[tuple[Sign, Pat]]
 
 
@@ -102,7 +103,11 @@ class Compiled:
         self.call_close = _probe(format.call[1])
         closes = templates(format.call[1])
         self.close_heads = frozenset(pat.head for pat in closes)
-        self.resync = Scan(self._resync(inner))
+        resync = self._resync(inner)
+        self.resync = Scan(resync)
+        # Where a thought was left open, its close ends a call in it that cannot be read.
+        thought_ends = templates(format.reasoning[1]) if format.reasoning else []
+        self.resync_thought = Scan(_unique(resync + [("stop", pat) for pat in thought_ends]))
         ends = [pat for end in format.channels.ends for pat in templates(end)] if format.channels else []
         closing = closes + self._body_closes() + ends
         # Where nothing closes an envelope, it is over with its bracket, and more of them are text.
@@ -138,6 +143,7 @@ class Compiled:
         self.closing = [(sign, re.compile(pat.whole).fullmatch) for sign, pat in closing]
         around = self._around()
         lines: Entries = [(Sign("line"), literal("\n"))] if self.lines else []
+        self.closes_thoughts = any(sign.action == "think_close" for sign, _ in around)
         self.text = Scan(_unique(sections + inner + around + lines + section_closes + self._strays()))
         openers = [pat for sign, pat in sections + inner + around if sign.action in _OPEN_CALLS and pat.prefix]
         self.openers = [(pat, Probe(pat)) for pat in openers]
@@ -290,7 +296,7 @@ def _odd_openings(text: str) -> Entries:
     return nameless if before.strip()[0].isalnum() else [*nameless, (sign, seq(template(before), NAME, END))]
 
 
-def _unique(entries: Entries) -> Entries:
+def _unique(entries: list[tuple[A, Pat]]) -> list[tuple[A, Pat]]:
     """Each pattern once: what stands first says what it does."""
     return list({pat.whole: (sign, pat) for sign, pat in reversed(entries)}.values())
 

@@ -22,6 +22,10 @@ class Snapshot(msgspec.Struct, frozen=True):
     fresh: bool
     is_silent: bool
     last: type[Text | Reasoning] | None
+    last_tag: str
+    text_chars: int
+    said_from: int | None
+    is_placed: bool
 
 
 class Output:
@@ -121,13 +125,16 @@ class Output:
         self.mark("text", end)
 
     def snapshot(self) -> Snapshot:
-        return Snapshot(self.spans[:], self.tiled, self._blanks[:], self.fresh, self.is_silent, self._last)
+        flow = self.fresh, self.is_silent, self._last, self._last_tag, self.text_chars, self.said_from, self.is_placed
+        return Snapshot(self.spans[:], self.tiled, self._blanks[:], *flow)
 
     def restore(self, before: Snapshot, events: list[Event]) -> None:
         """Nothing of what came since counts; these events are still to go out."""
         self.events = events
         self.spans, self.tiled, self._blanks = before.spans, before.tiled, before.blanks
         self.fresh, self.is_silent, self._last = before.fresh, before.is_silent, before.last
+        self._last_tag, self.text_chars = before.last_tag, before.text_chars
+        self.said_from, self.is_placed = before.said_from, before.is_placed
 
     # -- markers -------------------------------------------------------------------------------------------------------
 
