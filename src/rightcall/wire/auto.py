@@ -53,6 +53,8 @@ class _Detector:
                 if whole is not pat and not pat.head.isalnum():
                     self.openers.add(pat.whole)
         self.scan = Scan(list(shapes.items()))
+        for key, choices in patterns.items():
+            choices.sort(key=lambda choice: not _writes(choice[0].format, key))
         self.candidates = {key: [(found, Probe(pat)) for found, pat in choices] for key, choices in patterns.items()}
         self.first = [(compiled(FORMATS[name]), probe) for name, probe in first_headers().items()]
         self.first += [(compiled(format), Probe(seq(blanks(), pat))) for format, pat in _sentences()]
@@ -102,6 +104,12 @@ def _signs(format: Format) -> Signs:
         pats = [template(start) for start in starts if isinstance(start, Special)]
         signs += [(pat, pat, True) for pat in pats]
     return signs + [(mark, mark, False) for mark in _marks(format)]
+
+
+def _writes(format: Format, opener: str) -> bool:
+    """Is this how the format itself opens its section, and not what is read as well?"""
+    section = alternatives(format.section[0]) if format.section else ()
+    return opener not in [template(text).whole for text in section[1:]]
 
 
 def _tells(pat: Pat, format: Format) -> bool:

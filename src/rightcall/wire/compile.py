@@ -167,7 +167,7 @@ class Compiled:
         markers = [*self.format.call, *(self.format.section or ())]
         markers += [marker for body in self.format.bodies for marker in (body_open(body), getattr(body, "close", ""))]
         texts = [text for marker in markers for text in alternatives(marker) if isinstance(text, Special)]
-        tokens = {token for text in texts for token in text.tokens if token != text}
+        tokens = {token for text in texts for token in text.tokens if token != text and _is_at_edge(text, token)}
         return [(Sign("closer", True), literal(token)) for token in sorted(tokens)]
 
     def _around(self) -> Entries:
@@ -249,6 +249,11 @@ _OPEN_CALLS = frozenset(("section", "call", "body", "header"))
 
 def _entries(action: Action, marker: Marker) -> Entries:
     return [(Sign(action, isinstance(text, Special)), template(text)) for text in ordered(marker)]
+
+
+def _is_at_edge(text: str, token: str) -> bool:
+    """Inside a tag a token means nothing alone."""
+    return text.strip().startswith(token) or text.strip().endswith(token)
 
 
 def body_open(body: Body) -> Marker:
