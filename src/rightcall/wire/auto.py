@@ -58,6 +58,8 @@ class _Detector:
         self.candidates = {key: [(found, Probe(pat)) for found, pat in choices] for key, choices in patterns.items()}
         self.first = [(compiled(FORMATS[name]), probe) for name, probe in first_headers().items()]
         self.first += [(compiled(format), Probe(seq(blanks(), pat))) for format, pat in _sentences()]
+        openers = [(found, found.first_opener) for found in map(compiled, FORMATS.values())]
+        self.first += [(found, Probe(seq(blanks(), opener.pat))) for found, opener in openers if opener is not None]
         self.marks = {pat.whole for format in FORMATS.values() for pat in _marks(format)}
         ends = tuple(dict.fromkeys(end for f in FORMATS.values() for end in f.ends if isinstance(end, Special)))
         # A body that nothing opens: before a format is found there are no calls, whatever the text holds.
@@ -127,7 +129,9 @@ def _is_tag(mark: str) -> bool:
 def _marks(format: Format) -> list[Pat]:
     """Markers of reasoning and content that only a few formats have."""
     pairs = [*format.content, *([format.reasoning] if format.reasoning and format.reasoning[0] != _THINK[0] else [])]
-    marks = [m for pair in pairs for side in pair for m in alternatives(side) if _is_tag(m)]
+    marks: list[str] = [m for pair in pairs for side in pair for m in alternatives(side) if _is_tag(m)]
+    # A token that such a marker begins with may stand alone.
+    marks += [m.tokens[0] for m in marks if isinstance(m, Special) and m.strip().startswith(m.tokens[0])]
     return [template(mark) for mark in marks if mark.strip()]
 
 

@@ -151,7 +151,8 @@ class Compiled:
         # A special token says that the model has stopped thinking; what is plain text may be a thought about a call.
         tokens = [entry for entry in sections + inner + around if entry[0].special and entry[0].action in _OPENERS]
         thinks = _pair_entries(format.reasoning, "think", "think_close")
-        self.reasoning = Scan(_unique(thinks + self._turns() + tokens))
+        cites = _pair_entries(format.citations, "inline", "inline")
+        self.reasoning = Scan(_unique(thinks + self._turns() + tokens + cites))
 
     def _strays(self) -> Entries:
         """What closes a call, or a value in one: none of it belongs into text."""
@@ -164,7 +165,7 @@ class Compiled:
 
     def _lone_tokens(self) -> Entries:
         """The special tokens of which a call's markers are made, where they stand alone."""
-        markers = [*self.format.call, *(self.format.section or ())]
+        markers = [*self.format.call, *(self.format.section or ()), *(self.format.reasoning or ())]
         markers += [marker for body in self.format.bodies for marker in (body_open(body), getattr(body, "close", ""))]
         texts = [text for marker in markers for text in alternatives(marker) if isinstance(text, Special)]
         tokens = {token for text in texts for token in text.tokens if token != text and _is_at_edge(text, token)}

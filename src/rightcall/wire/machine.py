@@ -156,7 +156,8 @@ class Machine:
         p.index, p.output, self.output = other.index, other.output, other.output
         self.thought, self.is_over = before.thought, before.is_over
         if isinstance(before.state, InReasoning):
-            self.state = before.state
+            # Where nothing was read yet, the reply's first header may still say what it begins with.
+            self.state = before.state if p.base or self.compiled.channels is None else self.state
         elif isinstance(before.state, InText) and not before.state.late:
             self.state = InText()
         return other.buf[other.pos :]
@@ -166,7 +167,7 @@ class Machine:
     def _run(self) -> Steps[None]:
         yield
         p, output, compiled = self.p, self.output, self.compiled
-        if compiled.first_header is not None and isinstance(self.state, InText):
+        if compiled.first_header is not None and not isinstance(self.state, InReasoning):
             yield from first_header(self, compiled.first_header)
         yield from self._first(compiled)
         while True:

@@ -47,6 +47,7 @@ class Output:
         self.events: list[Event] = []
         self.spans: list[Span] = []
         self.shown = Shown()
+        self._seamless: set[int] = set()  # where text goes on behind a mark inside it
         self._blanks: list[str] = []  # white space read but not yet known to be text or a marker's
 
     def problem(self, made: Problem) -> None:
@@ -149,6 +150,13 @@ class Output:
     def skip(self, end: int) -> None:
         """A mark inside text, up to that place, is dropped; the text around it stays whole."""
         self.mark("marker", end)
+        self._seamless.add(end)
+
+    def thought_since(self, start: int) -> int:
+        """How many characters of reasoning were given from that place on."""
+        given = [span for span in self.spans if span.kind == "reasoning" and span.end > start]
+        breaks = sum(span.start not in self._seamless for span in given[1:])
+        return sum(span.end - max(span.start, start) for span in given) + breaks
 
     def settle(self) -> None:
         """What comes is structure: the blanks before it are its own."""
