@@ -62,6 +62,7 @@ class CallBuilder(Buffer):
     """What every reader of a body works with: the text as it arrives, and the call that is made of it."""
 
     index = 0  # of the next call
+    in_thought = False  # a thought was left open, which a close may still end
     full = False  # there were more calls than there may be
     call: Building | None = None
     pending: tuple[int, Call] | None = None  # a call that has ended, if what follows does not say otherwise
@@ -81,7 +82,7 @@ class CallBuilder(Buffer):
         self.live = options.live and options.tools is not None
         self.ids = ids
         self.output = Output()
-        self._notes: dict[str, int] = {}  # how many of each kind there were
+        self.notes: dict[str, int] = {}  # how many of each kind there were
 
     # -- what readers say to the output --------------------------------------------------------------------------------
 
@@ -102,7 +103,7 @@ class CallBuilder(Buffer):
 
     def note(self, code: str, message: str) -> None:
         """Something worth telling that blocks nothing; of a kind only the first few."""
-        self._notes[code] = count = self._notes.get(code, 0) + 1
+        self.notes[code] = count = self.notes.get(code, 0) + 1
         if count <= _MOST_NOTES:
             self.problem(code, message, blocking=False)
 
