@@ -46,7 +46,7 @@ class Parser:
     they arrive; `hold` holds back text that may turn out to be reasoning instead of recasting it later.
     """
 
-    __slots__ = ("_closed", "_fold", "_held", "_reading", "_source")
+    __slots__ = ("_closed", "_fold", "_held", "_read", "_reading", "_source", "_take_events")
 
     def __init__(
         self,
@@ -66,6 +66,7 @@ class Parser:
     ) -> None:
         options = read_options(tools, reasoning, repair, rescue, reasoning_calls, choice, spans, live, limits)
         self._reading = _start(format, options, ids)
+        self._read, self._take_events = self._reading.feed, self._reading.take
         self._source: list[str] = []
         self._fold = Fold()
         self._closed = False
@@ -78,8 +79,11 @@ class Parser:
         if not text:
             return []
         self._source.append(text)
-        self._reading.feed(text)
-        return self._take()
+        self._read(text)
+        events = self._take_events()
+        if events:
+            self._fold.add(events)
+        return events if self._held is None else self._hold(events)
 
     def close(self, finish: str | None = None) -> list[Event]:
         """The stream ended: the events that only the end could decide. Closing twice does nothing.
@@ -91,12 +95,8 @@ class Parser:
             return []
         self._closed = True
         conclude(self._reading, "".join(self._source), finish)
-        return self._take()
-
-    def _take(self) -> list[Event]:
-        events = self._reading.take()
-        if events:
-            self._fold.add(events)
+        events = self._take_events()
+        self._fold.add(events)
         return events if self._held is None else self._hold(events)
 
     def _hold(self, events: list[Event]) -> list[Event]:
