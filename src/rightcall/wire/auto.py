@@ -156,6 +156,8 @@ class AutoMachine:
         self._events: list[Event] = []
 
     def take(self) -> list[Event]:
+        if not self._events:
+            return self.machine.take()
         events, self._events = [*self._events, *self.machine.take()], []
         return events
 

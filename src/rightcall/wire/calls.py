@@ -241,6 +241,18 @@ class CallBuilder(Buffer):
             self.output.events.append(Arguments(call.index, json))
             call.given += len(json)
 
+    def pass_on(self, text: str, rest: str, json: str) -> None:
+        """As `passed`, of a string that goes out as it comes: what of the arguments' JSON it is."""
+        call = self.call
+        assert call is not None
+        self._kept.append(text)  # a call's own text is always kept
+        self.base += len(text)
+        self.buf = rest
+        call.parts.append(json)
+        if self.live:
+            self.output.events.append(Arguments(call.index, json))
+            call.given += len(json)
+
     def finish(self, value: Any = Undecodable, *, empty: bool = False) -> None:
         """The body's own end was seen. `value` is what the argument JSON holds, where the reader already knows."""
         call, raw = self.call, self.raw

@@ -82,6 +82,7 @@ class Machine:
         self.p = CallBuilder(compiled, options, ids)
         self.output = self.p.output
         self.compiled = compiled
+        self.room = options.limits.reply  # for so many characters more
         self.format_name = compiled.format.name
         self.state: State = InText(late=compiled.format.reasoning is not None)
         if options.reasoning == "open":
@@ -101,7 +102,8 @@ class Machine:
         waiting = self.rehearsal or self.held
         if waiting is not None:
             events = waiting.ready[:]
-            waiting.ready.clear()
+            if events:
+                waiting.ready.clear()
             return events
         events, self.output.events = self.output.events, []
         return events
@@ -110,11 +112,11 @@ class Machine:
 
     def feed(self, text: str) -> None:
         p = self.p
-        room = p.limits.reply - p.base - len(p.buf)
-        if len(text) > room:
-            self._overflow(text, max(0, room))
+        if len(text) > self.room:
+            self._overflow(text, self.room)
             return
-        if p.sink is not None and p.pos == len(p.buf) and p.sink(text):
+        self.room -= len(text)
+        if p.sink is not None and p.sink(text):
             return
         p.more(text)
         next(self._steps)
@@ -153,6 +155,7 @@ class Machine:
         p, other = self.p, before.p
         before._steps.close()
         p.base = other.at
+        self.room = before.room + len(other.buf) - other.pos
         p.index, p.output, self.output = other.index, other.output, other.output
         self.thought, self.is_over = before.thought, before.is_over
         if isinstance(before.state, InReasoning):
