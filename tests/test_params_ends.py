@@ -220,6 +220,8 @@ def test_the_closers_of_a_reader_are_those_of_values_and_bodies_and_of_nothing_e
     assert is_closer(first(wire.body.value_close).replace("{key}", "anything"))
     assert not wire.body.close or is_closer(first(wire.body.close))
     outer = [*wire.format.call, *(wire.format.section or ())]
+    if "{key}" in first(wire.body.value_close):
+        return  # a close that is named after its argument looks like any other: the machine asks for those first
     assert not any(is_closer(text.strip()) for marker in outer for text in alternatives(marker) if text)
 
 
