@@ -111,7 +111,7 @@ def page() -> str:
 def _named_only() -> str:
     names = " and ".join([f"`{name}`" for name in FORMATS if name in NAMED_ONLY])
     return (
-        f"\nProse and code look like {names}, so `auto` reads them only with `rescue=\"anywhere\"`; else name them. A note says\n"
+        f'\nProse and code look like {names}, so `auto` reads them only with `rescue="anywhere"`; else name them. A note says\n'
         "that a text looks like a call.\n"
     )
 
