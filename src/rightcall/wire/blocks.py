@@ -333,7 +333,7 @@ class Block:
         if p.raw is None:
             p.raw_begin()
         self._broken_at = p.at
-        scan = p.compiled.resync
+        scan = p.compiled.resync_thought if p.in_thought else p.compiled.resync
         # A body's own opening tag does not end what it opens.
         skip = 0 if p.captured(self._content).strip() else 1
         while True:
