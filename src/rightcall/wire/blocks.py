@@ -333,7 +333,7 @@ class Block:
         if p.raw is None:
             p.raw_begin()
         self._broken_at = p.at
-        scan = p.compiled.resync
+        scan = p.compiled.resync_thought if p.in_thought else p.compiled.resync
         # A body's own opening tag does not end what it opens.
         skip = 0 if p.captured(self._content).strip() else 1
         while True:
@@ -361,7 +361,7 @@ class Block:
         return "due" if is_due else "closed"
 
     def _close(self, close: Probe) -> Steps[bool]:
-        """Takes the closing marker. True if it may still come: then it is dropped, and what stands before it is text."""
+        """Takes the closing marker. True if it may still come: then it is dropped, and what is before it is text."""
         p = self.p
         char = p.char() or (yield from p.peek())
         if char == "`" and self.fenced and (end := (yield from p.test(FENCE_END))):
