@@ -7,7 +7,7 @@ Where the run is, is a value, its state; what was read is in the buffer, what wa
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import ClassVar, Literal
 
 import msgspec
@@ -63,6 +63,7 @@ class Held(msgspec.Struct, frozen=True):
     before: Snapshot
 
 
+OPENS = frozenset(("section", "call", "body"))
 _FAR = 64
 
 
@@ -277,7 +278,12 @@ class Machine:
         self.output.restore(held.before, held.ready)
         p.index, p.pending = 0, None
         self.state = InText(late=isinstance(self.state, InText) and self.state.late)
+        if any(self.compiled.text.actions[found.lastindex or 0].action in OPENS for found in self._signs(text)):
+            p.note("opener_without_call", "what opens a call stands in text that no marker makes a call")
         self.output.say(text, p.at)
+
+    def _signs(self, text: str) -> Iterator[re.Match[str]]:
+        return self.compiled.text.finditer(text)
 
     # -- calls ---------------------------------------------------------------------------------------------------------
 

@@ -127,10 +127,12 @@ class BracedReader(BodyReader):
         p.begin(found["name"], repairs=(Repair("broken_opener", "exact", "", before, after),))
 
     def _doubt(self, p: CallBuilder, values: dict[str, Any]) -> None:
-        """A string that holds another call was not closed where it should have been."""
+        """A string that holds another call, and what opens a string of it, was not closed where it should have been."""
         assert p.call is not None
         for key, value in values.items():
-            if self._another(value if isinstance(value, str) else str(value)):
+            text = value if isinstance(value, str) else str(value)
+            found = self._another(text)
+            if found and str(self.body.quote) in text[found.end() :]:
                 message = f"the argument {key!r} holds what looks like another call, so that its end is not certain"
                 cure = "close each string and each call, and write no markers of this format into a value"
                 p.problem("ambiguous_end", f"{message}; {cure}", "/" + key, call=p.call.index)
