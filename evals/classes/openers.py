@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from random import Random
-from typing import Literal, Any
+from typing import Any, Literal
 
 import msgspec
 

@@ -83,7 +83,7 @@ class ValueEnd:
         missing = tags.params if "" in alternatives(tags.body.value_close) else []
         return [
             *(("next", seq(literal("\n"), pat)) for pat in missing if pat.head),
-            *(("param", pat) for pat in tags.params if pat.head),
+            *(("next" if tags.is_special else "param", pat) for pat in tags.params if pat.head),
             *(("open", pat) for pat in tags.param_starts),
             *(("call", pat) for pat in tags.whole_openers),
             *(("shut", pat) for pat in tags.shuts),
@@ -113,7 +113,7 @@ class ValueEnd:
             if found is None or found.lastindex is None:
                 if p.ended:
                     raise Cut
-                p.sink = sink
+                p.listen(sink)
                 yield
                 p.sink = None
                 continue
@@ -128,23 +128,33 @@ class ValueEnd:
             elif action == "next":
                 if (yield from self._is_next(p, value)):
                     return self._doubt_of_next(value)
+                self._see(p, action, value, seen)
             else:
-                self._see(p, action, found, value, seen)
+                if action == "open":
+                    action = yield from self._opened(p)
+                self._see(p, action, value, seen)
             # Not structure: its first character is the value's, and the search goes on behind it.
             self._add(p, p.buf[p.pos], value)
             p.pos += 1
 
     def _sink(self, p: CallBuilder, value: Value) -> Sink:
         is_special, search = self.is_special, self.scan.search
-        passed, keep, give = p.passed, value.pieces.append, p.give if value.give else None
+        passed, keep, pass_on, gives = p.passed, value.pieces.append, p.pass_on, value.give
 
         def sink(piece: str) -> bool:
-            if is_special(piece) and search(piece, 0):
-                return False
-            passed(piece)
-            keep(piece)
-            if give:
-                give(quoted(piece)[1:-1])
+            text, rest = p.buf + piece if p.buf else piece, ""
+            if is_special(text) and (found := search(text, 0)):
+                if found.lastindex is not None:
+                    return False
+                if not found.start():
+                    p.buf = text
+                    return True
+                text, rest = text[: found.start()], text[found.start() :]
+            keep(text)
+            if gives:
+                pass_on(text, rest, quoted(text)[1:-1])
+            else:
+                passed(text, rest)
             return True
 
         return sink
@@ -182,7 +192,8 @@ class ValueEnd:
     def _is_next(self, p: CallBuilder, value: Value) -> Steps[bool]:
         """The next argument's opener where a close was due: forgiven if its key is declared and not yet given."""
         while True:
-            found = self.param.probe.at(p.buf, p.pos + 1, p.ended)
+            line = p.buf.startswith("\n", p.pos)
+            found = self.param.probe.at(p.buf, p.pos + line, p.ended)
             if found is not None:
                 break
             yield
@@ -191,12 +202,20 @@ class ValueEnd:
         key = self.tags.plain(self.param.fill(found)["key"])
         if self._is_repeated(key, value) or p.kind(key) is None or p.call is None:
             return False
-        p.pos += 1
+        p.pos += line
         message = f"the argument before {key!r} was not closed"
         p.problem("unclosed_argument", message, blocking=False, call=p.call.index)
         return True
 
-    def _see(self, p: CallBuilder, action: str, found: re.Match[str], value: Value, seen: _Seen) -> None:
+    def _opened(self, p: CallBuilder) -> Steps[str]:
+        """The beginning of an argument's opener: is the rest of it here too? However the text is cut."""
+        while True:
+            found = self.param.probe.at(p.buf, p.pos, p.ended)
+            if found is not None:
+                return "param" if found else "open"
+            yield
+
+    def _see(self, p: CallBuilder, action: str, value: Value, seen: _Seen) -> None:
         """A tag of the format's own that does not end the value."""
         if action == "shut":
             seen.shut = seen.shut or not seen.depth
@@ -209,7 +228,8 @@ class ValueEnd:
             seen.opened, seen.depth = True, seen.depth + 1
         else:
             seen.opened = True
-            at = self.param.probe.whole(found.string, found.start()) if action == "param" else None
+            start = p.pos + p.buf.startswith("\n", p.pos)
+            at = self.param.probe.whole(p.buf, start) if action != "open" else None
             key = self.tags.plain(self.param.fill(at)["key"]) if at else ""
             if key and self._is_repeated(key, value):
                 seen.repeated = key
