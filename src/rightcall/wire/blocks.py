@@ -40,6 +40,7 @@ class Block:
         "_broken_at",
         "_content",
         "_first",
+        "_headless",
         "_is_empty",
         "_is_odd",
         "bare",
@@ -50,11 +51,14 @@ class Block:
         "special",
     )
 
-    def __init__(self, p: CallBuilder, *, bare: bool, special: bool = False, is_odd: bool = False) -> None:
+    def __init__(
+        self, p: CallBuilder, *, bare: bool, special: bool = False, is_odd: bool = False, headless: bool = False
+    ) -> None:
         self.p = p
         self.bare = bare
         self.special = special  # its opener is a token that nobody writes by chance
         self._is_odd = is_odd  # what follows the opener is known to be no call as the format writes it
+        self._headless = headless  # its opener begins with the call's name, as the prompt has the token before it
         self._is_empty = False
         self.fenced: tuple[Repair, ...] = ()  # the receipt of a code fence around the calls
         self.reader: BodyReader | None = None
@@ -195,6 +199,9 @@ class Block:
         elif not self.bare and not p.full:
             p.note("opener_without_call", f"the text at {opening} opens a call, and none follows; it is text")
             if self.special:
+                name = _NAME(text) if self._headless else None
+                if name is not None:
+                    p.output.say_exactly(name.group(), opening + name.end())
                 p.output.marker(self._content)
                 text = text[self._content - opening :]
         p.raw_drop()

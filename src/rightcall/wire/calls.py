@@ -292,7 +292,8 @@ class CallBuilder(Buffer):
         """Of a call that is complete: its settled arguments; live, the rest of them as they were sent."""
         if self.live:
             sent = "".join(call.parts) if call.source is None else call.source
-            json = sent[call.given :] if sent else json
+            # What is no object was not given out as it was sent: only now it is known what it stands for.
+            json = sent[call.given :] if sent.startswith("{") else json
         if json:
             self.output.events.append(Arguments(call.index, json))
 
