@@ -157,8 +157,8 @@ class Block:
         p = self.p
         tag = next((tag for tag in p.compiled.body_tags if text.startswith(tag)), "")
         name = _NAME(text, len(tag))
-        if name is not None and p.tools is not None and name.group() in p.tools:
-            p.begin(name.group())
+        if name is not None and (known := self._declared(name.group())):
+            p.begin(known)
         if p.ended and not found:
             p.fail("truncated", "the text ended before the call did; send the whole call again")
         elif (tag and name is None) or self._is_nameless():
@@ -219,7 +219,13 @@ class Block:
             word = yield from p.test(_WORD)
             text = word.group() if word else ""
         name = _NAME(text)
-        return name is not None and p.tools is not None and name.group() in p.tools
+        return name is not None and bool(self._declared(name.group()))
+
+    def _declared(self, word: str) -> str:
+        """The declared tool that a word names, maybe with a namespace before it and a number behind it, or ""."""
+        tools, name = self.p.tools, word.partition(":")[0]
+        names = (word, name, name.rpartition(".")[2])
+        return next((name for name in names if tools is not None and name in tools), "")
 
     # -- the calls -----------------------------------------------------------------------------------------------------
 
