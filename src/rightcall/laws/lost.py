@@ -7,7 +7,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from rightcall.formats import FORMATS
-from rightcall.formats.spec import Envelope, Format
+from rightcall.formats.spec import Envelope, Format, Special, alternatives
 from rightcall.laws.case import Violation
 from rightcall.laws.markers import literals, pattern, templates
 from rightcall.types import Reply, Span
@@ -93,7 +93,9 @@ def _under_markers(format: str | Format, text: str, reply: Reply) -> str:
     own = _any_markers() if rescued else _own_markers(known, format == "auto")
     for span in reply.spans or ():
         if span.kind == "marker":
-            rest = _NO_TEXT.sub("", own.sub("", text[span.start : span.end]))
+            under = text[span.start : span.end]
+            under = under if span.start else _headless(known).sub("", under, count=1)
+            rest = _NO_TEXT.sub("", own.sub("", under))
             if rest:
                 return f"{rest!r} went under in a marker: {text[span.start : span.end]!r}"
     return ""
@@ -115,9 +117,16 @@ def _own_markers(format: Format, unknown: bool) -> re.Pattern[str]:
     return pattern("|".join(_loose(text.strip()) for text in found if text.strip()) or "(?!)")
 
 
+def _headless(format: Format) -> re.Pattern[str]:
+    """Matches what an opener is without its first token, where a text begins: that token may have been the prompt's."""
+    openers = [*alternatives(format.call[0]), *(alternatives(format.reasoning[0]) if format.reasoning else ())]
+    rests = [str(text).removeprefix(text.tokens[0]).strip() for text in openers if isinstance(text, Special)]
+    return pattern(r"\A\s*(?:" + ("|".join(_loose(rest) for rest in rests if rest) or "(?!)") + ")")
+
+
 def _loose(marker: str) -> str:
     """A marker with anything in its holes, and white space where it has white space or stands beside a token."""
-    pieces = re.split(r"(\{(?:name|key|type|id|index|number)\}|\s+|(?<=>)(?=\w)|(?<=\w)(?=<))", marker)
+    pieces = re.split(r"(\{(?:name|key|type|id|index|number|cite)\}|\s+|(?<=>)(?=\w)|(?<=\w)(?=<))", marker)
     return "".join([_loosened(piece) for piece in pieces if piece is not None])
 
 
