@@ -94,11 +94,18 @@ def _under_markers(format: str | Format, text: str, reply: Reply) -> str:
     for span in reply.spans or ():
         if span.kind == "marker":
             under = text[span.start : span.end]
-            under = under if span.start else _headless(known).sub("", under, count=1)
-            rest = _NO_TEXT.sub("", own.sub("", under))
+            rest = _NO_TEXT.sub("", own.sub("", under if span.start else _begun(known).sub("", under)))
             if rest:
                 return f"{rest!r} went under in a marker: {text[span.start : span.end]!r}"
     return ""
+
+
+def _begun(format: Format) -> re.Pattern[str]:
+    """Matches an opener without its first token, which the prompt may have ended with, where a reply begins."""
+    sides = [format.call[0], *((format.reasoning or ())[:1])]
+    openers = [text for side in sides for text in alternatives(side) if isinstance(text, Special)]
+    cut = [text.removeprefix(text.tokens[0]).strip() for text in openers]
+    return pattern("|".join([rf"\A\s*{_loose(text)}" for text in cut if text]) or "(?!)")
 
 
 @lru_cache(1)
@@ -113,15 +120,10 @@ def _own_markers(format: Format, unknown: bool) -> re.Pattern[str]:
     """Matches a marker of the format, or a piece of one. Where the format is not known, any end-of-turn token too."""
     ends = {end for known in FORMATS.values() for end in known.ends} if unknown else set[str]()
     tokens = {token for text in templates(format) for token in getattr(text, "tokens", ())}
-    found = sorted({*templates(format), *literals(format), *ends, *tokens}, key=len, reverse=True)
+    found = sorted(
+        {*templates(format), *literals(format), *ends, *tokens, *(format.citations or ())}, key=len, reverse=True
+    )
     return pattern("|".join(_loose(text.strip()) for text in found if text.strip()) or "(?!)")
-
-
-def _headless(format: Format) -> re.Pattern[str]:
-    """Matches what an opener is without its first token, where a text begins: that token may have been the prompt's."""
-    openers = [*alternatives(format.call[0]), *(alternatives(format.reasoning[0]) if format.reasoning else ())]
-    rests = [str(text).removeprefix(text.tokens[0]).strip() for text in openers if isinstance(text, Special)]
-    return pattern(r"\A\s*(?:" + ("|".join(_loose(rest) for rest in rests if rest) or "(?!)") + ")")
 
 
 def _loose(marker: str) -> str:

@@ -43,7 +43,13 @@ def templates(format: Format) -> set[str]:
 
 
 def _markers(format: Format) -> Iterator[Marker]:
-    yield from (*format.call, *(format.section or ()), *(format.reasoning or ()), *format.ends, *(format.citations or ()))
+    yield from (
+        *format.call,
+        *(format.section or ()),
+        *(format.reasoning or ()),
+        *format.ends,
+        *(format.citations or ()),
+    )
     for pair in format.content:
         yield from pair
     for body in format.bodies:

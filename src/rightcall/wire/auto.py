@@ -53,9 +53,13 @@ class _Detector:
                 if whole is not pat and not pat.head.isalnum():
                     self.openers.add(pat.whole)
         self.scan = Scan(list(shapes.items()))
+        for key, choices in patterns.items():
+            choices.sort(key=lambda choice: not _writes(choice[0].format, key))
         self.candidates = {key: [(found, Probe(pat)) for found, pat in choices] for key, choices in patterns.items()}
         self.first = [(compiled(FORMATS[name]), probe) for name, probe in first_headers().items()]
         self.first += [(compiled(format), Probe(seq(blanks(), pat))) for format, pat in _sentences()]
+        openers = [(found, found.first_opener) for found in map(compiled, FORMATS.values())]
+        self.first += [(found, Probe(seq(blanks(), opener.pat))) for found, opener in openers if opener is not None]
         self.marks = {pat.whole for format in FORMATS.values() for pat in _marks(format)}
         ends = tuple(dict.fromkeys(end for f in FORMATS.values() for end in f.ends if isinstance(end, Special)))
         # A body that nothing opens: before a format is found there are no calls, whatever the text holds.
@@ -104,6 +108,12 @@ def _signs(format: Format) -> Signs:
     return signs + [(mark, mark, False) for mark in _marks(format)]
 
 
+def _writes(format: Format, opener: str) -> bool:
+    """Is this how the format itself opens its section, and not what is read as well?"""
+    section = alternatives(format.section[0]) if format.section else ()
+    return opener not in [template(text).whole for text in section[1:]]
+
+
 def _tells(pat: Pat, format: Format) -> bool:
     """Does a body's opening tag alone tell the format? Plain `<invoke` and `<function` do not."""
     if "" in alternatives(format.call[0]) and format.section is None:
@@ -119,7 +129,9 @@ def _is_tag(mark: str) -> bool:
 def _marks(format: Format) -> list[Pat]:
     """Markers of reasoning and content that only a few formats have."""
     pairs = [*format.content, *([format.reasoning] if format.reasoning and format.reasoning[0] != _THINK[0] else [])]
-    marks = [m for pair in pairs for side in pair for m in alternatives(side) if _is_tag(m)]
+    marks: list[str] = [m for pair in pairs for side in pair for m in alternatives(side) if _is_tag(m)]
+    # A token that such a marker begins with may stand alone.
+    marks += [m.tokens[0] for m in marks if isinstance(m, Special) and m.strip().startswith(m.tokens[0])]
     return [template(mark) for mark in marks if mark.strip()]
 
 
@@ -144,6 +156,8 @@ class AutoMachine:
         self._events: list[Event] = []
 
     def take(self) -> list[Event]:
+        if not self._events:
+            return self.machine.take()
         events, self._events = [*self._events, *self.machine.take()], []
         return events
 

@@ -66,7 +66,7 @@ class Block:
         self._first = p.index
         self._body_close = 0  # how long the body's own close is that a broken call was read up to
         self._broken_at = 0  # where it could not be read any further
-        self._content = 0  # where what stands behind the opener begins
+        self._content = p.at  # where what stands behind the opener begins
 
     def read(self, start: int) -> Steps[Ending]:
         """The block whose opener ends at `start` of the buffer."""
@@ -346,7 +346,7 @@ class Block:
         if p.raw is None:
             p.raw_begin()
         self._broken_at = p.at
-        scan = p.compiled.resync
+        scan = p.compiled.resync_thought if p.in_thought else p.compiled.resync
         # A body's own opening tag does not end what it opens.
         skip = 0 if p.captured(self._content).strip() else 1
         while True:

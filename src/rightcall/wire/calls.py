@@ -62,6 +62,7 @@ class CallBuilder(Buffer):
     """What every reader of a body works with: the text as it arrives, and the call that is made of it."""
 
     index = 0  # of the next call
+    in_thought = False  # a thought was left open, which a close may still end
     full = False  # there were more calls than there may be
     call: Building | None = None
     pending: tuple[int, Call] | None = None  # a call that has ended, if what follows does not say otherwise
@@ -81,7 +82,7 @@ class CallBuilder(Buffer):
         self.live = options.live and options.tools is not None
         self.ids = ids
         self.output = Output()
-        self._notes: dict[str, int] = {}  # how many of each kind there were
+        self.notes: dict[str, int] = {}  # how many of each kind there were
 
     # -- what readers say to the output --------------------------------------------------------------------------------
 
@@ -102,7 +103,7 @@ class CallBuilder(Buffer):
 
     def note(self, code: str, message: str) -> None:
         """Something worth telling that blocks nothing; of a kind only the first few."""
-        self._notes[code] = count = self._notes.get(code, 0) + 1
+        self.notes[code] = count = self.notes.get(code, 0) + 1
         if count <= _MOST_NOTES:
             self.problem(code, message, blocking=False)
 
@@ -240,6 +241,18 @@ class CallBuilder(Buffer):
             self.output.events.append(Arguments(call.index, json))
             call.given += len(json)
 
+    def pass_on(self, text: str, rest: str, json: str) -> None:
+        """As `passed`, of a string that goes out as it comes: what of the arguments' JSON it is."""
+        call = self.call
+        assert call is not None
+        self._kept.append(text)  # a call's own text is always kept
+        self.base += len(text)
+        self.buf = rest
+        call.parts.append(json)
+        if self.live:
+            self.output.events.append(Arguments(call.index, json))
+            call.given += len(json)
+
     def finish(self, value: Any = Undecodable, *, empty: bool = False) -> None:
         """The body's own end was seen. `value` is what the argument JSON holds, where the reader already knows."""
         call, raw = self.call, self.raw
@@ -289,11 +302,10 @@ class CallBuilder(Buffer):
         self.index = index + 1
 
     def _give_rest(self, call: Building, json: str) -> None:
-        """Of a call that is complete: its settled arguments; live, the rest of them as they were sent."""
+        """Of a call that is complete: its settled arguments; live, the rest of an object as it was sent."""
         if self.live:
             sent = "".join(call.parts) if call.source is None else call.source
-            # What is no object was not given out as it was sent: only now it is known what it stands for.
-            json = sent[call.given :] if sent.startswith("{") else json
+            json = sent[call.given :] if call.given or sent.lstrip()[:1] == "{" else json
         if json:
             self.output.events.append(Arguments(call.index, json))
 

@@ -81,9 +81,7 @@ class _Conclusion:
 
     def _take_out(self, start: int, first: int, piece: Piece, is_open: bool) -> None:
         """What was given as reasoning from `first` of the piece on were calls, with reasoning around them."""
-        given = [span for span in self.output.spans if span.kind == "reasoning" and span.end > start + first]
-        chars = sum(span.end - max(span.start, start + first) for span in given) + max(0, len(given) - 1)
-        self.output.events.append(Recast(chars, "thought"))
+        self.output.events.append(Recast(self.output.thought_since(start + first), "thought"))
         end = self.output.spans[-1].end
         inside = [s for s in piece.spans if s.start >= first]
         thought = [Span(s.start + start, s.end + start, "reasoning" if s.kind == "text" else s.kind) for s in inside]

@@ -6,7 +6,20 @@ from collections.abc import Iterable
 
 import msgspec
 
-from rightcall.types import CallEnd, CallStart, Done, Event, Part, Problem, Reasoning, Recast, Reply, Span, Text
+from rightcall.types import (
+    Arguments,
+    CallEnd,
+    CallStart,
+    Done,
+    Event,
+    Part,
+    Problem,
+    Reasoning,
+    Recast,
+    Reply,
+    Span,
+    Text,
+)
 
 
 class Fold:
@@ -25,6 +38,8 @@ class Fold:
     def add(self, events: Iterable[Event]) -> None:
         for event in events:
             kind = type(event)
+            if kind is Arguments:  # a preview of what the call's end tells
+                continue
             if kind is Text or kind is Reasoning:
                 tag = event.tag if kind is Text else None  # type: ignore[union-attr]
                 if self._pieces and self._tag != tag:

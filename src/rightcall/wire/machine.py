@@ -23,6 +23,7 @@ from rightcall.wire.lines import line
 from rightcall.wire.markers import BLANKS, Scan
 from rightcall.wire.options import ReadOptions
 from rightcall.wire.output import Snapshot
+from rightcall.wire.rehearsal import Rehearsal, begin, stands, take_back
 from rightcall.wire.shown import QUOTES
 
 
@@ -71,6 +72,7 @@ class Machine:
     thought: int | None = None  # where the last reasoning began that nothing was said or called behind
     thought_end: int | None = None  # where that was closed
     held: Held | None = None
+    rehearsal: Rehearsal | None = None  # a special token stood inside a thought that is not closed
     due_to: int | None = None  # a header said that a call follows: how many there were before it
     in_content = False  # a marker that opens text was seen, and not yet its close
     refused = 0  # how many calls outside all blocks were none that may run
@@ -80,6 +82,7 @@ class Machine:
         self.p = CallBuilder(compiled, options, ids)
         self.output = self.p.output
         self.compiled = compiled
+        self.room = options.limits.reply  # for so many characters more
         self.format_name = compiled.format.name
         self.state: State = InText(late=compiled.format.reasoning is not None)
         if options.reasoning == "open":
@@ -96,9 +99,11 @@ class Machine:
 
     def take(self) -> list[Event]:
         """The events so far; they are given once."""
-        if self.held is not None:
-            events = self.held.ready[:]
-            self.held.ready.clear()
+        waiting = self.rehearsal or self.held
+        if waiting is not None:
+            events = waiting.ready[:]
+            if events:
+                waiting.ready.clear()
             return events
         events, self.output.events = self.output.events, []
         return events
@@ -107,11 +112,11 @@ class Machine:
 
     def feed(self, text: str) -> None:
         p = self.p
-        room = p.limits.reply - p.base - len(p.buf)
-        if len(text) > room:
-            self._overflow(text, max(0, room))
+        if len(text) > self.room:
+            self._overflow(text, self.room)
             return
-        if p.sink is not None and p.pos == len(p.buf) and p.sink(text):
+        self.room -= len(text)
+        if p.sink is not None and p.sink(text):
             return
         p.more(text)
         next(self._steps)
@@ -150,10 +155,12 @@ class Machine:
         p, other = self.p, before.p
         before._steps.close()
         p.base = other.at
+        self.room = before.room + len(other.buf) - other.pos
         p.index, p.output, self.output = other.index, other.output, other.output
         self.thought, self.is_over = before.thought, before.is_over
         if isinstance(before.state, InReasoning):
-            self.state = before.state
+            # Where nothing was read yet, the reply's first header may still say what it begins with.
+            self.state = before.state if p.base or self.compiled.channels is None else self.state
         elif isinstance(before.state, InText) and not before.state.late:
             self.state = InText()
         return other.buf[other.pos :]
@@ -163,7 +170,7 @@ class Machine:
     def _run(self) -> Steps[None]:
         yield
         p, output, compiled = self.p, self.output, self.compiled
-        if compiled.first_header is not None and isinstance(self.state, InText):
+        if compiled.first_header is not None and not isinstance(self.state, InReasoning):
             yield from first_header(self, compiled.first_header)
         yield from self._first(compiled)
         while True:
@@ -188,6 +195,7 @@ class Machine:
         output.last_blanks(p.at)
         self.release()
         self.end_message()
+        self._trust()
 
     def _first(self, compiled: Compiled) -> Steps[None]:
         """The prompt may have ended with a token that belongs to what the reply begins with."""
@@ -242,10 +250,10 @@ class Machine:
         self.output.marker(self.p.at)
 
     def is_shown(self, found: re.Match[str]) -> bool:
-        """Is this marker only shown? Then its first character is text, and the search goes on behind it."""
+        """Is this marker only shown? Then it is text, and so is every token in it."""
         if not self.output.shows():
             return False
-        self.say_exactly(found.start() + 1)
+        self.say_exactly(found.end())
         return True
 
     # -- calls without markers, which count only if nothing else follows -----------------------------------------------
@@ -276,13 +284,13 @@ class Machine:
     def _on_call(self, found: re.Match[str], sign: Sign) -> Steps[None]:
         if self.is_shown(found):
             return
-        self._leave_reasoning()
+        self._leave_for_call()
         yield from self.block(found.end(), special=sign.special)
 
     def _on_body(self, found: re.Match[str], sign: Sign) -> Steps[None]:
         if self.is_shown(found):
             return
-        self._leave_reasoning()
+        self._leave_for_call()
         before = self.p.at
         yield from self.block(found.start(), special=sign.special)
         if self.p.at == before:  # nothing was taken: its first character is text
@@ -379,6 +387,7 @@ class Machine:
         """There are more calls than there may be: everything from here on is text."""
         p = self.p
         self.release()  # they are more than enough to be calls, whatever follows
+        self._trust()
         p.problem("too_large", f"the reply has more than {p.limits.calls} calls; the rest was not read")
         while True:
             if p.pos < len(p.buf):
@@ -393,7 +402,7 @@ class Machine:
         if self.is_shown(found):
             return
         p, first = self.p, self.p.index
-        self._leave_reasoning()
+        self._leave_for_call()
         p.settle_pending()
         size = found.end() - found.start()
         assert self.compiled.section_start is not None
@@ -471,6 +480,7 @@ class Machine:
                 self._stray(found.group(), Sign("think", True))
             return ()
         self.p.settle_pending()
+        self._trust()
         self.marker(found.end())
         self._think()
         return ()
@@ -490,9 +500,12 @@ class Machine:
             # A closing tag without its opener: the prompt had opened it.
             self.output.recast(self.p.at)
         elif not isinstance(state, InReasoning):
-            if not self.is_shown(found):
+            if self.is_shown(found):
+                return ()
+            if self.rehearsal is None:
                 self._stray(found.group(), Sign("think_close", True))
-            return ()
+                return ()
+            self._rehearsed(self.rehearsal)
         self.thought_end = self.p.at
         self.marker(found.end())
         self.output.turn(thinking=False)
@@ -523,6 +536,27 @@ class Machine:
             self.state = InText()
             self.output.turn(thinking=False)
             self.output.settle()
+
+    def _leave_for_call(self) -> None:
+        """The same for one that opens a call, until the thought is closed after all."""
+        if isinstance(self.state, InReasoning):
+            if self.compiled.closes_thoughts:
+                self.rehearsal = begin(self)
+            self._leave_reasoning()
+
+    def _trust(self) -> None:
+        """What stood behind a thought that was not closed is what it seemed to be."""
+        if self.rehearsal is not None:
+            stands(self, self.rehearsal)
+            self.rehearsal = None
+
+    def _rehearsed(self, kept: Rehearsal) -> None:
+        """The thought went on: what was read as calls and text was part of it."""
+        if self.held is not None:
+            self.p.drop(self.held.start)
+        self.rehearsal = self.held = None
+        self.in_content = False
+        take_back(self, kept)
 
     # -- other markers -------------------------------------------------------------------------------------------------
 
@@ -589,6 +623,7 @@ class Machine:
         p.settle_pending()
         self.release()
         self.end_message()
+        self._trust()
         self.output.at_start = True
         if isinstance(self.state, InChannel):
             self.output.turn(thinking=False)
@@ -610,6 +645,8 @@ class Machine:
         if not self.output.thinking and self.is_shown(found):
             return ()
         self.p.settle_pending()
+        self.release()
+        self._trust()
         return header(self)
 
     _actions: ClassVar[dict[Action, Callable[[Machine, re.Match[str], Sign], Iterable[None]]]] = {

@@ -31,7 +31,8 @@ HOLES = {
 _QUOTED_KEY = r'[^"\r\n]{1,256}'
 _HOLE_STARTS = {hole: f"(?:{HOLES[hole]})?" for hole in ("name", "key")}
 _HOLE = re.compile(r"\{(name|key|type|id|index|number|cite)\}")
-_RUN_WITH_NEWLINE = re.compile(r"([ \t\r]*\n[ \t\r\n]*)")
+# Blanks that may be any blanks: a line break, and where one tag touches another there may be some.
+_ANY_BLANKS = re.compile(r"([ \t\r]*\n[ \t\r\n]*|(?<=[a-z_]>)(?=<[a-z_]))")
 
 
 # How far a whole match can be relied on while more text may come.
@@ -143,8 +144,8 @@ def _literals(piece: str, tokens: tuple[str, ...], *, first: bool) -> list[Pat]:
             continue
         run = run.lstrip(BLANKS) if i else run
         run = run.rstrip(BLANKS) if i + 1 < len(runs) else run
-        for j, part in enumerate(_RUN_WITH_NEWLINE.split(run)):
-            if part:
+        for j, part in enumerate(_ANY_BLANKS.split(run)):
+            if j % 2 or part:
                 pats.append(blanks() if j % 2 else literal(part))
     return pats
 

@@ -22,6 +22,10 @@ class Snapshot(msgspec.Struct, frozen=True):
     fresh: bool
     is_silent: bool
     last: type[Text | Reasoning] | None
+    last_tag: str
+    text_chars: int
+    said_from: int | None
+    is_placed: bool
 
 
 class Output:
@@ -44,6 +48,7 @@ class Output:
         self.events: list[Event] = []
         self.spans: list[Span] = []
         self.shown = Shown()
+        self._seamless: set[int] = set()  # where text goes on behind a mark inside it
         self._blanks: list[str] = []  # white space read but not yet known to be text or a marker's
 
     def problem(self, made: Problem) -> None:
@@ -125,13 +130,16 @@ class Output:
         self.mark("text", end)
 
     def snapshot(self) -> Snapshot:
-        return Snapshot(self.spans[:], self.tiled, self._blanks[:], self.fresh, self.is_silent, self._last)
+        flow = self.fresh, self.is_silent, self._last, self._last_tag, self.text_chars, self.said_from, self.is_placed
+        return Snapshot(self.spans[:], self.tiled, self._blanks[:], *flow)
 
     def restore(self, before: Snapshot, events: list[Event]) -> None:
         """Nothing of what came since counts; these events are still to go out."""
         self.events = events
         self.spans, self.tiled, self._blanks = before.spans, before.tiled, before.blanks
         self.fresh, self.is_silent, self._last = before.fresh, before.is_silent, before.last
+        self._last_tag, self.text_chars = before.last_tag, before.text_chars
+        self.said_from, self.is_placed = before.said_from, before.is_placed
 
     # -- markers -------------------------------------------------------------------------------------------------------
 
@@ -147,6 +155,13 @@ class Output:
         """A mark inside text, up to that place, is dropped; the text around it stays whole."""
         self.gap = 0
         self.mark("marker", end)
+        self._seamless.add(end)
+
+    def thought_since(self, start: int) -> int:
+        """How many characters of reasoning were given from that place on."""
+        given = [span for span in self.spans if span.kind == "reasoning" and span.end > start]
+        breaks = sum(span.start not in self._seamless for span in given[1:])
+        return sum(span.end - max(span.start, start) for span in given) + breaks
 
     def settle(self) -> None:
         """What comes is structure: the blanks before it are its own."""

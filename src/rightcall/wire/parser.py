@@ -47,7 +47,7 @@ class Parser:
     they arrive; `hold` holds back text that may turn out to be reasoning instead of recasting it later.
     """
 
-    __slots__ = ("_closed", "_fold", "_hold", "_reading", "_source")
+    __slots__ = ("_closed", "_fold", "_hold", "_read", "_reading", "_source", "_take_events")
 
     def __init__(
         self,
@@ -67,6 +67,7 @@ class Parser:
     ) -> None:
         options = read_options(tools, reasoning, repair, rescue, reasoning_calls, choice, spans, live, limits)
         self._reading = _start(format, options, ids)
+        self._read, self._take_events = self._reading.feed, self._reading.take
         self._source: list[str] = []
         self._fold = Fold()
         self._closed = False
@@ -79,8 +80,11 @@ class Parser:
         if not text:
             return []
         self._source.append(text)
-        self._reading.feed(text)
-        return self._take()
+        self._read(text)
+        events = self._take_events()
+        if events:
+            self._fold.add(events)
+        return events if self._hold is None else self._hold.pass_on(events, closed=False)
 
     def close(self, finish: str | None = None) -> list[Event]:
         """The stream ended: the events that only the end could decide. Closing twice does nothing.
@@ -92,13 +96,9 @@ class Parser:
             return []
         self._closed = True
         conclude(self._reading, "".join(self._source), finish)
-        return self._take()
-
-    def _take(self) -> list[Event]:
-        events = self._reading.take()
-        if events:
-            self._fold.add(events)
-        return events if self._hold is None else self._hold.pass_on(events, closed=self._closed)
+        events = self._take_events()
+        self._fold.add(events)
+        return events if self._hold is None else self._hold.pass_on(events, closed=True)
 
     @property
     def reply(self) -> Reply:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rightcall.formats.spec import Braced, Format, Marker
 from rightcall.formats.toml_rules import LITERAL, OPENER, marker_rule, template_rule
 from rightcall.strict_json import Undecodable, decode
-from rightcall.types import Call
+from rightcall.types import Call, Repair
 from rightcall.values.ends import Ends
 from rightcall.values.notation import Notation, braces
 from rightcall.values.reader import Odd, Reader
@@ -22,7 +22,22 @@ from rightcall.wire.bodies.kind import Around, BodyKind, filled, first
 from rightcall.wire.buffer import Steps
 from rightcall.wire.calls import CallBuilder
 from rightcall.wire.interrupts import Broken, Cut, NotACall
-from rightcall.wire.markers import END, Holes, Pat, Probe, Scan, alt, blanks, literal, look, seq, templates
+from rightcall.wire.markers import (
+    END,
+    HOLES,
+    NAME,
+    RUN,
+    Holes,
+    Pat,
+    Probe,
+    Scan,
+    alt,
+    blanks,
+    literal,
+    look,
+    seq,
+    templates,
+)
 from rightcall.wire.reader import BodyReader
 from rightcall.wire.typed import to_json, typed
 from rightcall.wire.values import TEXT_KINDS, Read, all_there, meant, skipped, string, whole
@@ -50,6 +65,7 @@ class BracedReader(BodyReader):
         nameless = seq(*[alt(*[literal(head) for head in _heads(body)])], blanks(), literal("{"))
         self._nameless = Probe(look(nameless))
         self.begins = self.open.probe
+        self._short = _without_word(body)
         quote = literal(body.quote)
         self.quote = Probe(quote)
         self.scan = Scan([("quote", quote)])
@@ -77,28 +93,39 @@ class BracedReader(BodyReader):
 
     def read(self, p: CallBuilder, *, bare: bool) -> Steps[None]:
         p.raw_begin()
+        is_sure = p.block is not None and p.block.special and not bare
         found = yield from p.test(self.open.probe)
         if found is None:
             if not bare and (yield from p.test(self._nameless)):
                 raise Broken("invalid_name", "the call has no tool name; send the name of a tool with its arguments")
-            raise NotACall
-        name = self.open.fill(found).get("name", "")
-        p.pos = found.end()
-        char = yield from p.peek()
-        if char and char != "{":
-            if bare or p.tools is None or name not in p.tools:
+            yield from self._without_word(p, is_sure)
+        else:
+            name = self.open.fill(found).get("name", "")
+            p.pos = found.end()
+            char = yield from p.peek()
+            if char and char != "{" and not is_sure and (bare or p.tools is None or name not in p.tools):
                 raise NotACall
             p.begin(name)
-            raise Broken("invalid_call", f"a call needs '{{' after its name, found {char!r}")
-        p.begin(name)
+        char = yield from p.peek()
         if not char:
             raise Cut
+        if char != "{":
+            raise Broken("invalid_call", f"a call needs '{{' after its name, found {char!r}")
         p.pos += 1
         values = yield from self._members(p)
         if values:
             p.give("}")
         self._doubt(p, values)
         p.finish(values, empty=not values)
+
+    def _without_word(self, p: CallBuilder, is_sure: bool) -> Steps[None]:
+        """Behind a special token the word before the name may be missing; a receipt says so."""
+        found = (yield from p.test(self._short)) if self._short is not None and is_sure else None
+        if found is None or p.policy(found["name"]) == "off":
+            raise NotACall
+        before, after = found.group().rstrip(), first(self.body.open).replace("{name}", found["name"])
+        p.pos = found.end()
+        p.begin(found["name"], repairs=(Repair("broken_opener", "exact", "", before, after),))
 
     def _doubt(self, p: CallBuilder, values: dict[str, Any]) -> None:
         """A string that ends inside another call was not closed where it should have been."""
@@ -232,6 +259,14 @@ class TokenQuoted:
 
     def plain(self, piece: str) -> str | None:
         return None if self._quote[0] in piece else piece
+
+
+def _without_word(body: Braced) -> Probe | None:
+    """A name and what opens its arguments, where the word is missing that should stand before it."""
+    if not _heads(body)[0]:
+        return None
+    name = NAME._replace(whole=f"(?P<name>{HOLES['name']})")
+    return Probe(seq(Pat(":?+", ":?+", sure=RUN), blanks(), name, blanks(), look(literal("{"))))
 
 
 def _heads(body: Braced) -> list[str]:

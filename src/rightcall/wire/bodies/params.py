@@ -215,7 +215,9 @@ class ParamsReader(BodyReader):
     def _value(self, p: CallBuilder, key: str, said: str | None, values: dict[str, Any]) -> Steps[Any]:
         prefix = (", " if values else "{") + quoted(key) + ": "
         kind = self._kind(p.kind(key), said)
-        nested = self.nested if kind not in _TEXTUAL else None
+        nested = self.nested
+        if nested is not None and kind in _TEXTUAL:
+            nested = nested if kind != "plain" and nested.may_begin(p, key) else None
         found = nested.tag.at(p.buf, p.pos, p.ended) if nested else None
         if nested and (found or (found is None and (yield from p.test(nested.tag)))):
             json, value = yield from nested.read(p, key)

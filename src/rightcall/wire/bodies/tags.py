@@ -41,6 +41,8 @@ class Tags:
         self._escaped = re.compile("|".join(map(re.escape, self._meant)) or "(?!)").sub
         self.opens = templates(body.open) + templates(body.empty)
         self.params = [template(text, quoted=self.quoted) for text in ordered(body.param)]
+        # A token that nobody writes by chance: an argument's opener ends the value before it.
+        self.is_special = all(isinstance(text, Special) for text in ordered(body.param)) and not body.item
         self.body_closes = templates(body.close)
         self.call_closes = templates(format.call[1])
         self.section_closes = templates(format.section[1]) if format.section else []

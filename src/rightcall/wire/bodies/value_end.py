@@ -83,7 +83,7 @@ class ValueEnd:
         missing = tags.params if "" in alternatives(tags.body.value_close) else []
         return [
             *(("next", seq(literal("\n"), pat)) for pat in missing if pat.head),
-            *(("param", pat) for pat in tags.params if pat.head),
+            *(("next" if tags.is_special else "param", pat) for pat in tags.params if pat.head),
             *(("open", pat) for pat in tags.param_starts),
             *(("call", pat) for pat in tags.whole_openers),
             *(("shut", pat) for pat in tags.shuts),
@@ -113,7 +113,7 @@ class ValueEnd:
             if found is None or found.lastindex is None:
                 if p.ended:
                     raise Cut
-                p.sink = sink
+                p.listen(sink)
                 yield
                 p.sink = None
                 continue
@@ -128,6 +128,7 @@ class ValueEnd:
             elif action == "next":
                 if (yield from self._is_next(p, value)):
                     return self._doubt_of_next(value)
+                self._see(p, action, found, value, seen)
             else:
                 self._see(p, action, found, value, seen)
             # Not structure: its first character is the value's, and the search goes on behind it.
@@ -136,15 +137,22 @@ class ValueEnd:
 
     def _sink(self, p: CallBuilder, value: Value) -> Sink:
         is_special, search = self.is_special, self.scan.search
-        passed, keep, give = p.passed, value.pieces.append, p.give if value.give else None
+        passed, keep, pass_on, gives = p.passed, value.pieces.append, p.pass_on, value.give
 
         def sink(piece: str) -> bool:
-            if is_special(piece) and search(piece, 0):
-                return False
-            passed(piece)
-            keep(piece)
-            if give:
-                give(quoted(piece)[1:-1])
+            text, rest = p.buf + piece if p.buf else piece, ""
+            if is_special(text) and (found := search(text, 0)):
+                if found.lastindex is not None:
+                    return False
+                if not found.start():
+                    p.buf = text
+                    return True
+                text, rest = text[: found.start()], text[found.start() :]
+            keep(text)
+            if gives:
+                pass_on(text, rest, quoted(text)[1:-1])
+            else:
+                passed(text, rest)
             return True
 
         return sink
@@ -182,7 +190,8 @@ class ValueEnd:
     def _is_next(self, p: CallBuilder, value: Value) -> Steps[bool]:
         """The next argument's opener where a close was due: forgiven if its key is declared and not yet given."""
         while True:
-            found = self.param.probe.at(p.buf, p.pos + 1, p.ended)
+            line = p.buf.startswith("\n", p.pos)
+            found = self.param.probe.at(p.buf, p.pos + line, p.ended)
             if found is not None:
                 break
             yield
@@ -191,7 +200,7 @@ class ValueEnd:
         key = self.tags.plain(self.param.fill(found)["key"])
         if self._is_repeated(key, value) or p.kind(key) is None or p.call is None:
             return False
-        p.pos += 1
+        p.pos += line
         message = f"the argument before {key!r} was not closed"
         p.problem("unclosed_argument", message, blocking=False, call=p.call.index)
         return True
@@ -209,7 +218,8 @@ class ValueEnd:
             seen.opened, seen.depth = True, seen.depth + 1
         else:
             seen.opened = True
-            at = self.param.probe.whole(found.string, found.start()) if action == "param" else None
+            start = found.start() + found.group().startswith("\n")
+            at = self.param.probe.whole(found.string, start) if action != "open" else None
             key = self.tags.plain(self.param.fill(at)["key"]) if at else ""
             if key and self._is_repeated(key, value):
                 seen.repeated = key
