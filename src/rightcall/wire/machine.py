@@ -209,7 +209,7 @@ class Machine:
         if compiled.first_opener is not None:
             opener = yield from p.test(compiled.first_opener)
             if opener:
-                yield from self.block(opener.end(), special=False)  # the name before its token may be a word of prose
+                yield from self.block(opener.end(), special=True, headless=True)
         elif compiled.first_thought is not None:
             label = yield from p.test(compiled.first_thought)
             if label:
@@ -302,7 +302,9 @@ class Machine:
         if self.p.at == before:  # nothing was taken: its first character is text
             self.say_exactly(self.p.pos + 1)
 
-    def block(self, start: int, *, bare: bool = False, special: bool = False) -> Steps[None]:
+    def block(
+        self, start: int, *, bare: bool = False, special: bool = False, headless: bool = False
+    ) -> Steps[None]:
         """A block of calls: at once if all of it is there and as usual, else step by step."""
         p = self.p
         first = p.index
@@ -314,7 +316,7 @@ class Machine:
         before = self.state
         if self.compiled.section_start is not None and not bare:
             self.state = InSection(first)
-        block = Block(p, bare=bare, special=special)
+        block = Block(p, bare=bare, special=special, headless=headless)
         ending = yield from (self._quickly(block, start) or block.read(start))
         self._after_block(ending, before if p.index == first else InText())
         if p.index > first:
