@@ -86,7 +86,6 @@ class Machine:
         if options.reasoning == "open":
             self._open_reasoning()
         self._steps = self._run()
-        next(self._steps)
 
     def _open_reasoning(self) -> None:
         if self.compiled.channels is not None and "reasoning" in self.compiled.channels.kinds.values():
@@ -164,7 +163,6 @@ class Machine:
     # -- the run -------------------------------------------------------------------------------------------------------
 
     def _run(self) -> Steps[None]:
-        yield
         p, output, compiled = self.p, self.output, self.compiled
         if compiled.first_header is not None and isinstance(self.state, InText):
             yield from first_header(self, compiled.first_header)
@@ -304,7 +302,13 @@ class Machine:
         if self.compiled.section_start is not None and not bare:
             self.state = InSection(first)
         block = Block(p, bare=bare, special=special)
-        ending = yield from (self._quickly(block, start) or block.read(start))
+        quick = self._quickly(block, start)
+        if quick is False and not p.live:
+            size = start - p.pos
+            yield  # once: the text may end here, or go on with something else
+            start = p.pos + size
+            quick = self._quickly(block, start)
+        ending = yield from (quick or block.read(start))
         self._after_block(ending, before if p.index == first else InText())
         if p.index > first:
             self.forget_thought()
@@ -313,16 +317,16 @@ class Machine:
         if ending == "full":
             yield from self.rest_is_text()
 
-    def _quickly(self, block: Block, start: int) -> Steps[Ending] | None:
+    def _quickly(self, block: Block, start: int) -> Steps[Ending] | Literal[False] | None:
         p, quick = self.p, self.compiled.quick
         before = p.pos
         try:
             found = quick(p, start, block.bare) if quick is not None else None
         except RecursionError:
             found = None
-        if found is None or p.index + len(found[0]) > p.limits.calls:
+        if not found or p.index + len(found[0]) > p.limits.calls:
             p.pos = before
-            return None
+            return False if found is False else None
         for call in found[0]:
             p.whole_call(*call)
         p.pos = found[1]

@@ -29,7 +29,7 @@ HOLES = {
 }
 # A key in quotation marks, where those of its own are escaped.
 _QUOTED_KEY = r'[^"\r\n]{1,256}'
-_HOLE_STARTS = {hole: f"(?:{HOLES[hole]})?" for hole in ("name", "key")}
+_HOLE_STARTS = {hole: f"(?:{HOLES[hole]}+)?+" for hole in ("name", "key")}
 _HOLE = re.compile(r"\{(name|key|type|id|index|number|cite)\}")
 _RUN_WITH_NEWLINE = re.compile(r"([ \t\r]*\n[ \t\r\n]*)")
 
@@ -55,7 +55,7 @@ def literal(text: str) -> Pat:
 def _literal(text: str) -> tuple[str, str]:
     part = ""
     for char in reversed(text[:-1]):
-        part = f"(?:{re.escape(char)}{part})?"
+        part = f"(?:{re.escape(char)}{part})?+"  # only the longest can reach the end: nothing to try again
     return re.escape(text), part
 
 
@@ -113,7 +113,7 @@ def template(text: str, *, named: bool = False, group: str = "", quoted: bool = 
         if i % 2:
             source = _QUOTED_KEY if quoted and piece == "key" else HOLES[piece]
             start = _HOLE_STARTS.get(piece, "") if source is HOLES[piece] else ""
-            start = start or source.replace("{1,", "{0,")
+            start = start or source.replace("{1,", "{0,") + "+"
             opener = f"(?P<{piece}>" if named else "(" if piece == group else "(?:"
             pats.append(Pat(f"{opener}{source})", start, sure=RUN))
             continue

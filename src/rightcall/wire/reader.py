@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
 from rightcall.repair.sketch import Sketch
 from rightcall.wire.buffer import Steps
 from rightcall.wire.calls import CallBuilder, Whole
 from rightcall.wire.markers import Pat, Probe
 
-# The calls of a block and its end, if all of it is there and as usual; what it gives is what `read` would give.
-Quick = Callable[[CallBuilder, int, bool], tuple[list[Whole], int] | None]
+# The calls of a block and its end, if all of it is there and as usual; what it gives is what `read` would give. False
+# where all is there, but only what follows decides whether it is all.
+Quickly = tuple[list[Whole], int] | Literal[False] | None
+Quick = Callable[[CallBuilder, int, bool], Quickly]
 
 
 class BodyReader:

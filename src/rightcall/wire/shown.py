@@ -63,6 +63,15 @@ class Shown:
             self._end_run()
         self._walk(text)
 
+    def take_break(self) -> None:
+        """A line break."""
+        self._before = self._before[-1:] + "\n"
+        if self._run:
+            self._end_run()
+        if self._blank_line:
+            self._span = 0
+        self._blank_line = True
+
     def _walk(self, text: str) -> None:
         at = 0
         for found in _PLACES(text):

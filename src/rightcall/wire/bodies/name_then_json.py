@@ -20,7 +20,7 @@ from rightcall.wire.interrupts import Broken, Cut, NotACall
 from rightcall.wire.json_stream import LostEnd, json_value
 from rightcall.wire.live import read_arguments
 from rightcall.wire.markers import BLANKS, NAME, Holes, Pat, Probe, alt, blanks, literal, look, seq, templates
-from rightcall.wire.reader import BodyReader
+from rightcall.wire.reader import BodyReader, Quickly
 
 if TYPE_CHECKING:
     from rightcall.shapes.algebra import Node
@@ -54,7 +54,7 @@ class NameThenJsonReader(BodyReader):
         self._id_holes = re.findall(r"\{(\w+)\}", body.id)
         self.begins = self.open.probe if self.open else Probe.never()
 
-    def quick(self, p: CallBuilder, start: int, bare: bool) -> tuple[list[Whole], int] | None:
+    def quick(self, p: CallBuilder, start: int, bare: bool) -> Quickly:
         """The call of a block and its end, if all of it is there and as usual."""
         buf = p.buf
         pos = _BLANK_RUN(buf, start).end()  # type: ignore[union-attr]
@@ -68,13 +68,13 @@ class NameThenJsonReader(BodyReader):
         last = self._block_end(buf, end)
         if (
             last is None
-            or (self._open_ended and last.end() == len(buf) and not p.ended)
             or (last.end() < len(buf) and buf[last.end()] in ",{}])")
             or type(value) is not dict
             or is_deep(buf, opener.end(), end, p.limits.depth)
         ):
             return None
-        assert self.open is not None
+        if self._open_ended and last.end() == len(buf) and not p.ended:
+            return False
         holes = self.open.fill(opener)
         json = buf[opener.end() : end].lstrip(BLANKS)
         return [(pos, end, holes.get("name", ""), json, value, self._id(holes))], last.end()
