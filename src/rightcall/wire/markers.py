@@ -213,6 +213,7 @@ class Holes:
 Search = Callable[[str, int], "re.Match[str] | None"]
 A = TypeVar("A")
 _MANY = 24
+_LONGEST = 8_192
 
 
 class Scan(Generic[A]):
@@ -238,15 +239,17 @@ class Scan(Generic[A]):
         self.finditer = ended.finditer
         if len(entries) > _MANY:
             places = re.compile(_tree({pat.prefix[:10] for _, pat in entries})).search
-            self.search, self.ended = _places_first(places, search.match), _places_first(places, ended.match)
+            whole = re.compile("|".join(wholes)).match
+            self.search, self.ended = _places_first(places, whole, search.match), _places_first(places, whole, ended.match)
 
 
-def _places_first(places: Search, at: Search) -> Search:
-    """A search for hundreds of markers: a tree of their first characters finds the places worth a look."""
+def _places_first(places: Search, whole: Search, at: Search) -> Search:
+    """A search for hundreds of markers: a tree of their first characters finds the places worth a look. Far from the
+    end of the text no beginning of a marker is looked for: none is so long."""
 
     def search(text: str, pos: int) -> re.Match[str] | None:
         while (place := places(text, pos)) is not None:
-            found = at(text, place.start())
+            found = (at if len(text) - place.start() < _LONGEST else whole)(text, place.start())
             if found is not None:
                 return found
             pos = place.start() + 1

@@ -11,7 +11,7 @@ import re
 QUOTES = frozenset("`'\"")
 _OPENS = frozenset(" \t\r\n([{=,:>")
 # A line break, or a run of the characters that make fences and code spans.
-_PLACES = re.compile(r"\n|`++|~++").finditer
+_PLACES = re.compile(r"[\n`~](?:(?<=`)`*+|(?<=~)~*+|(?<=\n))").finditer
 _FENCE = 3
 _LONGEST = 256
 
