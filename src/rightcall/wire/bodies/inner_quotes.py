@@ -24,7 +24,7 @@ _MOST_READINGS = 32
 _CODE = re.compile(r"\s*+(?:['\"]|[-+%*/.\[]|(?:if|or|and|in|not|is|for)\b)").match
 _QUOTES = {quote: re.compile(rf"(?:[^{quote}\\]|\\.)*+{quote}", re.S).match for quote in "'\""}
 _NEXT = re.compile(r"\s*+(?:\)|,\s*+([\w.\-]{1,256}+)\s*+=\s*+)").match
-_OVER = re.compile(r"\s*+(?:\Z|\]|\)|;|,?\s*+[A-Za-z_][\w.\-]*+\s*+\()").match
+_OVER = re.compile(r"\s*+(?:\Z|\]|\)[\])\s]*+\Z|;|,?\s*+[A-Za-z_][\w.\-]*+\s*+\()").match
 
 
 def inner_quotes(p: CallBuilder, quote: str, key: str, before: str, values: dict[str, Any]) -> Steps[str]:
