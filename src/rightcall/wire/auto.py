@@ -141,7 +141,9 @@ def _marks(format: Format) -> list[Pat]:
 def _ending_with(name: str, ends: tuple[str, ...]) -> Format:
     """The format of that name, with these ends beside its own."""
     format = FORMATS[name]
-    more = tuple(end for end in dict.fromkeys(ends) if end not in format.ends)
+    markers = (*format.call, *(format.section or ()), *(format.reasoning or ()))
+    own = "".join(text for marker in markers for text in alternatives(marker))
+    more = tuple(end for end in dict.fromkeys(ends) if end not in format.ends and end not in own)
     return msgspec.structs.replace(format, ends=format.ends + more) if more else format
 
 
