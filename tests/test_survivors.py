@@ -117,6 +117,13 @@ def test_the_second_call_in_one_chunk_of_a_stream_is_kept() -> None:
     assert [call.arguments for call in stream.reply.calls] == [{"word": "owl"}, {"word": "bat"}]
 
 
+@pytest.mark.parametrize("format", ["hermes", "deepseek_v3", "qwen3_coder"])
+@pytest.mark.parametrize("around", ["``{}`` and", "\n\n```\n{}\n```\nand", "`{}` and"])
+def test_a_call_that_is_shown_is_shown_however_its_backticks_are_cut(format: str, around: str) -> None:
+    call = render([Call(*OWL)], format=format, tools=TOOLS)
+    assert seen(f"Write {around.format(call)} no more.", format)[:2] == ([], [])
+
+
 @pytest.mark.parametrize("format", ["hermes", "qwen3_coder", "llama3_json"])
 def test_text_before_a_late_end_of_thinking_was_not_said(format: str) -> None:
     reply = hold_of_every_cut("I wonder.</think>Good morning.", Setting(format, TOOLS))
@@ -154,3 +161,41 @@ def test_gbnf_accepts_no_call_that_is_only_shown(shown: str) -> None:
     call = CALL % "{}"
     assert accepts(gbnf, call)
     assert not accepts(gbnf, f"See {shown.format(call)}")
+
+
+def accepted(schema: dict[str, Any], values: list[Any]) -> list[Any]:
+    """Those of the values that GBNF takes for an argument of this schema."""
+    tool = Tool(
+        name="f",
+        parameters={
+            "type": "object",
+            "properties": {"a": schema},
+            "required": ["a"],
+            "additionalProperties": {"type": "string"},
+        },
+    )
+    gbnf = grammar([tool], format="hermes", choice="required").gbnf()
+    return [value for value in values if accepts(gbnf, CALL % json.dumps({"a": value}))]
+
+
+def test_gbnf_takes_no_declared_name_for_an_undeclared_one() -> None:
+    assert accepted({"type": "integer"}, [3, "three"]) == [3]
+
+
+@pytest.mark.parametrize(
+    "bounds, values",
+    [
+        ({"exclusiveMinimum": 0}, [1, 2]),
+        ({"exclusiveMaximum": 2}, [-1, 0, 1]),
+        ({"minimum": 0, "maximum": 1}, [0, 1]),
+        ({"exclusiveMinimum": -1, "exclusiveMaximum": 1}, [0]),
+    ],
+)
+def test_gbnf_takes_no_number_that_a_range_leaves_out(bounds: dict[str, int], values: list[int]) -> None:
+    assert accepted({"type": "integer", **bounds}, [-1, 0, 1, 2]) == values
+
+
+@pytest.mark.parametrize("least, most, sizes", [(0, 1, [0, 1]), (2, 2, [2]), (2, 3, [2, 3]), (1, 2, [1, 2])])
+def test_gbnf_knows_how_many_items_a_list_has(least: int, most: int, sizes: list[int]) -> None:
+    schema = {"type": "array", "items": {"type": "integer"}, "minItems": least, "maxItems": most}
+    assert [len(items) for items in accepted(schema, [[], [1], [1, 2], [1, 2, 3], [1, 2, 3, 4]])] == sizes

@@ -1,7 +1,7 @@
 """The format is not known: text is passed on until an opener tells which it is, and the rest is read in that format.
 
-An opener counts when what follows it can only be a call, and where it is not only shown. A reply that begins like a bare
-call is held until it is whole, because then it may be nothing but calls.
+An opener counts when what follows it can only be a call, and where it is not only shown. A reply that begins like a
+bare call is held until it is whole, because then it may be nothing but calls.
 """
 
 from __future__ import annotations
@@ -168,6 +168,8 @@ class AutoMachine:
         self._events: list[Event] = []
 
     def take(self) -> list[Event]:
+        if not self._events:
+            return self.machine.take()
         events, self._events = [*self._events, *self.machine.take()], []
         return events
 

@@ -361,7 +361,7 @@ class Block:
         return "due" if is_due else "closed"
 
     def _close(self, close: Probe) -> Steps[bool]:
-        """Takes the closing marker. True if it may still come: then it is dropped, and what stands before it is text."""
+        """Takes the closing marker. True if it may still come: then it is dropped, and what is before it is text."""
         p = self.p
         char = p.char() or (yield from p.peek())
         if char == "`" and self.fenced and (end := (yield from p.test(FENCE_END))):

@@ -28,8 +28,7 @@ class Buffer:
     pos = 0
     base = 0
     ended = False
-    # Set by a reader while it waits inside a string: takes a piece that is all string, without waking the reader.
-    sink: Callable[[str], bool] | None = None
+    sink: Callable[[str], bool] | None = None  # set by `listen`
 
     def __init__(self) -> None:
         self._kept: list[str] = []  # what was taken and left the buffer, while there is a capture
@@ -52,13 +51,19 @@ class Buffer:
         else:
             self.buf += text
 
-    def passed(self, text: str) -> None:
-        """A piece that a `sink` took whole: it never enters the buffer, which is used up."""
-        if self.buf:
-            self.more("")
+    def listen(self, sink: Callable[[str], bool]) -> None:
+        """For a reader that waits inside a string, before its `yield`: from here on `sink` is asked to take each piece,
+        so that the reader need not be woken. It gives False, and has done nothing, unless the text `buf + piece` is all
+        string, but for an end that may become something else."""
+        self.more("")
+        self.sink = sink
+
+    def passed(self, text: str, rest: str = "") -> None:
+        """A `sink` took the text, which never enters the buffer; the rest of it waits there."""
         if self._captures:
             self._kept.append(text)
         self.base += len(text)
+        self.buf = rest
 
     def char(self) -> str:
         """As `peek`, but "" where more text is needed: `p.char() or (yield from p.peek())` costs less than `peek`."""
@@ -99,15 +104,12 @@ class Buffer:
         """What was taken since."""
         if start >= self.base:
             return self.buf[start - self.base : self.pos]
-        parts = [self.buf[: self.pos]]
-        at = self.base
-        for piece in reversed(self._kept):
-            parts.append(piece)
-            at -= len(piece)
-            if at <= start:
-                break
-        parts[-1] = parts[-1][start - at :]
-        return "".join(reversed(parts))
+        kept, first, at = self._kept, len(self._kept), self.base
+        while at > start:
+            first -= 1
+            at -= len(kept[first])
+        kept[first:] = ["".join(kept[first:])]  # whoever asks again finds it in one piece
+        return kept[first][start - at :] + self.buf[: self.pos]
 
     def drop(self, start: Capture) -> None:
         """This capture is not needed any more."""

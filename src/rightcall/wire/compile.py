@@ -216,7 +216,7 @@ class Compiled:
         closes = [("close", pat) for pat in templates(self.format.call[1])]
         if self.channels is not None:
             closes += [("close", pat) for _, pat in self._turns()]
-        closes += [("body_close", pat) for pat in self._body_closes()]
+        closes += [("body_close", _no_opener(pat)) for pat in self._body_closes()]
         if self.format.section:
             closes += [("stop", pat) for pat in templates(self.format.section[1])]
         self.closes = any(action != "stop" for action, _ in closes)
@@ -265,7 +265,7 @@ def body_open(body: Body) -> Marker:
 def _nameless(body: Body) -> list[Pat]:
     """How a body begins whose name was left out, if it can be told then."""
     opening = BODIES[type(body)].opening(body)[:1]
-    texts = [text.replace("{name}", "").replace("{id}", "") for marker in opening for text in alternatives(marker)]
+    texts = [text.replace("{name}", "") for marker in opening for text in alternatives(marker)]
     return [template(text) for text in texts if len(text.strip()) > _SURE]
 
 
@@ -300,6 +300,11 @@ def _odd_openings(text: str) -> Entries:
     sign = Sign("body", isinstance(text, Special))
     nameless = [(sign, template(text.replace("{name}", "")))] if behind.strip() else []
     return nameless if before.strip()[0].isalnum() else [*nameless, (sign, seq(template(before), NAME, END))]
+
+
+def _no_opener(close: Pat) -> Pat:
+    """A code fence closes a body only where it does not open one."""
+    return seq(close, alt(look(Pat(r"[^A-Za-z]", "")), END)) if close.head == "`" else close
 
 
 def _unique(entries: list[tuple[A, Pat]]) -> list[tuple[A, Pat]]:

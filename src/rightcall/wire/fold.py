@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from rightcall.types import CallEnd, CallStart, Done, Event, Part, Problem, Reasoning, Recast, Reply, Span, Text
+from rightcall.types import Arguments, CallEnd, CallStart, Done, Event, Part, Problem, Reasoning, Recast, Reply, Span, Text
 
 
 class Fold:
@@ -25,6 +25,8 @@ class Fold:
     def add(self, events: Iterable[Event]) -> None:
         for event in events:
             kind = type(event)
+            if kind is Arguments:  # a preview of what the call's end tells
+                continue
             if kind is Text or kind is Reasoning:
                 tag = event.tag if kind is Text else None  # type: ignore[union-attr]
                 if self._pieces and self._tag != tag:
@@ -72,10 +74,10 @@ class Fold:
             self._parts[i : i + 1] = made
             for index, place in self._places.items():
                 self._places[index] = place + (len(made) - 1 if place > i else 0)
-        if self._parts and isinstance(last := self._parts[-1], Reasoning):
-            # Reasoning that follows belongs to the same part, as it does where the text was held back.
+        if self._parts and isinstance(last := self._parts[-1], (Text, Reasoning)):
+            # What follows of the same kind belongs to the same part, as it does where the text was held back.
             self._parts.pop()
-            self._pieces, self._tag = [last.text], None
+            self._pieces, self._tag = [last.text], last.tag if isinstance(last, Text) else None
 
     def reply(self, format: str, spans: tuple[Span, ...] | None) -> Reply:
         """What the events so far add up to; more may still be added."""

@@ -24,7 +24,7 @@ _ODD = r"\"{}\[\]<>'`()|;\x00-\x08\x0b\x0c\x0e-\x1f"
 _LOOSE = re.compile(f"[^{_ODD}]*+").match
 _SCALAR = re.compile(f"[^{_ODD},\\s]*+").match
 _IN_STRING = re.compile(r'(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+')
-STRING_RUN, STRING_PIECE = _IN_STRING.match, _IN_STRING.fullmatch
+STRING_RUN = _IN_STRING.match
 _STRING = re.compile(r'"((?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+)"').match
 _STRING_START = re.compile(
     r'"(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+(?:\\(?:u[0-9a-fA-F]{0,3})?)?\Z'

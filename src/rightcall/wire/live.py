@@ -13,7 +13,6 @@ from rightcall.wire.buffer import Capture, Steps
 from rightcall.wire.calls import CallBuilder
 from rightcall.wire.interrupts import Cut
 from rightcall.wire.json_stream import (
-    STRING_PIECE,
     STRING_RUN,
     LostEnd,
     escape_pending,
@@ -97,14 +96,19 @@ def _flush(p: CallBuilder, pending: list[Capture]) -> None:
 def _string(p: CallBuilder, pending: list[Capture]) -> Steps[None]:
     """A string that is passed on while it arrives."""
     p.pos += 1
-    whole_run, passed, give = STRING_PIECE, p.passed, p.give
+    run, pass_on = STRING_RUN, p.pass_on
 
     def sink(piece: str) -> bool:
-        if whole_run(piece) is None:
+        text = p.buf + piece if p.buf else piece
+        end = run(text).end()  # type: ignore[union-attr]
+        if end == len(text):
+            pass_on(text, "", text)
+        elif not escape_pending(text, end):
             return False
-        passed(piece)
-        pending[0] = p.base
-        give(piece)
+        elif end:
+            pass_on(text[:end], text[end:], text[:end])
+        else:
+            p.buf = text
         return True
 
     while True:
@@ -118,6 +122,7 @@ def _string(p: CallBuilder, pending: list[Capture]) -> Steps[None]:
                 raise LostEnd
         if p.ended:
             raise Cut
-        p.sink = sink
+        p.listen(sink)
         yield
         p.sink = None
+        pending[0] = p.at  # all before it was given out

@@ -82,6 +82,7 @@ class Machine:
         self.p = CallBuilder(compiled, options, ids)
         self.output = self.p.output
         self.compiled = compiled
+        self.room = options.limits.reply  # for so many characters more
         self.format_name = compiled.format.name
         self.state: State = InText(late=compiled.format.reasoning is not None)
         if options.reasoning == "open":
@@ -101,7 +102,8 @@ class Machine:
         waiting = self.rehearsal or self.held
         if waiting is not None:
             events = waiting.ready[:]
-            waiting.ready.clear()
+            if events:
+                waiting.ready.clear()
             return events
         events, self.output.events = self.output.events, []
         return events
@@ -110,11 +112,11 @@ class Machine:
 
     def feed(self, text: str) -> None:
         p = self.p
-        room = p.limits.reply - p.base - len(p.buf)
-        if len(text) > room:
-            self._overflow(text, max(0, room))
+        if len(text) > self.room:
+            self._overflow(text, self.room)
             return
-        if p.sink is not None and p.pos == len(p.buf) and p.sink(text):
+        self.room -= len(text)
+        if p.sink is not None and p.sink(text):
             return
         p.more(text)
         next(self._steps)
@@ -153,6 +155,7 @@ class Machine:
         p, other = self.p, before.p
         before._steps.close()
         p.base = other.at
+        self.room = before.room + len(other.buf) - other.pos
         p.index, p.output, self.output = other.index, other.output, other.output
         self.thought, self.is_over = before.thought, before.is_over
         if isinstance(before.state, InReasoning):
@@ -205,7 +208,7 @@ class Machine:
         if compiled.first_opener is not None:
             opener = yield from p.test(compiled.first_opener)
             if opener:
-                yield from self.block(opener.end(), special=True)
+                yield from self.block(opener.end(), special=False)  # the name before its token may be a word of prose
         elif compiled.first_thought is not None:
             label = yield from p.test(compiled.first_thought)
             if label:
@@ -247,13 +250,13 @@ class Machine:
         self.output.marker(self.p.at)
 
     def is_shown(self, found: re.Match[str]) -> bool:
-        """Is this marker only shown? Then its first character is text, and the search goes on behind it."""
+        """Is this marker only shown? Then it is text, and so is every token in it."""
         if not self.output.shows():
             return False
-        self.say_exactly(found.start() + 1)
+        self.say_exactly(found.end())
         return True
 
-    # -- calls without markers, which count only if nothing else follows ------------------------------------------------
+    # -- calls without markers, which count only if nothing else follows -----------------------------------------------
 
     def _hold(self) -> None:
         ready, self.output.events = self.output.events, []
@@ -396,7 +399,7 @@ class Machine:
     def _on_section(self, found: re.Match[str], sign: Sign) -> Steps[None]:
         if self.is_shown(found):
             return
-        p = self.p
+        p, first = self.p, self.p.index
         self._leave_for_call()
         p.settle_pending()
         size = found.end() - found.start()
@@ -406,6 +409,8 @@ class Machine:
             block = Block(p, bare=False, special=sign.special, is_odd=True)
             if (yield from block.read(p.pos + size)) == "text":
                 self.state = before
+            if p.index > first:
+                self.forget_thought()
             return
         self.state = InSection(p.index)
         self.output.settle()

@@ -66,7 +66,7 @@ def blanks(most: int = MAX_BLANKS) -> Pat:
 
 
 _GAP = blanks(16)
-_SOME_BLANKS = re.compile(r"\[ \\t\\r\\n\]\{0,\d+\}\+").sub
+_BLANK_RUNS = re.compile(r"\[ \\t\\r\\n\]\{0,\d++\}\+")  # as `blanks` writes them
 
 
 def seq(*pats: Pat) -> Pat:
@@ -88,8 +88,9 @@ def alt(*pats: Pat) -> Pat:
     if len(pats) == 1:
         return pats[0]
     wholes = [p.whole for p in pats]
-    # Where one alternative begins with another, the longer may still be arriving when the shorter is there.
-    solid = [_SOME_BLANKS("", whole) for whole in wholes]
+    # Where one alternative begins with another, the longer may still be arriving when the shorter is there. Blanks that
+    # may stand in one and not in the other do not tell them apart.
+    solid = {_BLANK_RUNS.sub("", whole) for whole in wholes}
     apart = not any(a != b and a.startswith(b) for a in solid for b in solid)
     sure = FINAL if apart and all(p.sure == FINAL for p in pats) else OPEN
     part = "(?:" + "|".join(f"{p.part}\\Z" for p in pats) + ")"
@@ -109,8 +110,8 @@ NAME = Pat(f"(?:{HOLES['name']})", _HOLE_STARTS["name"], sure=RUN)
 
 def template(text: str, *, named: bool = False, group: str = "", quoted: bool = False) -> Pat:
     """The pattern of one marker template, without white space at its edges. `named` makes its holes named groups,
-    `group` makes the hole of that name a numbered one; `quoted`: a key may be anything but a quotation mark. Beside a special token blanks are allowed: detokenizers write
-    them."""
+    `group` makes the hole of that name a numbered one; `quoted`: a key may be anything but a quotation mark. Beside a
+    special token blanks are allowed: detokenizers write them."""
     pats: list[Pat] = []
     for i, piece in enumerate(_HOLE.split(text.strip(BLANKS))):
         if i % 2:

@@ -35,6 +35,7 @@ class Output:
     tag = ""  # the block of a protocol that text stands in
     fresh = False  # the last thing was a marker, whose white space follows
     text_chars = 0  # how much was given as text
+    gap = 0  # how much of that tells the last run of text from the one before it
     at_start = True  # a body without opener may stand here: nothing was said since a reply, or a line of it, began
     is_silent = True  # nothing was said yet, and no call made
     is_placed = False  # text stood where only text stands: it is not looked at again
@@ -73,14 +74,17 @@ class Output:
             self.mark("marker", end - len(trimmed))
             if not trimmed:
                 return
-            text, self.fresh = trimmed, False
+            text, self.fresh, self.gap = trimmed, False, 0
             if self._last is (Reasoning if self.thinking else Text) and self._last_tag == self.tag:
                 # A marker stood between two texts: they are told apart as two parts would be.
-                self._emit("\n\n" if self.tag else "\n", self.tiled)
+                self.gap = 2 if self.tag else 1
+                self._emit("\n" * self.gap, self.tiled)
         self._say(text, end)
 
     def say_exactly(self, text: str, end: int) -> None:
         """What was taken for the beginning of a call, up to that place, is text after all, to the byte."""
+        if self.fresh:
+            self.gap = 0
         self.fresh = self.at_start = False
         self._say(text, end)
 
@@ -88,7 +92,7 @@ class Output:
         """Text behind a call, that was taken while it was not clear where the call ends."""
         trimmed = text.lstrip(BLANKS)
         self.mark("marker", end - len(trimmed))
-        self.fresh = False
+        self.fresh, self.gap = False, 0
         self._say(trimmed, end)
 
     def content(self, text: str, start: int, end: int) -> None:
@@ -149,6 +153,7 @@ class Output:
 
     def skip(self, end: int) -> None:
         """A mark inside text, up to that place, is dropped; the text around it stays whole."""
+        self.gap = 0
         self.mark("marker", end)
         self._seamless.add(end)
 

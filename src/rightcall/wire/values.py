@@ -107,22 +107,18 @@ def string_at(p: CallBuilder, notation: Notation) -> Steps[Text | None]:
 def string(p: CallBuilder, text: Text, *, give: bool) -> Steps[str]:
     """The rest of a string, to its end. With `give` it goes out while it arrives."""
     pieces: list[str] = []
-    add, easy, plain, passed, out = pieces.append, text.easy, text.plain, p.passed, p.give
+    add, easy, plain, passed, pass_on = pieces.append, text.easy, text.plain, p.passed, p.pass_on
 
     def sink(piece: str) -> bool:
-        if easy(piece) is not None:
-            passed(piece)
-            add(piece)
-            if give:
-                out(piece)
-            return True
-        decoded = plain(piece)
+        is_easy = easy(piece) is not None
+        decoded = piece if is_easy else plain(piece)
         if decoded is None:
             return False
-        passed(piece)
         add(decoded)
         if give:
-            out(quoted(decoded)[1:-1])
+            pass_on(piece, "", piece if is_easy else quoted(decoded)[1:-1])
+        else:
+            passed(piece)
         return True
 
     while True:
@@ -136,7 +132,8 @@ def string(p: CallBuilder, text: Text, *, give: bool) -> Steps[str]:
         if p.ended:
             p.pos = len(p.buf)
             raise Cut
-        p.sink = sink
+        if p.pos == len(p.buf):
+            p.listen(sink)
         yield
         p.sink = None
 

@@ -234,7 +234,7 @@ class TokenQuoted:
 
     __slots__ = ("_follows", "_quote", "_scan", "easy")
 
-    def __init__(self, quote: str, scan: Scan, follows: Probe) -> None:
+    def __init__(self, quote: str, scan: Scan[str], follows: Probe) -> None:
         self.easy = easy_without(quote[0])
         self._quote, self._scan, self._follows = quote, scan, follows
 

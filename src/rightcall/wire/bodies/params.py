@@ -54,6 +54,7 @@ class ParamsReader(BodyReader):
         self.begins = Probe(alt(*tags.opens, *tags.damaged_openers))
         self.is_name_only = "{name}" in ordered(body.open)
         self.opens_line = any(text.endswith("\n") for text in alternatives(body.param))
+        self.is_inline = self.opens_line and not alternatives(body.param)[0].endswith("\n")
         self.close = _any(tags.body_closes)
         self.call_close = _any(tags.call_closes)
         self.other_end = _any(tags.section_closes + tags.openers + tags.turns)
@@ -229,7 +230,8 @@ class ParamsReader(BodyReader):
             line = p.buf.startswith("\n", p.pos)
             p.pos += line
         quote = (yield from self._quote(p)) if self.body.quote else ""
-        return (yield from self._text(p, Value(key, values, [], kind == "plain"), prefix, kind, line, quote))
+        taken = Value(key, values, [], kind == "plain" and not (line and self.is_inline), [])
+        return (yield from self._text(p, taken, prefix, kind, line, quote))
 
     def _text(self, p: CallBuilder, taken: Value, prefix: str, kind: str, line: bool, quote: str) -> Steps[Any]:
         """A value that is bare text. What is declared as plain text goes out as it comes."""
@@ -238,6 +240,8 @@ class ParamsReader(BodyReader):
             p.give(prefix + '"')
         doubt = yield from self.end_of(key, line, quote).take(p, taken)
         text = "".join(taken.pieces)
+        if line and self.is_inline and True not in taken.edges:
+            text = "\n" + text  # a line break at one edge alone is the value's own
         value: Any = text
         if taken.give:
             p.give('"')

@@ -83,8 +83,8 @@ class Tags:
     @cached_property
     def param_starts(self) -> list[Pat]:
         """How an argument's opening tag begins, whatever becomes of it."""
-        starts = {text.partition("{")[0] for text in ordered(self.body.param)}
-        found = [literal(start) for start in starts if len(start) > 2]
+        texts = {str(start): start for text in ordered(self.body.param) if len(start := _before_hole(text)) > 2}
+        found = [template(start) for start in texts.values()]
         # Such a beginning is that of a closing tag too.
         return [seq(pat, Pat("[^/]", "")) if pat.prefix.endswith("<") else pat for pat in found]
 
@@ -130,6 +130,12 @@ class Tags:
         """How the body's opening tag begins, whatever becomes of it."""
         starts = {text.partition("{")[0].rstrip('=" ') for text in ordered(self.body.open)} - {""}
         return Probe(_any_of(sorted(starts, key=len, reverse=True))) if starts else None
+
+
+def _before_hole(text: str) -> str:
+    """How a template begins: what stands before its first hole."""
+    start = text.partition("{")[0]
+    return Special(start, text.tokens) if isinstance(text, Special) else start
 
 
 def _behind(whole: str, before: str) -> str:

@@ -52,6 +52,7 @@ class Value(NamedTuple):
     given: dict[str, Any]
     pieces: list[str]
     give: bool
+    edges: list[bool]  # whether the close that ended it came with a line break of its own
 
 
 class ValueEnd:
@@ -112,13 +113,15 @@ class ValueEnd:
             if found is None or found.lastindex is None:
                 if p.ended:
                     raise Cut
-                p.sink = sink
+                p.listen(sink)
                 yield
                 p.sink = None
                 continue
             action = scan.actions[found.lastindex]
             if action == "close":
+                breaks = found.group().startswith("\n")
                 if (yield from self._is_close(p, found.end() - found.start(), value)):
+                    value.edges.append(breaks)
                     return self._doubt(seen, value)
                 seen.closed = True
                 seen.torn = seen.torn or (yield from self._is_torn(p, found.end() - found.start()))
@@ -134,15 +137,22 @@ class ValueEnd:
 
     def _sink(self, p: CallBuilder, value: Value) -> Sink:
         is_special, search = self.is_special, self.scan.search
-        passed, keep, give = p.passed, value.pieces.append, p.give if value.give else None
+        passed, keep, pass_on, gives = p.passed, value.pieces.append, p.pass_on, value.give
 
         def sink(piece: str) -> bool:
-            if is_special(piece) and search(piece, 0):
-                return False
-            passed(piece)
-            keep(piece)
-            if give:
-                give(quoted(piece)[1:-1])
+            text, rest = p.buf + piece if p.buf else piece, ""
+            if is_special(text) and (found := search(text, 0)):
+                if found.lastindex is not None:
+                    return False
+                if not found.start():
+                    p.buf = text
+                    return True
+                text, rest = text[: found.start()], text[found.start() :]
+            keep(text)
+            if gives:
+                pass_on(text, rest, quoted(text)[1:-1])
+            else:
+                passed(text, rest)
             return True
 
         return sink
