@@ -62,7 +62,7 @@ class Block:
         self._first = p.index
         self._body_close = 0  # how long the body's own close is that a broken call was read up to
         self._broken_at = 0  # where it could not be read any further
-        self._content = 0  # where what stands behind the opener begins
+        self._content = p.at  # where what stands behind the opener begins
 
     def read(self, start: int) -> Steps[Ending]:
         """The block whose opener ends at `start` of the buffer."""
