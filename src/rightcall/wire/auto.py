@@ -10,6 +10,8 @@ import re
 from functools import lru_cache
 from typing import Literal
 
+import msgspec
+
 from rightcall.formats import FORMATS, NAMED_ONLY
 from rightcall.formats.spec import Envelope, Format, NameThenJson, Special, alternatives
 from rightcall.ids import Ids
@@ -137,6 +139,16 @@ def _marks(format: Format) -> list[Pat]:
     return [template(mark) for mark in marks if mark.strip()]
 
 
+@lru_cache(256)
+def _ending_with(name: str, ends: tuple[str, ...]) -> Format:
+    """The format of that name, with these ends beside its own."""
+    format = FORMATS[name]
+    markers = (*format.call, *(format.section or ()), *(format.reasoning or ()))
+    own = "".join(text for marker in markers for text in alternatives(marker))
+    more = tuple(end for end in dict.fromkeys(ends) if end not in format.ends and end not in own)
+    return msgspec.structs.replace(format, ends=format.ends + more) if more else format
+
+
 @lru_cache(1)
 def _detector() -> _Detector:
     return _Detector()
@@ -242,7 +254,7 @@ class AutoMachine:
             action = scan.actions[found.lastindex]
             chosen = None if self._is_no_opener(action) else self._choose(action, ended)
             if isinstance(chosen, Compiled):
-                self._switch(chosen)
+                self._switch(chosen, self._detector.candidates[action])
             elif chosen is None and not self._is_odd(action, found, ended):
                 self._give(self._at + 1)
             else:
@@ -266,7 +278,7 @@ class AutoMachine:
         if not ended and (not behind or (name is not None and name.end() == len(behind))):
             return True
         if action in detector.special or behind[:1] in ("{", "[") or (name and tools is not None and name[0] in tools):
-            self._switch(detector.candidates[action][0][0])
+            self._switch(detector.candidates[action][0][0], detector.candidates[action])
             return True
         self.machine.p.note("opener_without_call", f"{found.group()[:60]!r} opens a call, and none follows")
         return False
@@ -286,14 +298,16 @@ class AutoMachine:
             waiting = waiting or at is None
         return False if waiting else None
 
-    def _switch(self, chosen: Compiled) -> None:
-        """From here on the text is read in that format."""
+    def _switch(self, chosen: Compiled, others: list[tuple[Compiled, Probe]] | None = None) -> None:
+        """From here on the text is read in that format. The tokens that end a turn may be those of others that begin
+        alike."""
         rest, self._held, self._at = self._held[self._at :], "", 0
         self._found = True
         before = self.machine
         self._events += before.take()
         is_read = self._options.reasoning != "off"
-        found = compiled(chosen.format, reasoning=is_read)
+        ends = [end for other, _ in others or () for end in other.format.ends if isinstance(end, Special)]
+        found = compiled(_ending_with(chosen.format.name, tuple(ends)), reasoning=is_read)
         # Its own first state is where the text so far has come to.
         self.machine = Machine(found, self._options, self._ids)
         self.machine.feed(self.machine.take_over(before) + rest)

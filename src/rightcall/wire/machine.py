@@ -351,8 +351,8 @@ class Machine:
 
     def _take_whole(self, whole: WholeBlock, moved: int) -> None:
         """Takes the calls of a block, whose places have moved by so much since they were found."""
-        for start, end, *call in whole[0]:
-            self.p.whole_call(start + moved, end + moved, *call)
+        for start, end, name, json, value, id in whole[0]:
+            self.p.whole_call(start + moved, end + moved, name, json, value, id)
         self.p.pos = whole[1] + moved
         self.output.fresh = self.output.at_start = True
         self.output.mark("marker", self.p.at)
