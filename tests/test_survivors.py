@@ -124,8 +124,8 @@ def test_a_number_beside_the_arguments_is_taken_only_at_its_end(format: str, tex
     [
         (
             "qwen3_coder",
-            "<tool_call>\n<function=lookup>\n{'word': 'owl'}\n</function>\n</tool_call>\n<tool_call>\n<function=lookup>\n"
-            "<parameter=word>\nbat\n</parameter>\n</function>\n</tool_call>",
+            "<tool_call>\n<function=lookup>\n{'word': 'owl'}\n</function>\n</tool_call>\n"
+            "<tool_call>\n<function=lookup>\n<parameter=word>\nbat\n</parameter>\n</function>\n</tool_call>",
         ),
         (
             "minimax_m2",
