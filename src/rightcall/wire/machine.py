@@ -29,10 +29,12 @@ from rightcall.wire.shown import QUOTES
 
 class InText(msgspec.Struct, frozen=True):
     """Outside everything. `late`: nothing was seen yet that speaks against the prompt having opened the reasoning.
-    `due`: the close of the last block may still come."""
+    `due`: the close of the last block may still come. `mentions`: an opener of reasoning was only shown; so may be its
+    close."""
 
     late: bool = False
     due: bool = False
+    mentions: bool = False
 
 
 class InSection(msgspec.Struct, frozen=True):
@@ -473,9 +475,12 @@ class Machine:
     # -- reasoning -----------------------------------------------------------------------------------------------------
 
     def _on_think(self, found: re.Match[str], sign: Sign) -> Iterable[None]:
+        if self.is_shown(found):
+            if isinstance(self.state, InText):
+                self.state = msgspec.structs.replace(self.state, mentions=True)
+            return ()
         if isinstance(self.state, InReasoning):
-            if not self.is_shown(found):
-                self._stray(found.group(), Sign("think", True))
+            self._stray(found.group(), Sign("think", True))
             return ()
         self.p.settle_pending()
         self._trust()
@@ -494,7 +499,7 @@ class Machine:
 
     def _on_think_close(self, found: re.Match[str], sign: Sign) -> Iterable[None]:
         state = self.state
-        if isinstance(state, InText) and state.late:
+        if isinstance(state, InText) and state.late and not (state.mentions and self.output.shows()):
             # A closing tag without its opener: the prompt had opened it.
             self.output.recast(self.p.at)
         elif not isinstance(state, InReasoning):
