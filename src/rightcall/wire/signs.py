@@ -119,9 +119,12 @@ def _stray(m: Machine, marker: str, sign: Sign) -> None:
 
 
 def on_think(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
+    if m.is_shown(found):
+        if isinstance(m.state, InText):
+            m.state = msgspec.structs.replace(m.state, mentions=True)
+        return ()
     if isinstance(m.state, InReasoning):
-        if not m.is_shown(found):
-            _stray(m, found.group(), Sign("think", True))
+        _stray(m, found.group(), Sign("think", True))
         return ()
     m.p.settle_pending()
     m.trust()
@@ -132,7 +135,7 @@ def on_think(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
 
 def on_think_close(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
     state = m.state
-    if isinstance(state, InText) and state.late:
+    if isinstance(state, InText) and state.late and not (state.mentions and m.output.shows()):
         # A closing tag without its opener: the prompt had opened it.
         m.output.recast(m.p.at)
     elif not isinstance(state, InReasoning):

@@ -13,10 +13,12 @@ from rightcall.wire.output import Snapshot
 
 class InText(msgspec.Struct, frozen=True):
     """Outside everything. `late`: nothing was seen yet that speaks against the prompt having opened the reasoning.
-    `due`: the close of the last block may still come."""
+    `due`: the close of the last block may still come. `mentions`: an opener of reasoning was only shown; so may be its
+    close."""
 
     late: bool = False
     due: bool = False
+    mentions: bool = False
 
 
 class InSection(msgspec.Struct, frozen=True):
