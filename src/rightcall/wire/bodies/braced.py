@@ -26,7 +26,6 @@ from rightcall.wire.markers import (
     END,
     HOLES,
     NAME,
-    RUN,
     Holes,
     Pat,
     Probe,
@@ -120,7 +119,9 @@ class BracedReader(BodyReader):
 
     def _without_word(self, p: CallBuilder, is_sure: bool) -> Steps[None]:
         """Behind a special token the word before the name may be missing; a receipt says so."""
-        found = (yield from p.test(self._short)) if self._short is not None and is_sure else None
+        found = None
+        for probe in self._short if is_sure else ():
+            found = found or (yield from p.test(probe))
         if found is None or p.policy(found["name"]) == "off":
             raise NotACall
         before, after = found.group().rstrip(), first(self.body.open).replace("{name}", found["name"])
@@ -261,12 +262,12 @@ class TokenQuoted:
         return None if self._quote[0] in piece else piece
 
 
-def _without_word(body: Braced) -> Probe | None:
-    """A name and what opens its arguments, where the word is missing that should stand before it."""
+def _without_word(body: Braced) -> list[Probe]:
+    """A name where the word is missing that should stand before it: with its colon, or before its arguments."""
     if not _heads(body)[0]:
-        return None
+        return []
     name = NAME._replace(whole=f"(?P<name>{HOLES['name']})")
-    return Probe(seq(Pat(":?+", ":?+", sure=RUN), blanks(), name, blanks(), look(literal("{"))))
+    return [Probe(seq(literal(":"), name)), Probe(seq(name, blanks(), look(literal("{"))))]
 
 
 def _heads(body: Braced) -> list[str]:

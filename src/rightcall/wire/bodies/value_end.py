@@ -190,7 +190,8 @@ class ValueEnd:
         return key in value.given or key == value.key
 
     def _is_next(self, p: CallBuilder, value: Value) -> Steps[bool]:
-        """The next argument's opener where a close was due: forgiven if its key is declared and not yet given."""
+        """The next argument's opener where a close was due: forgiven if its key is not yet given, and declared
+        or told by a special token."""
         while True:
             line = p.buf.startswith("\n", p.pos)
             found = self.param.probe.at(p.buf, p.pos + line, p.ended)
@@ -200,7 +201,8 @@ class ValueEnd:
         if not found:
             return False
         key = self.tags.plain(self.param.fill(found)["key"])
-        if self._is_repeated(key, value) or p.kind(key) is None or p.call is None:
+        is_known = self.tags.is_special or p.kind(key) is not None
+        if self._is_repeated(key, value) or not is_known or p.call is None:
             return False
         p.pos += line
         message = f"the argument before {key!r} was not closed"
