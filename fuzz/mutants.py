@@ -5,7 +5,7 @@
     --most 2           so many may be missed
 
 Each bug of `mutants.toml` says where it is put in and which checks must fail then: test files, or laws of a format. The
-tree is copied, the source here is never touched. First every check runs without any bug: one that fails then shows
+tree is copied, the source here is never touched. Every check also runs without any bug: one that fails then shows
 nothing. The exit status is 1 if more bugs are missed than may be, if a check fails without a bug, or if a bug no longer
 fits the source, because its line was changed: then it must be put in anew, or another one in its place.
 """
@@ -56,7 +56,7 @@ class Mutant(NamedTuple):
 
 class Outcome(NamedTuple):
     mutant: Mutant
-    seen_by: str  # empty: nothing saw it
+    seen_by: str  # the check that failed; empty where none did
     seconds: float
 
 
@@ -74,19 +74,17 @@ def main() -> int:
         print("these bugs no longer fit the source; put them in anew:", *stale, sep="\n")
         return 1
     started = time.monotonic()
+    missed = list[str]()
     with trees(asked.processes) as free, ThreadPoolExecutor(asked.processes) as pool:
-        broken, clean = baseline(mutants, free, pool)
-        missed = list[str]()
-        for outcome in pool.map(lambda mutant: judged(mutant, free, clean), mutants):
+        judge = Judge(free)
+        for outcome in pool.map(judge.judge, mutants):
             by = f"caught by {outcome.seen_by}" if outcome.seen_by else "MISSED"
             print(f"{outcome.seconds:6.1f} s  {outcome.mutant.name}: {by}", flush=True)
             missed += [] if outcome.seen_by else [outcome.mutant.name]
-    print(f"{len(mutants)} bugs, {len(missed)} missed, in {time.monotonic() - started:.0f} s")
-    for name in missed:
-        print(f"  missed: {name}")
-    for check in broken:
-        print(f"  fails without any bug: {check}")
-    return 1 if len(missed) > asked.most or broken else 0
+    for check, said in judge.broken.items():
+        print(f"fails without any bug: {check}\n{said}")
+    print(f"{len(mutants)} bugs, {len(missed)} missed, in {time.monotonic() - started:.0f} s", *missed, sep="\n  ")
+    return 1 if len(missed) > asked.most or judge.broken else 0
 
 
 def arguments() -> argparse.Namespace:
@@ -149,37 +147,36 @@ def put(path: Path, source: str) -> None:
 # -- the checks --------------------------------------------------------------------------------------------------------
 
 
-def baseline(mutants: list[Mutant], free: Queue[Path], pool: ThreadPoolExecutor) -> tuple[list[str], dict[str, float]]:
-    """The checks that fail without any bug, and how long the others take."""
-    checks = sorted({check for mutant in mutants for check in mutant.checks})
-    runs = dict(zip(checks, pool.map(lambda check: in_free_tree(check, free), checks), strict=True))
-    broken = [check for check, run in runs.items() if run.failed]
-    for check in broken:
-        print(f"fails without any bug: {check}\n{runs[check].tail}", flush=True)
-    print(f"{len(checks)} checks without a bug: {sum(run.seconds for run in runs.values()):.0f} s of work", flush=True)
-    return broken, {check: run.seconds for check, run in runs.items() if not run.failed}
+class Judge:
+    """Puts bugs in and runs their checks. What a check gives without any bug is looked at once."""
 
+    def __init__(self, free: Queue[Path]) -> None:
+        self._free = free
+        self._clean: dict[str, Run] = {}
 
-def in_free_tree(check: str, free: Queue[Path]) -> Run:
-    tree = free.get()
-    try:
-        return run(check, tree, LONGEST)
-    finally:
-        free.put(tree)
+    def judge(self, mutant: Mutant) -> Outcome:
+        started = time.monotonic()
+        tree = self._free.get()
+        try:
+            seen_by = next((check for check in mutant.checks if self._sees(check, mutant, tree)), "")
+        finally:
+            self._free.put(tree)
+        return Outcome(mutant, seen_by, time.monotonic() - started)
 
-
-def judged(mutant: Mutant, free: Queue[Path], clean: dict[str, float]) -> Outcome:
-    """Which check sees the bug? Those that fail without it are not asked."""
-    started = time.monotonic()
-    tree = free.get()
-    try:
+    def _sees(self, check: str, mutant: Mutant, tree: Path) -> bool:
+        """Does it fail with the bug, and only with it?"""
+        if check not in self._clean:
+            self._clean[check] = run(check, tree, LONGEST)
+        clean = self._clean[check]
+        if clean.failed:
+            return False
         with bugged(tree, mutant):
-            for check in mutant.checks:
-                if check in clean and run(check, tree, GRACE + PATIENCE * clean[check]).failed:
-                    return Outcome(mutant, check, time.monotonic() - started)
-        return Outcome(mutant, "", time.monotonic() - started)
-    finally:
-        free.put(tree)
+            return run(check, tree, GRACE + PATIENCE * clean.seconds).failed
+
+    @property
+    def broken(self) -> dict[str, str]:
+        """The checks that fail without any bug, and what they said."""
+        return {check: run.tail for check, run in self._clean.items() if run.failed}
 
 
 def run(check: str, tree: Path, limit: float) -> Run:

@@ -58,6 +58,8 @@ class _Detector:
         for key, choices in patterns.items():
             choices.sort(key=lambda choice: not _writes(choice[0].format, key))
         self.candidates = {key: [(found, Probe(pat)) for found, pat in choices] for key, choices in patterns.items()}
+        # Of an opener that many formats share: does any of them go on like this?
+        self.any_of = {key: Probe(alt(*[pat for _, pat in choices])) for key, choices in patterns.items()}
         self.first = [(compiled(FORMATS[name]), probe) for name, probe in first_headers().items()]
         self.first += [(compiled(format), Probe(seq(blanks(), pat))) for format, pat in _sentences()]
         openers = [(found, found.first_opener) for found in map(compiled, FORMATS.values())]
@@ -283,6 +285,8 @@ class AutoMachine:
 
     def _choose(self, action: str, ended: bool) -> Compiled | Literal[False] | None:
         """The format that this opener begins; False where more text is needed to tell."""
+        if self._detector.any_of[action].at(self._held, self._at, ended) is False:
+            return None
         return self._pick(self._detector.candidates[action], ended)
 
     def _pick(self, choices: list[tuple[Compiled, Probe]], ended: bool) -> Compiled | Literal[False] | None:

@@ -58,7 +58,7 @@ def _named(body: Braced) -> tuple[Pat, ...]:
 
 
 class BracedReader(BodyReader):
-    def __init__(self, body: Braced, after: list[Pat], calls: list[Pat]) -> None:
+    def __init__(self, body: Braced, after: list[Pat], calls: list[Pat], closes: list[Pat]) -> None:
         self.body = body
         self.open = Holes(body.open)
         nameless = seq(*[alt(*[literal(head) for head in _heads(body)])], blanks(), literal("{"))
@@ -83,7 +83,8 @@ class BracedReader(BodyReader):
                 ),
             )
         )
-        self._another = re.compile(alt(*[seq(pat, blanks(), *_named(body)) for pat in calls]).whole).search
+        self._calls = re.compile(alt(*[seq(pat, blanks(), *_named(body)) for pat in calls]).whole).finditer
+        self._close = re.compile(seq(literal("}"), blanks(), alt(*closes)).whole).search if closes else None
         self._token = TokenQuoted(str(body.quote), self.scan, self.follows)
 
     def _string(self) -> TokenQuoted:
@@ -128,13 +129,19 @@ class BracedReader(BodyReader):
         p.begin(found["name"], repairs=(Repair("broken_opener", "exact", "", before, after),))
 
     def _doubt(self, p: CallBuilder, values: dict[str, Any]) -> None:
-        """A string that holds another call was not closed where it should have been."""
+        """A string that ends inside another call was not closed where it should have been."""
         assert p.call is not None
         for key, value in values.items():
-            if self._another(value if isinstance(value, str) else str(value)):
+            if self._ends_in_call(value if isinstance(value, str) else str(value)):
                 message = f"the argument {key!r} holds what looks like another call, so that its end is not certain"
                 cure = "close each string and each call, and write no markers of this format into a value"
                 p.problem("ambiguous_end", f"{message}; {cure}", "/" + key, call=p.call.index)
+
+    def _ends_in_call(self, text: str) -> bool:
+        last = -1
+        for found in self._calls(text):
+            last = found.end()
+        return last >= 0 and (self._close is None or self._close(text, last - 1) is None)
 
     def _members(self, p: CallBuilder) -> Steps[dict[str, Any]]:
         values: dict[str, Any] = {}
@@ -288,7 +295,7 @@ def _until(p: CallBuilder, notation: Notation) -> Steps[str]:
 
 class BracedKind(BodyKind[Braced]):
     def reader(self, body: Braced, format: Format, around: Around) -> BodyReader:
-        return BracedReader(body, around.after, templates(format.call[0]))
+        return BracedReader(body, around.after, templates(format.call[0]), templates(format.call[1]))
 
     def write(self, body: Braced, call: Call, arguments: str, index: int) -> str:
         return filled(body.open, call, index) + _written(body, call.arguments)
