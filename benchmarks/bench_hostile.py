@@ -1,4 +1,4 @@
-"""What does hostile text cost?    1 MB of openers, brackets, backticks and blanks, against `json.loads` of a valid 1 MB.
+"""What does hostile text cost?    1 MB of openers, brackets, backticks, blanks, against `json.loads` of a valid 1 MB.
 
 Targets: `detect` at most 20 times `json.loads`; `parse` with the format unknown at most 2 CPU-seconds. Both with the
 tools declared, and whatever the text is: one opener repeated, for every opener there is, and mixes of all of them.

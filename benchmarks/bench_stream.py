@@ -1,8 +1,8 @@
 """What does streaming cost?    One call with a 64 KB string argument, in pieces of 4 characters, passed on live.
 
 Targets: beside appending the same pieces to a list, the median over the formats at most 0.55 of what it was before the
-core was rebuilt (`BEFORE`, measured by this file at 7140ceb), and no format above 0.75 of what it was; an exponent of at
-most 1.1 from 16 KB to 64 KB (1 is linear).
+core was rebuilt (`BEFORE`, measured by this file at 7140ceb), and no format above 0.75 of what it was; an exponent of
+at most 1.1 from 16 KB to 64 KB (1 is linear).
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from rightcall.types import Call, Repair
 from rightcall.wire.bodies.behind import what_stands_behind
 from rightcall.wire.bodies.kind import Around, BodyKind, filled, first
 from rightcall.wire.buffer import Steps
-from rightcall.wire.calls import CallBuilder, Whole
+from rightcall.wire.calls import CallBuilder
 from rightcall.wire.fences import LABELLED_BEGIN
 from rightcall.wire.interrupts import Broken, Cut, NotACall
 from rightcall.wire.json_stream import LostEnd, json_value
