@@ -7,7 +7,7 @@ RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint unit smoke bench bfcl classes grammar gbnf model capture killtest typescript laws fuzz venv clean
+.PHONY: help demo test lint unit smoke bench bfcl classes grammar gbnf model capture killtest typescript laws mutants fuzz venv clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -61,6 +61,9 @@ killtest: $(VENV)/.dev ## kill captures for minutes; no row may be lost or writt
 
 laws: $(VENV)/.dev ## try the laws at depth, 300 examples each; SEED=n tries the same ones again
 	$(RUN) fuzz/laws.py $(if $(SEED),--seed $(SEED)) --seconds $${LAWS_SECONDS:-900}
+
+mutants: $(VENV)/.dev ## put bugs of one line into the source, one at a time; fails if the tests miss more than two
+	$(RUN) fuzz/mutants.py $(FLAGS)
 
 fuzz: $(VENV)/.dev ## throw hostile text at every format
 	$(RUN) fuzz/run.py

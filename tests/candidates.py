@@ -104,6 +104,8 @@ def broken_law(text: str, format: Format, tools: Toolset, limits: Iterable[Relax
         if relaxed & {call.name, ""}:
             continue
         found = [*check(call, tools), *(one for one in reply.problems if one.call == at and one.blocking)]
+        # Raw text that holds markers of its own format cannot be told from a call that lost one: it never runs.
+        found = [one for one in found if one.code != "ambiguous_end"]
         if found:
             return f"{found[0]} in {text!r}"
     unread = [one for one in reply.problems if one.blocking and one.call is None]

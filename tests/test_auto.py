@@ -238,7 +238,7 @@ OPENERS = sorted({text for format in FORMATS.values() for text in markers.ordere
 ENTRIES = [(text, markers.template(text)) for text in OPENERS]
 
 
-def flat_scan() -> markers.Scan:
+def flat_scan() -> markers.Scan[str]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(markers, "_MANY", len(ENTRIES))
         return markers.Scan(ENTRIES)

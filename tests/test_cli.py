@@ -163,7 +163,10 @@ def test_a_byte_order_mark_is_no_text() -> None:
     assert json.loads(run("parse", "-f", "hermes", "--json", stdin=b"\xef\xbb\xbfhi").stdout)["content"] == "hi"
 
 
-@pytest.mark.parametrize("args", [["--nope"], ["parse", "--stream", "0"], ["parse", "--reasoning", "x"], ["nope"]])
+@pytest.mark.parametrize(
+    "args",
+    [["--nope"], ["parse", "--stream", "0"], ["parse", "--reasoning", "x"], ["parse", "--rescue", "x"], ["nope"]],
+)
 def test_wrong_options_end_in_exit_code_2(args: list[str]) -> None:
     assert run(*args).exit_code == 2
 
@@ -225,6 +228,28 @@ def test_parse_repairs_as_far_as_it_is_told() -> None:
     assert "trailing_comma" in run("parse", stdin=broken).stdout
     refused = run("parse", "--repair", "off", stdin=broken)
     assert refused.exit_code == 1 and "trailing_comma" not in refused.stdout
+
+
+BARE = '{"name": "get_weather", "arguments": {"city": "Oslo"}}'
+
+
+@pytest.mark.parametrize(
+    "text, options, found",
+    [
+        (BARE, [], 1),
+        (BARE, ["--rescue", "off"], 0),
+        (BARE, ["--finish", "length"], 0),
+        (f"So: {BARE} now.", [], 0),
+        (f"So: {BARE} now.", ["--rescue", "anywhere"], 1),
+        (f"<think>{REPLY}</think>", [], 1),
+        (f"<think>{REPLY}</think>", ["--reasoning-calls", "never"], 0),
+        (f"<think>{REPLY}</think>", ["--finish", "content_filter"], 0),
+    ],
+)
+def test_parse_takes_as_much_for_a_call_as_it_is_told(tools: str, text: str, options: list[str], found: int) -> None:
+    for stream in ([], ["--stream", "3"]):
+        result = run("parse", "--tools", tools, "--json", *options, *stream, stdin=text)
+        assert (result.exit_code, len(json.loads(result.stdout)["calls"])) == (0, found)
 
 
 def test_the_first_help_tells_the_exit_codes() -> None:

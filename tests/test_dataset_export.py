@@ -393,6 +393,15 @@ def test_logs_of_every_kind_are_read_repaired_and_checked(name: str) -> None:
         assert results == [{"role": "tool", "tool_call_id": call.id, "name": "get_weather", "content": "Sunny."}]
 
 
+def test_what_a_log_holds_is_read_as_it_is_told_to_be(tmp_path: Path) -> None:
+    bare = {"text": f"So: {json.dumps(CALL)} now.", "tools": [WEATHER], "prompt": "Weather?"}
+    assert ["call" in row for row in rows_of(bare, group="g")] == [False]
+    assert ["call" in row for row in rows_of(bare, group="g", rescue="anywhere")] == [True]
+    thought = {"text": f"<think><tool_call>{json.dumps(CALL)}</tool_call></think>", "tools": [WEATHER], "prompt": "?"}
+    assert ["call" in row for row in rows_of(thought, group="g")] == [True]
+    assert ["call" in row for row in rows_of(thought, group="g", reasoning_calls="never")] == [False]
+
+
 def test_a_call_that_must_not_run_is_imported_with_its_problem() -> None:
     log = {"text": '<tool_call>{"name": "get_weather", "arguments": {}}</tool_call>', "tools": [WEATHER]}
     (row,) = rows_of(log, group="g")

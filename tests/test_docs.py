@@ -289,3 +289,26 @@ def test_a_dead_link_is_noticed_and_a_link_in_code_is_not(tmp_path: Path) -> Non
         [ref]: also-gone.md
         """
     assert dead_links(document(tmp_path, text), tmp_path) == ["gone.md", "../out.png", "also-gone.md"]
+
+
+def test_the_map_of_the_tree_names_every_package_and_every_file_of_wire() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    rows = text.partition("## How the tree is laid out")[2].partition("\n## ")[0]
+    package = ROOT / "src" / "rightcall"
+    packages = [f"{path.parent.name}/" for path in package.glob("*/__init__.py")]
+    files = [path.name for path in (package / "wire").glob("*.py") if path.name != "__init__.py"]
+    assert [name for name in [*packages, *files] if name not in rows] == []
+
+
+def test_the_files_that_documents_name_are_there() -> None:
+    named = re.compile(r"`((?:wire|values|shapes|laws|formats|repair|apis|constrain|declare)/[a-z0-9_/]+\.py)`")
+    told = [(name_of(path), file) for path in DOCUMENTS for file in named.findall(path.read_text("utf-8"))]
+    assert [(where, file) for where, file in told if not (ROOT / "src" / "rightcall" / file).exists()] == []
+
+
+def test_decisions_are_numbered_without_holes_and_all_are_listed() -> None:
+    folder = ROOT / "docs" / "decisions"
+    names = sorted(path.name for path in folder.glob("[0-9]*.md"))
+    assert [int(name[:3]) for name in names] == list(range(1, len(names) + 1))
+    listed = re.findall(r"\]\((\d\d\d-[\w-]+\.md)\)", (folder / "README.md").read_text("utf-8"))
+    assert listed == names

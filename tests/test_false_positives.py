@@ -38,7 +38,14 @@ TEXTS = [json.loads(line) for line in (CORPUS / "prose.jsonl").read_text("utf-8"
 def texts(format: str) -> list[tuple[str, str]]:
     """Kind and text of all that are no call in this format."""
     pairs = [(row["kind"], row["text"]) for row in TEXTS]
+    pairs = [pair for pair in pairs if not ends_with_a_call(pair[1], format)]
     return [pair for pair in pairs if format != OWN_WIRE[0] or not pair[1].startswith(OWN_WIRE[1])]
+
+
+def ends_with_a_call(text: str, format: str) -> bool:
+    """A format that was named and writes nothing before a call has one wherever a text ends with it."""
+    is_bare = format in ("llama3_json", "xlam", "generic_json")
+    return is_bare and '"arguments": {' in text and text.rstrip().endswith("}}")
 
 
 def fired(text: str, format: str) -> bool:
@@ -56,7 +63,10 @@ def test_nothing_of_a_text_without_a_call_is_lost(format: str) -> None:
     lost = []
     for kind, text in texts(format):
         reply = parse(text, tools=TOOLS, format=format, reasoning="off")
-        if reply.content.strip() != text.strip():
+        said = text
+        if any(problem.code == "opener_without_call" for problem in reply.problems):
+            said = said.replace("[TOOL_CALLS] ", "")  # a token that nobody writes by chance
+        if reply.content.strip() not in (text.strip(), said.strip()):
             lost.append((kind, text))
     assert lost == []
 

@@ -19,7 +19,7 @@ import pytest
 from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
-from cuts import Setting, hold_of_every_cut, markers, read
+from cuts import Setting, fold, hold_of_every_cut, markers, read
 from generated import (
     DECLARED,
     KEYS,
@@ -204,6 +204,7 @@ def test_what_is_held_back_gives_the_same_reply_and_never_takes_text_back(name: 
     whole = read([text], Setting(name, DECLARED))
     held = read(list(text), Setting(name, DECLARED), hold=True)
     assert held.reply == whole.reply
+    assert fold(held.events, held.reply.format, held.reply.spans) == held.reply
     assert not any(isinstance(event, Recast) for event in held.events)
 
 

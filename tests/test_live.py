@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from replies import (
+    BARE,
     NULLABLE,
     STRING,
     TOOLS,
@@ -19,6 +20,10 @@ from rightcall.types import Event
 every_format = pytest.mark.parametrize("name", list(FORMATS))
 
 
+HELD = BARE | {"generic_json"}
+"""Where nothing opens a call, it is one only if the reply is nothing else: nothing goes out before the end."""
+
+
 def given(events: list[Event]) -> str:
     return "".join([event.json for event in events if isinstance(event, Arguments)])
 
@@ -27,7 +32,11 @@ def given(events: list[Event]) -> str:
 def test_live_passes_a_plain_string_on_while_it_arrives(name: str) -> None:
     text = render(made("f", s="needle in hay"), format=name, tools=TOOLS)
     parser = Parser(name, tools=TOOLS, live=True)
-    assert "needle" in given(parser.feed(text[: text.index("hay")]))
+    events = parser.feed(text[: text.index("hay")])
+    if name in HELD:
+        assert events == [] and "needle" in given(parser.feed(text[text.index("hay") :]) + parser.close())
+    else:
+        assert "needle" in given(events)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pytest
 from replies import (
     TOOLS,
     args,
+    codes,
     hermes,
     made,
     read,
@@ -66,7 +67,7 @@ def test_with_hold_text_goes_out_when_a_call_begins() -> None:
     assert [type(event) for event in events] == [Text, CallStart]
 
 
-def test_a_close_of_reasoning_behind_a_call_is_text() -> None:
+def test_a_close_of_reasoning_behind_a_call_closes_nothing() -> None:
     text = hermes('{"name": "f", "arguments": {"s": "x"}}') + "\nso </think> what"
     reply = read(text, "hermes")
-    assert (reply.reasoning, reply.content) == ("", "so </think> what")
+    assert (reply.reasoning, reply.content, codes(reply)) == ("", "so\nwhat", ["stray_marker"])

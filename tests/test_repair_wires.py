@@ -30,7 +30,7 @@ KINDS = ["hermes", "jamba", "mistral", "generic_json", "apertus", "kimi_k2", "mi
 KINDS += ["functionary_v2", "functionary_v32", "harmony", "deepseek_v3", "llama3_json"]
 # These write a fence, or nothing, where others close a call: there the same text says something else.
 FENCED = {"deepseek_v3", "command_r_plus", "xlam"}
-UNCLOSED = {"llama3_json", "granite_20b_fc", "gigachat3", "gigachat31"}
+UNCLOSED = {"granite_20b_fc", "gigachat3", "gigachat31"}
 
 TRUTH: Json = {"city": "a b", "days": 3, "tags": ["x"]}
 SENT = json.dumps(TRUTH)

@@ -19,13 +19,15 @@ from replies import (
     blocking,
     hermes,
     made,
+    notes,
     read,
     runnable,
     tool,
+    wrong,
 )
 from rightcall import Call, Text, Toolset, render
 from rightcall.formats import FORMATS
-from rightcall.formats.spec import Params, alternatives
+from rightcall.formats.spec import Params, Special, alternatives
 from rightcall.types import Part
 
 every_format = pytest.mark.parametrize("name", list(FORMATS))
@@ -250,6 +252,13 @@ def test_text_before_between_and_after_calls_is_kept_in_order(name: str) -> None
     assert reply.content == "One.\nTwo.\nThree."
 
 
+def is_special(name: str, opener: str) -> bool:
+    """Is this opener made of tokens that nobody writes by chance? Then it is dropped, and a note says so."""
+    pairs = [FORMATS[name].section, FORMATS[name].call]
+    found = [text for pair in pairs if pair for text in alternatives(pair[0])]
+    return any(isinstance(text, Special) and text.strip() == opener for text in found)
+
+
 def openers(name: str) -> list[str]:
     """What opens a section or a call, as prose would quote it."""
     format = FORMATS[name]
@@ -266,14 +275,17 @@ def test_prose_that_mentions_an_opener_stays_text(name: str, opener: str) -> Non
     for text in (f"Use {opener} to call a tool. Bye.", f'The marker "{opener}" opens a call. Bye.'):
         for tools in (TOOLS, None):
             reply = read(text, name, tools)
-            assert runnable(reply) == []
-            assert "".join(reply.content.split()) == "".join(text.split())
+            assert (runnable(reply), wrong(reply)) == ([], [])
+            assert '"' in text or "```" in opener or notes(reply)
+            dropped = is_special(name, opener) and '"' not in text and name != "inkling"  # whose begins with a name
+            said = text.replace(opener, "") if dropped else text
+            assert "".join(reply.content.split()) == "".join(said.split())
 
 
 @pytest.mark.parametrize("name, opener", MENTIONS)
 def test_a_call_behind_prose_that_mentions_the_opener_is_still_read(name: str, opener: str) -> None:
     parts: list[Part] = [Text("Use the tag"), made("f", s="x")]
-    if name in BARE:
+    if name in BARE or "```" in opener:  # what follows such an opener stands in a fence
         return
     call = render(parts[1:], format=name, tools=TOOLS)
     reply = read(f"Use {opener} to call a tool: \n{call}", name)
@@ -296,7 +308,8 @@ def test_a_call_behind_prose_that_mentions_the_opener_is_still_read(name: str, o
 )
 def test_json_that_is_no_call_stays_text(name: str, text: str) -> None:
     reply = read(text, name)
-    assert (reply.content, reply.attempts, reply.problems) == (text, (), ())
+    assert (reply.content, reply.attempts, wrong(reply)) == (text, (), [])
+    assert notes(reply) == ({"looks_like_a_call"} if '"name": "f"' in text else set())
 
 
 # -- white space and end tokens ----------------------------------------------------------------------------------------
@@ -306,7 +319,8 @@ def test_json_that_is_no_call_stays_text(name: str, text: str) -> None:
 @pytest.mark.parametrize("text", ["  a  b \n\n", "\n\nHello\n", "\t", " ", "x", "two\r\nlines\r\n"])
 def test_a_reply_without_markers_is_kept_to_the_byte(name: str, text: str) -> None:
     reply = read(text, name)
-    assert (reply.content, reply.attempts, reply.problems) == (text, (), ())
+    assert (reply.content, reply.attempts, wrong(reply)) == (text, (), [])
+    assert notes(reply) == ({"looks_like_a_call"} if '"name": "f"' in text else set())
 
 
 @pytest.mark.parametrize("name", BESIDE)

@@ -12,8 +12,9 @@ import pytest
 
 from cuts import Setting, hold_of_every_cut
 from gbnf_reader import accepts
-from rightcall import Call, Stream, Tool, Toolset, render
+from rightcall import Call, Ids, Stream, Tool, Toolset, parse, render
 from rightcall.constrain import grammar
+from rightcall.formats import FORMATS
 
 TOOLS = Toolset(
     [
@@ -53,6 +54,23 @@ def seen(text: str, format: str) -> tuple[list[tuple[str, Any]], list[str], str]
 )
 def test_a_call_that_was_cut_off_beside_a_whole_one_is_an_attempt_and_no_text(format: str, text: str) -> None:
     assert seen(text, format) == ([OWL], ["lookup"], "")
+    for end in range(text.index("owl") + len('owl"}}'), len(text)):
+        reply = parse(text[:end], format=format, tools=TOOLS)
+        assert (len(reply.calls), reply.content) == (1, ""), text[:end]
+
+
+@pytest.mark.parametrize("format", list(FORMATS))
+def test_a_call_that_was_cut_off_inside_its_arguments_is_an_attempt_wherever_the_cut_is(format: str) -> None:
+    text = render([Call("lookup", {"word": "owl", "n": 3})], format=format, tools=TOOLS)
+    for end in range(text.index("owl") + 1, len(text)):
+        reply = parse(text[:end], format=format, tools=TOOLS)
+        assert [call.name for call in reply.attempts] == ["lookup"], text[:end]
+
+
+def test_bare_calls_that_turn_out_to_be_text_are_not_counted() -> None:
+    call = '{"name": "lookup", "parameters": {"word": "owl"}}'
+    assert seen(f"{call} is it. <|python_tag|>{call}", "llama3_json") == ([OWL], [], f"{call} is it.")
+    assert seen(f"{call} is what I send:\n{call}", "llama3_json") == ([OWL], [], f"{call} is what I send:")
 
 
 @pytest.mark.parametrize(
@@ -68,6 +86,13 @@ def test_a_call_that_was_cut_off_beside_a_whole_one_is_an_attempt_and_no_text(fo
 )
 def test_a_declared_name_without_arguments_is_a_call(format: str, text: str) -> None:
     assert seen(text, format) == ([("ping", {})], [], "")
+    assert parse(text, format=format, tools=TOOLS).problems == ()
+
+
+@pytest.mark.parametrize("format", ["glm45", "ling3"])
+def test_a_word_behind_an_opener_is_a_call_only_if_it_is_declared(format: str) -> None:
+    assert seen("Use <tool_call>tags to call.", format) == ([], [], "Use <tool_call>tags to call.")
+    assert seen("Use <tool_call>ping now.", format)[1] == ["ping"]
 
 
 @pytest.mark.parametrize(
@@ -80,6 +105,38 @@ def test_a_number_is_taken_only_at_its_end(format: str, number: int) -> None:
     for cut in range(len(text)):
         calls = seen(text[:cut], format)[0]
         assert all(arguments["n"] == number for _, arguments in calls), text[:cut]
+
+
+@pytest.mark.parametrize(
+    "format, text",
+    [
+        ("hermes", '<tool_call>\n{"name": "lookup", "arguments": {"word": "owl"}, "n": 12}\n</tool_call>'),
+        ("llama3_json", '{"name": "lookup", "parameters": {"word": "owl"}, "n": 12}'),
+        ("xlam", '[{"n": 12, "name": "lookup", "arguments": {"word": "owl"}}]'),
+    ],
+)
+def test_a_number_beside_the_arguments_is_taken_only_at_its_end(format: str, text: str) -> None:
+    assert seen(text, format)[0] == [("lookup", {"word": "owl", "n": 12})]
+
+
+@pytest.mark.parametrize(
+    "format, text",
+    [
+        (
+            "qwen3_coder",
+            "<tool_call>\n<function=lookup>\n{'word': 'owl'}\n</function>\n</tool_call>\n<tool_call>\n<function=lookup>\n"
+            "<parameter=word>\nbat\n</parameter>\n</function>\n</tool_call>",
+        ),
+        (
+            "minimax_m2",
+            "<minimax:tool_call>\n<invoke name=\"lookup\">\n{'word': 'owl'}</invoke>\n<invoke name=\"lookup\">\n"
+            '<parameter name="word">bat</parameter>\n</invoke>\n</minimax:tool_call>',
+        ),
+    ],
+)
+def test_the_text_of_a_call_is_its_own_behind_one_that_was_mended(format: str, text: str) -> None:
+    calls = hold_of_every_cut(text, Setting(format, TOOLS)).calls
+    assert [("owl" in call.raw, "bat" in call.raw) for call in calls] == [(True, False), (False, True)]
 
 
 @pytest.mark.parametrize(
@@ -103,7 +160,65 @@ def test_a_number_is_taken_only_at_its_end(format: str, number: int) -> None:
     ],
 )
 def test_a_repeated_key_does_not_make_a_shorter_value_run(format: str, text: str) -> None:
-    assert ("lookup", {"n": 1, "word": "x"}) not in seen(text, format)[0]
+    calls, _, _ = seen(text, format)
+    assert calls == []
+    assert "duplicate_argument" in {problem.code for problem in parse(text, format=format, tools=TOOLS).problems}
+
+
+@pytest.mark.parametrize(
+    "format, text",
+    [
+        ("pythonic", '[lookup(word="a", word="b")]'),
+        ("llama4_pythonic", '<|python_start|>[lookup(word="a", n=1, word="b")]<|python_end|>'),
+        ("contract", '<tool_call>\nlookup({ word: "a", word: "b" })\n</tool_call>'),
+        ("gemma4", '<|tool_call>call:lookup{word:<|"|>a<|"|>,word:<|"|>b<|"|>}<tool_call|>'),
+        ("hermes", '<tool_call>\n{"name": "lookup", "arguments": {"word": "a", "word": "b"}}\n</tool_call>'),
+        ("mistral_v11", '[TOOL_CALLS]lookup[ARGS]{"word": "a", "word": "b"}'),
+    ],
+)
+def test_an_argument_that_is_given_twice_with_two_values_runs_with_neither(format: str, text: str) -> None:
+    assert seen(text, format)[:2] == ([], ["lookup"])
+
+
+# -- what only the end decides -----------------------------------------------------------------------------------------
+
+BARE = '{"name": "lookup", "arguments": {"word": "owl"}}'
+
+
+@pytest.mark.parametrize(
+    "format, text",
+    [
+        ("auto", BARE),
+        ("qwen3_coder", BARE),
+        ("llama3_json", f"So I say:\n{BARE}"),
+        ("hermes", f"<think>I call <tool_call>\n{BARE}\n</tool_call></think>"),
+    ],
+)
+@pytest.mark.parametrize("finish", ["length", "content_filter", "error"])
+def test_nothing_is_rescued_out_of_an_answer_that_was_cut(format: str, text: str, finish: str) -> None:
+    assert [call.arguments for call in parse(text, format=format, tools=TOOLS).calls] == [{"word": "owl"}]
+    assert parse(text, format=format, tools=TOOLS, finish=finish).attempts == ()
+
+
+def test_a_rescued_call_has_an_id_of_its_own() -> None:
+    ids = Ids()
+    taken = [call.id for _ in range(2) for call in parse(BARE, format="qwen3_coder", tools=TOOLS, ids=ids).calls]
+    assert len(set(taken)) == 2 and all(id.startswith("call_") for id in taken)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"Write `{BARE}`",
+        f"Write:\n```\n{BARE}\n```",
+        'It is:\n{"name": "ping", "parameters": {"type": "object", "properties": {}}}',
+    ],
+)
+def test_a_bare_call_that_is_shown_or_a_definition_is_not_rescued_behind_text(text: str) -> None:
+    assert seen(text, "llama3_json") == ([], [], text)
+
+
+# -- a provider's stream -----------------------------------------------------------------------------------------------
 
 
 def test_the_second_call_in_one_chunk_of_a_stream_is_kept() -> None:
@@ -115,6 +230,13 @@ def test_the_second_call_in_one_chunk_of_a_stream_is_kept() -> None:
     stream.feed({"choices": [{"index": 0, "delta": {"tool_calls": [piece(0, "owl"), piece(1, "bat")]}}]})
     stream.close()
     assert [call.arguments for call in stream.reply.calls] == [{"word": "owl"}, {"word": "bat"}]
+
+
+@pytest.mark.parametrize("format", ["hermes", "deepseek_v3", "qwen3_coder"])
+@pytest.mark.parametrize("around", ["``{}`` and", "\n\n```\n{}\n```\nand", "`{}` and"])
+def test_a_call_that_is_shown_is_shown_however_its_backticks_are_cut(format: str, around: str) -> None:
+    call = render([Call(*OWL)], format=format, tools=TOOLS)
+    assert seen(f"Write {around.format(call)} no more.", format)[:2] == ([], [])
 
 
 @pytest.mark.parametrize("format", ["hermes", "qwen3_coder", "llama3_json"])
@@ -154,3 +276,41 @@ def test_gbnf_accepts_no_call_that_is_only_shown(shown: str) -> None:
     call = CALL % "{}"
     assert accepts(gbnf, call)
     assert not accepts(gbnf, f"See {shown.format(call)}")
+
+
+def accepted(schema: dict[str, Any], values: list[Any]) -> list[Any]:
+    """Those of the values that GBNF takes for an argument of this schema."""
+    tool = Tool(
+        name="f",
+        parameters={
+            "type": "object",
+            "properties": {"a": schema},
+            "required": ["a"],
+            "additionalProperties": {"type": "string"},
+        },
+    )
+    gbnf = grammar([tool], format="hermes", choice="required").gbnf()
+    return [value for value in values if accepts(gbnf, CALL % json.dumps({"a": value}))]
+
+
+def test_gbnf_takes_no_declared_name_for_an_undeclared_one() -> None:
+    assert accepted({"type": "integer"}, [3, "three"]) == [3]
+
+
+@pytest.mark.parametrize(
+    "bounds, values",
+    [
+        ({"exclusiveMinimum": 0}, [1, 2]),
+        ({"exclusiveMaximum": 2}, [-1, 0, 1]),
+        ({"minimum": 0, "maximum": 1}, [0, 1]),
+        ({"exclusiveMinimum": -1, "exclusiveMaximum": 1}, [0]),
+    ],
+)
+def test_gbnf_takes_no_number_that_a_range_leaves_out(bounds: dict[str, int], values: list[int]) -> None:
+    assert accepted({"type": "integer", **bounds}, [-1, 0, 1, 2]) == values
+
+
+@pytest.mark.parametrize("least, most, sizes", [(0, 1, [0, 1]), (2, 2, [2]), (2, 3, [2, 3]), (1, 2, [1, 2])])
+def test_gbnf_knows_how_many_items_a_list_has(least: int, most: int, sizes: list[int]) -> None:
+    schema = {"type": "array", "items": {"type": "integer"}, "minItems": least, "maxItems": most}
+    assert [len(items) for items in accepted(schema, [[], [1], [1, 2], [1, 2, 3], [1, 2, 3, 4]])] == sizes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from random import Random
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -84,7 +84,9 @@ def broken_blocks(wire: Wire, dice: Random, tools: str) -> Iterator[Case]:
     bodies = ["hello", '{"command": "ls"}', "[[f(a=1)]]", "zzping", "{", "<function=", "{}", '"lookup"']
     for body in dice.sample(bodies, 5):
         text = wire.prose(dice) + wire.json_block(body)
-        yield Case("B3", "body that is none", wire.name, text, told, tools, auto="weak")
+        # An opener that is a word stands in prose too: `auto` leaves it alone.
+        auto: Literal["weak", ""] = "" if wire.json_block("").lstrip()[:1].isalpha() else "weak"
+        yield Case("B3", "body that is none", wire.name, text, told, tools, auto=auto)
     if wire.params is not None:
         yield from _broken_openers(wire, dice, tools)
 

@@ -7,7 +7,7 @@ One `Ids` belongs to one conversation. `Ids()` mints `call_` and random hex and 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 _ALPHABET = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
@@ -72,6 +72,13 @@ class Ids:
         if received:
             self._received[used] = received
         return used
+
+    def forget(self, used: Iterable[str]) -> None:
+        """These, the last that were taken, are no call's after all."""
+        for each in used:
+            self._used.discard(each)
+            self._received.pop(each, None)
+            self._position -= 1
 
     def received(self, used: str) -> str:
         """The id as it was received, for an id that `take` gave out; a minted id stands for itself."""

@@ -99,7 +99,8 @@ class CallStart(msgspec.Struct, frozen=True):
 
 
 class Arguments(msgspec.Struct, frozen=True):
-    """A piece of argument JSON. Joined, the pieces of a complete call are `CallEnd.call.json`."""
+    """A piece of argument JSON. Joined, the pieces of a complete call are `CallEnd.call.json`; with `live` they are a
+    preview, the arguments as they were written."""
 
     index: int
     json: str

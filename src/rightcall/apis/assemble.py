@@ -143,7 +143,7 @@ class Assembler:
         for event in events:
             if event is _END_OF_TEXT:
                 self._again = False
-            elif isinstance(event, Recast) and event.kind == "call":
+            elif isinstance(event, Recast) and event.kind != "reasoning":
                 self._again = True
             elif isinstance(event, Problem):
                 self._again = self._again or event.code == "call_in_reasoning"
@@ -287,7 +287,7 @@ def _has_protocol(name: str) -> bool:
 
 
 def _starts_call(event: Event) -> bool:
-    return isinstance(event, CallStart) or (isinstance(event, Recast) and event.kind == "call")
+    return isinstance(event, CallStart) or (isinstance(event, Recast) and event.kind != "reasoning")
 
 
 def _closed(parser: Parser, finish: str | None) -> list[Event]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from rightcall.cli.safe import visible
 from rightcall.declare.toolset import Toolset
 from rightcall.errors import CannotCarry
-from rightcall.formats import FORMATS
+from rightcall.formats import FORMATS, NAMED_ONLY
 from rightcall.formats.spec import Format
 from rightcall.types import Call, Part, Reasoning, Text, Tool
 from rightcall.wire.render import render
@@ -105,7 +105,15 @@ _BODIES = """\
 def page() -> str:
     """The whole page."""
     rows = [f"| [{f.name}](#{f.name}) | {', '.join(f.aliases)} | {f.models} |\n" for f in FORMATS.values()]
-    return "".join([_HEAD, *rows, _OWN, _BODIES, *map(_section, FORMATS.values())])
+    return "".join([_HEAD, *rows, _named_only(), _OWN, _BODIES, *map(_section, FORMATS.values())])
+
+
+def _named_only() -> str:
+    names = " and ".join([f"`{name}`" for name in FORMATS if name in NAMED_ONLY])
+    return (
+        f"\nProse and code look like {names}, so they are read only when named, or with "
+        '`rescue="anywhere"`. Else a note\nsays that the text looks like a call.\n'
+    )
 
 
 def _section(format: Format) -> str:

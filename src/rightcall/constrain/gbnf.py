@@ -132,29 +132,30 @@ class _Gbnf:
     def upto(self, node: Upto) -> str:
         stop = "".join(piece.text for piece in node.stop)
         if self.is_token(node.stop[0].text) and isinstance(node.stop[0], Token):
-            return f"{self.free((stop, *node.without), node.most)} " + " ".join(map(self.node, node.stop))
+            text = self.free((stop, *node.without), node.most, node.closed)
+            return f"{text} " + " ".join(map(self.node, node.stop))
         if node.least:
             # What is counted are pieces, and one of them may be many characters.
             self.limits.append(Relaxation("", "", "minLength", f"a shorter text before {stop!r}"))
         if node.most is None:
-            return self.search(stop, node.without)
-        name = self.pieces(stop, node.without)
+            return self.search(stop, node.without, node.closed)
+        name = self.pieces(stop, (*node.without, "`") if node.closed else node.without)
         return f"{name}{_times(0, node.most)} {name}-end"
 
-    def free(self, without: tuple[str, ...], most: int | None) -> str:
+    def free(self, without: tuple[str, ...], most: int | None, closed: bool = False) -> str:
         if not without:
             return "[^\\x00]" + _times(0, most)
         if most is not None:
-            name = self.pieces("", without)
+            name = self.pieces("", (*without, "`") if closed else without)
             return f"{name}{_times(0, most)} {name}-end"
-        return self.search("", without)
+        return self.search("", without, closed)
 
-    def search(self, stop: str, without: tuple[str, ...]) -> str:
+    def search(self, stop: str, without: tuple[str, ...], closed: bool = False) -> str:
         """The search for the first of several texts, as rules: at `stop` it ends, the others are never completed."""
-        key = ("search", stop, without)
+        key = ("search", stop, without, closed)
         if key not in self.known:
             name = self.known[key] = f"upto{len(self.known)}" if stop else f"free{len(self.known)}"
-            _Search(stop, without, name).write(self)
+            _Search(stop, without, name).write(self, closed)
         return self.known[key]
 
     def pieces(self, stop: str, without: tuple[str, ...]) -> str:
@@ -275,14 +276,21 @@ class _Search:
             options.append('""')
         gbnf.lines.append(f"{rule} ::= " + (" | ".join(options) or _NEVER))
 
-    def write(self, gbnf: _Gbnf) -> None:
-        alphabet = sorted({char for text in self.texts for char in text})
+    def write(self, gbnf: _Gbnf, closed: bool) -> None:
+        """`closed`: a backtick leads into code, which a backtick on the same line ends."""
+        alphabet = sorted({char for text in self.texts for char in text} | ({"`"} if closed else set()))
+        if closed:
+            gbnf.lines.append(f"{self.name}-code ::= [^`\\n] {self.name}-span")
+            behind = self.state("`") if "`" in self.numbers else self.name  # right behind a backtick no call begins
+            gbnf.lines.append(f'{self.name}-span ::= [^`\\n] {self.name}-span | "`" {behind}')
         for prefix in self.prefixes:
             options = [f"{_class(inverse(chars(''.join(alphabet))).spans)} {self.name}"]
             same: dict[str, list[str]] = {}
             for char in alphabet:
                 after = self.after(prefix, char)
-                if after is not None:
+                if closed and char == "`":
+                    options.append(f'"`" {self.name}-code')
+                elif after is not None:
                     same.setdefault(self.state(after), []).append(char)
                 elif self.ends(prefix, char):
                     options.append(_quoted(char))

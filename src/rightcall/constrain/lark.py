@@ -36,6 +36,7 @@ MAX_BITS = 60  # members of one object in any order; more come as declared
 
 
 _LOOSE = frozenset((Alt, Seq, Free))  # in a sequence these need parentheses
+_CLOSED = "(?:[^`]|`[^`\\n]+`)*"  # text in which code in backticks is closed
 
 
 def emit(grammar: Grammar, tokens: dict[str, int] | bool = False) -> str:
@@ -152,14 +153,15 @@ class _Lark:
             says = f"/{counted}/ & ~/{anywhere(never)}/" + (
                 f" & ~/(?s:.*)(?:{'|'.join(regex_text(Lit(e)) for e in ends)})/" if ends else ""
             )
-            text = self.define("L", says)
+            text = self.define("L", says + (f" & /{_CLOSED}/" if node.closed else ""))
             head = text if node.least else f"{text}?"
             return " ".join([head, *map(self.node, node.stop)])
         size = next((at for at, piece in enumerate(node.stop) if self.is_token(piece)), len(node.stop))
         stop = "".join(piece.text for piece in node.stop[:size])
         says = f"/{counted}{regex_text(Lit(stop))}/"
-        if node.without:
-            says = f"({says} & ~/{anywhere(node.without)}/)"
+        if node.without or node.closed:
+            without = f" & ~/{anywhere(node.without)}/" if node.without else ""
+            says = f"({says}{without}" + (f" & /{_CLOSED}/)" if node.closed else ")")
             says = self.define("L", says)
         lazy = self.define("lazy", says, "[lazy]")
         return " ".join([lazy, *map(self.node, node.stop[size:])])

@@ -219,7 +219,7 @@ class Replies:
         if choice == "required" and not self.options.text:
             return seq(thinking, block)
         rest = self._after_opener(block, opener, lead)
-        upto = seq(Upto(opener, 0, self.book.bounds.text, self._without(opener)), rest)
+        upto = seq(Upto(opener, 0, self.book.bounds.text, self._without(opener), "`" not in text_of(opener)), rest)
         wrapped = self.wrapped()
         if choice == "required":
             return seq(thinking, repeat(wrapped, 0, 1), upto)

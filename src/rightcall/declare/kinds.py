@@ -63,6 +63,12 @@ def wants_text(schema: Any, root: Any) -> bool:
     return types is not None and "string" in types and types.isdisjoint(("integer", "number", "other"))
 
 
+def may_nest(schema: Any, root: Any) -> bool:
+    """May a list or an object stand here, beside what else the schema lets through?"""
+    types = _types(schema, root if isinstance(root, Refs) else Refs(root), 0)
+    return types is None or not types.isdisjoint(("array", "object", "other"))
+
+
 def _types(schema: Any, refs: Refs, depth: int) -> set[str] | None:
     """The JSON types a schema lets through; None when it does not say."""
     if not isinstance(schema, dict) or depth > _MAX_REFS:

@@ -11,6 +11,7 @@ _LIST = Envelope(
 )
 _RESPONSE = (Special("<|START_RESPONSE|>"), Special("<|END_RESPONSE|>"))
 _TEXT = (Special("<|START_TEXT|>"), Special("<|END_TEXT|>"))
+_ENDS = (Special("<|END_OF_TURN_TOKEN|>"), Special("<|START_OF_TURN_TOKEN|>"), Special("<|CHATBOT_TOKEN|>"))
 
 COHERE_COMMAND3 = Format(
     "cohere_command3",
@@ -19,7 +20,7 @@ COHERE_COMMAND3 = Format(
     reasoning=(Special("<|START_THINKING|>"), Special("<|END_THINKING|>")),
     content=(_RESPONSE, _TEXT),
     citations=("<co>", "</co{cite}>"),
-    ends=(Special("<|END_OF_TURN_TOKEN|>"),),
+    ends=_ENDS,
     tools="cohere",
     aliases=("command_r7b", "command_a"),
     models="Command R7B, Command A",
@@ -29,7 +30,7 @@ COMMAND_R_PLUS = Format(
     "command_r_plus",
     body=Envelope(names=("tool_name", "name"), args=("parameters", "arguments"), wrap=("[\n    ", ",\n    ", "\n]")),
     call=("Action:\n```json\n", "\n```"),
-    ends=(Special("<|END_OF_TURN_TOKEN|>"),),
+    ends=_ENDS,
     tools="pythonic",
     models="Command R, Command R+",
 )

@@ -3,17 +3,24 @@
 
 from rightcall.formats.spec import Format, Params, Special, replace
 
+_OPEN, _CLOSE = "<" + Special("｜DSML｜"), "</" + Special("｜DSML｜")
+_FUNCTIONS, _TOOLS = _OPEN + "function_calls>\n", _OPEN + "tool_calls>\n"
+_FUNCTIONS_END, _TOOLS_END = "\n" + _CLOSE + "function_calls>", "\n" + _CLOSE + "tool_calls>"
+# What models write in their place.
+_ODD = (_OPEN + "tool_call>\n", _OPEN + "function_call>\n", _OPEN + "toolcalls>\n")
+_ODD_END = ("\n" + _CLOSE + "tool_call>", "\n" + _CLOSE + "function_call>", "\n" + _CLOSE + "toolcalls>")
+
 DEEPSEEK_V32 = Format(
     "deepseek_v32",
     body=Params(
-        open='<｜DSML｜invoke name="{name}">\n',
-        param='<｜DSML｜parameter name="{key}" string="{type}">',
-        value_close="</｜DSML｜parameter>\n",
-        close="</｜DSML｜invoke>",
+        open=_OPEN + 'invoke name="{name}">\n',
+        param=(_OPEN + 'parameter name="{key}" string="{type}">', _OPEN + 'parameter name="{key}">'),
+        value_close=_CLOSE + "parameter>\n",
+        close=_CLOSE + "invoke>",
         types={"true": "string", "false": "json"},
-        empty='<｜DSML｜invoke name="{name}"/>',
+        empty=_OPEN + 'invoke name="{name}"/>',
     ),
-    section=("<｜DSML｜function_calls>\n", "\n</｜DSML｜function_calls>"),
+    section=((_FUNCTIONS, _TOOLS, *_ODD), (_FUNCTIONS_END, _TOOLS_END, *_ODD_END)),
     between="\n",
     reasoning=("<think>", "</think>"),
     ends=(Special("<｜end▁of▁sentence｜>"),),
@@ -24,7 +31,7 @@ DEEPSEEK_V32 = Format(
 DEEPSEEK_V4 = replace(
     DEEPSEEK_V32,
     name="deepseek_v4",
-    section=("<｜DSML｜tool_calls>\n", "\n</｜DSML｜tool_calls>"),
+    section=((_TOOLS, _FUNCTIONS, *_ODD), (_TOOLS_END, _FUNCTIONS_END, *_ODD_END)),
     aliases=("deepseekv4",),
     models="DeepSeek V4",
 )

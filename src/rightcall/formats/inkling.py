@@ -10,7 +10,11 @@ INKLING = Format(
     body=Envelope(args=("args", "arguments")),
     call=((_MODEL + "{name}" + _INVOKE, _INVOKE), _END),
     reasoning=(Special("<|content_thinking|>"), _END),
-    content=((Special("<|content_text|>"), _END),),
-    ends=(_MODEL,),
+    content=(
+        (Special("<|content_text|>"), _END),
+        (Special("<|content_invoke_tool_text|>"), _END),
+        (Special("<|content_tool_error|>"), _END),
+    ),
+    ends=(_MODEL, Special("<|content_model_end_sampling|>")),
     models="Inkling",
 )

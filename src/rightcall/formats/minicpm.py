@@ -15,7 +15,7 @@ MINICPM5 = Format(
     "minicpm5",
     body=Params(
         open=('<function name="{name}">', '<functionname="{name}">'),
-        param='<param name="{key}">',
+        param=('<param name="{key}">', '<paramname="{key}">'),
         value_close="</param>",
         close="</function>",
         quote=("<![CDATA[", "]]>"),

@@ -31,7 +31,7 @@ class Special(str):
     def __add__(self, other: str) -> Special:
         return Special(str(self) + str(other), self.tokens + getattr(other, "tokens", ()))
 
-    def replace(self, old: str, new: str, count: SupportsIndex = -1) -> Special:  # type: ignore[override]
+    def replace(self, old: str, new: str, count: SupportsIndex = -1) -> Special:
         return Special(str.replace(self, old, new, count), self.tokens)
 
     def strip(self, chars: str | None = None) -> Special:
@@ -151,7 +151,8 @@ class Format(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One wire format, for every direction. See the module's docstring for markers.
 
     `section` surrounds all calls, `call` one call (or one block of several), `between` stands between two. `reasoning`
-    and `content` surround those; `ends` are end-of-turn tokens. `citations` are marks inside text, which leave it whole. `tools` names how the family lists tools in a prompt.
+    and `content` surround those; `ends` are end-of-turn tokens. `citations` are marks inside text, which leave it
+    whole. `tools` names how the family lists tools in a prompt.
     """
 
     name: str

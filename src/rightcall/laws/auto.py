@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from random import Random
+from typing import Any
 
 from rightcall.declare.toolset import Toolset
 from rightcall.formats.spec import Format
@@ -21,7 +22,8 @@ def auto_law(format: Format, text: str, *, tools: Toolset | None = None, how: Ho
         found = read("auto", [text], tools=tools, how=how).reply
         named = iter(read(format, [text], tools=tools, how=how).reply.calls)
         for call in found.calls:
-            if not any(_alike(call, own) for own in named):  # `any` takes what it has seen off the iterator
+            # `any` takes what it has seen off the iterator.
+            if not any(_alike(call, own, apart=found.format != format.name) for own in named):
                 what = f"auto ({found.format}) finds {call.name} {call.arguments!r}, the format does not"
                 return [Violation("auto", what, text)]
     except Exception as error:  # noqa: BLE001 - whatever it is, it is reported as a violation
@@ -29,8 +31,15 @@ def auto_law(format: Format, text: str, *, tools: Toolset | None = None, how: Ho
     return []
 
 
-def _alike(a: Call, b: Call) -> bool:
-    return a.name == b.name and same(a.arguments, b.arguments) is None
+def _alike(a: Call, b: Call, *, apart: bool) -> bool:
+    """Are they one call? Read by two formats, blanks at the edges of a value may be the value's in one and the tag's in
+    the other: which of them writes its values on lines of their own is all that tells them apart."""
+    one, other = (_trimmed(a.arguments), _trimmed(b.arguments)) if apart else (a.arguments, b.arguments)
+    return a.name == b.name and same(one, other) is None
+
+
+def _trimmed(arguments: dict[str, Any]) -> dict[str, Any]:
+    return {key: value.strip() if isinstance(value, str) else value for key, value in arguments.items()}
 
 
 def cases(format: Format, seed: int, count: int) -> Iterator[Case]:

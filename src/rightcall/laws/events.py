@@ -6,8 +6,6 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-import msgspec
-
 from rightcall.laws.case import Violation
 from rightcall.laws.reading import Read
 from rightcall.types import (
@@ -154,7 +152,7 @@ def _recast(parts: list[Part | int], event: Recast) -> list[Part | int]:
             if event.kind == "reasoning":
                 out.append(Reasoning(part.text[len(part.text) - taken :]))
             if taken < len(part.text):
-                out.append(msgspec.structs.replace(part, text=part.text[: len(part.text) - taken]))
+                out.append(Text(part.text[: len(part.text) - taken], part.tag))
         else:
             out.append(part)
     return out[::-1]

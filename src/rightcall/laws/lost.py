@@ -7,7 +7,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from rightcall.formats import FORMATS
-from rightcall.formats.spec import Envelope, Format
+from rightcall.formats.spec import Envelope, Format, Special, alternatives
 from rightcall.laws.case import Violation
 from rightcall.laws.markers import literals, pattern, templates
 from rightcall.types import Reply, Span
@@ -93,10 +93,19 @@ def _under_markers(format: str | Format, text: str, reply: Reply) -> str:
     own = _any_markers() if rescued else _own_markers(known, format == "auto")
     for span in reply.spans or ():
         if span.kind == "marker":
-            rest = _NO_TEXT.sub("", own.sub("", text[span.start : span.end]))
+            under = text[span.start : span.end]
+            rest = _NO_TEXT.sub("", own.sub("", under if span.start else _begun(known).sub("", under)))
             if rest:
                 return f"{rest!r} went under in a marker: {text[span.start : span.end]!r}"
     return ""
+
+
+def _begun(format: Format) -> re.Pattern[str]:
+    """Matches an opener without its first token, which the prompt may have ended with, where a reply begins."""
+    sides = [format.call[0], *((format.reasoning or ())[:1])]
+    openers = [text for side in sides for text in alternatives(side) if isinstance(text, Special)]
+    cut = [text.removeprefix(text.tokens[0]).strip() for text in openers]
+    return pattern("|".join([rf"\A\s*{_loose(text)}" for text in cut if text]) or "(?!)")
 
 
 @lru_cache(1)
@@ -111,13 +120,19 @@ def _own_markers(format: Format, unknown: bool) -> re.Pattern[str]:
     """Matches a marker of the format, or a piece of one. Where the format is not known, any end-of-turn token too."""
     ends = {end for known in FORMATS.values() for end in known.ends} if unknown else set[str]()
     tokens = {token for text in templates(format) for token in getattr(text, "tokens", ())}
-    found = sorted({*templates(format), *literals(format), *ends, *tokens}, key=len, reverse=True)
+    found = sorted(
+        {*templates(format), *literals(format), *ends, *tokens, *(format.citations or ())}, key=len, reverse=True
+    )
     return pattern("|".join(_loose(text.strip()) for text in found if text.strip()) or "(?!)")
 
 
 def _loose(marker: str) -> str:
     """A marker with anything in its holes, and white space where it has white space or stands beside a token."""
-    pieces = re.split(r"(\{(?:name|key|type|id|index|number)\}|\s+|(?<=>)(?=\w)|(?<=\w)(?=<))", marker)
+    tokens = getattr(marker, "tokens", ())
+    if len(tokens) and marker not in tokens:
+        parts = re.split("(" + "|".join(map(re.escape, tokens)) + ")", str(marker))
+        return r"\s*".join([_loose(part.strip()) for part in parts if part.strip()])
+    pieces = re.split(r"(\{(?:name|key|type|id|index|number|cite)\}|\s+|(?<=>)(?=\w)|(?<=\w)(?=<))", marker)
     return "".join([_loosened(piece) for piece in pieces if piece is not None])
 
 

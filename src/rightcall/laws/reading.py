@@ -57,14 +57,14 @@ def read(
         events += parser.feed(chunk)
         if look:
             _ = parser.reply
-    events += parser.close() if how.finish is None else parser.close(how.finish)  # type: ignore[call-arg,unused-ignore]
+    events += parser.close(how.finish)
     return Read(events, parser.reply)
 
 
 def at_once(format: str | Format, text: str, *, tools: Toolset | None = None, how: How = USUAL) -> Reply:
     """The same where the whole text is known from the start."""
-    more: dict[str, Any] = {} if how.finish is None else {"finish": how.finish}
-    return parse(text, format=format, tools=tools, ids=Ids.numbered("c"), spans=True, **how.options(), **more)
+    options = how.options()
+    return parse(text, format=format, tools=tools, ids=Ids.numbered("c"), spans=True, finish=how.finish, **options)
 
 
 # -- cuts --------------------------------------------------------------------------------------------------------------

@@ -16,14 +16,15 @@ _LINE = re.compile(r"\s*+(?:>|\d++[\t|:.]|\d{2,4}-|\[|[A-Za-z ]{1,20}+:)|    |\t
 
 
 def is_plain(text: str, at: int, spans: tuple[Span, ...]) -> bool:
-    """Is the place certainly outside code, quotes and everything else that shows? What calls hold does not count."""
-    before = _without_calls(text[:at], spans)
+    """Is the place certainly outside code, quotes and everything else that shows? What stands in calls
+    and in other reasoning does not count."""
+    before = _without_calls(text[:at], [span for span in spans if not span.start <= at < span.end])
     if _CODE.search(before):
         return False
     paragraph = _BLANK_LINE.split(before)[-1]
     return not _QUOTES.search(paragraph) and not _LINE.match(before.rpartition("\n")[2])
 
 
-def _without_calls(before: str, spans: tuple[Span, ...]) -> str:
+def _without_calls(before: str, spans: list[Span]) -> str:
     edges = [edge for span in spans if span.kind in ("call", "reasoning") for edge in (span.start, span.end)]
     return " ".join([before[a:b] for a, b in pairwise([0, *edges, len(before)])][::2])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterator
 from random import Random
 
@@ -14,13 +13,11 @@ from rightcall.laws.case import Case, Violation, raised
 from rightcall.laws.reading import USUAL, How, read
 from rightcall.laws.samples import renderings
 from rightcall.types import Call, Reply
-from rightcall.wire.parser import Parser
 from rightcall.wire.render import same
 
 _PREFIXES = 24
 _CUT = ("length", "content_filter", "error")
 _FOUND_ELSEWHERE = {"rescued", "call_in_reasoning"}
-_CAN_SAY_FINISH = "finish" in inspect.signature(Parser.close).parameters
 
 
 def truncation_law(
@@ -57,7 +54,7 @@ def _completed(cut: Reply, whole: Reply) -> str:
 
 
 def _when_said(format: Format, text: str, tools: Toolset | None, how: How, end: int, unsaid: Reply) -> str:
-    if not _CAN_SAY_FINISH or how.finish is not None:
+    if how.finish is not None:
         return ""
     finish = _CUT[end % len(_CUT)]
     said = read(format, [text], tools=tools, how=msgspec.structs.replace(how, finish=finish)).reply

@@ -84,7 +84,7 @@ def _names(tool: Tool, declared: Iterable[str]) -> dict[str, str]:
 
 def _belongs(member: Member, name: str, tool: Tool, arguments: dict[str, Any]) -> bool:
     if member.role == "stranger":
-        return True
+        return True  # if it does not fit, the call may not run without it
     if member.role in ("clash", "again", "call") or name in arguments or member.key in arguments:
         return False  # an id, a type: what a call has beside its arguments
     merged, path = {**arguments, name: member.value}, _path(name)

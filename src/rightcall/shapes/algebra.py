@@ -66,12 +66,14 @@ class Lexeme(msgspec.Struct, frozen=True):
 
 
 class Upto(msgspec.Struct, frozen=True):
-    """Free text and then `stop`, which stands nowhere in the text; nor does any of `without`."""
+    """Free text and then `stop`, which stands nowhere in the text; nor does any of `without`. `closed`: code in
+    backticks is closed on its line, so that `stop` does not stand in code."""
 
     stop: tuple[Lit | Token, ...]
     least: int = 0
     most: int | None = None
     without: tuple[str, ...] = ()
+    closed: bool = False
 
 
 class Free(msgspec.Struct, frozen=True):

@@ -159,8 +159,8 @@ def recovering(text: str, calls: tuple[Call, ...]) -> tuple[str, ...]:
 
 
 def _rank(text: str, calls: tuple[Call, ...], format: Format) -> tuple[int, int, int, int] | None:
-    """Written just so, then little text left over, then a marker rather than none, then at least the bodies written just
-    so. None: not the same calls."""
+    """Written just so, then little text left over, then a marker rather than none, then at least the bodies written
+    just so. None: not the same calls."""
     found = compiled(format)
     reply = read_whole(text, found, ReadOptions(TOOLS, repair="off"))
     if any(problem.blocking for problem in reply.problems):

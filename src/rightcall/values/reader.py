@@ -242,7 +242,7 @@ class Reader:
                 return self.string_value(text)
         found = self.notation.bare_value(self.text, self.pos)
         if found is None:
-            raise no_value(self.text[self.pos :] or char)
+            raise no_value(self.text[self.pos : self.pos + 80] or char)
         if found.end() == len(self.text) and not self.ended:
             raise Unfinished
         self.pos = found.end()

@@ -62,6 +62,7 @@ class CallBuilder(Buffer):
     """What every reader of a body works with: the text as it arrives, and the call that is made of it."""
 
     index = 0  # of the next call
+    in_thought = False  # a thought was left open, which a close may still end
     full = False  # there were more calls than there may be
     call: Building | None = None
     pending: tuple[int, Call] | None = None  # a call that has ended, if what follows does not say otherwise
@@ -81,7 +82,7 @@ class CallBuilder(Buffer):
         self.live = options.live and options.tools is not None
         self.ids = ids
         self.output = Output()
-        self._notes: dict[str, int] = {}  # how many of each kind there were
+        self.notes: dict[str, int] = {}  # how many of each kind there were
 
     # -- what readers say to the output --------------------------------------------------------------------------------
 
@@ -102,7 +103,7 @@ class CallBuilder(Buffer):
 
     def note(self, code: str, message: str) -> None:
         """Something worth telling that blocks nothing; of a kind only the first few."""
-        self._notes[code] = count = self._notes.get(code, 0) + 1
+        self.notes[code] = count = self.notes.get(code, 0) + 1
         if count <= _MOST_NOTES:
             self.problem(code, message, blocking=False)
 
@@ -211,7 +212,8 @@ class CallBuilder(Buffer):
 
     def mended_call(self, sketch: Sketch, text: str, start: int) -> None:
         """A call that was read loosely: `text` is its block from `start` on."""
-        if self.call is None:
+        has_begun = self.call is not None
+        if not has_begun:
             self.raw_begin()
             self.raw_at = start + sketch.start
             self.begin(sketch.name, sketch.id)
@@ -220,7 +222,8 @@ class CallBuilder(Buffer):
         call.repairs += receipts(sketch.liberties)
         call.beside = sketch.beside
         # What was given out was a preview of what is now read otherwise: the rest of what was sent follows it.
-        call.source = text[self.args_at - start : sketch.end] if start <= self.args_at < start + sketch.end else None
+        is_inside = has_begun and start <= self.args_at < start + sketch.end
+        call.source = text[self.args_at - start : sketch.end] if is_inside else None
         call.parts = [to_json(sketch.arguments)]
         self._raw_text = text[sketch.start : sketch.end]
         self.finish(sketch.arguments, empty=sketch.arguments is None)
@@ -299,10 +302,10 @@ class CallBuilder(Buffer):
         self.index = index + 1
 
     def _give_rest(self, call: Building, json: str) -> None:
-        """Of a call that is complete: its settled arguments; live, the rest of them as they were sent."""
+        """Of a call that is complete: its settled arguments; live, the rest of an object as it was sent."""
         if self.live:
             sent = "".join(call.parts) if call.source is None else call.source
-            json = sent[call.given :] if sent else json
+            json = sent[call.given :] if call.given or sent.lstrip()[:1] == "{" else json
         if json:
             self.output.events.append(Arguments(call.index, json))
 
@@ -321,7 +324,7 @@ class CallBuilder(Buffer):
         return known and fits(tool, value) and not strangers(tool, value)
 
     def fail(self, code: str, message: str, path: str = "", *, end: int | None = None) -> None:
-        """The call cannot be used: a problem says why, and its text so far is kept. What stands behind `end` is text."""
+        """The call cannot be used: a problem says why, and its text so far is kept. What is behind `end` is text."""
         assert self.raw is not None
         call = self.call or self.begin("", unread=True)
         self.problem(code, message, path, call=call.index)

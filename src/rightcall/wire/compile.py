@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 import msgspec
 
@@ -71,6 +71,7 @@ class Sign(NamedTuple):
     special: bool = False
 
 
+A = TypeVar("A")
 Entries = list[tuple[Sign, Pat]]
 Match = Callable[[str], "re.Match[str] | None"]
 
@@ -104,7 +105,11 @@ class Compiled:
         self.call_close = _probe(format.call[1])
         closes = templates(format.call[1])
         self.close_heads = frozenset(pat.head for pat in closes)
-        self.resync = Scan(self._resync(inner))
+        resync = self._resync(inner)
+        self.resync = Scan(resync)
+        # Where a thought was left open, its close ends a call in it that cannot be read.
+        thought_ends = templates(format.reasoning[1]) if format.reasoning else []
+        self.resync_thought = Scan(_unique(resync + [("stop", pat) for pat in thought_ends]))
         ends = [pat for end in format.channels.ends for pat in templates(end)] if format.channels else []
         closing = closes + self._body_closes() + ends
         # Where nothing closes an envelope, it is over with its bracket, and more of them are text.
@@ -142,6 +147,7 @@ class Compiled:
         self.closing = [(sign, re.compile(pat.whole).fullmatch) for sign, pat in closing]
         around = self._around()
         lines: Entries = [(Sign("line"), literal("\n"))] if self.lines else []
+        self.closes_thoughts = any(sign.action == "think_close" for sign, _ in around)
         self.text = Scan(_unique(sections + inner + around + lines + section_closes + self._strays()))
         openers = [pat for sign, pat in sections + inner + around if sign.action in _OPEN_CALLS and pat.prefix]
         self.openers = [(pat, Probe(pat)) for pat in openers]
@@ -149,7 +155,8 @@ class Compiled:
         # A special token says that the model has stopped thinking; what is plain text may be a thought about a call.
         tokens = [entry for entry in sections + inner + around if entry[0].special and entry[0].action in _OPENERS]
         thinks = _pair_entries(format.reasoning, "think", "think_close")
-        self.reasoning = Scan(_unique(thinks + self._turns() + tokens))
+        cites = _pair_entries(format.citations, "inline", "inline")
+        self.reasoning = Scan(_unique(thinks + self._turns() + tokens + cites))
 
     def _strays(self) -> Entries:
         """What closes a call, or a value in one: none of it belongs into text."""
@@ -162,10 +169,10 @@ class Compiled:
 
     def _lone_tokens(self) -> Entries:
         """The special tokens of which a call's markers are made, where they stand alone."""
-        markers = [*self.format.call, *(self.format.section or ())]
+        markers = [*self.format.call, *(self.format.section or ()), *(self.format.reasoning or ())]
         markers += [marker for body in self.format.bodies for marker in (body_open(body), getattr(body, "close", ""))]
         texts = [text for marker in markers for text in alternatives(marker) if isinstance(text, Special)]
-        tokens = {token for text in texts for token in text.tokens if token != text}
+        tokens = {token for text in texts for token in text.tokens if token != text and _is_at_edge(text, token)}
         return [(Sign("closer", True), literal(token)) for token in sorted(tokens)]
 
     def _around(self) -> Entries:
@@ -213,7 +220,7 @@ class Compiled:
         closes = [("close", pat) for pat in templates(self.format.call[1])]
         if self.channels is not None:
             closes += [("close", pat) for _, pat in self._turns()]
-        closes += [("body_close", pat) for pat in self._body_closes()]
+        closes += [("body_close", _no_opener(pat)) for pat in self._body_closes()]
         if self.format.section:
             closes += [("stop", pat) for pat in templates(self.format.section[1])]
         self.closes = any(action != "stop" for action, _ in closes)
@@ -249,6 +256,11 @@ def _entries(action: Action, marker: Marker) -> Entries:
     return [(Sign(action, isinstance(text, Special)), template(text)) for text in ordered(marker)]
 
 
+def _is_at_edge(text: str, token: str) -> bool:
+    """Inside a tag a token means nothing alone."""
+    return text.strip().startswith(token) or text.strip().endswith(token)
+
+
 def body_open(body: Body) -> Marker:
     found: Marker = getattr(body, "open", "")
     return found
@@ -257,7 +269,7 @@ def body_open(body: Body) -> Marker:
 def _nameless(body: Body) -> list[Pat]:
     """How a body begins whose name was left out, if it can be told then."""
     opening = BODIES[type(body)].opening(body)[:1]
-    texts = [text.replace("{name}", "").replace("{id}", "") for marker in opening for text in alternatives(marker)]
+    texts = [text.replace("{name}", "") for marker in opening for text in alternatives(marker)]
     return [template(text) for text in texts if len(text.strip()) > _SURE]
 
 
@@ -294,7 +306,12 @@ def _odd_openings(text: str) -> Entries:
     return nameless if before.strip()[0].isalnum() else [*nameless, (sign, seq(template(before), NAME, END))]
 
 
-def _unique(entries: Entries) -> Entries:
+def _no_opener(close: Pat) -> Pat:
+    """A code fence closes a body only where it does not open one."""
+    return seq(close, alt(look(Pat(r"[^A-Za-z]", "")), END)) if close.head == "`" else close
+
+
+def _unique(entries: list[tuple[A, Pat]]) -> list[tuple[A, Pat]]:
     """Each pattern once: what stands first says what it does."""
     return list({pat.whole: (sign, pat) for sign, pat in reversed(entries)}.values())
 

@@ -1,8 +1,8 @@
 """The end of a reply: what only the end can decide.
 
 Were calls made inside reasoning that nothing followed? Is the text, which held no call of the format, one in another
-shape? What looks like a call and was not taken for one? If the answer was cut off, nothing is taken out of reasoning and
-nothing is rescued.
+shape? What looks like a call and was not taken for one? If the answer was cut off, nothing is taken out of reasoning
+and nothing is rescued.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from rightcall.wire.rescue import anywhere, behind_text, native_calls, other_for
 
 _LONGEST = 400_000
 _MOST_NOTES = 8
+_OPENED = frozenset(("opener_without_call", "truncated"))  # what is said of an opener that no call follows
 
 
 CUT = frozenset(("length", "content_filter", "error"))  # how an answer ends that was cut off
@@ -66,7 +67,7 @@ class _Conclusion:
             return
         piece = self._read_thought(text)
         if is_open:
-            notes = [problem for problem in piece.reply.problems if problem.code == "opener_without_call"]
+            notes = [problem for problem in piece.reply.problems if problem.call is None and problem.code in _OPENED]
             self.output.events += notes[:_MOST_NOTES]
         first = _first_call(piece.spans) if is_open else _last_run(piece.spans)
         if first is not None:
@@ -80,9 +81,7 @@ class _Conclusion:
 
     def _take_out(self, start: int, first: int, piece: Piece, is_open: bool) -> None:
         """What was given as reasoning from `first` of the piece on were calls, with reasoning around them."""
-        given = [span for span in self.output.spans if span.kind == "reasoning" and span.end > start + first]
-        chars = sum(span.end - max(span.start, start + first) for span in given) + max(0, len(given) - 1)
-        self.output.events.append(Recast(chars, "thought"))
+        self.output.events.append(Recast(self.output.thought_since(start + first), "thought"))
         end = self.output.spans[-1].end
         inside = [s for s in piece.spans if s.start >= first]
         thought = [Span(s.start + start, s.end + start, "reasoning" if s.kind == "text" else s.kind) for s in inside]
@@ -102,13 +101,13 @@ class _Conclusion:
     def _rescue(self) -> None:
         """The reply has text and no call: is the text one?"""
         said = [span for span in self.output.spans if span.kind == "text"]
-        if not said:
-            return
+        if not said or any(span.kind == "reasoning" and span.start > said[-1].start for span in self.output.spans):
+            return  # what was thought behind a text says that the text was not the last word
         start, end = said[-1].start, said[-1].end
         text = self.source[start:end]
         found, options = self.m.compiled, self.options
         piece = whole_reply(text, options) if len(said) == 1 else None
-        chars = self.output.text_chars if len(said) == 1 else end - start + 1  # with what tells it from the text before
+        chars = self.output.text_chars if len(said) == 1 else end - start
         said_from = self.output.said_from
         if piece is None and said_from is not None and found.format.name != "auto":
             piece = native_calls(self.source[said_from:], options) if found.lines else None
@@ -120,7 +119,9 @@ class _Conclusion:
         if piece is None and options.rescue == "anywhere":
             piece = anywhere(text, options)
         if piece is not None:
-            self.replace(piece, start, end, chars)
+            # What tells the text from the one before it goes with the text.
+            gone = len(said) > 1 and start == said[-1].start and isinstance(piece.reply.parts[0], Call)
+            self.replace(piece, start, end, chars + (self.output.gap if gone else 0))
 
     def replace(self, piece: Piece, start: int, end: int, chars: int) -> None:
         """The last so many characters of the text that was given out are given again, as what they are."""

@@ -87,10 +87,10 @@ class Fold:
             self._parts[i : i + 1] = made
             for index, place in self._places.items():
                 self._places[index] = place + (len(made) - 1 if place > i else 0)
-        if self._parts and isinstance(last := self._parts[-1], Reasoning):
-            # Reasoning that follows belongs to the same part, as it does where the text was held back.
+        if self._parts and isinstance(last := self._parts[-1], (Text, Reasoning)):
+            # What follows of the same kind belongs to the same part, as it does where the text was held back.
             self._parts.pop()
-            self._pieces, self._tag = [last.text], None
+            self._pieces, self._tag = [last.text], last.tag if isinstance(last, Text) else None
 
     def reply(self, format: str, spans: tuple[Span, ...] | None) -> Reply:
         """What the events so far add up to; more may still be added."""

@@ -7,7 +7,7 @@ Where the run is, is a value, its state; what was read is in the buffer, what wa
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import ClassVar, Literal
 
 import msgspec
@@ -24,6 +24,7 @@ from rightcall.wire.markers import BLANKS, Scan
 from rightcall.wire.options import ReadOptions
 from rightcall.wire.output import Snapshot
 from rightcall.wire.reader import WholeBlock
+from rightcall.wire.rehearsal import Rehearsal, begin, stands, take_back
 from rightcall.wire.shown import QUOTES
 
 
@@ -63,6 +64,7 @@ class Held(msgspec.Struct, frozen=True):
     before: Snapshot
 
 
+OPENS = frozenset(("section", "call", "body"))
 _FAR = 64
 
 
@@ -72,6 +74,7 @@ class Machine:
     thought: int | None = None  # where the last reasoning began that nothing was said or called behind
     thought_end: int | None = None  # where that was closed
     held: Held | None = None
+    rehearsal: Rehearsal | None = None  # a special token stood inside a thought that is not closed
     due_to: int | None = None  # a header said that a call follows: how many there were before it
     in_content = False  # a marker that opens text was seen, and not yet its close
     refused = 0  # how many calls outside all blocks were none that may run
@@ -97,10 +100,11 @@ class Machine:
 
     def take(self) -> list[Event]:
         """The events so far; they are given once."""
-        if self.held is not None:
-            events = self.held.ready[:]
+        waiting = self.rehearsal or self.held
+        if waiting is not None:
+            events = waiting.ready[:]
             if events:
-                self.held.ready.clear()
+                waiting.ready.clear()
             return events
         events, self.output.events = self.output.events, []
         return events
@@ -156,7 +160,8 @@ class Machine:
         p.index, p.output, self.output = other.index, other.output, other.output
         self.thought, self.is_over = before.thought, before.is_over
         if isinstance(before.state, InReasoning):
-            self.state = before.state
+            # Where nothing was read yet, the reply's first header may still say what it begins with.
+            self.state = before.state if p.base or self.compiled.channels is None else self.state
         elif isinstance(before.state, InText) and not before.state.late:
             self.state = InText()
         return other.buf[other.pos :]
@@ -165,7 +170,7 @@ class Machine:
 
     def _run(self) -> Steps[None]:
         p, output, compiled = self.p, self.output, self.compiled
-        if compiled.first_header is not None and isinstance(self.state, InText):
+        if compiled.first_header is not None and not isinstance(self.state, InReasoning):
             yield from first_header(self, compiled.first_header)
         yield from self._first(compiled)
         while True:
@@ -190,6 +195,7 @@ class Machine:
         output.last_blanks(p.at)
         self.release()
         self.end_message()
+        self._trust()
 
     def _first(self, compiled: Compiled) -> Steps[None]:
         """The prompt may have ended with a token that belongs to what the reply begins with."""
@@ -202,7 +208,7 @@ class Machine:
         if compiled.first_opener is not None:
             opener = yield from p.test(compiled.first_opener)
             if opener:
-                yield from self.block(opener.end(), special=True)
+                yield from self.block(opener.end(), special=True, headless=True)
         elif compiled.first_thought is not None:
             label = yield from p.test(compiled.first_thought)
             if label:
@@ -244,13 +250,13 @@ class Machine:
         self.output.marker(self.p.at)
 
     def is_shown(self, found: re.Match[str]) -> bool:
-        """Is this marker only shown? Then its first character is text, and the search goes on behind it."""
+        """Is this marker only shown? Then it is text, and so is every token in it."""
         if not self.output.shows():
             return False
-        self.say_exactly(found.start() + 1)
+        self.say_exactly(found.end())
         return True
 
-    # -- calls without markers, which count only if nothing else follows ------------------------------------------------
+    # -- calls without markers, which count only if nothing else follows -----------------------------------------------
 
     def _hold(self) -> None:
         ready, self.output.events = self.output.events, []
@@ -271,26 +277,33 @@ class Machine:
         self.output.restore(held.before, held.ready)
         p.index, p.pending = 0, None
         self.state = InText(late=isinstance(self.state, InText) and self.state.late)
+        if any(self.compiled.text.actions[found.lastindex or 0].action in OPENS for found in self._signs(text)):
+            p.note("opener_without_call", "what opens a call stands in text that no marker makes a call")
         self.output.say(text, p.at)
+
+    def _signs(self, text: str) -> Iterator[re.Match[str]]:
+        return self.compiled.text.finditer(text)
 
     # -- calls ---------------------------------------------------------------------------------------------------------
 
     def _on_call(self, found: re.Match[str], sign: Sign) -> Iterable[None]:
         if self.is_shown(found):
             return ()
-        self._leave_reasoning()
+        self._leave_for_call()
         return self.block(found.end(), special=sign.special)
 
     def _on_body(self, found: re.Match[str], sign: Sign) -> Steps[None]:
         if self.is_shown(found):
             return
-        self._leave_reasoning()
+        self._leave_for_call()
         before = self.p.at
         yield from self.block(found.start(), special=sign.special)
         if self.p.at == before:  # nothing was taken: its first character is text
             self.say_exactly(self.p.pos + 1)
 
-    def block(self, start: int, *, bare: bool = False, special: bool = False) -> Iterable[None]:
+    def block(
+        self, start: int, *, bare: bool = False, special: bool = False, headless: bool = False
+    ) -> Iterable[None]:
         """A block of calls: at once if all of it is there and as usual, else step by step."""
         p = self.p
         first = p.index
@@ -305,7 +318,7 @@ class Machine:
             self.state = InSection(first)
         whole = self._whole(start, bare)
         if whole is None or bare or not whole[2]:
-            return self._block(Block(p, bare=bare, special=special), start, whole, before)
+            return self._block(Block(p, bare=bare, special=special, headless=headless), start, whole, before)
         self._take_whole(whole, 0)
         self._after_block("closed", before, first)
         return ()
@@ -338,8 +351,8 @@ class Machine:
 
     def _take_whole(self, whole: WholeBlock, moved: int) -> None:
         """Takes the calls of a block, whose places have moved by so much since they were found."""
-        for start, end, *call in whole[0]:
-            self.p.whole_call(start + moved, end + moved, *call)
+        for start, end, name, json, value, id in whole[0]:
+            self.p.whole_call(start + moved, end + moved, name, json, value, id)
         self.p.pos = whole[1] + moved
         self.output.fresh = self.output.at_start = True
         self.output.mark("marker", self.p.at)
@@ -399,6 +412,7 @@ class Machine:
         """There are more calls than there may be: everything from here on is text."""
         p = self.p
         self.release()  # they are more than enough to be calls, whatever follows
+        self._trust()
         p.problem("too_large", f"the reply has more than {p.limits.calls} calls; the rest was not read")
         while True:
             if p.pos < len(p.buf):
@@ -412,8 +426,8 @@ class Machine:
     def _on_section(self, found: re.Match[str], sign: Sign) -> Steps[None]:
         if self.is_shown(found):
             return
-        p = self.p
-        self._leave_reasoning()
+        p, first = self.p, self.p.index
+        self._leave_for_call()
         p.settle_pending()
         size = found.end() - found.start()
         assert self.compiled.section_start is not None
@@ -422,6 +436,8 @@ class Machine:
             block = Block(p, bare=False, special=sign.special, is_odd=True)
             if (yield from block.read(p.pos + size)) == "text":
                 self.state = before
+            if p.index > first:
+                self.forget_thought()
             return
         self.state = InSection(p.index)
         self.output.settle()
@@ -489,6 +505,7 @@ class Machine:
                 self._stray(found.group(), Sign("think", True))
             return ()
         self.p.settle_pending()
+        self._trust()
         self.marker(found.end())
         self._think()
         return ()
@@ -508,9 +525,12 @@ class Machine:
             # A closing tag without its opener: the prompt had opened it.
             self.output.recast(self.p.at)
         elif not isinstance(state, InReasoning):
-            if not self.is_shown(found):
+            if self.is_shown(found):
+                return ()
+            if self.rehearsal is None:
                 self._stray(found.group(), Sign("think_close", True))
-            return ()
+                return ()
+            self._rehearsed(self.rehearsal)
         self.thought_end = self.p.at
         self.marker(found.end())
         self.output.turn(thinking=False)
@@ -541,6 +561,27 @@ class Machine:
             self.state = InText()
             self.output.turn(thinking=False)
             self.output.settle()
+
+    def _leave_for_call(self) -> None:
+        """The same for one that opens a call, until the thought is closed after all."""
+        if isinstance(self.state, InReasoning):
+            if self.compiled.closes_thoughts:
+                self.rehearsal = begin(self)
+            self._leave_reasoning()
+
+    def _trust(self) -> None:
+        """What stood behind a thought that was not closed is what it seemed to be."""
+        if self.rehearsal is not None:
+            stands(self, self.rehearsal)
+            self.rehearsal = None
+
+    def _rehearsed(self, kept: Rehearsal) -> None:
+        """The thought went on: what was read as calls and text was part of it."""
+        if self.held is not None:
+            self.p.drop(self.held.start)
+        self.rehearsal = self.held = None
+        self.in_content = False
+        take_back(self, kept)
 
     # -- other markers -------------------------------------------------------------------------------------------------
 
@@ -607,6 +648,7 @@ class Machine:
         p.settle_pending()
         self.release()
         self.end_message()
+        self._trust()
         self.output.at_start = True
         if isinstance(self.state, InChannel):
             self.output.turn(thinking=False)
@@ -628,6 +670,8 @@ class Machine:
         if not self.output.thinking and self.is_shown(found):
             return ()
         self.p.settle_pending()
+        self.release()
+        self._trust()
         return header(self)
 
     _actions: ClassVar[dict[Action, Callable[[Machine, re.Match[str], Sign], Iterable[None]]]] = {

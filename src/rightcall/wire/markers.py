@@ -31,7 +31,8 @@ HOLES = {
 _QUOTED_KEY = r'[^"\r\n]{1,256}'
 _HOLE_STARTS = {hole: f"(?:{HOLES[hole]}+)?+" for hole in ("name", "key")}
 _HOLE = re.compile(r"\{(name|key|type|id|index|number|cite)\}")
-_RUN_WITH_NEWLINE = re.compile(r"([ \t\r]*\n[ \t\r\n]*)")
+# Blanks that may be any blanks: a line break, and where one tag touches another there may be some.
+_ANY_BLANKS = re.compile(r"([ \t\r]*\n[ \t\r\n]*|(?<=[a-z_]>)(?=<[a-z_]))")
 
 
 # How far a whole match can be relied on while more text may come.
@@ -65,6 +66,7 @@ def blanks(most: int = MAX_BLANKS) -> Pat:
 
 
 _GAP = blanks(16)
+_BLANK_RUNS = re.compile(r"\[ \\t\\r\\n\]\{0,\d++\}\+")  # as `blanks` writes them
 
 
 def seq(*pats: Pat) -> Pat:
@@ -86,8 +88,10 @@ def alt(*pats: Pat) -> Pat:
     if len(pats) == 1:
         return pats[0]
     wholes = [p.whole for p in pats]
-    # Where one alternative begins with another, the longer may still be arriving when the shorter is there.
-    apart = not any(a != b and a.startswith(b) for a in wholes for b in wholes)
+    # Where one alternative begins with another, the longer may still be arriving when the shorter is there. Blanks that
+    # may stand in one and not in the other do not tell them apart.
+    solid = {_BLANK_RUNS.sub("", whole) for whole in wholes}
+    apart = not any(a != b and a.startswith(b) for a in solid for b in solid)
     sure = FINAL if apart and all(p.sure == FINAL for p in pats) else OPEN
     part = "(?:" + "|".join(f"{p.part}\\Z" for p in pats) + ")"
     return Pat("(?:" + "|".join(wholes) + ")", part, sure=sure)
@@ -106,8 +110,8 @@ NAME = Pat(f"(?:{HOLES['name']})", _HOLE_STARTS["name"], sure=RUN)
 
 def template(text: str, *, named: bool = False, group: str = "", quoted: bool = False) -> Pat:
     """The pattern of one marker template, without white space at its edges. `named` makes its holes named groups,
-    `group` makes the hole of that name a numbered one; `quoted`: a key may be anything but a quotation mark. Beside a special token blanks are allowed: detokenizers write
-    them."""
+    `group` makes the hole of that name a numbered one; `quoted`: a key may be anything but a quotation mark. Beside a
+    special token blanks are allowed: detokenizers write them."""
     pats: list[Pat] = []
     for i, piece in enumerate(_HOLE.split(text.strip(BLANKS))):
         if i % 2:
@@ -140,8 +144,8 @@ def _literals(piece: str, tokens: tuple[str, ...], *, first: bool) -> list[Pat]:
             continue
         run = run.lstrip(BLANKS) if i else run
         run = run.rstrip(BLANKS) if i + 1 < len(runs) else run
-        for j, part in enumerate(_RUN_WITH_NEWLINE.split(run)):
-            if part:
+        for j, part in enumerate(_ANY_BLANKS.split(run)):
+            if j % 2 or part:
                 pats.append(blanks() if j % 2 else literal(part))
     return pats
 

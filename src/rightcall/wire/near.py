@@ -11,7 +11,7 @@ from rightcall.types import Problem, Span
 _BEFORE = {
     "generic_json": r'"(?:name|tool|tool_name|function|action)"\s{0,16}+:\s{0,16}+"',
     "react": r"\bAction\s{0,4}+:[ \t`*]{0,8}+",
-    "invoke": r"\b(?:name|function|tool)\s{0,4}+=\s{0,4}+[\"']?",
+    "invoke": r"\b(?:(?:name|function|tool)\s{0,4}+=\s{0,4}+[\"']?|name[\"'])",
     "harmony": r"\bto=(?:functions\.)?",
     "kimi_k2": r"\bfunctions\.",
     "gemma4": r"\bcall:",
@@ -27,6 +27,7 @@ _SHAPES = [f"(?:{source})(?P<a{i}>{_NAME})" for i, source in enumerate(_BEFORE.v
 _SHAPES += [f"(?<![\\w.\\-])(?P<b{i}>{_NAME})(?={source})" for i, source in enumerate(_BEHIND.values())]
 _NEAR = re.compile("|".join(_SHAPES)).finditer
 _FORMATS = {f"a{i}": name for i, name in enumerate(_BEFORE)} | {f"b{i}": name for i, name in enumerate(_BEHIND)}
+_TAG = re.compile(r"[\"'>\s]{0,8}+<").match
 _MOST = 8
 _LONGEST = 400_000
 _FEW = 64  # tools: so many names are looked for one by one, which costs less than the patterns
@@ -50,7 +51,18 @@ def near_calls(source: str, spans: list[Span], tools: Toolset | None) -> list[Pr
                 notes.append(_note(found[group], found.start(), end, _FORMATS[group]))
                 if len(notes) == _MOST:
                     return notes
+        if not notes and len(names) <= _FEW:
+            notes += _glued(source, span.start, end, names)
     return notes
+
+
+def _glued(source: str, start: int, end: int, names: list[str]) -> list[Problem]:
+    """A name before a tag, where the marker before it lost what told it from the name."""
+    for name in names:
+        at = source.find(name, start, end)
+        if at >= 0 and _TAG(source, at + len(name), end):
+            return [_note(name, at, end, "glm45")]
+    return []
 
 
 def _names_any(source: str, span: Span, names: list[str]) -> bool:

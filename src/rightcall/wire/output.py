@@ -22,6 +22,10 @@ class Snapshot(msgspec.Struct, frozen=True):
     fresh: bool
     is_silent: bool
     last: type[Text | Reasoning] | None
+    last_tag: str
+    text_chars: int
+    said_from: int | None
+    is_placed: bool
 
 
 class Output:
@@ -31,6 +35,7 @@ class Output:
     tag = ""  # the block of a protocol that text stands in
     fresh = False  # the last thing was a marker, whose white space follows
     text_chars = 0  # how much was given as text
+    gap = 0  # how much of that tells the last run of text from the one before it
     at_start = True  # a body without opener may stand here: nothing was said since a reply, or a line of it, began
     is_silent = True  # nothing was said yet, and no call made
     is_placed = False  # text stood where only text stands: it is not looked at again
@@ -43,6 +48,7 @@ class Output:
         self.events: list[Event] = []
         self.spans: list[Span] = []
         self.shown = Shown()
+        self._seamless: set[int] = set()  # where text goes on behind a mark inside it
         self._blanks: list[str] = []  # white space read but not yet known to be text or a marker's
 
     def problem(self, made: Problem) -> None:
@@ -68,14 +74,17 @@ class Output:
             self.mark("marker", end - len(trimmed))
             if not trimmed:
                 return
-            text, self.fresh = trimmed, False
+            text, self.fresh, self.gap = trimmed, False, 0
             if self._last is (Reasoning if self.thinking else Text) and self._last_tag == self.tag:
                 # A marker stood between two texts: they are told apart as two parts would be.
-                self._emit("\n\n" if self.tag else "\n", self.tiled)
+                self.gap = 2 if self.tag else 1
+                self._emit("\n" * self.gap, self.tiled)
         self._say(text, end)
 
     def say_exactly(self, text: str, end: int) -> None:
         """What was taken for the beginning of a call, up to that place, is text after all, to the byte."""
+        if self.fresh:
+            self.gap = 0
         self.fresh = self.at_start = False
         self._say(text, end)
 
@@ -83,7 +92,7 @@ class Output:
         """Text behind a call, that was taken while it was not clear where the call ends."""
         trimmed = text.lstrip(BLANKS)
         self.mark("marker", end - len(trimmed))
-        self.fresh = False
+        self.fresh, self.gap = False, 0
         self._say(trimmed, end)
 
     def content(self, text: str, start: int, end: int) -> None:
@@ -121,13 +130,16 @@ class Output:
         self.mark("text", end)
 
     def snapshot(self) -> Snapshot:
-        return Snapshot(self.spans[:], self.tiled, self._blanks[:], self.fresh, self.is_silent, self._last)
+        flow = self.fresh, self.is_silent, self._last, self._last_tag, self.text_chars, self.said_from, self.is_placed
+        return Snapshot(self.spans[:], self.tiled, self._blanks[:], *flow)
 
     def restore(self, before: Snapshot, events: list[Event]) -> None:
         """Nothing of what came since counts; these events are still to go out."""
         self.events = events
         self.spans, self.tiled, self._blanks = before.spans, before.tiled, before.blanks
         self.fresh, self.is_silent, self._last = before.fresh, before.is_silent, before.last
+        self._last_tag, self.text_chars = before.last_tag, before.text_chars
+        self.said_from, self.is_placed = before.said_from, before.is_placed
 
     # -- markers -------------------------------------------------------------------------------------------------------
 
@@ -141,7 +153,15 @@ class Output:
 
     def skip(self, end: int) -> None:
         """A mark inside text, up to that place, is dropped; the text around it stays whole."""
+        self.gap = 0
         self.mark("marker", end)
+        self._seamless.add(end)
+
+    def thought_since(self, start: int) -> int:
+        """How many characters of reasoning were given from that place on."""
+        given = [span for span in self.spans if span.kind == "reasoning" and span.end > start]
+        breaks = sum(span.start not in self._seamless for span in given[1:])
+        return sum(span.end - max(span.start, start) for span in given) + breaks
 
     def settle(self) -> None:
         """What comes is structure: the blanks before it are its own."""

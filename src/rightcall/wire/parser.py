@@ -19,11 +19,12 @@ from rightcall.errors import CallerError
 from rightcall.formats import find
 from rightcall.formats.spec import Format
 from rightcall.ids import Ids
-from rightcall.types import Call, CallStart, Done, Event, Reply
+from rightcall.types import Event, Reply
 from rightcall.wire.auto import AutoMachine
 from rightcall.wire.compile import compiled
 from rightcall.wire.ending import conclude
 from rightcall.wire.fold import Fold
+from rightcall.wire.hold import Hold
 from rightcall.wire.machine import Machine
 from rightcall.wire.options import Limits, ReadOptions
 
@@ -46,7 +47,7 @@ class Parser:
     they arrive; `hold` holds back text that may turn out to be reasoning instead of recasting it later.
     """
 
-    __slots__ = ("_closed", "_fold", "_held", "_read", "_reading", "_source", "_take_events")
+    __slots__ = ("_closed", "_fold", "_hold", "_read", "_reading", "_source", "_take_events")
 
     def __init__(
         self,
@@ -70,7 +71,7 @@ class Parser:
         self._source: list[str] = []
         self._fold = Fold()
         self._closed = False
-        self._held: list[Event] | None = [] if hold else None
+        self._hold = Hold() if hold else None
 
     def feed(self, text: str) -> list[Event]:
         """The events that this piece of text made certain."""
@@ -83,7 +84,7 @@ class Parser:
         events = self._take_events()
         if events:
             self._fold.add(events)
-        return events if self._held is None else self._hold(events)
+        return events if self._hold is None else self._hold.pass_on(events, closed=False)
 
     def close(self, finish: str | None = None) -> list[Event]:
         """The stream ended: the events that only the end could decide. Closing twice does nothing.
@@ -97,24 +98,7 @@ class Parser:
         conclude(self._reading, "".join(self._source), finish)
         events = self._take_events()
         self._fold.add(events)
-        return events if self._held is None else self._hold(events)
-
-    def _hold(self, events: list[Event]) -> list[Event]:
-        """Nothing goes out that may still be recast: text and reasoning wait for the first call, or for the end."""
-        assert self._held is not None
-        seen = len(self._held)
-        self._held += events
-        begun = next((seen + i for i, event in enumerate(events) if isinstance(event, CallStart)), None)
-        if begun is None and not self._closed:
-            return []
-        held, self._held = self._held, None
-        before = held[:begun]
-        settled = Fold()
-        settled.add(before)
-        reply = settled.reply("", None)
-        parts = [part for part in reply.parts if not isinstance(part, Call)]
-        done = [Done(reply.done)] if reply.done is not None else []
-        return [*parts, *reply.problems, *done, *(held[begun:] if begun is not None else ())]
+        return events if self._hold is None else self._hold.pass_on(events, closed=True)
 
     @property
     def reply(self) -> Reply:

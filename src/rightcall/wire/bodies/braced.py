@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rightcall.formats.spec import Braced, Format, Marker
 from rightcall.formats.toml_rules import LITERAL, OPENER, marker_rule, template_rule
 from rightcall.strict_json import Undecodable, decode
-from rightcall.types import Call
+from rightcall.types import Call, Repair
 from rightcall.values.ends import Ends
 from rightcall.values.notation import Notation, braces
 from rightcall.values.reader import Odd, Reader
@@ -22,7 +22,21 @@ from rightcall.wire.bodies.kind import Around, BodyKind, filled, first
 from rightcall.wire.buffer import Steps
 from rightcall.wire.calls import CallBuilder
 from rightcall.wire.interrupts import Broken, Cut, NotACall
-from rightcall.wire.markers import END, Holes, Pat, Probe, Scan, alt, blanks, literal, look, seq, templates
+from rightcall.wire.markers import (
+    END,
+    HOLES,
+    NAME,
+    Holes,
+    Pat,
+    Probe,
+    Scan,
+    alt,
+    blanks,
+    literal,
+    look,
+    seq,
+    templates,
+)
 from rightcall.wire.reader import BodyReader
 from rightcall.wire.typed import to_json, typed
 from rightcall.wire.values import TEXT_KINDS, Read, all_there, meant, skipped, string, whole
@@ -44,12 +58,13 @@ def _named(body: Braced) -> tuple[Pat, ...]:
 
 
 class BracedReader(BodyReader):
-    def __init__(self, body: Braced, after: list[Pat], calls: list[Pat]) -> None:
+    def __init__(self, body: Braced, after: list[Pat], calls: list[Pat], closes: list[Pat]) -> None:
         self.body = body
         self.open = Holes(body.open)
         nameless = seq(*[alt(*[literal(head) for head in _heads(body)])], blanks(), literal("{"))
         self._nameless = Probe(look(nameless))
         self.begins = self.open.probe
+        self._short = _without_word(body)
         quote = literal(body.quote)
         self.quote = Probe(quote)
         self.scan = Scan([("quote", quote)])
@@ -68,7 +83,8 @@ class BracedReader(BodyReader):
                 ),
             )
         )
-        self._another = re.compile(alt(*[seq(pat, blanks(), *_named(body)) for pat in calls]).whole).search
+        self._calls = re.compile(alt(*[seq(pat, blanks(), *_named(body)) for pat in calls]).whole).finditer
+        self._close = re.compile(seq(literal("}"), blanks(), alt(*closes)).whole).search if closes else None
         self._token = TokenQuoted(str(body.quote), self.scan, self.follows)
 
     def _string(self) -> TokenQuoted:
@@ -76,22 +92,24 @@ class BracedReader(BodyReader):
 
     def read(self, p: CallBuilder, *, bare: bool) -> Steps[None]:
         p.raw_begin()
+        is_sure = p.block is not None and p.block.special and not bare
         found = yield from p.test(self.open.probe)
         if found is None:
             if not bare and (yield from p.test(self._nameless)):
                 raise Broken("invalid_name", "the call has no tool name; send the name of a tool with its arguments")
-            raise NotACall
-        name = self.open.fill(found).get("name", "")
-        p.pos = found.end()
-        char = yield from p.peek()
-        if char and char != "{":
-            if bare or p.tools is None or name not in p.tools:
+            yield from self._without_word(p, is_sure)
+        else:
+            name = self.open.fill(found).get("name", "")
+            p.pos = found.end()
+            char = yield from p.peek()
+            if char and char != "{" and not is_sure and (bare or p.tools is None or name not in p.tools):
                 raise NotACall
             p.begin(name)
-            raise Broken("invalid_call", f"a call needs '{{' after its name, found {char!r}")
-        p.begin(name)
+        char = yield from p.peek()
         if not char:
             raise Cut
+        if char != "{":
+            raise Broken("invalid_call", f"a call needs '{{' after its name, found {char!r}")
         p.pos += 1
         values = yield from self._members(p)
         if values:
@@ -99,14 +117,31 @@ class BracedReader(BodyReader):
         self._doubt(p, values)
         p.finish(values, empty=not values)
 
+    def _without_word(self, p: CallBuilder, is_sure: bool) -> Steps[None]:
+        """Behind a special token the word before the name may be missing; a receipt says so."""
+        found = None
+        for probe in self._short if is_sure else ():
+            found = found or (yield from p.test(probe))
+        if found is None or p.policy(found["name"]) == "off":
+            raise NotACall
+        before, after = found.group().rstrip(), first(self.body.open).replace("{name}", found["name"])
+        p.pos = found.end()
+        p.begin(found["name"], repairs=(Repair("broken_opener", "exact", "", before, after),))
+
     def _doubt(self, p: CallBuilder, values: dict[str, Any]) -> None:
-        """A string that holds another call was not closed where it should have been."""
+        """A string that ends inside another call was not closed where it should have been."""
         assert p.call is not None
         for key, value in values.items():
-            if self._another(value if isinstance(value, str) else str(value)):
+            if self._ends_in_call(value if isinstance(value, str) else str(value)):
                 message = f"the argument {key!r} holds what looks like another call, so that its end is not certain"
                 cure = "close each string and each call, and write no markers of this format into a value"
                 p.problem("ambiguous_end", f"{message}; {cure}", "/" + key, call=p.call.index)
+
+    def _ends_in_call(self, text: str) -> bool:
+        last = -1
+        for found in self._calls(text):
+            last = found.end()
+        return last >= 0 and (self._close is None or self._close(text, last - 1) is None)
 
     def _members(self, p: CallBuilder) -> Steps[dict[str, Any]]:
         values: dict[str, Any] = {}
@@ -206,7 +241,7 @@ class TokenQuoted:
 
     __slots__ = ("_follows", "_quote", "_scan", "easy")
 
-    def __init__(self, quote: str, scan: Scan, follows: Probe) -> None:
+    def __init__(self, quote: str, scan: Scan[str], follows: Probe) -> None:
         self.easy = easy_without(quote[0])
         self._quote, self._scan, self._follows = quote, scan, follows
 
@@ -225,6 +260,14 @@ class TokenQuoted:
 
     def plain(self, piece: str) -> str | None:
         return None if self._quote[0] in piece else piece
+
+
+def _without_word(body: Braced) -> list[Probe]:
+    """A name where the word is missing that should stand before it: with its colon, or before its arguments."""
+    if not _heads(body)[0]:
+        return []
+    name = NAME._replace(whole=f"(?P<name>{HOLES['name']})")
+    return [Probe(seq(literal(":"), name)), Probe(seq(name, blanks(), look(literal("{"))))]
 
 
 def _heads(body: Braced) -> list[str]:
@@ -252,7 +295,7 @@ def _until(p: CallBuilder, notation: Notation) -> Steps[str]:
 
 class BracedKind(BodyKind[Braced]):
     def reader(self, body: Braced, format: Format, around: Around) -> BodyReader:
-        return BracedReader(body, around.after, templates(format.call[0]))
+        return BracedReader(body, around.after, templates(format.call[0]), templates(format.call[1]))
 
     def write(self, body: Braced, call: Call, arguments: str, index: int) -> str:
         return filled(body.open, call, index) + _written(body, call.arguments)

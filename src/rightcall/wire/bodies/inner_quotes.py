@@ -24,7 +24,15 @@ _MOST_READINGS = 32
 _CODE = re.compile(r"\s*+(?:['\"]|[-+%*/.\[]|(?:if|or|and|in|not|is|for)\b)").match
 _QUOTES = {quote: re.compile(rf"(?:[^{quote}\\]|\\.)*+{quote}", re.S).match for quote in "'\""}
 _NEXT = re.compile(r"\s*+(?:\)|,\s*+([\w.\-]{1,256}+)\s*+=\s*+)").match
-_OVER = re.compile(r"\s*+(?:\Z|\]|\)|;|,?\s*+[A-Za-z_][\w.\-]*+\s*+\()").match
+_OVER = re.compile(r"\s*+(?:\Z|\]|\)[\])\s]*+\Z|;|,?\s*+[A-Za-z_][\w.\-]*+\s*+\()").match
+
+# In a string that was read over its own quotes: an argument behind one of them, and other calls.
+_KEYS = {quote: re.compile(rf"{quote}[\s,]*+([A-Za-z_][\w.\-]*+)\s*+=(?!=)").finditer for quote in "'\""}
+_CALLS = re.compile(r"(?<![\w.\-])([A-Za-z_][\w.\-]{0,255}+)\s*+\(").finditer
+_NEXT_CALL = re.compile(
+    r"(?<![\w.\-])[A-Za-z_][\w.\-]{0,255}+\s*+\(\s*+[A-Za-z_][\w.\-]*+\s*+=(?!=)"
+    r"|\)\s*+[,;]\s*+[A-Za-z_][\w.\-]{0,255}+\s*+\("
+).search
 
 
 def inner_quotes(p: CallBuilder, quote: str, key: str, before: str, values: dict[str, Any]) -> Steps[str]:
@@ -48,10 +56,25 @@ def inner_quotes(p: CallBuilder, quote: str, key: str, before: str, values: dict
     if len(found) != 1:
         raise broken
     text = lead + rest[: found[0] - 1]
+    if _holds_another(p, text, quote):
+        message = "the string seems to go on over what follows it; escape the quotes inside it, and send the call again"
+        raise Broken("ambiguous_end", message, f"/{key}")
     p.pos += found[0]
     receipt = Repair("inner_quotes", "schema", f"/{key}", text[:200], text.replace(quote, "\\" + quote)[:200])
     p.call.repairs += (receipt,)
     return ESCAPES.read(text)
+
+
+def _holds_another(p: CallBuilder, text: str, quote: str) -> bool:
+    """Does the string, read over its own quotes, hold another argument or another call? Then a comma was lost."""
+    if any(_is_argument(p, found) for found in _KEYS[quote](text)):
+        return True
+    names = (found.group(1) for found in _CALLS(text))
+    return _NEXT_CALL(text) is not None or any(p.tools is not None and name in p.tools for name in names)
+
+
+def _is_argument(p: CallBuilder, found: re.Match[str]) -> bool:
+    return p.tools is None or p.kind(found.group(1)) is not None
 
 
 def _held(p: CallBuilder, broken: Broken) -> Steps[int]:

@@ -105,16 +105,15 @@ class NameThenJsonReader(BodyReader):
             raise Broken("invalid_name", "the call has no tool name; send the name of a tool with its arguments")
         if found.group().endswith(name):  # nothing stands between the name and the arguments
             size = found.end() - found.start()
-            yield from self._name_alone(p, size, cut)
+            yield from self._name_alone(p, name, size, cut)
         else:
             p.pos = found.end()
         p.begin(name, self._id(holes))
         yield from read_arguments_of(p, self.close)
 
-    def _name_alone(self, p: CallBuilder, size: int, cut: bool) -> Steps[None]:
+    def _name_alone(self, p: CallBuilder, name: str, size: int, cut: bool) -> Steps[None]:
         """A name with nothing but the arguments behind it, or what else begins with a word."""
         rest = p.buf[p.pos :] if cut else ""
-        name = p.buf[p.pos : p.pos + size]
         p.pos += size
         char = yield from p.peek()
         if char == "{":

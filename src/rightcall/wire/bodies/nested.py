@@ -11,7 +11,7 @@ from json.encoder import encode_basestring as quoted
 from typing import Any
 
 from rightcall.declare.kinds import kind as kind_of
-from rightcall.declare.kinds import resolve
+from rightcall.declare.kinds import may_nest, resolve
 from rightcall.formats.spec import Marker, Params, alternatives
 from rightcall.wire.buffer import Steps
 from rightcall.wire.calls import CallBuilder
@@ -98,12 +98,20 @@ class NestedTags:
             _, texts, children = stack[-1]
         return None
 
+    def may_begin(self, p: CallBuilder, key: str) -> bool:
+        """May the value of this argument be written in tags, though it may be a text as well?"""
+        schema, root = self._schema(p, key, p.call.name if p.call else "")
+        return may_nest(schema, root)
+
     def _argument(self, p: CallBuilder, root: _Node, name: str) -> tuple[str, Any]:
+        return self._value(root, *self._schema(p, root[0], name), p.limits.depth)
+
+    def _schema(self, p: CallBuilder, key: str, name: str) -> tuple[Any, Any]:
+        """The schema of an argument, and of all of them."""
         tool = p.tools.get(name) if p.tools is not None else None
         parameters = tool.parameters if tool else {}
         properties = parameters.get("properties")
-        schema = properties.get(root[0]) if isinstance(properties, dict) else None
-        return self._value(root, schema, parameters, p.limits.depth)
+        return properties.get(key) if isinstance(properties, dict) else None, parameters
 
     def _tree(self, p: CallBuilder, stack: list[_Node]) -> Steps[None]:
         while stack:
@@ -147,25 +155,52 @@ class NestedTags:
             if kind is not None:
                 json, value, _ = typed(text[0], kind, depth)
                 return json, value
-        if isinstance(schema, dict) and "$ref" in schema:
-            schema = _followed(schema, root)
+        schema = self._fitting(_followed(schema, root), children, root)
         wanted = schema.get("type") if isinstance(schema, dict) else None
         blank = not "".join(text).strip()
+        if children and not blank:
+            raise Broken("unexpected_text", f"text stands between the tags of {node[0]!r}; put each text into a tag")
         if (wanted == "array" and blank) or (wanted is None and self._is_list(children)):
             items = schema.get("items") if isinstance(schema, dict) else None
             made = [self._value(child, items, root, depth) for child in children]
             return "[" + ", ".join([json for json, _ in made]) + "]", [value for _, value in made]
         if (wanted == "object" and blank) or children:
             properties = schema.get("properties") if isinstance(schema, dict) else None
-            inner = properties if isinstance(properties, dict) else {}
-            pieces: dict[str, str] = {}
-            values: dict[str, Any] = {}
-            for child in children:
-                json, values[child[0]] = self._value(child, inner.get(child[0]), root, depth)
-                pieces[child[0]] = f"{quoted(child[0])}: {json}"
-            return "{" + ", ".join(pieces.values()) + "}", values
+            return self._object(children, properties if isinstance(properties, dict) else {}, root, depth)
         json, value, _ = typed("".join(text), kind_of(schema, root), depth)
         return json, value
+
+    def _object(self, children: list[_Node], inner: Any, root: Any, depth: int) -> tuple[str, Any]:
+        """Elements by their tags; those of one tag are a list."""
+        named: dict[str, list[_Node]] = {}
+        for child in children:
+            named.setdefault(child[0], []).append(child)
+        pieces: list[str] = []
+        values: dict[str, Any] = {}
+        for tag, nodes in named.items():
+            schema = _followed(inner.get(tag), root)
+            if len(nodes) == 1:
+                json, values[tag] = self._value(nodes[0], schema, root, depth)
+            else:
+                items = schema.get("items") if isinstance(schema, dict) else None
+                made = [self._value(node, items, root, depth) for node in nodes]
+                json, values[tag] = "[" + ", ".join([each for each, _ in made]) + "]", [value for _, value in made]
+            pieces.append(f"{quoted(tag)}: {json}")
+        return "{" + ", ".join(pieces) + "}", values
+
+    def _fitting(self, schema: Any, children: list[_Node], root: Any) -> Any:
+        """Of several types that the schema lets through, the one that elements such as these are written for."""
+        if not children or not isinstance(schema, dict):
+            return schema
+        options = [each for word in ("anyOf", "oneOf") if isinstance(schema.get(word), list) for each in schema[word]]
+        followed = [_followed(option, root) for option in options] or [schema]
+        order = ("array", "object") if self._is_list(children) else ("object", "array")
+        for wanted in order:
+            for option in followed:
+                said = option.get("type") if isinstance(option, dict) else None
+                if said == wanted or (isinstance(said, list) and wanted in said):
+                    return {**option, "type": wanted}
+        return schema
 
     def _is_list(self, children: list[_Node]) -> bool:
         return bool(children) and all(tag == self.item for tag, _, _ in children)

@@ -54,6 +54,7 @@ class ParamsReader(BodyReader):
         self.begins = Probe(alt(*tags.opens, *tags.damaged_openers))
         self.is_name_only = "{name}" in ordered(body.open)
         self.opens_line = any(text.endswith("\n") for text in alternatives(body.param))
+        self.is_inline = self.opens_line and not alternatives(body.param)[0].endswith("\n")
         self.close = _any(tags.body_closes)
         self.call_close = _any(tags.call_closes)
         self.other_end = _any(tags.section_closes + tags.openers + tags.turns)
@@ -198,12 +199,19 @@ class ParamsReader(BodyReader):
             if self.close is None:
                 return
         elif self.other_end is None or not (yield from p.test(self.other_end)):
+            if self._is_cut(p):
+                raise Cut
             raise Broken("unexpected_text", "something other than an argument stands between the call's arguments")
         elif not has_arguments and self.tags.is_closed and not (yield from self._section_closes(p)):
             raise Broken("abandoned", "the call was opened, but has neither an argument nor an end; send it whole")
         if self.tags.is_closed and p.call is not None:
             message = "the marker that closes the call is missing"
             p.problem("unclosed", message, blocking=False, call=p.call.index)
+
+    def _is_cut(self, p: CallBuilder) -> bool:
+        """Does the text end inside one of the tags that may stand here?"""
+        probes = (self.param.probe, self.close, self.call_close, self.other_end)
+        return p.ended and any(probe is not None and probe.at(p.buf, p.pos, False) is None for probe in probes)
 
     def _section_closes(self, p: CallBuilder) -> Steps[bool]:
         closes = _any(self.tags.section_closes)
@@ -214,7 +222,9 @@ class ParamsReader(BodyReader):
     def _value(self, p: CallBuilder, key: str, said: str | None, values: dict[str, Any]) -> Steps[Any]:
         prefix = (", " if values else "{") + quoted(key) + ": "
         kind = self._kind(p.kind(key), said)
-        nested = self.nested if kind not in _TEXTUAL else None
+        nested = self.nested
+        if nested is not None and kind in _TEXTUAL:
+            nested = nested if kind != "plain" and nested.may_begin(p, key) else None
         found = nested.tag.at(p.buf, p.pos, p.ended) if nested else None
         if nested and (found or (found is None and (yield from p.test(nested.tag)))):
             json, value = yield from nested.read(p, key)
@@ -227,7 +237,8 @@ class ParamsReader(BodyReader):
             line = p.buf.startswith("\n", p.pos)
             p.pos += line
         quote = (yield from self._quote(p)) if self.body.quote else ""
-        return (yield from self._text(p, Value(key, values, [], kind == "plain"), prefix, kind, line, quote))
+        taken = Value(key, values, [], kind == "plain" and not (line and self.is_inline), [])
+        return (yield from self._text(p, taken, prefix, kind, line, quote))
 
     def _text(self, p: CallBuilder, taken: Value, prefix: str, kind: str, line: bool, quote: str) -> Steps[Any]:
         """A value that is bare text. What is declared as plain text goes out as it comes."""
@@ -236,6 +247,8 @@ class ParamsReader(BodyReader):
             p.give(prefix + '"')
         doubt = yield from self.end_of(key, line, quote).take(p, taken)
         text = "".join(taken.pieces)
+        if line and self.is_inline and True not in taken.edges:
+            text = "\n" + text  # a line break at one edge alone is the value's own
         value: Any = text
         if taken.give:
             p.give('"')

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from functools import cached_property
 
-from rightcall.formats.spec import Format, Params, alternatives
+from rightcall.formats.spec import Format, Params, Special, alternatives
 from rightcall.wire.markers import (
     HOLES,
     NAME,
@@ -41,6 +41,8 @@ class Tags:
         self._escaped = re.compile("|".join(map(re.escape, self._meant)) or "(?!)").sub
         self.opens = templates(body.open) + templates(body.empty)
         self.params = [template(text, quoted=self.quoted) for text in ordered(body.param)]
+        # A token that nobody writes by chance: an argument's opener ends the value before it.
+        self.is_special = all(isinstance(text, Special) for text in ordered(body.param)) and not body.item
         self.body_closes = templates(body.close)
         self.call_closes = templates(format.call[1])
         self.section_closes = templates(format.section[1]) if format.section else []
@@ -81,8 +83,8 @@ class Tags:
     @cached_property
     def param_starts(self) -> list[Pat]:
         """How an argument's opening tag begins, whatever becomes of it."""
-        starts = {text.partition("{")[0] for text in ordered(self.body.param)}
-        found = [literal(start) for start in starts if len(start) > 2]
+        texts = {str(start): start for text in ordered(self.body.param) if len(start := _before_hole(text)) > 2}
+        found = [template(start) for start in texts.values()]
         # Such a beginning is that of a closing tag too.
         return [seq(pat, Pat("[^/]", "")) if pat.prefix.endswith("<") else pat for pat in found]
 
@@ -128,6 +130,12 @@ class Tags:
         """How the body's opening tag begins, whatever becomes of it."""
         starts = {text.partition("{")[0].rstrip('=" ') for text in ordered(self.body.open)} - {""}
         return Probe(_any_of(sorted(starts, key=len, reverse=True))) if starts else None
+
+
+def _before_hole(text: str) -> str:
+    """How a template begins: what stands before its first hole."""
+    start = text.partition("{")[0]
+    return Special(start, text.tokens) if isinstance(text, Special) else start
 
 
 def _behind(whole: str, before: str) -> str:
