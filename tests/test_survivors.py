@@ -157,6 +157,12 @@ def test_the_text_of_a_call_is_its_own_behind_one_that_was_mended(format: str, t
             "<tool_call>lookup\n<arg_key>n</arg_key>\n<arg_value>1</arg_value>\n<arg_key>word</arg_key>\n<arg_value>x"
             "</arg_value>\n<arg_key>n</arg_key>\n<arg_value>y</arg_value>\n</tool_call>",
         ),
+        (
+            "minimax_m3",
+            '<tool_call>\n<invoke name="lookup"><n>1</n><word>x</word><n>2</n></invoke>\n</tool_call>'.replace(
+                "<", "]<]minimax[>[<"
+            ),
+        ),
     ],
 )
 def test_a_repeated_key_does_not_make_a_shorter_value_run(format: str, text: str) -> None:
@@ -230,6 +236,18 @@ def test_the_second_call_in_one_chunk_of_a_stream_is_kept() -> None:
     stream.feed({"choices": [{"index": 0, "delta": {"tool_calls": [piece(0, "owl"), piece(1, "bat")]}}]})
     stream.close()
     assert [call.arguments for call in stream.reply.calls] == [{"word": "owl"}, {"word": "bat"}]
+
+
+@pytest.mark.parametrize(
+    "format, text, code",
+    [
+        ("hermes", "Write <tool_call> before a call.", "opener_without_call"),
+        ("kimi_k2", "That is all.<|tool_call_end|>", "stray_marker"),
+        ("hermes", "Write `lookup(word)` for it.", "looks_like_a_call"),
+    ],
+)
+def test_a_note_blocks_nothing(format: str, text: str, code: str) -> None:
+    assert [(each.code, each.blocking) for each in parse(text, format=format, tools=TOOLS).problems] == [(code, False)]
 
 
 @pytest.mark.parametrize("format", ["hermes", "deepseek_v3", "qwen3_coder"])
