@@ -110,6 +110,28 @@ def test_a_number_is_taken_only_at_its_end(format: str, number: int) -> None:
 @pytest.mark.parametrize(
     "format, text",
     [
+        ("hermes", '<tool_call>\n{"name": "ping", "arguments": null}\n</tool_call>'),
+        (
+            "kimi_k2",
+            "<|tool_calls_section_begin|><|tool_call_begin|>functions.ping:0<|tool_call_argument_begin|>null"
+            "<|tool_call_end|><|tool_calls_section_end|>",
+        ),
+    ],
+)
+def test_arguments_that_are_null_are_none_live_or_not(format: str, text: str) -> None:
+    assert seen(text, format) == ([("ping", {})], [], "")
+
+
+@pytest.mark.parametrize("format", ["kimi_k2", "auto"])
+def test_text_behind_a_call_that_ended_a_thought_is_text(format: str) -> None:
+    call = render([Call(*OWL)], format="kimi_k2", tools=TOOLS)
+    reply = hold_of_every_cut(f"<think>I look.{call}Done.", Setting(format, TOOLS))
+    assert (reply.reasoning, reply.content, len(reply.calls)) == ("I look.", "Done.", 1)
+
+
+@pytest.mark.parametrize(
+    "format, text",
+    [
         ("hermes", '<tool_call>\n{"name": "lookup", "arguments": {"word": "owl"}, "n": 12}\n</tool_call>'),
         ("llama3_json", '{"name": "lookup", "parameters": {"word": "owl"}, "n": 12}'),
         ("xlam", '[{"n": 12, "name": "lookup", "arguments": {"word": "owl"}}]'),
@@ -124,8 +146,8 @@ def test_a_number_beside_the_arguments_is_taken_only_at_its_end(format: str, tex
     [
         (
             "qwen3_coder",
-            "<tool_call>\n<function=lookup>\n{'word': 'owl'}\n</function>\n</tool_call>\n<tool_call>\n<function=lookup>\n"
-            "<parameter=word>\nbat\n</parameter>\n</function>\n</tool_call>",
+            "<tool_call>\n<function=lookup>\n{'word': 'owl'}\n</function>\n</tool_call>\n<tool_call>\n"
+            "<function=lookup>\n<parameter=word>\nbat\n</parameter>\n</function>\n</tool_call>",
         ),
         (
             "minimax_m2",
@@ -255,6 +277,34 @@ def test_a_note_blocks_nothing(format: str, text: str, code: str) -> None:
 def test_a_call_that_is_shown_is_shown_however_its_backticks_are_cut(format: str, around: str) -> None:
     call = render([Call(*OWL)], format=format, tools=TOOLS)
     assert seen(f"Write {around.format(call)} no more.", format)[:2] == ([], [])
+
+
+@pytest.mark.parametrize("arguments", ["", "{}"])
+def test_a_new_id_under_an_index_that_was_there_before_is_another_call(arguments: str) -> None:
+    stream = Stream(api="chat", tools=TOOLS)
+    for id in "ab":
+        piece = {"index": 0, "id": id, "function": {"name": "ping", "arguments": arguments}}
+        stream.feed({"choices": [{"index": 0, "delta": {"tool_calls": [piece]}}]})
+    stream.close()
+    assert [(call.id, call.name) for call in stream.reply.calls] == [("a", "ping"), ("b", "ping")]
+
+
+def test_a_later_finish_does_not_hide_that_the_answer_was_cut() -> None:
+    stream = Stream(api="chat", tools=TOOLS)
+    for delta, finish in (({"content": BARE}, None), ({}, "length"), ({}, "stop")):
+        stream.feed({"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]})
+    stream.close()
+    assert (stream.reply.finish, stream.reply.attempts) == ("length", ())
+
+
+def test_the_problem_of_a_call_in_a_later_text_names_that_call() -> None:
+    texts = [render([Call(name, {"word": "owl"})], format="hermes") for name in ("lookup", "nope")]
+    stream = Stream(api="chat", tools=TOOLS, format="hermes")
+    for delta in ({"content": texts[0]}, {"reasoning_content": "And now?"}, {"content": texts[1]}):
+        stream.feed({"choices": [{"index": 0, "delta": delta}]})
+    stream.close()
+    assert [(problem.code, problem.call) for problem in stream.reply.problems] == [("unknown_tool", 1)]
+    assert [problem.call for call in stream.reply.refused for problem in call.problems] == [1]
 
 
 @pytest.mark.parametrize("format", ["hermes", "qwen3_coder", "llama3_json"])
