@@ -170,7 +170,8 @@ def test_how_much_of_a_log_is_taken_for_calls_can_be_said(tmp_path: Path) -> Non
     (tmp_path / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in log))
     (tmp_path / "tools.json").write_text('[{"name": "f"}]')
     for options, calls in (((), 1), (("--rescue", "anywhere"), 2), (("--reasoning-calls", "never"), 0)):
-        paths = (str(tmp_path / "log.jsonl"), "-o", str(tmp_path / "out.jsonl"), "--tools", str(tmp_path / "tools.json"))
+        source, out, definitions = (str(tmp_path / name) for name in ("log.jsonl", "out.jsonl", "tools.json"))
+        paths = (source, "-o", out, "--tools", definitions)
         assert told("import", *paths, *options).get("calls", 0) == calls
 
 

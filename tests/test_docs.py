@@ -292,7 +292,8 @@ def test_a_dead_link_is_noticed_and_a_link_in_code_is_not(tmp_path: Path) -> Non
 
 
 def test_the_map_of_the_tree_names_every_package_and_every_file_of_wire() -> None:
-    rows = (ROOT / "CONTRIBUTING.md").read_text("utf-8").partition("## How the tree is laid out")[2].partition("\n## ")[0]
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    rows = text.partition("## How the tree is laid out")[2].partition("\n## ")[0]
     package = ROOT / "src" / "rightcall"
     packages = [f"{path.parent.name}/" for path in package.glob("*/__init__.py")]
     files = [path.name for path in (package / "wire").glob("*.py") if path.name != "__init__.py"]

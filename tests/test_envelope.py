@@ -283,7 +283,16 @@ PLAIN: list[tuple[Any, Any]] = [
     (Holder(Model()), {"inner": {"colour": "red"}}),
     (
         Call("f", {"a": (1,)}, ""),
-        plain({"name": "f", "arguments": {"a": [1]}, "json": "", "id": "", "raw": "", "repairs": [], "complete": True}),
+        {
+            "name": "f",
+            "arguments": {"a": [1]},
+            "json": '{"a": [1]}',
+            "id": "",
+            "raw": "",
+            "repairs": [],
+            "problems": [],
+            "complete": True,
+        },
     ),
     ({1: {2}}, {"1": [2]}),
     (b"ok", "ok"),

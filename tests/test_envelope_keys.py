@@ -353,10 +353,11 @@ def test_without_a_marker_an_object_that_names_a_declared_tool_is_a_call(format:
         ('{"name": "lookup", "arguments": "owl"}', "arguments_not_object"),
         ('{"name": "lookup"}', "missing"),
         ('{"name": "lookup", "arguments":', "truncated"),
-        ('{"name": "lookup", "arguments": {"word": "owl"}}, "n": 3}', "trailing_content"),
     ):
         reply = read(inside, format)
         assert (ran(reply), blocks(reply)) == ([], [code]), inside
+    reply = read('{"name": "lookup", "arguments": {"word": "owl"}}, "n": 3}', format)
+    assert reply.attempts == () and [problem.code for problem in reply.problems] == ["looks_like_a_call"]
     reply = read('[{"name": "ping", "arguments": {}}, {"name": "lookup", "argu', format)
     assert ([call.name for call in reply.calls], blocks(reply)) == (["ping"], ["truncated"])
 

@@ -150,3 +150,163 @@ def test_a_call_is_complete_only_when_its_own_end_was_seen(format: str, text: st
     reply = read(text, format)
     assert [(call.name, call.complete) for call in reply.attempts] == [("f", False)]
     assert blocking(reply) == [("truncated", 0)]
+
+
+# -- tags, tokens and headers that models write otherwise --------------------------------------------------------------
+
+_LOOKUP = {"type": "object", "properties": {"word": {"type": "string"}, "n": {"type": "integer"}}}
+_WORDS = Toolset.of([{"name": "lookup", "parameters": _LOOKUP}])
+_OWL = {"word": "owl"}
+_TWO = {"word": "owl", "n": 3}
+_DSML = '<｜DSML｜{0}>\n<｜DSML｜invoke name="lookup">\n{1}</｜DSML｜invoke>\n</｜DSML｜{0}>'
+_DSML_N = '<｜DSML｜parameter name="n" string="false">3</｜DSML｜parameter>\n'
+_K3 = '<|open|>tools<|sep|><|open|>call tool="lookup" index="1"<|sep|>{}<|close|>call<|sep|><|close|>tools<|sep|>'
+_K3_N = '<|open|>argument key="n" type="integer"<|sep|>3<|close|>argument<|sep|>'
+_LING = "<tool_call>lookup{0}<arg_key>word</arg_key>{0}<arg_value>owl</arg_value>{0}</tool_call>"
+
+ODDLY_WRITTEN = {
+    "no blanks between tags": ("ling3", _LING.format(""), _OWL),
+    "line breaks between tags": ("ling3", _LING.format("\n"), _OWL),
+    "blanks between tags": ("ling3", _LING.format("  \n "), _OWL),
+    "a value that the next argument ends": (
+        "deepseek_v4",
+        _DSML.format("tool_calls", '<｜DSML｜parameter name="word" string="true">owl' + _DSML_N),
+        _TWO,
+    ),
+    "the same in another format": (
+        "kimi_k3",
+        _K3.format('<|open|>argument key="word" type="string"<|sep|>owl' + _K3_N),
+        _TWO,
+    ),
+    "an argument that does not say its type": (
+        "deepseek_v32",
+        _DSML.format("function_calls", '<｜DSML｜parameter name="word">owl</｜DSML｜parameter>\n' + _DSML_N),
+        _TWO,
+    ),
+    "collapsed tags": (
+        "minicpm5",
+        '<functionname="lookup"><paramname="word">owl</param><paramname="n">3</param></function>',
+        _TWO,
+    ),
+    "the word before the name lost": ("gemma4", '<|tool_call>:lookup{word:<|"|>owl<|"|>}<tool_call|>', _OWL),
+    "and its colon": ("gemma4", '<|tool_call>lookup{word:<|"|>owl<|"|>}<tool_call|>', _OWL),
+    "quotes in quotes, before brackets": (
+        "lfm2",
+        "<|tool_call_start|>[lookup(word='sh -c \"f(g(a='\\,'))\"')]<|tool_call_end|>",
+        {"word": "sh -c \"f(g(a='\\,'))\""},
+    ),
+}
+
+
+@pytest.mark.parametrize("format, text, arguments", ODDLY_WRITTEN.values(), ids=list(ODDLY_WRITTEN))
+def test_a_call_that_is_written_a_little_otherwise_runs(format: str, text: str, arguments: dict[str, object]) -> None:
+    for name in (format, "auto"):
+        reply = read(text, name, _WORDS, repair="safe")
+        assert [(call.name, call.arguments) for call in reply.calls] == [("lookup", arguments)]
+        assert reply.content == ""
+
+
+@pytest.mark.parametrize("word", ["tool_calls", "function_calls", "tool_call", "function_call", "toolcalls"])
+@pytest.mark.parametrize("name", ["deepseek_v32", "deepseek_v4", "auto"])
+def test_a_wrong_word_around_the_calls_is_a_marker(name: str, word: str) -> None:
+    text = "I look.\n" + _DSML.format(word, '<｜DSML｜parameter name="word" string="true">owl</｜DSML｜parameter>\n')
+    reply = read(text, name, _WORDS)
+    assert args(reply) == [("lookup", _OWL)] and reply.content == "I look."
+
+
+@pytest.mark.parametrize(
+    "text", ["<|tool_call>call:lookup the owl<tool_call|>", "<|tool_call>:lookup owls<tool_call|>"]
+)
+def test_a_call_without_its_arguments_is_refused_and_no_text(text: str) -> None:
+    reply = read(text + "Done.", "gemma4", _WORDS, repair="safe")
+    assert [call.name for call in reply.refused] == ["lookup"] and not reply.calls
+    assert reply.content == "Done."
+
+
+# -- nested tags -------------------------------------------------------------------------------------------------------
+
+_NS = "]<]minimax[>["
+_ORDER = {
+    "type": "object",
+    "properties": {
+        "either": {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "integer"}}]},
+        "maybe": {"type": ["array", "null"], "items": {"type": "string"}},
+        "free": {"type": "object"},
+    },
+}
+_ORDERS = Toolset.of([{"name": "order", "parameters": _ORDER}])
+
+
+def _element(tag: str, *inside: str) -> str:
+    return f"{_NS}<{tag}>{''.join(inside)}{_NS}</{tag}>"
+
+
+def _order(*arguments: str) -> str:
+    body = f'{_NS}<invoke name="order">{"".join(arguments)}{_NS}</invoke>'
+    return f"{_NS}<tool_call>\n{body}\n{_NS}</tool_call>"
+
+
+_ITEMS = _element("item", "1") + _element("item", "2")
+NESTED = {
+    "a union of text and list": (_element("either", _ITEMS), {"either": [1, 2]}),
+    "the same as text": (_element("either", "both"), {"either": "both"}),
+    "a list that may be null": (_element("maybe", _ITEMS), {"maybe": ["1", "2"]}),
+    "elements of one tag": (
+        _element("free", _element("tag", "a"), _element("tag", "b"), _element("one", "c")),
+        {"free": {"tag": ["a", "b"], "one": "c"}},
+    ),
+}
+
+
+@pytest.mark.parametrize("inside, arguments", NESTED.values(), ids=list(NESTED))
+def test_nested_tags_lose_no_element(inside: str, arguments: dict[str, object]) -> None:
+    assert args(read(_order(inside), "minimax_m3", _ORDERS)) == [("order", arguments)]
+
+
+def test_text_between_nested_tags_blocks_the_call() -> None:
+    reply = read(_order(_element("free", _element("tag", "a"), "and", _element("one", "c"))), "minimax_m3", _ORDERS)
+    assert blocking(reply) == [("unexpected_text", 0)]
+
+
+# -- tokens that are no text -------------------------------------------------------------------------------------------
+
+TOKENS = [
+    ("inkling", "<|content_text|>Good day.<|content_model_end_sampling|>"),
+    ("inkling", "Good day.<|content_model_end_sampling|>"),
+    ("inkling", "<|content_tool_error|>Good day.<|end_message|>"),
+    ("inkling", "<|message_model|><|content_invoke_tool_text|>Good day.<|end_message|>"),
+    ("command_r_plus", "<|CHATBOT_TOKEN|>Good day.<|END_OF_TURN_TOKEN|>"),
+    ("cohere_command3", "<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>Good day.<|END_OF_TURN_TOKEN|>"),
+    ("gemma4", "<|channel><|channel>thought\nHm.<channel|>Good day."),
+    ("muse", " to=self<|message|>Hm.<|eom|><|start|>assistant to=user<|message|>Good day.<|eot|>"),
+]
+
+
+@pytest.mark.parametrize("format, text", TOKENS)
+def test_tokens_of_the_format_are_never_text(format: str, text: str) -> None:
+    for name in (format, "auto"):
+        assert read(text, name).content == "Good day."
+
+
+@pytest.mark.parametrize("name", ["muse", "auto"])
+def test_a_first_header_is_read_inside_a_thought_that_the_prompt_opened(name: str) -> None:
+    text = " to=self<|message|>Hm.<|eom|><|start|>assistant to=user<|message|>Good day."
+    reply = read(text, name, reasoning="open")
+    assert (reply.reasoning, reply.content) == ("Hm.", "Good day.")
+
+
+def test_citations_leave_the_thought_whole() -> None:
+    text = "<|START_THINKING|>An <co>owl</co: 0:[1]> flies.<|END_THINKING|><|START_RESPONSE|>Yes.<|END_RESPONSE|>"
+    reply = read(text, "cohere_command3")
+    assert (reply.reasoning, reply.content) == ("An owl flies.", "Yes.")
+
+
+def test_auto_takes_no_name_before_the_first_call_for_text() -> None:
+    text = 'lookup<|content_invoke_tool_json|>{"name": "lookup", "args": {"word": "owl"}}<|end_message|>'
+    reply = read(text, "auto", _WORDS)
+    assert args(reply) == [("lookup", _OWL)] and reply.content == ""
+
+
+def test_auto_knows_the_end_tokens_of_all_formats_that_begin_alike() -> None:
+    reply = read(_LING.format("\n") + "<|role_end|>", "auto", _WORDS)
+    assert args(reply) == [("lookup", _OWL)] and reply.content == ""

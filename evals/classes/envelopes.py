@@ -61,7 +61,8 @@ def _strange(wire: Wire, dice: Random, tools: str) -> Iterator[tuple[str, str, E
     yield "argument before the name", first, hoisted
     noted = Expect(calls=[short], named=["comment"])
     yield "a stranger", json.dumps(wire_object(wire, short, comment="as asked")), noted
-    unfit = Expect(calls=[short], named=[kit.count])
+    # What was meant for the tool and cannot be given to it is not left out in silence, nor with a note alone.
+    unfit = Expect(calls=[], refused=1, named=[kit.count])
     yield "declared, does not fit", json.dumps(wire_object(wire, short, **{kit.count: "many of them"})), unfit
     blocked = Expect(calls=[], refused=1)
     inner, other = json.dumps(short[1]), json.dumps({kit.text: "bat"})

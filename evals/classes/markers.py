@@ -39,7 +39,8 @@ def _closers(wire: Wire) -> list[str]:
     for _, close in pairs:
         marker = first(close)
         tokens = getattr(marker, "tokens", ())
-        text = str(marker) if not tokens or len(set(tokens)) > 1 or marker.startswith(tokens[0]) else tokens[-1]
+        whole = not tokens or len(set(tokens)) > 1 or marker.startswith(tokens[0]) or tokens[-1][0] not in "<["
+        text = str(marker) if whole else tokens[-1]
         found.append(text.strip())
     return [text for text in found if text and "`" not in text]
 

@@ -100,8 +100,7 @@ class Wire:
 
     @cached_property
     def is_special(self) -> bool:
-        tokens = getattr(self.opener, "tokens", ())
-        return bool(tokens) and self.opener.lstrip().startswith(tokens[0])
+        return bool(getattr(self.opener, "tokens", ()))
 
     @cached_property
     def thinks(self) -> bool:

@@ -51,6 +51,7 @@ __all__ = [
 __all__ += ["name_problem", "place", "plain", "pointer", "validator"]
 
 _NAME = re.compile(r"[A-Za-z0-9_.\-]+").fullmatch
+_NOT_FINITE = ("not_finite", "the arguments hold a number that JSON cannot carry; send a finite one")
 _MOST = 5
 _MOST_NAMES = 64
 _LONGEST = 600
@@ -106,6 +107,8 @@ def check(call: Call | Reply, tools: Toolset | Iterable[ToolLike] | None, *, ind
         found += [Problem(*wrong, call=index)] if wrong else []
     if not call.complete:
         return found
+    if not is_finite(call.arguments):
+        return [*found, Problem(*_NOT_FINITE, call=index)]
     if (disagreement := disagreement_of(call)) is not None:
         return [*found, Problem(*disagreement, call=index)]
     return found if tool is None else argument_problems(tool, call.arguments, index)
@@ -186,8 +189,7 @@ def listing(tools: Toolset) -> str:
 
 def argument_problems(tool: Tool, arguments: dict[str, Any], index: int | None) -> list[Problem]:
     if not is_finite(arguments):
-        message = "the arguments hold a number that JSON cannot carry; send a finite one"
-        return [Problem("not_finite", message, call=index)]
+        return [Problem(*_NOT_FINITE, call=index)]
     if fits(tool, arguments):
         return []
     places = Places(tool.parameters)

@@ -128,6 +128,10 @@ def _own_markers(format: Format, unknown: bool) -> re.Pattern[str]:
 
 def _loose(marker: str) -> str:
     """A marker with anything in its holes, and white space where it has white space or stands beside a token."""
+    tokens = getattr(marker, "tokens", ())
+    if len(tokens) and marker not in tokens:
+        parts = re.split("(" + "|".join(map(re.escape, tokens)) + ")", str(marker))
+        return r"\s*".join([_loose(part.strip()) for part in parts if part.strip()])
     pieces = re.split(r"(\{(?:name|key|type|id|index|number|cite)\}|\s+|(?<=>)(?=\w)|(?<=\w)(?=<))", marker)
     return "".join([_loosened(piece) for piece in pieces if piece is not None])
 

@@ -13,7 +13,7 @@ import msgspec
 from rightcall.formats.spec import Braced, Format, Marker, NameThenJson, Params, alternatives
 from rightcall.wire.bodies import BODIES
 
-FILLED = {"name": "ping", "key": "city", "type": "string", "id": "call_7", "index": "0", "number": "1"}
+FILLED = {"name": "ping", "key": "city", "type": "string", "id": "call_7", "index": "0", "number": "1", "cite": "0:[1]"}
 _HOLE = re.compile(r"\{(" + "|".join(FILLED) + r")\}")
 _WORDS = {
     "string",
@@ -43,7 +43,13 @@ def templates(format: Format) -> set[str]:
 
 
 def _markers(format: Format) -> Iterator[Marker]:
-    yield from (*format.call, *(format.section or ()), *(format.reasoning or ()), *format.ends)
+    yield from (
+        *format.call,
+        *(format.section or ()),
+        *(format.reasoning or ()),
+        *format.ends,
+        *(format.citations or ()),
+    )
     for pair in format.content:
         yield from pair
     for body in format.bodies:

@@ -18,7 +18,7 @@ from rightcall.check import argument_problems
 from rightcall.declare.toolset import Toolset
 from rightcall.repair.changes import fold
 from rightcall.repair.spelling import dumps
-from rightcall.strict_json import MAX_DEPTH, is_same
+from rightcall.strict_json import is_same
 from rightcall.types import Problem, Repair, Tool
 
 SHOWN = 200
@@ -84,24 +84,12 @@ def _names(tool: Tool, declared: Iterable[str]) -> dict[str, str]:
 
 def _belongs(member: Member, name: str, tool: Tool, arguments: dict[str, Any]) -> bool:
     if member.role == "stranger":
-        return name in arguments or member.key in arguments or _fits(name, member.value, tool)
+        return True  # if it does not fit, the call may not run without it
     if member.role in ("clash", "again", "call") or name in arguments or member.key in arguments:
         return False  # an id, a type: what a call has beside its arguments
     merged, path = {**arguments, name: member.value}, _path(name)
     wrong = [problem.path for problem in argument_problems(tool, merged, 0)]
     return not any(place == path or place.startswith(path + "/") for place in wrong)
-
-
-def _fits(name: str, value: Any, tool: Tool) -> bool:
-    """Is this a value of that argument, as it is or by what its schema suggests?"""
-    from rightcall.repair.schema import mend
-
-    path = _path(name)
-    for given in ({name: value}, mend(tool, {name: value}, guesses=False, depth=MAX_DEPTH)[0]):
-        wrong = [problem.path for problem in argument_problems(tool, given, 0)]
-        if not any(place == path or place.startswith(path + "/") for place in wrong):
-            return True
-    return False
 
 
 def _put(member: Member, name: str, placed: Placed, policy: str) -> None:

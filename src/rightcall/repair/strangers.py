@@ -34,10 +34,22 @@ def strangers(tool: Tool, arguments: Any) -> list[list[Any]]:
     """The places of all such arguments."""
     found: list[list[Any]] = []
     shape = _shape_of(tool)
-    if shape is None or (not shape.deep and isinstance(arguments, dict) and arguments.keys() <= shape.names):
-        return found  # the usual case
+    if shape is None or _has_none(arguments, shape):
+        return found  # the usual case, which costs least
     _look(arguments, shape, [], found)
     return found
+
+
+def _has_none(value: Any, shape: Shape) -> bool:
+    """Are all names known, in objects inside objects? Lists are for `_look`."""
+    if type(value) is not dict:
+        return shape.items is None
+    if shape.names and not value.keys() <= shape.names:
+        return False
+    for key, inner in shape.inner.items():
+        if key in value and not _has_none(value[key], inner):
+            return False
+    return True
 
 
 def _look(value: Any, shape: Shape, where: list[Any], found: list[list[Any]]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import string
 
 from rightcall.declare.kinds import Kind
 from rightcall.formats.spec import Params, escaped
@@ -28,7 +29,7 @@ from rightcall.shapes.algebra import (
     seq,
 )
 from rightcall.shapes.builder import Builder
-from rightcall.shapes.markers import edges, first, pieces, plain, text_of
+from rightcall.shapes.markers import BLANKS, edges, first, pieces, plain, text_of
 from rightcall.shapes.patterns import alphabet
 from rightcall.shapes.values import (
     ANYTHING,
@@ -51,6 +52,7 @@ _KEY = re.compile(r'[^<>"\r\n/][^<>"\r\n]{0,255}').fullmatch
 _QUOTED = re.compile(r"[^\r\n]{1,40}").fullmatch  # in quotation marks, with escapes
 _KEY_CHAR = chars((0x30, 0x39), (0x41, 0x5A), (0x61, 0x7A), "_")
 _JSON_TYPES = {Number: "number", Object: "object", Array: "array"}
+_NAME_BEGINS = string.ascii_letters + string.digits + "_"
 
 
 class Tags:
@@ -249,12 +251,18 @@ class Tags:
         parts = options(self.unfold(shape))
         if any(isinstance(one, Text) for one in parts):
             texts = [one for one in parts if isinstance(one, Text)]
-            found = [Upto(stop, one.least, self.json.most(one)) for one in texts if one.pattern is None]
+            without = self.tags_in_text(stop)
+            found = [Upto(stop, one.least, self.json.most(one), without) for one in texts if one.pattern is None]
             return alt(*found, *[seq(Lexeme(one.pattern), *stop) for one in texts if one.pattern is not None])
         words = [json.loads(text) for one in parts if isinstance(one, OneOf) for text in one.texts if text[0] == '"']
         if words:
             return alt(*[self.word(word, stop) for word in words])
         return seq(alt(*[self.json.value(one) for one in parts if not isinstance(one, (Array, Object))]), *stop)
+
+    def tags_in_text(self, stop: Stop) -> tuple[str, ...]:
+        """What a text inside tags must not hold, because it would be read as more tags."""
+        opens = first(self.body.param).partition("{key}")[0].strip(BLANKS)
+        return tuple(opens + char for char in _NAME_BEGINS if opens + char not in text_of(stop))
 
 
 def _unworded(shape: Shape) -> Shape:

@@ -116,9 +116,12 @@ class Reader:
 
     def peek(self) -> str:
         """The next character that is neither white space nor a comment's; at the end "", or `Unfinished`."""
-        pos = self.pos
-        if pos < len(self.text) and "!" <= self.text[pos] <= "~" and self.text[pos] != "/":
-            return self.text[pos]
+        char = self.text[self.pos : self.pos + 1]
+        if char == " ":
+            self.pos += 1
+            char = self.text[self.pos : self.pos + 1]
+        if "!" <= char <= "~" and char != "/":
+            return char
         notation = self.notation
         self.pos = pos = notation.space(self.text, self.pos).end()  # type: ignore[union-attr]
         if pos == len(self.text):

@@ -10,6 +10,8 @@ import re
 from functools import lru_cache
 from typing import Literal
 
+import msgspec
+
 from rightcall.formats import FORMATS, NAMED_ONLY
 from rightcall.formats.spec import Envelope, Format, NameThenJson, Special, alternatives
 from rightcall.ids import Ids
@@ -56,6 +58,8 @@ class _Detector:
         for key, choices in patterns.items():
             choices.sort(key=lambda choice: not _writes(choice[0].format, key))
         self.candidates = {key: [(found, Probe(pat)) for found, pat in choices] for key, choices in patterns.items()}
+        # Of an opener that many formats share: does any of them go on like this?
+        self.any_of = {key: Probe(alt(*[pat for _, pat in choices])) for key, choices in patterns.items()}
         self.first = [(compiled(FORMATS[name]), probe) for name, probe in first_headers().items()]
         self.first += [(compiled(format), Probe(seq(blanks(), pat))) for format, pat in _sentences()]
         openers = [(found, found.first_opener) for found in map(compiled, FORMATS.values())]
@@ -133,6 +137,16 @@ def _marks(format: Format) -> list[Pat]:
     # A token that such a marker begins with may stand alone.
     marks += [m.tokens[0] for m in marks if isinstance(m, Special) and m.strip().startswith(m.tokens[0])]
     return [template(mark) for mark in marks if mark.strip()]
+
+
+@lru_cache(256)
+def _ending_with(name: str, ends: tuple[str, ...]) -> Format:
+    """The format of that name, with these ends beside its own."""
+    format = FORMATS[name]
+    markers = (*format.call, *(format.section or ()), *(format.reasoning or ()))
+    own = "".join(text for marker in markers for text in alternatives(marker))
+    more = tuple(end for end in dict.fromkeys(ends) if end not in format.ends and end not in own)
+    return msgspec.structs.replace(format, ends=format.ends + more) if more else format
 
 
 @lru_cache(1)
@@ -240,7 +254,7 @@ class AutoMachine:
             action = scan.actions[found.lastindex]
             chosen = None if self._is_no_opener(action) else self._choose(action, ended)
             if isinstance(chosen, Compiled):
-                self._switch(chosen)
+                self._switch(chosen, self._detector.candidates[action])
             elif chosen is None and not self._is_odd(action, found, ended):
                 self._give(self._at + 1)
             else:
@@ -264,13 +278,15 @@ class AutoMachine:
         if not ended and (not behind or (name is not None and name.end() == len(behind))):
             return True
         if action in detector.special or behind[:1] in ("{", "[") or (name and tools is not None and name[0] in tools):
-            self._switch(detector.candidates[action][0][0])
+            self._switch(detector.candidates[action][0][0], detector.candidates[action])
             return True
         self.machine.p.note("opener_without_call", f"{found.group()[:60]!r} opens a call, and none follows")
         return False
 
     def _choose(self, action: str, ended: bool) -> Compiled | Literal[False] | None:
         """The format that this opener begins; False where more text is needed to tell."""
+        if self._detector.any_of[action].at(self._held, self._at, ended) is False:
+            return None
         return self._pick(self._detector.candidates[action], ended)
 
     def _pick(self, choices: list[tuple[Compiled, Probe]], ended: bool) -> Compiled | Literal[False] | None:
@@ -282,14 +298,16 @@ class AutoMachine:
             waiting = waiting or at is None
         return False if waiting else None
 
-    def _switch(self, chosen: Compiled) -> None:
-        """From here on the text is read in that format."""
+    def _switch(self, chosen: Compiled, others: list[tuple[Compiled, Probe]] | None = None) -> None:
+        """From here on the text is read in that format. The tokens that end a turn may be those of others that begin
+        alike."""
         rest, self._held, self._at = self._held[self._at :], "", 0
         self._found = True
         before = self.machine
         self._events += before.take()
         is_read = self._options.reasoning != "off"
-        found = compiled(chosen.format, reasoning=is_read)
+        ends = [end for other, _ in others or () for end in other.format.ends if isinstance(end, Special)]
+        found = compiled(_ending_with(chosen.format.name, tuple(ends)), reasoning=is_read)
         # Its own first state is where the text so far has come to.
         self.machine = Machine(found, self._options, self._ids)
         self.machine.feed(self.machine.take_over(before) + rest)

@@ -40,6 +40,7 @@ class Block:
         "_broken_at",
         "_content",
         "_first",
+        "_headless",
         "_is_empty",
         "_is_odd",
         "bare",
@@ -50,11 +51,14 @@ class Block:
         "special",
     )
 
-    def __init__(self, p: CallBuilder, *, bare: bool, special: bool = False, is_odd: bool = False) -> None:
+    def __init__(
+        self, p: CallBuilder, *, bare: bool, special: bool = False, is_odd: bool = False, headless: bool = False
+    ) -> None:
         self.p = p
         self.bare = bare
         self.special = special  # its opener is a token that nobody writes by chance
         self._is_odd = is_odd  # what follows the opener is known to be no call as the format writes it
+        self._headless = headless  # its opener begins with the call's name, as the prompt has the token before it
         self._is_empty = False
         self.fenced: tuple[Repair, ...] = ()  # the receipt of a code fence around the calls
         self.reader: BodyReader | None = None
@@ -62,7 +66,7 @@ class Block:
         self._first = p.index
         self._body_close = 0  # how long the body's own close is that a broken call was read up to
         self._broken_at = 0  # where it could not be read any further
-        self._content = 0  # where what stands behind the opener begins
+        self._content = p.at  # where what stands behind the opener begins
 
     def read(self, start: int) -> Steps[Ending]:
         """The block whose opener ends at `start` of the buffer."""
@@ -153,8 +157,8 @@ class Block:
         p = self.p
         tag = next((tag for tag in p.compiled.body_tags if text.startswith(tag)), "")
         name = _NAME(text, len(tag))
-        if name is not None and p.tools is not None and name.group() in p.tools:
-            p.begin(name.group())
+        if name is not None and (known := self._declared(name.group())):
+            p.begin(known)
         if p.ended and not found:
             p.fail("truncated", "the text ended before the call did; send the whole call again")
         elif (tag and name is None) or self._is_nameless():
@@ -195,6 +199,9 @@ class Block:
         elif not self.bare and not p.full:
             p.note("opener_without_call", f"the text at {opening} opens a call, and none follows; it is text")
             if self.special:
+                name = _NAME(text) if self._headless else None
+                if name is not None:
+                    p.output.say_exactly(name.group(), opening + name.end())
                 p.output.marker(self._content)
                 text = text[self._content - opening :]
         p.raw_drop()
@@ -212,7 +219,13 @@ class Block:
             word = yield from p.test(_WORD)
             text = word.group() if word else ""
         name = _NAME(text)
-        return name is not None and p.tools is not None and name.group() in p.tools
+        return name is not None and bool(self._declared(name.group()))
+
+    def _declared(self, word: str) -> str:
+        """The declared tool that a word names, maybe with a namespace before it and a number behind it, or ""."""
+        tools, name = self.p.tools, word.partition(":")[0]
+        names = (word, name, name.rpartition(".")[2])
+        return next((name for name in names if tools is not None and name in tools), "")
 
     # -- the calls -----------------------------------------------------------------------------------------------------
 

@@ -9,16 +9,17 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from rightcall.formats.spec import Channels, alternatives
+from rightcall.formats.spec import Channels
 from rightcall.wire.blocks import Block
 from rightcall.wire.bodies import BODIES
 from rightcall.wire.bodies.name_then_json import read_arguments_of
 from rightcall.wire.buffer import Capture, Steps
 from rightcall.wire.interrupts import Broken, Cut, NotACall, too_deep
 from rightcall.wire.json_stream import whole_value
-from rightcall.wire.markers import Probe, template
+from rightcall.wire.markers import Probe
 
 if TYPE_CHECKING:
+    from rightcall.wire.compile import Match
     from rightcall.wire.machine import Machine
 
 _MAX_HEADER = 256
@@ -51,7 +52,7 @@ def _header(m: Machine, taken: Capture, *, bare: bool) -> Steps[None]:
         if end >= 0 or p.ended or len(p.buf) - p.pos >= _MAX_HEADER + size:
             break
         yield
-    recipient, kind = read_header(p.buf[p.pos : max(end, p.pos)], channels)
+    recipient, kind = read_header(p.buf[p.pos : max(end, p.pos)], channels, m.compiled.header_starts)
     if (
         end < 0
         or _holds_more(m, p.buf[p.pos + 1 : end])
@@ -75,10 +76,10 @@ def _holds_more(m: Machine, text: str) -> bool:
     return any(scan.actions[found.lastindex or 0].action in _NO_HEADER for found in scan.finditer(text))
 
 
-def read_header(text: str, channels: Channels) -> tuple[str | None, str | None]:
+def read_header(text: str, channels: Channels, starts: list[Match]) -> tuple[str | None, str | None]:
     """The tool a message goes to (None: to no tool), and what it holds if it is no call: reasoning or content."""
-    for start in alternatives(channels.start):
-        found = re.match(template(start).whole, text.lstrip())
+    for start in starts:
+        found = start(text.lstrip())
         text = text.lstrip()[found.end() :] if found else text
     if not channels.to:
         recipient = text.strip()
@@ -114,10 +115,11 @@ def _whole_call(m: Machine, name: str) -> bool:
     """Reads a message to a tool at once, where the text is whole and the message as usual; else takes nothing."""
     p = m.p
     start = p.pos
-    alone = p.ended and p.compiled.call_close is None and p.index < p.limits.calls
+    alone = p.compiled.call_close is None and p.index < p.limits.calls
     found = whole_value(p) if alone and p.char() == "{" else None
     end = p.pos
-    if found is None or type(found[1]) is not dict or p.char() in _ODD_BEHIND:
+    behind = p.char() if found is not None else ""
+    if found is None or type(found[1]) is not dict or behind in _ODD_BEHIND or not (behind or p.ended):
         p.pos = start
         return False
     p.whole_call(start, end, name, *found)

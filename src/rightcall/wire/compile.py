@@ -6,6 +6,7 @@ Compiled once per format and kept; a compiled format is immutable and shared.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Literal, NamedTuple, TypeVar
 
 import msgspec
@@ -72,6 +73,7 @@ class Sign(NamedTuple):
 
 A = TypeVar("A")
 Entries = list[tuple[Sign, Pat]]
+Match = Callable[[str], "re.Match[str] | None"]
 
 
 class Compiled:
@@ -116,6 +118,8 @@ class Compiled:
         self.turn_end = Probe(alt(*ends)) if ends else None
         self.between = self._between()
         self.first_header = self._first_header()
+        starts = alternatives(format.channels.start) if format.channels else ()
+        self.header_starts: list[Match] = [re.compile(template(start).whole).match for start in starts]
         self.first_opener = _first_opener(format.call[0])
         self.first_thought = _label(format.reasoning[0]) if format.reasoning else None
         around = Around(self._after(inner), [pat for _, pat in self._turns()])

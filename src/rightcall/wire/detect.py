@@ -16,7 +16,7 @@ from rightcall.wire.piece import read_piece
 
 _WORD = Pat(r"[A-Za-z_][\w.\-]{0,255}+", r"(?:[A-Za-z_][\w.\-]{0,255}+)?", sure=RUN)
 _PLACES = 64  # of a marker's beginning that are looked at
-_WINDOW = 8_192  # characters from the first opener on, by which formats are ranked
+_WINDOW = 4_096  # characters from the first opener on, by which formats are ranked
 
 
 def detect(text: str, *, tools: Toolset | Iterable[ToolLike] | None = None) -> list[str]:

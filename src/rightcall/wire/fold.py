@@ -6,7 +6,20 @@ from collections.abc import Iterable
 
 import msgspec
 
-from rightcall.types import Arguments, CallEnd, CallStart, Done, Event, Part, Problem, Reasoning, Recast, Reply, Span, Text
+from rightcall.types import (
+    Arguments,
+    CallEnd,
+    CallStart,
+    Done,
+    Event,
+    Part,
+    Problem,
+    Reasoning,
+    Recast,
+    Reply,
+    Span,
+    Text,
+)
 
 
 class Fold:

@@ -1,4 +1,4 @@
-"""Events held back until nothing can recast them any more: for those who show text as it comes and cannot take it back."""
+"""Events held back until nothing can recast them any more: for those who show text and cannot take it back."""
 
 from __future__ import annotations
 

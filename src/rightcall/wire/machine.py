@@ -7,7 +7,7 @@ Where the run is, is a value, its state; what was read is in the buffer, what wa
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import ClassVar, Literal
 
 import msgspec
@@ -23,6 +23,7 @@ from rightcall.wire.lines import line
 from rightcall.wire.markers import BLANKS, Scan
 from rightcall.wire.options import ReadOptions
 from rightcall.wire.output import Snapshot
+from rightcall.wire.reader import WholeBlock
 from rightcall.wire.rehearsal import Rehearsal, begin, stands, take_back
 from rightcall.wire.shown import QUOTES
 
@@ -63,6 +64,7 @@ class Held(msgspec.Struct, frozen=True):
     before: Snapshot
 
 
+OPENS = frozenset(("section", "call", "body"))
 _FAR = 64
 
 
@@ -88,7 +90,6 @@ class Machine:
         if options.reasoning == "open":
             self._open_reasoning()
         self._steps = self._run()
-        next(self._steps)
 
     def _open_reasoning(self) -> None:
         if self.compiled.channels is not None and "reasoning" in self.compiled.channels.kinds.values():
@@ -168,7 +169,6 @@ class Machine:
     # -- the run -------------------------------------------------------------------------------------------------------
 
     def _run(self) -> Steps[None]:
-        yield
         p, output, compiled = self.p, self.output, self.compiled
         if compiled.first_header is not None and not isinstance(self.state, InReasoning):
             yield from first_header(self, compiled.first_header)
@@ -179,7 +179,7 @@ class Machine:
                     continue
                 if compiled.lines and (yield from self._try_line()):
                     continue
-            scan = self._scan()
+            scan = compiled.text if type(self.state) is InText else self._scan()
             found = (scan.ended if p.ended else scan.search)(p.buf, p.pos)
             end = found.start() if found else len(p.buf)
             if end > p.pos:
@@ -208,7 +208,7 @@ class Machine:
         if compiled.first_opener is not None:
             opener = yield from p.test(compiled.first_opener)
             if opener:
-                yield from self.block(opener.end(), special=False)  # the name before its token may be a word of prose
+                yield from self.block(opener.end(), special=True, headless=True)
         elif compiled.first_thought is not None:
             label = yield from p.test(compiled.first_thought)
             if label:
@@ -277,15 +277,20 @@ class Machine:
         self.output.restore(held.before, held.ready)
         p.index, p.pending = 0, None
         self.state = InText(late=isinstance(self.state, InText) and self.state.late)
+        if any(self.compiled.text.actions[found.lastindex or 0].action in OPENS for found in self._signs(text)):
+            p.note("opener_without_call", "what opens a call stands in text that no marker makes a call")
         self.output.say(text, p.at)
+
+    def _signs(self, text: str) -> Iterator[re.Match[str]]:
+        return self.compiled.text.finditer(text)
 
     # -- calls ---------------------------------------------------------------------------------------------------------
 
-    def _on_call(self, found: re.Match[str], sign: Sign) -> Steps[None]:
+    def _on_call(self, found: re.Match[str], sign: Sign) -> Iterable[None]:
         if self.is_shown(found):
-            return
+            return ()
         self._leave_for_call()
-        yield from self.block(found.end(), special=sign.special)
+        return self.block(found.end(), special=sign.special)
 
     def _on_body(self, found: re.Match[str], sign: Sign) -> Steps[None]:
         if self.is_shown(found):
@@ -296,11 +301,14 @@ class Machine:
         if self.p.at == before:  # nothing was taken: its first character is text
             self.say_exactly(self.p.pos + 1)
 
-    def block(self, start: int, *, bare: bool = False, special: bool = False) -> Steps[None]:
+    def block(
+        self, start: int, *, bare: bool = False, special: bool = False, headless: bool = False
+    ) -> Iterable[None]:
         """A block of calls: at once if all of it is there and as usual, else step by step."""
         p = self.p
         first = p.index
-        p.settle_pending()
+        if p.pending is not None:
+            p.settle_pending()
         if bare and first == 0 and self.compiled.bare and self.held is None:
             self._hold()
         elif not bare:
@@ -308,34 +316,53 @@ class Machine:
         before = self.state
         if self.compiled.section_start is not None and not bare:
             self.state = InSection(first)
-        block = Block(p, bare=bare, special=special)
-        ending = yield from (self._quickly(block, start) or block.read(start))
-        self._after_block(ending, before if p.index == first else InText())
-        if p.index > first:
-            self.forget_thought()
-        elif first == 0:
-            self.release()
+        whole = self._whole(start, bare)
+        if whole is None or bare or not whole[2]:
+            return self._block(Block(p, bare=bare, special=special, headless=headless), start, whole, before)
+        self._take_whole(whole, 0)
+        self._after_block("closed", before, first)
+        return ()
+
+    def _block(self, block: Block, start: int, whole: WholeBlock | None, before: State) -> Steps[None]:
+        p, first, at = self.p, self.p.index, self.p.pos
+        if whole is not None and not whole[2]:
+            if not p.live:
+                yield  # once: the text may end here, or go on with something else
+            start += p.pos - at
+            whole = whole if self.compiled.readers[0].is_over(p, whole[1] + p.pos - at) else None
+        if whole is None:
+            ending = yield from block.read(start)
+        else:
+            self._take_whole(whole, p.pos - at)
+            ending = (yield from block.end()) if block.bare else "closed"
+        self._after_block(ending, before, first)
         if ending == "full":
             yield from self.rest_is_text()
 
-    def _quickly(self, block: Block, start: int) -> Steps[Ending] | None:
+    def _whole(self, start: int, bare: bool) -> WholeBlock | None:
         p, quick = self.p, self.compiled.quick
         before = p.pos
         try:
-            found = quick(p, start, block.bare) if quick is not None else None
+            whole = quick(p, start, bare) if quick is not None else None
         except RecursionError:
-            found = None
-        if found is None or p.index + len(found[0]) > p.limits.calls:
-            p.pos = before
-            return None
-        for call in found[0]:
-            p.whole_call(*call)
-        p.pos = found[1]
-        self.output.fresh = self.output.at_start = True
-        self.output.mark("marker", p.at)
-        return block.end() if block.bare else _closed()
+            whole = None
+        p.pos = before
+        return whole if whole is not None and p.index + len(whole[0]) <= p.limits.calls else None
 
-    def _after_block(self, ending: Ending, before: State) -> None:
+    def _take_whole(self, whole: WholeBlock, moved: int) -> None:
+        """Takes the calls of a block, whose places have moved by so much since they were found."""
+        for start, end, name, json, value, id in whole[0]:
+            self.p.whole_call(start + moved, end + moved, name, json, value, id)
+        self.p.pos = whole[1] + moved
+        self.output.fresh = self.output.at_start = True
+        self.output.mark("marker", self.p.at)
+
+    def _after_block(self, ending: Ending, before: State, first: int) -> None:
+        if self.p.index > first:
+            before = InText()
+            self.forget_thought()
+        elif first == 0:
+            self.release()
         if ending == "text":
             self.state = before
         elif isinstance(self.state, InSection):
@@ -665,8 +692,3 @@ class Machine:
         "done": _on_done,
         "line": _on_line,
     }
-
-
-def _closed() -> Steps[Ending]:
-    yield from ()
-    return "closed"

@@ -29,7 +29,7 @@ HOLES = {
 }
 # A key in quotation marks, where those of its own are escaped.
 _QUOTED_KEY = r'[^"\r\n]{1,256}'
-_HOLE_STARTS = {hole: f"(?:{HOLES[hole]})?" for hole in ("name", "key")}
+_HOLE_STARTS = {hole: f"(?:{HOLES[hole]}+)?+" for hole in ("name", "key")}
 _HOLE = re.compile(r"\{(name|key|type|id|index|number|cite)\}")
 # Blanks that may be any blanks: a line break, and where one tag touches another there may be some.
 _ANY_BLANKS = re.compile(r"([ \t\r]*\n[ \t\r\n]*|(?<=[a-z_]>)(?=<[a-z_]))")
@@ -56,7 +56,7 @@ def literal(text: str) -> Pat:
 def _literal(text: str) -> tuple[str, str]:
     part = ""
     for char in reversed(text[:-1]):
-        part = f"(?:{re.escape(char)}{part})?"
+        part = f"(?:{re.escape(char)}{part})?+"  # only the longest can reach the end: nothing to try again
     return re.escape(text), part
 
 
@@ -117,7 +117,7 @@ def template(text: str, *, named: bool = False, group: str = "", quoted: bool = 
         if i % 2:
             source = _QUOTED_KEY if quoted and piece == "key" else HOLES[piece]
             start = _HOLE_STARTS.get(piece, "") if source is HOLES[piece] else ""
-            start = start or source.replace("{1,", "{0,")
+            start = start or source.replace("{1,", "{0,") + "+"
             opener = f"(?P<{piece}>" if named else "(" if piece == group else "(?:"
             pats.append(Pat(f"{opener}{source})", start, sure=RUN))
             continue
@@ -217,6 +217,7 @@ class Holes:
 Search = Callable[[str, int], "re.Match[str] | None"]
 A = TypeVar("A")
 _MANY = 24
+_LONGEST = 8_192
 
 
 class Scan(Generic[A]):
@@ -242,15 +243,17 @@ class Scan(Generic[A]):
         self.finditer = ended.finditer
         if len(entries) > _MANY:
             places = re.compile(_tree({pat.prefix[:10] for _, pat in entries})).search
-            self.search, self.ended = _places_first(places, search.match), _places_first(places, ended.match)
+            whole = re.compile("|".join(wholes)).match
+            self.search, self.ended = _places_first(places, whole, search.match), _places_first(places, whole, ended.match)
 
 
-def _places_first(places: Search, at: Search) -> Search:
-    """A search for hundreds of markers: a tree of their first characters finds the places worth a look."""
+def _places_first(places: Search, whole: Search, at: Search) -> Search:
+    """A search for hundreds of markers: a tree of their first characters finds the places worth a look. Far from the
+    end of the text no beginning of a marker is looked for: none is so long."""
 
     def search(text: str, pos: int) -> re.Match[str] | None:
         while (place := places(text, pos)) is not None:
-            found = at(text, place.start())
+            found = (at if len(text) - place.start() < _LONGEST else whole)(text, place.start())
             if found is not None:
                 return found
             pos = place.start() + 1

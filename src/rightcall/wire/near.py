@@ -35,11 +35,14 @@ _FEW = 64  # tools: so many names are looked for one by one, which costs less th
 
 def near_calls(source: str, spans: list[Span], tools: Toolset | None) -> list[Problem]:
     """A note for each place of the text where a declared tool seems to be called; at most a few."""
-    names = [tool.name for tool in tools] if tools else []
+    said = [span for span in spans if span.kind == "text"]
+    if not said or not tools:
+        return []
+    names = [tool.name for tool in tools]
     known = frozenset(names)
     notes: list[Problem] = []
-    for span in spans:
-        if span.kind != "text" or not _names_any(source, span, names):
+    for span in said:
+        if not _names_any(source, span, names):
             continue
         end = min(span.end, span.start + _LONGEST)
         for found in _NEAR(source, span.start, end):

@@ -148,7 +148,7 @@ class Output:
         if self._blanks:
             self._blanks.clear()
         self.fresh = True
-        self.shown.take("\n")
+        self.shown.take_break()
         self.mark("marker", end)
 
     def skip(self, end: int) -> None:

@@ -9,8 +9,10 @@ from rightcall.wire.buffer import Steps
 from rightcall.wire.calls import CallBuilder, Whole
 from rightcall.wire.markers import Pat, Probe
 
-# The calls of a block and its end, if all of it is there and as usual; what it gives is what `read` would give.
-Quick = Callable[[CallBuilder, int, bool], tuple[list[Whole], int] | None]
+# The calls of a block, its end, and whether it is over: else only what follows decides whether that is all.
+WholeBlock = tuple[list[Whole], int, bool]
+# The block that begins there, if all of it is there and as usual; what it gives is what `read` would give.
+Quick = Callable[[CallBuilder, int, bool], WholeBlock | None]
 
 
 class BodyReader:
@@ -28,6 +30,10 @@ class BodyReader:
     def read(self, p: CallBuilder, *, bare: bool) -> Steps[None]:
         """Reads the calls; `bare` says that no marker stood before them."""
         raise NotImplementedError
+
+    def is_over(self, p: CallBuilder, end: int) -> bool:
+        """Is a block over that `quick` found to end there, as far as what follows now tells?"""
+        return False
 
     def sketch(self, p: CallBuilder, text: str, closed: bool) -> list[Sketch]:
         """The calls of a block that could not be read, read loosely; none where that does not help."""

@@ -11,7 +11,7 @@ import re
 QUOTES = frozenset("`'\"")
 _OPENS = frozenset(" \t\r\n([{=,:>")
 # A line break, or a run of the characters that make fences and code spans.
-_PLACES = re.compile(r"\n|`++|~++").finditer
+_PLACES = re.compile(r"[\n`~](?:(?<=`)`*+|(?<=~)~*+|(?<=\n))").finditer
 _FENCE = 3
 _LONGEST = 256
 
@@ -62,6 +62,15 @@ class Shown:
         if self._run:
             self._end_run()
         self._walk(text)
+
+    def take_break(self) -> None:
+        """A line break."""
+        self._before = self._before[-1:] + "\n"
+        if self._run:
+            self._end_run()
+        if self._blank_line:
+            self._span = 0
+        self._blank_line = True
 
     def _walk(self, text: str) -> None:
         at = 0

@@ -43,7 +43,9 @@ def is_member_lost(p: CallBuilder) -> Steps[bool]:
     return (yield from p.test(_LOST_MEMBER)) is not None
 
 
-def goes_on(text: str, pos: int, ended: bool) -> bool:
-    """Does another member follow here, where a call is over, or might one?"""
+def goes_on(text: str, pos: int, ended: bool) -> bool | None:
+    """Does another member follow here, where a call is over? None where more text is needed to tell."""
     found = _MAY_GO_ON(text, pos)
-    return found is not None and (not ended or found.group(1) is not None)
+    if found is None or found.group(1) is not None:
+        return found is not None
+    return False if ended else None

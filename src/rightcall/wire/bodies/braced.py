@@ -26,7 +26,6 @@ from rightcall.wire.markers import (
     END,
     HOLES,
     NAME,
-    RUN,
     Holes,
     Pat,
     Probe,
@@ -59,7 +58,7 @@ def _named(body: Braced) -> tuple[Pat, ...]:
 
 
 class BracedReader(BodyReader):
-    def __init__(self, body: Braced, after: list[Pat], calls: list[Pat]) -> None:
+    def __init__(self, body: Braced, after: list[Pat], calls: list[Pat], closes: list[Pat]) -> None:
         self.body = body
         self.open = Holes(body.open)
         nameless = seq(*[alt(*[literal(head) for head in _heads(body)])], blanks(), literal("{"))
@@ -84,7 +83,8 @@ class BracedReader(BodyReader):
                 ),
             )
         )
-        self._another = re.compile(alt(*[seq(pat, blanks(), *_named(body)) for pat in calls]).whole).search
+        self._calls = re.compile(alt(*[seq(pat, blanks(), *_named(body)) for pat in calls]).whole).finditer
+        self._close = re.compile(seq(literal("}"), blanks(), alt(*closes)).whole).search if closes else None
         self._token = TokenQuoted(str(body.quote), self.scan, self.follows)
 
     def _string(self) -> TokenQuoted:
@@ -119,7 +119,9 @@ class BracedReader(BodyReader):
 
     def _without_word(self, p: CallBuilder, is_sure: bool) -> Steps[None]:
         """Behind a special token the word before the name may be missing; a receipt says so."""
-        found = (yield from p.test(self._short)) if self._short is not None and is_sure else None
+        found = None
+        for probe in self._short if is_sure else ():
+            found = found or (yield from p.test(probe))
         if found is None or p.policy(found["name"]) == "off":
             raise NotACall
         before, after = found.group().rstrip(), first(self.body.open).replace("{name}", found["name"])
@@ -127,13 +129,19 @@ class BracedReader(BodyReader):
         p.begin(found["name"], repairs=(Repair("broken_opener", "exact", "", before, after),))
 
     def _doubt(self, p: CallBuilder, values: dict[str, Any]) -> None:
-        """A string that holds another call was not closed where it should have been."""
+        """A string that ends inside another call was not closed where it should have been."""
         assert p.call is not None
         for key, value in values.items():
-            if self._another(value if isinstance(value, str) else str(value)):
+            if self._ends_in_call(value if isinstance(value, str) else str(value)):
                 message = f"the argument {key!r} holds what looks like another call, so that its end is not certain"
                 cure = "close each string and each call, and write no markers of this format into a value"
                 p.problem("ambiguous_end", f"{message}; {cure}", "/" + key, call=p.call.index)
+
+    def _ends_in_call(self, text: str) -> bool:
+        last = -1
+        for found in self._calls(text):
+            last = found.end()
+        return last >= 0 and (self._close is None or self._close(text, last - 1) is None)
 
     def _members(self, p: CallBuilder) -> Steps[dict[str, Any]]:
         values: dict[str, Any] = {}
@@ -254,12 +262,12 @@ class TokenQuoted:
         return None if self._quote[0] in piece else piece
 
 
-def _without_word(body: Braced) -> Probe | None:
-    """A name and what opens its arguments, where the word is missing that should stand before it."""
+def _without_word(body: Braced) -> list[Probe]:
+    """A name where the word is missing that should stand before it: with its colon, or before its arguments."""
     if not _heads(body)[0]:
-        return None
+        return []
     name = NAME._replace(whole=f"(?P<name>{HOLES['name']})")
-    return Probe(seq(Pat(":?+", ":?+", sure=RUN), blanks(), name, blanks(), look(literal("{"))))
+    return [Probe(seq(literal(":"), name)), Probe(seq(name, blanks(), look(literal("{"))))]
 
 
 def _heads(body: Braced) -> list[str]:
@@ -287,7 +295,7 @@ def _until(p: CallBuilder, notation: Notation) -> Steps[str]:
 
 class BracedKind(BodyKind[Braced]):
     def reader(self, body: Braced, format: Format, around: Around) -> BodyReader:
-        return BracedReader(body, around.after, templates(format.call[0]))
+        return BracedReader(body, around.after, templates(format.call[0]), templates(format.call[1]))
 
     def write(self, body: Braced, call: Call, arguments: str, index: int) -> str:
         return filled(body.open, call, index) + _written(body, call.arguments)

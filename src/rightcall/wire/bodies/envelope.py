@@ -35,7 +35,7 @@ from rightcall.wire.interrupts import Broken, Cut, NotACall
 from rightcall.wire.json_stream import LostEnd, json_string, json_value, skip_nested
 from rightcall.wire.live import read_arguments
 from rightcall.wire.markers import Pat, Probe, alt, blanks, literal, look, seq, templates
-from rightcall.wire.reader import BodyReader
+from rightcall.wire.reader import BodyReader, WholeBlock
 from rightcall.wire.writers import write_arguments
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class EnvelopeReader(BodyReader):
         behind_list = rf"{_B}\}}{_B}" if outer else _B
         self._list_ends = re.compile(behind_list).match, re.compile(behind_list + close).match
 
-    def quick(self, p: CallBuilder, start: int, bare: bool) -> tuple[list[Whole], int] | None:
+    def quick(self, p: CallBuilder, start: int, bare: bool) -> WholeBlock | None:
         """The calls of a block and its end, if all of it is there and as usual."""
         buf = p.buf
         usual = self._first(buf, start)
@@ -121,9 +121,13 @@ class EnvelopeReader(BodyReader):
         else:
             return None
         last = self._list_ends[not bare](buf, close.end()) if listed else close
-        if last is None or ((bare or not self._closes) and goes_on(buf, last.end(), p.ended)):
+        if last is None:
             return None
-        return found, last.end()
+        is_more = goes_on(buf, last.end(), p.ended) if bare or not self._closes else False
+        return None if is_more else (found, last.end(), is_more is not None)
+
+    def is_over(self, p: CallBuilder, end: int) -> bool:
+        return goes_on(p.buf, end, p.ended) is False
 
     def sketch(self, p: CallBuilder, text: str, closed: bool) -> list[Sketch]:
         """The calls of a block that is not valid JSON, read loosely."""

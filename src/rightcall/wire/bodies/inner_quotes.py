@@ -24,7 +24,7 @@ _MOST_READINGS = 32
 _CODE = re.compile(r"\s*+(?:['\"]|[-+%*/.\[]|(?:if|or|and|in|not|is|for)\b)").match
 _QUOTES = {quote: re.compile(rf"(?:[^{quote}\\]|\\.)*+{quote}", re.S).match for quote in "'\""}
 _NEXT = re.compile(r"\s*+(?:\)|,\s*+([\w.\-]{1,256}+)\s*+=\s*+)").match
-_OVER = re.compile(r"\s*+(?:\Z|\]|\)|;|,?\s*+[A-Za-z_][\w.\-]*+\s*+\()").match
+_OVER = re.compile(r"\s*+(?:\Z|\]|\)[\])\s]*+\Z|;|,?\s*+[A-Za-z_][\w.\-]*+\s*+\()").match
 
 # In a string that was read over its own quotes: an argument behind one of them, and other calls.
 _KEYS = {quote: re.compile(rf"{quote}[\s,]*+([A-Za-z_][\w.\-]*+)\s*+=(?!=)").finditer for quote in "'\""}

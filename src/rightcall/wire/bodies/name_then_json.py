@@ -14,13 +14,13 @@ from rightcall.types import Call, Repair
 from rightcall.wire.bodies.behind import what_stands_behind
 from rightcall.wire.bodies.kind import Around, BodyKind, filled, first
 from rightcall.wire.buffer import Steps
-from rightcall.wire.calls import CallBuilder, Whole
+from rightcall.wire.calls import CallBuilder
 from rightcall.wire.fences import LABELLED_BEGIN
 from rightcall.wire.interrupts import Broken, Cut, NotACall
 from rightcall.wire.json_stream import LostEnd, json_value
 from rightcall.wire.live import read_arguments
 from rightcall.wire.markers import BLANKS, NAME, Holes, Pat, Probe, alt, blanks, literal, look, seq, templates
-from rightcall.wire.reader import BodyReader
+from rightcall.wire.reader import BodyReader, WholeBlock
 
 if TYPE_CHECKING:
     from rightcall.shapes.algebra import Node
@@ -32,6 +32,7 @@ _BLANK_RUN = re.compile(_B).match
 _COMMENTED = re.compile(r"/\*|//|#").search
 _NAMES = re.compile(r"[\w$][\w.\-$]*+").findall
 _NAME_THEN_OBJECT = Probe(seq(NAME, blanks(), look(literal("{"))))
+_ODD_BEHIND = frozenset(",{}])")  # arguments: brackets too many, another object, or a part that was lost
 _NO_ARGUMENTS = "no arguments follow the name of the tool; send a JSON object with them"
 _NO_MARKER = "what stands between the name of the tool and its arguments is not as it must be; send the call again"
 
@@ -54,7 +55,7 @@ class NameThenJsonReader(BodyReader):
         self._id_holes = re.findall(r"\{(\w+)\}", body.id)
         self.begins = self.open.probe if self.open else Probe.never()
 
-    def quick(self, p: CallBuilder, start: int, bare: bool) -> tuple[list[Whole], int] | None:
+    def quick(self, p: CallBuilder, start: int, bare: bool) -> WholeBlock | None:
         """The call of a block and its end, if all of it is there and as usual."""
         buf = p.buf
         pos = _BLANK_RUN(buf, start).end()  # type: ignore[union-attr]
@@ -68,16 +69,19 @@ class NameThenJsonReader(BodyReader):
         last = self._block_end(buf, end)
         if (
             last is None
-            or (self._open_ended and last.end() == len(buf) and not p.ended)
-            or (last.end() < len(buf) and buf[last.end()] in ",{}])")
+            or buf[last.end() : last.end() + 1] in _ODD_BEHIND
             or type(value) is not dict
             or is_deep(buf, opener.end(), end, p.limits.depth)
         ):
             return None
-        assert self.open is not None
+        is_over = not self._open_ended or last.end() < len(buf) or p.ended
         holes = self.open.fill(opener)
         json = buf[opener.end() : end].lstrip(BLANKS)
-        return [(pos, end, holes.get("name", ""), json, value, self._id(holes))], last.end()
+        return [(pos, end, holes.get("name", ""), json, value, self._id(holes))], last.end(), is_over
+
+    def is_over(self, p: CallBuilder, end: int) -> bool:
+        end = _BLANK_RUN(p.buf, end).end()  # type: ignore[union-attr]
+        return p.ended if end == len(p.buf) else p.buf[end] not in _ODD_BEHIND
 
     def sketch(self, p: CallBuilder, text: str, closed: bool) -> list[Sketch]:
         """A call whose arguments are not valid JSON, read loosely."""

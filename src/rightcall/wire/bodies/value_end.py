@@ -128,9 +128,11 @@ class ValueEnd:
             elif action == "next":
                 if (yield from self._is_next(p, value)):
                     return self._doubt_of_next(value)
-                self._see(p, action, found, value, seen)
+                self._see(p, action, value, seen)
             else:
-                self._see(p, action, found, value, seen)
+                if action == "open":
+                    action = yield from self._opened(p)
+                self._see(p, action, value, seen)
             # Not structure: its first character is the value's, and the search goes on behind it.
             self._add(p, p.buf[p.pos], value)
             p.pos += 1
@@ -188,7 +190,8 @@ class ValueEnd:
         return key in value.given or key == value.key
 
     def _is_next(self, p: CallBuilder, value: Value) -> Steps[bool]:
-        """The next argument's opener where a close was due: forgiven if its key is declared and not yet given."""
+        """The next argument's opener where a close was due: forgiven if its key is not yet given, and declared
+        or told by a special token."""
         while True:
             line = p.buf.startswith("\n", p.pos)
             found = self.param.probe.at(p.buf, p.pos + line, p.ended)
@@ -198,14 +201,23 @@ class ValueEnd:
         if not found:
             return False
         key = self.tags.plain(self.param.fill(found)["key"])
-        if self._is_repeated(key, value) or p.kind(key) is None or p.call is None:
+        is_known = self.tags.is_special or p.kind(key) is not None
+        if self._is_repeated(key, value) or not is_known or p.call is None:
             return False
         p.pos += line
         message = f"the argument before {key!r} was not closed"
         p.problem("unclosed_argument", message, blocking=False, call=p.call.index)
         return True
 
-    def _see(self, p: CallBuilder, action: str, found: re.Match[str], value: Value, seen: _Seen) -> None:
+    def _opened(self, p: CallBuilder) -> Steps[str]:
+        """The beginning of an argument's opener: is the rest of it here too? However the text is cut."""
+        while True:
+            found = self.param.probe.at(p.buf, p.pos, p.ended)
+            if found is not None:
+                return "param" if found else "open"
+            yield
+
+    def _see(self, p: CallBuilder, action: str, value: Value, seen: _Seen) -> None:
         """A tag of the format's own that does not end the value."""
         if action == "shut":
             seen.shut = seen.shut or not seen.depth
@@ -218,8 +230,8 @@ class ValueEnd:
             seen.opened, seen.depth = True, seen.depth + 1
         else:
             seen.opened = True
-            start = found.start() + found.group().startswith("\n")
-            at = self.param.probe.whole(found.string, start) if action != "open" else None
+            start = p.pos + p.buf.startswith("\n", p.pos)
+            at = self.param.probe.whole(p.buf, start) if action != "open" else None
             key = self.tags.plain(self.param.fill(at)["key"]) if at else ""
             if key and self._is_repeated(key, value):
                 seen.repeated = key

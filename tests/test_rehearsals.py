@@ -1,0 +1,109 @@
+"""A call inside a thought: one that is closed later was only thought of, one that is never closed had ended.
+
+By discovery: every format whose calls open with a special token, which ends a thought, and whose thoughts have a close
+of their own.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from cuts import Setting, hold_of_every_cut
+from replies import read
+from rightcall import Call, Reply, Toolset, render
+from rightcall.formats import FORMATS
+from rightcall.types import CallEnd
+from rightcall.wire.compile import compiled
+from rightcall.wire.parser import Parser
+
+_WORD = {"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]}
+TOOLS = Toolset.of([{"name": "lookup", "parameters": _WORD}])
+
+
+def _is_special(name: str) -> bool:
+    found = compiled(FORMATS[name])
+    signs = [sign for sign in found.reasoning.actions if sign.action in ("section", "call", "body")]
+    return found.closes_thoughts and any(sign.special for sign in signs) and found.channels is None
+
+
+SPECIAL = [name for name in FORMATS if _is_special(name)]
+special_formats = pytest.mark.parametrize("name", SPECIAL)
+
+
+def _call(name: str, word: str) -> str:
+    return render([Call("lookup", {"word": word})], format=name, tools=TOOLS).strip()
+
+
+def _thought(name: str) -> tuple[str, str]:
+    opens, closes = FORMATS[name].reasoning or ("", "")
+    return tuple(str(side if isinstance(side, str) else side[0]) for side in (opens, closes))  # type: ignore[return-value]
+
+
+def _read(name: str, text: str) -> Reply:
+    hold_of_every_cut(text, Setting(name, TOOLS))
+    return read(text, name, TOOLS)
+
+
+def _words(reply: Reply) -> list[str]:
+    return [call.arguments["word"] for call in reply.calls]
+
+
+def test_there_are_such_formats() -> None:
+    assert {"lfm2", "kimi_k2", "deepseek_v4", "ministral3"} <= set(SPECIAL)
+
+
+@special_formats
+def test_a_rehearsal_is_part_of_the_thought_that_is_closed_behind_it(name: str) -> None:
+    opens, closes = _thought(name)
+    reply = _read(name, f"{opens}I could send {_call(name, 'owl')} but no.{closes}{_call(name, 'bat')}")
+    assert _words(reply) == ["bat"] and not reply.refused
+    assert reply.reasoning == f"I could send {_call(name, 'owl')} but no."
+
+
+@special_formats
+def test_a_rehearsal_before_an_answer_never_runs(name: str) -> None:
+    opens, closes = _thought(name)
+    reply = _read(name, f"{opens}I could send {_call(name, 'owl')} but no.{closes}It is a bird.")
+    assert not reply.attempts and reply.content == "It is a bird."
+
+
+@special_formats
+def test_a_call_that_a_closed_thought_ends_with_counts_with_a_note(name: str) -> None:
+    opens, closes = _thought(name)
+    reply = _read(name, f"{opens}I send it. {_call(name, 'owl')}{closes}")
+    assert _words(reply) == ["owl"]
+    assert [problem.code for problem in reply.problems] == ["call_in_reasoning"]
+
+
+@special_formats
+def test_a_call_behind_a_thought_that_is_never_closed_runs(name: str) -> None:
+    opens, _ = _thought(name)
+    reply = _read(name, f"{opens}I send it. {_call(name, 'owl')}")
+    assert _words(reply) == ["owl"] and reply.reasoning == "I send it."
+
+
+@special_formats
+def test_nothing_of_a_call_goes_out_while_the_thought_may_still_be_closed(name: str) -> None:
+    opens, closes = _thought(name)
+    parser = Parser(name, tools=TOOLS)
+    events = parser.feed(f"{opens}I could send {_call(name, 'owl')} but")
+    assert not any(isinstance(event, CallEnd) for event in events)
+    parser.feed(f" no.{closes}")
+    parser.close()
+    assert not parser.reply.attempts
+
+
+def test_a_rehearsed_id_is_free_for_the_call_that_is_made() -> None:
+    reply = _read("kimi_k2", f"<think>Say {_call('kimi_k2', 'owl')}?</think>{_call('kimi_k2', 'owl')}")
+    assert [call.id for call in reply.calls] == ["functions.lookup:0"]
+
+
+def test_a_rehearsal_that_breaks_off_ends_with_the_thought() -> None:
+    text = "<think>It goes <|tool_call_start|>[lookup(5, 6) and so on.</think>It is a bird."
+    reply = _read("lfm2", text)
+    assert not reply.calls and reply.content == "It is a bird."
+
+
+def test_a_mention_of_the_token_stays_in_the_thought() -> None:
+    reply = _read("lfm2", "<think>The token <|tool_call_start|> opens a call.</think>It is a bird.")
+    assert reply.reasoning == "The token <|tool_call_start|> opens a call." and reply.content == "It is a bird."
