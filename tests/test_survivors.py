@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from cuts import Setting, hold_of_every_cut
+from cuts import Setting, fold, hold_of_every_cut
 from gbnf_reader import accepts
-from rightcall import Call, Ids, Stream, Tool, Toolset, parse, render
+from rightcall import Call, Ids, Parser, Stream, Tool, Toolset, parse, render
 from rightcall.constrain import grammar
 from rightcall.formats import FORMATS
 
@@ -208,6 +208,30 @@ def test_an_argument_that_is_given_twice_with_two_values_runs_with_neither(forma
     assert seen(text, format)[:2] == ([], ["lookup"])
 
 
+@pytest.mark.parametrize("arguments", ["{'word': owl}", '{"word": owl, }', '{"word": "owl" "n": 1, }'])
+def test_a_certain_repair_beside_a_guess_does_not_make_it_certain(arguments: str) -> None:
+    text = f'<tool_call>\n{{"name": "lookup", "arguments": {arguments}}}\n</tool_call>'
+    kinds = {repair.kind for repair in parse(text, format="hermes", tools=TOOLS, repair="lenient").calls[0].repairs}
+    assert kinds == {"exact", "guess"}
+    assert seen(text, "hermes")[:2] == ([], ["lookup"])
+
+
+@pytest.mark.parametrize("arguments", ["[1]", '"owl"', '{"word": "owl" "n"', '{"n": 1}', '{"word": "a", "word": "b"}'])
+def test_what_is_wrong_with_the_arguments_says_of_which_call(arguments: str) -> None:
+    calls = [
+        f'<tool_call>\n{{"name": {name}}}\n</tool_call>' for name in ('"ping"', f'"lookup", "arguments": {arguments}')
+    ]
+    reply = hold_of_every_cut("".join(calls), Setting("hermes", TOOLS))
+    assert [problem.call for problem in reply.problems if problem.blocking] == [1]
+
+
+def test_what_is_held_back_is_given_in_the_end() -> None:
+    for text in ("Good morning.", "<think>Hm.</think>Good morning.", '<tool_call>\n{"name": "ping"}\n</tool_call> So.'):
+        parser = Parser("hermes", tools=TOOLS, hold=True)
+        events = [event for piece in text for event in parser.feed(piece)] + parser.close()
+        assert fold(events, "hermes", None) == parser.reply
+
+
 # -- what only the end decides -----------------------------------------------------------------------------------------
 
 BARE = '{"name": "lookup", "arguments": {"word": "owl"}}'
@@ -340,9 +364,9 @@ def test_gbnf_knows_how_many_members_an_object_needs(least: int, accepted: set[s
 
 @pytest.mark.parametrize("shown", ["`{}`", '"{}"', "'{}'", "```\n{}\n```"])
 def test_gbnf_accepts_no_call_that_is_only_shown(shown: str) -> None:
-    gbnf = grammar([Tool(name="f", parameters=FLAGS)], format="hermes", choice="required").gbnf()
+    gbnf = grammar([Tool(name="f", parameters=FLAGS)], format="hermes", choice="required", text=True).gbnf()
     call = CALL % "{}"
-    assert accepts(gbnf, call)
+    assert accepts(gbnf, f"See {call}")
     assert not accepts(gbnf, f"See {shown.format(call)}")
 
 
