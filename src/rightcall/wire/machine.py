@@ -25,6 +25,7 @@ from rightcall.wire.signs import ACTIONS
 from rightcall.wire.states import Held, InChannel, InReasoning, InSection, InText, State
 
 OPENS = frozenset(("section", "call", "body"))
+_IN_TEXT = InText()
 
 
 class Machine:
@@ -253,7 +254,7 @@ class Machine:
             p.settle_pending()
         if bare and first == 0 and self.compiled.bare and self.held is None:
             self._hold()
-        elif not bare:
+        elif not bare and self.held is not None:
             self.release()
         before = self.state
         if self.compiled.section_start is not None and not bare:
@@ -301,7 +302,7 @@ class Machine:
 
     def _after_block(self, ending: Ending, before: State, first: int) -> None:
         if self.p.index > first:
-            before = InText()
+            before = _IN_TEXT
             self.forget_thought()
         elif first == 0:
             self.release()
@@ -310,7 +311,7 @@ class Machine:
         elif isinstance(self.state, InSection):
             self.state = InSection(self.state.before, due=ending == "due")
         else:
-            self.state = InText(due=ending == "due")
+            self.state = InText(due=True) if ending == "due" else _IN_TEXT
 
     def _try_bare(self) -> Steps[bool]:
         """Where a reply may begin, a body without a marker may stand. True if one may stand here again."""
