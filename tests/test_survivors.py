@@ -362,7 +362,7 @@ def test_gbnf_knows_how_many_members_an_object_needs(least: int, accepted: set[s
     assert accepts(gbnf, CALL % '{"a": true, "b": false}')
 
 
-@pytest.mark.parametrize("shown", ["`{}`", '"{}"', "'{}'", "```\n{}\n```"])
+@pytest.mark.parametrize("shown", ["`{}", '"{}', "'{}", "```\n{}"])
 def test_gbnf_accepts_no_call_that_is_only_shown(shown: str) -> None:
     gbnf = grammar([Tool(name="f", parameters=FLAGS)], format="hermes", choice="required", text=True).gbnf()
     call = CALL % "{}"
@@ -377,7 +377,6 @@ def accepted(schema: dict[str, Any], values: list[Any]) -> list[Any]:
         parameters={
             "type": "object",
             "properties": {"a": schema},
-            "required": ["a"],
             "additionalProperties": {"type": "string"},
         },
     )
