@@ -115,7 +115,7 @@ class _Conclusion:
             piece = piece or other_format(self.source[said_from:], options)
             if piece is not None:
                 start, end, chars = said_from, len(self.source), self.output.text_chars
-        if piece is None and found.bare:
+        if piece is None and found.may_begin:
             piece = behind_text(text, found, options)
         if piece is None and options.rescue == "anywhere":
             piece = anywhere(text, options)

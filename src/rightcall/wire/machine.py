@@ -135,7 +135,7 @@ class Machine:
         yield from self._first(compiled)
         while True:
             if output.at_start and not output.thinking:
-                if compiled.bare and (yield from self._try_bare()):
+                if compiled.may_begin and (yield from self._try_bare()):
                     continue
                 if compiled.lines and (yield from self._try_line()):
                     continue
@@ -252,7 +252,7 @@ class Machine:
         first = p.index
         if p.pending is not None:
             p.settle_pending()
-        if bare and first == 0 and self.compiled.bare and self.held is None:
+        if bare and first == 0 and self.compiled.may_begin and self.held is None:
             self._hold()
         elif not bare and self.held is not None:
             self.release()
