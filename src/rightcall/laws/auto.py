@@ -44,7 +44,7 @@ def _trimmed(arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def cases(format: Format, seed: int, count: int) -> Iterator[Case]:
-    """Renderings as they are, with prose around them, and damaged. `auto` does not know what is read only when named."""
+    """Renderings as they are, with prose around them, damaged. `auto` does not know what is read only when named."""
     if format.name in NAMED_ONLY:
         return
     dice = Random(f"{seed} {format.name} auto")

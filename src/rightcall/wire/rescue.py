@@ -195,9 +195,9 @@ def anywhere(text: str, options: ReadOptions) -> Piece | None:
             at = end
     if found:
         return _among(text, found)
-    for found in [compiled(FORMATS[name]) for name in sorted(NAMED_ONLY)]:
-        for start in (0, *_last_fence(text, found)):
-            piece = read_piece(text[start:], found, options)
+    for each in [compiled(FORMATS[name]) for name in sorted(NAMED_ONLY)]:
+        for start in (0, *_last_fence(text, each)):
+            piece = read_piece(text[start:], each, options)
             if fits(piece.reply, options.tools):
                 return _behind(text, start, piece)
     return None
