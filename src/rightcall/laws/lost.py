@@ -108,6 +108,10 @@ def _begun(format: Format) -> re.Pattern[str]:
     return pattern("|".join([rf"\A\s*{_loose(text)}" for text in cut if text]) or "(?!)")
 
 
+def _thought(format: Format) -> list[str]:
+    return [text for side in format.reasoning or () for text in alternatives(side)]
+
+
 @lru_cache(1)
 def _any_markers() -> re.Pattern[str]:
     """Matches a marker of any format, or a key of the JSON around a call: of calls that were written in another way."""
@@ -117,8 +121,10 @@ def _any_markers() -> re.Pattern[str]:
 
 
 def _own_markers(format: Format, unknown: bool) -> re.Pattern[str]:
-    """Matches a marker of the format, or a piece of one. Where the format is not known, any end-of-turn token too."""
+    """Matches a marker of the format, or a piece of one. Where the format is not known, any end-of-turn token too, and
+    what opens or closes reasoning."""
     ends = {end for known in FORMATS.values() for end in known.ends} if unknown else set[str]()
+    ends |= {text for known in FORMATS.values() for text in _thought(known)} if unknown else set()
     tokens = {token for text in templates(format) for token in getattr(text, "tokens", ())}
     found = sorted(
         {*templates(format), *literals(format), *ends, *tokens, *(format.citations or ())}, key=len, reverse=True

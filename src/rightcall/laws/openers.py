@@ -54,7 +54,7 @@ def opener_law(format: Format, text: str, *, tools: Toolset | None = None, how: 
 def _silence(format: Format, text: str, at: int, end: int, reply: Reply, tools: Toolset | None) -> str:
     if not is_plain(text, at, reply.spans or ()):
         return ""
-    if not _is_heard(reply, text, at, end):
+    if not (_is_heard(reply, text, at, end) or _in_message(format, reply, text, at, end)):
         return "is silent"
     needs_attempt = _body_follows(format, text[end:], tools) and not _is_thought(reply, at)
     return "with a body behind it is no attempt" if needs_attempt and not reply.attempts else ""
@@ -93,6 +93,13 @@ def _attempt_here(reply: Reply, text: str, at: int, end: int) -> bool:
         if span.kind != "marker" and text[max(span.start, at) : span.end].strip():
             return False
     return False
+
+
+def _in_message(format: Format, reply: Reply, text: str, at: int, end: int) -> bool:
+    """Of a header that opens a message: does the message hold a call? Text may stand before it."""
+    starts = [start.strip() for start in alternatives(format.channels.start)] if format.channels else []
+    over = min([place for start in starts if start and (place := text.find(start, end)) >= 0], default=len(text))
+    return bool(starts) and any(span.kind == "call" and at <= span.start < over for span in reply.spans or ())
 
 
 def _is_thought(reply: Reply, at: int) -> bool:

@@ -10,10 +10,11 @@ from __future__ import annotations
 from rightcall.types import Call, Part, Problem, Reasoning, Recast, Reply, Span
 from rightcall.wire.auto import AutoMachine, read_auto
 from rightcall.wire.compile import compiled
-from rightcall.wire.machine import InReasoning, Machine
+from rightcall.wire.machine import Machine
 from rightcall.wire.near import near_calls
 from rightcall.wire.piece import Piece, read_piece
 from rightcall.wire.rescue import anywhere, behind_text, native_calls, other_format, whole_reply
+from rightcall.wire.states import InReasoning
 
 _LONGEST = 400_000
 _MOST_NOTES = 8
