@@ -52,8 +52,8 @@ def _opened_at(found: Compiled, text: str, first_at: dict[str, int]) -> int:
 
 
 def _first_place(marker: str, text: str, known: dict[str, int]) -> int:
-    """Where a marker stands first, or -1. Most texts do not even hold the first two characters, which many share."""
-    for part in (marker[:2], marker):
+    """Where a marker stands first, or -1. Most texts do not even hold the first three characters, which many share."""
+    for part in (marker[:3], marker):
         if part not in known:
             known[part] = text.find(part)
         if known[part] < 0:
