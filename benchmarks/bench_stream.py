@@ -24,17 +24,17 @@ MOST_EXPONENT = 1.1
 # CPU time as a multiple of `list.append` before the rebuild. A format that is newer is held to the median.
 # fmt: off
 BEFORE = {
-    "hermes": 135, "granite4": 125, "ernie45": 122, "longcat": 119, "reka_edge": 124, "forced_choice": 132,
-    "qwen3_coder": 96, "step3p5": 88, "seed_oss": 86, "contract": 108, "glm45": 97, "ling3": 97, "poolside_v1": 88,
-    "hy_v3": 94, "hunyuan_a13b": 115, "jamba": 116, "apriel": 120, "minimax_m1": 124, "minimax_m2": 89,
-    "minimax_m3": 82, "deepseek_v3": 104, "deepseek_v31": 84, "deepseek_v32": 79, "deepseek_v4": 76,
-    "llama3_json": 117, "llama4_pythonic": 114, "pythonic": 115, "olmo3": 112, "lfm2": 114, "mistral": 117,
-    "mistral_v3": 118, "mistral_v11": 123, "ministral3": 116, "kimi_k2": 108, "kimi_k3": 87, "harmony": 104,
-    "cohere_command3": 119, "cohere_command4": 129, "command_r_plus": 127, "granite3": 133, "granite_20b_fc": 125,
-    "phi4_mini": 129, "firefunction_v2": 112, "functionary_v2": 115, "functionary_v31": 118, "functionary_v32": 110,
-    "internlm2": 140, "generic_json": 123, "functiongemma": 64, "gemma4": 98, "step3": 82, "apertus": 107,
-    "nemotron_v2": 111, "gigachat31": 116, "gigachat3": 121, "dots": 111, "minicpm3": 110, "minicpm5": 90,
-    "muse": 88, "inkling": 122, "solar_open": 97, "xlam": 120,
+    "hermes": 153, "granite4": 143, "ernie45": 142, "longcat": 140, "reka_edge": 142, "forced_choice": 133,
+    "qwen3_coder": 104, "step3p5": 103, "seed_oss": 99, "contract": 128, "glm45": 105, "ling3": 104,
+    "poolside_v1": 105, "hy_v3": 109, "hunyuan_a13b": 132, "jamba": 134, "apriel": 133, "minimax_m1": 133,
+    "minimax_m2": 105, "minimax_m3": 94, "deepseek_v3": 109, "deepseek_v31": 90, "deepseek_v32": 89,
+    "deepseek_v4": 90, "llama3_json": 131, "llama4_pythonic": 128, "pythonic": 136, "olmo3": 134, "lfm2": 131,
+    "mistral": 143, "mistral_v3": 132, "mistral_v11": 124, "ministral3": 125, "kimi_k2": 131, "kimi_k3": 110,
+    "harmony": 126, "cohere_command3": 141, "cohere_command4": 133, "command_r_plus": 138, "granite3": 135,
+    "granite_20b_fc": 144, "phi4_mini": 133, "firefunction_v2": 141, "functionary_v2": 119, "functionary_v31": 124,
+    "functionary_v32": 121, "internlm2": 134, "generic_json": 150, "functiongemma": 106, "gemma4": 114, "step3": 89,
+    "apertus": 133, "nemotron_v2": 131, "gigachat31": 132, "gigachat3": 133, "dots": 134, "minicpm3": 130,
+    "minicpm5": 104, "muse": 97, "inkling": 136, "solar_open": 131, "xlam": 133,
 }
 # fmt: on
 BEFORE_MEDIAN = statistics.median(BEFORE.values())

@@ -38,9 +38,7 @@ def _known() -> list[Compiled]:
 def _opened_at(found: Compiled, text: str, first_at: dict[str, int]) -> int:
     """Where the text holds what opens a call in this format; -1 where it does not."""
     for pat, probe in found.openers:
-        at = first_at.get(pat.prefix, -2)
-        if at == -2:
-            at = first_at[pat.prefix] = text.find(pat.prefix)
+        at = _first_place(pat.prefix, text, first_at)
         for _ in range(_PLACES):
             if at < 0:
                 break
@@ -51,6 +49,16 @@ def _opened_at(found: Compiled, text: str, first_at: dict[str, int]) -> int:
     if first is not None:
         return 0 if first.at(text, 0, True) else -1
     return 0 if found.bare and text.lstrip()[:1] in tuple(found.bare) else -1
+
+
+def _first_place(marker: str, text: str, known: dict[str, int]) -> int:
+    """Where a marker stands first, or -1. Most texts do not even hold the first three characters, which many share."""
+    for part in (marker[:3], marker):
+        if part not in known:
+            known[part] = text.find(part)
+        if known[part] < 0:
+            return -1
+    return known[marker]
 
 
 @lru_cache(1)
