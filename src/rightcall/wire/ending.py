@@ -37,7 +37,8 @@ def conclude(reading: Machine | AutoMachine, source: str, finish: str | None = N
         return
     reading.close()
     machine = reading.machine if isinstance(reading, AutoMachine) else reading
-    _Conclusion(machine, source, cut).run()
+    if machine.output.text_chars or machine.thought is not None:
+        _Conclusion(machine, source, cut).run()
 
 
 class _Conclusion:
