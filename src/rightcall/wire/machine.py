@@ -301,9 +301,7 @@ class Machine:
         if self.p.at == before:  # nothing was taken: its first character is text
             self.say_exactly(self.p.pos + 1)
 
-    def block(
-        self, start: int, *, bare: bool = False, special: bool = False, headless: bool = False
-    ) -> Iterable[None]:
+    def block(self, start: int, *, bare: bool = False, special: bool = False, headless: bool = False) -> Iterable[None]:
         """A block of calls: at once if all of it is there and as usual, else step by step."""
         p = self.p
         first = p.index

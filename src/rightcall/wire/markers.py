@@ -244,7 +244,10 @@ class Scan(Generic[A]):
         if len(entries) > _MANY:
             places = re.compile(_tree({pat.prefix[:10] for _, pat in entries})).search
             whole = re.compile("|".join(wholes)).match
-            self.search, self.ended = _places_first(places, whole, search.match), _places_first(places, whole, ended.match)
+            self.search, self.ended = (
+                _places_first(places, whole, search.match),
+                _places_first(places, whole, ended.match),
+            )
 
 
 def _places_first(places: Search, whole: Search, at: Search) -> Search:
