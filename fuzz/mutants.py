@@ -1,6 +1,6 @@
 """Bugs of one line, put into the source one at a time: do the tests see them?    fuzz/mutants.py
 
-    --only NAME        only the bugs whose name holds this
+    --only 'GBNF|id'   only the bugs whose name this expression finds
     --processes 2
     --most 2           so many may be missed
 
@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import compileall
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -68,7 +69,7 @@ class Run(NamedTuple):
 
 def main() -> int:
     asked = arguments()
-    mutants = [mutant for mutant in read() if asked.only in mutant.name]
+    mutants = [mutant for mutant in read() if re.search(asked.only, mutant.name)]
     stale = [f"  {mutant.name}: {fault}" for mutant in mutants if (fault := mutant.fault())]
     if stale:
         print("these bugs no longer fit the source; put them in anew:", *stale, sep="\n")
@@ -89,7 +90,7 @@ def main() -> int:
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Puts bugs in, one at a time, and looks whether the tests see them.")
-    parser.add_argument("--only", default="", help="only the bugs whose name holds this")
+    parser.add_argument("--only", default="", help="only the bugs whose name this expression finds")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--most", type=int, default=2, help="so many may be missed")
     return parser.parse_args()

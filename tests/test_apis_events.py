@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from provider_answers import LEAK, calls, codes, delta, entry
-from rightcall import Arguments, CallEnd, CallStart, Ids, Reply, Tool
+from rightcall import Arguments, Call, CallEnd, CallStart, Ids, Reply, Tool, render
 from rightcall.apis.json_state import JsonState, ends_early
 from rightcall.apis.read import read
 from rightcall.apis.stream import Stream
@@ -176,3 +176,38 @@ def test_broken_json_is_told_from_json_that_goes_on(text: str) -> None:
     state = JsonState()
     state.feed(text)
     assert state.broken and not ends_early(text)
+
+
+# -- one-line bugs that no law sees ------------------------------------------------------------------------------------
+
+TOOLS = [
+    Tool(name="ping"),
+    Tool(name="lookup", parameters={"type": "object", "properties": {"word": {"type": "string"}}}),
+]
+
+
+def test_the_second_call_in_one_chunk_of_a_stream_is_kept() -> None:
+    pieces = [entry(i, f"c{i}", "lookup", json.dumps({"word": word})) for i, word in enumerate(("owl", "bat"))]
+    assert calls(run(delta(*pieces), tools=TOOLS)) == [("lookup", {"word": "owl"}), ("lookup", {"word": "bat"})]
+
+
+@pytest.mark.parametrize("arguments", ["", "{}"])
+def test_a_new_id_under_an_index_that_was_there_before_is_another_call(arguments: str) -> None:
+    reply = run(*[delta(entry(0, id, "ping", arguments)) for id in "ab"], tools=TOOLS)
+    assert [(call.id, call.name) for call in reply.calls] == [("a", "ping"), ("b", "ping")]
+
+
+def test_a_later_finish_does_not_hide_that_the_answer_was_cut() -> None:
+    ends: list[Any] = [
+        {"choices": [{"index": 0, "delta": {}, "finish_reason": finish}]} for finish in ("length", "stop")
+    ]
+    reply = run(delta(content='{"name": "lookup", "arguments": {"word": "owl"}}'), *ends, tools=TOOLS)
+    assert (reply.finish, reply.attempts) == ("length", ())
+
+
+def test_the_problem_of_a_call_in_a_later_text_names_that_call() -> None:
+    texts = [render([Call(name, {"word": "owl"})], format="hermes") for name in ("lookup", "nope")]
+    chunks = delta(content=texts[0]), delta(reasoning_content="And now?"), delta(content=texts[1])
+    reply = run(*chunks, tools=TOOLS, format="hermes")
+    assert [(problem.code, problem.call) for problem in reply.problems] == [("unknown_tool", 1)]
+    assert [problem.call for call in reply.refused for problem in call.problems] == [1]

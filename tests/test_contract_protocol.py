@@ -560,3 +560,12 @@ def test_any_protocol_text_is_read_the_same_however_it_is_cut_and_nothing_is_los
     reply = hold_of_every_cut(text, Setting("contract", tools), seed=len(text))
     feedback(reply)
     canonical(reply)
+
+
+def test_a_reply_that_only_looks_like_a_call_is_told_to_the_model() -> None:
+    tool = {"name": "lookup", "parameters": {"type": "object", "properties": {"word": {"type": "string"}}}}
+    call = '{"name": "lookup", "arguments": {"word": "owl"}}'
+    told = feedback(parse(f"Let me see. {call} is what I need.", tools=[tool], format="hermes"))
+    assert "looks like a call of 'lookup'" in told
+    made = f"<tool_call>{call}</tool_call> as in {call}"
+    assert feedback(parse(made, tools=[tool], format="hermes")) == ""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from rightcall import Call, render
 from rightcall.formats import FORMATS
 from steps import MOST, Metered, Way, growth
 from test_hostile import CASES, text_of
@@ -23,6 +24,18 @@ def test_four_times_the_hostile_text_takes_four_times_the_steps(format: str, sha
 @pytest.mark.parametrize("unit", ["[", "<", "<tool_call", '{"name": ', "a b ", "```\n", "`", "\n"])
 def test_four_times_a_text_of_unknown_format_takes_four_times_the_steps(unit: str, way: str) -> None:
     assert growth(lambda size: unit * (size // len(unit)), Way("auto", *WAYS[way])) <= MOST
+
+
+@pytest.mark.parametrize("format", ["hermes", "qwen3_coder", "kimi_k2", "pythonic", "gemma4", "contract"])
+def test_four_times_a_long_value_takes_four_times_the_steps(format: str) -> None:
+    def one_call(size: int) -> str:
+        return render([Call("write", {"text": "word " * (size // 5) + "end"})], format=format)
+
+    assert growth(one_call, Way(format, 4, True)) <= MOST
+
+
+def test_four_times_a_long_answer_takes_four_times_the_steps() -> None:
+    assert growth(lambda size: "word " * (size // 5), Way("hermes", 4)) <= MOST
 
 
 def many_unknown_names(size: int) -> str:

@@ -71,3 +71,17 @@ def test_a_close_of_reasoning_behind_a_call_closes_nothing() -> None:
     text = hermes('{"name": "f", "arguments": {"s": "x"}}') + "\nso </think> what"
     reply = read(text, "hermes")
     assert (reply.reasoning, reply.content, codes(reply)) == ("", "so\nwhat", ["stray_marker"])
+
+
+@pytest.mark.parametrize("name", ["auto", "hermes", "qwen3_coder", "glm45"])
+@pytest.mark.parametrize("fence", ["```", "~~~"])
+def test_reasoning_that_is_only_shown_is_text_and_so_is_the_call_behind_it(name: str, fence: str) -> None:
+    call = render(made("f", s="x"), format="hermes" if name == "auto" else name, tools=TOOLS)
+    text = f"It writes this:\n{fence}\n<think>\nHm.\n</think>\n\nLet me look.\n{call}\n{fence}\nThat is all."
+    reply = read(text, name)
+    assert (reply.content, reply.attempts) == (text, ())
+
+
+def test_the_name_of_the_opener_in_code_is_no_opener() -> None:
+    text = "The tag `<think>` opens a thought."
+    assert read(text, "hermes").content == text

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from cuts import Setting, hold_of_every_cut
+from cuts import Setting, fold, hold_of_every_cut
 from gbnf_reader import accepts
-from rightcall import Call, Ids, Stream, Tool, Toolset, parse, render
+from rightcall import Call, Ids, Parser, Tool, Toolset, parse, render
 from rightcall.constrain import grammar
 from rightcall.formats import FORMATS
 
@@ -110,6 +110,28 @@ def test_a_number_is_taken_only_at_its_end(format: str, number: int) -> None:
 @pytest.mark.parametrize(
     "format, text",
     [
+        ("hermes", '<tool_call>\n{"name": "ping", "arguments": null}\n</tool_call>'),
+        (
+            "kimi_k2",
+            "<|tool_calls_section_begin|><|tool_call_begin|>functions.ping:0<|tool_call_argument_begin|>null"
+            "<|tool_call_end|><|tool_calls_section_end|>",
+        ),
+    ],
+)
+def test_arguments_that_are_null_are_none_live_or_not(format: str, text: str) -> None:
+    assert seen(text, format) == ([("ping", {})], [], "")
+
+
+@pytest.mark.parametrize("format", ["kimi_k2", "auto"])
+def test_text_behind_a_call_that_ended_a_thought_is_text(format: str) -> None:
+    call = render([Call(*OWL)], format="kimi_k2", tools=TOOLS)
+    reply = hold_of_every_cut(f"<think>I look.{call}Done.", Setting(format, TOOLS))
+    assert (reply.reasoning, reply.content, len(reply.calls)) == ("I look.", "Done.", 1)
+
+
+@pytest.mark.parametrize(
+    "format, text",
+    [
         ("hermes", '<tool_call>\n{"name": "lookup", "arguments": {"word": "owl"}, "n": 12}\n</tool_call>'),
         ("llama3_json", '{"name": "lookup", "parameters": {"word": "owl"}, "n": 12}'),
         ("xlam", '[{"n": 12, "name": "lookup", "arguments": {"word": "owl"}}]'),
@@ -124,8 +146,8 @@ def test_a_number_beside_the_arguments_is_taken_only_at_its_end(format: str, tex
     [
         (
             "qwen3_coder",
-            "<tool_call>\n<function=lookup>\n{'word': 'owl'}\n</function>\n</tool_call>\n<tool_call>\n<function=lookup>\n"
-            "<parameter=word>\nbat\n</parameter>\n</function>\n</tool_call>",
+            "<tool_call>\n<function=lookup>\n{'word': 'owl'}\n</function>\n</tool_call>\n<tool_call>\n"
+            "<function=lookup>\n<parameter=word>\nbat\n</parameter>\n</function>\n</tool_call>",
         ),
         (
             "minimax_m2",
@@ -157,6 +179,12 @@ def test_the_text_of_a_call_is_its_own_behind_one_that_was_mended(format: str, t
             "<tool_call>lookup\n<arg_key>n</arg_key>\n<arg_value>1</arg_value>\n<arg_key>word</arg_key>\n<arg_value>x"
             "</arg_value>\n<arg_key>n</arg_key>\n<arg_value>y</arg_value>\n</tool_call>",
         ),
+        (
+            "minimax_m3",
+            '<tool_call>\n<invoke name="lookup"><n>1</n><word>x</word><n>2</n></invoke>\n</tool_call>'.replace(
+                "<", "]<]minimax[>[<"
+            ),
+        ),
     ],
 )
 def test_a_repeated_key_does_not_make_a_shorter_value_run(format: str, text: str) -> None:
@@ -178,6 +206,30 @@ def test_a_repeated_key_does_not_make_a_shorter_value_run(format: str, text: str
 )
 def test_an_argument_that_is_given_twice_with_two_values_runs_with_neither(format: str, text: str) -> None:
     assert seen(text, format)[:2] == ([], ["lookup"])
+
+
+@pytest.mark.parametrize("arguments", ["{'word': owl}", '{"word": owl, }', '{"word": "owl" "n": 1, }'])
+def test_a_certain_repair_beside_a_guess_does_not_make_it_certain(arguments: str) -> None:
+    text = f'<tool_call>\n{{"name": "lookup", "arguments": {arguments}}}\n</tool_call>'
+    kinds = {repair.kind for repair in parse(text, format="hermes", tools=TOOLS, repair="lenient").calls[0].repairs}
+    assert kinds == {"exact", "guess"}
+    assert seen(text, "hermes")[:2] == ([], ["lookup"])
+
+
+@pytest.mark.parametrize("arguments", ["[1]", '"owl"', '{"word": "owl" "n"', '{"n": 1}', '{"word": "a", "word": "b"}'])
+def test_what_is_wrong_with_the_arguments_says_of_which_call(arguments: str) -> None:
+    calls = [
+        f'<tool_call>\n{{"name": {name}}}\n</tool_call>' for name in ('"ping"', f'"lookup", "arguments": {arguments}')
+    ]
+    reply = hold_of_every_cut("".join(calls), Setting("hermes", TOOLS))
+    assert [problem.call for problem in reply.problems if problem.blocking] == [1]
+
+
+def test_what_is_held_back_is_given_in_the_end() -> None:
+    for text in ("Good morning.", "<think>Hm.</think>Good morning.", '<tool_call>\n{"name": "ping"}\n</tool_call> So.'):
+        parser = Parser("hermes", tools=TOOLS, hold=True)
+        events = [event for piece in text for event in parser.feed(piece)] + parser.close()
+        assert fold(events, "hermes", None) == parser.reply
 
 
 # -- what only the end decides -----------------------------------------------------------------------------------------
@@ -218,18 +270,16 @@ def test_a_bare_call_that_is_shown_or_a_definition_is_not_rescued_behind_text(te
     assert seen(text, "llama3_json") == ([], [], text)
 
 
-# -- a provider's stream -----------------------------------------------------------------------------------------------
-
-
-def test_the_second_call_in_one_chunk_of_a_stream_is_kept() -> None:
-    def piece(index: int, word: str) -> dict[str, Any]:
-        arguments = json.dumps({"word": word})
-        return {"index": index, "id": f"c{index}", "function": {"name": "lookup", "arguments": arguments}}
-
-    stream = Stream(api="chat", tools=TOOLS)
-    stream.feed({"choices": [{"index": 0, "delta": {"tool_calls": [piece(0, "owl"), piece(1, "bat")]}}]})
-    stream.close()
-    assert [call.arguments for call in stream.reply.calls] == [{"word": "owl"}, {"word": "bat"}]
+@pytest.mark.parametrize(
+    "format, text, code",
+    [
+        ("hermes", "Write <tool_call> before a call.", "opener_without_call"),
+        ("kimi_k2", "That is all.<|tool_call_end|>", "stray_marker"),
+        ("hermes", "Write `lookup(word)` for it.", "looks_like_a_call"),
+    ],
+)
+def test_a_note_blocks_nothing(format: str, text: str, code: str) -> None:
+    assert [(each.code, each.blocking) for each in parse(text, format=format, tools=TOOLS).problems] == [(code, False)]
 
 
 @pytest.mark.parametrize("format", ["hermes", "deepseek_v3", "qwen3_coder"])
@@ -270,11 +320,11 @@ def test_gbnf_knows_how_many_members_an_object_needs(least: int, accepted: set[s
     assert accepts(gbnf, CALL % '{"a": true, "b": false}')
 
 
-@pytest.mark.parametrize("shown", ["`{}`", '"{}"', "'{}'", "```\n{}\n```"])
+@pytest.mark.parametrize("shown", ["`{}", '"{}', "'{}", "```\n{}"])
 def test_gbnf_accepts_no_call_that_is_only_shown(shown: str) -> None:
-    gbnf = grammar([Tool(name="f", parameters=FLAGS)], format="hermes", choice="required").gbnf()
+    gbnf = grammar([Tool(name="f", parameters=FLAGS)], format="hermes", choice="required", text=True).gbnf()
     call = CALL % "{}"
-    assert accepts(gbnf, call)
+    assert accepts(gbnf, f"See {call}")
     assert not accepts(gbnf, f"See {shown.format(call)}")
 
 
@@ -285,7 +335,6 @@ def accepted(schema: dict[str, Any], values: list[Any]) -> list[Any]:
         parameters={
             "type": "object",
             "properties": {"a": schema},
-            "required": ["a"],
             "additionalProperties": {"type": "string"},
         },
     )

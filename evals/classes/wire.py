@@ -95,8 +95,8 @@ class Wire:
 
     @cached_property
     def has_opener(self) -> bool:
-        """Does a marker of its own stand before a call, in a text without messages?"""
-        return not self.has_channels and bool(self.opener.strip())
+        """Does a marker of its own stand before a call, in a text without messages? A fence shows what it holds."""
+        return not self.has_channels and bool(self.opener.strip()) and not self.opener.lstrip().startswith("`")
 
     @cached_property
     def is_special(self) -> bool:

@@ -27,6 +27,7 @@ _LONGEST = 600
 _FENCE_LINE = re.compile(r"(?m)^[ \t]*(?:```|~~~)[\w ]{0,32}$")
 _TAG = re.compile(r"</?[A-Za-z_][^<>\n]{0,200}>?")
 # Notes about a call that runs all the same, but should have been written otherwise.
+_NEAR = "looks_like_a_call"  # told only where no call was made: then a loop would end as if it had its answer
 _TOLD = ("bare_call", "rescued", "unclosed")
 
 
@@ -70,12 +71,17 @@ def feedback(reply: Reply) -> str:
     for problem in violations(reply):
         (refused if problem.blocking else soft).append(problem.message)
     paragraphs = []
+    near = [] if reply.attempts else [problem.message for problem in reply.problems if problem.code == _NEAR]
+    if near:
+        paragraphs.append(_listed("Your last reply made no call, but:", near))
     if refused:
         paragraphs.append(_listed("This of your last reply could not be used:", refused))
     if soft:
         paragraphs.append(_listed("Your last reply broke the response protocol:", soft))
     if not paragraphs:
         return ""
+    if format is None and not refused:
+        return "\n\n".join([*paragraphs, "If it was an answer, leave it as it is and say so without calls."])
     if format is None:
         return "\n\n".join([*paragraphs, "Send these calls again, corrected. The others need not be sent again."])
     return "\n\n".join([*paragraphs, "Answer with blocks like these, and nothing outside them:\n" + skeleton(format)])

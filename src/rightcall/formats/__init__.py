@@ -29,7 +29,7 @@ from rightcall.formats.muse import MUSE
 from rightcall.formats.nemotron import NEMOTRON_V2
 from rightcall.formats.olmo import OLMO3
 from rightcall.formats.phi import FIREFUNCTION_V2, PHI4_MINI
-from rightcall.formats.prompted import INVOKE, REACT
+from rightcall.formats.prompted import INVOKE, REACT, TOOL_CODE
 from rightcall.formats.qwen3_coder import QWEN3_CODER, SEED_OSS, STEP3P5
 from rightcall.formats.solar import SOLAR_OPEN
 from rightcall.formats.spec import Format
@@ -100,9 +100,10 @@ FORMATS: dict[str, Format] = {
     "xlam": XLAM,
     "react": REACT,
     "invoke": INVOKE,
+    "tool_code": TOOL_CODE,
 }
 # Prose and code look like these, so `auto` never takes them up: it leaves a note that something looks like a call.
-NAMED_ONLY: frozenset[str] = frozenset({"react", "invoke"})
+NAMED_ONLY: frozenset[str] = frozenset({"react", "invoke", "tool_code"})
 ALIASES: dict[str, str] = {alias: name for name, format in FORMATS.items() for alias in format.aliases}
 
 

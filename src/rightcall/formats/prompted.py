@@ -1,7 +1,7 @@
 """What prompts teach models that have no wire of their own; read only when named, because prose looks like it:
-`Action: f\\nAction Input: {"x": 1}`   `<invoke name="f">...</invoke>`"""
+`Action: f\\nAction Input: {"x": 1}`   `<invoke name="f">...</invoke>`   a fence of `tool_code` with `f(x=1)`"""
 
-from rightcall.formats.spec import Format, NameThenJson, Params
+from rightcall.formats.spec import Format, NameThenJson, Params, Pythonic
 
 REACT = Format(
     "react",
@@ -22,4 +22,13 @@ INVOKE = Format(
     section=("<function_calls>\n", "\n</function_calls>"),
     between="\n",
     models="any model that was prompted for invoke blocks",
+)
+TOOL_CODE = Format(
+    "tool_code",
+    body=Pythonic(wrap=("", "\n", "")),
+    call=(("```tool_code\n", "```tool_code\nprint("), ("\n```", ")\n```")),
+    between="\n",
+    ends=("<end_of_turn>",),
+    tools="pythonic",
+    models="Gemma 2 and 3, any model that was prompted for tool_code",
 )

@@ -138,7 +138,8 @@ def _either_or(format: Format) -> bool:
 
 def _only_at_the_start(format: Format) -> bool:
     """Without any marker a call is one only where a reply begins."""
-    bare = alternatives(format.call[0])[0] == "" and format.section is None and format.channels is None
+    opener = alternatives(format.call[0])[0]
+    bare = (not opener or opener.startswith("`")) and format.section is None and format.channels is None
     return bare and isinstance(format.bodies[0], (Envelope, Pythonic))
 
 

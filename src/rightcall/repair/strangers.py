@@ -46,7 +46,7 @@ def _has_none(value: Any, shape: Shape) -> bool:
         return shape.items is None
     if shape.names and not value.keys() <= shape.names:
         return False
-    for key, inner in shape.inner.items():
+    for key, inner in shape.inner.items():  # noqa: SIM110 - for every call that is read, and quicker so
         if key in value and not _has_none(value[key], inner):
             return False
     return True

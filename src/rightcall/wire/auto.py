@@ -21,10 +21,11 @@ from rightcall.wire.calls import MINTED
 from rightcall.wire.compile import Compiled, compiled
 from rightcall.wire.detect import first_headers
 from rightcall.wire.fences import FENCE_BEGIN
-from rightcall.wire.machine import InReasoning, Machine
+from rightcall.wire.machine import Machine
 from rightcall.wire.markers import HOLES, Pat, Probe, Scan, alt, blanks, look, ordered, seq, template, templates
 from rightcall.wire.options import ReadOptions
 from rightcall.wire.piece import Piece, fold, quiet
+from rightcall.wire.states import InReasoning
 
 _THINK = ("<think>\n", "\n</think>\n\n")
 _BARE = re.compile(r"\s*(?:```|[\[{]|[A-Za-z_][\w.\-]*(?:\(|\[ARGS\]))").match

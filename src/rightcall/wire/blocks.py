@@ -340,15 +340,16 @@ class Block:
         text = p.captured(p.raw)[max(0, p.args_at - p.raw_at) :]
         return any(scan.actions[found.lastindex or 0].endswith("close") for found in scan.finditer(text))
 
-    def resync(self) -> Steps[bool]:
-        """Takes everything up to the call's close, or what can only stand behind it; False if the text ended first."""
+    def resync(self, *, headed: bool = False) -> Steps[bool]:
+        """Takes everything up to the call's close, or what can only stand behind it; False if the text ended first.
+        `headed`: a header opened the call, and no tag."""
         p = self.p
         if p.raw is None:
             p.raw_begin()
         self._broken_at = p.at
         scan = p.compiled.resync_thought if p.in_thought else p.compiled.resync
         # A body's own opening tag does not end what it opens.
-        skip = 0 if p.captured(self._content).strip() else 1
+        skip = 0 if headed or p.captured(self._content).strip() else 1
         while True:
             found = (scan.ended if p.ended else scan.search)(p.buf, p.pos + skip)
             if p.pos + skip <= len(p.buf):

@@ -105,11 +105,11 @@ class Buffer:
         if start >= self.base:
             return self.buf[start - self.base : self.pos]
         kept, first, at = self._kept, len(self._kept), self.base
-        while at > start:
+        while at > start and first:
             first -= 1
             at -= len(kept[first])
         kept[first:] = ["".join(kept[first:])]  # whoever asks again finds it in one piece
-        return kept[first][start - at :] + self.buf[: self.pos]
+        return kept[first][max(0, start - at) :] + self.buf[: self.pos]
 
     def drop(self, start: Capture) -> None:
         """This capture is not needed any more."""

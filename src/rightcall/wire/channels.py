@@ -164,7 +164,7 @@ def _message(m: Machine, name: str, block: Block) -> Steps[None]:
         p.fail("truncated", "the text ended before the call did; send the whole call again")
     except (Broken, RecursionError) as error:
         broken = error if isinstance(error, Broken) else too_deep(p.limits.depth)
-        found = yield from block.resync()
+        found = yield from block.resync(headed=True)
         if not p.mend(closed=found):
             p.fail(broken.code, broken.message, broken.path)
 
@@ -173,7 +173,7 @@ def _raw(m: Machine, block: Block) -> Steps[None]:
     """A message that is not JSON, such as code for an interpreter: kept as it is."""
     p = m.p
     p.args_at = p.at
-    found = yield from block.resync()
+    found = yield from block.resync(headed=True)
     if p.mend(closed=found):
         return
     assert p.call is not None and p.raw is not None

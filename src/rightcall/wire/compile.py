@@ -100,6 +100,8 @@ class Compiled:
         self.bare = (
             "".join(BODIES[type(body)].first for body in format.bodies) if is_bare and not format.channels else ""
         )
+        # A call without a marker of its own may stand where a reply begins.
+        self.may_begin = bool(self.bare) or self.fence is not None
         clashes = [pat for _, pat in inner if pat.head and pat.head in self.bare]
         self.bare_clash = Probe(alt(*clashes)) if clashes else None
         self.call_close = _probe(format.call[1])

@@ -22,7 +22,8 @@ _WINDOW = 4_096  # characters from the first opener on, by which formats are ran
 def detect(text: str, *, tools: Toolset | Iterable[ToolLike] | None = None) -> list[str]:
     """Names of the formats whose opener occurs in the text, the likeliest first; empty for plain text."""
     toolset = Toolset.of(tools)
-    found = [(each, place) for each in _known() if (place := opened_at(each, text)) >= 0]
+    first_at: dict[str, int] = {}  # where each opener stands first: many formats share one
+    found = [(each, place) for each in _known() if (place := _opened_at(each, text, first_at)) >= 0]
     first = min([place for _, place in found], default=0)
     window = text[max(0, first - _WINDOW // 4) :][:_WINDOW] if len(text) > _WINDOW else text
     # Sorting is stable: among equals the order of the registry decides, where the common ones stand first.
@@ -34,20 +35,30 @@ def _known() -> list[Compiled]:
     return [compiled(format) for name, format in FORMATS.items() if name not in NAMED_ONLY]
 
 
-def opened_at(found: Compiled, text: str) -> int:
+def _opened_at(found: Compiled, text: str, first_at: dict[str, int]) -> int:
     """Where the text holds what opens a call in this format; -1 where it does not."""
     for pat, probe in found.openers:
-        at = -1
+        at = _first_place(pat.prefix, text, first_at)
         for _ in range(_PLACES):
-            at = text.find(pat.prefix, at + 1)
             if at < 0:
                 break
             if probe.at(text, at, True):
                 return at
+            at = text.find(pat.prefix, at + 1)
     first = first_headers().get(found.format.name)
     if first is not None:
         return 0 if first.at(text, 0, True) else -1
     return 0 if found.bare and text.lstrip()[:1] in tuple(found.bare) else -1
+
+
+def _first_place(marker: str, text: str, known: dict[str, int]) -> int:
+    """Where a marker stands first, or -1. Most texts do not even hold the first three characters, which many share."""
+    for part in (marker[:3], marker):
+        if part not in known:
+            known[part] = text.find(part)
+        if known[part] < 0:
+            return -1
+    return known[marker]
 
 
 @lru_cache(1)

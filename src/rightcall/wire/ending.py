@@ -10,10 +10,11 @@ from __future__ import annotations
 from rightcall.types import Call, Part, Problem, Reasoning, Recast, Reply, Span
 from rightcall.wire.auto import AutoMachine, read_auto
 from rightcall.wire.compile import compiled
-from rightcall.wire.machine import InReasoning, Machine
+from rightcall.wire.machine import Machine
 from rightcall.wire.near import near_calls
 from rightcall.wire.piece import Piece, read_piece
 from rightcall.wire.rescue import anywhere, behind_text, native_calls, other_format, whole_reply
+from rightcall.wire.states import InReasoning
 
 _LONGEST = 400_000
 _MOST_NOTES = 8
@@ -36,7 +37,8 @@ def conclude(reading: Machine | AutoMachine, source: str, finish: str | None = N
         return
     reading.close()
     machine = reading.machine if isinstance(reading, AutoMachine) else reading
-    _Conclusion(machine, source, cut).run()
+    if machine.output.text_chars or machine.thought is not None:
+        _Conclusion(machine, source, cut).run()
 
 
 class _Conclusion:
@@ -114,7 +116,7 @@ class _Conclusion:
             piece = piece or other_format(self.source[said_from:], options)
             if piece is not None:
                 start, end, chars = said_from, len(self.source), self.output.text_chars
-        if piece is None and found.bare:
+        if piece is None and found.may_begin:
             piece = behind_text(text, found, options)
         if piece is None and options.rescue == "anywhere":
             piece = anywhere(text, options)

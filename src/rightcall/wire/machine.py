@@ -7,65 +7,25 @@ Where the run is, is a value, its state; what was read is in the buffer, what wa
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
-from typing import ClassVar, Literal
-
-import msgspec
+from collections.abc import Iterable, Iterator
 
 from rightcall.ids import Ids
-from rightcall.types import Done, Event, Text
+from rightcall.types import Event, Text
 from rightcall.wire.blocks import Block, Ending
-from rightcall.wire.buffer import Capture, Steps
+from rightcall.wire.buffer import Steps
 from rightcall.wire.calls import CallBuilder
-from rightcall.wire.channels import first_header, header
-from rightcall.wire.compile import Action, Compiled, Sign
+from rightcall.wire.channels import first_header
+from rightcall.wire.compile import Compiled, Sign
 from rightcall.wire.lines import line
 from rightcall.wire.markers import BLANKS, Scan
 from rightcall.wire.options import ReadOptions
-from rightcall.wire.output import Snapshot
 from rightcall.wire.reader import WholeBlock
 from rightcall.wire.rehearsal import Rehearsal, begin, stands, take_back
-from rightcall.wire.shown import QUOTES
-
-
-class InText(msgspec.Struct, frozen=True):
-    """Outside everything. `late`: nothing was seen yet that speaks against the prompt having opened the reasoning.
-    `due`: the close of the last block may still come."""
-
-    late: bool = False
-    due: bool = False
-
-
-class InSection(msgspec.Struct, frozen=True):
-    """Between the markers that surround all calls, of which there were so many before it."""
-
-    before: int
-    due: bool = False
-
-
-class InReasoning(msgspec.Struct, frozen=True):
-    """Inside reasoning."""
-
-
-class InChannel(msgspec.Struct, frozen=True):
-    """Inside a message whose header says what it holds."""
-
-    kind: Literal["reasoning", "content"]
-
-
-State = InText | InSection | InReasoning | InChannel
-
-
-class Held(msgspec.Struct, frozen=True):
-    """Calls without any marker count only if the reply is nothing else: what was, before the first of them."""
-
-    start: Capture
-    ready: list[Event]  # what may go out
-    before: Snapshot
-
+from rightcall.wire.signs import ACTIONS
+from rightcall.wire.states import Held, InChannel, InReasoning, InSection, InText, State
 
 OPENS = frozenset(("section", "call", "body"))
-_FAR = 64
+_IN_TEXT = InText()
 
 
 class Machine:
@@ -96,7 +56,7 @@ class Machine:
             self.state = InChannel("reasoning")
             self.output.turn(thinking=True)
         elif self.compiled.format.reasoning is not None:
-            self._think()
+            self.think()
 
     def take(self) -> list[Event]:
         """The events so far; they are given once."""
@@ -175,7 +135,7 @@ class Machine:
         yield from self._first(compiled)
         while True:
             if output.at_start and not output.thinking:
-                if compiled.bare and (yield from self._try_bare()):
+                if compiled.may_begin and (yield from self._try_bare()):
                     continue
                 if compiled.lines and (yield from self._try_line()):
                     continue
@@ -186,7 +146,7 @@ class Machine:
                 self.say(end)
             if found is not None and found.lastindex is not None:
                 sign = scan.actions[found.lastindex]
-                yield from self._actions[sign.action](self, found, sign)
+                yield from ACTIONS[sign.action](self, found, sign)
             elif p.ended:
                 break
             else:
@@ -195,7 +155,7 @@ class Machine:
         output.last_blanks(p.at)
         self.release()
         self.end_message()
-        self._trust()
+        self.trust()
 
     def _first(self, compiled: Compiled) -> Steps[None]:
         """The prompt may have ended with a token that belongs to what the reply begins with."""
@@ -213,7 +173,7 @@ class Machine:
             label = yield from p.test(compiled.first_thought)
             if label:
                 self.marker(label.end())
-                self._think()
+                self.think()
 
     def _scan(self) -> Scan[Sign]:
         """What to look for next."""
@@ -286,30 +246,15 @@ class Machine:
 
     # -- calls ---------------------------------------------------------------------------------------------------------
 
-    def _on_call(self, found: re.Match[str], sign: Sign) -> Iterable[None]:
-        if self.is_shown(found):
-            return ()
-        self._leave_for_call()
-        return self.block(found.end(), special=sign.special)
-
-    def _on_body(self, found: re.Match[str], sign: Sign) -> Steps[None]:
-        if self.is_shown(found):
-            return
-        self._leave_for_call()
-        before = self.p.at
-        yield from self.block(found.start(), special=sign.special)
-        if self.p.at == before:  # nothing was taken: its first character is text
-            self.say_exactly(self.p.pos + 1)
-
     def block(self, start: int, *, bare: bool = False, special: bool = False, headless: bool = False) -> Iterable[None]:
         """A block of calls: at once if all of it is there and as usual, else step by step."""
         p = self.p
         first = p.index
         if p.pending is not None:
             p.settle_pending()
-        if bare and first == 0 and self.compiled.bare and self.held is None:
+        if bare and first == 0 and self.compiled.may_begin and self.held is None:
             self._hold()
-        elif not bare:
+        elif not bare and self.held is not None:
             self.release()
         before = self.state
         if self.compiled.section_start is not None and not bare:
@@ -357,7 +302,7 @@ class Machine:
 
     def _after_block(self, ending: Ending, before: State, first: int) -> None:
         if self.p.index > first:
-            before = InText()
+            before = _IN_TEXT
             self.forget_thought()
         elif first == 0:
             self.release()
@@ -366,7 +311,7 @@ class Machine:
         elif isinstance(self.state, InSection):
             self.state = InSection(self.state.before, due=ending == "due")
         else:
-            self.state = InText(due=ending == "due")
+            self.state = InText(due=True) if ending == "due" else _IN_TEXT
 
     def _try_bare(self) -> Steps[bool]:
         """Where a reply may begin, a body without a marker may stand. True if one may stand here again."""
@@ -410,7 +355,7 @@ class Machine:
         """There are more calls than there may be: everything from here on is text."""
         p = self.p
         self.release()  # they are more than enough to be calls, whatever follows
-        self._trust()
+        self.trust()
         p.problem("too_large", f"the reply has more than {p.limits.calls} calls; the rest was not read")
         while True:
             if p.pos < len(p.buf):
@@ -419,96 +364,9 @@ class Machine:
                 return
             yield
 
-    # -- sections and strays -------------------------------------------------------------------------------------------
-
-    def _on_section(self, found: re.Match[str], sign: Sign) -> Steps[None]:
-        if self.is_shown(found):
-            return
-        p, first = self.p, self.p.index
-        self._leave_for_call()
-        p.settle_pending()
-        size = found.end() - found.start()
-        assert self.compiled.section_start is not None
-        if not (yield from p.test(self.compiled.section_start)):
-            before, self.state = self.state, InSection(p.index)
-            block = Block(p, bare=False, special=sign.special, is_odd=True)
-            if (yield from block.read(p.pos + size)) == "text":
-                self.state = before
-            if p.index > first:
-                self.forget_thought()
-            return
-        self.state = InSection(p.index)
-        self.output.settle()
-        self.marker(p.pos + size)
-        if p.ended and not p.char():
-            p.problem("truncated", "the text ended where a tool call was about to begin")
-
-    def _on_section_close(self, found: re.Match[str], sign: Sign) -> Iterable[None]:
-        if isinstance(self.state, InSection):
-            if self.state.before == self.p.index:
-                self.p.note("opener_without_call", f"the section of calls that ends at {self.p.at} holds none")
-            self.state = InText()
-            self.marker(found.end())
-        elif not self.is_shown(found):
-            self._stray(found.group(), sign)
-        return ()
-
-    def _on_closer(self, found: re.Match[str], sign: Sign) -> Iterable[None]:
-        """What closes a call: of one whose close had not come yet, or of none."""
-        state = self.state
-        if self.is_shown(found):
-            return ()
-        if isinstance(state, (InText, InSection)) and state.due:
-            self.state = msgspec.structs.replace(state, due=False)
-            self.marker(found.end())
-        else:
-            self._stray(found.group(), sign)
-        return ()
-
-    def _on_value_close(self, found: re.Match[str], sign: Sign) -> Iterable[None]:
-        """What ends a value, or the body, where values are raw: behind a call it says that the call had not ended."""
-        p = self.p
-        for other, is_it in self.compiled.closing:
-            if is_it(found.group()):  # a closing tag that is named after an argument may be any other
-                return self._actions[other.action](self, found, other)
-        if self.is_shown(found):
-            return ()
-        if p.pending is not None:
-            p.block_pending(
-                "ambiguous_end",
-                f"{found.group()[:60]!r} stands behind the call, so that its end is not certain; "
-                "send the call again without its own closing markers inside a value",
-            )
-            self.marker(found.end())
-        else:
-            self._stray(found.group(), sign)
-        return ()
-
-    def _stray(self, marker: str, sign: Sign) -> None:
-        """A marker that closes nothing: dropped with a note if it is a special token or stands behind other markers;
-        else it is text."""
-        end = self.p.pos + len(marker)
-        if not (sign.special or self.output.fresh):
-            self.say_exactly(end)
-            return
-        message = f"{marker[:60]!r} at {self.p.at} closes nothing; it was dropped"
-        self.p.note("stray_marker", message)
-        self.marker(end)
-
     # -- reasoning -----------------------------------------------------------------------------------------------------
 
-    def _on_think(self, found: re.Match[str], sign: Sign) -> Iterable[None]:
-        if isinstance(self.state, InReasoning):
-            if not self.is_shown(found):
-                self._stray(found.group(), Sign("think", True))
-            return ()
-        self.p.settle_pending()
-        self._trust()
-        self.marker(found.end())
-        self._think()
-        return ()
-
-    def _think(self) -> None:
+    def think(self) -> None:
         self.thought, self.thought_end = self.p.at, None
         self.state = InReasoning()
         self.output.turn(thinking=True)
@@ -516,25 +374,6 @@ class Machine:
     def forget_thought(self) -> None:
         """What was thought last is not looked at again: something was said or called behind it."""
         self.thought = None
-
-    def _on_think_close(self, found: re.Match[str], sign: Sign) -> Iterable[None]:
-        state = self.state
-        if isinstance(state, InText) and state.late:
-            # A closing tag without its opener: the prompt had opened it.
-            self.output.recast(self.p.at)
-        elif not isinstance(state, InReasoning):
-            if self.is_shown(found):
-                return ()
-            if self.rehearsal is None:
-                self._stray(found.group(), Sign("think_close", True))
-                return ()
-            self._rehearsed(self.rehearsal)
-        self.thought_end = self.p.at
-        self.marker(found.end())
-        self.output.turn(thinking=False)
-        self.output.at_start = True
-        self.state = InText()
-        return ()
 
     def end_message(self) -> None:
         """A message ends. One to a tool holds a call."""
@@ -553,140 +392,30 @@ class Machine:
             self.state = InText()
             self.output.settle()
 
-    def _leave_reasoning(self) -> None:
+    def leave_reasoning(self) -> None:
         """A special token says that the model has stopped thinking."""
         if isinstance(self.state, InReasoning):
             self.state = InText()
             self.output.turn(thinking=False)
             self.output.settle()
 
-    def _leave_for_call(self) -> None:
+    def leave_for_call(self) -> None:
         """The same for one that opens a call, until the thought is closed after all."""
         if isinstance(self.state, InReasoning):
             if self.compiled.closes_thoughts:
                 self.rehearsal = begin(self)
-            self._leave_reasoning()
+            self.leave_reasoning()
 
-    def _trust(self) -> None:
+    def trust(self) -> None:
         """What stood behind a thought that was not closed is what it seemed to be."""
         if self.rehearsal is not None:
             stands(self, self.rehearsal)
             self.rehearsal = None
 
-    def _rehearsed(self, kept: Rehearsal) -> None:
+    def rehearsed(self, kept: Rehearsal) -> None:
         """The thought went on: what was read as calls and text was part of it."""
         if self.held is not None:
             self.p.drop(self.held.start)
         self.rehearsal = self.held = None
         self.in_content = False
         take_back(self, kept)
-
-    # -- other markers -------------------------------------------------------------------------------------------------
-
-    def _on_content(self, found: re.Match[str], sign: Sign) -> Iterable[None]:
-        if isinstance(self.state, InReasoning):
-            if self.is_shown(found):
-                return ()
-            self._leave_reasoning()
-        self.in_content = True
-        self.marker(found.end())
-        return ()
-
-    def _on_content_close(self, found: re.Match[str], sign: Sign) -> Steps[None]:
-        if (yield from self._is_shown_end(found.group())):
-            self.say_exactly(self.p.pos + 1)
-        elif self.in_content or not sign.special:
-            self.in_content = False
-            self.marker(self.p.pos + len(found.group()))
-        else:
-            self._stray(found.group(), sign)
-
-    def _on_inline(self, found: re.Match[str], sign: Sign) -> Iterable[None]:
-        if not self.is_shown(found):
-            self.p.pos = found.end()
-            self.output.skip(self.p.at)
-        return ()
-
-    def _on_tag(self, found: re.Match[str], sign: Sign) -> Iterable[None]:
-        """A block of text begins or ends. A code fence that was left open ends with it."""
-        tag = self.compiled.tags[found.group()]
-        if tag and self.is_shown(found):
-            return ()
-        output = self.output
-        self.state = InText()
-        output.turn(thinking=False)
-        output.tag = tag
-        output.is_placed = output.is_placed or bool(tag)
-        self.marker(found.end())
-        output.at_start = True
-        return ()
-
-    def _on_done(self, found: re.Match[str], sign: Sign) -> Iterable[None]:
-        protocol = self.compiled.format.protocol
-        if self.is_shown(found) or protocol is None:
-            return ()
-        opens, closes = protocol.done
-        self.output.events.append(Done(found.group()[len(opens.strip()) : -len(closes.strip())].strip()))
-        self.output.is_placed = True
-        self.marker(found.end())
-        self.output.at_start = True
-        return ()
-
-    def _on_line(self, found: re.Match[str], sign: Sign) -> Iterable[None]:
-        self.say(found.end())
-        self.output.at_start = not self.output.tag
-        return ()
-
-    def _on_end(self, found: re.Match[str], sign: Sign) -> Steps[None]:
-        p = self.p
-        marker = found.group()
-        if not self.output.thinking and (yield from self._is_shown_end(marker)):
-            self.say_exactly(p.pos + 1)
-            return
-        p.settle_pending()
-        self.release()
-        self.end_message()
-        self._trust()
-        self.output.at_start = True
-        if isinstance(self.state, InChannel):
-            self.output.turn(thinking=False)
-            self.state = InText()
-        self.marker(p.pos + len(marker))
-
-    def _is_shown_end(self, marker: str) -> Steps[bool]:
-        """Is this end-of-turn token only shown? Then text goes on behind it, and it stands in code or in quotes."""
-        p = self.p
-        in_code = self.output.shows()
-        while True:
-            behind = p.buf[p.pos + len(marker) : p.pos + len(marker) + _FAR]
-            if behind.strip() or (behind and not in_code) or len(behind) == _FAR or p.ended:
-                break
-            yield
-        return bool(behind.strip()) and (in_code or behind[0] in QUOTES)
-
-    def _on_header(self, found: re.Match[str], sign: Sign) -> Iterable[None]:
-        if not self.output.thinking and self.is_shown(found):
-            return ()
-        self.p.settle_pending()
-        self.release()
-        self._trust()
-        return header(self)
-
-    _actions: ClassVar[dict[Action, Callable[[Machine, re.Match[str], Sign], Iterable[None]]]] = {
-        "call": _on_call,
-        "body": _on_body,
-        "section": _on_section,
-        "section_close": _on_section_close,
-        "closer": _on_closer,
-        "value_close": _on_value_close,
-        "think": _on_think,
-        "think_close": _on_think_close,
-        "content": _on_content,
-        "content_close": _on_content_close,
-        "inline": _on_inline,
-        "end": _on_end,
-        "header": _on_header,
-        "tag": _on_tag,
-        "done": _on_done,
-        "line": _on_line,
-    }

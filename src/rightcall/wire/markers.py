@@ -46,11 +46,12 @@ class Pat(NamedTuple):
     tail: tuple[str, str] = ("", "")  # whole and part of what follows the head
     prefix: str = ""  # literal text that it begins with
     sure: int = OPEN  # FINAL: no later text can make the match another; RUN: only by making it longer
+    opening: str = ""  # as `prefix`, past the gaps beside special tokens, which stand in it as `_ANY_GAP`
 
 
 def literal(text: str) -> Pat:
     whole, part = _literal(text)
-    return Pat(whole, part, text[:1], _literal(text[1:]), text, FINAL)
+    return Pat(whole, part, text[:1], _literal(text[1:]), text, FINAL, text)
 
 
 def _literal(text: str) -> tuple[str, str]:
@@ -65,7 +66,8 @@ def blanks(most: int = MAX_BLANKS) -> Pat:
     return Pat(run, run, sure=RUN)
 
 
-_GAP = blanks(16)
+_ANY_GAP = "\0"
+_GAP = blanks(16)._replace(opening=_ANY_GAP)
 _BLANK_RUNS = re.compile(r"\[ \\t\\r\\n\]\{0,\d++\}\+")  # as `blanks` writes them
 
 
@@ -73,7 +75,16 @@ def seq(*pats: Pat) -> Pat:
     whole, part = _seq([(p.whole, p.part) for p in pats])
     tail = _seq([pats[0].tail, *((p.whole, p.part) for p in pats[1:])])
     sure = pats[-1].sure if all(p.sure for p in pats) else OPEN
-    return Pat(whole, part, pats[0].head, tail, pats[0].prefix, sure)
+    return Pat(whole, part, pats[0].head, tail, pats[0].prefix, sure, _opening(pats))
+
+
+def _opening(pats: tuple[Pat, ...]) -> str:
+    found = ""
+    for pat in pats:
+        found += pat.opening
+        if pat is not _GAP and pat.whole != re.escape(pat.prefix):
+            break
+    return found
 
 
 def _seq(pairs: list[tuple[str, str]]) -> tuple[str, str]:
@@ -242,7 +253,7 @@ class Scan(Generic[A]):
         self.ended: Search = ended.search
         self.finditer = ended.finditer
         if len(entries) > _MANY:
-            places = re.compile(_tree({pat.prefix[:10] for _, pat in entries})).search
+            places = re.compile(_tree({pat.opening[:10] for _, pat in entries})).search
             whole = re.compile("|".join(wholes)).match
             self.search, self.ended = (
                 _places_first(places, whole, search.match),
@@ -273,5 +284,6 @@ def _tree(prefixes: set[str]) -> str:
     branches = []
     for head in heads:
         rest = _tree({prefix[1:] for prefix in prefixes if prefix[0] == head})
-        branches.append(re.escape(head) + (f"(?:{rest}|\\Z)" if rest else ""))
+        begins = _GAP.whole if head == _ANY_GAP else re.escape(head)
+        branches.append(begins + (f"(?:{rest}|\\Z)" if rest else ""))
     return "|".join(branches)

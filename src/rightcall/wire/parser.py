@@ -37,6 +37,7 @@ _WORDS = {
     "rescue": ("off", "safe", "anywhere"),
     "reasoning_calls": ("never", "safe"),
 }
+_USUAL = (("reasoning", "auto"), ("rescue", "safe"), ("reasoning_calls", "safe"))
 _LIMITS = Limits()
 
 
@@ -127,7 +128,8 @@ def read_options(
     limits: Limits | None = None,
 ) -> ReadOptions:
     """The options of a reading. Raises where one of them is wrong."""
-    for word, value in (("reasoning", reasoning), ("rescue", rescue), ("reasoning_calls", reasoning_calls)):
+    said = (("reasoning", reasoning), ("rescue", rescue), ("reasoning_calls", reasoning_calls))
+    for word, value in said if said != _USUAL else ():
         if value not in _WORDS[word]:
             raise CallerError(f"{word}={value!r} is not one of {', '.join(_WORDS[word])}")
     if repair not in _WORDS["repair"]:

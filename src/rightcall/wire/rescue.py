@@ -200,10 +200,11 @@ def anywhere(text: str, options: ReadOptions) -> Piece | None:
             at = end
     if found:
         return _among(text, found)
-    for name in NAMED_ONLY:
-        piece = read_piece(text, compiled(FORMATS[name]), options)
-        if fits(piece.reply, options.tools):
-            return piece
+    for each in [compiled(FORMATS[name]) for name in sorted(NAMED_ONLY)]:
+        for start in (0, *_last_fence(text, each)):
+            piece = read_piece(text[start:], each, options)
+            if fits(piece.reply, options.tools):
+                return _behind(text, start, piece)
     return None
 
 

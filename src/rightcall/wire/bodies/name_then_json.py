@@ -60,7 +60,8 @@ class NameThenJsonReader(BodyReader):
         buf = p.buf
         pos = _BLANK_RUN(buf, start).end()  # type: ignore[union-attr]
         opener = self.open.probe.whole(buf, pos) if self.open else None
-        if not opener or self.open is None or self.open.fill(opener).get("name") in self._labels:
+        holes = self.open.fill(opener) if opener and self.open is not None else {}
+        if not opener or holes.get("name") in self._labels:
             return None
         try:
             value, end = scan_unique(buf, _BLANK_RUN(buf, opener.end()).end())  # type: ignore[union-attr]
@@ -75,7 +76,6 @@ class NameThenJsonReader(BodyReader):
         ):
             return None
         is_over = not self._open_ended or last.end() < len(buf) or p.ended
-        holes = self.open.fill(opener)
         json = buf[opener.end() : end].lstrip(BLANKS)
         return [(pos, end, holes.get("name", ""), json, value, self._id(holes))], last.end(), is_over
 

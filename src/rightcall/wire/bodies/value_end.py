@@ -127,7 +127,7 @@ class ValueEnd:
                 seen.torn = seen.torn or (yield from self._is_torn(p, found.end() - found.start()))
             elif action == "next":
                 if (yield from self._is_next(p, value)):
-                    return self._doubt_of_next(value)
+                    return self._doubt_of_next(value, seen)
                 self._see(p, action, value, seen)
             else:
                 if action == "open":
@@ -246,9 +246,9 @@ class ValueEnd:
             return Doubt("ambiguous_end", _swallowed(value.key, other)[0])
         return None
 
-    def _doubt_of_next(self, value: Value) -> Doubt | None:
-        """A value that the next argument ended: was there a close, but a damaged one?"""
-        if "".join(value.pieces).rstrip().endswith(self.tags.damaged_closes):
+    def _doubt_of_next(self, value: Value, seen: _Seen) -> Doubt | None:
+        """A value that the next argument ended: was there a close, one that did not count or a damaged one?"""
+        if seen.closed or seen.shut or seen.opened or "".join(value.pieces).rstrip().endswith(self.tags.damaged_closes):
             return Doubt(
                 "ambiguous_end", f"the argument {value.key!r} is not closed as it should be; send the call again"
             )

@@ -1,0 +1,271 @@
+"""What each marker in the text does: it begins a call, ends a thought, closes a section, or closes nothing at all."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rightcall.types import Done
+from rightcall.wire.blocks import Block
+from rightcall.wire.buffer import Steps
+from rightcall.wire.channels import header
+from rightcall.wire.compile import Action, Sign
+from rightcall.wire.shown import QUOTES
+from rightcall.wire.states import InChannel, InReasoning, InSection, InText
+
+if TYPE_CHECKING:
+    from rightcall.wire.machine import Machine
+
+_FAR = 64
+
+
+def on_call(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
+    if m.is_shown(found):
+        return ()
+    m.leave_for_call()
+    return m.block(found.end(), special=sign.special)
+
+
+def on_body(m: Machine, found: re.Match[str], sign: Sign) -> Steps[None]:
+    if m.is_shown(found):
+        return
+    m.leave_for_call()
+    before = m.p.at
+    yield from m.block(found.start(), special=sign.special)
+    if m.p.at == before:  # nothing was taken: its first character is text
+        m.say_exactly(m.p.pos + 1)
+
+
+def on_section(m: Machine, found: re.Match[str], sign: Sign) -> Steps[None]:
+    if m.is_shown(found):
+        return
+    p, first = m.p, m.p.index
+    m.leave_for_call()
+    p.settle_pending()
+    size = found.end() - found.start()
+    assert m.compiled.section_start is not None
+    if not (yield from p.test(m.compiled.section_start)):
+        before, m.state = m.state, InSection(p.index)
+        block = Block(p, bare=False, special=sign.special, is_odd=True)
+        if (yield from block.read(p.pos + size)) == "text":
+            m.state = before
+        if p.index > first:
+            m.forget_thought()
+        return
+    m.state = InSection(p.index)
+    m.output.settle()
+    m.marker(p.pos + size)
+    if p.ended and not p.char():
+        p.problem("truncated", "the text ended where a tool call was about to begin")
+
+
+def on_section_close(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
+    if isinstance(m.state, InSection):
+        if m.state.before == m.p.index:
+            m.p.note("opener_without_call", f"the section of calls that ends at {m.p.at} holds none")
+        m.state = InText()
+        m.marker(found.end())
+    elif not m.is_shown(found):
+        _stray(m, found.group(), sign)
+    return ()
+
+
+def on_closer(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
+    """What closes a call: of one whose close had not come yet, or of none."""
+    state = m.state
+    if m.is_shown(found):
+        return ()
+    if isinstance(state, (InText, InSection)) and state.due:
+        m.state = msgspec.structs.replace(state, due=False)
+        m.marker(found.end())
+    else:
+        _stray(m, found.group(), sign)
+    return ()
+
+
+def on_value_close(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
+    """What ends a value, or the body, where values are raw: behind a call it says that the call had not ended."""
+    p = m.p
+    for other, is_it in m.compiled.closing:
+        if is_it(found.group()):  # a closing tag that is named after an argument may be any other
+            return ACTIONS[other.action](m, found, other)
+    if m.is_shown(found):
+        return ()
+    if p.pending is not None:
+        p.block_pending(
+            "ambiguous_end",
+            f"{found.group()[:60]!r} stands behind the call, so that its end is not certain; "
+            "send the call again without its own closing markers inside a value",
+        )
+        m.marker(found.end())
+    else:
+        _stray(m, found.group(), sign)
+    return ()
+
+
+def _stray(m: Machine, marker: str, sign: Sign) -> None:
+    """A marker that closes nothing: dropped with a note if it is a special token or stands behind other markers;
+    else it is text."""
+    end = m.p.pos + len(marker)
+    if not (sign.special or m.output.fresh):
+        m.say_exactly(end)
+        return
+    message = f"{marker[:60]!r} at {m.p.at} closes nothing; it was dropped"
+    m.p.note("stray_marker", message)
+    m.marker(end)
+
+
+def on_think(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
+    if m.is_shown(found):
+        if isinstance(m.state, InText):
+            m.state = msgspec.structs.replace(m.state, mentions=True)
+        return ()
+    if isinstance(m.state, InReasoning):
+        _stray(m, found.group(), Sign("think", True))
+        return ()
+    m.p.settle_pending()
+    m.trust()
+    m.marker(found.end())
+    m.think()
+    return ()
+
+
+def on_think_close(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
+    state = m.state
+    if isinstance(state, InText) and state.late and not (state.mentions and m.output.shows()):
+        # A closing tag without its opener: the prompt had opened it.
+        m.output.recast(m.p.at)
+    elif not isinstance(state, InReasoning):
+        if m.is_shown(found):
+            return ()
+        if m.rehearsal is None:
+            _stray(m, found.group(), Sign("think_close", True))
+            return ()
+        m.rehearsed(m.rehearsal)
+    m.thought_end = m.p.at
+    m.marker(found.end())
+    m.output.turn(thinking=False)
+    m.output.at_start = True
+    m.state = InText()
+    return ()
+
+
+def on_content(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
+    if isinstance(m.state, InReasoning):
+        if m.is_shown(found):
+            return ()
+        m.leave_reasoning()
+    m.in_content = True
+    m.marker(found.end())
+    return ()
+
+
+def on_content_close(m: Machine, found: re.Match[str], sign: Sign) -> Steps[None]:
+    if (yield from _is_shown_end(m, found.group())):
+        m.say_exactly(m.p.pos + 1)
+    elif m.in_content or not sign.special:
+        m.in_content = False
+        m.marker(m.p.pos + len(found.group()))
+    else:
+        _stray(m, found.group(), sign)
+
+
+def on_inline(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
+    if not m.is_shown(found):
+        m.p.pos = found.end()
+        m.output.skip(m.p.at)
+    return ()
+
+
+def on_tag(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
+    """A block of text begins or ends. A code fence that was left open ends with it."""
+    tag = m.compiled.tags[found.group()]
+    if tag and m.is_shown(found):
+        return ()
+    output = m.output
+    m.state = InText()
+    output.turn(thinking=False)
+    output.tag = tag
+    output.is_placed = output.is_placed or bool(tag)
+    m.marker(found.end())
+    output.at_start = True
+    return ()
+
+
+def on_done(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
+    protocol = m.compiled.format.protocol
+    if m.is_shown(found) or protocol is None:
+        return ()
+    opens, closes = protocol.done
+    m.output.events.append(Done(found.group()[len(opens.strip()) : -len(closes.strip())].strip()))
+    m.output.is_placed = True
+    m.marker(found.end())
+    m.output.at_start = True
+    return ()
+
+
+def on_line(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
+    m.say(found.end())
+    m.output.at_start = not m.output.tag
+    return ()
+
+
+def on_end(m: Machine, found: re.Match[str], sign: Sign) -> Steps[None]:
+    p = m.p
+    marker = found.group()
+    if not m.output.thinking and (yield from _is_shown_end(m, marker)):
+        m.say_exactly(p.pos + 1)
+        return
+    p.settle_pending()
+    m.release()
+    m.end_message()
+    m.trust()
+    m.output.at_start = True
+    if isinstance(m.state, InChannel):
+        m.output.turn(thinking=False)
+        m.state = InText()
+    m.marker(p.pos + len(marker))
+
+
+def _is_shown_end(m: Machine, marker: str) -> Steps[bool]:
+    """Is this end-of-turn token only shown? Then text goes on behind it, and it stands in code or in quotes."""
+    p = m.p
+    in_code = m.output.shows()
+    while True:
+        behind = p.buf[p.pos + len(marker) : p.pos + len(marker) + _FAR]
+        if behind.strip() or (behind and not in_code) or len(behind) == _FAR or p.ended:
+            break
+        yield
+    return bool(behind.strip()) and (in_code or behind[0] in QUOTES)
+
+
+def on_header(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
+    if not m.output.thinking and m.is_shown(found):
+        return ()
+    m.p.settle_pending()
+    m.release()
+    m.trust()
+    return header(m)
+
+
+ACTIONS: dict[Action, Callable[[Machine, re.Match[str], Sign], Iterable[None]]] = {
+    "call": on_call,
+    "body": on_body,
+    "section": on_section,
+    "section_close": on_section_close,
+    "closer": on_closer,
+    "value_close": on_value_close,
+    "think": on_think,
+    "think_close": on_think_close,
+    "content": on_content,
+    "content_close": on_content_close,
+    "inline": on_inline,
+    "end": on_end,
+    "header": on_header,
+    "tag": on_tag,
+    "done": on_done,
+    "line": on_line,
+}
