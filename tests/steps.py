@@ -348,8 +348,9 @@ def growth(text_of: Callable[[int], str], way: Way, *, size: int = 300, package:
     """
     steps(text_of(size), way, package)  # what is made once, for a format or at first use, is no cost of the text
     small, large = (_per_character(text_of(n), way, package) for n in (size, 4 * size))
-    if 4 * large > MOST * small:
-        small, large = large, _per_character(text_of(16 * size), way, package)
+    for times in (16, 64):
+        if 4 * large > MOST * small:
+            small, large = large, _per_character(text_of(times * size), way, package)
     return 4 * large / small
 
 

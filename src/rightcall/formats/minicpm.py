@@ -5,7 +5,11 @@ from rightcall.formats.spec import Format, Params, Pythonic, Special
 MINICPM3 = Format(
     "minicpm3",
     body=Pythonic(wrap=("", "\n", "")),
-    call=(Special("<|tool_call_start|>") + "\n```python\n", "\n```\n" + Special("<|tool_call_end|>") + "\n"),
+    # The fence may be missing, or damaged.
+    call=(
+        (Special("<|tool_call_start|>") + "\n```python\n", Special("<|tool_call_start|>") + "\n"),
+        ("\n```\n" + Special("<|tool_call_end|>") + "\n", Special("<|tool_call_end|>") + "\n"),
+    ),
     reasoning=(Special("<|thought_start|>") + "\n", "\n" + Special("<|thought_end|>") + "\n"),
     ends=(Special("<|im_end|>"),),
     tools="pythonic",

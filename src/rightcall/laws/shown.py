@@ -18,11 +18,20 @@ _LINE = re.compile(r"\s*+(?:>|\d++[\t|:.]|\d{2,4}-|\[|[A-Za-z ]{1,20}+:)|    |\t
 def is_plain(text: str, at: int, spans: tuple[Span, ...]) -> bool:
     """Is the place certainly outside code, quotes and everything else that shows? What stands in calls
     and in other reasoning does not count."""
-    before = _without_calls(text[:at], [span for span in spans if not span.start <= at < span.end])
+    before = _without_calls(text[:at], _elsewhere(spans, at))
     if _CODE.search(before):
         return False
     paragraph = _BLANK_LINE.split(before)[-1]
     return not _QUOTES.search(paragraph) and not _LINE.match(before.rpartition("\n")[2])
+
+
+def _elsewhere(spans: tuple[Span, ...], at: int) -> list[Span]:
+    """The spans up to a place, but for those of the thought that it stands in, which markers may interrupt."""
+    before = [span for span in spans if span.start <= at]
+    if before and before[-1].kind == "reasoning":
+        while before and before[-1].kind in ("reasoning", "marker"):
+            before.pop()
+    return before
 
 
 def _without_calls(before: str, spans: list[Span]) -> str:

@@ -2,7 +2,7 @@
 
 Rules for everybody who reads from it:
 - A bare `yield` means: more text, please. An index into `buf` does not survive it; `pos` and captures do.
-- Nothing is taken before it is certain; nothing is given back afterwards.
+- Nothing is taken before it is certain; what is only looked at is given back (`give_back`).
 - Every loop takes at least one character, yields or raises.
 """
 
@@ -116,6 +116,19 @@ class Buffer:
         self._captures -= 1
         if not self._captures:
             self._kept.clear()
+
+    def give_back(self, start: Capture) -> None:
+        """What was taken since that capture, which is over, can be taken again: it was only looked at."""
+        size = self.base - start
+        if size > 0:
+            self.buf, self.base = self.captured(start) + self.buf[self.pos :], start
+        self.pos = start - self.base
+        while size > 0:
+            piece = self._kept.pop()
+            if size < len(piece):
+                self._kept.append(piece[:-size])
+            size -= len(piece)
+        self.drop(start)
 
     def release(self, start: Capture) -> str:
         text = self.captured(start)

@@ -96,7 +96,9 @@ class Compiled:
         nameless = [pat for body in format.bodies for pat in _nameless(body)]
         self.nameless = Probe(alt(*nameless)) if nameless else Probe.never()
         # How a body begins, whatever becomes of it.
-        self.body_begins = Probe(alt(*nameless, *(literal(tag) for tag in self.body_tags), *map(literal, "{[")))
+        named = [template(text) for body in format.bodies for text in _named_openings(body)]
+        tags = [literal(tag) for tag in self.body_tags]
+        self.body_begins = Probe(alt(*named, *nameless, *tags, *map(literal, "{[")))
         self.bare = (
             "".join(BODIES[type(body)].first for body in format.bodies) if is_bare and not format.channels else ""
         )
@@ -266,6 +268,12 @@ def _is_at_edge(text: str, token: str) -> bool:
 def body_open(body: Body) -> Marker:
     found: Marker = getattr(body, "open", "")
     return found
+
+
+def _named_openings(body: Body) -> list[str]:
+    """What stands before JSON arguments, where it is more than a name."""
+    texts = ordered(body.open) if isinstance(body, NameThenJson) else []
+    return [text for text in texts if len(re.sub(r"\{\w+\}", "", text)) > _SURE]
 
 
 def _nameless(body: Body) -> list[Pat]:

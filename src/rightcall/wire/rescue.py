@@ -54,7 +54,7 @@ def whole_reply(text: str, options: ReadOptions) -> Piece | None:
     if tools is None or not len(tools) or len(text) > _MOST:
         return None
     inner, fenced = _unfenced(text.strip())
-    if fenced and (other := other_format(inner, options)) is not None and not other.reply.content:
+    if fenced and (other := other_format(inner, options)) is not None and _is_silent(other.reply):
         return Piece(other.reply, located(other.reply, text))
     if inner[-1:] not in _ENDS.get(inner[:1], ")}"):
         return None  # cut off, or not nothing but calls
@@ -64,9 +64,14 @@ def whole_reply(text: str, options: ReadOptions) -> Piece | None:
             reply = read_piece(before + _in_a_row(inner) + after, compiled(FORMATS[name]), options).reply
             # What was read must be what was written, without the markers that were put around it.
             stands = all(call.raw in text for call in reply.attempts)
-            if reply.attempts and not reply.content and stands and _are_calls(reply, tools):
+            if reply.attempts and _is_silent(reply) and stands and _are_calls(reply, tools):
                 return Piece(reply, located(reply, text))
     return None
+
+
+def _is_silent(reply: Reply) -> bool:
+    """Is nothing said in it, and nothing thought?"""
+    return not reply.content and not reply.reasoning
 
 
 def _unfenced(text: str) -> tuple[str, bool]:
@@ -142,7 +147,7 @@ def foreign_calls(text: str, options: ReadOptions) -> Piece | None:
     if options.tools is None or len(text) > _MOST:
         return None
     piece = read_auto(text, options)
-    has_calls = piece.reply.attempts and not piece.reply.content
+    has_calls = piece.reply.attempts and _is_silent(piece.reply)
     return piece if has_calls and _are_calls(piece.reply, options.tools) else None
 
 
@@ -170,7 +175,7 @@ def behind_text(text: str, found: Compiled, options: ReadOptions) -> Piece | Non
 def _is_last(text: str, piece: Piece) -> bool:
     """Does nothing stand behind the calls, and nothing between them?"""
     last = max([span.end for span in piece.spans if span.kind == "call"], default=0)
-    return _NOTHING(text, last) is not None and not piece.reply.content and not piece.reply.reasoning
+    return _NOTHING(text, last) is not None and _is_silent(piece.reply)
 
 
 def _last_fence(text: str, found: Compiled) -> list[int]:
@@ -207,7 +212,7 @@ def _bare_calls(text: str, options: ReadOptions) -> Piece | None:
     """What a text holds that is nothing but calls that may run."""
     for name in ("xlam", "llama4_pythonic"):
         piece = read_piece(text, compiled(FORMATS[name]), options)
-        if fits(piece.reply, options.tools) and not piece.reply.content and not _completes(piece.reply):
+        if fits(piece.reply, options.tools) and _is_silent(piece.reply) and not _completes(piece.reply):
             return piece
     return None
 

@@ -79,24 +79,36 @@ def _is_argument(p: CallBuilder, found: re.Match[str]) -> bool:
 
 def _held(p: CallBuilder, broken: Broken) -> Steps[int]:
     """Waits for the end of the block, of which nothing is taken; where it is."""
-    close, looked = p.compiled.call_close, 0
+    start = p.capture()
+    found = yield from _block_end(p, start)
+    end = p.at
+    if found is None:
+        p.drop(start)
+        p.pos = len(p.buf)
+        raise Cut
+    p.give_back(start)
+    if not found:
+        raise broken
+    return end - p.base
+
+
+def _block_end(p: CallBuilder, start: int) -> Steps[bool | None]:
+    """Goes to the end of the block. False if that is too far away, None if the text ended first."""
+    close = p.compiled.call_close
     while True:
-        at, most = p.pos + looked, min(len(p.buf), p.pos + _MOST_HELD + 1)
-        while close is not None and at < most:
-            sign = close.at(p.buf, at, p.ended)
-            if sign:
-                return at
+        most = min(len(p.buf), p.pos + _MOST_HELD + 1)
+        sign: object = False
+        while close is not None and p.pos < most and not (sign := close.at(p.buf, p.pos, p.ended)):
             if sign is None:
                 break
-            at += 1
-        looked = (at if close is not None else len(p.buf)) - p.pos
-        if looked > _MOST_HELD:
-            raise broken
+            p.pos += 1
+        if sign:
+            return p.at - start <= _MOST_HELD
+        p.pos = p.pos if close is not None else len(p.buf)
+        if p.at - start > _MOST_HELD:
+            return False
         if p.ended:
-            if close is not None and not p.compiled.bare:
-                p.pos = len(p.buf)
-                raise Cut
-            return len(p.buf)
+            return None if close is not None and not p.compiled.bare else True
         yield
 
 

@@ -334,7 +334,9 @@ class ParamsKind(BodyKind[Params]):
     def check(self, body: Params, where: str, format: Format) -> None:
         typed = ("type",) if body.types else ()
         marker_rule(f"{where}.open", body.open, OPENER)
-        marker_rule(f"{where}.param", body.param, Rule(need=("key", *typed)))
+        marker_rule(f"{where}.param", body.param, Rule(may=typed, need=("key",)))
+        # The first is the one that is written, and must say the type; a model may leave it out.
+        template_rule(f"{where}.param", first(body.param), Rule(need=("key", *typed)))
         marker_rule(f"{where}.value_close", body.value_close, Rule(may=("key",), empty=True))
         if not alternatives(body.value_close)[0]:
             refuse(f"{where}.value_close", "the marker is empty", "the first one is written and must be visible")
