@@ -16,7 +16,8 @@ Args = list[tuple[str, Json]]
 
 def has_opener(format: Format) -> bool:
     first = [marker[0] for marker in (format.section, format.call) if marker] + [getattr(format.bodies[0], "open", "")]
-    return format.channels is not None or any(alternatives(marker)[0] for marker in first)
+    openers = [alternatives(marker)[0] for marker in first]
+    return format.channels is not None or any(opener and not opener.startswith("`") for opener in openers)
 
 
 STRING: Json = {"type": "string"}

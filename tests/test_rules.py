@@ -277,7 +277,7 @@ def test_prose_that_mentions_an_opener_stays_text(name: str, opener: str) -> Non
             reply = read(text, name, tools)
             assert (runnable(reply), wrong(reply)) == ([], [])
             assert '"' in text or "```" in opener or notes(reply)
-            dropped = is_special(name, opener) and '"' not in text and name != "inkling"  # whose begins with a name
+            dropped = is_special(name, opener) and '"' not in text
             said = text.replace(opener, "") if dropped else text
             assert "".join(reply.content.split()) == "".join(said.split())
 

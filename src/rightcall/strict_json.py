@@ -59,7 +59,7 @@ _BLANKS = re.compile(r"[ \t\r\n]*+").match
 MAX_DEPTH = 200
 _MOST_TWICE = 64
 # Codes of what is not JSON and must not be read in any other way either.
-REFUSED = frozenset(("too_deep", "not_finite"))
+REFUSED = frozenset(("too_deep", "not_finite", "duplicate_argument", "duplicate_key"))
 
 
 def decode(text: str, depth: int) -> Any:

@@ -163,7 +163,7 @@ class _Settling:
 
     def _unreadable(self, value: Undecodable, json: str) -> dict[str, Any] | None:
         self.problem = Problem(value.code, value.message)
-        if self.policy == "off" or value.code in REFUSED or value.code in _DOUBLED:
+        if self.policy == "off" or value.code in REFUSED:
             return None
         inner = unfence(json)
         if inner is not None:

@@ -387,6 +387,8 @@ class Block:
         is_due = False
         if found:
             p.pos = found.end()
+        elif char == "`" and self.bare and p.ended and close.is_begun(p.buf, p.pos):
+            p.pos = len(p.buf)  # of the fence that closes it
         elif not char and not self.bare:
             p.problem("unclosed", "the text ended before the marker that closes the call", blocking=False)
         elif char:

@@ -127,8 +127,8 @@ class Compiled:
         self.first_opener = _first_opener(format.call[0])
         self.first_thought = _label(format.reasoning[0]) if format.reasoning else None
         around = Around(self._after(inner), [pat for _, pat in self._turns()])
-        named = [body for body in format.bodies if isinstance(body, NameThenJson) and not body.open]
-        self.named = NameThenJsonReader(named[0], []) if named and not format.channels else None
+        headed = [body for body in format.bodies if isinstance(body, NameThenJson) and not body.open]
+        self.named = NameThenJsonReader(headed[0], []) if headed and not format.channels else None
         self.readers: list[BodyReader] = [BODIES[type(body)].reader(body, format, around) for body in format.bodies]
         self.envelope = next((each for each in self.readers if isinstance(each, EnvelopeReader)), None)
         # The first body only: where there are several, what is not usual for the first goes the long way.

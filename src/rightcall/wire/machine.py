@@ -377,7 +377,7 @@ class Machine:
 
     def end_message(self) -> None:
         """A message ends. One to a tool holds a call."""
-        if self.due_to == self.p.index:
+        if self.due_to == self.p.index and not self.p.full:
             self.p.note("opener_without_call", f"the message to a tool that ends at {self.p.at} holds no call")
         self.due_to = None
 

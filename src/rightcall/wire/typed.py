@@ -7,7 +7,7 @@ import re
 from json.encoder import encode_basestring as quoted
 from typing import Any
 
-from rightcall.strict_json import REFUSED, Undecodable, decode
+from rightcall.strict_json import REFUSED, Undecodable, decode_unique
 from rightcall.values.notation import PYTHON_LITERALS
 from rightcall.values.reader import BadValue, Reader, Unfinished
 
@@ -37,7 +37,7 @@ def typed(text: str, kind: str, depth: int) -> tuple[str, Any, Wrong | None]:
     source = text.strip(" \t\r\n")
     if kind == "any" and source[:1] not in _JSON_STARTS:
         return quoted(text), text, None
-    value = decode(source, depth) if source else Undecodable("invalid_json", "")
+    value = decode_unique(source, depth)[0] if source else Undecodable("invalid_json", "")
     if not isinstance(value, Undecodable):
         return source, value, None
     if value.code in REFUSED:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from rightcall.formats.spec import Braced, Format, Marker
 from rightcall.formats.toml_rules import LITERAL, OPENER, marker_rule, template_rule
-from rightcall.strict_json import Undecodable, decode
+from rightcall.strict_json import Undecodable, decode_unique
 from rightcall.types import Call, Repair
 from rightcall.values.ends import Ends
 from rightcall.values.notation import Notation, braces
@@ -221,7 +221,7 @@ class BracedReader(BodyReader):
         words = self.notation.words
         if text in words and (kind != "plain" or words[text] is None):
             return Read(to_json(words[text]), words[text])
-        value = decode(text, p.limits.depth)
+        value = decode_unique(text, p.limits.depth)[0]
         if isinstance(value, Undecodable) and value.code == "not_finite":
             raise Broken(value.code, value.message)
         if isinstance(value, Undecodable) or kind in TEXT_KINDS:

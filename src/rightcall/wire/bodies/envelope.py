@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from rightcall.shapes.builder import Builder
 
 _B = r"[ \t\r\n]*+"
+_CLOSER = re.compile(rf"{_B}[}}\])]").match
 _COMMENTED = re.compile(r"/\*|//|#").search
 _WORDS = seq(alt(literal("null"), literal("true"), literal("false")), look(Pat(r"[,\] \t\r\n]", "")))
 _ITEM = alt(Pat(r"[{\]\[\"0-9-]", ""), _WORDS)  # what may stand in a list of calls, the odd things included
@@ -123,6 +124,8 @@ class EnvelopeReader(BodyReader):
         last = self._list_ends[not bare](buf, close.end()) if listed else close
         if last is None:
             return None
+        if p.compiled.extra_closers is not None and _CLOSER(buf, last.end()):
+            return None  # a bracket too many
         is_more = goes_on(buf, last.end(), p.ended) if bare or not self._closes else False
         return None if is_more else (found, last.end(), is_more is not None)
 

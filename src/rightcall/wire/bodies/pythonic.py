@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from rightcall.formats.spec import Format, Marker, Pythonic
 from rightcall.formats.toml_rules import ANY_TEXT, each
-from rightcall.strict_json import Undecodable, decode
+from rightcall.strict_json import Undecodable, decode_unique
 from rightcall.types import Call
 from rightcall.values.ends import Ends
 from rightcall.values.notation import NOT_FINITE, PYTHON
@@ -256,7 +256,7 @@ def _json_there(p: CallBuilder) -> tuple[str, Any] | None:
 
 
 def _strict(text: str, depth: int) -> Read | None:
-    value = decode(text, depth)
+    value = decode_unique(text, depth)[0]
     return None if isinstance(value, Undecodable) else Read(text, value)
 
 
