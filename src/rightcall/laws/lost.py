@@ -13,8 +13,9 @@ from rightcall.laws.markers import literals, pattern, templates
 from rightcall.types import Reply, Span
 
 _STAYS = {"call_in_reasoning", "call_in_open_reasoning"}  # such a call stays in the reasoning as well
-# A code fence around the calls of a block goes with its markers, and so do the brackets of a list.
-_NO_TEXT = re.compile(r"(?:```|~~~)[^`\n]{0,64}\n|(?:```|~~~)[A-Za-z_0-9]{0,16}|[\s\[\],;}{)]")
+# A code fence around the calls of a block goes with its markers, also where its end was cut off, and so do the brackets
+# of a list.
+_NO_TEXT = re.compile(r"(?:```|~~~)[^`\n]{0,64}\n|(?:```|~~~)[A-Za-z_0-9]{0,16}|`{1,2}\Z|[\s\[\],;}{)]")
 
 
 def nothing_lost_law(format: str | Format, text: str, reply: Reply) -> list[Violation]:

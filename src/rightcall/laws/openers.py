@@ -14,6 +14,7 @@ from rightcall.laws.reading import USUAL, How, read
 from rightcall.laws.samples import PROSE, damaged, heap, renderings
 from rightcall.laws.shown import is_plain
 from rightcall.types import Reply
+from rightcall.wire.markers import BLANKS
 
 _TAILS = (
     *(
@@ -115,7 +116,7 @@ def _body_follows(format: Format, rest: str, tools: Toolset | None) -> bool:
     """Do arguments, or a declared name where the body begins with one, stand right behind an opener?"""
     if format.channels is not None or format.protocol is not None:
         return False
-    rest = rest.lstrip()
+    rest = rest.lstrip(BLANKS)
     for body in format.bodies:
         if isinstance(body, Envelope) and rest.startswith(('{"', '[{"')):
             return True

@@ -391,6 +391,8 @@ class Block:
             p.pos = len(p.buf)  # of the fence that closes it
         elif not char and not self.bare:
             p.problem("unclosed", "the text ended before the marker that closes the call", blocking=False)
+        elif self.bare and p.ended and close.is_begun(p.buf, p.pos):
+            p.pos = len(p.buf)  # the fence around the calls was cut off in its last line
         elif char:
             is_due = True
             if char in ",;()[]{}" and p.pending is not None:

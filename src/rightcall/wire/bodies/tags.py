@@ -56,6 +56,8 @@ class Tags:
         # Nothing closes such a call but what follows it, so that nothing can be missing.
         self.is_closed = bool(self.body_closes) or (bool(self.call_closes) and "" not in alternatives(format.call[1]))
         texts = [*ordered(format.call[0]), *(ordered(format.section[0]) if format.section else [])]
+        # What closes the body, without its slash, is no argument of that name but a damaged close or opener.
+        texts += [str(text).replace("</", "<", 1) for text in ordered(body.close) if "</" in text]
         param = re.compile(alt(*self.params).whole).match
         clashes = [literal(text) for text in texts if param(text)]
         self.no_param = Probe(alt(*clashes)) if clashes else None
