@@ -65,7 +65,17 @@ def test_strict_refuses_and_names_the_keyword(tools: Any) -> None:
 @pytest.mark.parametrize("emit", ["gbnf", "structural-tag"])
 def test_strict_refuses_what_the_engine_alone_cannot_be_told(tools: Any, emit: str) -> None:
     short = {"name": "t", "parameters": {"type": "object", "properties": {"x": {"type": "string", "minLength": 2}}}}
-    options = ("grammar", "--tools", tools(short), "--format", "qwen3_coder", "--strict", "--emit")
+    options = (
+        "grammar",
+        "--tools",
+        tools(short),
+        "--format",
+        "qwen3_coder",
+        "--choice",
+        "required",
+        "--strict",
+        "--emit",
+    )
     assert "minLength" in failed(run(*options, emit))
     assert run(*options, "lark").exit_code == 0
 

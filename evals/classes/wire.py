@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from classes.case import Made, toolset
 from rightcall import Call, CannotCarry, Reasoning, Text, Toolset, render
 from rightcall.formats import FORMATS
-from rightcall.formats.spec import Envelope, Format, NameThenJson, Params, Pythonic, alternatives
+from rightcall.formats.spec import Envelope, Format, NameThenJson, Params, Pythonic, Special, alternatives
 
 _HOLE = re.compile(r"\{(name|key|type|id|index|number)\}")
 
@@ -100,7 +100,7 @@ class Wire:
 
     @cached_property
     def is_special(self) -> bool:
-        return bool(getattr(self.opener, "tokens", ()))
+        return isinstance(self.opener, Special)
 
     @cached_property
     def thinks(self) -> bool:

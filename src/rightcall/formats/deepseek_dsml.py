@@ -3,7 +3,8 @@
 
 from rightcall.formats.spec import Format, Params, Special, replace
 
-_OPEN, _CLOSE = "<" + Special("｜DSML｜"), "</" + Special("｜DSML｜")
+# The token stands inside the tag, which nobody writes by chance; grammars spell the tag out.
+_OPEN, _CLOSE = Special("<｜DSML｜", ()), Special("</｜DSML｜", ())
 _FUNCTIONS, _TOOLS = _OPEN + "function_calls>\n", _OPEN + "tool_calls>\n"
 _FUNCTIONS_END, _TOOLS_END = "\n" + _CLOSE + "function_calls>", "\n" + _CLOSE + "tool_calls>"
 # What models write in their place.
