@@ -13,7 +13,7 @@ from rightcall.laws.case import Case, Violation, raised
 from rightcall.laws.markers import markers_of
 from rightcall.laws.reading import USUAL, How, read
 from rightcall.laws.samples import PROSE, damaged, renderings
-from rightcall.types import Call
+from rightcall.types import Call, Reply
 from rightcall.wire.render import same
 
 
@@ -21,8 +21,11 @@ def auto_law(format: Format, text: str, *, tools: Toolset | None = None, how: Ho
     """Every call that may run for `auto` may run for the named format, in the same order."""
     try:
         found = read("auto", [text], tools=tools, how=how).reply
-        named = iter(read(format, [text], tools=tools, how=how).reply.calls)
+        own_reply = read(format, [text], tools=tools, how=how).reply
+        named = iter(own_reply.calls)
         for call in found.calls:
+            if _is_in_code(text, call, own_reply):
+                continue
             # `any` takes what it has seen off the iterator.
             if not any(_alike(call, own, apart=found.format != format.name) for own in named):
                 what = f"auto ({found.format}) finds {call.name} {call.arguments!r}, the format does not"
@@ -30,6 +33,15 @@ def auto_law(format: Format, text: str, *, tools: Toolset | None = None, how: Ho
     except Exception as error:  # noqa: BLE001 - whatever it is, it is reported as a violation
         return [raised(error, text)]
     return []
+
+
+def _is_in_code(text: str, call: Call, named: Reply) -> bool:
+    """Does a backtick open code before the call, in what the named format takes for text? Then the call is shown."""
+    at = text.find(call.raw)
+    said = [
+        text[span.start : min(span.end, at)] for span in named.spans or () if span.kind == "text" and span.start < at
+    ]
+    return any("`" in piece for piece in said)
 
 
 def _alike(a: Call, b: Call, *, apart: bool) -> bool:
