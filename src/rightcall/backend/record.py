@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from rightcall.apis import openai_chat
+from rightcall.backend.address import own_secrets
 from rightcall.backend.base import BaseBackend, Streaming
 from rightcall.backend.body import write
 from rightcall.backend.cassette import Asked, Head, Recorded, Response, append, response_of, start, without_keys
@@ -38,9 +39,8 @@ class Recorder(BaseBackend):
         self.backend = backend
         if isinstance(backend, Backend):
             start(path, _head(backend))
-            key = "" if backend.key is None else backend.key.reveal()
             self.backend = copy.copy(backend)
-            self.backend.exchange = RecordingExchange(backend.exchange, path, key)
+            self.backend.exchange = RecordingExchange(backend.exchange, path, own_secrets(backend.key, backend.headers))
         else:
             start(path, Head())
 
@@ -85,13 +85,13 @@ def _as_chat(answer: Answer, *, stream: bool) -> Response:
     if not stream:
         choice = {"index": 0, "message": message, "finish_reason": finish}
         body = json.dumps({**head, "object": "chat.completion", "choices": [choice]})
-        return response_of(200, {"content-type": "application/json"}, [body.encode()], [0], "", "")
+        return response_of(200, {"content-type": "application/json"}, [body.encode()], [0], "")
     calls = [{**call, "index": i} for i, call in enumerate(message.pop("tool_calls", []))]
     deltas = [{**message, "tool_calls": calls} if calls else message, {}]
     choices = [{"index": 0, "delta": delta, "finish_reason": None if delta else finish} for delta in deltas]
     chunks = [json.dumps({**head, "object": "chat.completion.chunk", "choices": [each]}) for each in choices]
     pieces = [f"data: {chunk}\n\n".encode() for chunk in (*chunks, "[DONE]")]
-    return response_of(200, {"content-type": "text/event-stream"}, pieces, [0] * len(pieces), "", "")
+    return response_of(200, {"content-type": "text/event-stream"}, pieces, [0] * len(pieces), "")
 
 
 def _head(backend: Backend) -> Head:
@@ -103,8 +103,8 @@ def _head(backend: Backend) -> Head:
 class RecordingExchange:
     """An exchange that writes down what another one carries."""
 
-    def __init__(self, inner: Exchange, path: str | os.PathLike[str], key: str) -> None:
-        self._inner, self._path, self._key = inner, path, key
+    def __init__(self, inner: Exchange, path: str | os.PathLike[str], own: tuple[str, ...]) -> None:
+        self._inner, self._path, self._own = inner, path, own
 
     def keep(self) -> None:
         self._inner.keep()
@@ -114,7 +114,8 @@ class RecordingExchange:
 
     @asynccontextmanager
     async def open(self, sent: Sent) -> AsyncIterator[Received]:
-        asked = Asked(sent.method, urlsplit(sent.url).path, without_keys(sent.body, self._key))
+        path, body = without_keys([urlsplit(sent.url).path, sent.body], *self._own)
+        asked = Asked(sent.method, path, body)
         taken = _Taken()
         try:
             async with self._inner.open(sent) as received:
@@ -125,7 +126,7 @@ class RecordingExchange:
             taken.broken = taken.broken or (str(error) if not taken.status else "")
             raise
         finally:
-            append(self._path, Recorded(asked, taken.response(self._key)))
+            append(self._path, Recorded(asked, taken.response(*self._own)))
 
 
 class _Taken:
@@ -155,5 +156,5 @@ class _Taken:
             self.broken = str(error)
             raise
 
-    def response(self, key: str) -> Response:
-        return response_of(self.status, self.headers, self.pieces, self.delays, self.broken, key)
+    def response(self, *own: str) -> Response:
+        return response_of(self.status, self.headers, self.pieces, self.delays, self.broken, *own)
