@@ -164,8 +164,8 @@ NAMES = (
     "password passwd passphrase pwd secret client_secret clientSecret CLIENT-SECRET token access_token accessToken "
     "id_token session_token refresh-token api_key apiKey API-KEY apikey x-api-key x-goog-api-key openai_api_key "
     "secret_key private_key privateKey ssh_key encryption_key aws_secret_access_key db_password dbPassword "
-    "DB_PASSWORD user.password connection_string connectionString credentials credential creds authorization proxy- "
-    "authorization cookie set-cookie Ocp-Apim-Subscription-Key x-csrf-token auth db_pass smtpPass password2 "
+    "DB_PASSWORD user.password connection_string connectionString credentials credential creds authorization "
+    "proxy-authorization cookie set-cookie Ocp-Apim-Subscription-Key x-csrf-token auth db_pass smtpPass password2 "
     "password_confirmation passwordHash jwt otp AccountKey SharedAccessKey DD_API_KEY MISTRAL_KEY api_keys "
     "passwords access_tokens secrets GITHUB_TOKEN webhook_secret"
 ).split()

@@ -15,11 +15,15 @@ import binascii
 import json
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 
-from rightcall.errors import BadCassette
+from rightcall.errors import BadCassette, FileFailed, NotOurs
+from rightcall.files.journal import Journal
+from rightcall.files.kinds import existing, json_lines
+from rightcall.files.streams import is_stream
 from rightcall.redaction.scrubber import Scrubber
 from rightcall.redaction.stream import without_secrets
 from rightcall.strict_json import Undecodable, decode
@@ -31,6 +35,7 @@ VERSION = 1
 MAX_BYTES = 256_000_000
 _DEPTH = 400
 KEPT_HEADERS = ("content-type", "retry-after", "retry-after-ms", "server", "openai-version")
+CASSETTE = json_lines("cassette", "rightcall_cassette", VERSION)
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -118,29 +123,52 @@ def _bytes(chunk: str | dict[str, str]) -> bytes:
 # -- files -------------------------------------------------------------------------------------------------------------
 
 
-def start(path: str | os.PathLike[str], head: Head) -> None:
-    """Makes the file ready to be written to. Raises `BadCassette` if it is something else, or cannot be written."""
+def check(path: str | os.PathLike[str], *, force: bool = False) -> None:
+    """Raises `BadCassette` if the file is something else (unless forced), or if its folder is not there."""
+    if is_stream(path):
+        return
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
-        with os.fdopen(descriptor, "r+b") as file:
-            first = file.readline(MAX_BYTES)
-            if first:
-                _head(first, str(path))
-            os.fchmod(file.fileno(), 0o600)
-            if not first:
-                file.write(_line(head))
-    except (OSError, ValueError) as error:
-        raise BadCassette(f"cannot write the cassette {str(path)!r}: {_why(error)}; name another file") from None
+        found = existing(Path(path), CASSETTE, force=force)
+    except NotOurs as error:
+        raise BadCassette(str(error)) from None
+    except FileFailed as error:
+        raise BadCassette(f"{error}; name another file") from None
+    if found is None and not Path(path).parent.is_dir():
+        raise BadCassette(f"cannot write the cassette {str(path)!r}: its folder is not there; name another file")
+
+
+def start(path: str | os.PathLike[str], head: Head, *first: Recorded, fresh: bool = False, force: bool = False) -> None:
+    """Makes the file ready to be written to. What it holds stays, but for a last line that was torn; with `fresh` it
+    begins anew, and with `force` so does one that is no cassette. Raises `BadCassette`, `FileFailed`."""
+    check(path, force=force)
+    with Journal(path, CASSETTE, torn="cut", fresh=fresh, force=force) as journal:
+        begins = [head] if journal.is_empty or journal.begins_anew else []
+        journal.append_bytes(b"".join([_line(each) for each in (*begins, *first)]))
+        journal.make_private()
 
 
 def append(path: str | os.PathLike[str], recorded: Recorded) -> None:
-    """One more line, whole or not at all."""
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        with os.fdopen(descriptor, "wb", buffering=0) as file:
-            file.write(_line(recorded))
-    except OSError as error:
-        raise BadCassette(f"cannot write the cassette {str(path)!r}: {_why(error)}; name another file") from None
+    """One more line, whole or not at all. Raises `FileFailed`; what was there before is there then."""
+    with Journal(path, CASSETTE, torn="cut") as journal:
+        journal.append_bytes(_line(recorded))
+
+
+class Tape:
+    """A cassette that is recorded to. What is to go is there until the first exchange has come."""
+
+    def __init__(self, path: str | os.PathLike[str], head: Head, *, fresh: bool = False, force: bool = False) -> None:
+        self.path, self._head, self._fresh, self._force = path, head, fresh, force
+        check(path, force=force)
+        self._has_begun = not (fresh or force)
+        if self._has_begun:
+            start(path, head)
+
+    def add(self, recorded: Recorded) -> None:
+        if self._has_begun:
+            append(self.path, recorded)
+        else:
+            start(self.path, self._head, recorded, fresh=self._fresh, force=self._force)
+            self._has_begun = True
 
 
 def _line(value: msgspec.Struct) -> bytes:

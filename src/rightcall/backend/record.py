@@ -22,7 +22,7 @@ from rightcall.apis import openai_chat
 from rightcall.backend.address import own_secrets
 from rightcall.backend.base import BaseBackend, Streaming
 from rightcall.backend.body import write
-from rightcall.backend.cassette import Asked, Head, Recorded, Response, append, response_of, start, without_keys
+from rightcall.backend.cassette import Asked, Head, Recorded, Response, Tape, response_of, without_keys
 from rightcall.backend.exchange import Exchange, Received, Sent
 from rightcall.backend.http import Backend
 from rightcall.backend.plan import Choice, make_plan
@@ -32,17 +32,24 @@ from rightcall.types import Event, Json
 
 
 class Recorder(BaseBackend):
-    """Records a backend into a cassette. What is already in the file stays; more is added."""
+    """Records a backend into a cassette. What is already in the file stays; more is added.
 
-    def __init__(self, backend: BaseBackend, path: str | os.PathLike[str]) -> None:
+    With `fresh` the cassette begins anew, and with `force` so does a file that is none: the first exchange takes the
+    place of what was there. Raises `BadCassette`, `FileFailed`.
+    """
+
+    def __init__(
+        self, backend: BaseBackend, path: str | os.PathLike[str], *, fresh: bool = False, force: bool = False
+    ) -> None:
         self.path = path
         self.backend = backend
         if isinstance(backend, Backend):
-            start(path, _head(backend))
+            self._tape = Tape(path, _head(backend), fresh=fresh, force=force)
+            own = own_secrets(backend.key, backend.headers)
             self.backend = copy.copy(backend)
-            self.backend.exchange = RecordingExchange(backend.exchange, path, own_secrets(backend.key, backend.headers))
+            self.backend.exchange = RecordingExchange(backend.exchange, self._tape, own)
         else:
-            start(path, Head())
+            self._tape = Tape(path, Head(), fresh=fresh, force=force)
 
     def __repr__(self) -> str:
         return f"Recorder({self.backend!r}, {str(self.path)!r})"
@@ -74,7 +81,7 @@ class Recorder(BaseBackend):
     def _note(self, request: Request, answer: Answer, *, stream: bool) -> None:
         plan = make_plan(request, Choice("native"), "chat", request.model, stream=stream)
         asked = Asked("POST", "/v1/chat/completions", without_keys(write(plan)))
-        append(self.path, Recorded(asked, _as_chat(answer, stream=stream)))
+        self._tape.add(Recorded(asked, _as_chat(answer, stream=stream)))
 
 
 def _as_chat(answer: Answer, *, stream: bool) -> Response:
@@ -103,8 +110,8 @@ def _head(backend: Backend) -> Head:
 class RecordingExchange:
     """An exchange that writes down what another one carries."""
 
-    def __init__(self, inner: Exchange, path: str | os.PathLike[str], own: tuple[str, ...]) -> None:
-        self._inner, self._path, self._own = inner, path, own
+    def __init__(self, inner: Exchange, tape: Tape, own: tuple[str, ...]) -> None:
+        self._inner, self._tape, self._own = inner, tape, own
 
     def keep(self) -> None:
         self._inner.keep()
@@ -126,7 +133,7 @@ class RecordingExchange:
             taken.broken = taken.broken or (str(error) if not taken.status else "")
             raise
         finally:
-            append(self._path, Recorded(asked, taken.response(*self._own)))
+            self._tape.add(Recorded(asked, taken.response(*self._own)))
 
 
 class _Taken:

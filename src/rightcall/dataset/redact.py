@@ -19,9 +19,11 @@ from pathlib import Path
 from typing import Any
 
 from rightcall.capture.rows import Fault, unix_ms
-from rightcall.dataset.files import BadRows, Output, Seen, Where, read_all
+from rightcall.dataset.files import BadRows, Seen, Where, read_all
+from rightcall.dataset.kinds import REDACTED, RELEASED
 from rightcall.dataset.schemas import faults
 from rightcall.errors import CallerError
+from rightcall.files.output import Output
 from rightcall.redaction.rules import Rule, start
 from rightcall.redaction.scrubber import Scrubber
 from rightcall.types import Json
@@ -170,11 +172,16 @@ def is_released(row: Json) -> str:
 
 
 def redact_files(
-    paths: Iterable[str | Path], output: str | Path, *, terms: Iterable[str] = (), seen: Seen | None = None
+    paths: Iterable[str | Path],
+    output: str | Path,
+    *,
+    terms: Iterable[str] = (),
+    seen: Seen | None = None,
+    force: bool = False,
 ) -> tuple[int, Counter[str]]:
     """Writes redacted rows; gives how many, and what was found how often."""
     redactor, files = Redactor(terms), list(paths)
-    with Output(output, sources=files) as out:
+    with Output(output, REDACTED, sources=files, force=force) as out:
         for where, row in read_all(files, seen=seen):
             try:
                 out.write(redactor.redact(_marked(where, row)))
@@ -191,13 +198,14 @@ def release_files(
     note: str = "",
     refused: Callable[[Where, str], None],
     seen: Seen | None = None,
+    force: bool = False,
 ) -> tuple[int, int]:
     """Writes the rows that may be released, marked public; `refused` is told of the others. Gives both counts."""
     if not by.strip():
         raise CallerError("say who answers for the release: --by NAME")
     mark = {"by": by, "note": note, "at_unix_ms": unix_ms()}
     kept_back, files = 0, list(paths)
-    with Output(output, sources=files) as out:
+    with Output(output, RELEASED, sources=files, force=force) as out:
         for where, row in read_all(files, seen=seen):
             why = why_not(_marked(where, row))
             if why:

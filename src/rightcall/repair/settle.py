@@ -22,7 +22,7 @@ from rightcall.repair.loose import AGAIN, Liberty, Unreadable
 from rightcall.repair.names import find_name, settle_name
 from rightcall.repair.objects import read_arguments
 from rightcall.repair.spelling import dumps, with_spelling, without_spelling
-from rightcall.repair.strangers import strangers
+from rightcall.repair.strangers import is_settled, strangers
 from rightcall.strict_json import MAX_DEPTH, REFUSED, Twice, Undecodable, decode, decode_unique
 from rightcall.types import Call, Problem, Repair, Tool
 
@@ -106,8 +106,7 @@ class _Settling:
 
     def is_settled(self, arguments: dict[str, Any]) -> bool:
         """Is there nothing to be repaired?"""
-        tool = self.tool
-        return tool is None or (not tool.aliases and fits(tool, arguments) and not strangers(tool, arguments))
+        return self.tool is None or is_settled(self.tool, arguments)
 
     def arguments(self, value: Any, json: str, beside: tuple[Member, ...]) -> dict[str, Any] | None:
         self.text = json
