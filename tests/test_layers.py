@@ -15,8 +15,8 @@ PACKAGE = Path(__file__).resolve().parent.parent / "src" / "rightcall"
 SOURCES = {file.relative_to(PACKAGE).as_posix(): file.read_text("utf-8") for file in sorted(PACKAGE.rglob("*.py"))}
 
 ORDER = (
-    "errors types api_names problems strict_json values ids declare check repair formats shapes wire laws templates "
-    "apis contract constrain dispatch workspace mcp guard backend run capture dataset serve cli"
+    "errors types api_names problems strict_json redaction values ids declare check repair formats shapes wire laws "
+    "templates apis contract constrain dispatch files workspace mcp guard backend run capture dataset serve cli"
 ).split()
 
 # (file, imported layer): why this one import may point to a later layer
@@ -48,7 +48,7 @@ HEAVY = set("pydantic jsonschema_rs llguidance typer rich jinja2 aiohttp starlet
 
 MAY_DIAL = {"backend", "mcp"}
 MAY_LISTEN = {"serve", "backend/local.py", "backend/replay.py", "mcp"}
-MAY_USE_FILES = {"workspace", "backend", "capture", "dataset", "serve", "cli"}
+MAY_USE_FILES = {"files", "workspace", "backend", "capture", "dataset", "serve", "cli"}
 MAY_START_PROCESSES = {"templates/render.py", "dispatch/isolate.py", "workspace", "mcp", "backend"}
 
 CONTROL_FLOW = (

@@ -31,16 +31,15 @@ _IN_TEXT = InText()
 class Machine:
     """Reads one reply in one format. `feed` and `close` put events into `output.events`."""
 
-    thought: int | None = None  # where the last reasoning began that nothing was said or called behind
-    thought_end: int | None = None  # where that was closed
-    held: Held | None = None
-    rehearsal: Rehearsal | None = None  # a special token stood inside a thought that is not closed
-    due_to: int | None = None  # a header said that a call follows: how many there were before it
-    in_content = False  # a marker that opens text was seen, and not yet its close
-    refused = 0  # how many calls outside all blocks were none that may run
-    is_over = False  # the reply was longer than it may be
-
     def __init__(self, compiled: Compiled, options: ReadOptions, ids: Ids) -> None:
+        self.thought: int | None = None  # where the last reasoning began that nothing was said or called behind
+        self.thought_end: int | None = None  # where that was closed
+        self.held: Held | None = None
+        self.rehearsal: Rehearsal | None = None  # a special token stood inside a thought that is not closed
+        self.due_to: int | None = None  # a header said that a call follows: how many there were before it
+        self.in_content = False  # a marker that opens text was seen, and not yet its close
+        self.refused = 0  # how many calls outside all blocks were none that may run
+        self.is_over = False  # the reply was longer than it may be
         self.p = CallBuilder(compiled, options, ids)
         self.output = self.p.output
         self.compiled = compiled
@@ -284,6 +283,8 @@ class Machine:
 
     def _whole(self, start: int, bare: bool) -> WholeBlock | None:
         p, quick = self.p, self.compiled.quick
+        if p.options.choice and self.compiled.named:
+            return None  # an object is what the chosen tool is given, whatever it looks like
         before = p.pos
         try:
             whole = quick(p, start, bare) if quick is not None else None

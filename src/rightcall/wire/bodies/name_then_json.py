@@ -72,7 +72,7 @@ class NameThenJsonReader(BodyReader):
             last is None
             or buf[last.end() : last.end() + 1] in _ODD_BEHIND
             or type(value) is not dict
-            or is_deep(buf, opener.end(), end, p.limits.depth)
+            or is_deep(value, buf, opener.end(), end, p.limits.depth)
         ):
             return None
         is_over = not self._open_ended or last.end() < len(buf) or p.ended
