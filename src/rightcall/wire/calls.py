@@ -142,18 +142,21 @@ class CallBuilder(Buffer):
         if self.pending is not None:
             self.settle_pending()
         self.output.call(self.raw_at)
-        if self.tools is not None and name not in self.tools:
-            name, found = settle_name(name, self.tools, self.policy(name))
+        tools = self.tools
+        is_known = tools is not None and name in tools
+        if tools is not None and not is_known:
+            name, found = settle_name(name, tools, self.policy(name))
             repairs += found
-        kinds = _NO_KINDS if self.tools is None else self.tools.kinds(name)
+            is_known = name in tools
+        kinds = _NO_KINDS if tools is None else tools.kinds(name)
         call = self.call = Building(self.index, self.ids.take(id), name, kinds)
         call.repairs = (*self.block.fenced, *repairs) if self.block is not None else repairs
         self.index += 1
         self.output.events.append(CallStart(call.index, call.id, name))
         if self.options.forbidden:
             self.problem(*self._forbidden(), call=call.index)
-        elif (self.tools is None or name not in self.tools) and not unread:
-            wrong = name_problem(name, self.tools)
+        elif not is_known and not unread:
+            wrong = name_problem(name, tools)
             if wrong is not None:
                 self.problem(*wrong, call=call.index)
         return call

@@ -138,7 +138,8 @@ class Machine:
                     continue
                 if compiled.lines and (yield from self._try_line()):
                     continue
-            scan = compiled.text if type(self.state) is InText else self._scan()
+            state = type(self.state)
+            scan = compiled.text if state is InText or state is InSection else self._scan()
             found = (scan.ended if p.ended else scan.search)(p.buf, p.pos)
             end = found.start() if found else len(p.buf)
             if end > p.pos:
@@ -188,7 +189,7 @@ class Machine:
         if self.held is not None and text.strip(BLANKS):
             self._unhold(self.held)
         p.pos = end
-        self.output.say(text, p.at)
+        self.output.say(text, p.base + end)
         if self.thought is not None and not isinstance(self.state, InReasoning) and not self.output.fresh:
             self.forget_thought()
 
@@ -206,7 +207,7 @@ class Machine:
     def marker(self, end: int) -> None:
         """Takes a marker up to there."""
         self.p.pos = end
-        self.output.marker(self.p.at)
+        self.output.marker(self.p.base + end)
 
     def is_shown(self, found: re.Match[str]) -> bool:
         """Is this marker only shown? Then it is text, and so is every token in it."""
@@ -304,7 +305,7 @@ class Machine:
     def _after_block(self, ending: Ending, before: State, first: int) -> None:
         if self.p.index > first:
             before = _IN_TEXT
-            self.forget_thought()
+            self.thought = None
         elif first == 0:
             self.release()
         if ending == "text":

@@ -53,7 +53,7 @@ class NameThenJsonReader(BodyReader):
         starts = [re.split(r"\{|<", text)[0].strip() for text in alternatives(body.open)]
         self._labels = {label for label in starts if label}
         self._id_holes = re.findall(r"\{(\w+)\}", body.id)
-        self.begins = self.open.probe if self.open else Probe.never()
+        self.begins = Probe(alt(*templates(body.open))) if self.open else Probe.never()
 
     def quick(self, p: CallBuilder, start: int, bare: bool) -> WholeBlock | None:
         """The call of a block and its end, if all of it is there and as usual."""
