@@ -171,7 +171,9 @@ class CallBuilder(Buffer):
 
     def whole_call(self, start: int, end: int, name: str, json: str, value: dict[str, Any], id: str = "") -> None:
         """A call that is all there, from `start` to `end` of the buffer."""
-        if self._is_plain(name, value, end - start):
+        tool = self.tools.get(name) if self.tools is not None else None
+        is_usual = not self.options.forbidden and self.block is None and end - start <= self.limits.call
+        if tool is not None and value and is_usual and is_settled(tool, value):
             # Where there is nothing to repair and nothing to tell, the same events as below cost less.
             if self.pending is not None:
                 self.settle_pending()
@@ -187,12 +189,6 @@ class CallBuilder(Buffer):
         self.begin(name, id).parts.append(json)
         self.pos = end
         self.finish(value)
-
-    def _is_plain(self, name: str, value: dict[str, Any], size: int) -> bool:
-        tool = self.tools.get(name) if self.tools is not None else None
-        if tool is None or size > self.limits.call or self.options.forbidden or self.block is not None:
-            return False
-        return bool(value) and is_settled(tool, value)
 
     def take_extra_closers(self, probe: Probe | None = None) -> Steps[None]:
         """One to three brackets too many before the call's close (or as the probe says): taken, with a receipt."""
