@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from provider_answers import Json, calls, codes, delta, entry
-from rightcall import Ids, Reply, Tool, Toolset
+from rightcall import Ids, Reply, Tool, Toolset, read
 from rightcall.apis.stream import Stream
 
 TOOLS = Toolset([Tool(name="f"), Tool(name="g")])
@@ -145,6 +145,21 @@ MISBEHAVING: dict[str, list[Json]] = {
 def test_a_misbehaving_stream_gives_its_calls(how: str, tools: Toolset | None) -> None:
     reply = run(*MISBEHAVING[how], tools=tools)
     assert calls(reply) == TWO and codes(reply) == [] and len({call.id for call in reply.attempts}) == 2
+
+
+NEEDS_Y = {"type": "object", "properties": {"y": {"type": "string"}}, "required": ["y"]}
+NAMELESS = [("f", "{}"), ("", '{"y": "a"}'), ("f", "{}")]
+
+
+@pytest.mark.parametrize("points", ["id and index", "id", "index"])
+def test_arguments_never_go_to_the_call_of_another_tool(points: str) -> None:
+    tools = Toolset([Tool(name="f"), Tool(name="g", parameters=NEEDS_Y)])
+    entries = [entry(i, f"c{i}", name, arguments) for i, (name, arguments) in enumerate(NAMELESS)]
+    whole = read({"choices": [{"message": {"tool_calls": entries}}]}, tools=tools)
+    pointing = {"id": ("id",), "index": ("index",)}.get(points, ("id", "index"))
+    pieces = [{key: each[key] for key in (*pointing, "function")} for each in entries]
+    for reply in (whole, run(*map(delta, pieces), tools=tools)):
+        assert calls(reply) == [("f", {}), ("g", {"y": "a"}), ("f", {})]
 
 
 def test_a_name_may_come_in_pieces() -> None:

@@ -16,7 +16,7 @@ from rightcall.declare.kinds import Kind
 from rightcall.ids import Ids
 from rightcall.repair.beside import Member
 from rightcall.repair.names import settle_name
-from rightcall.repair.settle import receipts, settle
+from rightcall.repair.settle import LastRung, receipts, settle
 from rightcall.repair.sketch import Sketch
 from rightcall.repair.strangers import is_settled
 from rightcall.strict_json import Undecodable
@@ -81,6 +81,7 @@ class CallBuilder(Buffer):
         self.live = options.live and options.tools is not None
         self.ids = ids
         self.output = Output()
+        self.last_rung = LastRung()
         self.notes: dict[str, int] = {}  # how many of each kind there were
 
     # -- what readers say to the output --------------------------------------------------------------------------------
@@ -276,6 +277,7 @@ class CallBuilder(Buffer):
             value=value,
             repairs=call.repairs,
             beside=call.beside,
+            last=self.last_rung,
         )
         if made.complete:
             self._give_rest(call, made.json)

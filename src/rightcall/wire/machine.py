@@ -283,6 +283,8 @@ class Machine:
 
     def _whole(self, start: int, bare: bool) -> WholeBlock | None:
         p, quick = self.p, self.compiled.quick
+        if p.options.choice and self.compiled.named:
+            return None  # an object is what the chosen tool is given, whatever it looks like
         before = p.pos
         try:
             whole = quick(p, start, bare) if quick is not None else None
