@@ -134,9 +134,7 @@ class BracedReader(BodyReader):
         assert p.call is not None
         for key, value in values.items():
             if self._ends_in_call(value if isinstance(value, str) else str(value)) or self._is_over_inside(value):
-                message = (
-                    f"the argument {key!r} holds what looks like the end of a call, so that its end is not certain"
-                )
+                message = f"the argument {key!r} looks like the end of a call, so that its own end is unsure"
                 cure = "close each string and each call, and write no markers of this format into a value"
                 p.problem("ambiguous_end", f"{message}; {cure}", "/" + key, call=p.call.index)
 
