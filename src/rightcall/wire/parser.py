@@ -114,6 +114,11 @@ class Parser:
         return _reply(self._fold, self._reading)
 
 
+def format_of(parser: Parser) -> str:
+    """The name of the format that its text is read in, as far as that is known."""
+    return _machine(parser._reading).format_name
+
+
 def _machine(reading: Machine | AutoMachine) -> Machine:
     return reading.machine if isinstance(reading, AutoMachine) else reading
 
