@@ -221,7 +221,8 @@ class Compiled:
         return closes + [pat for _, pat in inner] + [pat for _, pat in self._turns()]
 
     def _resync(self, inner: Entries) -> list[tuple[str, Pat]]:
-        """Where a broken call is over: at its close, at its body's, or at what can only stand behind it."""
+        """Where a broken call is over: at its close, at its body's, at what can only stand behind it, or where the turn
+        ends."""
         closes = [("close", pat) for pat in templates(self.format.call[1])]
         if self.channels is not None:
             closes += [("close", pat) for _, pat in self._turns()]
@@ -230,7 +231,7 @@ class Compiled:
             closes += [("stop", pat) for pat in templates(self.format.section[1])]
         self.closes = any(action != "stop" for action, _ in closes)
         sections = _entries("section", self.format.section[0]) if self.format.section else []
-        return closes + [("stop", pat) for _, pat in sections + inner + self._turns()]
+        return closes + [("stop", pat) for _, pat in sections + inner] + [("turn", pat) for _, pat in self._turns()]
 
     def _body_closes(self) -> list[Pat]:
         return [pat for body in self.format.bodies for pat in templates(BODIES[type(body)].closing(body))]

@@ -90,16 +90,14 @@ class ValueEnd:
         ]
 
     def _chain(self) -> Pat:
-        """What may follow a value. The body's close is enough where it stands just as the format writes it."""
+        """What may follow a value. The body's close is enough where nothing or a line break stands before it; behind
+        other blanks it is one only before more structure, so that a value which holds it is never cut off there."""
         tags = self.tags
-        over = alt(*tags.call_closes, *tags.section_closes, *tags.openers, *tags.turns, END)
+        over = alt(*tags.call_closes, *tags.section_closes, *tags.openers, *tags.turns)
         ends = [seq(close, blanks(), over) for close in tags.body_closes]
         params = [template(text, group="key", quoted=tags.quoted) for text in ordered(tags.body.param)]
-        whole = seq(blanks(), alt(*params, *ends, over))
-        gap = alternatives(tags.body.value_close)[0]
-        gap = gap[len(gap.rstrip()) :]
-        near = [seq(literal(gap), close) if gap else close for close in tags.body_closes]
-        return alt(whole, *near, *(tags.body_closes if gap else ()))
+        whole = seq(blanks(), alt(*params, *ends, over, END))
+        return alt(whole, *tags.body_closes, *(seq(literal("\n"), close) for close in tags.body_closes))
 
     def take(self, p: CallBuilder, value: Value) -> Steps[Doubt | None]:
         """Takes a value and the marker that closes it."""
