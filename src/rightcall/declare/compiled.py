@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import sys
 from math import copysign, isinf
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from rightcall.declare.faults import Refused
 from rightcall.declare.limits import MAX_ERRORS, REGEX_SIZE, STEPS_PER_CALL, STEPS_PER_VALUE
@@ -27,6 +27,7 @@ _MOST_COUNT = 2**53
 _INWARD = frozenset((*ONE, *MAPS, "prefixItems", "$ref")) - {"not", "if", "then", "else"}
 _FEW = 64  # alternatives
 _MOST_HELD = 200_000  # keywords, of all tools that are kept compiled
+_MOST_TOOLS = 4_096
 
 
 class Judge:
@@ -51,6 +52,11 @@ class Judge:
             self.is_light = self.is_light or self._steps.most <= STEPS_PER_VALUE
         return self._steps
 
+    @property
+    def is_always_light(self) -> bool:
+        """The same, worked out where it takes a closer look."""
+        return self.is_light or self.steps.most <= STEPS_PER_VALUE
+
     def is_too_much(self, arguments: Any) -> bool:
         """Would it take too long to check this?"""
         if self.is_light:
@@ -74,19 +80,34 @@ def _holds_more(schema: Json) -> bool:
     return inward or len(alternatives) > _FEW
 
 
-_JUDGES: dict[int, Judge] = {}
-_HELD = [0]
+T = TypeVar("T")
+
+
+class Kept(Generic[T]):
+    """What was made of each tool, by the tool's identity, so that it must hold the tool. Beyond a size all is forgotten
+    and made again where it is asked for."""
+
+    def __init__(self) -> None:
+        self.found: dict[int, T] = {}
+        self._size = 0
+
+    def keep(self, tool: Tool, made: T, size: int) -> T:
+        if self._size > _MOST_HELD or len(self.found) > _MOST_TOOLS:
+            self.found.clear()
+            self._size = 0
+        self.found[id(tool)] = made
+        self._size += size
+        return made
+
+
+_JUDGES: Kept[Judge] = Kept()
 
 
 def judge_of(tool: Tool) -> Judge:
-    found = _JUDGES.get(id(tool))
+    found = _JUDGES.found.get(id(tool))
     if found is None:
         found = Judge(tool)
-        if _HELD[0] > _MOST_HELD:
-            _JUDGES.clear()
-            _HELD[0] = 0
-        _JUDGES[id(tool)] = found
-        _HELD[0] += found.held
+        _JUDGES.keep(tool, found, found.held)
     return found
 
 

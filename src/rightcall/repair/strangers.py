@@ -5,9 +5,13 @@ A schema without `additionalProperties` lets every name pass; a model that write
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+from rightcall.declare.compiled import Kept, judge_of
 from rightcall.declare.places import Places
+from rightcall.declare.validation import fits
 from rightcall.types import Json, Tool
 
 _OPEN = frozenset(
@@ -26,24 +30,35 @@ class Shape:
         self.items: Shape | None = None
 
 
-_SHAPES: dict[int, tuple[Tool, Shape | None]] = {}
-
-
 def strangers(tool: Tool, arguments: Any) -> list[list[Any]]:
     """The places of all such arguments."""
     found: list[list[Any]] = []
-    shape = _shape_of(tool)
-    if shape is None or _has_none(arguments, shape):
-        return found  # the usual case, which costs least
-    _look(arguments, shape, [], found)
+    shape = _asked_of(tool)[2]
+    if shape is not None:
+        _look(arguments, shape, [], found)
     return found
+
+
+def is_settled(tool: Tool, arguments: dict[str, Any]) -> bool:
+    """Do the arguments fit, with no stranger among them and no alias? Then there is nothing to repair. It is asked of
+    every call: what the tool has to say to it is looked up once."""
+    _, is_valid, shape = _ASKED.found.get(id(tool)) or _asked_of(tool)
+    try:
+        if not is_valid(arguments):
+            return False
+    except ValueError:  # a lone surrogate
+        if not fits(tool, arguments):
+            return False
+    if tool.aliases:
+        return False
+    return shape is None or _has_none(arguments, shape) or not strangers(tool, arguments)
 
 
 def _has_none(value: Any, shape: Shape) -> bool:
     """Are all names known, in objects inside objects? Lists are for `_look`."""
     if type(value) is not dict:
         return shape.items is None
-    if shape.names and not value.keys() <= shape.names:
+    if shape.names and not shape.names.issuperset(value):
         return False
     for key in shape.inner if len(shape.inner) < len(value) else value:
         if key in value and key in shape.inner and not _has_none(value[key], shape.inner[key]):
@@ -63,14 +78,17 @@ def _look(value: Any, shape: Shape, where: list[Any], found: list[list[Any]]) ->
             _look(item, shape.items, [*where, index], found)
 
 
-def _shape_of(tool: Tool) -> Shape | None:
-    found = _SHAPES.get(id(tool))
+_ASKED: Kept[tuple[Tool, Callable[[Any], bool], Shape | None]] = Kept()
+
+
+def _asked_of(tool: Tool) -> tuple[Tool, Callable[[Any], bool], Shape | None]:
+    """What judges its arguments, and their shape. The tool is kept beside it: an id is only unique among the living."""
+    found = _ASKED.found.get(id(tool))
     if found is None:
-        if len(_SHAPES) > 4096:
-            _SHAPES.clear()
-        # The tool is kept beside it: an id is only unique among living objects.
-        found = _SHAPES[id(tool)] = (tool, _shape(tool.parameters, Places(tool.parameters)))
-    return found[1]
+        judge = judge_of(tool)
+        asked = judge.ask.is_valid if judge.is_always_light else partial(fits, tool)
+        found = _ASKED.keep(tool, (tool, asked, _shape(tool.parameters, Places(tool.parameters))), judge.held)
+    return found
 
 
 def _shape(root: Any, places: Places) -> Shape | None:
