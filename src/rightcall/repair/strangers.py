@@ -40,7 +40,7 @@ def strangers(tool: Tool, arguments: Any) -> list[list[Any]]:
 def is_settled(tool: Tool, arguments: dict[str, Any]) -> bool:
     """Do the arguments fit, with no stranger among them and no alias? Then there is nothing to repair. It is asked of
     every call: what the tool has to say to it is looked up once."""
-    _, is_valid, shape = _asked_of(tool)
+    _, is_valid, shape = _ASKED.get(id(tool)) or _asked_of(tool)
     try:
         if not is_valid(arguments):
             return False
@@ -81,13 +81,12 @@ _ASKED: dict[int, tuple[Tool, Callable[[Any], bool], Shape | None]] = {}
 
 def _asked_of(tool: Tool) -> tuple[Tool, Callable[[Any], bool], Shape | None]:
     """What judges its arguments, and their shape. The tool is kept beside it: an id is only unique among the living."""
-    found = _ASKED.get(id(tool))
-    if found is None:
+    if id(tool) not in _ASKED:
         if len(_ASKED) > 4096:
             _ASKED.clear()
         shape = _shape(tool.parameters, Places(tool.parameters), {})
-        found = _ASKED[id(tool)] = (tool, validator(tool).is_valid, shape)
-    return found
+        _ASKED[id(tool)] = (tool, validator(tool).is_valid, shape)
+    return _ASKED[id(tool)]
 
 
 def _shape(schema: Any, places: Places, made: dict[int, Shape]) -> Shape | None:
