@@ -22,8 +22,8 @@ from rightcall.types import Event
 
 def stream(client: Any, tools: Toolset, **request: Any) -> Generator[Event, None, Reply]:
     """The events of one answer, as soon as they are certain; at the end its reply."""
-    reading = Stream("openai", tools=tools)
-    for chunk in client.chat.completions.create(tools=to_provider(tools, "openai"), stream=True, **request):
+    reading = Stream("chat", tools=tools)
+    for chunk in client.chat.completions.create(tools=to_provider(tools, "chat"), stream=True, **request):
         yield from reading.feed(chunk)
     yield from reading.close()
     return reading.reply

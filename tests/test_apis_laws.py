@@ -223,9 +223,9 @@ def ollama_stream(answer: Answer, cut: Cutter) -> Iterator[Json]:
 
 
 WIRES: dict[str, tuple[Callable[[Answer], Json], Callable[[Answer, Cutter], Iterator[Json]]]] = {
-    "openai_chat": (chat_whole, chat_stream),
-    "openai_responses": (responses_whole, responses_stream),
-    "anthropic": (anthropic_whole, anthropic_stream),
+    "chat": (chat_whole, chat_stream),
+    "responses": (responses_whole, responses_stream),
+    "messages": (anthropic_whole, anthropic_stream),
     "gemini": (gemini_whole, gemini_stream),
     "ollama": (ollama_whole, ollama_stream),
 }
@@ -374,9 +374,9 @@ def test_nothing_that_is_sent_raises(api: str, data: st.DataObject, answer: Answ
 # -- writing and reading back ------------------------------------------------------------------------------------------
 
 WRITERS: dict[str, Callable[[Reply], Any]] = {
-    "openai_chat": openai_chat.assistant_message,
-    "openai_responses": openai_responses.assistant_message,
-    "anthropic": anthropic.assistant_message,
+    "chat": openai_chat.assistant_message,
+    "responses": openai_responses.assistant_message,
+    "messages": anthropic.assistant_message,
     "gemini": gemini.assistant_message,
     "ollama": ollama.assistant_message,
 }

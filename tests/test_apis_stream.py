@@ -323,7 +323,7 @@ def test_signed_thinking_of_a_stream_can_be_sent_back() -> None:
     thinking = [{"type": "thinking_delta", "thinking": text} for text in ("h", "m")]
     signed = [{"type": "signature_delta", "signature": "s"}]
     stream = streamed(
-        "anthropic",
+        "messages",
         *block(0, {"type": "thinking", "thinking": ""}, *thinking, *signed),
         *block(1, {"type": "redacted_thinking", "data": "x"}),
         *block(2, {"type": "tool_use", "id": "a", "name": "f", "input": {}, "caller": {"type": "direct"}}),

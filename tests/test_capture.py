@@ -78,7 +78,7 @@ def test_a_call_is_a_row_its_result_goes_back_and_the_last_text_is_an_outcome(tm
         "finish_reason": "tool_calls",
         "model": "m",
     }
-    assert (call["mode"], call["guard"], call["format"], call["attempt"]) == ("native", "parse", "openai_chat", 1)
+    assert (call["mode"], call["guard"], call["format"], call["attempt"]) == ("native", "parse", "chat", 1)
     assert call["usage"]["prompt"] == 7 and call["reply"]["tool_calls"][0]["function"]["name"] == "switch"
     assert [message["role"] for message in call["messages"]] == ["system", "user"]
     assert (ended["kind"], ended["outcome"]["ended"], ended["outcome"]["text"]) == ("outcome", "answer", "Done.")

@@ -80,7 +80,7 @@ app = typer.Typer()
 def speak(
     base_url: options.BaseUrl = None,
     api_key_env: options.ApiKeyEnv = None,
-    api: options.Api = options.ApiName.chat,
+    api: options.Api = "chat",
     model: options.Model = "",
     mode: options.Mode = options.ModeName.auto,
     record: options.Record = None,

@@ -15,8 +15,8 @@ PACKAGE = Path(__file__).resolve().parent.parent / "src" / "rightcall"
 SOURCES = {file.relative_to(PACKAGE).as_posix(): file.read_text("utf-8") for file in sorted(PACKAGE.rglob("*.py"))}
 
 ORDER = (
-    "errors types problems strict_json values ids declare check repair formats shapes wire laws templates apis "
-    "contract constrain dispatch workspace mcp guard backend run capture dataset serve cli"
+    "errors types api_names problems strict_json values ids declare check repair formats shapes wire laws templates "
+    "apis contract constrain dispatch workspace mcp guard backend run capture dataset serve cli"
 ).split()
 
 # (file, imported layer): why this one import may point to a later layer

@@ -10,12 +10,11 @@ from __future__ import annotations
 import ipaddress
 import os
 from collections.abc import Mapping
-from typing import Literal, NamedTuple
+from typing import NamedTuple, cast
 from urllib.parse import SplitResult, urlsplit
 
+from rightcall.api_names import Api, api_name
 from rightcall.errors import CallerError
-
-Api = Literal["chat", "responses", "anthropic", "ollama", "completions"]
 
 
 class Habit(NamedTuple):
@@ -32,7 +31,7 @@ HABITS: dict[Api, Habit] = {
     "chat": Habit("/v1/chat/completions", *_OPENAI),
     "responses": Habit("/v1/responses", *_OPENAI),
     "completions": Habit("/v1/completions", *_OPENAI),
-    "anthropic": Habit(
+    "messages": Habit(
         "/v1/messages",
         "https://api.anthropic.com",
         ("ANTHROPIC_BASE_URL",),
@@ -40,23 +39,12 @@ HABITS: dict[Api, Habit] = {
     ),
     "ollama": Habit("/api/chat", "http://127.0.0.1:11434", ("OLLAMA_HOST",), ("OLLAMA_API_KEY",)),
 }
-ALIASES: dict[str, Api] = {
-    "openai": "chat",
-    "openai_chat": "chat",
-    "openai_responses": "responses",
-    "messages": "anthropic",
-    "claude": "anthropic",
-}
 # Ends that a base URL may have though it should not: the longest first.
 _ENDS = ("/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages", "/api/chat", "/v1")
 
 
 def check_api(api: str) -> Api:
-    found = ALIASES.get(api, api)
-    for known in HABITS:
-        if known == found:
-            return known
-    raise CallerError(f"no api {api!r}; there are {', '.join(HABITS)}")
+    return cast(Api, api_name(api, HABITS))
 
 
 def find_base_url(base_url: str | None, api: Api, environ: Mapping[str, str] = os.environ) -> str:

@@ -42,7 +42,6 @@ MAX_ERROR = 64_000  # bytes of an error that are read
 _SHOWN = 2_000  # characters of one that are shown
 _DEPTH = 400
 _PATIENCE = 0.5  # seconds for a connection to end after the answer did
-_DIALECTS = {"chat": "openai_chat", "completions": "openai_chat", "responses": "openai_responses"}
 
 
 class Asking:
@@ -271,7 +270,7 @@ class Asking:
 def _reader(plan: Plan) -> Stream:
     request = plan.request
     return Stream(
-        _DIALECTS.get(plan.api, plan.api),
+        "chat" if plan.api == "completions" else plan.api,
         tools=plan.allowed,
         format=plan.format,
         reasoning=request.reasoning,

@@ -154,7 +154,7 @@ def _headers(given: Mapping[str, str], api: str) -> dict[str, str]:
         "Accept": "application/json, text/event-stream",
         "User-Agent": "rightcall",
     }
-    if api == "anthropic":
+    if api == "messages":
         usual["anthropic-version"] = "2023-06-01"
     secret = [name for name in given if name.lower() in ("authorization", "x-api-key", "cookie", "proxy-authorization")]
     if secret:

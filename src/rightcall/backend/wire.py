@@ -11,7 +11,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from rightcall.backend.address import Api, Key
+from rightcall.api_names import Api
+from rightcall.backend.address import Key
 from rightcall.backend.exchange import Received, Sent, Timeouts
 from rightcall.errors import BodyError, CallerError, TimedOut, TransportError
 
@@ -131,7 +132,7 @@ def _when(limit: float, sent: Sent) -> float:
 def _auth(key: Key | None, api: Api) -> dict[str, str]:
     if key is None:
         return {}
-    if api == "anthropic" and key.name != "ANTHROPIC_AUTH_TOKEN":
+    if api == "messages" and key.name != "ANTHROPIC_AUTH_TOKEN":
         return {"x-api-key": key.reveal()}
     return {"Authorization": f"Bearer {key.reveal()}"}
 

@@ -7,12 +7,13 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import msgspec
 import typer
 
-from rightcall.backend.address import HABITS, Api
+from rightcall.api_names import Api
+from rightcall.backend.address import HABITS
 from rightcall.backend.base import BaseBackend
 from rightcall.backend.exchange import Timeouts
 from rightcall.backend.local import LocalBackend
@@ -82,7 +83,7 @@ def capture(
     model: Models = [],  # noqa: B006 - typer wants a list, and never changes it
     local: Local = None,
     base_url: server.BaseUrl = None,
-    api: server.Api = server.ApiName.chat,
+    api: server.Api = "chat",
     api_key_env: server.ApiKeyEnv = None,
     mode: server.Mode = server.ModeName.auto,
     guard: Annotated[
@@ -164,7 +165,7 @@ def capture(
             backend = LocalBackend(local, mode=mode.value, timeouts=limits)
         else:
             backend = server.endpoint(
-                _address(base_url, api.value),
+                _address(base_url, cast(Api, api)),
                 api=api,
                 model=model[0],
                 api_key_env=api_key_env,

@@ -23,7 +23,6 @@ from rightcall.cli.endpoint import (
     LIMITS,
     Api,
     ApiKeyEnv,
-    ApiName,
     BaseUrl,
     Mode,
     Model,
@@ -142,7 +141,7 @@ def as_json(answer: Answer) -> Json:
 def chat(
     local: Local = None,
     base_url: BaseUrl = None,
-    api: Api = ApiName.chat,
+    api: Api = "chat",
     model: Model = "",
     api_key_env: ApiKeyEnv = None,
     mode: Mode = ModeName.auto,

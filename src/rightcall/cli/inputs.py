@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from typing import Annotated, Any, BinaryIO, NoReturn
@@ -90,6 +90,18 @@ def usage_errors() -> Iterator[None]:
         yield
     except CallerError as error:
         refuse(str(error))
+
+
+def checked(check: Callable[[str], str]) -> Callable[[str], str]:
+    """An option's parser: the word that `check` makes of what was given, or a usage error."""
+
+    def parse(given: str) -> str:
+        try:
+            return check(given)
+        except CallerError as error:
+            raise typer.BadParameter(str(error)) from None
+
+    return parse
 
 
 def read_bytes(path: str, most: int = MAX_INPUT) -> bytes:

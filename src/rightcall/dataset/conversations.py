@@ -101,7 +101,7 @@ class Conversation:
 
 @lru_cache(64)
 def _definitions(tools: Toolset) -> list[Json]:
-    return to_provider(tools, "openai", extensions=False)
+    return to_provider(tools, "chat")
 
 
 def _order(row: Json) -> tuple[int, bool, int, int]:

@@ -33,7 +33,7 @@ def starting_messages(scenario: Scenario) -> list[Json]:
 
 
 def _row(domain: Domain, scenario: Scenario, model: str, run_index: int) -> Json:
-    tools = to_provider(domain.tools, "openai", extensions=False)
+    tools = to_provider(domain.tools, "chat")
     request = {"model": model, "messages": starting_messages(scenario), "tools": tools, "stream": False}
     place = {"domain": domain.name, "scenario": scenario.name, "run_index": run_index}
     provenance = {"source": "rightcall", "created_at_unix_ms": unix_ms(), **place}

@@ -181,18 +181,18 @@ def _read_function(definition: Mapping[str, Any], root: Any) -> _Read:
     inner = definition["function"]
     key = "input_schema" if "parameters" not in inner and "input_schema" in inner else "parameters"
     at = f"/function/{key}"
-    return _Read(form="openai", inner=inner, at="/function", parameters=inner.get(key), parameters_at=at)
+    return _Read(form="chat", inner=inner, at="/function", parameters=inner.get(key), parameters_at=at)
 
 
 def _read_flat(definition: Mapping[str, Any], root: Any) -> _Read:
     given = definition.get("parameters")
-    form = "openai-responses" if definition.get("type") == "function" else "bare"
+    form = "responses" if definition.get("type") == "function" else "bare"
     return _Read(form=form, inner=definition, parameters=given, parameters_at="/parameters")
 
 
 def _read_anthropic(definition: Mapping[str, Any], root: Any) -> _Read:
     given = definition["input_schema"]
-    return _Read(form="anthropic", inner=definition, parameters=given, parameters_at="/input_schema")
+    return _Read(form="messages", inner=definition, parameters=given, parameters_at="/input_schema")
 
 
 def _read_mcp(definition: Mapping[str, Any], root: Any) -> _Read:

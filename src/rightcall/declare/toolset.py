@@ -21,7 +21,7 @@ from rightcall.declare.collect import Found, ToolLike, collect, to_tool
 from rightcall.declare.faults import Refusal, Refused
 from rightcall.declare.kinds import Kind, kinds
 from rightcall.declare.mend import Mended
-from rightcall.declare.names import wire_names
+from rightcall.declare.names import check_provider, wire_names
 from rightcall.declare.relax import Relaxation, relaxed
 from rightcall.types import Json, Problem, Tool
 
@@ -241,6 +241,7 @@ class Toolset:
         return name if name in self._by_name else None
 
     def _names(self, provider: str) -> tuple[dict[str, str], dict[str, str]]:
+        provider = check_provider(provider)
         found = self._wire.get(provider)
         if found is None:
             forth = wire_names(self._all, provider)
