@@ -25,7 +25,7 @@ from rightcall.wire.machine import Machine
 from rightcall.wire.markers import HOLES, Pat, Probe, Scan, alt, blanks, look, ordered, seq, template, templates
 from rightcall.wire.options import ReadOptions
 from rightcall.wire.piece import Piece, fold, quiet
-from rightcall.wire.shown import BODY, CALL, OUTSIDE, SECTION
+from rightcall.wire.shown import BODY, CALL, INNERMOST, OUTSIDE, SECTION
 from rightcall.wire.states import InReasoning
 
 _THINK = ("<think>\n", "\n</think>\n\n")
@@ -120,7 +120,7 @@ def _signs(format: Format) -> Signs:
         starts = [*alternatives(format.channels.start), format.channels.channel]
         pats = [template(start) for start in starts if isinstance(start, Special)]
         signs += [(pat, pat, True, OUTSIDE) for pat in pats]
-    return signs + [(mark, mark, False, OUTSIDE) for mark in _marks(format)]
+    return signs + [(mark, mark, False, INNERMOST) for mark in _marks(format)]
 
 
 def _writes(format: Format, opener: str) -> bool:

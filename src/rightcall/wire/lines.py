@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 from rightcall.check import listing
 from rightcall.wire.bodies.ts_call import LINE, WRAPPED, call_parts, labelled
 from rightcall.wire.buffer import Steps
+from rightcall.wire.shown import BODY
+from rightcall.wire.shown.line_starts import RECORD
 
 if TYPE_CHECKING:
     from rightcall.wire.machine import Machine
@@ -33,7 +35,9 @@ def line(m: Machine) -> Steps[int]:
         wrapped = at_start and (yield from p.test(WRAPPED))
         return p.pos if wrapped and _opens(m, p.pos, "{") else -1
     found = yield from p.test(LINE)
-    return p.pos if found and not output.shows() and _opens(m, p.pos, found.group()[-1]) else -1
+    if found is None or RECORD(p.buf, p.pos) or output.shows(BODY):
+        return -1
+    return p.pos if _opens(m, p.pos, found.group()[-1]) else -1
 
 
 def _opens(m: Machine, pos: int, given: str) -> bool:

@@ -233,9 +233,11 @@ def on_end(m: Machine, found: re.Match[str], sign: Sign) -> Steps[None]:
 
 def _is_shown_end(m: Machine, marker: str, sign: Sign) -> Steps[bool]:
     """Is what ends a turn or a message only shown? Then text goes on behind it, and it stands in code or in quotes, or
-    it ends a message that is shown. One that another message or a call follows is real, whatever the text before it
+    it ends what is shown. The end of a message that another message or a call follows is real, whatever the message
     left open."""
     p, shown = m.p, m.output.shown
+    if shown.is_closing(marker):
+        return True
     in_code = shown.shows(special=sign.special)
     if in_code and shown.messages:
         shown.messages -= 1
@@ -247,7 +249,8 @@ def _is_shown_end(m: Machine, marker: str, sign: Sign) -> Steps[bool]:
         yield
     if not behind.strip() or behind[0] in QUOTES:
         return bool(behind.strip())
-    return in_code and not (yield from _goes_on(m, len(marker)))
+    in_message = m.in_content or isinstance(m.state, InChannel)
+    return in_code and not (in_message and (yield from _goes_on(m, len(marker))))
 
 
 def _goes_on(m: Machine, size: int) -> Steps[bool]:

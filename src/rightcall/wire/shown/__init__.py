@@ -27,7 +27,7 @@ from rightcall.wire.shown.line_starts import (
     item,
 )
 from rightcall.wire.shown.marks import Marks
-from rightcall.wire.shown.raw import Closes, result_closing
+from rightcall.wire.shown.raw import Closes, result_closing, unfinished
 
 # How far out what opens stands: a section around calls, a call, its body. What is no opener of a call is outside all.
 OUTSIDE, SECTION, CALL, BODY, INNERMOST = range(5)
@@ -35,7 +35,7 @@ _CODE = 4  # columns
 # The first look at a text in which nothing is open: most hold nothing that shows anything.
 _INTEREST = re.compile(
     r"""[`~"\t>|@\u00ab\u00bb\u2018\u201a-\u201f\u2039\u203a\u300c-\u300f]|(?<![^\W_])'|    |<[!PRCTFSprctfs\uff5c]"""
-    r"""|\[TOOL|(?:\A|\n)[ *_\[(<+-]*+(?:--- |diff |[0-9]|[A-Za-z]++[ *_\])>]*+[:\uff1a(]"""
+    r"""|\[TOOL|(?:\A|\n) {0,3}+(?:--- |diff )|(?:\A|\n)[ *_\[(<+-]*+(?:[0-9]|[A-Za-z]++[ *_\])>]*+[:\uff1a(]"""
     r"""|(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|mon|tue|wed|thu|fri|sat|sun))""",
 ).search
 _FOLLOWS = re.compile(r"\s*+(?:[\[{<]|[\w.:$-]++\s*?(?:[\[({<\n]))").match  # a body, and not prose about a marker
@@ -112,10 +112,14 @@ class Shown:
 
     def enter(self, level: int, closes: Closes | None) -> None:
         """The opener that was taken last is shown: so is what stands in it."""
-        if closes is not None:
-            self._catch_up()
-            self._leave()
+        self._catch_up()
+        if closes is not None and self._inside is None:
             self._inside, self._sure, self._kept = _Inside(level, closes), False, []
+
+    def is_closing(self, marker: str) -> bool:
+        """Does this marker close an opener that is shown?"""
+        self._catch_up()
+        return self._inside is not None and self._inside.closes(marker, 0) is not None
 
     def begin_result(self, marker: str) -> None:
         """A special token was taken for a marker: it may begin the result of a tool."""
@@ -145,6 +149,10 @@ class Shown:
             return
         if self._marks is Shown._marks:
             self._marks = Marks()
+        if self._raw is None and (end := unfinished(text)) < len(text):
+            # Somebody asks in the middle of what may become a tag: it is looked at when there is more of it.
+            self._pending.append(text[end:])
+            text = text[:end]
         self._walk(text)
 
     def _follow(self, inside: _Inside, text: str) -> str:

@@ -35,7 +35,20 @@ def _closes(opener: str) -> Closes:
     return re.compile(source, re.I).search
 
 
+_LONGEST = 32
 _CLOSES = {opener: _closes(opener) for opener in (*_PAIRS, *[f"<{name}" for name in (*_HTML, *_TAGS)])}
+
+
+def unfinished(text: str) -> int:
+    """Where the beginning of an opener stands that the text ends with; its length where it ends with none."""
+    tail = text[-_LONGEST:].lower()
+    for start in (tail.rfind("<"), tail.rfind("[")):
+        end = tail[start:] if start >= 0 else ""
+        if end in _PAIRS:
+            break
+        if end and any(opener.startswith(end) for opener in _CLOSES):
+            return len(text) - len(end)
+    return len(text)
 
 
 def closing(opener: str) -> Closes:
