@@ -6,6 +6,8 @@
     |   |-- BadFormat          a format definition that breaks its own rules
     |   |-- BadTools           a tool definition that cannot be used
     |   |-- BadCassette        a recording that cannot be read
+    |   |-- FileFailed         a file could not be opened, read, written or synced
+    |   |   `-- NotOurs        the file to write is of another kind, read-only, a link, a folder or a device
     |   |-- EmptyToolList      tools are needed here, and there are none
     |   |-- GrammarCompileError  a grammar cannot say what the caller insists on
     |   |-- CannotCarry        this reply cannot be written in that format without changing it
@@ -81,6 +83,14 @@ class CannotCarry(CallerError):
 
 class BadCassette(CallerError):
     pass
+
+
+class FileFailed(CallerError):
+    """The message names the step, the path and the cause."""
+
+
+class NotOurs(FileFailed):
+    """The message names the file, what it looks like and the cure. Nothing has been written."""
 
 
 class EmptyToolList(CallerError):

@@ -23,7 +23,8 @@ from rightcall.types import Call, Json, Reply
 _KNOWN = frozenset(("id", "type", "index", "function", "custom"))
 _ARGUMENTS = ("arguments", "parameters", "args", "input")
 _FUNCTION = frozenset(("name", "arguments", "parsed_arguments", "description", "strict"))
-OPAQUE = ("reasoning_details", "extra_content", "thought_signature", "encrypted_content")
+REASONING = ("reasoning_content", "reasoning")  # wanted back, under the name it came under, beside the calls it led to
+OPAQUE = (*REASONING, "reasoning_details", "extra_content", "thought_signature", "encrypted_content")
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------

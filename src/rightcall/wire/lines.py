@@ -35,7 +35,8 @@ def line(m: Machine) -> Steps[int]:
         wrapped = at_start and (yield from p.test(WRAPPED))
         return p.pos if wrapped and _opens(m, p.pos, "{") else -1
     found = yield from p.test(LINE)
-    if found is None or RECORD(p.buf, p.pos) or output.shows(BODY):
+    # Behind text, a label that is a role as well begins a turn of a transcript.
+    if found is None or (not output.is_silent and RECORD(p.buf, p.pos)) or output.shows(BODY):
         return -1
     return p.pos if _opens(m, p.pos, found.group()[-1]) else -1
 
