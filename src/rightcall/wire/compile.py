@@ -44,6 +44,8 @@ from rightcall.wire.markers import (
     there,
 )
 from rightcall.wire.reader import BodyReader
+from rightcall.wire.shown import BODY, CALL, INNERMOST, SECTION
+from rightcall.wire.shown.raw import Closes
 
 Action = Literal[
     "section",
@@ -150,12 +152,16 @@ class Compiled:
         self.section_start = there(alt(*opens)) if opens else None
         closing = section_closes + _entries("closer", format.call[1])
         self.closing = [(sign, re.compile(pat.whole).fullmatch) for sign, pat in closing]
+        # What ends an opener that is only shown.
+        self.ends_shown = {level: search_any(closing_sources(format, level)) for level in (SECTION, CALL, BODY)}
         around = self._around()
         lines: Entries = [(Sign("line"), literal("\n"))] if self.lines else []
         self.closes_thoughts = any(sign.action == "think_close" for sign, _ in around)
         self.text = Scan(_unique(sections + inner + around + lines + section_closes + self._strays()))
         openers = [pat for sign, pat in sections + inner + around if sign.action in _OPEN_CALLS and pat.prefix]
         self.openers = [(pat, Probe(pat)) for pat in openers]
+        begins = [pat for sign, pat in sections + inner + around if sign.action in _BEGINS]
+        self.begins = Probe(alt(*begins)) if begins else Probe.never()
         self.message = Scan(_unique(self._turns() + self._strays()))
         # A special token says that the model has stopped thinking; what is plain text may be a thought about a call.
         tokens = [entry for entry in sections + inner + around if entry[0].special and entry[0].action in _OPENERS]
@@ -253,13 +259,34 @@ class Compiled:
         return Probe(look(seq(NAME, literal(self.channels.message))))
 
 
+LEVELS: dict[str, int] = {
+    **dict.fromkeys(("section_close", "closer", "value_close"), INNERMOST),
+    "section": SECTION,
+    "call": CALL,
+    "body": BODY,
+}
 _OPENERS = frozenset(("section", "call", "body", "content"))
 _SURE = 3  # characters of a tag that tell it
+_BEGINS = frozenset(("section", "call", "body", "header", "content", "think"))
 _OPEN_CALLS = frozenset(("section", "call", "body", "header"))
 
 
 def _entries(action: Action, marker: Marker) -> Entries:
     return [(Sign(action, isinstance(text, Special)), template(text)) for text in ordered(marker)]
+
+
+def closing_sources(format: Format, level: int) -> list[str]:
+    """The patterns of what closes what stands so far out."""
+    if level == BODY:
+        pats = [pat for body in format.bodies for pat in templates(BODIES[type(body)].closing(body))]
+    else:
+        section = format.section[1] if format.section else ""
+        pats = templates({SECTION: section, CALL: format.call[1]}.get(level, ""))
+    return [pat.whole for pat in pats if pat.head != "`"]
+
+
+def search_any(sources: list[str]) -> Closes | None:
+    return re.compile("|".join(sources)).search if sources else None
 
 
 def _is_at_edge(text: str, token: str) -> bool:
