@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import click.testing
 import pytest
 import typer
-from typer.testing import CliRunner, Result
 
 from captured import rows, write
 from command import failed, process, run
@@ -113,17 +113,18 @@ def folder(tmp_path: Path) -> Path:
     return made
 
 
-def invoked(*args: str) -> Result:
+def invoked(*args: str) -> Any:
     """As `command.run`, without making the whole app anew each time."""
-    return super(CliRunner, CliRunner()).invoke(APP, args, input="Hello\n")
+    runner: Any = click.testing.CliRunner()
+    return runner.invoke(APP, args, input="Hello\n")
 
 
-Run = Callable[..., Result]
+Run = Callable[..., Any]
 
 
 @pytest.fixture
 def go(source: str, url: str, folder: Path) -> Run:
-    def go(place: Place, *more: str) -> Result:
+    def go(place: Place, *more: str) -> Any:
         return invoked(*place.args(folder / place.name, source, url), *more)
 
     return go

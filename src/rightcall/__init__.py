@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from rightcall.contract import contract
     from rightcall.contract.protocol import canonical, feedback
     from rightcall.declare.functions import tool
+    from rightcall.dispatch.answers import answers
     from rightcall.dispatch.dispatcher import dispatch, dispatch_sync
     from rightcall.dispatch.result import Result
     from rightcall.dispatch.trace import Trace
@@ -73,6 +74,7 @@ __all__ = [
     "Trace",
     "UnknownFormat",
     "__version__",
+    "answers",
     "canonical",
     "check",
     "contract",
@@ -92,6 +94,7 @@ __all__ = [
 ]
 
 _ON_FIRST_USE = {
+    "answers": "rightcall.dispatch.answers",
     "Result": "rightcall.dispatch.result",
     "Stream": "rightcall.apis.stream",
     "Trace": "rightcall.dispatch.trace",

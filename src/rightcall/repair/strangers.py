@@ -5,9 +5,11 @@ A schema without `additionalProperties` lets every name pass; a model that write
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from rightcall.declare.places import Places
+from rightcall.declare.validation import fits, validator
 from rightcall.types import Tool
 
 _OPEN = frozenset(
@@ -18,33 +20,43 @@ _OPEN = frozenset(
 class Shape:
     """What of a schema matters here: the names it declares, and the places below that declare some."""
 
-    __slots__ = ("deep", "inner", "items", "names")
+    __slots__ = ("inner", "items", "names")
 
     def __init__(self, names: frozenset[str]) -> None:
         self.names = names
         self.inner: dict[str, Shape] = {}
         self.items: Shape | None = None
-        self.deep = False  # are there any below?
-
-
-_SHAPES: dict[int, tuple[Tool, Shape | None]] = {}
 
 
 def strangers(tool: Tool, arguments: Any) -> list[list[Any]]:
     """The places of all such arguments."""
     found: list[list[Any]] = []
-    shape = _shape_of(tool)
-    if shape is None or _has_none(arguments, shape):
-        return found  # the usual case, which costs least
-    _look(arguments, shape, [], found)
+    shape = _asked_of(tool)[2]
+    if shape is not None:
+        _look(arguments, shape, [], found)
     return found
+
+
+def is_settled(tool: Tool, arguments: dict[str, Any]) -> bool:
+    """Do the arguments fit, with no stranger among them and no alias? Then there is nothing to repair. It is asked of
+    every call: what the tool has to say to it is looked up once."""
+    _, is_valid, shape = _ASKED.get(id(tool)) or _asked_of(tool)
+    try:
+        if not is_valid(arguments):
+            return False
+    except ValueError:  # a lone surrogate
+        if not fits(tool, arguments):
+            return False
+    if tool.aliases:
+        return False
+    return shape is None or _has_none(arguments, shape) or not strangers(tool, arguments)
 
 
 def _has_none(value: Any, shape: Shape) -> bool:
     """Are all names known, in objects inside objects? Lists are for `_look`."""
     if type(value) is not dict:
         return shape.items is None
-    if shape.names and not value.keys() <= shape.names:
+    if shape.names and not shape.names.issuperset(value):
         return False
     for key, inner in shape.inner.items():  # noqa: SIM110 - for every call that is read, and quicker so
         if key in value and not _has_none(value[key], inner):
@@ -64,14 +76,17 @@ def _look(value: Any, shape: Shape, where: list[Any], found: list[list[Any]]) ->
             _look(item, shape.items, [*where, index], found)
 
 
-def _shape_of(tool: Tool) -> Shape | None:
-    found = _SHAPES.get(id(tool))
-    if found is None:
-        if len(_SHAPES) > 4096:
-            _SHAPES.clear()
-        # The tool is kept beside it: an id is only unique among living objects.
-        found = _SHAPES[id(tool)] = (tool, _shape(tool.parameters, Places(tool.parameters), {}))
-    return found[1]
+_ASKED: dict[int, tuple[Tool, Callable[[Any], bool], Shape | None]] = {}
+
+
+def _asked_of(tool: Tool) -> tuple[Tool, Callable[[Any], bool], Shape | None]:
+    """What judges its arguments, and their shape. The tool is kept beside it: an id is only unique among the living."""
+    if id(tool) not in _ASKED:
+        if len(_ASKED) > 4096:
+            _ASKED.clear()
+        shape = _shape(tool.parameters, Places(tool.parameters), {})
+        _ASKED[id(tool)] = (tool, validator(tool).is_valid, shape)
+    return _ASKED[id(tool)]
 
 
 def _shape(schema: Any, places: Places, made: dict[int, Shape]) -> Shape | None:
@@ -86,5 +101,4 @@ def _shape(schema: Any, places: Places, made: dict[int, Shape]) -> Shape | None:
     shape = made[id(schema)] = Shape(frozenset(declared) if _OPEN.isdisjoint(schema) else frozenset())
     shape.items = _shape(schema.get("items"), places, made)
     shape.inner = {key: inner for key in declared if (inner := _shape(declared[key], places, made)) is not None}
-    shape.deep = bool(shape.inner or shape.items)
-    return shape
+    return shape if shape.names or shape.inner or shape.items else None

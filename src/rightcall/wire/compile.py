@@ -41,6 +41,7 @@ from rightcall.wire.markers import (
     seq,
     template,
     templates,
+    there,
 )
 from rightcall.wire.reader import BodyReader
 
@@ -146,7 +147,7 @@ class Compiled:
         # A section really opens where calls, or its close, follow.
         follows = look(alt(*(pat for _, pat in inner + section_closes), END))
         opens = [seq(pat, blanks(), follows) for _, pat in sections]
-        self.section_start = Probe(alt(*opens)) if opens else None
+        self.section_start = there(alt(*opens)) if opens else None
         closing = section_closes + _entries("closer", format.call[1])
         self.closing = [(sign, re.compile(pat.whole).fullmatch) for sign, pat in closing]
         around = self._around()
@@ -220,7 +221,8 @@ class Compiled:
         return closes + [pat for _, pat in inner] + [pat for _, pat in self._turns()]
 
     def _resync(self, inner: Entries) -> list[tuple[str, Pat]]:
-        """Where a broken call is over: at its close, at its body's, or at what can only stand behind it."""
+        """Where a broken call is over: at its close, at its body's, at what can only stand behind it, or where the turn
+        ends."""
         closes = [("close", pat) for pat in templates(self.format.call[1])]
         if self.channels is not None:
             closes += [("close", pat) for _, pat in self._turns()]
@@ -229,7 +231,7 @@ class Compiled:
             closes += [("stop", pat) for pat in templates(self.format.section[1])]
         self.closes = any(action != "stop" for action, _ in closes)
         sections = _entries("section", self.format.section[0]) if self.format.section else []
-        return closes + [("stop", pat) for _, pat in sections + inner + self._turns()]
+        return closes + [("stop", pat) for _, pat in sections + inner] + [("turn", pat) for _, pat in self._turns()]
 
     def _body_closes(self) -> list[Pat]:
         return [pat for body in self.format.bodies for pat in templates(BODIES[type(body)].closing(body))]

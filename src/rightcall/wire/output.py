@@ -31,20 +31,21 @@ class Snapshot(msgspec.Struct, frozen=True):
 class Output:
     """`events` is what goes out next; whoever takes them puts a new list there."""
 
-    thinking = False  # what comes is reasoning, not text
-    tag = ""  # the block of a protocol that text stands in
-    fresh = False  # the last thing was a marker, whose white space follows
-    text_chars = 0  # how much was given as text
-    gap = 0  # how much of that tells the last run of text from the one before it
-    at_start = True  # a body without opener may stand here: nothing was said since a reply, or a line of it, began
-    is_silent = True  # nothing was said yet, and no call made
-    is_placed = False  # text stood where only text stands: it is not looked at again
-    said_from: int | None = 0  # where all that was said begins; None where something was said before a thought
-    _last: type[Text | Reasoning] | None = None  # what the last thing given out was
-    _last_tag = ""  # the tag of the text given out last
-    tiled = 0  # how much of the text the spans cover
-
     def __init__(self) -> None:
+        self.thinking = False  # what comes is reasoning, not text
+        self.tag = ""  # the block of a protocol that text stands in
+        self.fresh = False  # the last thing was a marker, whose white space follows
+        self.text_chars = 0  # how much was given as text
+        self.gap = 0  # how much of that tells the last run of text from the one before it
+        self.at_start = (
+            True  # a body without opener may stand here: nothing was said since a reply, or a line of it, began
+        )
+        self.is_silent = True  # nothing was said yet, and no call made
+        self.is_placed = False  # text stood where only text stands: it is not looked at again
+        self.said_from: int | None = 0  # where all that was said begins; None where something was said before a thought
+        self._last: type[Text | Reasoning] | None = None  # what the last thing given out was
+        self._last_tag = ""  # the tag of the text given out last
+        self.tiled = 0  # how much of the text the spans cover
         self.events: list[Event] = []
         self.spans: list[Span] = []
         self.shown = Shown()

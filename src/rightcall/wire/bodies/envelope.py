@@ -83,7 +83,8 @@ class EnvelopeReader(BodyReader):
         opens = rf'\{{{_B}"(?:{outer})"{_B}:{_B}(?P<list>\[{_B})' if outer else rf"(?P<list>\[{_B})?"
         self._first = re.compile(_B + opens + usual).match
         after = rf'(?:,{_B}"(?:{ids})"{_B}:{_B}"[^"\\\x00-\x1f]*+"{_B})?' if ids and body.names else ""
-        close = "(?:" + "|".join(pat.whole for pat in closes) + ")" if closes else ""
+        # Blanks behind the marker are its own.
+        close = "(?:" + "|".join(pat.whole for pat in closes) + f"){_B}" if closes else ""
         # What may close the list, and the object around it, behind a call that was read loosely.
         self._tail = re.compile(rf"{_B}\]?" + (rf"{_B}\}}?" if body.outer else "")).match
         # The end of an object; a second group where another follows.
@@ -105,17 +106,17 @@ class EnvelopeReader(BodyReader):
         ends = self._ends_item if listed else self._ends_alone if bare else self._ends_block
         found: list[Whole] = []
         while usual is not None:
-            begin = usual.end()
+            begin, id = usual.end(), usual["id"]
             try:
                 value, end = scan_unique(buf, begin)
             except (StopIteration, ValueError, RecursionError):
                 return None
             close = ends(buf, end)
-            if close is None or type(value) is not dict or is_deep(buf, begin, end, p.limits.depth):
+            if close is None or type(value) is not dict or is_deep(value, buf, begin, end, p.limits.depth):
                 return None
-            if usual["id"] and '"' in buf[end : close.end()]:
+            if id and '"' in buf[end : close.end()]:
                 return None  # a second id
-            found.append((usual.start("object"), close.end(1), usual["name"], buf[begin:end], value, usual["id"] or ""))
+            found.append((usual.start("object"), close.end(1), usual["name"], buf[begin:end], value, id or ""))
             if close.lastindex == 1:
                 break
             usual = self._usual(buf, close.end())
