@@ -59,8 +59,8 @@ capture: $(VENV)/.local ## run a small model over every stub domain, in three wa
 	$(VENV)/bin/rightcall model pull smollm2
 	$(RUN) evals/capture.py
 
-killtest: $(VENV)/.dev ## kill captures for minutes; no row may be lost or written twice
-	RIGHTCALL_KILL_SECONDS=$${RIGHTCALL_KILL_SECONDS:-120} $(RUN) -m pytest -s tests/test_capture_resume.py -k killed
+killtest: $(VENV)/.dev ## kill captures for minutes, and every command that writes at every step; nothing may be lost
+	RIGHTCALL_KILL_SECONDS=$${RIGHTCALL_KILL_SECONDS:-120} $(RUN) -m pytest -s -k killed tests/test_capture_resume.py tests/test_files_written.py
 
 laws: $(VENV)/.dev ## try the laws at depth, 300 examples each; SEED=n tries the same ones again
 	$(RUN) fuzz/laws.py $(if $(SEED),--seed $(SEED)) --seconds $${LAWS_SECONDS:-900}
