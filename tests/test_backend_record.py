@@ -29,6 +29,7 @@ from rightcall.types import Event
 from test_backend_http import STREAMS, WHOLE
 
 OSLO = json_answer(chat(calls=(("get_weather", '{"city": "Oslo"}'),), finish="tool_calls"))
+JSON = {"headers": {"Content-Type": "application/json"}}
 KEY = "sk-hunter2-hunter2-hunter2"
 
 
@@ -380,8 +381,9 @@ def test_a_backend_that_was_entered_uses_one_connection_for_many_requests(stream
         async with ReplayServer(path) as server, backend(server) as made:
             for _ in range(3):
                 assert isinstance(await outcome(made, ask(), stream=stream), Answer)
-            assert server._runner is not None and server._runner.server is not None
-            return len(server._runner.server.connections)
+            runner = server._server.runner
+            assert runner is not None and runner.server is not None
+            return len(runner.server.connections)
 
     assert asyncio.run(go()) == 1
 
@@ -407,22 +409,22 @@ def test_the_server_answers_this_machine_only_and_refuses_what_is_no_request(tmp
     recorded(path, [OSLO], [ask()])
 
     async def go() -> list[int]:
-        async with ReplayServer(path) as server, aiohttp.ClientSession() as session:
+        async with ReplayServer(path, no_key=True) as server, aiohttp.ClientSession() as session:
             url = f"{server.url}/chat/completions"
             with pytest.raises(CallerError, match="cannot listen on port"):
                 await ReplayServer(path, port=int(server.url.split(":")[2].split("/")[0])).__aenter__()
             tries: list[tuple[str, str, dict[str, Any]]] = [
                 ("GET", f"{server.url}/models", {}),
                 ("GET", f"{server.url}/models", {"headers": {"Host": "evil.example"}}),
-                ("POST", url, {"data": b"{oops"}),
-                ("POST", url, {"data": b"[]"}),
-                ("PUT", url, {"data": b"{}"}),
+                ("POST", url, {"data": b"{oops", **JSON}),
+                ("POST", url, {"data": b"[]", **JSON}),
+                ("PUT", url, {"data": b"{}", **JSON}),
                 ("GET", server.url.replace("/v1", "/health"), {}),
                 ("GET", f"{server.url}/nothing", {}),
             ]
             return [(await session.request(method, where, **more)).status for method, where, more in tries]
 
-    assert asyncio.run(go()) == [200, 403, 400, 400, 405, 200, 404]
+    assert asyncio.run(go()) == [200, 421, 400, 400, 405, 200, 404]
 
 
 # -- pytest ------------------------------------------------------------------------------------------------------------

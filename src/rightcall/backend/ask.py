@@ -98,7 +98,6 @@ class Asking:
             raw=raw if plan.stream or len(raw) != 1 else raw[0],
             tries=tuple(self.tries),
             timing=Timing(self._first_byte, self._loop.time() - self._begun),
-            extras=reader.extras,
         )
 
     # -- tries ---------------------------------------------------------------------------------------------------------

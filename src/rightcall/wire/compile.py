@@ -37,6 +37,7 @@ from rightcall.wire.markers import (
     seq,
     template,
     templates,
+    there,
 )
 from rightcall.wire.reader import BodyReader
 
@@ -145,7 +146,7 @@ class Compiled:
         # A section really opens where calls, or its close, follow.
         follows = look(alt(*(pat for _, pat in inner + section_closes), END))
         opens = [seq(pat, blanks(), follows) for _, pat in sections]
-        self.section_start = Probe(alt(*opens)) if opens else None
+        self.section_start = there(alt(*opens)) if opens else None
         closing = section_closes + _entries("closer", format.call[1])
         self.closing = [(sign, re.compile(pat.whole).fullmatch) for sign, pat in closing]
         around = self._around()

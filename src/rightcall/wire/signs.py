@@ -25,7 +25,8 @@ _FAR = 64
 def on_call(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
     if m.is_shown(found):
         return ()
-    m.leave_for_call()
+    if type(m.state) is InReasoning:
+        m.leave_for_call()
     return m.block(found.end(), special=sign.special)
 
 

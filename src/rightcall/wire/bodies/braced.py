@@ -36,6 +36,7 @@ from rightcall.wire.markers import (
     look,
     seq,
     templates,
+    there,
 )
 from rightcall.wire.reader import BodyReader
 from rightcall.wire.typed import to_json, typed
@@ -72,7 +73,7 @@ class BracedReader(BodyReader):
         words = [literal(word) for word in self.notation.words]
         value = alt(quote, *words, Pat(r"[-+.0-9\[{]", ""))
         deeper = Pat(r"[,}\]]", "")
-        self.follows = Probe(
+        self.follows = there(
             seq(
                 quote,
                 blanks(),
@@ -94,19 +95,21 @@ class BracedReader(BodyReader):
     def read(self, p: CallBuilder, *, bare: bool) -> Steps[None]:
         p.raw_begin()
         is_sure = p.block is not None and p.block.special and not bare
-        found = yield from p.test(self.open.probe)
+        found = self.open.probe.at(p.buf, p.pos, p.ended)
         if found is None:
+            found = yield from p.test(self.open.probe)
+        if not found:
             if not bare and (yield from p.test(self._nameless)):
                 raise Broken("invalid_name", "the call has no tool name; send the name of a tool with its arguments")
             yield from self._without_word(p, is_sure)
         else:
             name = self.open.fill(found).get("name", "")
             p.pos = found.end()
-            char = yield from p.peek()
+            char = p.char() or (yield from p.peek())
             if char and char != "{" and not is_sure and (bare or p.tools is None or name not in p.tools):
                 raise NotACall
             p.begin(name)
-        char = yield from p.peek()
+        char = p.char() or (yield from p.peek())
         if not char:
             raise Cut
         if char != "{":
