@@ -349,7 +349,7 @@ class Machine:
     @property
     def labels(self) -> frozenset[str]:
         """What may stand before a call."""
-        return getattr(self.compiled.readers[0], "labels", frozenset())
+        return self.compiled.readers[0].labels
 
     def rest_is_text(self) -> Steps[None]:
         """There are more calls than there may be: everything from here on is text."""
