@@ -58,7 +58,9 @@ def test_a_custom_chat_call_has_its_text_as_input() -> None:
 
 def test_a_chat_completion_gives_its_calls() -> None:
     reply = read(chat(content=None, tool_calls=[chat_call()]))
-    assert reply == Reply((Call("f", {"x": 1}, '{"x": 1}', "call_1", '{"x": 1}'),), (), "chat", finish="tool_calls")
+    assert reply == Reply(
+        (Call("f", {"x": 1}, '{"x": 1}', "call_1", '{"x": 1}'),), (), "chat", finish="tool_calls", api="chat"
+    )
 
 
 @pytest.mark.parametrize("wrap", [lambda m: m, lambda m: m["tool_calls"], lambda m: m["tool_calls"][0]])
@@ -72,7 +74,9 @@ def test_a_lone_call_where_a_list_should_be_is_read() -> None:
 
 @pytest.mark.parametrize("nothing", [None, "f", [], 5])
 def test_tool_calls_that_are_no_calls_are_nothing(nothing: Any) -> None:
-    assert read(chat("stop", content="Hi", tool_calls=nothing)) == Reply((Text("Hi"),), (), "chat", finish="stop")
+    assert read(chat("stop", content="Hi", tool_calls=nothing)) == Reply(
+        (Text("Hi"),), (), "chat", finish="stop", api="chat"
+    )
 
 
 def test_choices_that_are_no_list_are_a_problem() -> None:

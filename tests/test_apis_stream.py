@@ -344,7 +344,7 @@ def test_signed_thinking_of_a_stream_can_be_sent_back() -> None:
         *block(2, {"type": "tool_use", "id": "a", "name": "f", "input": {}, "caller": {"type": "direct"}}),
     )
     thought = {"type": "thinking", "thinking": "hm", "signature": "s"}
-    assert stream.extras == {
+    assert stream.reply.extras == {
         "": {"thinking": [thought, {"type": "redacted_thinking", "data": "x"}]},
         "a": {"caller": {"type": "direct"}},
     }
@@ -359,7 +359,7 @@ def test_signatures_of_streamed_gemini_parts_go_by_the_ids_of_the_calls() -> Non
         chunk({"functionCall": {"name": "f", "args": {}}, "thoughtSignature": "s"}),
         chunk({"functionCall": {"name": "g", "args": {}}}),
     )
-    assert stream.extras == {stream.reply.attempts[0].id: {"thoughtSignature": "s"}}
+    assert stream.reply.extras == {stream.reply.attempts[0].id: {"thoughtSignature": "s"}}
 
 
 def test_opaque_fields_of_streamed_chat_and_responses_calls_are_kept() -> None:
@@ -370,12 +370,12 @@ def test_opaque_fields_of_streamed_chat_and_responses_calls_are_kept() -> None:
     more = {"index": 0, "function": {"arguments": "}"}, "extra_content": {"google": {"thought_signature": "s"}}}
     details = [{"type": "reasoning.encrypted", "data": "x"}]
     stream = streamed("openai", delta(reasoning_details=details), delta(tool_calls=[call]), delta(tool_calls=[more]))
-    assert stream.extras == {
+    assert stream.reply.extras == {
         "": {"reasoning_details": details},
         "a": {"extra_content": {"google": {"thought_signature": "s"}}},
     }
     thought = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x"}
-    assert streamed("responses", {"type": "response.output_item.done", "item": thought}).extras == {
+    assert streamed("responses", {"type": "response.output_item.done", "item": thought}).reply.extras == {
         "": {"reasoning": [thought]}
     }
 

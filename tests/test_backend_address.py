@@ -3,9 +3,11 @@
 import pytest
 
 from rightcall import RightcallError
-from rightcall.backend.address import Key, address, check_api, find_base_url, find_key, is_loopback, root
+from rightcall.backend.address import address, check_api, find_base_url, find_key, root
 from rightcall.backend.http import Backend
 from rightcall.errors import CallerError
+from rightcall.redaction.key import Key
+from rightcall.servers.guard import is_loopback
 
 CHAT = [
     *((f"http://h:1{end}", "http://h:1/v1/chat/completions") for end in ("", "/", "///", "/v1", "/v1/", "/v1//")),
@@ -125,7 +127,7 @@ def test_a_key_shows_itself_to_nobody() -> None:
     key = Key("sk-hunter2", "MINE")
     made = Backend("https://h", api_key_env="MINE", environ={"MINE": "sk-hunter2"})
     assert "hunter2" not in f"{key!r} {key} {made!r} {vars(made)}"
-    assert key.scrub("you sent sk-hunter2!") == "you sent [key]!"
+    assert made.scrubber.text("you sent sk-hunter2!") == "you sent [key]!"
 
 
 def test_a_secret_among_the_headers_is_refused() -> None:

@@ -113,7 +113,7 @@ def test_the_answer_is_not_there_before_the_stream_has_ended() -> None:
 
 def test_an_answer_becomes_a_message_of_the_next_request() -> None:
     first, _ = complete(OSLO)
-    history = [{"role": "user", "content": "Weather?"}, first.message]
+    history = [{"role": "user", "content": "Weather?"}, first.message()]
     history.append({"role": "tool", "tool_call_id": first.attempts[0].id, "content": "rain"})
     _, server = complete(json_answer(chat("Rain.")), request=ask(messages=history))
     assert server.posts[0].body["messages"][1]["tool_calls"][0]["function"]["name"] == "get_weather"
@@ -275,7 +275,7 @@ def test_every_dialect_is_read_whole(api: str) -> None:
 
 def test_signed_thinking_goes_back_as_it_came() -> None:
     _, first, _ = stream(chunked(STREAMS["messages"][0]), api="messages")
-    history = [{"role": "user", "content": "Weather?"}, first.message]
+    history = [{"role": "user", "content": "Weather?"}, first.message()]
     history.append({"role": "tool", "tool_call_id": "t1", "content": "rain"})
     done = json_answer({"type": "message", "content": [{"type": "text", "text": "Rain."}], "stop_reason": "end_turn"})
     _, server = complete(done, api="messages", request=ask(messages=history))

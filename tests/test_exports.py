@@ -22,7 +22,7 @@ FUNCTIONS = {
     "dispatch_sync",
     "grammar",
 }
-FUNCTIONS |= {"feedback", "canonical"}
+FUNCTIONS |= {"feedback", "canonical", "answers", "wrap"}
 VALUES = {
     "Tool",
     "Toolset",

@@ -546,4 +546,6 @@ GROUPS: dict[str, tuple[Code, ...]] = {
     "The reasoning": REASONING,
     "Notes": NOTES,
 }
+# What no model can mend: the server's own, which is not told to the model.
+OF_SERVERS = frozenset(code.code for code in ANSWERS) - {"call_not_object"}
 CODES: dict[str, Code] = {code.code: code for group in GROUPS.values() for code in group}

@@ -73,6 +73,22 @@ class Call(msgspec.Struct, frozen=True):
         if not self.json and self.arguments:
             msgspec.structs.force_setattr(self, "json", stdlib.dumps(self.arguments, ensure_ascii=False))
 
+    @classmethod
+    def from_text(
+        cls,
+        name: str,
+        text: str,
+        *,
+        tools: Any = None,
+        repair: Literal["off", "safe", "lenient"] = "safe",
+        id: str = "",
+    ) -> Call:
+        """The call of this tool with arguments given as text, repaired and checked as `parse` does it: what was changed
+        is in `repairs`, what is wrong in `problems`, and `ok` says whether it may run."""
+        from rightcall.repair.from_text import call_from_text
+
+        return call_from_text(name, text, tools, repair, id)
+
     @property
     def ok(self) -> bool:
         """May it run? It is complete, and nothing that is wrong with it blocks it."""
@@ -142,7 +158,9 @@ class Reply(msgspec.Struct, frozen=True):
     """Everything a model wrote, in the order it was written.
 
     `calls` may run, `refused` may not, `attempts` are both in the order written. `problems` are all there are; each
-    names its attempt. `finish` is how a provider says that the answer ended, `usage` what it counted.
+    names its attempt. Of a provider's answer `api` is the API it came through, `finish` how it ended, `usage` what was
+    counted, and `extras` what is not read and the provider wants back (signatures, encrypted reasoning): by call id,
+    and under "" of the message.
     """
 
     parts: tuple[Part, ...] = ()
@@ -152,6 +170,8 @@ class Reply(msgspec.Struct, frozen=True):
     spans: tuple[Span, ...] | None = None
     finish: str | None = None
     usage: Json | None = None
+    api: str = ""
+    extras: dict[str, Json] = {}
 
     @property
     def content(self) -> str:
@@ -172,6 +192,21 @@ class Reply(msgspec.Struct, frozen=True):
     @property
     def refused(self) -> tuple[Call, ...]:
         return tuple([part for part in self.parts if type(part) is Call and not part.ok])
+
+    def message(self, api: str = "chat") -> Any:
+        """The assistant's turn for the history, as this API wants it back; for `responses` a list of items.
+
+        Every attempt is in it, so that each can be answered (`answers`). Arguments are always a JSON object: the text
+        as it came where that is one, else `{}`. What the provider wants back unseen goes back to where it came from.
+        """
+        from rightcall.apis.history import message
+
+        return message(self, api)
+
+    def to_json(self) -> Json:
+        """Plain JSON data, to be kept or sent."""
+        plain: Json = to_json(self)
+        return plain
 
     def raise_for_problems(self) -> None:
         """Raises what the first blocking problem is: `UnknownTool` or `MalformedArguments`. Else does nothing."""
@@ -200,6 +235,8 @@ def to_json(value: object) -> Any:
             "done": value.done,
             "finish": value.finish,
             "usage": value.usage,
+            "api": value.api,
+            "extras": value.extras,
             "parts": [{"type": _kind(part), **to_json(part)} for part in value.parts],
             "spans": None if value.spans is None else [to_json(span) for span in value.spans],
         }

@@ -14,7 +14,6 @@ from rightcall.apis.deltas import Fault
 from rightcall.apis.plain import error_text, obj
 from rightcall.apis.stream import Stream
 from rightcall.backend.body import Plan, write
-from rightcall.backend.cassette import without_keys
 from rightcall.backend.exchange import Received, Sent
 from rightcall.backend.facts import SHAPES, Facts
 from rightcall.backend.request import Answer, Timing, Try, answered
@@ -99,7 +98,6 @@ class Asking:
             raw=raw if plan.stream or len(raw) != 1 else raw[0],
             tries=tuple(self.tries),
             timing=Timing(self._first_byte, self._loop.time() - self._begun),
-            extras=reader.extras,
         )
 
     # -- tries ---------------------------------------------------------------------------------------------------------
@@ -188,12 +186,12 @@ class Asking:
 
     def _clean(self, payload: Payload) -> Payload:
         """A payload that may be shown: an error or a fault may repeat what was sent, the key too."""
-        key = self._backend.key
-        if key is None or isinstance(payload, Signal):
+        if isinstance(payload, Signal):
             return payload
         if isinstance(payload, Fault):
-            return Fault(payload.code, key.scrub(payload.message), payload.blocking)
-        return without_keys(payload, key.reveal()) if payload.get("error") else payload
+            return Fault(payload.code, self._scrub(payload.message), payload.blocking)
+        clean: Json = self._backend.scrubber.value(payload) if payload.get("error") else payload
+        return clean
 
     # -- one connection ------------------------------------------------------------------------------------------------
 
@@ -263,8 +261,7 @@ class Asking:
         raise ProviderError(f"{url} answered with an error: {said}; see the server's own log", kind)
 
     def _scrub(self, said: str) -> str:
-        key = self._backend.key
-        return said if key is None else key.scrub(said)
+        return self._backend.scrubber.text(said)
 
 
 def _reader(plan: Plan) -> Stream:

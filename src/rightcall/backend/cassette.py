@@ -4,7 +4,7 @@
     {"request": {"method": "POST", "path": "/v1/chat/completions", "body": {...}},
      "response": {"status": 200, "headers": {...}, "chunks": ["data: ..."], "delays": [12], "broken": ""}}
 
-It never holds a key: no header that carries one is written, and what looks like one is taken out of the bodies. The
+It holds no secret that `rightcall.redaction` knows: no header that carries one is written, and bodies are scrubbed. The
 file belongs to its owner alone (0600). Reading one believes nothing of it: sizes and depths are limited.
 """
 
@@ -14,7 +14,6 @@ import base64
 import binascii
 import json
 import os
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -25,6 +24,8 @@ from rightcall.errors import BadCassette, FileFailed, NotOurs
 from rightcall.files.journal import Journal
 from rightcall.files.kinds import existing, json_lines
 from rightcall.files.streams import is_stream
+from rightcall.redaction.scrubber import Scrubber
+from rightcall.redaction.stream import without_secrets
 from rightcall.strict_json import Undecodable, decode
 from rightcall.types import Json
 
@@ -34,16 +35,6 @@ VERSION = 1
 MAX_BYTES = 256_000_000
 _DEPTH = 400
 KEPT_HEADERS = ("content-type", "retry-after", "retry-after-ms", "server", "openai-version")
-_SECRET_NAME = re.compile(
-    r"(?:x[-_])?(?:api[-_]?key|authorization|access[-_]?token|refresh[-_]?token|auth[-_]?token|client[-_]?secret"
-    r"|password|passwd|secret|token|cookie|set-cookie)",
-    re.I,
-)
-_SECRET_TEXT = re.compile(
-    r"\b(?:sk|pk|rk)-[A-Za-z0-9_-]{16,512}|\bBearer [A-Za-z0-9._~+/=-]{12,4096}|\bgh[pousr]_[A-Za-z0-9]{30,255}"
-    r"|\bhf_[A-Za-z0-9]{30,255}|\bAKIA[0-9A-Z]{16}|\bAIza[0-9A-Za-z_-]{35}|\bxox[abeoprs]-[A-Za-z0-9-]{10,255}"
-)
-KEY = "[key]"
 CASSETTE = json_lines("cassette", "rightcall_cassette", VERSION)
 
 
@@ -95,46 +86,27 @@ class Cassette(msgspec.Struct, frozen=True):
     exchanges: tuple[Recorded, ...]
 
 
-# -- keys --------------------------------------------------------------------------------------------------------------
+# -- secrets -----------------------------------------------------------------------------------------------------------
 
 
-def without_keys(value: Any, key: str = "") -> Any:
-    """JSON data with everything taken out that is a key, is named like one, or looks like one."""
-    if isinstance(value, str):
-        return scrubbed(value, key)
-    if isinstance(value, list):
-        return [without_keys(each, key) for each in value]
-    if isinstance(value, dict):
-        return {name: _field(name, each, key) for name, each in value.items()}
-    return value
-
-
-def _field(name: Any, value: Any, key: str) -> Any:
-    is_secret = isinstance(value, str) and value and _SECRET_NAME.fullmatch(str(name))
-    return KEY if is_secret else without_keys(value, key)
-
-
-def scrubbed(text: str, key: str = "") -> str:
-    text = text.replace(key, KEY) if len(key) >= 4 else text
-    return _SECRET_TEXT.sub(KEY, text)
+def without_keys(value: Any, *own: str) -> Any:
+    """JSON data without what is secret; `own` are keys that are known."""
+    return Scrubber(own).value(value)
 
 
 def response_of(
-    status: int, headers: dict[str, str], pieces: list[bytes], delays: list[int], broken: str, key: str
+    status: int, headers: dict[str, str], pieces: list[bytes], delays: list[int], broken: str, *own: str
 ) -> Response:
-    """A response as it may be written down. A key that stands across two pieces joins them."""
-    kept = {name: scrubbed(headers[name], key) for name in KEPT_HEADERS if name in headers}
-    chunks = [_text(piece, key) for piece in pieces]
-    whole = b"".join(pieces).decode("utf-8", "replace")
-    clean = scrubbed(whole, key)
-    if clean != whole and clean != "".join([chunk for chunk in chunks if isinstance(chunk, str)]):
-        chunks, delays = [clean], [sum(delays)]
-    return Response(status, kept, chunks, delays, scrubbed(broken, key))
+    """A response as it may be written down. Pieces that a secret stands across are joined."""
+    scrubber = Scrubber(own)
+    kept = {name: scrubber.text(headers[name]) for name in KEPT_HEADERS if name in headers}
+    clean, waits = without_secrets(pieces, delays, scrubber)
+    return Response(status, kept, [_text(piece) for piece in clean], waits, scrubber.text(broken))
 
 
-def _text(piece: bytes, key: str) -> str | dict[str, str]:
+def _text(piece: bytes) -> str | dict[str, str]:
     try:
-        return scrubbed(piece.decode("utf-8"), key)
+        return piece.decode("utf-8")
     except UnicodeDecodeError:  # cut inside a character, which is worth keeping
         return {"base64": base64.b64encode(piece).decode("ascii")}
 

@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from rightcall.apis import openai_chat
+from rightcall.backend.address import own_secrets
 from rightcall.backend.base import BaseBackend, Streaming
 from rightcall.backend.body import write
 from rightcall.backend.cassette import Asked, Head, Recorded, Response, Tape, response_of, without_keys
@@ -44,9 +45,9 @@ class Recorder(BaseBackend):
         self.backend = backend
         if isinstance(backend, Backend):
             self._tape = Tape(path, _head(backend), fresh=fresh, force=force)
-            key = "" if backend.key is None else backend.key.reveal()
+            own = own_secrets(backend.key, backend.headers)
             self.backend = copy.copy(backend)
-            self.backend.exchange = RecordingExchange(backend.exchange, self._tape, key)
+            self.backend.exchange = RecordingExchange(backend.exchange, self._tape, own)
         else:
             self._tape = Tape(path, Head(), fresh=fresh, force=force)
 
@@ -91,13 +92,13 @@ def _as_chat(answer: Answer, *, stream: bool) -> Response:
     if not stream:
         choice = {"index": 0, "message": message, "finish_reason": finish}
         body = json.dumps({**head, "object": "chat.completion", "choices": [choice]})
-        return response_of(200, {"content-type": "application/json"}, [body.encode()], [0], "", "")
+        return response_of(200, {"content-type": "application/json"}, [body.encode()], [0], "")
     calls = [{**call, "index": i} for i, call in enumerate(message.pop("tool_calls", []))]
     deltas = [{**message, "tool_calls": calls} if calls else message, {}]
     choices = [{"index": 0, "delta": delta, "finish_reason": None if delta else finish} for delta in deltas]
     chunks = [json.dumps({**head, "object": "chat.completion.chunk", "choices": [each]}) for each in choices]
     pieces = [f"data: {chunk}\n\n".encode() for chunk in (*chunks, "[DONE]")]
-    return response_of(200, {"content-type": "text/event-stream"}, pieces, [0] * len(pieces), "", "")
+    return response_of(200, {"content-type": "text/event-stream"}, pieces, [0] * len(pieces), "")
 
 
 def _head(backend: Backend) -> Head:
@@ -109,8 +110,8 @@ def _head(backend: Backend) -> Head:
 class RecordingExchange:
     """An exchange that writes down what another one carries."""
 
-    def __init__(self, inner: Exchange, tape: Tape, key: str) -> None:
-        self._inner, self._tape, self._key = inner, tape, key
+    def __init__(self, inner: Exchange, tape: Tape, own: tuple[str, ...]) -> None:
+        self._inner, self._tape, self._own = inner, tape, own
 
     def keep(self) -> None:
         self._inner.keep()
@@ -120,7 +121,8 @@ class RecordingExchange:
 
     @asynccontextmanager
     async def open(self, sent: Sent) -> AsyncIterator[Received]:
-        asked = Asked(sent.method, urlsplit(sent.url).path, without_keys(sent.body, self._key))
+        path, body = without_keys([urlsplit(sent.url).path, sent.body], *self._own)
+        asked = Asked(sent.method, path, body)
         taken = _Taken()
         try:
             async with self._inner.open(sent) as received:
@@ -131,7 +133,7 @@ class RecordingExchange:
             taken.broken = taken.broken or (str(error) if not taken.status else "")
             raise
         finally:
-            self._tape.add(Recorded(asked, taken.response(self._key)))
+            self._tape.add(Recorded(asked, taken.response(*self._own)))
 
 
 class _Taken:
@@ -161,5 +163,5 @@ class _Taken:
             self.broken = str(error)
             raise
 
-    def response(self, key: str) -> Response:
-        return response_of(self.status, self.headers, self.pieces, self.delays, self.broken, key)
+    def response(self, *own: str) -> Response:
+        return response_of(self.status, self.headers, self.pieces, self.delays, self.broken, *own)

@@ -12,9 +12,11 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from rightcall.api_names import Api
-from rightcall.backend.address import Key
+from rightcall.backend.address import own_secrets
 from rightcall.backend.exchange import Received, Sent, Timeouts
 from rightcall.errors import BodyError, CallerError, TimedOut, TransportError
+from rightcall.redaction.key import Key
+from rightcall.redaction.scrubber import Scrubber
 
 if TYPE_CHECKING:
     import aiohttp
@@ -27,7 +29,7 @@ class Wire:
 
     def __init__(self, key: Key | None, api: Api, timeouts: Timeouts) -> None:
         self._auth = _auth(key, api)
-        self._key, self._timeouts = key, timeouts
+        self._scrubbed, self._timeouts = Scrubber(own_secrets(key)).text, timeouts
         self._kept: tuple[asyncio.AbstractEventLoop, aiohttp.ClientSession] | None = None
 
     def keep(self) -> None:
@@ -116,9 +118,6 @@ class Wire:
         else:
             what = f"no answer within {limits.first_byte:g} s; raise the first-byte limit"
         return TimedOut(f"{url}: {what} if the model is that slow", stage)
-
-    def _scrubbed(self, text: str) -> str:
-        return text if self._key is None else self._key.scrub(text)
 
 
 def out_of_time(url: str, total: float) -> TimedOut:

@@ -102,7 +102,7 @@ class Talk:
             calls=answer.attempts,
             problems=answer.problems,
             received=tuple([self.ids.received(call.id) for call in answer.attempts]),
-            message=answer.message,
+            message=answer.message(),
             reply=_reply(answer),
             text=answer.content,
             mode=answer.mode,

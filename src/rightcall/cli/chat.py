@@ -68,7 +68,7 @@ class Talk:
         with closing(self.backend.stream_sync(asked)) as stream:
             self._show(stream)
             answer = stream.answer
-        self.asked = _with(asked, answer.message, *not_run(answer))
+        self.asked = _with(asked, answer.message(), *not_run(answer))
         self.is_sound = self.is_sound and not any(problem.blocking for problem in answer.problems)
 
     def _show(self, stream: SyncStreaming) -> None:

@@ -350,18 +350,26 @@ class Block:
         scan = p.compiled.resync_thought if p.in_thought else p.compiled.resync
         # A body's own opening tag does not end what it opens.
         skip = 0 if headed or p.captured(self._content).strip() else 1
+        turn: Capture | None = None
         while True:
             found = (scan.ended if p.ended else scan.search)(p.buf, p.pos + skip)
             if p.pos + skip <= len(p.buf):
                 p.pos, skip = p.pos + skip, 0
             p.pos = found.start() if found else len(p.buf)
-            if found is not None and found.lastindex is not None:
-                if scan.actions[found.lastindex] == "body_close":
-                    self._body_close = found.end() - found.start()
-                return True
-            if p.ended:
-                return False
-            yield
+            action = scan.actions[found.lastindex] if found is not None and found.lastindex is not None else ""
+            if found is not None and action == "turn":
+                # The turn's end, or a word of a value: what came behind it before the call's close stands in the call.
+                turn = p.capture() if turn is None else turn
+                p.pos = found.end()
+            elif action or p.ended:
+                break
+            else:
+                yield
+        if turn is not None:
+            (p.drop if action.endswith("close") else p.give_back)(turn)
+        if found is not None and action == "body_close":
+            self._body_close = found.end() - found.start()
+        return bool(action) or turn is not None
 
     # -- its end -------------------------------------------------------------------------------------------------------
 

@@ -69,7 +69,6 @@ class CallBuilder(Buffer):
         self.call: Building | None = None
         self.pending: tuple[int, Call] | None = None  # a call that has ended, if what follows does not say otherwise
         self.block: Block | None = None  # that is being read
-        self.dropped = ""  # the code fence around calls outside all blocks, whose first line was taken for a marker
         self.raw: Capture | None = None  # where the call's own text begins
         self.raw_at = 0
         self.args_at = 0  # where the arguments of the call began
@@ -107,11 +106,6 @@ class CallBuilder(Buffer):
         if count <= _MOST_NOTES:
             self.problem(code, message, blocking=False)
 
-    @property
-    def in_fence(self) -> bool:
-        """Does the text here stand in a code fence?"""
-        return bool(self.dropped or self.output.shown.open_fence)
-
     # -- a call's own text ---------------------------------------------------------------------------------------------
 
     def raw_begin(self) -> None:
@@ -142,18 +136,21 @@ class CallBuilder(Buffer):
         if self.pending is not None:
             self.settle_pending()
         self.output.call(self.raw_at)
-        if self.tools is not None and name not in self.tools:
-            name, found = settle_name(name, self.tools, self.policy(name))
+        tools = self.tools
+        is_known = tools is not None and name in tools
+        if tools is not None and not is_known:
+            name, found = settle_name(name, tools, self.policy(name))
             repairs += found
-        kinds = _NO_KINDS if self.tools is None else self.tools.kinds(name)
+            is_known = name in tools
+        kinds = _NO_KINDS if tools is None else tools.kinds(name)
         call = self.call = Building(self.index, self.ids.take(id), name, kinds)
         call.repairs = (*self.block.fenced, *repairs) if self.block is not None else repairs
         self.index += 1
         self.output.events.append(CallStart(call.index, call.id, name))
         if self.options.forbidden:
             self.problem(*self._forbidden(), call=call.index)
-        elif (self.tools is None or name not in self.tools) and not unread:
-            wrong = name_problem(name, self.tools)
+        elif not is_known and not unread:
+            wrong = name_problem(name, tools)
             if wrong is not None:
                 self.problem(*wrong, call=call.index)
         return call
@@ -168,7 +165,9 @@ class CallBuilder(Buffer):
 
     def whole_call(self, start: int, end: int, name: str, json: str, value: dict[str, Any], id: str = "") -> None:
         """A call that is all there, from `start` to `end` of the buffer."""
-        if self._is_plain(name, value, end - start):
+        tool = self.tools.get(name) if self.tools is not None else None
+        is_usual = not self.options.forbidden and self.block is None and end - start <= self.limits.call
+        if tool is not None and value and is_usual and is_settled(tool, value):
             # Where there is nothing to repair and nothing to tell, the same events as below cost less.
             if self.pending is not None:
                 self.settle_pending()
@@ -184,12 +183,6 @@ class CallBuilder(Buffer):
         self.begin(name, id).parts.append(json)
         self.pos = end
         self.finish(value)
-
-    def _is_plain(self, name: str, value: dict[str, Any], size: int) -> bool:
-        tool = self.tools.get(name) if self.tools is not None else None
-        if tool is None or size > self.limits.call or self.options.forbidden or self.block is not None:
-            return False
-        return bool(value) and is_settled(tool, value)
 
     def take_extra_closers(self, probe: Probe | None = None) -> Steps[None]:
         """One to three brackets too many before the call's close (or as the probe says): taken, with a receipt."""

@@ -15,12 +15,13 @@ from rightcall.wire.blocks import Block, Ending
 from rightcall.wire.buffer import Steps
 from rightcall.wire.calls import CallBuilder
 from rightcall.wire.channels import first_header
-from rightcall.wire.compile import Compiled, Sign
+from rightcall.wire.compile import LEVELS, Compiled, Sign
 from rightcall.wire.lines import line
 from rightcall.wire.markers import BLANKS, Scan
 from rightcall.wire.options import ReadOptions
 from rightcall.wire.reader import WholeBlock
 from rightcall.wire.rehearsal import Rehearsal, begin, stands, take_back
+from rightcall.wire.shown import OUTSIDE, Shown
 from rightcall.wire.signs import ACTIONS
 from rightcall.wire.states import Held, InChannel, InReasoning, InSection, InText, State
 
@@ -131,14 +132,16 @@ class Machine:
         p, output, compiled = self.p, self.output, self.compiled
         if compiled.first_header is not None and not isinstance(self.state, InReasoning):
             yield from first_header(self, compiled.first_header)
-        yield from self._first(compiled)
+        if compiled.first_opener is not None or compiled.first_thought is not None:
+            yield from self._first(compiled)
         while True:
             if output.at_start and not output.thinking:
                 if compiled.may_begin and (yield from self._try_bare()):
                     continue
                 if compiled.lines and (yield from self._try_line()):
                     continue
-            scan = compiled.text if type(self.state) is InText else self._scan()
+            state = type(self.state)
+            scan = compiled.text if state is InText or state is InSection else self._scan()
             found = (scan.ended if p.ended else scan.search)(p.buf, p.pos)
             end = found.start() if found else len(p.buf)
             if end > p.pos:
@@ -159,8 +162,6 @@ class Machine:
     def _first(self, compiled: Compiled) -> Steps[None]:
         """The prompt may have ended with a token that belongs to what the reply begins with."""
         p = self.p
-        if compiled.first_opener is None and compiled.first_thought is None:
-            return
         taken = p.capture()
         yield from p.peek()
         self.output.hold_blanks(p.release(taken), p.at)
@@ -188,7 +189,7 @@ class Machine:
         if self.held is not None and text.strip(BLANKS):
             self._unhold(self.held)
         p.pos = end
-        self.output.say(text, p.at)
+        self.output.say(text, p.base + end)
         if self.thought is not None and not isinstance(self.state, InReasoning) and not self.output.fresh:
             self.forget_thought()
 
@@ -206,13 +207,16 @@ class Machine:
     def marker(self, end: int) -> None:
         """Takes a marker up to there."""
         self.p.pos = end
-        self.output.marker(self.p.at)
+        self.output.marker(self.p.base + end)
 
-    def is_shown(self, found: re.Match[str]) -> bool:
-        """Is this marker only shown? Then it is text, and so is every token in it."""
-        if not self.output.shows():
+    def is_shown(self, found: re.Match[str], sign: Sign) -> bool:
+        """Is this marker only shown? Then it is text, and so is every token in it and all that it opens."""
+        level = LEVELS.get(sign.action, OUTSIDE)
+        if not self.output.shows(level, special=sign.special):
             return False
         self.say_exactly(found.end())
+        if level in self.compiled.ends_shown:
+            self.output.shown.enter(level, self.compiled.ends_shown[level])
         return True
 
     # -- calls without markers, which count only if nothing else follows -----------------------------------------------
@@ -234,6 +238,7 @@ class Machine:
         self.held = None
         text = p.release(held.start)
         self.output.restore(held.before, held.ready)
+        self.output.shown = Shown()  # nothing was said before them
         p.index, p.pending = 0, None
         self.state = InText(late=isinstance(self.state, InText) and self.state.late)
         if any(self.compiled.text.actions[found.lastindex or 0].action in OPENS for found in self._signs(text)):
@@ -283,28 +288,24 @@ class Machine:
 
     def _whole(self, start: int, bare: bool) -> WholeBlock | None:
         p, quick = self.p, self.compiled.quick
-        if p.options.choice and self.compiled.named:
+        if quick is None or (p.options.choice and self.compiled.named):
             return None  # an object is what the chosen tool is given, whatever it looks like
-        before = p.pos
-        try:
-            whole = quick(p, start, bare) if quick is not None else None
-        except RecursionError:
-            whole = None
-        p.pos = before
+        whole = quick(p, start, bare)
         return whole if whole is not None and p.index + len(whole[0]) <= p.limits.calls else None
 
     def _take_whole(self, whole: WholeBlock, moved: int) -> None:
         """Takes the calls of a block, whose places have moved by so much since they were found."""
+        p, output = self.p, self.output
         for start, end, name, json, value, id in whole[0]:
-            self.p.whole_call(start + moved, end + moved, name, json, value, id)
-        self.p.pos = whole[1] + moved
-        self.output.fresh = self.output.at_start = True
-        self.output.mark("marker", self.p.at)
+            p.whole_call(start + moved, end + moved, name, json, value, id)
+        p.pos = whole[1] + moved
+        output.fresh = output.at_start = True
+        output.mark("marker", p.base + p.pos)
 
     def _after_block(self, ending: Ending, before: State, first: int) -> None:
         if self.p.index > first:
             before = _IN_TEXT
-            self.forget_thought()
+            self.thought = None
         elif first == 0:
             self.release()
         if ending == "text":
@@ -342,15 +343,13 @@ class Machine:
         if start >= 0:
             yield from self.block(start, bare=True)
             if p.index == first:
-                # No call: its fence, if it had one, is one in the text.
                 self.refused += 1
-                self.output.shown.fence, p.dropped = p.dropped or self.output.shown.fence, ""
         return start >= 0 or self.output.at_start
 
     @property
     def labels(self) -> frozenset[str]:
         """What may stand before a call."""
-        return getattr(self.compiled.readers[0], "labels", frozenset())
+        return self.compiled.readers[0].labels
 
     def rest_is_text(self) -> Steps[None]:
         """There are more calls than there may be: everything from here on is text."""

@@ -1,9 +1,7 @@
 """`Parser` and `parse`: text in, events and a reply out.
 
     parser = Parser("hermes", tools=tools)
-    for chunk in stream:
-        for event in parser.feed(chunk): ...
-    parser.close()
+    for event in parser.events(stream): ...
     parser.reply
 
 Parsing a whole text is feeding it and closing: there is no second implementation to disagree with.
@@ -11,8 +9,8 @@ Parsing a whole text is feeding it and closing: there is no second implementatio
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping
+from typing import Any, Literal, overload
 
 from rightcall.declare.toolset import ToolLike, Toolset, is_none
 from rightcall.errors import CallerError
@@ -23,6 +21,7 @@ from rightcall.types import Event, Reply
 from rightcall.wire.auto import AutoMachine
 from rightcall.wire.compile import compiled
 from rightcall.wire.ending import conclude
+from rightcall.wire.events import all_events
 from rightcall.wire.fold import Fold
 from rightcall.wire.hold import Hold
 from rightcall.wire.machine import Machine
@@ -101,10 +100,23 @@ class Parser:
         self._fold.add(events)
         return events if self._hold is None else self._hold.pass_on(events, closed=True)
 
+    @overload
+    def events(self, chunks: Iterable[str]) -> Iterator[Event]: ...
+    @overload
+    def events(self, chunks: AsyncIterable[str]) -> AsyncIterator[Event]: ...
+    def events(self, chunks: Iterable[str] | AsyncIterable[str]) -> Iterator[Event] | AsyncIterator[Event]:
+        """All the events of a stream: feeds every piece, then closes. Over an async stream with `async for`."""
+        return all_events(self, chunks)
+
     @property
     def reply(self) -> Reply:
         """What has been read so far; whole once the parser is closed."""
         return _reply(self._fold, self._reading)
+
+
+def format_of(parser: Parser) -> str:
+    """The name of the format that its text is read in, as far as that is known."""
+    return _machine(parser._reading).format_name
 
 
 def _machine(reading: Machine | AutoMachine) -> Machine:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from json.encoder import encode_basestring as quoted
 from typing import Any
 
@@ -107,6 +108,27 @@ def string_at(p: CallBuilder, notation: Notation) -> Steps[Text | None]:
 def string(p: CallBuilder, text: Text, *, give: bool) -> Steps[str]:
     """The rest of a string, to its end. With `give` it goes out while it arrives."""
     pieces: list[str] = []
+    sink: Callable[[str], bool] | None = None
+    while True:
+        p.pos, piece, closed = text.take(p.buf, p.pos, p.ended)
+        if piece:
+            pieces.append(piece)
+            if give:
+                p.give(quoted(piece)[1:-1])
+        if closed:
+            return "".join(pieces)
+        if p.ended:
+            p.pos = len(p.buf)
+            raise Cut
+        if p.pos == len(p.buf):
+            sink = sink or _sink(p, text, pieces, give=give)
+            p.listen(sink)
+        yield
+        p.sink = None
+
+
+def _sink(p: CallBuilder, text: Text, pieces: list[str], *, give: bool) -> Callable[[str], bool]:
+    """Takes what arrives inside a string."""
     add, easy, plain, passed, pass_on = pieces.append, text.easy, text.plain, p.passed, p.pass_on
 
     def sink(piece: str) -> bool:
@@ -121,21 +143,7 @@ def string(p: CallBuilder, text: Text, *, give: bool) -> Steps[str]:
             passed(piece)
         return True
 
-    while True:
-        p.pos, piece, closed = text.take(p.buf, p.pos, p.ended)
-        if piece:
-            add(piece)
-            if give:
-                p.give(quoted(piece)[1:-1])
-        if closed:
-            return "".join(pieces)
-        if p.ended:
-            p.pos = len(p.buf)
-            raise Cut
-        if p.pos == len(p.buf):
-            p.listen(sink)
-        yield
-        p.sink = None
+    return sink
 
 
 def meant(p: CallBuilder, key: str, read: Read) -> tuple[str, Any]:
