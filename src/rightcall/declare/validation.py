@@ -10,7 +10,7 @@ import sys
 from math import copysign, isfinite, isinf
 from typing import Any
 
-from rightcall.types import Tool
+from rightcall.types import Json, Tool
 
 LOOK_AT = 64  # errors
 LONG_LIST = 500  # items: of a longer list only the beginning is looked at first
@@ -24,11 +24,12 @@ def validator(tool: Tool) -> Any:
     if found is None:
         if len(_VALIDATORS) > 4096:
             _VALIDATORS.clear()
-        found = _VALIDATORS[id(tool)] = (tool, _compile(tool))
+        found = _VALIDATORS[id(tool)] = (tool, compile_schema(tool.name, tool.parameters))
     return found[1]
 
 
-def _compile(tool: Tool) -> Any:
+def compile_schema(name: str, parameters: Json) -> Any:
+    """What judges arguments by this schema of the tool of that name."""
     import jsonschema_rs
 
     from rightcall.declare.relax import REGEX_SIZE, relaxed
@@ -36,7 +37,7 @@ def _compile(tool: Tool) -> Any:
     options = jsonschema_rs.RegexOptions(
         size_limit=REGEX_SIZE
     )  # linear in the length of the text, whatever the pattern
-    schema, _ = relaxed(tool.name, tool.parameters)
+    schema, _ = relaxed(name, parameters)
     return jsonschema_rs.Draft202012Validator(plain(schema), offline=True, pattern_options=options)
 
 

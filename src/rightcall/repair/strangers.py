@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rightcall.declare.places import Places
-from rightcall.declare.validation import fits, validator
+from rightcall.declare.validation import compile_schema, fits, validator
 from rightcall.types import Tool
 
 _OPEN = frozenset(
@@ -40,28 +40,15 @@ def strangers(tool: Tool, arguments: Any) -> list[list[Any]]:
 def is_settled(tool: Tool, arguments: dict[str, Any]) -> bool:
     """Do the arguments fit, with no stranger among them and no alias? Then there is nothing to repair. It is asked of
     every call: what the tool has to say to it is looked up once."""
-    _, is_valid, shape = _ASKED.get(id(tool)) or _asked_of(tool)
-    try:
-        if not is_valid(arguments):
-            return False
-    except ValueError:  # a lone surrogate
-        if not fits(tool, arguments):
-            return False
+    _, is_closed, _ = _ASKED.get(id(tool)) or _asked_of(tool)
     if tool.aliases:
         return False
-    return shape is None or _has_none(arguments, shape) or not strangers(tool, arguments)
-
-
-def _has_none(value: Any, shape: Shape) -> bool:
-    """Are all names known, in objects inside objects? Lists are for `_look`."""
-    if type(value) is not dict:
-        return shape.items is None
-    if shape.names and not shape.names.issuperset(value):
-        return False
-    for key, inner in shape.inner.items():  # noqa: SIM110 - for every call that is read, and quicker so
-        if key in value and not _has_none(value[key], inner):
-            return False
-    return True
+    try:
+        if is_closed(arguments):
+            return True
+    except ValueError:  # a lone surrogate
+        pass
+    return fits(tool, arguments) and not strangers(tool, arguments)
 
 
 def _look(value: Any, shape: Shape, where: list[Any], found: list[list[Any]]) -> None:
@@ -80,13 +67,37 @@ _ASKED: dict[int, tuple[Tool, Callable[[Any], bool], Shape | None]] = {}
 
 
 def _asked_of(tool: Tool) -> tuple[Tool, Callable[[Any], bool], Shape | None]:
-    """What judges its arguments, and their shape. The tool is kept beside it: an id is only unique among the living."""
+    """What tells that arguments fit and no stranger is among them, and their shape. The tool is kept beside it: an id
+    is only unique among the living."""
     if id(tool) not in _ASKED:
         if len(_ASKED) > 4096:
             _ASKED.clear()
-        shape = _shape(tool.parameters, Places(tool.parameters), {})
-        _ASKED[id(tool)] = (tool, validator(tool).is_valid, shape)
+        places = Places(tool.parameters)
+        shape, closed = _shape(tool.parameters, places, {}), _closed(tool.parameters, places)
+        is_closed = _never if closed is None else compile_schema(tool.name, closed).is_valid
+        _ASKED[id(tool)] = (tool, validator(tool).is_valid if shape is None else is_closed, shape)
     return _ASKED[id(tool)]
+
+
+def _never(arguments: Any) -> bool:
+    return False
+
+
+def _closed(schema: Any, places: Places) -> Any:
+    """The schema without room for strangers; None where a place that may hold some is not its own (`$ref`)."""
+    if places.only(schema) is not schema:
+        return None
+    if not isinstance(schema, dict):
+        return schema
+    made, declared = dict(schema), schema.get("properties")
+    if isinstance(declared, dict):
+        made["properties"] = {key: _closed(each, places) for key, each in declared.items()}
+        if declared and _OPEN.isdisjoint(schema):
+            made["additionalProperties"] = False
+    if "items" in schema:
+        made["items"] = _closed(schema["items"], places)
+    inside = [made.get("items", True), *made.get("properties", {}).values()]
+    return None if any(each is None for each in inside) else made
 
 
 def _shape(schema: Any, places: Places, made: dict[int, Shape]) -> Shape | None:

@@ -25,7 +25,7 @@ from rightcall.wire.signs import ACTIONS
 from rightcall.wire.states import Held, InChannel, InReasoning, InSection, InText, State
 
 OPENS = frozenset(("section", "call", "body"))
-_IN_TEXT = InText()
+_IN_TEXT, _MAY_BE_LATE = InText(), InText(late=True)
 
 
 class Machine:
@@ -45,7 +45,7 @@ class Machine:
         self.compiled = compiled
         self.room = options.limits.reply  # for so many characters more
         self.format_name = compiled.format.name
-        self.state: State = InText(late=compiled.format.reasoning is not None)
+        self.state: State = _IN_TEXT if compiled.format.reasoning is None else _MAY_BE_LATE
         if options.reasoning == "open":
             self._open_reasoning()
         self._steps = self._run()
@@ -313,9 +313,11 @@ class Machine:
     def _try_bare(self) -> Steps[bool]:
         """Where a reply may begin, a body without a marker may stand. True if one may stand here again."""
         p, output, compiled = self.p, self.output, self.compiled
-        taken = p.capture()
-        char = yield from p.peek()
-        output.hold_blanks(p.release(taken), p.at)
+        char = p.buf[p.pos : p.pos + 1]
+        if char <= " ":
+            taken = p.capture()
+            char = yield from p.peek()
+            output.hold_blanks(p.release(taken), p.at)
         if compiled.between is not None and p.index:
             found = yield from p.test(compiled.between)
             if found:
