@@ -152,11 +152,14 @@ class Machine:
                 break
             else:
                 yield
-        p.settle_pending()
-        output.last_blanks(p.at)
-        self.release()
+        if p.pending is not None:
+            p.settle_pending()
+        output.last_blanks(p.base + p.pos)
+        if self.held is not None:
+            self.release()
         self.end_message()
-        self.trust()
+        if self.rehearsal is not None:
+            self.trust()
 
     def _first(self, compiled: Compiled) -> Steps[None]:
         """The prompt may have ended with a token that belongs to what the reply begins with."""
@@ -210,7 +213,7 @@ class Machine:
 
     def is_shown(self, found: re.Match[str]) -> bool:
         """Is this marker only shown? Then it is text, and so is every token in it."""
-        if not self.output.shows():
+        if not self.output.shown or not self.output.shows():
             return False
         self.say_exactly(found.end())
         return True

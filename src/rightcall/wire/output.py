@@ -185,7 +185,8 @@ class Output:
             self._blanks.clear()
         self.is_silent = False
         self._last = None
-        self.mark("marker", start)
+        if start > self.tiled:
+            self.mark("marker", start)
 
     def last_blanks(self, end: int) -> None:
         """The reply is over: blanks that no marker touched are text."""
