@@ -22,7 +22,7 @@ FUNCTIONS = {
     "dispatch_sync",
     "grammar",
 }
-FUNCTIONS |= {"feedback", "canonical", "answers"}
+FUNCTIONS |= {"feedback", "canonical", "answers", "wrap"}
 VALUES = {
     "Tool",
     "Toolset",

@@ -69,7 +69,6 @@ class CallBuilder(Buffer):
         self.call: Building | None = None
         self.pending: tuple[int, Call] | None = None  # a call that has ended, if what follows does not say otherwise
         self.block: Block | None = None  # that is being read
-        self.dropped = ""  # the code fence around calls outside all blocks, whose first line was taken for a marker
         self.raw: Capture | None = None  # where the call's own text begins
         self.raw_at = 0
         self.args_at = 0  # where the arguments of the call began
@@ -106,11 +105,6 @@ class CallBuilder(Buffer):
         self.notes[code] = count = self.notes.get(code, 0) + 1
         if count <= _MOST_NOTES:
             self.problem(code, message, blocking=False)
-
-    @property
-    def in_fence(self) -> bool:
-        """Does the text here stand in a code fence?"""
-        return bool(self.dropped or self.output.shown.open_fence)
 
     # -- a call's own text ---------------------------------------------------------------------------------------------
 

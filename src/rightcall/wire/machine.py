@@ -15,12 +15,13 @@ from rightcall.wire.blocks import Block, Ending
 from rightcall.wire.buffer import Steps
 from rightcall.wire.calls import CallBuilder
 from rightcall.wire.channels import first_header
-from rightcall.wire.compile import Compiled, Sign
+from rightcall.wire.compile import LEVELS, Compiled, Sign
 from rightcall.wire.lines import line
 from rightcall.wire.markers import BLANKS, Scan
 from rightcall.wire.options import ReadOptions
 from rightcall.wire.reader import WholeBlock
 from rightcall.wire.rehearsal import Rehearsal, begin, stands, take_back
+from rightcall.wire.shown import OUTSIDE, Shown
 from rightcall.wire.signs import ACTIONS
 from rightcall.wire.states import Held, InChannel, InReasoning, InSection, InText, State
 
@@ -211,11 +212,14 @@ class Machine:
         self.p.pos = end
         self.output.marker(self.p.base + end)
 
-    def is_shown(self, found: re.Match[str]) -> bool:
-        """Is this marker only shown? Then it is text, and so is every token in it."""
-        if not self.output.shown or not self.output.shows():
+    def is_shown(self, found: re.Match[str], sign: Sign) -> bool:
+        """Is this marker only shown? Then it is text, and so is every token in it and all that it opens."""
+        level = LEVELS.get(sign.action, OUTSIDE)
+        if not self.output.shows(level, special=sign.special):
             return False
         self.say_exactly(found.end())
+        if level in self.compiled.ends_shown:
+            self.output.shown.enter(level, self.compiled.ends_shown[level])
         return True
 
     # -- calls without markers, which count only if nothing else follows -----------------------------------------------
@@ -237,6 +241,7 @@ class Machine:
         self.held = None
         text = p.release(held.start)
         self.output.restore(held.before, held.ready)
+        self.output.shown = Shown()  # nothing was said before them
         p.index, p.pending = 0, None
         self.state = InText(late=isinstance(self.state, InText) and self.state.late)
         if any(self.compiled.text.actions[found.lastindex or 0].action in OPENS for found in self._signs(text)):
@@ -343,15 +348,13 @@ class Machine:
         if start >= 0:
             yield from self.block(start, bare=True)
             if p.index == first:
-                # No call: its fence, if it had one, is one in the text.
                 self.refused += 1
-                self.output.shown.fence, p.dropped = p.dropped or self.output.shown.fence, ""
         return start >= 0 or self.output.at_start
 
     @property
     def labels(self) -> frozenset[str]:
         """What may stand before a call."""
-        return getattr(self.compiled.readers[0], "labels", frozenset())
+        return self.compiled.readers[0].labels
 
     def rest_is_text(self) -> Steps[None]:
         """There are more calls than there may be: everything from here on is text."""

@@ -14,17 +14,17 @@ from rightcall.wire.buffer import Steps
 from rightcall.wire.channels import header
 from rightcall.wire.compile import Action, Sign
 from rightcall.wire.markers import Probe
-from rightcall.wire.shown import QUOTES
 from rightcall.wire.states import InChannel, InReasoning, InSection, InText
 
 if TYPE_CHECKING:
     from rightcall.wire.machine import Machine
 
 _FAR = 64
+QUOTES = frozenset("`'\"")
 
 
 def on_call(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
-    if m.is_shown(found):
+    if m.is_shown(found, sign):
         return ()
     if type(m.state) is InReasoning:
         m.leave_for_call()
@@ -32,7 +32,7 @@ def on_call(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
 
 
 def on_body(m: Machine, found: re.Match[str], sign: Sign) -> Steps[None]:
-    if m.is_shown(found):
+    if m.is_shown(found, sign):
         return
     m.leave_for_call()
     before = m.p.at
@@ -42,13 +42,11 @@ def on_body(m: Machine, found: re.Match[str], sign: Sign) -> Steps[None]:
 
 
 def on_section(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
-    if m.is_shown(found):
+    if m.is_shown(found, sign):
         return ()
     p = m.p
-    if type(m.state) is InReasoning:
-        m.leave_for_call()
-    if p.pending is not None:
-        p.settle_pending()
+    m.leave_for_call()
+    p.settle_pending()
     size = found.end() - found.start()
     assert m.compiled.section_start is not None
     if m.compiled.section_start.at(p.buf, p.pos, p.ended):
@@ -86,7 +84,7 @@ def on_section_close(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[N
             m.p.note("opener_without_call", f"the section of calls that ends at {m.p.at} holds none")
         m.state = InText()
         m.marker(found.end())
-    elif not m.is_shown(found):
+    elif not m.is_shown(found, sign):
         _stray(m, found.group(), sign)
     return ()
 
@@ -94,7 +92,7 @@ def on_section_close(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[N
 def on_closer(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
     """What closes a call: of one whose close had not come yet, or of none."""
     state = m.state
-    if m.is_shown(found):
+    if m.is_shown(found, sign):
         return ()
     if isinstance(state, (InText, InSection)) and state.due:
         m.state = msgspec.structs.replace(state, due=False)
@@ -110,7 +108,7 @@ def on_value_close(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[Non
     for other, is_it in m.compiled.closing:
         if is_it(found.group()):  # a closing tag that is named after an argument may be any other
             return ACTIONS[other.action](m, found, other)
-    if m.is_shown(found):
+    if m.is_shown(found, sign):
         return ()
     if p.pending is not None:
         p.block_pending(
@@ -137,7 +135,7 @@ def _stray(m: Machine, marker: str, sign: Sign) -> None:
 
 
 def on_think(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
-    if m.is_shown(found):
+    if m.is_shown(found, sign):
         if isinstance(m.state, InText):
             m.state = msgspec.structs.replace(m.state, mentions=True)
         return ()
@@ -157,7 +155,7 @@ def on_think_close(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[Non
         # A closing tag without its opener: the prompt had opened it.
         m.output.recast(m.p.at)
     elif not isinstance(state, InReasoning):
-        if m.is_shown(found):
+        if m.is_shown(found, sign):
             return ()
         if m.rehearsal is None:
             _stray(m, found.group(), Sign("think_close", True))
@@ -172,18 +170,18 @@ def on_think_close(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[Non
 
 
 def on_content(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
-    if isinstance(m.state, InReasoning):
-        if m.is_shown(found):
-            return ()
-        m.leave_reasoning()
+    if m.is_shown(found, sign):
+        m.output.shown.messages += 1
+        return ()
+    m.leave_reasoning()
     m.in_content = True
     m.marker(found.end())
     return ()
 
 
 def on_content_close(m: Machine, found: re.Match[str], sign: Sign) -> Steps[None]:
-    if (yield from _is_shown_end(m, found.group())):
-        m.say_exactly(m.p.pos + 1)
+    if (yield from _is_shown_end(m, found.group(), sign)):
+        m.say_exactly(m.p.pos + len(found.group()))
     elif m.in_content or not sign.special:
         m.in_content = False
         m.marker(m.p.pos + len(found.group()))
@@ -192,7 +190,7 @@ def on_content_close(m: Machine, found: re.Match[str], sign: Sign) -> Steps[None
 
 
 def on_inline(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
-    if not m.is_shown(found):
+    if not m.is_shown(found, sign):
         m.p.pos = found.end()
         m.output.skip(m.p.at)
     return ()
@@ -201,7 +199,7 @@ def on_inline(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
 def on_tag(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
     """A block of text begins or ends. A code fence that was left open ends with it."""
     tag = m.compiled.tags[found.group()]
-    if tag and m.is_shown(found):
+    if tag and m.is_shown(found, sign):
         return ()
     output = m.output
     m.state = InText()
@@ -215,7 +213,7 @@ def on_tag(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
 
 def on_done(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
     protocol = m.compiled.format.protocol
-    if m.is_shown(found) or protocol is None:
+    if m.is_shown(found, sign) or protocol is None:
         return ()
     opens, closes = protocol.done
     m.output.events.append(Done(found.group()[len(opens.strip()) : -len(closes.strip())].strip()))
@@ -234,8 +232,8 @@ def on_line(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
 def on_end(m: Machine, found: re.Match[str], sign: Sign) -> Steps[None]:
     p = m.p
     marker = found.group()
-    if not m.output.thinking and (yield from _is_shown_end(m, marker)):
-        m.say_exactly(p.pos + 1)
+    if not m.output.thinking and (yield from _is_shown_end(m, marker, sign)):
+        m.say_exactly(p.pos + len(marker))
         return
     p.settle_pending()
     m.release()
@@ -246,22 +244,46 @@ def on_end(m: Machine, found: re.Match[str], sign: Sign) -> Steps[None]:
         m.output.turn(thinking=False)
         m.state = InText()
     m.marker(p.pos + len(marker))
+    m.output.shown.begin_result(marker)
 
 
-def _is_shown_end(m: Machine, marker: str) -> Steps[bool]:
-    """Is this end-of-turn token only shown? Then text goes on behind it, and it stands in code or in quotes."""
-    p = m.p
-    in_code = m.output.shows()
+def _is_shown_end(m: Machine, marker: str, sign: Sign) -> Steps[bool]:
+    """Is what ends a turn or a message only shown? Then text goes on behind it, and it stands in code or in quotes, or
+    it ends what is shown. The end of a message that another message or a call follows is real, whatever the message
+    left open."""
+    p, shown = m.p, m.output.shown
+    if shown.is_closing(marker):
+        return True
+    in_code = shown.shows(special=sign.special)
+    if in_code and shown.messages:
+        shown.messages -= 1
+        return True
     while True:
         behind = p.buf[p.pos + len(marker) : p.pos + len(marker) + _FAR]
         if behind.strip() or (behind and not in_code) or len(behind) == _FAR or p.ended:
             break
         yield
-    return bool(behind.strip()) and (in_code or behind[0] in QUOTES)
+    if not behind.strip() or behind[0] in QUOTES:
+        return bool(behind.strip())
+    in_message = m.in_content or isinstance(m.state, InChannel)
+    return in_code and not (in_message and (yield from _goes_on(m, len(marker))))
+
+
+def _goes_on(m: Machine, size: int) -> Steps[bool]:
+    """Does a marker that opens something stand behind the one of that size that stands here?"""
+    p = m.p
+    while True:
+        at = p.pos + size
+        at += len(p.buf[at : at + _FAR]) - len(p.buf[at : at + _FAR].lstrip())
+        found = m.compiled.begins.at(p.buf, at, p.ended)
+        if found is not None:
+            return bool(found)
+        yield
 
 
 def on_header(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
-    if not m.output.thinking and m.is_shown(found):
+    if not m.output.thinking and m.is_shown(found, sign):
+        m.output.shown.messages += 1
         return ()
     m.p.settle_pending()
     m.release()

@@ -28,7 +28,7 @@ from rightcall.wire.bodies.envelope_parts import (
     take_colon,
     take_comma,
 )
-from rightcall.wire.bodies.kind import Around, BodyKind, Wrap
+from rightcall.wire.bodies.kind import Around, BodyKind, KeyPair, Wrap
 from rightcall.wire.buffer import Steps
 from rightcall.wire.calls import CallBuilder, Whole
 from rightcall.wire.interrupts import Broken, Cut, NotACall
@@ -429,6 +429,7 @@ class EnvelopeReader(BodyReader):
 class EnvelopeKind(BodyKind[Envelope]):
     first = "[{"
     holds_json = True
+    is_object = True
 
     def reader(self, body: Envelope, format: Format, around: Around) -> BodyReader:
         return EnvelopeReader(body, templates(format.call[1]))
@@ -466,6 +467,15 @@ class EnvelopeKind(BodyKind[Envelope]):
 
     def wrap(self, body: Envelope) -> Wrap | None:
         return body.wrap
+
+    def keys(self, body: Envelope) -> KeyPair | None:
+        return (body.names, body.args) if body.names else None
+
+    def outer(self, body: Envelope) -> tuple[str, ...]:
+        return body.outer
+
+    def content_key(self, body: Envelope) -> str:
+        return body.content
 
     def carries_name(self, body: Envelope, name: str) -> bool:
         return True

@@ -244,6 +244,7 @@ def _settle(p: CallBuilder, close: Probe | None, value: Any, *, empty: bool = Fa
 class NameThenJsonKind(BodyKind[NameThenJson]):
     holds_json = True
     named_by_header = True
+    drops_brackets = True
 
     def reader(self, body: NameThenJson, format: Format, around: Around) -> BodyReader:
         return NameThenJsonReader(body, templates(format.call[1]))
@@ -268,6 +269,9 @@ class NameThenJsonKind(BodyKind[NameThenJson]):
 
     def closing(self, body: NameThenJson) -> Marker:
         return body.close
+
+    def is_named_outside(self, body: NameThenJson) -> bool:
+        return not first(body.open)
 
     def check(self, body: NameThenJson, where: str, format: Format) -> None:
         if body.open:
