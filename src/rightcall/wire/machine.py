@@ -118,6 +118,7 @@ class Machine:
         p.base = other.at
         self.room = before.room + len(other.buf) - other.pos
         p.index, p.output, self.output = other.index, other.output, other.output
+        p.told = other.told
         self.thought, self.is_over = before.thought, before.is_over
         if isinstance(before.state, InReasoning):
             # Where nothing was read yet, the reply's first header may still say what it begins with.
@@ -148,6 +149,9 @@ class Machine:
                 self.say(end)
             if found is not None and found.lastindex is not None:
                 sign = scan.actions[found.lastindex]
+                if p.told is not None and sign.is_token and p.is_letters(found.start(), found.end()):
+                    self.say_exactly(found.start() + 1)
+                    continue
                 yield from ACTIONS[sign.action](self, found, sign)
             elif p.ended:
                 break
@@ -170,7 +174,7 @@ class Machine:
         self.output.hold_blanks(p.release(taken), p.at)
         if compiled.first_opener is not None:
             opener = yield from p.test(compiled.first_opener)
-            if opener:
+            if opener and not p.is_letters(opener.start(), opener.end()):
                 yield from self.block(opener.end(), special=True, headless=True)
         elif compiled.first_thought is not None:
             label = yield from p.test(compiled.first_thought)
@@ -217,6 +221,8 @@ class Machine:
         if self.output.shown.is_new:
             return False
         level = LEVELS.get(sign.action, OUTSIDE)
+        if self.p.told is not None and self.p.is_token(found.start(), found.end()):
+            return False
         if not self.output.shows(level, special=sign.special):
             return False
         self.say_exactly(found.end())

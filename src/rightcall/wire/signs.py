@@ -142,6 +142,9 @@ def on_think(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
     if isinstance(m.state, InReasoning):
         _stray(m, found.group(), Sign("think", True))
         return ()
+    if found.group()[0].isalpha() and m.output.text_chars:
+        m.say_exactly(found.end())  # a sentence, not a tag: behind other text it is text as well
+        return ()
     m.p.settle_pending()
     m.trust()
     m.marker(found.end())
@@ -252,6 +255,8 @@ def _is_shown_end(m: Machine, marker: str, sign: Sign) -> Steps[bool]:
     it ends what is shown. The end of a message that another message or a call follows is real, whatever the message
     left open."""
     p, shown = m.p, m.output.shown
+    if p.is_token(p.pos, p.pos + len(marker)):
+        return False
     if shown.is_closing(marker):
         return True
     in_code = shown.shows(special=sign.special)
