@@ -249,6 +249,13 @@ class Toolset:
             found = self._checked[tool.name] = relaxed(tool.name, tool.parameters)
         return found
 
+    def definitions(self, api: str = "chat", *, extensions: bool = False) -> list[Json]:
+        """What to send as `tools` through this API, or `mcp`. `extensions` adds what its form has no field for, under
+        keys that begin with `x-`, which hosted servers refuse."""
+        from rightcall.declare.wire import to_provider
+
+        return to_provider(self, api, extensions=extensions)
+
     def wire_names(self, provider: str) -> dict[str, str]:
         """From each name to the one this provider takes; a scope does not change it."""
         forth = self._names(provider)[0]
