@@ -3,10 +3,11 @@
 import pytest
 
 from rightcall import RightcallError
-from rightcall.backend.address import address, check_api, find_base_url, find_key, is_loopback, root
+from rightcall.backend.address import address, check_api, find_base_url, find_key, root
 from rightcall.backend.http import Backend
 from rightcall.errors import CallerError
 from rightcall.redaction.key import Key
+from rightcall.servers.guard import is_loopback
 
 CHAT = [
     *((f"http://h:1{end}", "http://h:1/v1/chat/completions") for end in ("", "/", "///", "/v1", "/v1/", "/v1//")),

@@ -35,6 +35,7 @@ SECRETS: dict[str, tuple[str, str]] = {
     "slack app": ("xapp-1-A0123456789-abcdef", "A0123456789"),
     "slack webhook": (f"https://hooks.slack.com/services/T0000000/B0000000/{MIXED}", MIXED),
     "stripe": (f"sk_live_{MIXED}", MIXED),
+    "rightcall": (f"rck_{MIXED}abcdefgh", MIXED),
     "stripe webhook": (f"whsec_{MIXED}{MIXED}", MIXED),
     "aws access": ("AKIAIOSFODNN7EXAMPLE", "IOSFODNN7"),
     "aws temporary": ("ASIAABCDEFGHIJKLMNOP", "ABCDEFGHIJKL"),

@@ -234,4 +234,4 @@ class Calls:
 
 def _ends(call: Gathered, text: str) -> bool:
     """Did the call end before its answer was cut? Of free text, a word or a number nobody knows."""
-    return not call.custom and (call.scan().whole or text.rstrip(_BLANKS_AND_TICKS).endswith(("}", "]")))
+    return not call.custom and (text.rstrip(_BLANKS_AND_TICKS).endswith(("}", "]")) or call.scan().whole)

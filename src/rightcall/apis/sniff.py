@@ -29,6 +29,10 @@ _ANTHROPIC_EVENTS = frozenset(
     "message_start content_block_start content_block_delta content_block_stop message_delta message_stop ping".split()
 )
 _ANTHROPIC_BLOCKS = frozenset("tool_use thinking redacted_thinking server_tool_use tool_result".split())
+_CHAT_KEYS = frozenset("choices tool_calls function function_call reasoning_content".split())
+_GEMINI_KEYS = frozenset(
+    "candidates parts functionCall promptFeedback usageMetadata prompt_feedback usage_metadata".split()
+)
 _RESPONSES_ITEMS = frozenset(("function_call", "custom_tool_call", "reasoning"))
 _RESPONSES_PARTS = frozenset(("output_text", "refusal", "summary_text", "reasoning_text"))
 
@@ -80,9 +84,7 @@ def _is_anthropic(found: Json) -> bool:
 
 
 def _is_gemini(found: Json) -> bool:
-    if any(key in found for key in ("candidates", "parts", "functionCall", "promptFeedback", "usageMetadata")):
-        return True
-    if "prompt_feedback" in found or "usage_metadata" in found:
+    if not _GEMINI_KEYS.isdisjoint(found):
         return True
     call = obj(found.get("function_call"))
     return (call is not None and "args" in call) or "parts" in (obj(found.get("content")) or {})
@@ -100,7 +102,7 @@ def _is_ollama(found: Json) -> bool:
 
 
 def _is_chat(found: Json) -> bool:
-    if any(key in found for key in ("choices", "tool_calls", "function", "function_call", "reasoning_content")):
+    if not _CHAT_KEYS.isdisjoint(found):
         return True
     if text(found.get("object")).startswith("chat.completion") or found.get("type") == "custom":
         return True

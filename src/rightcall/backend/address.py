@@ -7,7 +7,6 @@ A key goes to the address it is meant for: not through plain http to another mac
 
 from __future__ import annotations
 
-import ipaddress
 import os
 from collections.abc import Mapping
 from typing import NamedTuple, cast
@@ -17,6 +16,7 @@ from rightcall.api_names import Api, api_name
 from rightcall.errors import CallerError
 from rightcall.redaction.key import Key
 from rightcall.redaction.names import is_secret_name
+from rightcall.servers.guard import is_loopback
 
 
 class Habit(NamedTuple):
@@ -132,10 +132,3 @@ def is_private(url: str) -> bool:
     """Can nobody on the way read what is sent: https, or this very machine?"""
     parts = urlsplit(url)
     return parts.scheme == "https" or is_loopback(parts.hostname or "")
-
-
-def is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")

@@ -14,6 +14,7 @@ from rightcall.backend.models import MODELS, Model, Progress, cache_folder, is_w
 from rightcall.cli.endpoint import backend_errors
 from rightcall.cli.inputs import AsJson, Force, say
 from rightcall.cli.safe import json_text, visible
+from rightcall.cli.serving import AllowOrigin, KeyEnv, NoKey, chosen_key, revealed, tell_key
 
 model = typer.Typer(help="Models that run on this machine.", no_args_is_help=True)
 
@@ -79,16 +80,37 @@ def serve_command(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port on loopback; 0 takes a free one.")] = 8080,
     threads: Threads = None,
     context: Context = 4096,
+    key_env: KeyEnv = "",
+    no_key: NoKey = False,
+    allow_origin: AllowOrigin = None,
     json: AsJson = False,
 ) -> None:
-    """Serve a model on loopback with the OpenAI API, until Ctrl-C."""
+    """Serve a model on loopback with the OpenAI API, until Ctrl-C.
+
+    Clients send the key that is shown: as api_key of an OpenAI client, or as Authorization: Bearer. With --json it is
+    in what is printed.
+    """
     from rightcall.backend.local import LocalServer
 
     before = signal.signal(signal.SIGTERM, _interrupted)
     try:
-        with backend_errors(), LocalServer(name, port=port, threads=threads, context=context) as server:
+        with backend_errors():
+            key = chosen_key(key_env, no_key)
+            server = LocalServer(
+                name,
+                port=port,
+                threads=threads,
+                context=context,
+                key=revealed(key),
+                no_key=no_key,
+                origins=allow_origin or (),
+            )
+        with backend_errors(), server:
             text = f"{visible(server.model, one_line=True)} answers at {server.base_url}"
-            typer.echo(json_text({"model": server.model, "url": server.base_url}) if json else text)
+            shown = {"model": server.model, "url": server.base_url, "key": None if key_env else revealed(key) or None}
+            typer.echo(json_text(shown) if json else text)
+            if not json:
+                tell_key(key, key_env)
             if not server.has_native_tools:
                 say("its chat template shows no tools, and drops those of a request; --mode auto offers them otherwise")
             say("Ctrl-C ends it")

@@ -31,6 +31,7 @@ from rightcall.errors import CallerError, CannotCarry
 from rightcall.formats import find
 from rightcall.formats.spec import Format
 from rightcall.types import Call, Json, Tool
+from rightcall.wire.bodies import BODIES
 from rightcall.wire.render import render
 
 Mode = Literal["text", "native"]
@@ -172,7 +173,7 @@ class _Prompt:
         self.schemas = wanted.mode == "text" if wanted.schemas is None else wanted.schemas
         self.harmless = Harmless() if self.wire is None else Harmless.of(self.wire)
         self.lookup = tool_schema(tools, self.declaration)
-        self.declared = Declarations([*tools, self.lookup], self.harmless)
+        self.declared = Declarations(Toolset(tools, self.lookup), self.harmless)
 
     # -- the whole ----------------------------------------------------------------------------------------------------
 
@@ -191,7 +192,7 @@ class _Prompt:
         return "\n" + "\n\n".join([section.strip("\n") for section in sections]) + "\n"
 
     def callable_tools(self, levels: dict[str, Level]) -> Toolset:
-        return Toolset([*self.tools, self.lookup]) if self.shortened(levels) else self.tools
+        return Toolset(self.tools, self.lookup) if self.shortened(levels) else self.tools
 
     def shortened(self, levels: dict[str, Level]) -> bool:
         return self.schemas and any(level != "full" for level in levels.values())
@@ -252,7 +253,7 @@ class _Prompt:
     def wire_examples(self, wire: Format) -> list[str]:
         calls = self.calls()
         one = self.rendered(wire, calls[:1], self.tools) or self.rendered(wire, [_PLACEHOLDER], None)
-        joined = wire.section is not None or getattr(wire.bodies[0], "wrap", None) is not None
+        joined = wire.section is not None or BODIES[type(wire.bodies[0])].wrap(wire.bodies[0]) is not None
         two = self.rendered(wire, calls, self.tools) if joined and len(calls) == 2 else ""
         found = [words.WIRE_ONE.replace("{example}", one)] if one else []
         return [*found, words.WIRE_TWO.replace("{example}", two)] if two else found

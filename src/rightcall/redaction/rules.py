@@ -44,6 +44,7 @@ _TOKENS: tuple[tuple[str, str], ...] = (
     ),
     ("sk_", r"(?:sk|rk|pk)_(?:live|test|prod)_[A-Za-z0-9]{10,250}+"),
     ("sk_", r"sk_[0-9a-f]{32,128}+"),  # ElevenLabs
+    ("rck_", r"rck_[\w-]{20,80}+"),  # our own
     ("whsec_", r"whsec_[A-Za-z0-9+/=]{16,200}+"),
     ("gh", r"gh[opsur]_[A-Za-z0-9]{20,255}+"),
     ("github_pat_", r"github_pat_\w{20,255}+"),

@@ -13,7 +13,7 @@ from typing import Literal
 import msgspec
 
 from rightcall.formats import FORMATS, NAMED_ONLY
-from rightcall.formats.spec import Envelope, Format, NameThenJson, Special, alternatives
+from rightcall.formats.spec import Format, NameThenJson, Special, alternatives
 from rightcall.ids import Ids
 from rightcall.types import Event
 from rightcall.wire.bodies import BODIES
@@ -104,7 +104,7 @@ def _signs(format: Format) -> Signs:
     found = compiled(format)
     begins = [look(reader.begins.pat) for reader in found.readers]
     closes = [look(pat) for pat in templates(format.call[1])]
-    fenced = any(isinstance(body, Envelope) for body in format.bodies)
+    fenced = found.envelope is not None
     fence = [look(seq(FENCE_BEGIN.pat, blanks(), begin)) for begin in begins] if fenced else []
     signs: Signs = []
     for text in ordered(format.call[0]):

@@ -15,17 +15,13 @@ from rightcall.formats.spec import (
     Body,
     Format,
     Marker,
-    NameThenJson,
     Pair,
     Protocol,
     Special,
-    TsCall,
     alternatives,
 )
 from rightcall.wire.bodies import BODIES
-from rightcall.wire.bodies.envelope import EnvelopeReader
 from rightcall.wire.bodies.kind import Around
-from rightcall.wire.bodies.name_then_json import NameThenJsonReader
 from rightcall.wire.markers import (
     END,
     NAME,
@@ -121,8 +117,8 @@ class Compiled:
         ends = [pat for end in format.channels.ends for pat in templates(end)] if format.channels else []
         closing = closes + self._body_closes() + ends
         # Where nothing closes an envelope, it is over with its bracket, and more of them are text.
-        named_only = all(isinstance(body, NameThenJson) for body in format.bodies)
-        self.extra_closers = _extra([*closing, END] if named_only or self.bare else closing)
+        drops = all(BODIES[type(body)].drops_brackets for body in format.bodies)
+        self.extra_closers = _extra([*closing, END] if drops or self.bare else closing)
         self.turn_end = Probe(alt(*ends)) if ends else None
         self.between = self._between()
         self.first_header = self._first_header()
@@ -131,10 +127,13 @@ class Compiled:
         self.first_opener = _first_opener(format.call[0])
         self.first_thought = _label(format.reasoning[0]) if format.reasoning else None
         around = Around(self._after(inner), [pat for _, pat in self._turns()])
-        headed = [body for body in format.bodies if isinstance(body, NameThenJson) and not body.open]
-        self.named = NameThenJsonReader(headed[0], []) if headed and not format.channels else None
-        self.readers: list[BodyReader] = [BODIES[type(body)].reader(body, format, around) for body in format.bodies]
-        self.envelope = next((each for each in self.readers if isinstance(each, EnvelopeReader)), None)
+        kinds = [BODIES[type(body)] for body in format.bodies]
+        self.readers: list[BodyReader] = [
+            kind.reader(body, format, around) for kind, body in zip(kinds, format.bodies, strict=True)
+        ]
+        self.envelope = next((self.readers[i] for i, kind in enumerate(kinds) if kind.is_object), None)
+        outside = [i for i, body in enumerate(format.bodies) if kinds[i].is_named_outside(body)]
+        self.named = self.readers[outside[0]] if outside and not format.channels else None
         # The first body only: where there are several, what is not usual for the first goes the long way.
         self.quick = self.readers[0].quick
         self._states(inner)
@@ -144,7 +143,7 @@ class Compiled:
     def _states(self, inner: Entries) -> None:
         format = self.format
         # Where calls outside their block are looked for, every line is.
-        self.lines = format.protocol is not None and any(isinstance(body, TsCall) for body in format.bodies)
+        self.lines = format.protocol is not None and any(BODIES[type(body)].found_on_lines for body in format.bodies)
         sections = _entries("section", format.section[0]) if format.section else []
         section_closes = _entries("section_close", format.section[1]) if format.section else []
         # A section really opens where calls, or its close, follow.
@@ -183,7 +182,9 @@ class Compiled:
     def _lone_tokens(self) -> Entries:
         """The special tokens of which a call's markers are made, where they stand alone."""
         markers = [*self.format.call, *(self.format.section or ()), *(self.format.reasoning or ())]
-        markers += [marker for body in self.format.bodies for marker in (body_open(body), getattr(body, "close", ""))]
+        markers += [
+            marker for body in self.format.bodies for marker in (body_open(body), BODIES[type(body)].closing(body))
+        ]
         texts = [text for marker in markers for text in alternatives(marker) if isinstance(text, Special)]
         tokens = {token for text in texts for token in text.tokens if token != text and _is_at_edge(text, token)}
         return [(Sign("closer", True, True), literal(token)) for token in sorted(tokens)]
@@ -301,13 +302,13 @@ def _is_at_edge(text: str, token: str) -> bool:
 
 
 def body_open(body: Body) -> Marker:
-    found: Marker = getattr(body, "open", "")
-    return found
+    """What stands before its arguments."""
+    return next(iter(BODIES[type(body)].opening(body)), "")
 
 
 def _named_openings(body: Body) -> list[str]:
     """What stands before JSON arguments, where it is more than a name."""
-    texts = ordered(body.open) if isinstance(body, NameThenJson) else []
+    texts = ordered(body_open(body)) if BODIES[type(body)].named_by_header else []
     return [text for text in texts if len(re.sub(r"\{\w+\}", "", text)) > _SURE]
 
 

@@ -85,6 +85,8 @@ class Parser:
         """
         if self._closed:
             raise CallerError("this parser is closed; a new reply needs a new Parser")
+        if not isinstance(text, str):
+            raise _no_text(text)
         if not text:
             return []
         if special is not None or self._told is not None:
@@ -128,6 +130,11 @@ class Parser:
     def reply(self) -> Reply:
         """What has been read so far; whole once the parser is closed."""
         return _reply(self._fold, self._reading)
+
+
+def format_of(parser: Parser) -> str:
+    """The name of the format that its text is read in, as far as that is known."""
+    return _machine(parser._reading).format_name
 
 
 def _machine(reading: Machine | AutoMachine) -> Machine:
@@ -191,8 +198,21 @@ def _chosen(choice: str | Mapping[str, Any]) -> tuple[str | None, bool]:
     return str(name), False
 
 
+def _no_text(given: object) -> CallerError:
+    """What to pass instead of what is no text."""
+    if given is None:
+        cure = 'an answer without text is "" (`message.content or ""`)'
+    elif isinstance(given, (bytes, bytearray)):
+        cure = "decode bytes first: data.decode()"
+    else:
+        cure = "give a provider's answer to rightcall.read, its chunks to rightcall.Stream"
+    return CallerError(f"a model's text is a str, not {type(given).__name__}; {cure}")
+
+
 def _feed_pairs(reading: Machine | AutoMachine, pairs: Iterable[tuple[str, bool | None]]) -> str:
     """Reads text of which it is known what came as special tokens. Gives the whole text."""
+    if isinstance(pairs, (bytes, bytearray, Mapping)) or not isinstance(pairs, Iterable):
+        raise _no_text(pairs)
     told = _machine(reading).p.told = Told()
     pieces = []
     for pair in pairs:

@@ -13,6 +13,7 @@ from rightcall.wire.blocks import Block
 from rightcall.wire.buffer import Steps
 from rightcall.wire.channels import header
 from rightcall.wire.compile import Action, Sign
+from rightcall.wire.markers import Probe
 from rightcall.wire.states import InChannel, InReasoning, InSection, InText
 
 if TYPE_CHECKING:
@@ -40,22 +41,36 @@ def on_body(m: Machine, found: re.Match[str], sign: Sign) -> Steps[None]:
         m.say_exactly(m.p.pos + 1)
 
 
-def on_section(m: Machine, found: re.Match[str], sign: Sign) -> Steps[None]:
+def on_section(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
     if m.is_shown(found, sign):
-        return
-    p, first = m.p, m.p.index
+        return ()
+    p = m.p
     m.leave_for_call()
     p.settle_pending()
     size = found.end() - found.start()
     assert m.compiled.section_start is not None
-    if not (yield from p.test(m.compiled.section_start)):
-        before, m.state = m.state, InSection(p.index)
-        block = Block(p, bare=False, special=sign.special, is_odd=True)
-        if (yield from block.read(p.pos + size)) == "text":
-            m.state = before
-        if p.index > first:
-            m.forget_thought()
+    if m.compiled.section_start.at(p.buf, p.pos, p.ended):
+        _open_section(m, size)
+        return ()
+    return _section(m, size, sign, m.compiled.section_start)
+
+
+def _section(m: Machine, size: int, sign: Sign, start: Probe) -> Steps[None]:
+    """What opens a section, where it is not clear yet that it does."""
+    p, first = m.p, m.p.index
+    if (yield from p.test(start)):
+        _open_section(m, size)
         return
+    before, m.state = m.state, InSection(p.index)
+    block = Block(p, bare=False, special=sign.special, is_odd=True)
+    if (yield from block.read(p.pos + size)) == "text":
+        m.state = before
+    if p.index > first:
+        m.forget_thought()
+
+
+def _open_section(m: Machine, size: int) -> None:
+    p = m.p
     m.state = InSection(p.index)
     m.output.settle()
     m.marker(p.pos + size)
@@ -126,6 +141,9 @@ def on_think(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
         return ()
     if isinstance(m.state, InReasoning):
         _stray(m, found.group(), Sign("think", True))
+        return ()
+    if found.group()[0].isalpha() and m.output.text_chars:
+        m.say_exactly(found.end())  # a sentence, not a tag: behind other text it is text as well
         return ()
     m.p.settle_pending()
     m.trust()

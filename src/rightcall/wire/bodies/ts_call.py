@@ -362,6 +362,8 @@ _IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*").fullmatch
 
 
 class TsCallKind(BodyKind[TsCall]):
+    found_on_lines = True
+
     def reader(self, body: TsCall, format: Format, around: Around) -> BodyReader:
         return TsCallReader(body, templates(format.call[1]))
 
