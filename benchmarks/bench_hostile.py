@@ -69,7 +69,7 @@ WORKS: dict[str, Work] = {
     "Stream, a call": partial(answered, native=True),
     "repair": lambda _, text: repair(Call("edit_file", {}, text), TOOLS),
     "repair, lenient": lambda _, text: repair(Call("edit_file", {}, text), TOOLS, policy="lenient"),
-    "check": lambda _, text: check(Call("edit_file", {"text": text, "edit": {"new": text.split(" ")}}), TOOLS),
+    "check": lambda _, text: check(Call("edit_file", {"text": text, "edit": {"new": [text] * 9}}), TOOLS),
     "detect": lambda _, text: detect(text, tools=TOOLS),
 }
 # What does not depend on the format.
