@@ -26,6 +26,7 @@ from rightcall.wire.interrupts import NotACall
 from rightcall.wire.markers import Probe
 from rightcall.wire.options import ReadOptions
 from rightcall.wire.output import Output
+from rightcall.wire.told import Told
 from rightcall.wire.typed import to_json
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ class CallBuilder(Buffer):
         self.raw_at = 0
         self.args_at = 0  # where the arguments of the call began
         self._raw_text: str | None = None
+        self.told: Told | None = None  # which text came as special tokens, where somebody said so
         self.compiled = compiled
         self.options = options
         self.limits = options.limits
@@ -82,6 +84,14 @@ class CallBuilder(Buffer):
         self.output = Output()
         self.last_rung = LastRung()
         self.notes: dict[str, int] = {}  # how many of each kind there were
+
+    def is_letters(self, start: int, end: int) -> bool:
+        """Is what stands there in the buffer known to be no special token, whatever its letters are?"""
+        return self.told is not None and self.told.of(self.base + start, self.base + end) is False
+
+    def is_token(self, start: int, end: int) -> bool:
+        """Is it known to be one?"""
+        return self.told is not None and self.told.of(self.base + start, self.base + end) is True
 
     # -- what readers say to the output --------------------------------------------------------------------------------
 

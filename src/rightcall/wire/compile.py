@@ -69,6 +69,7 @@ class Sign(NamedTuple):
 
     action: Action
     special: bool = False
+    is_token: bool = False  # it holds a token of its own, which nothing else in the vocabulary spells
 
 
 A = TypeVar("A")
@@ -91,7 +92,7 @@ class Compiled:
         bodies = [entry for body in format.bodies for entry in _opening(body, is_bare)]
         damaged = [pat for body in format.bodies for pat in BODIES[type(body)].damaged(body, format)]
         inner = calls + bodies + [(Sign("body"), pat) for pat in damaged]
-        self.body_openers = [(pat, sign.special) for sign, pat in bodies]
+        self.body_openers = [(pat, sign) for sign, pat in bodies]
         self.body_tags = tuple({pat.prefix for _, pat in bodies if len(pat.prefix) > 1})
         nameless = [pat for body in format.bodies for pat in _nameless(body)]
         self.nameless = Probe(alt(*nameless)) if nameless else Probe.never()
@@ -160,6 +161,7 @@ class Compiled:
         self.text = Scan(_unique(sections + inner + around + lines + section_closes + self._strays()))
         openers = [pat for sign, pat in sections + inner + around if sign.action in _OPEN_CALLS and pat.prefix]
         self.openers = [(pat, past_gap(pat)) for pat in openers]
+        self.has_tokens = any(sign.is_token and sign.action in _OPEN_CALLS for sign, _ in sections + inner + around)
         begins = [pat for sign, pat in sections + inner + around if sign.action in _BEGINS]
         self.begins = Probe(alt(*begins)) if begins else Probe.never()
         self.message = Scan(_unique(self._turns() + self._strays()))
@@ -186,7 +188,7 @@ class Compiled:
         ]
         texts = [text for marker in markers for text in alternatives(marker) if isinstance(text, Special)]
         tokens = {token for text in texts for token in text.tokens if token != text and _is_at_edge(text, token)}
-        return [(Sign("closer", True), literal(token)) for token in sorted(tokens)]
+        return [(Sign("closer", True, True), literal(token)) for token in sorted(tokens)]
 
     def _around(self) -> Entries:
         drops: Entries = []
@@ -213,7 +215,7 @@ class Compiled:
             return ends
         ends += [entry for end in self.channels.ends for entry in _entries("end", end)]
         starts = list(alternatives(self.channels.start))
-        header = Sign("header", True)
+        header = Sign("header", True, any(isinstance(start, Special) for start in starts))
         if self.channels.to:
             starts += [self.channels.channel] if self.channels.channel else []
             return ends + [(header, look(template(start))) for start in starts]
@@ -274,7 +276,11 @@ _OPEN_CALLS = frozenset(("section", "call", "body", "header"))
 
 
 def _entries(action: Action, marker: Marker) -> Entries:
-    return [(Sign(action, isinstance(text, Special)), template(text)) for text in ordered(marker)]
+    return [(sign_of(action, text), template(text)) for text in ordered(marker)]
+
+
+def sign_of(action: Action, text: str) -> Sign:
+    return Sign(action, isinstance(text, Special), bool(getattr(text, "tokens", ())))
 
 
 def closing_sources(format: Format, level: int) -> list[str]:
@@ -342,7 +348,7 @@ def _odd_openings(text: str) -> Entries:
     before, hole, behind = text.partition("{name}")
     if len(before.strip()) < _SURE or not hole:
         return []
-    sign = Sign("body", isinstance(text, Special))
+    sign = sign_of("body", text)
     nameless = [(sign, template(text.replace("{name}", "")))] if behind.strip() else []
     return nameless if before.strip()[0].isalnum() else [*nameless, (sign, seq(template(before), NAME, END))]
 

@@ -22,6 +22,7 @@ from rightcall.wire.options import ReadOptions
 from rightcall.wire.piece import Piece, read_piece
 from rightcall.wire.shown import Shown, shows
 from rightcall.wire.shown.fences import last_fence, only_fence
+from rightcall.wire.told import Told
 
 # A reply that is nothing but calls, said as if it had stood in the markers of a format that reads it.
 _WRAPS = (
@@ -48,14 +49,14 @@ _QUOTES = frozenset("\"'")
 _NATIVE = re.compile(r'\[\s{0,16}\{\s{0,16}"id"\s{0,16}:|\{\s{0,16}"id"\s{0,16}:\s{0,16}"call_').search
 
 
-def whole_reply(text: str, options: ReadOptions) -> Piece | None:
+def whole_reply(text: str, options: ReadOptions, told: Told | None = None) -> Piece | None:
     """What a reply holds that is nothing but calls of declared tools; None if it is anything else."""
     tools = options.tools
     if tools is None or not len(tools) or len(text) > _MOST:
         return None
     fenced = only_fence(text)
     inner = text.strip() if fenced is None else fenced
-    if fenced and (other := other_format(inner, options)) is not None and _is_silent(other.reply):
+    if fenced and (other := other_format(inner, options, told)) is not None and _is_silent(other.reply):
         return Piece(other.reply, located(other.reply, text))
     if inner[-1:] not in _ENDS.get(inner[:1], ")}"):
         return None  # cut off, or not nothing but calls
@@ -123,13 +124,13 @@ def _was_cut(call: Call) -> bool:
     return any(problem.code == "truncated" for problem in call.problems)
 
 
-def other_format(text: str, options: ReadOptions) -> Piece | None:
+def other_format(text: str, options: ReadOptions, told: Told | None = None) -> Piece | None:
     """What a reply holds that is written in another format than was said; None if it is none, or not all of it fits."""
     from rightcall.wire.auto import read_auto
 
     if options.tools is None or len(text) > _MOST:
         return None
-    piece = read_auto(text, options)
+    piece = read_auto(text, options, told)
     return piece if fits(piece.reply, options.tools) else None
 
 

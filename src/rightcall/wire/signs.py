@@ -13,6 +13,7 @@ from rightcall.wire.blocks import Block
 from rightcall.wire.buffer import Steps
 from rightcall.wire.channels import header
 from rightcall.wire.compile import Action, Sign
+from rightcall.wire.markers import Probe
 from rightcall.wire.states import InChannel, InReasoning, InSection, InText
 
 if TYPE_CHECKING:
@@ -40,22 +41,36 @@ def on_body(m: Machine, found: re.Match[str], sign: Sign) -> Steps[None]:
         m.say_exactly(m.p.pos + 1)
 
 
-def on_section(m: Machine, found: re.Match[str], sign: Sign) -> Steps[None]:
+def on_section(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
     if m.is_shown(found, sign):
-        return
-    p, first = m.p, m.p.index
+        return ()
+    p = m.p
     m.leave_for_call()
     p.settle_pending()
     size = found.end() - found.start()
     assert m.compiled.section_start is not None
-    if not (yield from p.test(m.compiled.section_start)):
-        before, m.state = m.state, InSection(p.index)
-        block = Block(p, bare=False, special=sign.special, is_odd=True)
-        if (yield from block.read(p.pos + size)) == "text":
-            m.state = before
-        if p.index > first:
-            m.forget_thought()
+    if m.compiled.section_start.at(p.buf, p.pos, p.ended):
+        _open_section(m, size)
+        return ()
+    return _section(m, size, sign, m.compiled.section_start)
+
+
+def _section(m: Machine, size: int, sign: Sign, start: Probe) -> Steps[None]:
+    """What opens a section, where it is not clear yet that it does."""
+    p, first = m.p, m.p.index
+    if (yield from p.test(start)):
+        _open_section(m, size)
         return
+    before, m.state = m.state, InSection(p.index)
+    block = Block(p, bare=False, special=sign.special, is_odd=True)
+    if (yield from block.read(p.pos + size)) == "text":
+        m.state = before
+    if p.index > first:
+        m.forget_thought()
+
+
+def _open_section(m: Machine, size: int) -> None:
+    p = m.p
     m.state = InSection(p.index)
     m.output.settle()
     m.marker(p.pos + size)
@@ -240,6 +255,8 @@ def _is_shown_end(m: Machine, marker: str, sign: Sign) -> Steps[bool]:
     it ends what is shown. The end of a message that another message or a call follows is real, whatever the message
     left open."""
     p, shown = m.p, m.output.shown
+    if p.is_token(p.pos, p.pos + len(marker)):
+        return False
     if shown.is_closing(marker):
         return True
     in_code = shown.shows(special=sign.special)
