@@ -275,7 +275,10 @@ class EnvelopeReader(BodyReader):
         assert p.call is not None
         p.call.beside = self._beside(p, parts)
         p.raw_end()
+        receipts = len(p.call.repairs)
         yield from p.take_extra_closers(_EXTRA_IN_LIST if listed else None)
+        if len(p.call.repairs) > receipts:  # what looks like an id may stand behind the bracket that is one too many
+            p.call.beside += parts.ids_behind(self.ids)
         return parts
 
     def _malformed(self, p: CallBuilder, parts: Parts, lost: LostEnd) -> Steps[None]:

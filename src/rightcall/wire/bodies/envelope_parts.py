@@ -47,6 +47,12 @@ class Parts:
         if usual["id_key"]:
             self.seen[usual["id_key"]] = self.id
 
+    def ids_behind(self, ids: frozenset[str]) -> tuple[Member, ...]:
+        """Ids that stand behind the arguments."""
+        seen = list(self.seen)
+        args = next((index for index, key in enumerate(seen) if self.seen[key] is ARGUMENTS), len(seen))
+        return tuple([Member(key, value, "id") for key, value in self.members if key in ids and key in seen[args:]])
+
     def note_again(self, key: str, value: Any) -> None:
         same = is_same(self.seen[key], value)
         self.again.append(Member(key, value, "again" if same else "clash"))
@@ -54,7 +60,8 @@ class Parts:
 
 def is_no_name(key: str, value: Any, names: frozenset[str]) -> bool:
     """Null, a number or a word where the name should be: neither a name nor an argument."""
-    return key in names and not isinstance(value, (str, dict, list))
+    is_name = isinstance(value, str) and key in names
+    return key.strip() in names and not is_name and not isinstance(value, (dict, list))
 
 
 def find_name_of(parts: Parts, names: frozenset[str], tools: Toolset | None) -> tuple[str, tuple[Repair, ...]]:
