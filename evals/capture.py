@@ -172,9 +172,8 @@ to the tools does."""
 async def record_demo() -> None:
     """At temperature 0 a question asked again is answered alike, so each is kept once."""
     recording = demo_capture.RECORDING
-    recording.unlink(missing_ok=True)
     with tempfile.TemporaryDirectory() as folder:
-        await run_ways(Recorder(LocalBackend(MODEL, threads=1), recording), Path(folder))
+        await run_ways(Recorder(LocalBackend(MODEL, threads=1), recording, fresh=True), Path(folder))
     kept = {json.dumps(json.loads(line).get("request")): line for line in recording.read_text("utf-8").splitlines()}
     recording.write_text("\n".join([*kept.values(), ""]), "utf-8")
 

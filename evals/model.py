@@ -171,8 +171,7 @@ async def measured(
             backend = await stack.enter_async_context(LocalBackend(MODEL.name, threads=1))
             if cassette is not None:
                 cassette.parent.mkdir(parents=True, exist_ok=True)
-                cassette.unlink(missing_ok=True)
-                backend = Recorder(backend, cassette)
+                backend = Recorder(backend, cassette, fresh=True)
         texts = await replies(backend, asked, modes)
     return [judge(case, name, modes[name].read(texts[case.name, name], case)) for name in modes for case in asked]
 

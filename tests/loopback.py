@@ -172,7 +172,9 @@ class Addressed(Protocol):
 
 
 def backend(server: Addressed, **options: Any) -> Backend:
-    given: dict[str, Any] = {"model": "m", "timeouts": SHORT, "retries": QUICK, "environ": {}}
+    key = getattr(server, "key", None)
+    environ = {} if key is None else {"OPENAI_API_KEY": key.reveal()}
+    given: dict[str, Any] = {"model": "m", "timeouts": SHORT, "retries": QUICK, "environ": environ}
     return Backend(server.url, **{**given, **options})
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 PACKAGE = """
 import json, os, sys, threading, time
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
+from socketserver import ThreadingUnixStreamServer
 from types import SimpleNamespace
 
 
@@ -66,10 +67,10 @@ class Server:
         if b"slow" in text:
             time.sleep(60)
         print("noise on standard output")
-        http = ThreadingHTTPServer((params.hostnames[0], params.port), Answer)
+        http = ThreadingUnixStreamServer(params.hostnames[0], Answer)
         http.alias, http.has_tools = params.model_alias, b"tools" in text
         threading.Thread(target=http.serve_forever, daemon=True).start()
-        self.listening_address = f"http://127.0.0.1:{http.server_address[1]}"
+        self.listening_address = "unix://" + params.hostnames[0]
 """
 
 DIES = "import os, signal\nos.kill(os.getpid(), signal.{})\n"

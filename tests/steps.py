@@ -114,7 +114,7 @@ def _cost(function: Any, args: tuple[Any, ...], result: Any) -> int:
     """What a call of a built-in looks at, in characters and items. Calls of Python functions count their own steps."""
     owner = getattr(function, "__self__", None)
     if isinstance(owner, re.Pattern):
-        return _searched(function.__name__, args, result)
+        return _searched(function, args, result)
     if isinstance(owner, str) and isinstance(function, BuiltinMethodType):
         return _of_text(owner, function.__name__, args, result)
     if isinstance(owner, _SIZED):
@@ -140,16 +140,50 @@ def _is_foreign(function: Any) -> bool:
     return not str(getattr(function, "__module__", "") or "").startswith(PACKAGE)
 
 
-def _searched(name: str, args: tuple[Any, ...], result: Any) -> int:
-    """How far a pattern looked: to the end of what it found, or of the text. No match at once costs nothing."""
+def _searched(function: Any, args: tuple[Any, ...], result: Any) -> int:
+    """How far a pattern looked: to the end of what it found, or of the text."""
     numbers = [arg for arg in args if isinstance(arg, int)]
-    text = next((arg for arg in args if isinstance(arg, (str, bytes))), "")
+    text: Any = next((arg for arg in args if isinstance(arg, (str, bytes))), "")
     start, end = numbers[0] if numbers else 0, min([len(text), *numbers[1:2]])
     if isinstance(result, re.Match):
         end = result.end()
-    elif name in ("match", "fullmatch"):
-        end = start
+    elif function.__name__ in ("match", "fullmatch"):
+        end = max([found.end() for each in _beginnings(function.__self__) if (found := each.match(text, start))] or [0])
     return max(0, end - start)
+
+
+@cache
+def _beginnings(pattern: re.Pattern[str]) -> list[re.Pattern[str]]:
+    """The pattern cut off behind each of its parts, as far as it can be taken apart: how far one that does not match
+    has looked, is as far as the last of these matches."""
+    parser: Any = importlib.import_module("re._parser")
+    compiler: Any = importlib.import_module("re._compiler")
+    tree = parser.parse(pattern.pattern, pattern.flags & ~re.DEBUG)
+    found: list[re.Pattern[str]] = []
+    for items in _sequences(tree):
+        for end in range(1, len(items) + 1):
+            try:
+                found.append(compiler.compile(parser.SubPattern(tree.state, items[:end]), pattern.flags))
+            except (re.error, RuntimeError):
+                break
+    return found
+
+
+def _sequences(items: Any) -> Iterator[list[Any]]:
+    """A pattern's parts, and where the first is a choice or a group, those of each choice."""
+    parts = list(items)
+    if len(parts) > 1:
+        yield parts
+    match parts[:1]:
+        case [(kind, (_, choices))] if str(kind) == "BRANCH":
+            for each in choices:
+                yield from _sequences(each)
+        case [(kind, (_, _, _, inner))] if str(kind) == "SUBPATTERN":
+            yield from _sequences(inner)
+        case [(kind, (_, inner))] if str(kind) == "ASSERT":
+            yield from _sequences(inner)
+        case [(kind, inner)] if str(kind) == "ATOMIC_GROUP":
+            yield from _sequences(inner)
 
 
 def _of_text(owner: str, name: str, args: tuple[Any, ...], result: Any) -> int:
@@ -339,6 +373,24 @@ class Way(NamedTuple):
 @cache
 def shared() -> Metered:
     return Metered()
+
+
+def growth_of(work: Callable[[Any, Any, int], object], *, size: int = 300, package: Metered | None = None) -> float:
+    """As `growth`, of any work: it is given the metered package, a toolset of that, and a size."""
+    metered = package or shared()
+
+    def counted(size: int) -> float:
+        with metered.on():
+            rightcall = metered.load(PACKAGE)
+            tools = _toolset(rightcall)
+            return metered.count(lambda: work(rightcall, tools, size)) / size
+
+    counted(size)
+    small, large = counted(size), counted(4 * size)
+    for times in (16, 64):
+        if 4 * large > MOST * small:
+            small, large = large, counted(times * size)
+    return 4 * large / small
 
 
 def growth(text_of: Callable[[int], str], way: Way, *, size: int = 300, package: Metered | None = None) -> float:

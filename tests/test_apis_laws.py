@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from rightcall import Arguments, Call, CallEnd, CallStart, Ids, Reply, Tool, Toolset
 from rightcall.apis import anthropic, gemini, ollama, openai_chat, openai_responses
-from rightcall.apis.read import opaque, read
+from rightcall.apis.read import read
 from rightcall.apis.sniff import sniff
 from rightcall.apis.stream import Stream
 from rightcall.types import Event
@@ -185,6 +185,9 @@ def anthropic_stream(answer: Answer, cut: Cutter) -> Iterator[Json]:
         name, key = {"tool_use": ("input_json_delta", "partial_json")}.get(kind, (f"{kind}_delta", kind))
         for piece in cut.pieces(wire):
             yield {"type": "content_block_delta", "index": i, "delta": {"type": name, key: piece}}
+        if "signature" in block:
+            signed = {"type": "signature_delta", "signature": block["signature"]}
+            yield {"type": "content_block_delta", "index": i, "delta": signed}
         yield {"type": "content_block_stop", "index": i}
     yield {"type": "message_delta", "delta": {"stop_reason": "end_turn"}}
     yield {"type": "message_stop"}
@@ -223,9 +226,9 @@ def ollama_stream(answer: Answer, cut: Cutter) -> Iterator[Json]:
 
 
 WIRES: dict[str, tuple[Callable[[Answer], Json], Callable[[Answer, Cutter], Iterator[Json]]]] = {
-    "openai_chat": (chat_whole, chat_stream),
-    "openai_responses": (responses_whole, responses_stream),
-    "anthropic": (anthropic_whole, anthropic_stream),
+    "chat": (chat_whole, chat_stream),
+    "responses": (responses_whole, responses_stream),
+    "messages": (anthropic_whole, anthropic_stream),
     "gemini": (gemini_whole, gemini_stream),
     "ollama": (ollama_whole, ollama_stream),
 }
@@ -250,7 +253,8 @@ def folded(events: list[Event], like: Reply) -> Reply:
     """What the events add up to; how the answer ended and what it cost are no events."""
     fold = Fold()
     fold.add(events)
-    return msgspec.structs.replace(fold.reply(like.format, None), finish=like.finish, usage=like.usage)
+    beside = {name: getattr(like, name) for name in ("finish", "usage", "api", "extras")}
+    return msgspec.structs.replace(fold.reply(like.format, None), **beside)
 
 
 def assert_every_call_knows_its_problems(reply: Reply) -> None:
@@ -364,7 +368,7 @@ def test_nothing_that_is_sent_raises(api: str, data: st.DataObject, answer: Answ
     broken = mangled(whole(answer), data)
     read(broken)
     read(broken, api=api, tools=TOOLS)
-    opaque(broken, api=api)
+    read(broken, api=api).message(api)
     chunks = [mangled(chunk, data) for chunk in stream(answer, Cutter(data))]
     result = streamed(chunks, api=data.draw(st.sampled_from(["auto", api])), live=data.draw(st.booleans()), tools=TOOLS)
     assert folded(result.events, result.reply) == result.reply
@@ -374,9 +378,9 @@ def test_nothing_that_is_sent_raises(api: str, data: st.DataObject, answer: Answ
 # -- writing and reading back ------------------------------------------------------------------------------------------
 
 WRITERS: dict[str, Callable[[Reply], Any]] = {
-    "openai_chat": openai_chat.assistant_message,
-    "openai_responses": openai_responses.assistant_message,
-    "anthropic": anthropic.assistant_message,
+    "chat": openai_chat.assistant_message,
+    "responses": openai_responses.assistant_message,
+    "messages": anthropic.assistant_message,
     "gemini": gemini.assistant_message,
     "ollama": ollama.assistant_message,
 }

@@ -19,7 +19,7 @@ from rightcall.types import Reasoning, Text
 def test_a_bare_responses_item_is_one_call() -> None:
     reply = read(item())
     assert reply.attempts == (Call("f", {"x": 1}, '{"x": 1}', "call_1", '{"x": 1}'),)
-    assert reply.format == "openai_responses"
+    assert reply.format == "responses"
 
 
 def test_a_whole_responses_answer_gives_text_and_calls_in_order() -> None:
@@ -59,7 +59,7 @@ def test_a_custom_chat_call_has_its_text_as_input() -> None:
 def test_a_chat_completion_gives_its_calls() -> None:
     reply = read(chat(content=None, tool_calls=[chat_call()]))
     assert reply == Reply(
-        (Call("f", {"x": 1}, '{"x": 1}', "call_1", '{"x": 1}'),), (), "openai_chat", finish="tool_calls"
+        (Call("f", {"x": 1}, '{"x": 1}', "call_1", '{"x": 1}'),), (), "chat", finish="tool_calls", api="chat"
     )
 
 
@@ -75,7 +75,7 @@ def test_a_lone_call_where_a_list_should_be_is_read() -> None:
 @pytest.mark.parametrize("nothing", [None, "f", [], 5])
 def test_tool_calls_that_are_no_calls_are_nothing(nothing: Any) -> None:
     assert read(chat("stop", content="Hi", tool_calls=nothing)) == Reply(
-        (Text("Hi"),), (), "openai_chat", finish="stop"
+        (Text("Hi"),), (), "chat", finish="stop", api="chat"
     )
 
 
@@ -90,7 +90,7 @@ def test_an_entry_that_is_no_object_is_a_problem_and_its_siblings_live() -> None
 
 @pytest.mark.parametrize("entry", [{"id": "a"}, {"id": "a", "function": "f"}, {"id": "a", "function": None}])
 def test_an_entry_without_its_function_is_kept_and_blocked(entry: Json) -> None:
-    reply = read([entry, chat_call()], api="openai_chat")
+    reply = read([entry, chat_call()], api="chat")
     assert reply.problems[0].code == "missing_function" and reply.problems[0].call == 0
     assert [call.complete for call in reply.attempts] == [False, True] and reply.attempts[0].id == "a"
 
@@ -149,7 +149,7 @@ def test_a_legacy_call_beside_the_same_new_one_is_not_read_twice() -> None:
     ],
 )
 def test_reasoning_is_read_under_every_name_and_once(message: Json) -> None:
-    reply = read(chat("stop", **{"content": "Hi", **message}), api="openai_chat")
+    reply = read(chat("stop", **{"content": "Hi", **message}), api="chat")
     assert reply.parts == (Reasoning("hm"), Text("Hi"))
 
 
@@ -261,7 +261,7 @@ ENDINGS: dict[str, tuple[Json, str | None, Json | None]] = {
         "content_filter",
         None,
     ),
-    "anthropic": (
+    "messages": (
         {
             "type": "message",
             "role": "assistant",

@@ -250,7 +250,7 @@ def test_an_error_in_place_of_an_answer_is_a_problem(response: Json) -> None:
 
 
 def test_an_unknown_api_is_refused_with_the_nearest_name() -> None:
-    with pytest.raises(CallerError, match="did you mean 'openai_chat'"):
+    with pytest.raises(CallerError, match="did you mean 'chat'"):
         read({}, api="openai_chatt")
 
 
@@ -276,18 +276,16 @@ def test_ids_are_unique_over_a_conversation() -> None:
 
 
 def test_lists_and_items_of_every_dialect_are_told_apart() -> None:
-    assert sniff([{"type": "tool_use"}]) == "anthropic"
+    assert sniff([{"type": "tool_use"}]) == "messages"
     assert sniff([{"functionCall": {}}]) == "gemini"
-    assert sniff([item()]) == "openai_responses"
-    assert sniff([chat_call()]) == "openai_chat"
+    assert sniff([item()]) == "responses"
+    assert sniff([chat_call()]) == "chat"
     deep: Any = []
     for _ in range(5_000):
         deep = [deep]
     assert sniff(deep) is None
-    assert sniff({"role": "assistant", "content": "x"}) == "openai_chat"
-    assert (
-        sniff({"index": 0, "message": {"role": "assistant", "content": "x"}, "finish_reason": "stop"}) == "openai_chat"
-    )
+    assert sniff({"role": "assistant", "content": "x"}) == "chat"
+    assert sniff({"index": 0, "message": {"role": "assistant", "content": "x"}, "finish_reason": "stop"}) == "chat"
     assert sniff({"message": {"tool_calls": [{"function": {"name": "f", "arguments": {}}}]}}) == "ollama"
     assert sniff({"message": {"x": 1}}) is None
     assert sniff({"x": 1}) is None

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from provider_answers import Json, calls, codes, delta, entry
-from rightcall import Ids, Reply, Tool, Toolset
+from rightcall import Ids, Reply, Tool, Toolset, read
 from rightcall.apis.stream import Stream
 
 TOOLS = Toolset([Tool(name="f"), Tool(name="g")])
@@ -145,6 +145,21 @@ MISBEHAVING: dict[str, list[Json]] = {
 def test_a_misbehaving_stream_gives_its_calls(how: str, tools: Toolset | None) -> None:
     reply = run(*MISBEHAVING[how], tools=tools)
     assert calls(reply) == TWO and codes(reply) == [] and len({call.id for call in reply.attempts}) == 2
+
+
+NEEDS_Y = {"type": "object", "properties": {"y": {"type": "string"}}, "required": ["y"]}
+NAMELESS = [("f", "{}"), ("", '{"y": "a"}'), ("f", "{}")]
+
+
+@pytest.mark.parametrize("points", ["id and index", "id", "index"])
+def test_arguments_never_go_to_the_call_of_another_tool(points: str) -> None:
+    tools = Toolset([Tool(name="f"), Tool(name="g", parameters=NEEDS_Y)])
+    entries = [entry(i, f"c{i}", name, arguments) for i, (name, arguments) in enumerate(NAMELESS)]
+    whole = read({"choices": [{"message": {"tool_calls": entries}}]}, tools=tools)
+    pointing = {"id": ("id",), "index": ("index",)}.get(points, ("id", "index"))
+    pieces = [{key: each[key] for key in (*pointing, "function")} for each in entries]
+    for reply in (whole, run(*map(delta, pieces), tools=tools)):
+        assert calls(reply) == [("f", {}), ("g", {"y": "a"}), ("f", {})]
 
 
 def test_a_name_may_come_in_pieces() -> None:
@@ -323,13 +338,13 @@ def test_signed_thinking_of_a_stream_can_be_sent_back() -> None:
     thinking = [{"type": "thinking_delta", "thinking": text} for text in ("h", "m")]
     signed = [{"type": "signature_delta", "signature": "s"}]
     stream = streamed(
-        "anthropic",
+        "messages",
         *block(0, {"type": "thinking", "thinking": ""}, *thinking, *signed),
         *block(1, {"type": "redacted_thinking", "data": "x"}),
         *block(2, {"type": "tool_use", "id": "a", "name": "f", "input": {}, "caller": {"type": "direct"}}),
     )
     thought = {"type": "thinking", "thinking": "hm", "signature": "s"}
-    assert stream.extras == {
+    assert stream.reply.extras == {
         "": {"thinking": [thought, {"type": "redacted_thinking", "data": "x"}]},
         "a": {"caller": {"type": "direct"}},
     }
@@ -344,7 +359,7 @@ def test_signatures_of_streamed_gemini_parts_go_by_the_ids_of_the_calls() -> Non
         chunk({"functionCall": {"name": "f", "args": {}}, "thoughtSignature": "s"}),
         chunk({"functionCall": {"name": "g", "args": {}}}),
     )
-    assert stream.extras == {stream.reply.attempts[0].id: {"thoughtSignature": "s"}}
+    assert stream.reply.extras == {stream.reply.attempts[0].id: {"thoughtSignature": "s"}}
 
 
 def test_opaque_fields_of_streamed_chat_and_responses_calls_are_kept() -> None:
@@ -355,12 +370,12 @@ def test_opaque_fields_of_streamed_chat_and_responses_calls_are_kept() -> None:
     more = {"index": 0, "function": {"arguments": "}"}, "extra_content": {"google": {"thought_signature": "s"}}}
     details = [{"type": "reasoning.encrypted", "data": "x"}]
     stream = streamed("openai", delta(reasoning_details=details), delta(tool_calls=[call]), delta(tool_calls=[more]))
-    assert stream.extras == {
+    assert stream.reply.extras == {
         "": {"reasoning_details": details},
         "a": {"extra_content": {"google": {"thought_signature": "s"}}},
     }
     thought = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x"}
-    assert streamed("responses", {"type": "response.output_item.done", "item": thought}).extras == {
+    assert streamed("responses", {"type": "response.output_item.done", "item": thought}).reply.extras == {
         "": {"reasoning": [thought]}
     }
 

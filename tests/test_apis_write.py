@@ -8,7 +8,7 @@ import pytest
 
 from rightcall import Call, Reply
 from rightcall.apis import anthropic, gemini, ollama, openai_chat, openai_responses
-from rightcall.apis.read import opaque, read
+from rightcall.apis.read import read
 from rightcall.types import Reasoning, Text
 
 Json = dict[str, Any]
@@ -149,7 +149,7 @@ def test_a_gemini_result_is_a_part_of_the_user() -> None:
 
 @pytest.mark.parametrize("dialect, key", [(openai_chat, "content"), (ollama, "content"), (openai_responses, "output")])
 def test_where_the_wire_has_no_error_flag_the_text_says_it(dialect: Any, key: str) -> None:
-    assert dialect.tool_result(CALL, "no such file", is_error=True)[key] == "Error: no such file"
+    assert dialect.tool_result(CALL, "no such file", is_error=True)[key] == "ERROR: no such file"
     assert dialect.tool_result(CALL, "error: no", is_error=True)[key] == "error: no"
 
 
@@ -209,9 +209,9 @@ def test_extra_fields_of_a_chat_call_come_back_with_it() -> None:
     entry = {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}, **SIGNED}
     details = [{"type": "reasoning.encrypted", "data": "x"}]
     response = {"choices": [{"message": {"content": "", "tool_calls": [entry], "reasoning_details": details}}]}
-    extras = opaque(response)
-    assert extras == {"a": SIGNED, "": {"reasoning_details": details}}
-    message = openai_chat.assistant_message(read(response), extras=extras)
+    reply = read(response)
+    assert reply.extras == {"a": SIGNED, "": {"reasoning_details": details}}
+    message = reply.message()
     assert message["tool_calls"] == [entry] and message["reasoning_details"] == details
 
 
@@ -219,9 +219,8 @@ def test_a_thought_signature_of_gemini_comes_back_on_its_part_though_the_call_ha
     parts = [{"text": "Hi"}, {"functionCall": {"name": "f", "args": {}}, "thoughtSignature": "s"}]
     response = {"candidates": [{"content": {"role": "model", "parts": parts}}]}
     reply = read(response)
-    extras = opaque(response, reply)
-    assert extras == {reply.attempts[0].id: {"thoughtSignature": "s"}}
-    assert gemini.assistant_message(reply, extras=extras, ids=False) == {"role": "model", "parts": parts}
+    assert reply.extras == {reply.attempts[0].id: {"thoughtSignature": "s"}}
+    assert gemini.assistant_message(reply, extras=reply.extras, ids=False) == {"role": "model", "parts": parts}
 
 
 def test_signed_thinking_of_anthropic_comes_back_as_it_came() -> None:
@@ -232,23 +231,22 @@ def test_signed_thinking_of_anthropic_comes_back_as_it_came() -> None:
         {"type": "tool_use", "id": "a", "name": "f", "input": {}},
     ]
     response = {"type": "message", "role": "assistant", "content": blocks}
-    message = anthropic.assistant_message(read(response), extras=opaque(response))
-    assert message == {"role": "assistant", "content": blocks}
+    assert read(response).message("messages") == {"role": "assistant", "content": blocks}
 
 
 def test_encrypted_reasoning_of_responses_comes_back_as_it_came() -> None:
     thought = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x"}
     custom = {"type": "custom_tool_call", "call_id": "a", "name": "patch", "input": "***"}
     response = {"output": [thought, custom]}
-    assert openai_responses.assistant_message(read(response), extras=opaque(response)) == [thought, custom]
+    assert read(response).message("responses") == [thought, custom]
 
 
 def test_a_custom_chat_call_is_written_as_one() -> None:
     entry = {"id": "a", "type": "custom", "custom": {"name": "patch", "input": "***"}}
     message = {"role": "assistant", "content": "", "tool_calls": [entry]}
-    assert openai_chat.assistant_message(read(message), extras=opaque(message)) == message
+    assert read(message).message() == message
 
 
 def test_an_answer_without_opaque_fields_has_none() -> None:
-    assert opaque(openai_chat.assistant_message(REPLY)) == {}
-    assert opaque({"x": 1}) == {} and opaque("text") == {}
+    assert read(openai_chat.assistant_message(REPLY, reasoning="")).extras == {}
+    assert read({"x": 1}).extras == {} and read("text").extras == {}

@@ -3,9 +3,11 @@
 import pytest
 
 from rightcall import RightcallError
-from rightcall.backend.address import Key, address, check_api, find_base_url, find_key, is_loopback, root
+from rightcall.backend.address import address, check_api, find_base_url, find_key, root
 from rightcall.backend.http import Backend
 from rightcall.errors import CallerError
+from rightcall.redaction.key import Key
+from rightcall.servers.guard import is_loopback
 
 CHAT = [
     *((f"http://h:1{end}", "http://h:1/v1/chat/completions") for end in ("", "/", "///", "/v1", "/v1/", "/v1//")),
@@ -28,7 +30,7 @@ def test_a_base_url_with_and_without_its_path_gives_the_chat_address(given: str,
     "api, path",
     [
         ("responses", "/v1/responses"),
-        ("anthropic", "/v1/messages"),
+        ("messages", "/v1/messages"),
         ("completions", "/v1/completions"),
         ("ollama", "/api/chat"),
     ],
@@ -61,9 +63,9 @@ def test_a_base_url_that_cannot_work_is_refused_without_repeating_a_secret(given
 
 
 def test_an_api_that_does_not_exist_is_refused_with_those_that_do() -> None:
-    with pytest.raises(CallerError, match="chat, responses, completions, anthropic, ollama"):
+    with pytest.raises(CallerError, match="chat, responses, completions, messages, ollama"):
         Backend("http://h", api="soap", environ={})
-    assert check_api("openai") == "chat" and check_api("claude") == "anthropic"
+    assert check_api("openai") == "chat" and check_api("claude") == "messages"
 
 
 @pytest.mark.parametrize(
@@ -72,8 +74,8 @@ def test_an_api_that_does_not_exist_is_refused_with_those_that_do() -> None:
         ("chat", {}, "https://api.openai.com"),
         ("chat", {"OPENAI_BASE_URL": "http://h/v1"}, "http://h/v1"),
         ("responses", {"OPENAI_API_BASE": "http://h/v1"}, "http://h/v1"),
-        ("anthropic", {"ANTHROPIC_BASE_URL": "http://a"}, "http://a"),
-        ("anthropic", {"OPENAI_BASE_URL": "http://h"}, "https://api.anthropic.com"),
+        ("messages", {"ANTHROPIC_BASE_URL": "http://a"}, "http://a"),
+        ("messages", {"OPENAI_BASE_URL": "http://h"}, "https://api.anthropic.com"),
         ("ollama", {}, "http://127.0.0.1:11434"),
         ("ollama", {"OLLAMA_HOST": "0.0.0.0"}, "http://127.0.0.1:11434"),
         ("ollama", {"OLLAMA_HOST": "box:8000"}, "http://box:8000"),
@@ -97,8 +99,8 @@ def test_a_base_url_is_looked_up_under_the_names_that_people_know(
         ("chat", "http://10.0.0.1:1", "MINE", {"MINE": "k"}, "MINE"),
         ("chat", "https://h", "MINE", {"OPENAI_API_KEY": "k", "MINE": "m"}, "MINE"),
         ("chat", "https://h", None, {"ANTHROPIC_API_KEY": "k"}, None),
-        ("anthropic", "https://h", None, {"ANTHROPIC_API_KEY": "k"}, "ANTHROPIC_API_KEY"),
-        ("anthropic", "https://h", None, {"ANTHROPIC_AUTH_TOKEN": "k"}, "ANTHROPIC_AUTH_TOKEN"),
+        ("messages", "https://h", None, {"ANTHROPIC_API_KEY": "k"}, "ANTHROPIC_API_KEY"),
+        ("messages", "https://h", None, {"ANTHROPIC_AUTH_TOKEN": "k"}, "ANTHROPIC_AUTH_TOKEN"),
         ("ollama", "https://h", None, {"OLLAMA_API_KEY": "k"}, "OLLAMA_API_KEY"),
         ("chat", "https://h", None, {"OPENAI_API_KEY": " "}, None),
     ],
@@ -125,7 +127,7 @@ def test_a_key_shows_itself_to_nobody() -> None:
     key = Key("sk-hunter2", "MINE")
     made = Backend("https://h", api_key_env="MINE", environ={"MINE": "sk-hunter2"})
     assert "hunter2" not in f"{key!r} {key} {made!r} {vars(made)}"
-    assert key.scrub("you sent sk-hunter2!") == "you sent [key]!"
+    assert made.scrubber.text("you sent sk-hunter2!") == "you sent [key]!"
 
 
 def test_a_secret_among_the_headers_is_refused() -> None:

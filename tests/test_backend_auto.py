@@ -115,10 +115,10 @@ def test_a_server_is_asked_only_once_what_it_is() -> None:
     assert len({each.evidence for each in found}) == 1
 
 
-@pytest.mark.parametrize("api", ["anthropic", "responses", "ollama"])
+@pytest.mark.parametrize("api", ["messages", "responses", "ollama"])
 def test_an_api_that_has_tools_by_definition_is_not_asked_what_it_is(api: str) -> None:
     whole = {
-        "anthropic": {"type": "message", "content": [], "stop_reason": "end_turn"},
+        "messages": {"type": "message", "content": [], "stop_reason": "end_turn"},
         "responses": {"status": "completed", "output": []},
         "ollama": {"message": {"role": "assistant", "content": "Hi"}, "done": True},
     }[api]

@@ -71,7 +71,7 @@ def test_responses_get_items() -> None:
 
 
 def test_anthropic_gets_the_system_apart_and_the_results_of_a_turn_in_one_message() -> None:
-    sent = body(api="anthropic")
+    sent = body(api="messages")
     assert sent["system"] == "Be brief." and sent["max_tokens"] == 4096
     uses = [
         {"type": "tool_use", "id": id, "name": "get_weather", "input": {"city": "Oslo"}} for id in ("call_1", "call_2")
@@ -105,7 +105,7 @@ def test_ollama_gets_objects_names_and_images() -> None:
         ("chat", UNKNOWN, {"temperature", "max_tokens", "seed", "stop"}),
         ("chat", PROFILES["openai"], {"temperature", "max_completion_tokens", "seed", "stop"}),
         ("responses", UNKNOWN, {"temperature", "max_output_tokens"}),
-        ("anthropic", UNKNOWN, {"temperature", "max_tokens", "stop_sequences"}),
+        ("messages", UNKNOWN, {"temperature", "max_tokens", "stop_sequences"}),
     ],
 )
 def test_every_dialect_has_its_names_for_the_settings(api: str, profile: Profile, names: set[str]) -> None:
@@ -115,7 +115,7 @@ def test_every_dialect_has_its_names_for_the_settings(api: str, profile: Profile
     assert 9 in full.values() and 0.0 in full.values()
 
 
-@pytest.mark.parametrize("api", ["chat", "responses", "anthropic", "ollama"])
+@pytest.mark.parametrize("api", ["chat", "responses", "messages", "ollama"])
 @pytest.mark.parametrize("tools", [None, ()])
 def test_without_tools_nothing_is_said_of_tools(api: str, tools: Any) -> None:
     sent = body(api=api, tools=tools)
@@ -130,8 +130,8 @@ def test_without_tools_nothing_is_said_of_tools(api: str, tools: Any) -> None:
         ("chat", "none", "none"),
         ("chat", "get_weather", {"type": "function", "function": {"name": "get_weather"}}),
         ("responses", "get_weather", {"type": "function", "name": "get_weather"}),
-        ("anthropic", "required", {"type": "any"}),
-        ("anthropic", "get_weather", {"type": "tool", "name": "get_weather"}),
+        ("messages", "required", {"type": "any"}),
+        ("messages", "get_weather", {"type": "tool", "name": "get_weather"}),
         ("ollama", "required", None),
     ],
 )
@@ -178,7 +178,7 @@ def test_an_id_that_a_server_does_not_take_is_changed_and_always_in_the_same_way
     assert (made == id) is same and wire_id(made, rule) == made == wire_id(id, rule)
 
 
-@pytest.mark.parametrize("api", ["chat", "anthropic"])
+@pytest.mark.parametrize("api", ["chat", "messages"])
 def test_a_call_and_its_result_keep_the_same_id(api: str) -> None:
     odd = {**CALL, "id": "functions.get_weather:0"}
     history = [
@@ -196,5 +196,5 @@ def test_a_call_and_its_result_keep_the_same_id(api: str) -> None:
 def test_a_broken_call_in_the_history_goes_out_as_an_object() -> None:
     broken = {**CALL, "function": {"name": "get_weather", "arguments": '{"city": "Os'}}
     history = [{"role": "user", "content": "?"}, {"role": "assistant", "content": None, "tool_calls": [broken]}]
-    sent = body(api="anthropic", request=ask(messages=history))["messages"]
+    sent = body(api="messages", request=ask(messages=history))["messages"]
     assert sent[1]["content"][0]["input"] == {}

@@ -20,7 +20,7 @@ SAID = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n</t
 
 
 def body(name: str, choice: str = "required") -> Json:
-    api = check_api({"anthropic": "anthropic", "ollama": "ollama"}.get(name, "chat"))
+    api = check_api({"anthropic": "messages", "ollama": "ollama"}.get(name, "chat"))
     plan = make_plan(ask(choice=choice), Choice("grammar", PROFILES[name]), api, "m", stream=False)
     return write(plan)
 

@@ -113,7 +113,7 @@ def test_the_answer_is_not_there_before_the_stream_has_ended() -> None:
 
 def test_an_answer_becomes_a_message_of_the_next_request() -> None:
     first, _ = complete(OSLO)
-    history = [{"role": "user", "content": "Weather?"}, first.message]
+    history = [{"role": "user", "content": "Weather?"}, first.message()]
     history.append({"role": "tool", "tool_call_id": first.attempts[0].id, "content": "rain"})
     _, server = complete(json_answer(chat("Rain.")), request=ask(messages=history))
     assert server.posts[0].body["messages"][1]["tool_calls"][0]["function"]["name"] == "get_weather"
@@ -213,7 +213,7 @@ COMPLETIONS: list[dict[str, Any]] = [
 ]
 STREAMS: dict[str, tuple[list[bytes], str]] = {
     "chat": (events(*WEATHER, {"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 4}}), "tool_calls"),
-    "anthropic": (
+    "messages": (
         [f"event: {each['type']}\ndata: {json.dumps(each)}\n\n".encode() for each in ANTHROPIC],
         "tool_calls",
     ),
@@ -223,7 +223,7 @@ STREAMS: dict[str, tuple[list[bytes], str]] = {
 }
 PATHS = {
     "chat": "/v1/chat/completions",
-    "anthropic": "/v1/messages",
+    "messages": "/v1/messages",
     "responses": "/v1/responses",
     "ollama": "/api/chat",
     "completions": "/v1/completions",
@@ -253,7 +253,7 @@ def test_every_dialect_gives_the_same_reply_however_the_bytes_are_cut(api: str) 
 
 
 WHOLE: dict[str, Any] = {
-    "anthropic": {
+    "messages": {
         "type": "message",
         "role": "assistant",
         "content": [{"type": "tool_use", "id": "t1", "name": "get_weather", "input": {"city": "Oslo"}}],
@@ -274,11 +274,11 @@ def test_every_dialect_is_read_whole(api: str) -> None:
 
 
 def test_signed_thinking_goes_back_as_it_came() -> None:
-    _, first, _ = stream(chunked(STREAMS["anthropic"][0]), api="anthropic")
-    history = [{"role": "user", "content": "Weather?"}, first.message]
+    _, first, _ = stream(chunked(STREAMS["messages"][0]), api="messages")
+    history = [{"role": "user", "content": "Weather?"}, first.message()]
     history.append({"role": "tool", "tool_call_id": "t1", "content": "rain"})
     done = json_answer({"type": "message", "content": [{"type": "text", "text": "Rain."}], "stop_reason": "end_turn"})
-    _, server = complete(done, api="anthropic", request=ask(messages=history))
+    _, server = complete(done, api="messages", request=ask(messages=history))
     assistant = server.posts[0].body["messages"][1]
     assert assistant["content"][0] == {"type": "thinking", "thinking": "Hm", "signature": "s1"}
     _, other = complete(json_answer(chat("Rain.")), request=ask(messages=history))
@@ -388,7 +388,7 @@ def test_an_answer_that_is_no_json_is_a_decode_error(body: bytes) -> None:
         ("chat", None),
         ("chat", []),
         ("responses", {"choices": []}),
-        ("anthropic", {"choices": []}),
+        ("messages", {"choices": []}),
         ("ollama", {"choices": []}),
     ],
 )
@@ -446,7 +446,7 @@ def test_an_error_in_place_of_an_answer_is_a_provider_error() -> None:
     said = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
     overloaded = chunked([f"event: error\ndata: {json.dumps(said)}\n\n".encode()])
     with pytest.raises(ProviderError, match="Overloaded") as raised:
-        stream(overloaded, api="anthropic", retries=QUICK)
+        stream(overloaded, api="messages", retries=QUICK)
     assert len(raised.value.tries) == 3
 
 
@@ -457,7 +457,7 @@ def test_a_key_is_sent_and_shown_to_nobody() -> None:
     assert "hunter2" not in f"{error} {error!r} {error.body} {error.tries} {error.args}"
     _, server = complete(OSLO, environ=SECRET)
     assert server.posts[0].headers["authorization"] == "Bearer sk-hunter2-hunter2"
-    _, other = complete(json_answer(WHOLE["anthropic"]), api="anthropic", environ=SECRET)
+    _, other = complete(json_answer(WHOLE["messages"]), api="messages", environ=SECRET)
     assert other.posts[0].headers["x-api-key"] == "sk-hunter2-hunter2" and "authorization" not in other.posts[0].headers
     assert other.posts[0].headers["anthropic-version"] == "2023-06-01"
 

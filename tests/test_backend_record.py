@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import resource
 import stat
 import subprocess
 import sys
@@ -19,16 +20,26 @@ from hypothesis import strategies as st
 from loopback import WEATHER, Answering, answer, ask, backend, chat, chunked, delta, drop, events, json_answer, serving
 from rightcall import Call, CallEnd, Text
 from rightcall.backend.base import BaseBackend, Streaming
-from rightcall.backend.cassette import MAX_BYTES, Asked, load, scrubbed, without_keys
+from rightcall.backend.cassette import (
+    MAX_BYTES,
+    Asked,
+    Head,
+    Recorded,
+    Response,
+    append,
+    load,
+    start,
+)
 from rightcall.backend.match import canonical, route
 from rightcall.backend.record import Recorder
 from rightcall.backend.replay import ReplayBackend, ReplayServer
 from rightcall.backend.request import Answer, Request
-from rightcall.errors import BackendError, BadCassette, CallerError, NotRecorded, StatusError
+from rightcall.errors import BackendError, BadCassette, CallerError, FileFailed, NotRecorded, StatusError
 from rightcall.types import Event
 from test_backend_http import STREAMS, WHOLE
 
 OSLO = json_answer(chat(calls=(("get_weather", '{"city": "Oslo"}'),), finish="tool_calls"))
+JSON = {"headers": {"Content-Type": "application/json"}}
 KEY = "sk-hunter2-hunter2-hunter2"
 
 
@@ -249,27 +260,6 @@ def test_a_cassette_holds_no_key_wherever_one_stood(tmp_path: Path) -> None:
     assert isinstance(again[1], Answer) and isinstance(again[2], StatusError)
 
 
-@pytest.mark.parametrize(
-    "value, clean",
-    [
-        ({"api_key": "x", "API-Key": "x", "token": "x"}, {"api_key": "[key]", "API-Key": "[key]", "token": "[key]"}),
-        ({"properties": {"api_key": {"type": "string"}}}, {"properties": {"api_key": {"type": "string"}}}),
-        ({"max_tokens": 5, "tokens": "x"}, {"max_tokens": 5, "tokens": "x"}),
-        (["Bearer abcdefghijklmnop"], ["[key]"]),
-        ("a sk-skill is fine", "a sk-skill is fine"),
-    ],
-)
-def test_what_is_named_or_looks_like_a_key_is_taken_out_and_nothing_else(value: Any, clean: Any) -> None:
-    assert without_keys(value) == clean
-
-
-def test_taking_keys_out_is_linear() -> None:
-    hostile = ("sk-" * 200_000) + ("Bearer " * 100_000)
-    begun = time.process_time()
-    scrubbed(hostile)
-    assert time.process_time() - begun < 5
-
-
 # -- files -------------------------------------------------------------------------------------------------------------
 
 
@@ -291,6 +281,46 @@ def test_a_file_that_is_no_cassette_is_not_touched(tmp_path: Path) -> None:
     assert path.read_text() == "mine\n"
     with pytest.raises(BadCassette, match="cannot write"):
         Recorder(_Parrot(), tmp_path / "no" / "such" / "folder.jsonl")
+
+
+def test_a_cassette_on_a_full_disk_keeps_what_it_has_and_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "c.jsonl"
+    start(path, Head(model="m"))
+    one = Recorded(Asked("POST", "/v1/chat/completions", {"a": "x" * 3000}), Response(200, {}, ["hello" * 500], [0]))
+    append(path, one)
+    before = path.read_bytes()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 1000, limits[1]))  # room for a part of the line
+    try:
+        with pytest.raises(FileFailed, match=r"cannot write .*c\.jsonl: File too large"):
+            append(path, one)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert path.read_bytes() == before
+    append(path, one)
+    assert list(load(path).exchanges) == [one, one]
+
+
+def test_a_torn_last_line_of_a_cassette_is_cut_off_when_it_is_recorded_to(tmp_path: Path) -> None:
+    path = tmp_path / "c.jsonl"
+    recorded(path, [OSLO], [ask()])
+    whole = path.read_bytes()
+    path.write_bytes(whole + whole.splitlines(keepends=True)[-1][:100])
+    recorded(path, [OSLO], [ask()])
+    assert len(load(path).exchanges) == 2 and path.read_bytes().startswith(whole)
+
+
+def test_a_cassette_begins_anew_with_the_first_exchange_and_not_before(tmp_path: Path) -> None:
+    path = tmp_path / "c.jsonl"
+    for old in (
+        HEAD.encode() + b'{"request": {"method": "GET", "path": "/old"}, "response": {"status": 200}}\n',
+        b"mine",
+    ):
+        path.write_bytes(old)
+        recorder = Recorder(_Parrot(), path, fresh=True, force=True)
+        assert path.read_bytes() == old
+        recorder.complete_sync(ask())
+        assert [each.request.method for each in load(path).exchanges] == ["POST"]
 
 
 HEAD = '{"rightcall_cassette": 1}\n'
@@ -401,8 +431,9 @@ def test_a_backend_that_was_entered_uses_one_connection_for_many_requests(stream
         async with ReplayServer(path) as server, backend(server) as made:
             for _ in range(3):
                 assert isinstance(await outcome(made, ask(), stream=stream), Answer)
-            assert server._runner is not None and server._runner.server is not None
-            return len(server._runner.server.connections)
+            runner = server._server.runner
+            assert runner is not None and runner.server is not None
+            return len(runner.server.connections)
 
     assert asyncio.run(go()) == 1
 
@@ -428,22 +459,22 @@ def test_the_server_answers_this_machine_only_and_refuses_what_is_no_request(tmp
     recorded(path, [OSLO], [ask()])
 
     async def go() -> list[int]:
-        async with ReplayServer(path) as server, aiohttp.ClientSession() as session:
+        async with ReplayServer(path, no_key=True) as server, aiohttp.ClientSession() as session:
             url = f"{server.url}/chat/completions"
             with pytest.raises(CallerError, match="cannot listen on port"):
                 await ReplayServer(path, port=int(server.url.split(":")[2].split("/")[0])).__aenter__()
             tries: list[tuple[str, str, dict[str, Any]]] = [
                 ("GET", f"{server.url}/models", {}),
                 ("GET", f"{server.url}/models", {"headers": {"Host": "evil.example"}}),
-                ("POST", url, {"data": b"{oops"}),
-                ("POST", url, {"data": b"[]"}),
-                ("PUT", url, {"data": b"{}"}),
+                ("POST", url, {"data": b"{oops", **JSON}),
+                ("POST", url, {"data": b"[]", **JSON}),
+                ("PUT", url, {"data": b"{}", **JSON}),
                 ("GET", server.url.replace("/v1", "/health"), {}),
                 ("GET", f"{server.url}/nothing", {}),
             ]
             return [(await session.request(method, where, **more)).status for method, where, more in tries]
 
-    assert asyncio.run(go()) == [200, 403, 400, 400, 405, 200, 404]
+    assert asyncio.run(go()) == [200, 421, 400, 400, 405, 200, 404]
 
 
 # -- pytest ------------------------------------------------------------------------------------------------------------

@@ -10,15 +10,15 @@ import pytest
 
 from lamps import LAMPS, SHOPPING, captured, capturing, journal, rows
 from loopback import chat, json_answer
-from rightcall.capture.lines import FileFailed
-from rightcall.capture.past import CannotResume, Lock, journal_of
+from rightcall.capture.past import CannotResume, journal_of
 from rightcall.capture.rows import capture_key
 from rightcall.capture.runner import CaptureFailed, Watch
 from rightcall.capture.settings import Settings, Task, tasks
 from rightcall.capture.talk import Said
 from rightcall.dataset.conversations import verdict
 from rightcall.dataset.label import Labeller
-from rightcall.errors import CallerError
+from rightcall.errors import CallerError, FileFailed
+from rightcall.files.journal import Journal
 
 ON = ("switch", '{"lamp": "hall", "on": true}')
 LIST = ("list_lamps", "{}")
@@ -78,7 +78,7 @@ def test_a_call_is_a_row_its_result_goes_back_and_the_last_text_is_an_outcome(tm
         "finish_reason": "tool_calls",
         "model": "m",
     }
-    assert (call["mode"], call["guard"], call["format"], call["attempt"]) == ("native", "parse", "openai_chat", 1)
+    assert (call["mode"], call["guard"], call["format"], call["attempt"]) == ("native", "parse", "chat", 1)
     assert call["usage"]["prompt"] == 7 and call["reply"]["tool_calls"][0]["function"]["name"] == "switch"
     assert [message["role"] for message in call["messages"]] == ["system", "user"]
     assert (ended["kind"], ended["outcome"]["ended"], ended["outcome"]["text"]) == ("outcome", "answer", "Done.")
@@ -256,14 +256,15 @@ def test_rows_are_appended_to_what_is_there(tmp_path: Path) -> None:
 
 def test_a_torn_line_is_refused_without_resume(tmp_path: Path) -> None:
     output = tmp_path / "c.jsonl"
-    output.write_bytes(b'{"half": ')
+    half = b'{"schema_version":"rightcall-capture/v1","half": '
+    output.write_bytes(half)
     with pytest.raises(FileFailed, match="not written to its end"):
         captured(output, DONE)
-    assert output.read_bytes() == b'{"half": '
+    assert output.read_bytes() == half
 
 
 def test_two_captures_do_not_write_to_one_file(tmp_path: Path) -> None:
-    with Lock(tmp_path / "c.jsonl"), pytest.raises(FileFailed, match="another capture writes to it"):
+    with Journal(tmp_path / "c.jsonl", alone=True), pytest.raises(FileFailed, match="another capture writes to it"):
         captured(tmp_path / "c.jsonl", DONE)
 
 

@@ -19,11 +19,12 @@ from rightcall.backend.exchange import Retries
 from rightcall.backend.http import Backend
 from rightcall.capture.commit import Commits
 from rightcall.capture.domain import Domain
-from rightcall.capture.lines import FileFailed, Journal
 from rightcall.capture.past import CannotResume, journal_of
 from rightcall.capture.rows import capture_key
 from rightcall.capture.runner import Capture, Watch
 from rightcall.capture.settings import Settings
+from rightcall.errors import FileFailed
+from rightcall.files.journal import Journal
 from stub_model import served
 
 KILLED = Path(__file__).with_name("killed.py")

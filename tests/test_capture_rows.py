@@ -12,8 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from captured import FORGE_ROW, SHOP, rows, write
-from rightcall.capture import lines
-from rightcall.capture.lines import encode_row
 from rightcall.capture.rows import (
     SCHEMA,
     Fault,
@@ -35,6 +33,8 @@ from rightcall.capture.rows import (
     workflow_state,
 )
 from rightcall.capture.stubs import Outcome
+from rightcall.files import lines
+from rightcall.files.lines import encode_row
 from rightcall.types import Call, Json, Problem, Repair
 
 TRACE = Trace(domain="shopping", scenario="compare_headphones", run_index=0, turn=0, model="m", tool_call_id="a")

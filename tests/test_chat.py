@@ -149,9 +149,12 @@ def test_a_server_that_cannot_be_reached_is_one_line_and_exit_code_1() -> None:
 
 
 def test_any_endpoint_will_do(model: str) -> None:
-    with LocalServer(model) as server:
-        result = run("chat", "--base-url", server.base_url, "--model", "own", stdin="Good morning\n")
+    with LocalServer(model, key="open-sesame") as server:
+        words = ["chat", "--base-url", server.base_url, "--model", "own"]
+        result = run(*words, stdin="Good morning\n", env={"OPENAI_API_KEY": "open-sesame"})
+        refused = run(*words, stdin="Good morning\n", env={"OPENAI_API_KEY": "wrong-key"})
     assert (result.exit_code, result.stdout) == (0, "Good morning\n")
+    assert "HTTP 401" in refused.stderr and "the key is wrong" in refused.stderr and "wrong-key" not in refused.stderr
 
 
 def test_a_conversation_can_be_recorded_and_replayed(model: str, tmp_path: Path) -> None:

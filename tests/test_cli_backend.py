@@ -40,13 +40,16 @@ def test_replay_serves_until_it_is_stopped(as_json: bool, cassette: Path) -> Non
         said = process.stderr.readline()
         assert "replaying 1 exchanges" in said
         process.send_signal(signal.SIGINT)
-        out, _ = process.communicate(timeout=60)
+        out, errors = process.communicate(timeout=60)
     url = json.loads(out)["url"] if as_json else out.strip()
+    assert as_json == ("rck_" in out) and as_json != ("the key, for this start: rck_" in errors)
     assert url.startswith("http://127.0.0.1:") and url.endswith("/v1") and process.returncode == 0
 
 
-def test_replay_answers_while_it_runs(cassette: Path) -> None:
-    command = [sys.executable, "-m", "rightcall", "replay", str(cassette), "--lenient", "--timing"]
+def test_replay_answers_while_it_runs(cassette: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "open-sesame")  # for the server, and for those who ask it
+    options = ["--lenient", "--timing", "--api-key-env", "OPENAI_API_KEY"]
+    command = [sys.executable, "-m", "rightcall", "replay", str(cassette), *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stderr is not None
@@ -80,7 +83,7 @@ app = typer.Typer()
 def speak(
     base_url: options.BaseUrl = None,
     api_key_env: options.ApiKeyEnv = None,
-    api: options.Api = options.ApiName.chat,
+    api: options.Api = "chat",
     model: options.Model = "",
     mode: options.Mode = options.ModeName.auto,
     record: options.Record = None,

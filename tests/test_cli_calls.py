@@ -259,10 +259,10 @@ def test_tools_can_be_listed_without_converting_them(tmp_path: Path) -> None:
     ]
 
 
-def test_what_a_provider_has_no_field_for_can_be_left_out(tmp_path: Path) -> None:
+def test_what_a_provider_has_no_field_for_goes_out_only_when_asked_for(tmp_path: Path) -> None:
     path = written(tmp_path, TOOLS[1:])
-    assert "x-rightcall" in run("tools", path, "--to", "openai").stdout
-    assert "x-rightcall" not in run("tools", path, "--to", "openai", "--no-extensions").stdout
+    assert "x-rightcall" in run("tools", path, "--to", "openai", "--extensions").stdout
+    assert "x-rightcall" not in run("tools", path, "--to", "openai").stdout
 
 
 def test_tools_that_cannot_be_read_are_one_line(tmp_path: Path) -> None:

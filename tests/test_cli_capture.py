@@ -108,7 +108,7 @@ def test_the_defaults_are_those_of_the_proxy(monkeypatch: pytest.MonkeyPatch) ->
     assert (DEFAULT_URL, DEFAULT_OUTPUT) == ("http://127.0.0.1:8081/v1", "target/dataset/capture.jsonl")
     assert _address(None, "chat") == DEFAULT_URL and _address("http://h", "chat") == "http://h"
     monkeypatch.setenv("OPENAI_BASE_URL", "http://other")
-    assert _address(None, "chat") is None and _address(None, "anthropic") is None, "the environment decides"
+    assert _address(None, "chat") is None and _address(None, "messages") is None, "the environment decides"
     given = capture.__defaults__ or ()
     assert {"target/dataset/capture.jsonl", "repo_docs,shopping,calendar,support", 1, 4, 25} <= {
         each for each in given if isinstance(each, str | int)
@@ -139,7 +139,7 @@ def cassette(url: str, tmp_path: Path) -> Path:
 @contextmanager
 def replaying(cassette: Path) -> Iterator[str]:
     """`rightcall replay`, as long as it is needed."""
-    command = [sys.executable, "-m", "rightcall", "replay", str(cassette)]
+    command = [sys.executable, "-m", "rightcall", "replay", str(cassette), "--no-key"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         assert process.stdout is not None
         try:

@@ -44,14 +44,16 @@ def test_from_a_capture_to_a_public_file(tmp_path: Path, source: str) -> None:
 
 
 def test_every_command_says_what_it_did_in_words_too(tmp_path: Path, source: str) -> None:
-    out = str(tmp_path / "out.jsonl")
+    def at(name: str) -> str:
+        return str(tmp_path / name)
+
     for args in (
         ("validate", source),
-        ("label", source, "-o", out),
+        ("label", source, "-o", at("labelled.jsonl")),
         ("stats", source),
-        ("export", source, "--to", "openai-sft", "-o", out),
-        ("prompts", "-o", out),
-        ("redact", source, "-o", out),
+        ("export", source, "--to", "openai-sft", "-o", at("train.jsonl")),
+        ("prompts", "-o", at("prompts.jsonl")),
+        ("redact", source, "-o", at("redacted.jsonl")),
     ):
         result = run("dataset", *args)
         assert result.exit_code == 0, result.output
@@ -135,7 +137,7 @@ def test_the_merged_file_has_a_name_of_its_own(name: str, tmp_path: Path, source
 
 def test_a_file_that_cannot_be_used_is_one_line_and_one(tmp_path: Path, source: str) -> None:
     assert "cannot be read" in failed(run("dataset", "validate", str(tmp_path / "none.jsonl")), 1)
-    assert "cannot open" in failed(run("dataset", "label", source, "-o", str(tmp_path)), 1)
+    assert "Is a directory" in failed(run("dataset", "label", source, "-o", str(tmp_path)), 2)
     (tmp_path / "bad.jsonl").write_text("nonsense\n")
     line = failed(run("dataset", "label", str(tmp_path / "bad.jsonl"), "-o", str(tmp_path / "out.jsonl")), 1)
     assert "bad.jsonl:1 not JSON" in line and "dataset validate" in line

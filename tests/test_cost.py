@@ -8,6 +8,7 @@ import pytest
 
 from rightcall import Call, render
 from rightcall.formats import FORMATS
+from rightcall.formats.spec import Pythonic
 from steps import MOST, Metered, Way, growth
 from test_hostile import CASES, text_of
 
@@ -34,6 +35,19 @@ def test_four_times_a_long_value_takes_four_times_the_steps(format: str) -> None
     assert growth(one_call, Way(format, 4, True)) <= MOST
 
 
+PYTHONIC = [name for name, format in FORMATS.items() if any(isinstance(body, Pythonic) for body in format.bodies)]
+
+
+@pytest.mark.parametrize("format", PYTHONIC)
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("unit", [",", ", ", ",\n", "a,", '"a" ', "a ", "a=", "a=1 "])
+def test_four_times_what_stands_between_python_arguments_takes_four_times_the_steps(
+    format: str, way: str, unit: str
+) -> None:
+    before = render([Call("write", {"text": "a"})], format=format).rpartition(")")[0]
+    assert growth(lambda size: before + unit * (size // len(unit)), Way(format, *WAYS[way])) <= MOST
+
+
 def test_four_times_a_long_answer_takes_four_times_the_steps() -> None:
     assert growth(lambda size: "word " * (size // 5), Way("hermes", 4)) <= MOST
 
@@ -56,6 +70,7 @@ QUADRATIC: dict[str, str] = {
     "a copy of the pieces with every piece": "list(self._pieces)",
     "a loop over the pieces with every piece": "[piece for piece in self._pieces]",
     "a text that is added to": "self._all",
+    "a pattern that fails behind a long run": "__import__('re').compile('[a-z]*+!').match(self._all)",
 }
 
 

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from captured import CONVERSATIONS, conversation
-from rightcall.capture.lines import encode_row
 from rightcall.dataset.assemble import assemble
 from rightcall.dataset.export import export
 from rightcall.dataset.imported import import_files
@@ -17,6 +16,7 @@ from rightcall.dataset.redact import redact_files
 from rightcall.dataset.split import split
 from rightcall.dataset.stats import gather
 from rightcall.dataset.validate import validate
+from rightcall.files.lines import encode_row
 
 SMALL, LARGE = 100, 1_000
 

@@ -13,7 +13,7 @@ from rightcall.capture.rows import read_rows
 from rightcall.dataset.conversations import Conversation
 from rightcall.dataset.export import Unreleased, export
 from rightcall.dataset.files import BadRows
-from rightcall.dataset.redact import RULES, Redactor, is_released, redact_files, release_files, why_not
+from rightcall.dataset.redact import PERSONAL, Redactor, is_released, redact_files, release_files, why_not
 from rightcall.dataset.schemas import faults
 from rightcall.errors import CallerError
 from rightcall.types import Json
@@ -59,8 +59,8 @@ def test_what_looks_like_a_secret_is_replaced(name: str, secret: str) -> None:
     assert "annlee" not in cleaned and "s3cret" not in cleaned and "hunter22" not in cleaned
 
 
-def test_every_rule_has_a_sample() -> None:
-    assert {name for name, _ in SECRETS} == RULES.keys()
+def test_every_rule_for_persons_has_a_sample() -> None:
+    assert PERSONAL.keys() <= {name for name, _ in SECRETS}
 
 
 @pytest.mark.parametrize("text", HARMLESS)

@@ -242,7 +242,7 @@ def test_a_provider_tool_joins_the_registry_only_if_its_name_is_new() -> None:
     kept = tools.get("f")
     assert kept is not None and kept.description == "ours"
     assert [(clash.name, clash.kept, clash.dropped) for clash in tools.clashes] == [
-        ("f", "bare at /0/tools/0", "openai at /1/0")
+        ("f", "bare at /0/tools/0", "chat at /1/0")
     ]
 
 
@@ -251,7 +251,7 @@ def test_the_merged_names_are_sorted() -> None:
 
 
 def native(tools: Any, provider: Any) -> list[Json]:
-    return to_provider(Toolset(tools), provider)
+    return to_provider(Toolset(tools), provider, extensions=True)
 
 
 def test_registry_tools_go_out_in_the_shape_of_anthropic() -> None:

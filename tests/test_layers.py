@@ -15,13 +15,17 @@ PACKAGE = Path(__file__).resolve().parent.parent / "src" / "rightcall"
 SOURCES = {file.relative_to(PACKAGE).as_posix(): file.read_text("utf-8") for file in sorted(PACKAGE.rglob("*.py"))}
 
 ORDER = (
-    "errors types problems strict_json values ids declare check repair formats shapes wire laws templates apis "
-    "contract constrain dispatch workspace mcp guard backend run capture dataset serve cli"
+    "errors types api_names problems strict_json redaction servers values ids declare check repair formats shapes "
+    "wire laws templates apis contract constrain dispatch files workspace mcp guard backend run capture dataset "
+    "serve cli"
 ).split()
 
 # (file, imported layer): why this one import may point to a later layer
 EXCEPTIONS: dict[tuple[str, str], str] = {
     ("formats/toml.py", "wire"): "what a file may say of a body is said where the body kind is",
+    ("types.py", "declare"): "a tool that comes out of another process is declared again",
+    ("types.py", "repair"): "a call is made of argument text with the repairs and checks of every other",
+    ("types.py", "apis"): "a reply writes itself for a history, in the words of an API",
 }
 
 DIALLING = set(
@@ -31,6 +35,10 @@ DIALLING = set(
 LISTENING = set(
     "starlette uvicorn fastapi hypercorn http.server socketserver wsgiref xmlrpc.server aiohttp.web "
     "asyncio.start_server asyncio.start_unix_server".split()
+)
+BINDING = set(
+    "uvicorn hypercorn http.server socketserver wsgiref xmlrpc.server aiohttp.web.run_app aiohttp.web.AppRunner "
+    "aiohttp.web.TCPSite aiohttp.web.SockSite asyncio.start_server asyncio.start_unix_server".split()
 )
 FILES = set(
     "open io.open io.FileIO codecs.open pathlib.Path pathlib.PosixPath shutil tempfile glob fileinput linecache mmap "
@@ -45,8 +53,9 @@ FILE_METHODS = {"read_text", "write_text", "read_bytes", "write_bytes"}
 HEAVY = set("pydantic jsonschema_rs llguidance typer rich jinja2 aiohttp starlette uvicorn xllamacpp".split())
 
 MAY_DIAL = {"backend", "mcp"}
-MAY_LISTEN = {"serve", "backend/local.py", "backend/replay.py", "mcp"}
-MAY_USE_FILES = {"workspace", "backend", "capture", "dataset", "serve", "cli"}
+MAY_LISTEN = {"servers", "serve", "backend/replay.py", "backend/relay.py", "mcp"}
+MAY_BIND = {"servers", "mcp/server.py"}
+MAY_USE_FILES = {"files", "workspace", "backend", "capture", "dataset", "serve", "cli"}
 MAY_START_PROCESSES = {"templates/render.py", "dispatch/isolate.py", "workspace", "mcp", "backend"}
 
 CONTROL_FLOW = (
@@ -177,6 +186,11 @@ def listening(path: str, source: str) -> Iterator[str]:
     yield from only_in(MAY_LISTEN, LISTENING, path, source)
 
 
+def binding(path: str, source: str) -> Iterator[str]:
+    """Whoever opens a port does so behind the one guard."""
+    yield from only_in(MAY_BIND, BINDING, path, source)
+
+
 def file_access(path: str, source: str) -> Iterator[str]:
     yield from only_in(MAY_USE_FILES, FILES, path, source)
 
@@ -188,8 +202,13 @@ def processes(path: str, source: str) -> Iterator[str]:
 def only_in(owners: set[str], modules: set[str], path: str, source: str) -> Iterator[str]:
     if owners.isdisjoint({path, layer_of(path)}):
         for use in uses(path, source):
-            if use.when != "never" and is_any_of(use.name, modules):
+            if use.when != "never" and is_any_of(use.name, modules) and not (modules is DIALLING and listens(use)):
                 yield f"{path}:{use.line} uses {use.name}; only {', '.join(sorted(owners))} may"
+
+
+def listens(use: Use) -> bool:
+    """Half of a library that can do both."""
+    return is_any_of(use.name, {"aiohttp.web"})
 
 
 def heavy_imports(path: str, source: str) -> Iterator[str]:
@@ -216,7 +235,7 @@ def empty_names(path: str, source: str) -> Iterator[str]:
 
 
 RULES: tuple[Rule, ...] = (
-    *(later_layers, dialling, listening, file_access, processes, heavy_imports, format_files, empty_names),
+    *(later_layers, dialling, listening, binding, file_access, processes, heavy_imports, format_files, empty_names),
 )
 
 
@@ -255,6 +274,10 @@ def test_only_servers_listen() -> None:
     assert offences(listening) == []
 
 
+def test_only_what_stands_behind_the_guard_opens_a_port() -> None:
+    assert offences(binding) == []
+
+
 def test_only_the_layers_that_own_files_touch_files() -> None:
     assert offences(file_access) == []
 
@@ -283,7 +306,7 @@ BROKEN = [
     (later_layers, "wire/engine.py", "import rightcall"),
     (later_layers, "errors.py", "from . import types"),
     (later_layers, "types.py", "def f():\n    import rightcall.wire.engine"),
-    (later_layers, "types.py", "if TYPE_CHECKING:\n    from rightcall.declare import Toolset"),
+    (later_layers, "types.py", "if TYPE_CHECKING:\n    from rightcall.dispatch import Toolset"),
     (later_layers, "formats/__init__.py", "import importlib\nimportlib.import_module('rightcall.wire')"),
     (dialling, "wire/engine.py", "import socket"),
     (dialling, "serve/proxy.py", "from aiohttp import ClientSession"),
@@ -291,6 +314,8 @@ BROKEN = [
     (dialling, "guard/turn.py", "import asyncio as aio\nasync def f():\n    await aio.open_connection('h', 1)"),
     (listening, "backend/http.py", "import http.server"),
     (listening, "run.py", "import asyncio\nasyncio.start_server(f)"),
+    (binding, "serve/proxy.py", "from aiohttp import web\nweb.run_app(app)"),
+    (binding, "backend/replay.py", "from aiohttp import web\ndef f():\n    web.TCPSite(runner)"),
     (file_access, "formats/toml.py", "open('x')"),
     (file_access, "formats/toml.py", "path.read_text()"),
     (file_access, "declare/schema.py", "from pathlib import Path"),
@@ -321,7 +346,7 @@ SOUND = [
     ("declare/model.py", "def f():\n    import pydantic"),
     ("declare/model.py", "if TYPE_CHECKING:\n    import pydantic\n    from pathlib import Path"),
     ("backend/http.py", "def f():\n    import aiohttp"),
-    ("backend/replay.py", "import http.server\nopen('x')"),
+    ("backend/replay.py", "def f():\n    from aiohttp import web\n    web.Response()\nopen('x')"),
     ("templates/render.py", "import subprocess"),
     ("dispatch/isolate.py", "import asyncio\nasyncio.create_subprocess_exec('true')"),
     ("formats/hermes.py", "HERMES = Format('hermes', call=('<tool_call>', '</tool_call>'))"),

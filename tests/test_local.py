@@ -33,9 +33,10 @@ def llama(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def said(address: str, path: str, body: Any = None) -> Any:
+def said(address: str, path: str, body: Any = None, *, key: str = "") -> Any:
     data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(address + path, data, {"content-type": "application/json"})
+    headers = {"content-type": "application/json", "authorization": f"Bearer {key}"}
+    request = urllib.request.Request(address + path, data, headers)
     with urllib.request.urlopen(request, timeout=60) as answer:
         return json.load(answer)
 
@@ -61,9 +62,12 @@ def falls_silent(address: str) -> bool:
 
 def test_a_model_answers_until_it_is_closed(llama: Path, tmp_path: Path) -> None:
     with LocalServer(model_file(tmp_path)) as server:
-        assert said(server.base_url, "/models")["data"] == [{"id": "own"}]
+        assert server.key is not None
+        key = server.key.reveal()
+        assert said(server.base_url, "/models", key=key)["data"] == [{"id": "own"}]
         body = {"messages": [{"role": "user", "content": "Hi"}]}
-        assert said(server.base_url, "/chat/completions", body)["choices"][0]["message"]["content"] == "Hi"
+        answer = said(server.base_url, "/chat/completions", body, key=key)
+        assert answer["choices"][0]["message"]["content"] == "Hi"
     assert not listens(server.address)
     server.close()
 
@@ -118,7 +122,7 @@ def test_nothing_is_left_running_when_the_parent(then: str, number: int | None, 
 
 def test_a_fork_that_ends_does_not_take_the_server_with_it(llama: Path, tmp_path: Path) -> None:
     then = "import os\nif os.fork() == 0:\n    sys.exit(0)\nos.wait()\nimport urllib.request\n"
-    then += "print(urllib.request.urlopen(server.base_url + '/models', timeout=60).status, flush=True)"
+    then += "print(urllib.request.urlopen(server.address + '/health', timeout=60).status, flush=True)"
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", PARENT.format(then=then), model_file(tmp_path)],
         capture_output=True,
@@ -211,20 +215,20 @@ def test_a_model_that_was_not_pulled_is_not_served(tmp_path: Path, monkeypatch: 
 def test_serve_answers_until_it_is_interrupted(number: int, llama: Path, tmp_path: Path) -> None:
     path = os.pathsep.join([str(llama), *filter(None, sys.path)])
     serving = subprocess.Popen(
-        [sys.executable, "-m", "rightcall", "model", "serve", model_file(tmp_path), "--port", "0"],
+        [sys.executable, "-m", "rightcall", "model", "serve", model_file(tmp_path), "--port", "0", "--json"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": path},
         text=True,
     )
     assert serving.stdout is not None
-    line = serving.stdout.readline()
-    address = line.split()[-1].removesuffix("/v1")
-    assert line.startswith("own answers at http://127.0.0.1:") and said(address, "/v1/models")
+    shown = json.loads("".join(iter(serving.stdout.readline, "}\n")) + "}")
+    address = shown["url"].removesuffix("/v1")
+    assert shown["model"] == "own" and said(address, "/v1/models", key=shown["key"])
     os.kill(serving.pid, number)
     rest, errors = serving.communicate(timeout=60)
     assert (serving.returncode, rest) == (0, "") and errors.endswith("rightcall: ended\n")
-    assert "its chat template shows no tools" in errors
+    assert "its chat template shows no tools" in errors and shown["key"] not in errors
     assert falls_silent(address)
 
 
@@ -239,9 +243,13 @@ def test_the_real_model_answers_and_says_the_same_again() -> None:
         "temperature": 0,
         "seed": 1,
     }
-    with LocalServer(threads=1) as server:
-        assert said(server.base_url, "/models")["data"][0]["id"] == "smollm2"
-        first, second = [said(server.base_url, "/chat/completions", body)["choices"] for _ in range(2)]
-        grammar = said(server.base_url, "/chat/completions", {**body, "grammar": 'root ::= "red" | "blue"'})["choices"]
+    with LocalServer(threads=1, key="open-sesame") as server:
+
+        def ask(path: str, body: Any = None) -> Any:
+            return said(server.base_url, path, body, key="open-sesame")
+
+        assert ask("/models")["data"][0]["id"] == "smollm2"
+        first, second = [ask("/chat/completions", body)["choices"] for _ in range(2)]
+        grammar = ask("/chat/completions", {**body, "grammar": 'root ::= "red" | "blue"'})["choices"]
     assert first == second and first[0]["message"]["content"]
     assert grammar[0]["message"]["content"] in ("red", "blue")

@@ -225,16 +225,18 @@ def test_a_toolset_is_a_server_over_http() -> None:
         async with Client(url) as client:
             return await asked(client)
 
-    with over_http(http_app(OURS, host="127.0.0.1")) as url:
+    with over_http(http_app(OURS, host="127.0.0.1", no_key=True)) as url:
         is_answered(asyncio.run(run(url)))
 
 
 def test_other_machines_need_a_key() -> None:
     for host in ("0.0.0.0", "::", "192.168.1.5", "example.org"):
         with pytest.raises(CallerError, match="key"):
-            http_app(OURS, host=host)
+            http_app(OURS, host=host, no_key=True)
     for host in ("127.0.0.1", "::1", "localhost"):
-        http_app(OURS, host=host)
+        http_app(OURS, host=host, no_key=True)
+        with pytest.raises(CallerError, match="key"):
+            http_app(OURS, host=host)
 
 
 def test_without_the_key_nothing_is_answered() -> None:
@@ -245,13 +247,13 @@ def test_without_the_key_nothing_is_answered() -> None:
         async with connect(url, headers=headers) as tools:
             return len(tools)
 
-    with over_http(http_app(OURS, host="127.0.0.1", key="sesame")) as url:
+    with over_http(http_app(OURS, host="127.0.0.1", key="open-sesame")) as url:
         for headers in ({}, {"authorization": "Bearer wrong"}, {"x-api-key": ""}):
             with pytest.raises(urllib.error.HTTPError) as error:
                 urllib.request.urlopen(urllib.request.Request(url, headers=headers))
             assert error.value.code == 401
             error.value.close()
-        for headers in ({"authorization": "Bearer sesame"}, {"x-api-key": "sesame"}):
+        for headers in ({"authorization": "Bearer open-sesame"}, {"x-api-key": "open-sesame"}):
             assert asyncio.run(run(url, headers)) == 4
 
 

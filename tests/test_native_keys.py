@@ -72,7 +72,7 @@ def test_the_keys_of_a_native_call_are_accounted_for(
 
 def test_a_block_of_anthropics_is_accounted_for_too() -> None:
     block = {"type": "tool_use", "id": "t1", "name": "delete_rows", "input": {"table": "users"}, "where": "id=7"}
-    reply = read_answer({"role": "assistant", "content": [block]}, tools=TOOLS, api="anthropic")
+    reply = read_answer({"role": "assistant", "content": [block]}, tools=TOOLS, api="messages")
     assert ran(reply) == [("delete_rows", {"table": "users", "where": "id=7"})]
     part = {"functionCall": {"name": "delete_rows", "args": {"table": "users"}, "where": "id=7"}}
     reply = read_answer({"candidates": [{"content": {"parts": [part]}}]}, tools=TOOLS, api="gemini")

@@ -290,6 +290,16 @@ def test_json_repair_invents_nothing_completes_nothing_and_takes_no_long_text(se
     assert receipts(reply) == []
 
 
+def test_what_json_repair_may_cost_is_shared_by_the_calls_of_a_reply_and_refused_beyond() -> None:
+    costly = INNER_QUOTES.replace("said", "said " + "x" * 3_000)
+    text = "".join([f'<tool_call>{{"name": "f", "arguments": {each}}}</tool_call>' for each in [costly] * 8])
+    reply = parse(text, format="hermes", tools=TOOLS, repair="lenient")
+    assert [len(found) for found in (reply.calls, reply.refused)] == [2, 6]
+    assert all("too_large" in [problem.code for problem in call.problems] for call in reply.refused)
+    hostile = '{"city": ' + "{" * 128 + '\\"' * 4_000  # 30 seconds, if it were tried
+    assert "too_large" in [problem.code for problem in native(hostile + "}" * 129, policy="lenient").problems]
+
+
 @pytest.mark.parametrize(
     "sent", ["I cannot do that.", '{"city": NaN}', "{'city'}", '{"city": }', "{", "[}", '{"a": 1e}']
 )

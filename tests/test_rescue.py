@@ -266,6 +266,30 @@ def test_where_the_request_named_the_tool_its_arguments_alone_are_the_call(forma
     assert parse('{"city": "Oslo"}', tools=TOOLS).content == '{"city": "Oslo"}'
 
 
+OTHER = ['{"name": "ping", "arguments": {"city": "Oslo"}}', '{"tool": "ping", "parameters": {"city": "Oslo"}}']
+
+
+@pytest.mark.parametrize("live", [False, True])
+@pytest.mark.parametrize("text", [*OTHER, '{"name": "get_weather", "arguments": {"city": "Oslo"}}', '{"city": "Oslo"}'])
+def test_which_tool_a_forced_choice_calls_does_not_depend_on_the_cut(text: str, live: bool) -> None:
+    for size in range(1, len(text) + 1):
+        parser = Parser("forced_choice", tools=TOOLS, choice="get_weather", live=live)
+        for start in range(0, len(text), size):
+            parser.feed(text[start : start + size])
+        parser.close()
+        assert runnable(parser.reply) == ([] if text in OTHER else weather("Oslo"))
+        assert [call.name for call in parser.reply.attempts] == ["get_weather"]
+
+
+@pytest.mark.parametrize("sent", OTHER)
+def test_arguments_that_are_a_call_of_another_tool_are_never_taken_out_of_it(sent: str) -> None:
+    reply = parse(hermes(f'{{"name": "get_weather", "arguments": {sent}}}'), format="hermes", tools=TOOLS)
+    assert (runnable(reply), [problem.code for problem in reply.problems]) == (
+        [],
+        ["missing", "unknown_argument", "misplaced_argument"],
+    )
+
+
 def test_the_definition_of_a_tool_is_no_call() -> None:
     tool = Tool(name="record", parameters={"type": "object", "properties": {"a": STRING}})
     text = '{"name": "record", "parameters": {"type": "object", "properties": {"a": {"type": "string"}}}}'

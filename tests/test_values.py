@@ -89,6 +89,8 @@ VALUES: list[tuple[Any, Any, Any]] = [
             "done": None,
             "finish": None,
             "usage": None,
+            "api": "",
+            "extras": {},
             "parts": [
                 {"type": "text", "text": "Hi"},
                 {"type": "reasoning", "text": "Hm"},

@@ -15,7 +15,7 @@ from report import faults, keep_part, tighten
 from damaged.count import CHUNK, Counted, count_chunk
 from damaged.results import RATCHET, figures, text
 
-COUNT = 120_000
+COUNT = 100_000
 
 
 def main() -> int:

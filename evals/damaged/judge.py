@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import json
+import warnings
 from typing import Any, Literal
 
 import msgspec
@@ -18,6 +19,7 @@ from damaged.wires import Wire
 from rightcall import Call, check, parse, repair
 from rightcall.types import Repair
 
+_PYTHON = {"python_literal", "single_quotes"}
 Outcome = Literal["right", "refused", "other", "silent", "valid"]
 
 
@@ -36,6 +38,8 @@ def judge(text: str, wire: Wire, truth: Truth, policy: str = "safe") -> Verdict:
         return Verdict("refused")
     if all(call.name == truth.name and equal(call.arguments, truth.arguments) for call in calls):
         return Verdict("right", repairs, calls)
+    if repairs and {made.rule for made in repairs} <= _PYTHON and _is_literal(_body(text, wire)):
+        return Verdict("valid", (), calls)  # all of it is well formed, as Python
     if repairs:
         return Verdict("other", repairs, calls)
     return Verdict("valid" if is_valid(text, wire) else "silent", (), calls)
@@ -51,8 +55,7 @@ def running(text: str, wire: Wire, truth: Truth, policy: str) -> tuple[Call, ...
 
 def is_valid(text: str, wire: Wire) -> bool:
     """Is the text well formed, so that no reader could know better? Only JSON and Python can be asked."""
-    opens, _, closes = wire.block("\0").partition("\0")
-    body = text.removeprefix(opens).removesuffix(closes) if closes else text.removeprefix(opens)
+    body = _body(text, wire)
     if wire.notation == "python":
         return _is_python(body)
     if wire.notation != "json":
@@ -71,12 +74,27 @@ def _begins_with_json(text: str) -> bool:
         end = json.JSONDecoder().raw_decode(text)[1]
     except ValueError:
         return False
-    return text[end : end + 1] not in ("}", "]", ",")
+    return text[end : end + 1] not in ("}", "]")
+
+
+def _body(text: str, wire: Wire) -> str:
+    opens, _, closes = wire.block("\0").partition("\0")
+    return text.removeprefix(opens).removesuffix(closes) if closes else text.removeprefix(opens)
+
+
+def _is_literal(text: str) -> bool:
+    try:
+        ast.literal_eval(text[text.find("{") : text.rfind("}") + 1])
+    except (SyntaxError, ValueError):
+        return False
+    return True
 
 
 def _is_python(text: str) -> bool:
     try:
-        ast.parse(text, mode="eval")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Python only warns of an escape that it does not know
+            ast.parse(text, mode="eval")
     except (SyntaxError, ValueError):
         return False
     return True

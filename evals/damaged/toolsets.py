@@ -30,6 +30,8 @@ _ENUMS = (
     ("north-east", "northeast", "south"),
 )
 _WORDS = "the quick owl reads a long note about tea in Oslo and Bergen before 10 o'clock, then it sleeps".split()
+# None of these is a literal of JSON's or Python's but for `true`, `True` and numbers: a string that holds one and lost
+# its quotes is that literal, and no reader could know better.
 _TEXTS = (
     "",
     " ",
@@ -42,7 +44,7 @@ _TEXTS = (
     "a, b: c",
     "key: value",
     "x=1, y=2",
-    "[1, 2]",
+    "[a] or [b]",
     '{"a": 1}',
     '{"a": 1, "b": [2, 3]}',
     "{'a': 'b', 'c': 1}",

@@ -33,11 +33,13 @@ from rightcall.wire.parser import Parser, parse
 if TYPE_CHECKING:
     from rightcall.apis.read import read, read_all
     from rightcall.apis.stream import Stream
+    from rightcall.backend.sdk_client import wrap
     from rightcall.check import check
     from rightcall.constrain.build import grammar
     from rightcall.contract import contract
     from rightcall.contract.protocol import canonical, feedback
     from rightcall.declare.functions import tool
+    from rightcall.dispatch.answers import answers
     from rightcall.dispatch.dispatcher import dispatch, dispatch_sync
     from rightcall.dispatch.result import Result
     from rightcall.dispatch.trace import Trace
@@ -73,6 +75,7 @@ __all__ = [
     "Trace",
     "UnknownFormat",
     "__version__",
+    "answers",
     "canonical",
     "check",
     "contract",
@@ -89,9 +92,11 @@ __all__ = [
     "repair",
     "select",
     "tool",
+    "wrap",
 ]
 
 _ON_FIRST_USE = {
+    "answers": "rightcall.dispatch.answers",
     "Result": "rightcall.dispatch.result",
     "Stream": "rightcall.apis.stream",
     "Trace": "rightcall.dispatch.trace",
@@ -106,6 +111,7 @@ _ON_FIRST_USE = {
     "render": "rightcall.wire.render",
     "select": "rightcall.wire.select",
     "tool": "rightcall.declare.functions",
+    "wrap": "rightcall.backend.sdk_client",
 }
 
 

@@ -6,6 +6,8 @@
     |   |-- BadFormat          a format definition that breaks its own rules
     |   |-- BadTools           a tool definition that cannot be used
     |   |-- BadCassette        a recording that cannot be read
+    |   |-- FileFailed         a file could not be opened, read, written or synced
+    |   |   `-- NotOurs        the file to write is of another kind, read-only, a link, a folder or a device
     |   |-- EmptyToolList      tools are needed here, and there are none
     |   |-- GrammarCompileError  a grammar cannot say what the caller insists on
     |   |-- CannotCarry        this reply cannot be written in that format without changing it
@@ -52,6 +54,17 @@ class RightcallError(Exception):
     def __hash__(self) -> int:
         return hash((type(self), self.args))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Out of a process and back it is the same, whatever made it."""
+        return _remade, (type(self), self.args, self.__dict__)
+
+
+def _remade(kind: type[RightcallError], args: tuple[Any, ...], fields: dict[str, Any]) -> RightcallError:
+    made = kind.__new__(kind)
+    made.args = args
+    made.__dict__.update(fields)
+    return made
+
 
 class CallerError(RightcallError):
     pass
@@ -83,6 +96,14 @@ class BadCassette(CallerError):
     pass
 
 
+class FileFailed(CallerError):
+    """The message names the step, the path and the cause."""
+
+
+class NotOurs(FileFailed):
+    """The message names the file, what it looks like and the cure. Nothing has been written."""
+
+
 class EmptyToolList(CallerError):
     def __init__(self) -> None:
         super().__init__("tool list is empty: pass at least one tool")
@@ -95,7 +116,9 @@ class GrammarCompileError(CallerError):
 
 
 class ModelError(RightcallError):
-    pass
+    """`problems` are the `Problem`s that it stands for, where it stands for any."""
+
+    problems: tuple[Any, ...] = ()
 
 
 class NoToolCallFound(ModelError):

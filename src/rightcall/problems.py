@@ -160,8 +160,8 @@ ARGUMENTS: tuple[Code, ...] = (
     Code(
         "misplaced_argument",
         "An argument of the tool stands in the call beside the arguments, and repair is off. Else it is put among them "
-        "(`hoisted_argument`).",
-        "Send it among the arguments.",
+        "(`hoisted_argument`). Or the arguments are a whole call of another tool.",
+        "Send it among the arguments; or the arguments alone.",
     ),
     Code(
         "unknown_key",
@@ -192,7 +192,8 @@ CUT: tuple[Code, ...] = (
     ),
     Code(
         "too_large",
-        "The reply, one call, or the number of calls is over a limit. What lies beyond it was not read.",
+        "The reply, one call, or the number of calls is over a limit. What lies beyond it was not read. Under "
+        "`lenient` also: broken arguments are too long for the last rung of repair.",
         "Send less; or raise the limit with `Limits`.",
     ),
     Code(
@@ -552,4 +553,6 @@ GROUPS: dict[str, tuple[Code, ...]] = {
     "The reasoning": REASONING,
     "Notes": NOTES,
 }
+# What no model can mend: the server's own, which is not told to the model.
+OF_SERVERS = frozenset(code.code for code in ANSWERS) - {"call_not_object"}
 CODES: dict[str, Code] = {code.code: code for group in GROUPS.values() for code in group}

@@ -82,7 +82,7 @@ def _decode(text: str, depth: int, scan: Scanner) -> Any:
         return Undecodable("invalid_json", f"the arguments are not valid JSON: {_reason(error)}")
     if _BLANKS(text, end).end() != len(text):  # type: ignore[union-attr]
         return Undecodable("invalid_json", f"the arguments are not valid JSON: extra data at character {end}")
-    if is_deep(text, 0, len(text), depth):
+    if is_deep(value, text, 0, len(text), depth):
         return _too_deep(depth)
     return value
 
@@ -160,9 +160,13 @@ def _too_deep(depth: int) -> Undecodable:
 _BRACKETS = re.compile(r'"(?:[^"\\]++|\\.)*+"|[\[\]{}]', re.S)
 
 
-def is_deep(text: str, start: int, end: int, depth: int) -> bool:
-    """Is this valid JSON nested deeper than that?"""
-    if end - start <= 2 * depth or text.count("[", start, end) + text.count("{", start, end) <= depth:
+def is_deep(value: Any, text: str, start: int, end: int, depth: int) -> bool:
+    """Is this value, whose JSON stands there, nested deeper than that?"""
+    size = end - start
+    if size > 2 * depth and type(value) is dict:
+        for each in value.values():  # what stands inside a string nests nothing
+            size -= len(each) if type(each) is str else 0
+    if size <= 2 * depth or text.count("[", start, end) + text.count("{", start, end) <= depth:
         return False
     level = 0
     for found in _BRACKETS.finditer(text, start, end):

@@ -32,6 +32,20 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     compact: bool = False
     run: Callable[..., Any] | None = None
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What runs a tool made of a function is made again of that function, which must be importable."""
+        fields = {name: getattr(self, name) for name in self.__struct_fields__ if name != "run"}
+        bound = getattr(self.run, "__rightcall_binding__", None)
+        return _remade, (fields, None, self.run) if bound is None else (fields, bound.function, None)
+
+
+def _remade(fields: Json, function: Callable[..., Any] | None, run: Callable[..., Any] | None) -> Tool:
+    if function is not None:
+        from rightcall.declare.collect import to_tool
+
+        run = to_tool(function).run
+    return Tool(**fields, run=run)
+
 
 class Repair(msgspec.Struct, frozen=True):
     """The receipt of one change: `before` and `after` are the exact texts, `path` a JSON Pointer into the arguments."""
@@ -72,6 +86,22 @@ class Call(msgspec.Struct, frozen=True):
     def __post_init__(self) -> None:
         if not self.json and self.arguments:
             msgspec.structs.force_setattr(self, "json", stdlib.dumps(self.arguments, ensure_ascii=False))
+
+    @classmethod
+    def from_text(
+        cls,
+        name: str,
+        text: str,
+        *,
+        tools: Any = None,
+        repair: Literal["off", "safe", "lenient"] = "safe",
+        id: str = "",
+    ) -> Call:
+        """The call of this tool with arguments given as text, repaired and checked as `parse` does it: what was changed
+        is in `repairs`, what is wrong in `problems`, and `ok` says whether it may run."""
+        from rightcall.repair.from_text import call_from_text
+
+        return call_from_text(name, text, tools, repair, id)
 
     @property
     def ok(self) -> bool:
@@ -142,7 +172,9 @@ class Reply(msgspec.Struct, frozen=True):
     """Everything a model wrote, in the order it was written.
 
     `calls` may run, `refused` may not, `attempts` are both in the order written. `problems` are all there are; each
-    names its attempt. `finish` is how a provider says that the answer ended, `usage` what it counted.
+    names its attempt. Of a provider's answer `api` is the API it came through, `finish` how it ended, `usage` what was
+    counted, and `extras` what is not read and the provider wants back (signatures, encrypted reasoning): by call id,
+    and under "" of the message.
     """
 
     parts: tuple[Part, ...] = ()
@@ -152,6 +184,8 @@ class Reply(msgspec.Struct, frozen=True):
     spans: tuple[Span, ...] | None = None
     finish: str | None = None
     usage: Json | None = None
+    api: str = ""
+    extras: dict[str, Json] = {}
 
     @property
     def content(self) -> str:
@@ -173,18 +207,37 @@ class Reply(msgspec.Struct, frozen=True):
     def refused(self) -> tuple[Call, ...]:
         return tuple([part for part in self.parts if type(part) is Call and not part.ok])
 
+    def message(self, api: str = "chat") -> Any:
+        """The assistant's turn for the history, as this API wants it back; for `responses` a list of items.
+
+        Every attempt is in it, so that each can be answered (`answers`). Arguments are always a JSON object: the text
+        as it came where that is one, else `{}`. What the provider wants back unseen goes back to where it came from.
+        """
+        from rightcall.apis.history import message
+
+        return message(self, api)
+
+    def to_json(self) -> Json:
+        """Plain JSON data, to be kept or sent."""
+        plain: Json = to_json(self)
+        return plain
+
     def raise_for_problems(self) -> None:
         """Raises what the first blocking problem is: `UnknownTool` or `MalformedArguments`. Else does nothing."""
-        for problem in self.problems:
-            if problem.blocking:
-                raise as_error(problem, "" if problem.call is None else self.attempts[problem.call].name)
+        blocking = tuple([problem for problem in self.problems if problem.blocking])
+        if blocking:
+            first = blocking[0]
+            error = as_error(first, "" if first.call is None else self.attempts[first.call].name)
+            error.problems = blocking
+            raise error
 
 
 def as_error(problem: Problem, name: str) -> ModelError:
     """A problem as the exception it is for callers who ask for one."""
-    if problem.code in ("unknown_tool", "not_authorised", "invalid_name"):
-        return UnknownTool(name, problem.message)
-    return MalformedArguments(problem.message)
+    unknown = problem.code in ("unknown_tool", "not_authorised", "invalid_name")
+    error = UnknownTool(name, problem.message) if unknown else MalformedArguments(problem.message)
+    error.problems = (problem,)
+    return error
 
 
 def to_json(value: object) -> Any:
@@ -200,6 +253,8 @@ def to_json(value: object) -> Any:
             "done": value.done,
             "finish": value.finish,
             "usage": value.usage,
+            "api": value.api,
+            "extras": value.extras,
             "parts": [{"type": _kind(part), **to_json(part)} for part in value.parts],
             "spans": None if value.spans is None else [to_json(span) for span in value.spans],
         }

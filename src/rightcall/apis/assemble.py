@@ -21,7 +21,7 @@ from rightcall.types import Call, CallEnd, CallStart, Done, Event, Problem, Reas
 from rightcall.wire.ending import CUT, last_calls
 from rightcall.wire.fold import Fold
 from rightcall.wire.options import Limits
-from rightcall.wire.parser import Parser, Policy, ReasoningCalls, Rescue
+from rightcall.wire.parser import Parser, Policy, ReasoningCalls, Rescue, format_of
 
 
 class Manner(msgspec.Struct, frozen=True):
@@ -189,7 +189,7 @@ class Assembler:
         self._again = False
         if self._held:
             self._held.append(_END_OF_TEXT)
-        name = parser.reply.format
+        name = format_of(parser)
         if self._calls is None and (self._count > self._base or _has_protocol(name)):
             self._format = name
 

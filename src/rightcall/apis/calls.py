@@ -16,7 +16,7 @@ from rightcall.declare.toolset import Toolset
 from rightcall.ids import Ids
 from rightcall.repair.beside import Member
 from rightcall.repair.names import hoist_name, infer_name, settle_name
-from rightcall.repair.settle import settle
+from rightcall.repair.settle import LastRung, settle
 from rightcall.repair.sketch import Keys, role_of
 from rightcall.strict_json import Undecodable, decode_unique
 from rightcall.types import Arguments, Call, CallEnd, CallStart, Event, Problem, Repair, Text
@@ -46,6 +46,7 @@ class Calls:
         self._live = live and tools is not None
         self._tools, self._repair, self._limits, self._ids = tools, repair, limits, ids
         self._first = first
+        self._last_rung = LastRung()
         self._started = 0
         self._ended = 0
 
@@ -57,7 +58,7 @@ class Calls:
         known = len(self.gather.calls)
         call = self.gather.add(piece)
         if call.started and call.index - self._first < self._ended:
-            if piece.arguments.strip(_BLANKS) and not piece.all and piece.arguments != call.text:
+            if piece.arguments.strip(_BLANKS) and not piece.all and not call.is_text(piece.arguments):
                 # The call has gone out and may have run: what comes now can be told, and changes nothing.
                 message = "more arguments came after the call had ended; they were not read"
                 self._out.append(Problem("late_arguments", message, call=call.index, blocking=False))
@@ -75,7 +76,7 @@ class Calls:
             if text.strip(_BLANKS) and not call.given:
                 call.replace(text)
         elif text:
-            if call.begun and not call.custom and call.scan().whole and text == call.text:
+            if call.begun and not call.custom and call.scan().whole and call.is_text(text):
                 return  # sent once more in whole
             call.extend(text)
         # The name may turn out to stand among the arguments.
@@ -87,7 +88,7 @@ class Calls:
     def end(self, slot: Slot | None) -> None:
         """Nothing more comes for the call in this slot."""
         call = self.gather.call_in(slot)
-        if call is not None:
+        if call is not None and not call.done:
             call.done = True
             self._end_ready()
 
@@ -205,6 +206,7 @@ class Calls:
             repairs=call.repairs,
             closed=False,
             beside=self._beside(call, bool(text.strip(_BLANKS))),
+            last=self._last_rung,
         )
 
     def _beside(self, call: Gathered, has_args: bool) -> tuple[Member, ...]:
@@ -232,4 +234,4 @@ class Calls:
 
 def _ends(call: Gathered, text: str) -> bool:
     """Did the call end before its answer was cut? Of free text, a word or a number nobody knows."""
-    return not call.custom and (call.scan().whole or text.rstrip(_BLANKS_AND_TICKS).endswith(("}", "]")))
+    return not call.custom and (text.rstrip(_BLANKS_AND_TICKS).endswith(("}", "]")) or call.scan().whole)

@@ -38,6 +38,8 @@ _OLLAMA = (
     "total_duration",
 )
 
+_TELLING = frozenset((*_USAGE, *_OLLAMA, "response", "message"))
+
 
 def finish_of(word: str) -> str:
     """Stop, tool_calls, length, content_filter or error, if the provider's word means one of them."""
@@ -47,9 +49,11 @@ def finish_of(word: str) -> str:
 def usage_of(payload: Any) -> Json:
     """What a payload says was counted, under the provider's own names; empty where it says nothing."""
     found = obj(payload) or {}
+    if _TELLING.isdisjoint(found):
+        return {}
     out = {key: found[key] for key in _OLLAMA if type(found.get(key)) is int}
-    for holder in (found, obj(found.get("response")) or {}, obj(found.get("message")) or {}):
+    for holder in (found, obj(found.get("response")), obj(found.get("message"))):
         for key in _USAGE:
-            counted = obj(holder.get(key)) or {}
-            out |= {name: value for name, value in counted.items() if value is not None}
+            if holder and (counted := obj(holder.get(key))):
+                out |= {name: value for name, value in counted.items() if value is not None}
     return out

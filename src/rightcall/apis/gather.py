@@ -22,7 +22,8 @@ class Gathered:
 
     __slots__ = (
         *("arguments", "begun", "beside", "clashes", "custom", "done", "draft", "fault", "given", "id", "index"),
-        *("name", "named_at", "problems", "repairs", "slot", "started", "state", "used_id", "waiting", "_scanned"),
+        *("name", "named_at", "problems", "repairs", "size", "slot", "started", "state", "used_id", "waiting"),
+        "_scanned",
     )
 
     def __init__(self, piece: Piece, index: int) -> None:
@@ -30,6 +31,7 @@ class Gathered:
         self.slot, self.id, self.custom = piece.slot, piece.id, piece.custom
         self.name = self.draft = ""
         self.arguments: list[str] = []
+        self.size = 0  # how much of it there is
         self.begun = False  # argument text has come
         self.fault: tuple[str, str] | None = None
         self.done = False  # nothing more comes
@@ -48,9 +50,13 @@ class Gathered:
     @property
     def text(self) -> str:
         if len(self.arguments) > 1:
-            self.arguments = ["".join(self.arguments)]
-            self._scanned = min(self._scanned, 1)
+            self.scan()
+            self.arguments, self._scanned = ["".join(self.arguments)], 1
         return self.arguments[0] if self.arguments else ""
+
+    def is_text(self, text: str) -> bool:
+        """Is this what the arguments are so far? What has another size is not compared, since that joins the pieces."""
+        return len(text) == self.size and text == self.text
 
     @property
     def sent(self) -> str:
@@ -82,11 +88,12 @@ class Gathered:
     def extend(self, text: str) -> None:
         self.arguments.append(text)
         self.waiting.append(text)
+        self.size += len(text)
         self.begun = self.begun or bool(text.strip(_BLANKS))
 
     def replace(self, text: str) -> None:
         """These are all the arguments, whatever came before."""
-        self.arguments, self.waiting = [text], [text]
+        self.arguments, self.waiting, self.size = [text], [text], len(text)
         self.state, self._scanned = JsonState(self.state.plain), 0
         self.begun = bool(text.strip(_BLANKS))
 
@@ -101,6 +108,7 @@ class Gather:
         self._tools = tools
         self._by_id: dict[str, Gathered] = {}
         self._by_slot: dict[Slot, Gathered] = {}
+        self._open: list[Gathered] = []  # those that may go on, with some that have ended since
 
     def call_in(self, slot: Slot | None) -> Gathered | None:
         if slot is None:
@@ -113,6 +121,7 @@ class Gather:
         if call is None or self._begins_anew(call, piece):
             call = Gathered(piece, self._first + len(self.calls))
             self.calls.append(call)
+            self._open.append(call)
         if piece.slot is not None:
             self._by_slot[piece.slot] = call
         if piece.id and not call.id:
@@ -137,23 +146,29 @@ class Gather:
             return by_id
         if by_slot is not None:
             return by_slot
-        points = bool(piece.id) or piece.slot is not None
-        if not self.calls or (points and (piece.name or not piece.arguments)):
+        if not self.calls or self._announces(piece):
             return None
         if piece.name:
             return self.calls[-1]
         # An unheard-of index or id with nothing but arguments: they were announced under another one.
-        return next((call for call in reversed(self.calls) if not call.done and not call.scan().whole), self.calls[-1])
+        while self._open and (self._open[-1].done or self._open[-1].scan().whole):
+            self._open.pop()
+        return self._open[-1] if self._open else self.calls[-1]
+
+    def _announces(self, piece: Piece) -> bool:
+        """Neither its id nor its index is known: is it the first piece of a call?"""
+        new_id, new_slot = bool(piece.id), piece.slot is not None
+        return (new_id and new_slot) or ((new_id or new_slot) and (bool(piece.name) or not piece.arguments))
 
     def _begins_anew(self, call: Gathered, piece: Piece) -> bool:
         """The piece points at this call; but is it the beginning of another?"""
-        if piece.id and call.id and piece.id != call.id:
-            return bool(piece.name) or not piece.arguments
+        if piece.id and call.id and piece.id != call.id and (piece.name or not piece.arguments):
+            return True
         if piece.all:
             return False
         if not piece.name:
-            sure = bool(piece.id) or piece.slot is not None
-            return not sure and _opens(piece) and call.scan().whole and piece.arguments != call.text
+            begins = not self._is_of(call, piece) and _opens(piece) and call.scan().whole
+            return begins and not call.is_text(piece.arguments)
         if not call.name:
             return False
         if call.named_at == self.chunk or call.done:
@@ -161,6 +176,10 @@ class Gather:
         if not call.begun:
             return self._is_another_name(call, piece)
         return piece.name != call.name or self._same_tool_again(call, piece)
+
+    def _is_of(self, call: Gathered, piece: Piece) -> bool:
+        """Does the piece say, by its id or else by its index, that it is this call's?"""
+        return piece.id == call.id if piece.id else piece.slot is not None and piece.slot == call.slot
 
     def _is_another_name(self, call: Gathered, piece: Piece) -> bool:
         """No arguments yet: is this a part of the name, the name again, or the next call's?"""
@@ -176,13 +195,11 @@ class Gather:
         """The name came again after arguments: repeated with every chunk, or a second call of the same tool."""
         state = call.scan()
         if state.whole:
-            repeated = bool(piece.id) and piece.id == call.id and piece.arguments == call.text
+            repeated = bool(piece.id) and piece.id == call.id and call.is_text(piece.arguments)
             return bool(piece.arguments.strip(_BLANKS)) and not repeated
         if not _opens(piece) or call.custom:
             return False
-        ahead = state.copy()
-        ahead.feed(piece.arguments)
-        return ahead.broken and not state.broken
+        return not state.broken and state.would_break(piece.arguments)
 
     def _name(self, call: Gathered, name: str) -> None:
         call.named_at = self.chunk

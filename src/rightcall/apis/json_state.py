@@ -18,6 +18,7 @@ _ESCAPE_START = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?\Z").match
 _WORD = re.compile(r"[-+.0-9A-Za-z]*+").match
 _SCALAR = re.compile(r"true|false|null|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?").fullmatch
 _CLOSERS = {"{": "}", "[": "]"}
+_MOST_OPEN = 2_000  # brackets; what is nested deeper is refused wherever it is read
 
 
 class JsonState:
@@ -56,11 +57,13 @@ class JsonState:
         """It is open inside a string, a list or an object."""
         return self.open and (bool(self._stack) or self._want == "string")
 
-    def copy(self) -> JsonState:
-        made = JsonState(self.plain)
-        made._want, made._stack, made._held = self._want, list(self._stack), self._held
-        made._key, made._live, made._at, made.final = list(self._key), self._live, self._at, self.final
-        return made
+    def would_break(self, text: str) -> bool:
+        """Would this text break it, if it came next?"""
+        ahead = JsonState()
+        ahead._want, ahead._stack, ahead._held = self._want, list(self._stack), self._held
+        ahead._key = list(self._key) if self._want == "word" else []
+        ahead.feed(text)
+        return ahead.broken
 
     def feed(self, text: str) -> None:
         base = self._at - len(self._held)
@@ -95,7 +98,9 @@ class JsonState:
         return pos + 1
 
     def _value(self, char: str, pos: int) -> int:
-        if char in _CLOSERS:
+        if char in _CLOSERS and len(self._stack) == _MOST_OPEN:
+            self._want = "broken"
+        elif char in _CLOSERS:
             self._stack.append(_CLOSERS[char])
             self._want = "first_key" if char == "{" else "first"
         elif char == '"':

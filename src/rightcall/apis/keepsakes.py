@@ -39,10 +39,10 @@ class Keepsakes:
     def response(self, api: str) -> Any:
         if self._whole is not None:
             return self._whole
-        if api == "openai_chat":
+        if api == "chat":
             return {**_joined(self._message), "tool_calls": [_joined(call) for call in self._calls.values()]}
         found = [_joined(block) for block in self._blocks.values()]
-        return {"content": found} if api == "anthropic" else {"parts": found} if api == "gemini" else {"output": found}
+        return {"content": found} if api == "messages" else {"parts": found} if api == "gemini" else {"output": found}
 
     def _anthropic(self, payload: Json) -> None:
         kind, slot = text(payload.get("type")), _slot(payload)
@@ -109,8 +109,8 @@ def _joined(kept: Json) -> Json:
 
 
 _GATHER: dict[str, Callable[[Keepsakes, Json], None]] = {
-    "anthropic": Keepsakes._anthropic,
-    "openai_responses": Keepsakes._responses,
+    "messages": Keepsakes._anthropic,
+    "responses": Keepsakes._responses,
     "gemini": Keepsakes._gemini,
-    "openai_chat": Keepsakes._chat,
+    "chat": Keepsakes._chat,
 }

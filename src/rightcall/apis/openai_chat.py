@@ -23,7 +23,8 @@ from rightcall.types import Call, Json, Reply
 _KNOWN = frozenset(("id", "type", "index", "function", "custom"))
 _ARGUMENTS = ("arguments", "parameters", "args", "input")
 _FUNCTION = frozenset(("name", "arguments", "parsed_arguments", "description", "strict"))
-OPAQUE = ("reasoning_details", "extra_content", "thought_signature", "encrypted_content")
+REASONING = ("reasoning_content", "reasoning")  # wanted back, under the name it came under, beside the calls it led to
+OPAQUE = (*REASONING, "reasoning_details", "extra_content", "thought_signature", "encrypted_content")
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
@@ -89,7 +90,7 @@ def _message(message: Json) -> Iterator[Delta]:
     yield from found
     legacy = obj(message.get("function_call"))
     if legacy is not None and not found:
-        yield msgspec.structs.replace(_piece({"function": legacy}, None), whole=True)
+        yield _piece({"function": legacy}, None, whole=True)
 
 
 def calls_of(message: Json) -> list[Delta]:
@@ -111,18 +112,19 @@ def _delta(delta: Json) -> Iterator[Delta]:
         yield msgspec.structs.replace(_piece({"function": legacy}, None), slot="function_call")
 
 
-def _piece(entry: Json, position: int | None) -> Piece:
+def _piece(entry: Json, position: int | None, *, whole: bool = False) -> Piece:
     index = entry.get("index")
-    slot = index if type(index) is int else position
+    slot = None if whole else index if type(index) is int else position
     function, custom = obj(entry.get("function")) or {}, obj(entry.get("custom"))
     id = text(entry.get("id"))
     if custom is not None:
-        return Piece(slot=slot, id=id, name=text(custom.get("name")), arguments=text(custom.get("input")), custom=True)
+        name, said = text(custom.get("name")), text(custom.get("input"))
+        return Piece(slot=slot, id=id, name=name, arguments=said, custom=True, whole=whole)
     key = next((key for key in _ARGUMENTS if function.get(key) is not None), "arguments")
     inner = unknown_fields(function, _FUNCTION | {key}, inner=True)
     beside = (*inner, *unknown_fields(entry, _KNOWN, inner=False))
     name, said = text(function.get("name")), arguments(function.get(key))
-    return Piece(slot=slot, id=id, name=name, arguments=said, beside=beside)
+    return Piece(slot=slot, id=id, name=name, arguments=said, beside=beside, whole=whole)
 
 
 def _calls(entries: Iterable[Any]) -> Iterator[Delta]:
@@ -133,8 +135,7 @@ def _calls(entries: Iterable[Any]) -> Iterator[Delta]:
             yield Fault("call_not_object", f"an entry of the list of calls must be an object, not {entry!r:.80}")
             continue
         if obj(found.get("function")) is not None or obj(found.get("custom")) is not None:
-            piece = _piece(found, None)
-            yield msgspec.structs.replace(piece, slot=None, whole=True)
+            yield _piece(found, None, whole=True)
             continue
         what = "`function` is no object" if "function" in found else "there is no `function`"
         yield Piece(
@@ -149,7 +150,7 @@ def _calls(entries: Iterable[Any]) -> Iterator[Delta]:
 def _words(message: Json) -> Iterator[Delta]:
     """Reasoning, then text; servers that give the reasoning under two names mean it once."""
     thought = text(message.get("reasoning_content")) or text(message.get("reasoning")) or text(message.get("thinking"))
-    if not thought:
+    if not thought and "reasoning_details" in message:
         details = objects(message.get("reasoning_details"))
         thought = "".join([text(each.get("text")) or text(each.get("summary")) for each in details])
     if thought:

@@ -12,14 +12,14 @@ from typing import Any
 
 from rightcall.types import Json
 
-_ATOMS = (str, int, float, bool, bytes, type(None))
+_NO_OBJECTS = (str, int, float, bool, bytes, type(None), list, tuple, Enum, type)
 
 
 def obj(value: Any) -> Json | None:
     """The fields of an object, or None for what is none."""
     if type(value) is dict:
         return value
-    if value is None or isinstance(value, (*_ATOMS, list, tuple, Enum, type)):
+    if value is None or isinstance(value, _NO_OBJECTS):
         return None
     if isinstance(value, Mapping):
         return dict(value)

@@ -15,6 +15,7 @@ import msgspec
 from rightcall.apis.assemble import Assembler, Manner
 from rightcall.apis.deltas import Deltas, Fault, Seen
 from rightcall.apis.ending import usage_of
+from rightcall.apis.keepsakes import Keepsakes
 from rightcall.apis.plain import error_text, obj
 from rightcall.apis.sniff import DIALECTS, named, sniff
 from rightcall.apis.sse import as_payloads, json_value
@@ -99,13 +100,13 @@ def _replies(response: Any, api: str, how: Manner, ids: Ids, *, separate: bool) 
     response = response if (fields := obj(response)) is None else fields  # an SDK's object is taken apart once
     if isinstance(response, Recording):
         chunks, api = response.chunks(api)
-        usage = response.usage
+        usage, response = response.usage, response.kept(api)
     else:
         api = sniff(response) or api if api == "auto" else api
         chunks = [whole(response, api)]
         usage = usage_of(response)
     replies = _assembled(chunks, api, how, ids, separate=separate)
-    return [with_usage(reply, usage) for reply in replies]
+    return [of_provider(reply, api, usage, None if at else response) for at, reply in enumerate(replies)]
 
 
 class Recording(list[Any]):
@@ -115,6 +116,13 @@ class Recording(list[Any]):
     def usage(self) -> Json:
         """The last word on every count."""
         return {name: value for payload in self for name, value in usage_of(payload).items()}
+
+    def kept(self, api: str) -> Any:
+        """As much of the whole answer as `opaque` looks at."""
+        keepsakes = Keepsakes()
+        for payload in self:
+            keepsakes.add(api, payload)
+        return keepsakes.response(api)
 
     def chunks(self, api: str) -> tuple[list[Deltas], str]:
         """What each of them adds, and the dialect."""
@@ -203,25 +211,20 @@ def merged(replies: list[Reply]) -> Reply:
     parts = [part for reply in replies for part in reply.parts]
     problems = [problem for reply in replies for problem in reply.problems]
     finish = next((reply.finish for reply in replies if reply.finish in CUT), replies[0].finish)
-    return Reply(tuple(parts), tuple(problems), replies[0].format, finish=finish, usage=replies[0].usage)
+    return msgspec.structs.replace(replies[0], parts=tuple(parts), problems=tuple(problems), finish=finish)
 
 
-def with_usage(reply: Reply, usage: Json) -> Reply:
-    """The reply and what its provider counted, of all choices together."""
-    return msgspec.structs.replace(reply, usage=usage) if usage else reply
-
-
-def opaque(response: Any, reply: Reply | None = None, *, api: str = "auto") -> dict[str, Json]:
-    """Fields that we do not read and a provider wants back (thought signatures, encrypted reasoning, `extra_content`).
-
-    By call id, and under "" those of the message; give it to `assistant_message` as `extras`. With the `reply` that
-    `read` made of the response, calls go by the ids that the reply gave them.
-    """
-    api = named(api)
-    api = sniff(response) or api if api == "auto" else api
+def of_provider(reply: Reply, api: str, usage: Json, response: Any) -> Reply:
+    """The reply with what its provider counted, of all choices together, and what it wants back."""
     if api == "auto":
-        return {}
+        return reply
+    extras = {} if response is None else _extras(response, reply, api)
+    return msgspec.structs.replace(reply, api=api, usage=usage or None, extras=extras)
+
+
+def _extras(response: Any, reply: Reply, api: str) -> dict[str, Json]:
+    """Fields that we do not read and a provider wants back (thought signatures, encrypted reasoning, `extra_content`),
+    by the ids that the reply gave its calls."""
     message, calls = DIALECTS[api].opaque(response)
-    ids = [call.id for call in reply.attempts] if reply is not None else [id for id, _ in calls]
-    fields = {id: fields for id, (_, fields) in zip(ids, calls, strict=False) if fields}
-    return {**({"": message} if message else {}), **fields}
+    found = zip([call.id for call in reply.attempts], calls, strict=False)
+    return {**({"": message} if message else {}), **{id: fields for id, (_, fields) in found if fields}}

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import Any, Protocol
 
+from rightcall.api_names import api_name
 from rightcall.apis import anthropic, gemini, ollama, openai_chat, openai_responses
 from rightcall.apis.deltas import Deltas, Seen
 from rightcall.apis.plain import items, obj, objects, text
-from rightcall.errors import CallerError
 from rightcall.types import Json
 
 
@@ -19,37 +18,28 @@ class Dialect(Protocol):
 
 
 DIALECTS: dict[str, Dialect] = {
-    "openai_chat": openai_chat,
-    "openai_responses": openai_responses,
-    "anthropic": anthropic,
+    "chat": openai_chat,
+    "responses": openai_responses,
+    "messages": anthropic,
     "gemini": gemini,
     "ollama": ollama,
-}
-ALIASES = {
-    "openai": "openai_chat",
-    "chat": "openai_chat",
-    "responses": "openai_responses",
-    "messages": "anthropic",
-    "claude": "anthropic",
-    "google": "gemini",
 }
 
 _ANTHROPIC_EVENTS = frozenset(
     "message_start content_block_start content_block_delta content_block_stop message_delta message_stop ping".split()
 )
 _ANTHROPIC_BLOCKS = frozenset("tool_use thinking redacted_thinking server_tool_use tool_result".split())
+_CHAT_KEYS = frozenset("choices tool_calls function function_call reasoning_content".split())
+_GEMINI_KEYS = frozenset(
+    "candidates parts functionCall promptFeedback usageMetadata prompt_feedback usage_metadata".split()
+)
 _RESPONSES_ITEMS = frozenset(("function_call", "custom_tool_call", "reasoning"))
 _RESPONSES_PARTS = frozenset(("output_text", "refusal", "summary_text", "reasoning_text"))
 
 
 def named(api: str) -> str:
     """The dialect's own name, or "auto". Raises `CallerError` for a name that is none."""
-    api = ALIASES.get(api, api)
-    if api == "auto" or api in DIALECTS:
-        return api
-    near = difflib.get_close_matches(api, [*DIALECTS, *ALIASES], 1, 0.4)
-    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(DIALECTS)}"
-    raise CallerError(f"no api {api!r}; {hint}")
+    return api if api == "auto" else api_name(api, DIALECTS)
 
 
 def sniff(response: Any) -> str | None:
@@ -63,7 +53,7 @@ def sniff(response: Any) -> str | None:
             return api
     # One choice of a response, or an answer of which only the message is left.
     inner = obj(found.get("message"))
-    return None if inner is None else "ollama" if _is_ollama(inner) else "openai_chat" if _is_chat(inner) else None
+    return None if inner is None else "ollama" if _is_ollama(inner) else "chat" if _is_chat(inner) else None
 
 
 def _is_responses(found: Json) -> bool:
@@ -94,9 +84,7 @@ def _is_anthropic(found: Json) -> bool:
 
 
 def _is_gemini(found: Json) -> bool:
-    if any(key in found for key in ("candidates", "parts", "functionCall", "promptFeedback", "usageMetadata")):
-        return True
-    if "prompt_feedback" in found or "usage_metadata" in found:
+    if not _GEMINI_KEYS.isdisjoint(found):
         return True
     call = obj(found.get("function_call"))
     return (call is not None and "args" in call) or "parts" in (obj(found.get("content")) or {})
@@ -114,7 +102,7 @@ def _is_ollama(found: Json) -> bool:
 
 
 def _is_chat(found: Json) -> bool:
-    if any(key in found for key in ("choices", "tool_calls", "function", "function_call", "reasoning_content")):
+    if not _CHAT_KEYS.isdisjoint(found):
         return True
     if text(found.get("object")).startswith("chat.completion") or found.get("type") == "custom":
         return True
@@ -126,9 +114,9 @@ def _kinds(message: Json) -> set[str]:
 
 
 _SIGNS = {
-    "openai_responses": _is_responses,
+    "responses": _is_responses,
     "gemini": _is_gemini,
-    "anthropic": _is_anthropic,
+    "messages": _is_anthropic,
     "ollama": _is_ollama,
-    "openai_chat": _is_chat,
+    "chat": _is_chat,
 }

@@ -14,6 +14,7 @@ from rightcall.strict_json import Undecodable, decode
 from rightcall.types import Json
 
 _FIELDS = ("data:", "event:", "id:", "retry:", ":")
+_EVENT = 64  # characters of an event's name that are kept
 _DEPTH = 400  # of a payload; arguments have a limit of their own
 
 
@@ -51,7 +52,7 @@ class Payloads:
             text = self._head + text
             start = text.lstrip(" \r\n")
             if not start.endswith("\n") and any(name.startswith(start) for name in _FIELDS if name != start):
-                self._head = text
+                self._head = start  # without its blanks, which would be looked at again with every piece
                 return
             self._head = ""
             self._field = next((name for name in _FIELDS if start.startswith(name)), "data:")
@@ -60,7 +61,7 @@ class Payloads:
         if self._field == "data:":
             self._data(text, out)
         elif self._field == "event:":
-            self._event += text
+            self._event = (self._event + text)[:_EVENT]
 
     def _data(self, text: str, out: list[Json | Fault]) -> None:
         if not self._parts and not text.strip():

@@ -1,9 +1,7 @@
 """`Stream`: a provider's streamed answer, chunk by chunk.
 
     stream = Stream(tools=tools)
-    for chunk in response:
-        for event in stream.feed(chunk): ...
-    stream.close()
+    for event in stream.events(response): ...
     stream.reply
 
 The reply is the one that `read` makes of the same answer given whole.
@@ -11,8 +9,8 @@ The reply is the one that `read` makes of the same answer given whole.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping
+from typing import Any, Literal, overload
 
 from rightcall.apis import read as reading
 from rightcall.apis.assemble import Assembler
@@ -27,6 +25,8 @@ from rightcall.errors import CallerError
 from rightcall.formats.spec import Format
 from rightcall.ids import Ids
 from rightcall.types import Event, Json, Reply
+from rightcall.wire.events import all_events
+from rightcall.wire.hold import Hold
 from rightcall.wire.options import Limits
 from rightcall.wire.parser import Policy, ReasoningCalls, Rescue
 
@@ -35,7 +35,8 @@ class Stream:
     """Reads one streamed answer. `feed` gives the events that a chunk made certain, `close` the rest.
 
     A chunk is parsed JSON, an SDK's object, or text or bytes of the stream in any pieces. Of several choices the first
-    goes out as it comes, the others at the end. With `live` plain string arguments go out while they arrive, and calls
+    goes out as it comes, the others at the end. `hold` holds back text that may turn out to be reasoning or a call
+    instead of recasting it later. With `live` plain string arguments go out while they arrive, and calls
     found in the text as soon as they are found; otherwise those wait, since native calls may follow and win.
     """
 
@@ -52,6 +53,7 @@ class Stream:
         choice: str | Mapping[str, Any] | None = None,
         ids: Ids | None = None,
         live: bool = False,
+        hold: bool = False,
         limits: Limits | None = None,
     ) -> None:
         self._api = named(api)
@@ -67,6 +69,7 @@ class Stream:
         self._replies: list[Reply] = []
         self._usage: Json = {}
         self._closed = False
+        self._hold = Hold() if hold else None
 
     def feed(self, chunk: Any) -> list[Event]:
         """The events that this chunk made certain."""
@@ -81,7 +84,7 @@ class Stream:
         events: list[Event] = []
         for payload in found:
             events += self._payload(payload)
-        return events
+        return events if self._hold is None else self._hold.pass_on(events, closed=False)
 
     def close(self) -> list[Event]:
         """The stream ended: the events that only the end could decide. Closing twice does nothing."""
@@ -102,7 +105,15 @@ class Stream:
             events += other.take()
             self._replies.append(other.reply)
             count = other.count
-        return events
+        return events if self._hold is None else self._hold.pass_on(events, closed=True)
+
+    @overload
+    def events(self, chunks: Iterable[Any]) -> Iterator[Event]: ...
+    @overload
+    def events(self, chunks: AsyncIterable[Any]) -> AsyncIterator[Event]: ...
+    def events(self, chunks: Iterable[Any] | AsyncIterable[Any]) -> Iterator[Event] | AsyncIterator[Event]:
+        """All the events of a stream: feeds every chunk, then closes. Over an async stream with `async for`."""
+        return all_events(self, chunks)
 
     @property
     def reply(self) -> Reply:
@@ -111,12 +122,7 @@ class Stream:
             reply = reading.merged(self._replies)
         else:
             reply = self._first.reply if self._first is not None else Reply()
-        return reading.with_usage(reply, self._usage)
-
-    @property
-    def extras(self) -> dict[str, Json]:
-        """What was not read and the provider wants back, as `opaque` gives it of a whole answer."""
-        return reading.opaque(self._keepsakes.response(self._api), self.reply, api=self._api)
+        return reading.of_provider(reply, self._api, self._usage, self._keepsakes.response(self._api))
 
     def _payload(self, payload: Any) -> list[Event]:
         if isinstance(payload, Fault):

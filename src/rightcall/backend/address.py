@@ -7,15 +7,16 @@ A key goes to the address it is meant for: not through plain http to another mac
 
 from __future__ import annotations
 
-import ipaddress
 import os
 from collections.abc import Mapping
-from typing import Literal, NamedTuple
+from typing import NamedTuple, cast
 from urllib.parse import SplitResult, urlsplit
 
+from rightcall.api_names import Api, api_name
 from rightcall.errors import CallerError
-
-Api = Literal["chat", "responses", "anthropic", "ollama", "completions"]
+from rightcall.redaction.key import Key
+from rightcall.redaction.names import is_secret_name
+from rightcall.servers.guard import is_loopback
 
 
 class Habit(NamedTuple):
@@ -32,7 +33,7 @@ HABITS: dict[Api, Habit] = {
     "chat": Habit("/v1/chat/completions", *_OPENAI),
     "responses": Habit("/v1/responses", *_OPENAI),
     "completions": Habit("/v1/completions", *_OPENAI),
-    "anthropic": Habit(
+    "messages": Habit(
         "/v1/messages",
         "https://api.anthropic.com",
         ("ANTHROPIC_BASE_URL",),
@@ -40,28 +41,17 @@ HABITS: dict[Api, Habit] = {
     ),
     "ollama": Habit("/api/chat", "http://127.0.0.1:11434", ("OLLAMA_HOST",), ("OLLAMA_API_KEY",)),
 }
-ALIASES: dict[str, Api] = {
-    "openai": "chat",
-    "openai_chat": "chat",
-    "openai_responses": "responses",
-    "messages": "anthropic",
-    "claude": "anthropic",
-}
 # Ends that a base URL may have though it should not: the longest first.
 _ENDS = ("/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages", "/api/chat", "/v1")
 
 
 def check_api(api: str) -> Api:
-    found = ALIASES.get(api, api)
-    for known in HABITS:
-        if known == found:
-            return known
-    raise CallerError(f"no api {api!r}; there are {', '.join(HABITS)}")
+    return cast(Api, api_name(api, HABITS))
 
 
-def find_base_url(base_url: str | None, api: Api, environ: Mapping[str, str] = os.environ) -> str:
+def find_base_url(base_url: str | None, api: Api, environ: Mapping[str, str] | None = None) -> str:
     """The base URL given, else the one in the environment, else the dialect's usual one."""
-    habit = HABITS[api]
+    habit, environ = HABITS[api], os.environ if environ is None else environ
     found = base_url or next((environ[name] for name in habit.url_names if environ.get(name)), habit.usual)
     return _ollama_host(found) if api == "ollama" else found
 
@@ -112,27 +102,15 @@ def _checked(base_url: str) -> SplitResult:
     return parts
 
 
-class Key:
-    """A key that shows itself to nobody but the one who asks for it by name."""
-
-    __slots__ = ("_text", "name")
-
-    def __init__(self, text: str, name: str) -> None:
-        self._text, self.name = text, name
-
-    def reveal(self) -> str:
-        return self._text
-
-    def scrub(self, text: str) -> str:
-        """The text with the key taken out, should a server have sent it back."""
-        return text.replace(self._text, "[key]") if len(self._text) >= 4 else text
-
-    def __repr__(self) -> str:
-        return f"Key({self.name})"
+def own_secrets(key: Key | None, headers: Mapping[str, str] | None = None) -> tuple[str, ...]:
+    """What of an exchange must never be shown, whatever it looks like: the key, and headers that are one."""
+    own = [] if key is None else [key.reveal()]
+    return (*own, *[value for name, value in (headers or {}).items() if is_secret_name(name)])
 
 
-def find_key(api: Api, api_key_env: str | None, url: str, environ: Mapping[str, str] = os.environ) -> Key | None:
+def find_key(api: Api, api_key_env: str | None, url: str, environ: Mapping[str, str] | None = None) -> Key | None:
     """The key to send to this address, or None. Raises `CallerError` if a variable was named and is not set."""
+    environ = os.environ if environ is None else environ
     if api_key_env:
         text = environ.get(api_key_env, "").strip()
         if not text:
@@ -154,10 +132,3 @@ def is_private(url: str) -> bool:
     """Can nobody on the way read what is sent: https, or this very machine?"""
     parts = urlsplit(url)
     return parts.scheme == "https" or is_loopback(parts.hostname or "")
-
-
-def is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")

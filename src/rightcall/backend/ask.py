@@ -14,7 +14,6 @@ from rightcall.apis.deltas import Fault
 from rightcall.apis.plain import error_text, obj
 from rightcall.apis.stream import Stream
 from rightcall.backend.body import Plan, write
-from rightcall.backend.cassette import without_keys
 from rightcall.backend.exchange import Received, Sent
 from rightcall.backend.facts import SHAPES, Facts
 from rightcall.backend.request import Answer, Timing, Try, answered
@@ -42,7 +41,6 @@ MAX_ERROR = 64_000  # bytes of an error that are read
 _SHOWN = 2_000  # characters of one that are shown
 _DEPTH = 400
 _PATIENCE = 0.5  # seconds for a connection to end after the answer did
-_DIALECTS = {"chat": "openai_chat", "completions": "openai_chat", "responses": "openai_responses"}
 
 
 class Asking:
@@ -100,7 +98,6 @@ class Asking:
             raw=raw if plan.stream or len(raw) != 1 else raw[0],
             tries=tuple(self.tries),
             timing=Timing(self._first_byte, self._loop.time() - self._begun),
-            extras=reader.extras,
         )
 
     # -- tries ---------------------------------------------------------------------------------------------------------
@@ -189,12 +186,12 @@ class Asking:
 
     def _clean(self, payload: Payload) -> Payload:
         """A payload that may be shown: an error or a fault may repeat what was sent, the key too."""
-        key = self._backend.key
-        if key is None or isinstance(payload, Signal):
+        if isinstance(payload, Signal):
             return payload
         if isinstance(payload, Fault):
-            return Fault(payload.code, key.scrub(payload.message), payload.blocking)
-        return without_keys(payload, key.reveal()) if payload.get("error") else payload
+            return Fault(payload.code, self._scrub(payload.message), payload.blocking)
+        clean: Json = self._backend.scrubber.value(payload) if payload.get("error") else payload
+        return clean
 
     # -- one connection ------------------------------------------------------------------------------------------------
 
@@ -264,14 +261,13 @@ class Asking:
         raise ProviderError(f"{url} answered with an error: {said}; see the server's own log", kind)
 
     def _scrub(self, said: str) -> str:
-        key = self._backend.key
-        return said if key is None else key.scrub(said)
+        return self._backend.scrubber.text(said)
 
 
 def _reader(plan: Plan) -> Stream:
     request = plan.request
     return Stream(
-        _DIALECTS.get(plan.api, plan.api),
+        "chat" if plan.api == "completions" else plan.api,
         tools=plan.allowed,
         format=plan.format,
         reasoning=request.reasoning,

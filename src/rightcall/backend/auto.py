@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from rightcall.backend.address import Api
+from rightcall.api_names import Api
 from rightcall.backend.plan import Choice, can_constrain
 from rightcall.backend.profiles import (
     BY_API,

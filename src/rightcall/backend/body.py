@@ -12,9 +12,9 @@ from typing import Any
 
 import msgspec
 
+from rightcall.api_names import Api
 from rightcall.apis import anthropic, ollama, openai_chat, openai_responses
 from rightcall.apis.plain import obj, text
-from rightcall.backend.address import Api
 from rightcall.backend.history import Turn, turns
 from rightcall.backend.naming import PROVIDERS, Naming
 from rightcall.backend.profiles import IdRule, Profile
@@ -121,7 +121,7 @@ def _tools(plan: Plan, say: Callable[[str], Any]) -> Json:
     tools = plan.offered
     if tools is None:
         return {}
-    fields: Json = {"tools": to_provider(tools, PROVIDERS[plan.api], extensions=False)}
+    fields: Json = {"tools": to_provider(tools, PROVIDERS[plan.api])}
     said = None if plan.choice == "auto" else say(plan.choice)
     return fields if said is None else {**fields, "tool_choice": said}
 
@@ -184,7 +184,7 @@ def _anthropic_messages(said: list[Turn]) -> Iterator[Json]:
             yield {"role": "user", "content": results}
             results = []
         if turn.role == "assistant":
-            extras = turn.extras.get("anthropic")
+            extras = turn.extras.get("messages")
             yield anthropic.assistant_message(turn.text, turn.calls, extras=extras, reasoning_key=None)
         elif turn.role != "system":
             yield {"role": "user", "content": _anthropic_parts(turn.content)}
@@ -281,7 +281,7 @@ def _objects(content: Any) -> list[Json]:
 _WRITERS: dict[Api, Callable[[Plan], Json]] = {
     "chat": _chat,
     "responses": _responses,
-    "anthropic": _anthropic,
+    "messages": _anthropic,
     "ollama": _ollama,
     "completions": _completions,
 }

@@ -4,7 +4,7 @@
     {"request": {"method": "POST", "path": "/v1/chat/completions", "body": {...}},
      "response": {"status": 200, "headers": {...}, "chunks": ["data: ..."], "delays": [12], "broken": ""}}
 
-It never holds a key: no header that carries one is written, and what looks like one is taken out of the bodies. The
+It holds no secret that `rightcall.redaction` knows: no header that carries one is written, and bodies are scrubbed. The
 file belongs to its owner alone (0600). Reading one believes nothing of it: sizes and depths are limited.
 """
 
@@ -14,13 +14,18 @@ import base64
 import binascii
 import json
 import os
-import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 
-from rightcall.errors import BadCassette
+from rightcall.errors import BadCassette, FileFailed, NotOurs
+from rightcall.files.journal import Journal
+from rightcall.files.kinds import existing, json_lines
+from rightcall.files.streams import is_stream
+from rightcall.redaction.scrubber import Scrubber
+from rightcall.redaction.stream import without_secrets
 from rightcall.strict_json import Undecodable, decode
 from rightcall.types import Json
 
@@ -30,16 +35,7 @@ VERSION = 1
 MAX_BYTES = 256_000_000
 _DEPTH = 400
 KEPT_HEADERS = ("content-type", "retry-after", "retry-after-ms", "server", "openai-version")
-_SECRET_NAME = re.compile(
-    r"(?:x[-_])?(?:api[-_]?key|authorization|access[-_]?token|refresh[-_]?token|auth[-_]?token|client[-_]?secret"
-    r"|password|passwd|secret|token|cookie|set-cookie)",
-    re.I,
-)
-_SECRET_TEXT = re.compile(
-    r"\b(?:sk|pk|rk)-[A-Za-z0-9_-]{16,512}|\bBearer [A-Za-z0-9._~+/=-]{12,4096}|\bgh[pousr]_[A-Za-z0-9]{30,255}"
-    r"|\bhf_[A-Za-z0-9]{30,255}|\bAKIA[0-9A-Z]{16}|\bAIza[0-9A-Za-z_-]{35}|\bxox[abeoprs]-[A-Za-z0-9-]{10,255}"
-)
-KEY = "[key]"
+CASSETTE = json_lines("cassette", "rightcall_cassette", VERSION)
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -90,46 +86,27 @@ class Cassette(msgspec.Struct, frozen=True):
     exchanges: tuple[Recorded, ...]
 
 
-# -- keys --------------------------------------------------------------------------------------------------------------
+# -- secrets -----------------------------------------------------------------------------------------------------------
 
 
-def without_keys(value: Any, key: str = "") -> Any:
-    """JSON data with everything taken out that is a key, is named like one, or looks like one."""
-    if isinstance(value, str):
-        return scrubbed(value, key)
-    if isinstance(value, list):
-        return [without_keys(each, key) for each in value]
-    if isinstance(value, dict):
-        return {name: _field(name, each, key) for name, each in value.items()}
-    return value
-
-
-def _field(name: Any, value: Any, key: str) -> Any:
-    is_secret = isinstance(value, str) and value and _SECRET_NAME.fullmatch(str(name))
-    return KEY if is_secret else without_keys(value, key)
-
-
-def scrubbed(text: str, key: str = "") -> str:
-    text = text.replace(key, KEY) if len(key) >= 4 else text
-    return _SECRET_TEXT.sub(KEY, text)
+def without_keys(value: Any, *own: str) -> Any:
+    """JSON data without what is secret; `own` are keys that are known."""
+    return Scrubber(own).value(value)
 
 
 def response_of(
-    status: int, headers: dict[str, str], pieces: list[bytes], delays: list[int], broken: str, key: str
+    status: int, headers: dict[str, str], pieces: list[bytes], delays: list[int], broken: str, *own: str
 ) -> Response:
-    """A response as it may be written down. A key that stands across two pieces joins them."""
-    kept = {name: scrubbed(headers[name], key) for name in KEPT_HEADERS if name in headers}
-    chunks = [_text(piece, key) for piece in pieces]
-    whole = b"".join(pieces).decode("utf-8", "replace")
-    clean = scrubbed(whole, key)
-    if clean != whole and clean != "".join([chunk for chunk in chunks if isinstance(chunk, str)]):
-        chunks, delays = [clean], [sum(delays)]
-    return Response(status, kept, chunks, delays, scrubbed(broken, key))
+    """A response as it may be written down. Pieces that a secret stands across are joined."""
+    scrubber = Scrubber(own)
+    kept = {name: scrubber.text(headers[name]) for name in KEPT_HEADERS if name in headers}
+    clean, waits = without_secrets(pieces, delays, scrubber)
+    return Response(status, kept, [_text(piece) for piece in clean], waits, scrubber.text(broken))
 
 
-def _text(piece: bytes, key: str) -> str | dict[str, str]:
+def _text(piece: bytes) -> str | dict[str, str]:
     try:
-        return scrubbed(piece.decode("utf-8"), key)
+        return piece.decode("utf-8")
     except UnicodeDecodeError:  # cut inside a character, which is worth keeping
         return {"base64": base64.b64encode(piece).decode("ascii")}
 
@@ -146,29 +123,52 @@ def _bytes(chunk: str | dict[str, str]) -> bytes:
 # -- files -------------------------------------------------------------------------------------------------------------
 
 
-def start(path: str | os.PathLike[str], head: Head) -> None:
-    """Makes the file ready to be written to. Raises `BadCassette` if it is something else, or cannot be written."""
+def check(path: str | os.PathLike[str], *, force: bool = False) -> None:
+    """Raises `BadCassette` if the file is something else (unless forced), or if its folder is not there."""
+    if is_stream(path):
+        return
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
-        with os.fdopen(descriptor, "r+b") as file:
-            first = file.readline(MAX_BYTES)
-            if first:
-                _head(first, str(path))
-            os.fchmod(file.fileno(), 0o600)
-            if not first:
-                file.write(_line(head))
-    except (OSError, ValueError) as error:
-        raise BadCassette(f"cannot write the cassette {str(path)!r}: {_why(error)}; name another file") from None
+        found = existing(Path(path), CASSETTE, force=force)
+    except NotOurs as error:
+        raise BadCassette(str(error)) from None
+    except FileFailed as error:
+        raise BadCassette(f"{error}; name another file") from None
+    if found is None and not Path(path).parent.is_dir():
+        raise BadCassette(f"cannot write the cassette {str(path)!r}: its folder is not there; name another file")
+
+
+def start(path: str | os.PathLike[str], head: Head, *first: Recorded, fresh: bool = False, force: bool = False) -> None:
+    """Makes the file ready to be written to. What it holds stays, but for a last line that was torn; with `fresh` it
+    begins anew, and with `force` so does one that is no cassette. Raises `BadCassette`, `FileFailed`."""
+    check(path, force=force)
+    with Journal(path, CASSETTE, torn="cut", fresh=fresh, force=force) as journal:
+        begins = [head] if journal.is_empty or journal.begins_anew else []
+        journal.append_bytes(b"".join([_line(each) for each in (*begins, *first)]))
+        journal.make_private()
 
 
 def append(path: str | os.PathLike[str], recorded: Recorded) -> None:
-    """One more line, whole or not at all."""
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        with os.fdopen(descriptor, "wb", buffering=0) as file:
-            file.write(_line(recorded))
-    except OSError as error:
-        raise BadCassette(f"cannot write the cassette {str(path)!r}: {_why(error)}; name another file") from None
+    """One more line, whole or not at all. Raises `FileFailed`; what was there before is there then."""
+    with Journal(path, CASSETTE, torn="cut") as journal:
+        journal.append_bytes(_line(recorded))
+
+
+class Tape:
+    """A cassette that is recorded to. What is to go is there until the first exchange has come."""
+
+    def __init__(self, path: str | os.PathLike[str], head: Head, *, fresh: bool = False, force: bool = False) -> None:
+        self.path, self._head, self._fresh, self._force = path, head, fresh, force
+        check(path, force=force)
+        self._has_begun = not (fresh or force)
+        if self._has_begun:
+            start(path, head)
+
+    def add(self, recorded: Recorded) -> None:
+        if self._has_begun:
+            append(self.path, recorded)
+        else:
+            start(self.path, self._head, recorded, fresh=self._fresh, force=self._force)
+            self._has_begun = True
 
 
 def _line(value: msgspec.Struct) -> bytes:

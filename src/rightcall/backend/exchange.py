@@ -27,6 +27,10 @@ class Sent(msgspec.Struct, frozen=True):
     headers: dict[str, str] = {}
     deadline: float = math.inf
 
+    def __repr__(self) -> str:
+        """Without the headers: one of them may be a secret."""
+        return f"Sent({self.method!r}, {self.url!r}, {len(self.headers)} headers)"
+
 
 class Received(msgspec.Struct, frozen=True):
     """What came back: the status, headers in lower case, and the body in the pieces it came in.

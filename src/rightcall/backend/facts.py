@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from rightcall.api_names import Api
 from rightcall.apis.plain import obj, objects, text
-from rightcall.backend.address import Api
 from rightcall.backend.request import Usage
 from rightcall.types import Json
 
@@ -96,7 +96,7 @@ SHAPES: dict[str, str] = {
     "chat": "`choices` with a message",
     "completions": "`choices` with a text",
     "responses": "`output`",
-    "anthropic": "`content`",
+    "messages": "`content`",
     "ollama": "`message`",
 }
 
@@ -104,6 +104,6 @@ _READERS: dict[Api, Callable[[Facts, Json], None]] = {
     "chat": _chat,
     "completions": _chat,
     "responses": _responses,
-    "anthropic": _anthropic,
+    "messages": _anthropic,
     "ollama": _ollama,
 }

@@ -9,12 +9,11 @@ a stream that breaks in the middle gives what came, a problem `truncated`, and n
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from typing import Any, Self
 
-from rightcall.backend.address import address, check_api, find_base_url, find_key, root
+from rightcall.backend.address import address, check_api, find_base_url, find_key, own_secrets, root
 from rightcall.backend.ask import Asking
 from rightcall.backend.auto import Modes
 from rightcall.backend.base import BaseBackend, Streaming
@@ -24,6 +23,7 @@ from rightcall.backend.profiles import Profile, find_profile
 from rightcall.backend.request import MODES, Answer, Mode, Request
 from rightcall.backend.wire import Wire
 from rightcall.errors import BackendError, CallerError
+from rightcall.redaction.scrubber import Scrubber
 from rightcall.types import Event
 
 
@@ -32,7 +32,8 @@ class Backend(BaseBackend):
     OLLAMA_HOST; the key under `api_key_env`, or OPENAI_API_KEY, ANTHROPIC_API_KEY and the like.
 
     `mode` is how tools are offered unless a request says otherwise, `profile` what kind of server it is, if you know.
-    `headers` go with every request; `exchange` carries the bytes, over the network unless you pass another.
+    `headers` go with every request; `exchange` carries the bytes, over the network unless you pass another; `environ`
+    is looked at in place of the environment of this process.
     """
 
     def __init__(
@@ -48,7 +49,7 @@ class Backend(BaseBackend):
         retries: Retries | None = None,
         headers: Mapping[str, str] | None = None,
         exchange: Exchange | None = None,
-        environ: Mapping[str, str] = os.environ,
+        environ: Mapping[str, str] | None = None,
     ) -> None:
         if mode not in MODES:
             raise CallerError(f"mode={mode!r} is not one of {', '.join(MODES)}")
@@ -60,6 +61,7 @@ class Backend(BaseBackend):
         self.key = None if exchange is not None else find_key(self.api, api_key_env, self.address, environ)
         self.exchange: Exchange = exchange or Wire(self.key, self.api, self.timeouts)
         self.headers = _headers(headers or {}, self.api)
+        self.scrubber = Scrubber(own_secrets(self.key, self.headers))
         self.known = find_profile(profile) if isinstance(profile, str) else profile
         self._modes = Modes(self.api, self.root, self.known)
 
@@ -154,7 +156,7 @@ def _headers(given: Mapping[str, str], api: str) -> dict[str, str]:
         "Accept": "application/json, text/event-stream",
         "User-Agent": "rightcall",
     }
-    if api == "anthropic":
+    if api == "messages":
         usual["anthropic-version"] = "2023-06-01"
     secret = [name for name in given if name.lower() in ("authorization", "x-api-key", "cookie", "proxy-authorization")]
     if secret:

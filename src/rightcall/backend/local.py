@@ -5,6 +5,7 @@
 
     with LocalServer("any.gguf") as server:
         server.base_url  # "http://127.0.0.1:43211/v1"
+        server.key.reveal()  # what a client must send, made for this start
 
 The child is a process of its own, because a model can end its process (memory, a CPU too old) and must not end the
 caller's. It ends with `close`, and when this process ends in whatever way: it watches a pipe that this process holds.
@@ -15,13 +16,14 @@ from __future__ import annotations
 import json
 import os
 import selectors
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
 import weakref
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 from types import TracebackType
 from typing import IO, Any, Self
@@ -33,6 +35,8 @@ from rightcall.backend.models import find, is_path
 from rightcall.backend.profiles import PROFILES, Profile, no_tools
 from rightcall.backend.request import Answer, Mode, Request
 from rightcall.errors import BackendError, TransportError
+from rightcall.redaction.key import Key
+from rightcall.servers.guard import given_key, guarding, new_key
 from rightcall.types import Event
 
 INSTALL = "models run here by xllamacpp, which is not installed: pip install 'rightcall[local]'"
@@ -44,6 +48,9 @@ class LocalServerError(BackendError):
 
 class LocalServer:
     """One model, by name or by the path of a GGUF file, served on loopback until `close`. A context manager.
+
+    Whoever asks it must know its `key`: one is made for each start unless it is given, and with `no_key` none is asked
+    for. Pages of `origins` may use it too.
 
     `context` is in tokens; `threads` is half the processors, four at most, unless it is said: llama.cpp's threads wait
     for each other, and more of them than are free make it many times slower. Raises `LocalServerError` or
@@ -58,12 +65,18 @@ class LocalServer:
         threads: int | None = None,
         context: int = 4096,
         wait: float = 300.0,
+        key: str = "",
+        no_key: bool = False,
+        origins: Iterable[str] = (),
     ) -> None:
+        self.key = None if no_key else given_key(key) if key else new_key()
+        allowed = guarding("127.0.0.1", key=self.key, no_key=no_key, origins=origins).origins
         self.path = find(model)
         self.model = self.path.stem if is_path(model) else model
         self._log: IO[bytes] = tempfile.TemporaryFile(prefix="rightcall-llama-")  # noqa: SIM115 - closed by `close`
+        folder = tempfile.mkdtemp(prefix="rightcall-llama-")  # its owner's alone; long paths name no socket
         self._process = _started(self._log)
-        self._finish = weakref.finalize(self, _end, self._process, self._log)
+        self._finish = weakref.finalize(self, _end, self._process, self._log, folder, os.getpid())
         order = {
             "model": str(self.path.resolve()),
             "name": self.model,
@@ -71,6 +84,9 @@ class LocalServer:
             "threads": threads or max(1, min(4, _processors() // 2)),
             "context": context,
             "parent": os.getpid(),
+            "folder": folder,
+            "key": "" if self.key is None else self.key.reveal(),
+            "origins": sorted(allowed),
             "sys_path": [os.path.abspath(entry) for entry in sys.path],
         }
         try:
@@ -174,7 +190,7 @@ class LocalBackend(Backend):
                 mode=mode,
                 profile=_profile(self.server),
                 timeouts=timeouts,
-                environ={},  # keys and addresses of other servers are none of its business
+                environ=_environ(self.server.key),  # keys and addresses of other servers are none of its business
             )
         except BaseException:
             self.close()
@@ -208,6 +224,10 @@ class LocalBackend(Backend):
             raise
 
 
+def _environ(key: Key | None) -> dict[str, str]:
+    return {} if key is None else {"OPENAI_API_KEY": key.reveal()}
+
+
 def _profile(server: LocalServer) -> Profile:
     """llama.cpp, as far as it goes with this model."""
     known = PROFILES["llama.cpp"]
@@ -224,9 +244,11 @@ def _started(log: IO[bytes]) -> subprocess.Popen[bytes]:
     )
 
 
-def _end(process: subprocess.Popen[bytes], log: IO[bytes]) -> None:
+def _end(process: subprocess.Popen[bytes], log: IO[bytes], folder: str, owner: int) -> None:
     process.kill()
     process.wait()
+    if os.getpid() == owner:  # and no fork of it, for which there is nothing to kill either
+        shutil.rmtree(folder, ignore_errors=True)
     for pipe in (process.stdin, process.stdout, log):
         if pipe is not None:
             pipe.close()

@@ -26,7 +26,8 @@ def canonical(asked: Asked) -> Json:
     """The request where it matters. What two requests have in common here is what they have in common."""
     body = {name: value for name, value in (asked.body or {}).items() if name not in _IGNORED and value is not None}
     seen: dict[str, str] = {}
-    return {"method": asked.method, "path": route(asked.path), "body": _counted(without_keys(body), seen)}
+    path, body = without_keys([route(asked.path), body])
+    return {"method": asked.method, "path": path, "body": _counted(body, seen)}
 
 
 def route(path: str) -> str:

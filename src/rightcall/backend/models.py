@@ -28,6 +28,7 @@ from typing import BinaryIO
 import msgspec
 
 from rightcall.errors import BackendError, CallerError
+from rightcall.files.kinds import beginning, existing
 
 Progress = Callable[[str, int, int], None]  # what is being done, how much of it, of how much
 
@@ -35,6 +36,7 @@ _PIECE = 1 << 20
 _SPARE = 32_000_000  # bytes that should stay free on the disk
 _ABANDONED = 24 * 3600  # seconds after which the folder of a pull that was killed is thrown away
 _FOLDER = ".pull-"
+_GGUF = beginning("model", b"GGUF")
 
 
 class UnknownModel(CallerError):
@@ -168,13 +170,15 @@ def _mb(size: int) -> str:
 # -- pull and remove ---------------------------------------------------------------------------------------------------
 
 
-def pull(model: Model, *, progress: Progress | None = None) -> Path:
-    """Fetches the model unless it is there, whole. Raises `ModelUnavailable` with cause and cure."""
+def pull(model: Model, *, progress: Progress | None = None, force: bool = False) -> Path:
+    """Fetches the model unless it is there, whole. Raises `ModelUnavailable` with cause and cure, and `NotOurs` if
+    something else than a model has its name."""
     path, tell = place(model), progress or _quiet
     if is_whole(model):
         return path
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        existing(path, _GGUF, force=force)
         _sweep(path.parent)
         _room(model, path.parent)
         with tempfile.TemporaryDirectory(prefix=_FOLDER, dir=path.parent, ignore_cleanup_errors=True) as name:

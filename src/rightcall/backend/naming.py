@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import msgspec
 
-from rightcall.backend.address import Api
+from rightcall.api_names import Api
 from rightcall.declare.names import Provider
 from rightcall.declare.toolset import Toolset
 from rightcall.types import Call, CallEnd, CallStart, Event, Json, Reply
 
 PROVIDERS: dict[Api, Provider] = {
-    "chat": "openai",
-    "responses": "openai-responses",
-    "anthropic": "anthropic",
+    "chat": "chat",
+    "responses": "responses",
+    "messages": "messages",
     "ollama": "ollama",
-    "completions": "openai",
+    "completions": "chat",
 }
 
 

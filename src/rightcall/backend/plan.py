@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from rightcall.backend.address import Api
+from rightcall.api_names import Api
 from rightcall.backend.body import Plan
 from rightcall.backend.naming import Naming
 from rightcall.backend.profiles import UNKNOWN, Profile

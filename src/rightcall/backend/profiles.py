@@ -75,7 +75,7 @@ PROFILES: dict[str, Profile] = {
         name="anthropic",
         title="Anthropic",
         grammar="anthropic",
-        grammar_apis=("anthropic",),
+        grammar_apis=("messages",),
         grammar_fields=("tools",),
         reasoning=("thinking",),
         ids=IdRule("A-Za-z0-9_-", 1, 64),
@@ -146,7 +146,7 @@ PROFILES: dict[str, Profile] = {
 UNKNOWN = Profile(name="", title="unknown")
 
 # Dialects that have tools by their own definition, whoever speaks them.
-BY_API: dict[str, str] = {"anthropic": "anthropic", "responses": "openai", "ollama": "ollama"}
+BY_API: dict[str, str] = {"messages": "anthropic", "responses": "openai", "ollama": "ollama"}
 
 
 def find_profile(name: str) -> Profile:

@@ -43,8 +43,7 @@ def rightcall_cassette(request: pytest.FixtureRequest) -> Callable[..., BaseBack
             if backend is None:
                 pytest.fail("there is nothing to record: call rightcall_cassette with a backend", pytrace=False)
             path.parent.mkdir(exist_ok=True)
-            path.unlink(missing_ok=True)
-            return Recorder(backend, path)
+            return Recorder(backend, path, fresh=True)
         if not path.exists():
             again = f"pytest --rightcall-record '{request.node.nodeid}'"
             pytest.fail(f"there is no cassette {path}: record it with {again}", pytrace=False)

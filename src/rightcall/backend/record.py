@@ -19,9 +19,10 @@ from urllib.parse import urlsplit
 import msgspec
 
 from rightcall.apis import openai_chat
+from rightcall.backend.address import own_secrets
 from rightcall.backend.base import BaseBackend, Streaming
 from rightcall.backend.body import write
-from rightcall.backend.cassette import Asked, Head, Recorded, Response, append, response_of, start, without_keys
+from rightcall.backend.cassette import Asked, Head, Recorded, Response, Tape, response_of, without_keys
 from rightcall.backend.exchange import Exchange, Received, Sent
 from rightcall.backend.http import Backend
 from rightcall.backend.plan import Choice, make_plan
@@ -31,18 +32,24 @@ from rightcall.types import Event, Json
 
 
 class Recorder(BaseBackend):
-    """Records a backend into a cassette. What is already in the file stays; more is added."""
+    """Records a backend into a cassette. What is already in the file stays; more is added.
 
-    def __init__(self, backend: BaseBackend, path: str | os.PathLike[str]) -> None:
+    With `fresh` the cassette begins anew, and with `force` so does a file that is none: the first exchange takes the
+    place of what was there. Raises `BadCassette`, `FileFailed`.
+    """
+
+    def __init__(
+        self, backend: BaseBackend, path: str | os.PathLike[str], *, fresh: bool = False, force: bool = False
+    ) -> None:
         self.path = path
         self.backend = backend
         if isinstance(backend, Backend):
-            start(path, _head(backend))
-            key = "" if backend.key is None else backend.key.reveal()
+            self._tape = Tape(path, _head(backend), fresh=fresh, force=force)
+            own = own_secrets(backend.key, backend.headers)
             self.backend = copy.copy(backend)
-            self.backend.exchange = RecordingExchange(backend.exchange, path, key)
+            self.backend.exchange = RecordingExchange(backend.exchange, self._tape, own)
         else:
-            start(path, Head())
+            self._tape = Tape(path, Head(), fresh=fresh, force=force)
 
     def __repr__(self) -> str:
         return f"Recorder({self.backend!r}, {str(self.path)!r})"
@@ -74,7 +81,7 @@ class Recorder(BaseBackend):
     def _note(self, request: Request, answer: Answer, *, stream: bool) -> None:
         plan = make_plan(request, Choice("native"), "chat", request.model, stream=stream)
         asked = Asked("POST", "/v1/chat/completions", without_keys(write(plan)))
-        append(self.path, Recorded(asked, _as_chat(answer, stream=stream)))
+        self._tape.add(Recorded(asked, _as_chat(answer, stream=stream)))
 
 
 def _as_chat(answer: Answer, *, stream: bool) -> Response:
@@ -85,13 +92,13 @@ def _as_chat(answer: Answer, *, stream: bool) -> Response:
     if not stream:
         choice = {"index": 0, "message": message, "finish_reason": finish}
         body = json.dumps({**head, "object": "chat.completion", "choices": [choice]})
-        return response_of(200, {"content-type": "application/json"}, [body.encode()], [0], "", "")
+        return response_of(200, {"content-type": "application/json"}, [body.encode()], [0], "")
     calls = [{**call, "index": i} for i, call in enumerate(message.pop("tool_calls", []))]
     deltas = [{**message, "tool_calls": calls} if calls else message, {}]
     choices = [{"index": 0, "delta": delta, "finish_reason": None if delta else finish} for delta in deltas]
     chunks = [json.dumps({**head, "object": "chat.completion.chunk", "choices": [each]}) for each in choices]
     pieces = [f"data: {chunk}\n\n".encode() for chunk in (*chunks, "[DONE]")]
-    return response_of(200, {"content-type": "text/event-stream"}, pieces, [0] * len(pieces), "", "")
+    return response_of(200, {"content-type": "text/event-stream"}, pieces, [0] * len(pieces), "")
 
 
 def _head(backend: Backend) -> Head:
@@ -103,8 +110,8 @@ def _head(backend: Backend) -> Head:
 class RecordingExchange:
     """An exchange that writes down what another one carries."""
 
-    def __init__(self, inner: Exchange, path: str | os.PathLike[str], key: str) -> None:
-        self._inner, self._path, self._key = inner, path, key
+    def __init__(self, inner: Exchange, tape: Tape, own: tuple[str, ...]) -> None:
+        self._inner, self._tape, self._own = inner, tape, own
 
     def keep(self) -> None:
         self._inner.keep()
@@ -114,7 +121,8 @@ class RecordingExchange:
 
     @asynccontextmanager
     async def open(self, sent: Sent) -> AsyncIterator[Received]:
-        asked = Asked(sent.method, urlsplit(sent.url).path, without_keys(sent.body, self._key))
+        path, body = without_keys([urlsplit(sent.url).path, sent.body], *self._own)
+        asked = Asked(sent.method, path, body)
         taken = _Taken()
         try:
             async with self._inner.open(sent) as received:
@@ -125,7 +133,7 @@ class RecordingExchange:
             taken.broken = taken.broken or (str(error) if not taken.status else "")
             raise
         finally:
-            append(self._path, Recorded(asked, taken.response(self._key)))
+            self._tape.add(Recorded(asked, taken.response(*self._own)))
 
 
 class _Taken:
@@ -155,5 +163,5 @@ class _Taken:
             self.broken = str(error)
             raise
 
-    def response(self, key: str) -> Response:
-        return response_of(self.status, self.headers, self.pieces, self.delays, self.broken, key)
+    def response(self, *own: str) -> Response:
+        return response_of(self.status, self.headers, self.pieces, self.delays, self.broken, *own)

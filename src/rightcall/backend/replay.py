@@ -10,26 +10,26 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from contextlib import aclosing, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
-from rightcall.backend.address import is_loopback
 from rightcall.backend.cassette import KEPT_HEADERS, Asked, Cassette, Head, Recorded, Response, load
 from rightcall.backend.exchange import Received, Retries, Sent, Timeouts
 from rightcall.backend.http import Backend
 from rightcall.backend.match import Matcher, route
 from rightcall.backend.profiles import PROFILES, Profile, no_tools
 from rightcall.backend.request import Mode
-from rightcall.errors import BodyError, CallerError, NotRecorded, TransportError
+from rightcall.errors import BodyError, NotRecorded, TransportError
+from rightcall.servers.guard import given_key, guarding, new_key
+from rightcall.servers.web import WebServer
 from rightcall.strict_json import Undecodable, decode
 from rightcall.types import Json
 
 if TYPE_CHECKING:
     from aiohttp import web
 
-MAX_REQUEST = 64_000_000  # bytes
 _DEPTH = 400
 _NOWHERE = "http://replay.localhost"
 
@@ -110,7 +110,10 @@ def _profile(head: Head) -> Profile | None:
 
 
 class ReplayServer:
-    """A recording behind an address of this machine, for clients of any make. Nobody else can reach it."""
+    """A recording behind an address of this machine, for clients of any make who know its `key`.
+
+    One is made for each start unless it is given; with `no_key` none is asked for. Pages of `origins` may use it too.
+    """
 
     def __init__(
         self,
@@ -119,42 +122,31 @@ class ReplayServer:
         port: int = 0,
         strict: bool = True,
         timing: bool = False,
+        key: str = "",
+        no_key: bool = False,
+        origins: Iterable[str] = (),
     ) -> None:
         self.cassette = cassette if isinstance(cassette, Cassette) else load(cassette)
+        self.key = None if no_key else given_key(key) if key else new_key()
         self._matcher = Matcher(self.cassette, strict=strict)
-        self._timing, self._port = timing, port
-        self._runner: web.AppRunner | None = None
+        self._timing = timing
+        self._server = WebServer(
+            self._serve, guarding("127.0.0.1", key=self.key, no_key=no_key, origins=origins), port=port
+        )
 
     @property
     def url(self) -> str:
         """The base URL, once it serves."""
-        return f"http://127.0.0.1:{self._port}/v1"
+        return f"{self._server.address}/v1"
 
     async def __aenter__(self) -> Self:
-        from aiohttp import web
-
-        app = web.Application(client_max_size=MAX_REQUEST)
-        app.router.add_route("*", "/{path:.*}", self._serve)
-        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", self._port)
-        try:
-            await site.start()
-        except OSError as error:
-            await self._runner.cleanup()
-            raise CallerError(
-                f"cannot listen on port {self._port}: {error.strerror}; name another with --port, or none"
-            ) from None
-        self._port = self._runner.addresses[0][1]
+        await self._server.__aenter__()
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        if self._runner is not None:
-            await self._runner.cleanup()
+        await self._server.__aexit__()
 
     async def _serve(self, request: web.Request) -> web.StreamResponse:
-        if not is_loopback(urlsplit(f"//{request.host}").hostname or ""):
-            return _error(403, "this server answers to addresses of this machine only", "forbidden")
         if request.method not in ("GET", "POST"):
             return _error(405, f"{request.method} is not answered here", "method_not_allowed")
         body: Any = None

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from rightcall.api_names import api_name
 from rightcall.apis import openai_chat
 from rightcall.declare.toolset import Tools, Toolset
 from rightcall.errors import CallerError
@@ -113,24 +114,26 @@ class Answer(Reply, frozen=True):
     """A reply, and how it came about. `tokens` are those of `usage`, under the same names for every server.
 
     `mode` is how tools were offered, and `evidence` says why; `raw` is the server's answer: an object, or a list of
-    what was streamed. `extras` holds what the provider wants back (see `message`).
+    what was streamed.
     """
 
     tokens: Usage = Usage()
     model: str = ""
-    api: str = ""
     mode: str = "native"
     evidence: tuple[str, ...] = ()
     raw: Any = None
     tries: tuple[Try, ...] = ()
     timing: Timing = Timing()
-    extras: dict[str, Json] = {}  # noqa: RUF012 - a struct's default is copied
 
-    @property
-    def message(self) -> Json:
-        """The assistant's turn for the `messages` of the next request, with what this provider wants back."""
+    def message(self, api: str = "chat") -> Any:
+        """The assistant's turn for the `messages` of the next request, with what this provider wants back; or, with
+        another `api`, as `Reply.message` gives it."""
+        if api_name(api) != "chat":
+            return super().message(api)
         chat = self.api in ("chat", "completions", "")
         message = openai_chat.assistant_message(self, extras=self.extras if chat else None, reasoning_key=None)
+        for name in openai_chat.REASONING:
+            message.pop(name, None)
         if self.reasoning:
             message["reasoning_content"] = self.reasoning
         return {**message, OPAQUE: {self.api: self.extras}} if self.extras and not chat else message
@@ -139,4 +142,4 @@ class Answer(Reply, frozen=True):
 def answered(reply: Reply, **fields: Any) -> Answer:
     """The answer that this reply is."""
     own = {name: getattr(reply, name) for name in Reply.__struct_fields__}
-    return Answer(**own, **fields)
+    return Answer(**own | fields)

@@ -11,9 +11,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from rightcall.backend.address import Api, Key
+from rightcall.api_names import Api
+from rightcall.backend.address import own_secrets
 from rightcall.backend.exchange import Received, Sent, Timeouts
 from rightcall.errors import BodyError, CallerError, TimedOut, TransportError
+from rightcall.redaction.key import Key
+from rightcall.redaction.scrubber import Scrubber
 
 if TYPE_CHECKING:
     import aiohttp
@@ -26,7 +29,7 @@ class Wire:
 
     def __init__(self, key: Key | None, api: Api, timeouts: Timeouts) -> None:
         self._auth = _auth(key, api)
-        self._key, self._timeouts = key, timeouts
+        self._scrubbed, self._timeouts = Scrubber(own_secrets(key)).text, timeouts
         self._kept: tuple[asyncio.AbstractEventLoop, aiohttp.ClientSession] | None = None
 
     def keep(self) -> None:
@@ -116,9 +119,6 @@ class Wire:
             what = f"no answer within {limits.first_byte:g} s; raise the first-byte limit"
         return TimedOut(f"{url}: {what} if the model is that slow", stage)
 
-    def _scrubbed(self, text: str) -> str:
-        return text if self._key is None else self._key.scrub(text)
-
 
 def out_of_time(url: str, total: float) -> TimedOut:
     return TimedOut(f"{url}: not done within {total:g} s, all tries together; raise the total limit", "total")
@@ -131,7 +131,7 @@ def _when(limit: float, sent: Sent) -> float:
 def _auth(key: Key | None, api: Api) -> dict[str, str]:
     if key is None:
         return {}
-    if api == "anthropic" and key.name != "ANTHROPIC_AUTH_TOKEN":
+    if api == "messages" and key.name != "ANTHROPIC_AUTH_TOKEN":
         return {"x-api-key": key.reveal()}
     return {"Authorization": f"Bearer {key.reveal()}"}
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import asyncio
 
-from rightcall.capture.lines import FileFailed, Journal
+from rightcall.errors import FileFailed
+from rightcall.files.journal import Journal
 from rightcall.types import Json
 
 

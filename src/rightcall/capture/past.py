@@ -12,7 +12,6 @@ are taken from the journal, rows that are missing are written, and those that ar
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -20,21 +19,16 @@ from typing import BinaryIO
 
 import msgspec
 
-from rightcall.capture.lines import (
-    LONGEST,
-    Fault,
-    FileFailed,
-    decode_row,
-    ensure_parent_dir,
-    read_at,
-    read_rows,
-)
 from rightcall.capture.rows import OUTCOME, SCHEMA, capture_key
 from rightcall.capture.talk import Said
-from rightcall.errors import CallerError
+from rightcall.errors import CallerError, FileFailed
+from rightcall.files.kinds import LONGEST, json_lines
+from rightcall.files.lines import Fault, decode_row, read_at, read_rows
+from rightcall.files.streams import is_stream
 from rightcall.types import Json
 
 VERSION = 1
+ANSWERS = json_lines("journal of a capture", "rightcall_journal", VERSION)
 Place = tuple[int, int]  # of a line: where it begins, how long it is
 
 
@@ -43,6 +37,9 @@ class CannotResume(CallerError):
 
 
 def journal_of(output: Path) -> Path:
+    """Beside the rows. Rows that go to a stream are not gone on with, and leave no journal."""
+    if is_stream(output):
+        return Path(os.devnull)
     return output.with_name(output.name + ".journal")
 
 
@@ -154,25 +151,3 @@ def check_same(past: Past, run: Json) -> None:
 
 def _short(value: object) -> str:
     return msgspec.json.encode(value).decode()[:200]
-
-
-class Lock:
-    """One process at a time writes to a file. The lock ends with the process, however it ends."""
-
-    def __init__(self, path: Path) -> None:
-        ensure_parent_dir(path)
-        try:
-            self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-        except OSError as error:
-            raise FileFailed(f"cannot open {path}: {error.strerror or error}") from error
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            os.close(self._file)
-            raise FileFailed(f"cannot lock {path}: another capture writes to it; wait, or name another file") from error
-
-    def __enter__(self) -> None:
-        """Locked since it was made."""
-
-    def __exit__(self, *_: object) -> None:
-        os.close(self._file)

@@ -21,22 +21,17 @@ from typing import Any, Literal
 
 import msgspec
 
-from rightcall.capture.lines import (
-    Fault,
-    FileFailed,
-    Journal,
-    append_jsonl,
-    encode_row,
-    ensure_parent_dir,
-    read_rows,
-    touch_jsonl,
-)
 from rightcall.capture.stubs import Outcome
 from rightcall.declare.toolset import Toolset
+from rightcall.errors import FileFailed
+from rightcall.files.journal import Journal, append_jsonl, touch_jsonl
+from rightcall.files.kinds import json_lines
+from rightcall.files.lines import Fault, encode_row, ensure_parent_dir, read_rows
 from rightcall.types import Call, Json, Problem, Repair, Tool
 
 __all__ = [
     "CANDIDATE",
+    "CAPTURE",
     "FORGE",
     "OUTCOME",
     "SCHEMA",
@@ -65,6 +60,7 @@ SCHEMA = "rightcall-capture/v1"
 FORGE = "forge-dataset-capture/v1"
 CANDIDATE = "tool_call_candidate"
 OUTCOME = "outcome"
+CAPTURE = json_lines("capture", "schema_version", SCHEMA, FORGE)
 RESPOND = Tool(
     name="respond",
     description="Gives the user the final answer.",

@@ -19,13 +19,15 @@ import msgspec
 from rightcall.backend.base import BaseBackend
 from rightcall.capture.commit import Commits
 from rightcall.capture.domain import Domain
-from rightcall.capture.lines import Journal
-from rightcall.capture.past import Lock, Past, check_same, head, journal_of, read_journal
-from rightcall.capture.rows import unix_ms
+from rightcall.capture.past import ANSWERS, Past, check_same, head, journal_of, read_journal
+from rightcall.capture.rows import CAPTURE, unix_ms
 from rightcall.capture.settings import Settings, Task, count, identity, tasks
 from rightcall.capture.talk import Said, Talk
 from rightcall.capture.tally import Tally
 from rightcall.errors import BackendError, ModelError, RightcallError
+from rightcall.files.journal import Journal
+from rightcall.files.kinds import existing
+from rightcall.files.streams import is_stream
 from rightcall.types import Json
 
 
@@ -62,7 +64,11 @@ class Watch:
 
 
 class Capture:
-    """One run. `errors` counts scenarios that failed, `tally` what the rows came to."""
+    """One run. `errors` counts scenarios that failed, `tally` what the rows came to.
+
+    Rows are appended to a capture that is there; with `fresh` they take its place. A file of another kind is refused,
+    and replaced with `force`.
+    """
 
     def __init__(
         self,
@@ -72,6 +78,8 @@ class Capture:
         output: Path,
         *,
         resume: bool = False,
+        fresh: bool = False,
+        force: bool = False,
         watch: Watch | None = None,
     ) -> None:
         self.domains, self.settings, self.output = domains, settings, output
@@ -80,6 +88,7 @@ class Capture:
         self.resumed = 0  # scenarios that were over before this run
         self.tally = Tally(domains)
         self._backend, self._resume, self._watch = backend, resume, watch or Watch()
+        self._fresh, self._force = fresh, force
         self._past = Past()
         self._last: Exception | None = None
         self._latest = 0
@@ -87,14 +96,15 @@ class Capture:
     async def go(self) -> None:
         """Raises `CaptureFailed`, `FileFailed`, `CannotResume`. What was written stays written."""
         run = identity(self.settings, self.domains)
+        check_output(self.output, force=self._force)
         cut: Literal["cut", "refuse"] = "cut" if self._resume else "refuse"
+        how = {"fresh": self._fresh, "force": self._force}
         with (
-            Lock(self.output),
-            Journal(self.output, torn=cut) as rows,
-            Journal(journal_of(self.output), torn="cut") as journal,
+            Journal(self.output, CAPTURE, torn=cut, alone=True, **how) as rows,
+            Journal(journal_of(self.output), ANSWERS, torn="cut", **how) as journal,
         ):
             self._tell_cuts(rows, journal)
-            self._look_back(run)
+            self._look_back(run, find_rows=not rows.begins_anew)
             if self._past.run is None:
                 journal.append(head(run))
             self._watch.start(self)
@@ -107,13 +117,14 @@ class Capture:
             if file.cut:
                 self._watch.cut(file.path, file.cut)
 
-    def _look_back(self, run: Json) -> None:
+    def _look_back(self, run: Json, *, find_rows: bool) -> None:
         if not self._resume:
             return
         self._past = read_journal(journal_of(self.output))
         if self._past.run is not None:
             check_same(self._past, run)
-            self._past.find_rows(self.output, self.tally.add)
+            if find_rows:
+                self._past.find_rows(self.output, self.tally.add)
 
     def _judge(self) -> None:
         if self.errors and self.errors == self.total - self.resumed:
@@ -188,6 +199,13 @@ class Capture:
         """The time, and never the same twice: it tells groups apart."""
         self._latest = max(self._latest + 1, unix_ms())
         return self._latest
+
+
+def check_output(output: Path, *, force: bool = False) -> None:
+    """Raises `NotOurs` if something else is where the rows or their journal are to be; nothing is written."""
+    for path, kind in ((output, CAPTURE), (journal_of(output), ANSWERS)):
+        if not is_stream(path):
+            existing(path, kind, force=force)
 
 
 def _first(failures: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -28,7 +28,7 @@ SYSTEM = (
     "Call a tool only where the request needs one; otherwise answer in words."
 )
 _QUOTED = 500  # characters of a call that could not be read
-_NATIVE = frozenset(("openai_chat", "openai_responses", "anthropic", "ollama"))  # how a reply says it was no text
+_NATIVE = frozenset(("chat", "responses", "messages", "ollama"))  # how a reply says it was no text
 _ELSEWHERE = frozenset(("rescued", "call_in_reasoning"))
 
 
@@ -102,7 +102,7 @@ class Talk:
             calls=answer.attempts,
             problems=answer.problems,
             received=tuple([self.ids.received(call.id) for call in answer.attempts]),
-            message=answer.message,
+            message=answer.message(),
             reply=_reply(answer),
             text=answer.content,
             mode=answer.mode,

@@ -7,30 +7,33 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import msgspec
 import typer
 
-from rightcall.backend.address import HABITS, Api
+from rightcall.api_names import Api
+from rightcall.backend.address import HABITS
 from rightcall.backend.base import BaseBackend
+from rightcall.backend.cassette import check
 from rightcall.backend.exchange import Timeouts
 from rightcall.backend.local import LocalBackend
 from rightcall.backend.record import Recorder
 from rightcall.backend.replay import ReplayBackend
 from rightcall.capture.catalogue import DEFAULT, find_all
 from rightcall.capture.domain import Domain
-from rightcall.capture.lines import FileFailed, Journal
 from rightcall.capture.past import CannotResume, journal_of
-from rightcall.capture.runner import Capture, CaptureFailed
+from rightcall.capture.runner import Capture, CaptureFailed, check_output
 from rightcall.capture.settings import Settings
 from rightcall.cli import endpoint as server
 from rightcall.cli.capture_watch import Shown, bar
 from rightcall.cli.chat import Local
-from rightcall.cli.inputs import AsJson, refuse, say, usage_errors
+from rightcall.cli.inputs import AsJson, Force, refuse, say, usage_errors
 from rightcall.cli.safe import json_text, visible
 from rightcall.cli.show import console
 from rightcall.cli.tables import table
+from rightcall.files.output import keep_apart
+from rightcall.files.streams import is_stream
 from rightcall.types import Json
 
 DEFAULT_URL = "http://127.0.0.1:8081/v1"
@@ -82,7 +85,7 @@ def capture(
     model: Models = [],  # noqa: B006 - typer wants a list, and never changes it
     local: Local = None,
     base_url: server.BaseUrl = None,
-    api: server.Api = server.ApiName.chat,
+    api: server.Api = "chat",
     api_key_env: server.ApiKeyEnv = None,
     mode: server.Mode = server.ModeName.auto,
     guard: Annotated[
@@ -123,6 +126,7 @@ def capture(
         str | None,
         typer.Option(metavar="CASSETTE", help="Answers come from this recording.", rich_help_panel="The server"),
     ] = None,
+    force: Force = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing of single scenarios and rows.")] = False,
     json: AsJson = False,
 ) -> None:
@@ -140,6 +144,7 @@ def capture(
             refuse("--replay takes the answers from a recording; --local, --base-url and --record ask a model")
         if local is not None and (base_url is not None or model):
             refuse("--local says which model; --base-url and --model are for models elsewhere")
+        _check_files(Path(output), record, replay, force=force)
         settings = Settings(
             models=tuple(model) if local is None else (_local_name(local),),
             runs=runs,
@@ -164,7 +169,7 @@ def capture(
             backend = LocalBackend(local, mode=mode.value, timeouts=limits)
         else:
             backend = server.endpoint(
-                _address(base_url, api.value),
+                _address(base_url, cast(Api, api)),
                 api=api,
                 model=model[0],
                 api_key_env=api_key_env,
@@ -175,9 +180,9 @@ def capture(
                 timeout=timeout,
                 retries=retries,
             )
-        run = run_capture(
-            _recorded(backend, record, resume=resume), chosen, settings, Path(output), resume=resume, quiet=quiet
-        )
+        if record is not None:
+            backend = Recorder(backend, record, force=force)
+        run = run_capture(backend, chosen, settings, Path(output), resume=resume, force=force, quiet=quiet)
     print_run(run, as_json=json)
 
 
@@ -194,20 +199,23 @@ def _local_name(local: str) -> str:
     return Path(local).stem if is_path(local) else local
 
 
+def _check_files(output: Path, record: str | None, replay: str | None, *, force: bool) -> None:
+    """Whatever may not be written over is refused before anything is asked or written."""
+    check_output(output, force=force)
+    if record is not None:
+        check(record, force=force)
+        if not is_stream(record) and Path(record).absolute() in (output.absolute(), journal_of(output).absolute()):
+            refuse(f"--record {record!r} is where the rows or their journal are written; name another file")
+    if replay is not None:
+        keep_apart(output, [replay])
+
+
 def _address(base_url: str | None, api: Api) -> str | None:
     """Where the server is: as said, as the environment says, else where a proxy of one's own listens."""
     habit = HABITS[api]
     if base_url or any(os.environ.get(name) for name in habit.url_names) or "OPENAI_BASE_URL" not in habit.url_names:
         return base_url
     return DEFAULT_URL
-
-
-def _recorded(backend: BaseBackend, cassette: str | None, *, resume: bool) -> BaseBackend:
-    if cassette is None:
-        return backend
-    if resume:
-        Journal(cassette, torn="cut").close()  # what was torn when the run was killed
-    return Recorder(backend, cassette)
 
 
 def run_capture(
@@ -217,11 +225,13 @@ def run_capture(
     output: Path,
     *,
     resume: bool = False,
+    force: bool = False,
     quiet: bool = False,
 ) -> Capture:
     """One run, told of on standard error. Raises what ended it."""
     with bar() as progress:
-        run = Capture(backend, domains, settings, output, resume=resume, watch=Shown(progress, quiet=quiet))
+        watch = Shown(progress, quiet=quiet)
+        run = Capture(backend, domains, settings, output, resume=resume, force=force, watch=watch)
         asyncio.run(_within(backend, run))
     return run
 
@@ -238,7 +248,7 @@ def run_errors(*, resumable: Path | None = None) -> Iterator[None]:
         with server.backend_errors():
             try:
                 yield
-            except (CaptureFailed, FileFailed, CannotResume) as error:
+            except (CaptureFailed, CannotResume) as error:
                 say(str(error))
                 raise typer.Exit(1) from None
     except KeyboardInterrupt:

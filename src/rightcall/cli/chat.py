@@ -23,7 +23,6 @@ from rightcall.cli.endpoint import (
     LIMITS,
     Api,
     ApiKeyEnv,
-    ApiName,
     BaseUrl,
     Mode,
     Model,
@@ -34,7 +33,7 @@ from rightcall.cli.endpoint import (
     backend_errors,
     endpoint,
 )
-from rightcall.cli.inputs import AsJson, FormatName, ToolsFile, choose_format, read_tools, refuse, say
+from rightcall.cli.inputs import AsJson, Force, FormatName, ToolsFile, choose_format, read_tools, refuse, say
 from rightcall.cli.safe import json_line, visible
 from rightcall.cli.show import STYLES, console, show_call, show_problems
 from rightcall.errors import BackendError
@@ -69,7 +68,7 @@ class Talk:
         with closing(self.backend.stream_sync(asked)) as stream:
             self._show(stream)
             answer = stream.answer
-        self.asked = _with(asked, answer.message, *not_run(answer))
+        self.asked = _with(asked, answer.message(), *not_run(answer))
         self.is_sound = self.is_sound and not any(problem.blocking for problem in answer.problems)
 
     def _show(self, stream: SyncStreaming) -> None:
@@ -142,7 +141,7 @@ def as_json(answer: Answer) -> Json:
 def chat(
     local: Local = None,
     base_url: BaseUrl = None,
-    api: Api = ApiName.chat,
+    api: Api = "chat",
     model: Model = "",
     api_key_env: ApiKeyEnv = None,
     mode: Mode = ModeName.auto,
@@ -155,6 +154,7 @@ def chat(
     temperature: Annotated[float | None, typer.Option(min=0.0, help="0 gives the likeliest answer.")] = None,
     max_tokens: Annotated[int | None, typer.Option(min=1, metavar="N", help="The longest answer, in tokens.")] = None,
     seed: Annotated[int | None, typer.Option(metavar="N", help="For the same answer again, if the server can.")] = None,
+    force: Force = False,
     json: AsJson = False,
 ) -> None:
     """Talk to a model; its calls are shown with their receipts and problems, and not run.
@@ -182,13 +182,14 @@ def chat(
                 timeout=timeout,
                 retries=retries,
                 record=record,
+                force=force,
             )
             converse(Talk(backend, asked, as_json=json))
         elif base_url is not None or model:
             refuse("--local says which model; --base-url and --model are for models elsewhere")
         else:
             with _loaded(local, mode, timeout) as own:
-                backend = own if record is None else Recorder(own, record)
+                backend = own if record is None else Recorder(own, record, force=force)
                 converse(Talk(backend, asked, as_json=json))
 
 

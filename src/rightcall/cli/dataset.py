@@ -12,9 +12,9 @@ import msgspec
 import typer
 
 from rightcall.capture import catalogue
-from rightcall.capture.rows import FileFailed
 from rightcall.cli.inputs import (
     AsJson,
+    Force,
     Policy,
     ReasoningCalls,
     ReasoningCallsPolicy,
@@ -32,6 +32,7 @@ from rightcall.cli.safe import brief, json_text
 from rightcall.cli.show import console, row
 from rightcall.dataset.files import BadRows, Where
 from rightcall.errors import CallerError
+from rightcall.files.streams import is_standard_output
 
 app = typer.Typer(
     help="Check, label, split, redact, export and import rows of captures.",
@@ -73,17 +74,18 @@ def failures() -> Iterator[None]:
     with usage_errors():
         try:
             yield
-        except (BadRows, FileFailed) as error:
+        except BadRows as error:
             say(str(error))
             raise typer.Exit(1) from error
 
 
 def _told(json: bool, value: Mapping[str, Any], lines: Mapping[str, object]) -> None:
-    """The result as JSON, or as labelled lines."""
+    """The result as JSON, or as labelled lines; on standard error if the rows went to standard output."""
+    aside = is_standard_output(str(value.get("output") or value.get("path")))
     if json:
-        typer.echo(json_text(dict(value)))
+        typer.echo(json_text(dict(value)), err=aside)
         return
-    out = console()
+    out = console(stderr=aside)
     shown = {label: said for label, said in lines.items() if said not in ("", {}, None)}
     wide = max(map(len, shown)) + 2
     for label, said in shown.items():
@@ -126,17 +128,18 @@ def stats(
     html: Annotated[
         str | None, typer.Option("--html", metavar="FILE", help="Write a page with charts too; it needs nothing else.")
     ] = None,
+    force: Force = False,
     json: AsJson = False,
 ) -> None:
     """Count rows by label, tool, domain, format and repair, and measure their lengths."""
-    from rightcall.cli.stats_page import bars, page
-    from rightcall.dataset.files import Output
+    from rightcall.cli.stats_page import PAGE, bars, page
     from rightcall.dataset.stats import gather
+    from rightcall.files.output import Output
 
     with failures(), reading("stats", files) as seen:
         found = gather(files, seen=seen)
         if html is not None:
-            with Output(html, sources=files) as out:
+            with Output(html, PAGE, sources=files, force=force) as out:
                 title = files[0] if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
                 out.write_bytes(page(found, title).encode())
     if json:
@@ -152,13 +155,14 @@ def prompts(
     model: Annotated[str, typer.Option(help="The model's name in the requests.")] = "test-model",
     runs: Annotated[int, typer.Option(min=1, help="How often each scenario is asked.")] = 1,
     output: To = "target/dataset/tool_prompts.jsonl",
+    force: Force = False,
     json: AsJson = False,
 ) -> None:
     """Write what a capture would send, one row for each run of each scenario. Nothing is sent."""
     from rightcall.dataset.prompts import write_prompts
 
     with failures():
-        rows = write_prompts(catalogue.find_all(_names(domains)), output, model=model, runs=runs)
+        rows = write_prompts(catalogue.find_all(_names(domains)), output, model=model, runs=runs, force=force)
     _told(json, {"rows": rows, "output": output}, {"rows": rows, "output": output})
 
 
@@ -177,6 +181,7 @@ def label(
         str,
         typer.Option("--domains", metavar="A,B", help="TOML files of your own domains; the built-in ones are known."),
     ] = "",
+    force: Force = False,
     json: AsJson = False,
 ) -> None:
     """Label calls without a model: by `check`, and by the calls that their scenario accepts."""
@@ -184,7 +189,7 @@ def label(
 
     with failures(), reading("label", files) as seen:
         own = catalogue.find_all([name.strip() for name in domains.split(",") if name.strip()])
-        counts = dict(label_files(files, output, domains=own, seen=seen).most_common())
+        counts = dict(label_files(files, output, domains=own, seen=seen, force=force).most_common())
     _told(json, {"labels": counts, "output": output}, {"labels": counts, "output": output})
 
 
@@ -198,6 +203,7 @@ def assemble(
     drop_conflicts: Annotated[
         bool, typer.Option("--drop-conflicts", help="Drop every row of an input that has two labels.")
     ] = False,
+    force: Force = False,
     json: AsJson = False,
 ) -> None:
     """Merge files of training rows: doubles once, contradictions and bad rows put aside, all counted in a manifest."""
@@ -206,7 +212,7 @@ def assemble(
     with failures(), reading("assemble", files) as seen:
         if Path(combined).name != combined:
             raise CallerError("--combined-output is a name inside the folder, not a path")
-        made = assembled(files, out_dir, combined=combined, drop_conflicts=drop_conflicts, seen=seen)
+        made = assembled(files, out_dir, combined=combined, drop_conflicts=drop_conflicts, seen=seen, force=force)
     told = msgspec.to_builtins(made)
     _told(json, told, told)
 
@@ -219,13 +225,14 @@ def split(
         float, typer.Option("--validation-ratio", min=0, max=1, help="Share of rows to validate on.")
     ] = 0.1,
     seed: Annotated[str, typer.Option(help="Another seed, another choice of groups.")] = "forge-dataset-v1",
+    force: Force = False,
     json: AsJson = False,
 ) -> None:
     """Split rows into training and validation, conversations whole. The same rows and seed give the same split."""
     from rightcall.dataset.split import split as made
 
     with failures(), reading("split", files, passes=2) as seen:
-        told = msgspec.to_builtins(made(files, out_dir, ratio=ratio, seed=seed, seen=seen))
+        told = msgspec.to_builtins(made(files, out_dir, ratio=ratio, seed=seed, seen=seen, force=force))
     _told(json, told, told)
 
 
@@ -237,6 +244,7 @@ def redact(
         list[str] | None, typer.Option("--term", metavar="TEXT", help="Redact this too; repeatable.")
     ] = None,
     terms: Annotated[str | None, typer.Option("--terms", metavar="FILE", help="Such terms, one on each line.")] = None,
+    force: Force = False,
     json: AsJson = False,
 ) -> None:
     """Replace what looks like a secret or a person's data. It finds patterns, not meaning: read what you release."""
@@ -244,7 +252,7 @@ def redact(
 
     listed = read_text(terms).splitlines() if terms is not None else []
     with failures(), reading("redact", files) as seen:
-        rows, counts = redact_files(files, output, terms=[*(term or []), *listed], seen=seen)
+        rows, counts = redact_files(files, output, terms=[*(term or []), *listed], seen=seen, force=force)
     found = dict(counts.most_common())
     _told(json, {"rows": rows, "found": found, "output": output}, {"rows": rows, "found": found, "output": output})
 
@@ -255,13 +263,14 @@ def release(
     output: To,
     by: Annotated[str, typer.Option(help="Who answers for it.")],
     note: Annotated[str, typer.Option(help="Why it may be public.")] = "",
+    force: Force = False,
     json: AsJson = False,
 ) -> None:
     """Mark redacted rows as public. Rows that were not redacted, or have changed since, are refused: exit code 1."""
     from rightcall.dataset.redact import release_files
 
     with failures(), reading("release", files) as seen:
-        rows, refused = release_files(files, output, by=by, note=note, refused=_tell, seen=seen)
+        rows, refused = release_files(files, output, by=by, note=note, refused=_tell, seen=seen, force=force)
     told = {"released": rows, "refused": refused, "output": output}
     _told(json, told, told)
     if refused:
@@ -276,6 +285,7 @@ def export(
     turns: Annotated[bool, typer.Option("--turns", help="trl-sft: an example for each good turn.")] = False,
     format: Annotated[str | None, typer.Option("--format", "-f", help="text: the wire format to write.")] = None,
     public: Annotated[bool, typer.Option("--public", help="A file for everyone: only of released rows.")] = False,
+    force: Force = False,
     json: AsJson = False,
 ) -> None:
     """Write rows in the shape of a trainer; a name that ends in .parquet is written as Parquet.
@@ -288,7 +298,8 @@ def export(
 
     with failures(), reading("export", files) as seen:
         try:
-            made = exported(files, output, to=to.value, turns=turns, format=format, public=public, seen=seen)
+            options: dict[str, Any] = {"to": to.value, "turns": turns, "format": format, "public": public}
+            made = exported(files, output, seen=seen, force=force, **options)
         except Unreleased as error:
             for where, why in error.rows:
                 _tell(where, why)
@@ -308,6 +319,7 @@ def import_(
     rescue: RescuePolicy = Rescue.safe,
     reasoning_calls: ReasoningCallsPolicy = ReasoningCalls.safe,
     model: Annotated[str, typer.Option(help="The model, where a log does not say it.")] = "unknown",
+    force: Force = False,
     json: AsJson = False,
 ) -> None:
     """Turn logs and datasets of others into rows: read, repaired and checked as a live model is, receipts kept.
@@ -319,7 +331,7 @@ def import_(
     with failures(), reading("import", files) as seen:
         options: dict[str, Any] = {"kind": kind.value, "format": format, "repair": policy.value, "model": model}
         options |= {"rescue": rescue.value, "reasoning_calls": reasoning_calls.value}
-        counts = import_files(files, output, tools=read_tools(tools), refused=_tell, seen=seen, **options)
+        counts = import_files(files, output, tools=read_tools(tools), refused=_tell, seen=seen, force=force, **options)
     _told(json, {**counts, "output": output}, {**counts, "output": output})
     if counts["refused"]:
         raise typer.Exit(1)

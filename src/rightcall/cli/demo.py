@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.rule import Rule
 
 from rightcall.cli.demo_dispatch import RUN_SCENES, RunScene, run_as_json, show_run
-from rightcall.cli.inputs import AsJson
+from rightcall.cli.inputs import AsJson, Force, usage_errors
 from rightcall.cli.safe import json_text, visible
 from rightcall.cli.show import console, row, show_reply
 from rightcall.constrain.build import grammar
@@ -220,6 +220,7 @@ def demo(
     folder: Annotated[
         str | None, typer.Option(metavar="FOLDER", help="Where rows are written. [default: a new temporary folder]")
     ] = None,
+    force: Force = False,
     json: AsJson = False,
 ) -> None:
     """Show real failure shapes of model replies, what rightcall makes of them, and how they become a dataset.
@@ -229,10 +230,19 @@ def demo(
     from rightcall.cli import demo_capture
 
     place = None if folder is None else Path(folder)
+    with usage_errors():
+        demo_capture.check_folder(place, force=force)
+        _play(place, recorded=recorded, force=force, as_json=json)
+
+
+def _play(place: Path | None, *, recorded: bool, force: bool, as_json: bool) -> None:
+    from rightcall.cli import demo_capture
+
     last = len(ALL_SCENES) + 2
-    if json:
+    if as_json:
         scenes = [_as_json(number, scene) for number, scene in _numbered(recorded)]
-        typer.echo(json_text([*scenes, demo_capture.as_json(last, demo_capture.captured(place, recorded=recorded))]))
+        found = demo_capture.captured(place, recorded=recorded, force=force)
+        typer.echo(json_text([*scenes, demo_capture.as_json(last, found)]))
         return
     out = console()
     for number, scene in _numbered(recorded):
@@ -244,7 +254,7 @@ def demo(
         else:
             _show_reply(out, scene)
         out.print()
-    demo_capture.show(out, last, demo_capture.captured(place, recorded=recorded))
+    demo_capture.show(out, last, demo_capture.captured(place, recorded=recorded, force=force))
 
 
 def _numbered(recorded: bool) -> Iterator[tuple[int, AnyScene]]:

@@ -20,16 +20,17 @@ from rightcall.backend.base import BaseBackend
 from rightcall.backend.local import LocalBackend
 from rightcall.backend.replay import ReplayBackend
 from rightcall.capture.catalogue import find_all
-from rightcall.capture.past import journal_of
-from rightcall.capture.runner import Capture
+from rightcall.capture.runner import Capture, check_output
 from rightcall.capture.settings import Settings
 from rightcall.cli.safe import visible
 from rightcall.cli.show import row
 from rightcall.cli.tables import table
 from rightcall.dataset.export import Exported, export
+from rightcall.dataset.kinds import EXPORT, EXPORTED, LABELLED, manifest, manifest_of
 from rightcall.dataset.label import label_files
 from rightcall.dataset.validate import Report, validate
 from rightcall.errors import BackendError
+from rightcall.files.kinds import existing
 from rightcall.types import Json
 
 TITLE = "A small model makes its calls in three ways, and they become rows to train on"
@@ -80,25 +81,38 @@ class Captured(msgspec.Struct, frozen=True):
         return [*rows, labelled, ("for a trainer", self.exported.path), ("its manifest", self.exported.manifest)]
 
 
-def captured(folder: Path | None, *, recorded: bool = False) -> Captured:
+def check_folder(folder: Path | None, *, force: bool = False) -> None:
+    """Raises `NotOurs` if a file of the demo would take the place of somebody else's; nothing is written."""
+    if folder is None:
+        return
+    for name in WAYS:
+        check_output(folder / f"{name}.jsonl", force=force)
+    train = folder / "train.jsonl"
+    kinds = {folder / "labelled.jsonl": LABELLED, train: EXPORT, manifest_of(train): manifest(EXPORTED)}
+    for path, kind in kinds.items():
+        existing(path, kind, force=force)
+
+
+def captured(folder: Path | None, *, recorded: bool = False, force: bool = False) -> Captured:
     """Runs all ways that can be, checks and labels their rows, and exports them."""
     folder = folder or Path(tempfile.mkdtemp(prefix="rightcall-demo-"))
-    source, runs = _asked(folder, recorded=recorded)
+    source, runs = _asked(folder, recorded=recorded, force=force)
     outputs = [run.output for run in runs.values()]
     report = validate(outputs, tell=lambda where, what: None)
-    labels = label_files(outputs, folder / "labelled.jsonl", domains=find_all(DOMAINS))
-    exported = export([folder / "labelled.jsonl"], folder / "train.jsonl", to="trl-kto")
+    labels = label_files(outputs, folder / "labelled.jsonl", domains=find_all(DOMAINS), force=force)
+    exported = export([folder / "labelled.jsonl"], folder / "train.jsonl", to="trl-kto", force=force)
     return Captured(source, runs, report, labels, exported, folder)
 
 
-def _asked(folder: Path, *, recorded: bool) -> tuple[str, dict[str, Capture]]:
+def _asked(folder: Path, *, recorded: bool, force: bool) -> tuple[str, dict[str, Capture]]:
     why = "as you asked"
     if not recorded:
         try:
-            return f"{MODEL}, run on this machine just now", asyncio.run(run_ways(LocalBackend(MODEL), folder))
+            runs = asyncio.run(run_ways(LocalBackend(MODEL), folder, force=force))
+            return f"{MODEL}, run on this machine just now", runs
         except BackendError as error:
             why = str(error)
-    return f"a recording of {MODEL} ({why})", asyncio.run(run_ways(recording(), folder))
+    return f"a recording of {MODEL} ({why})", asyncio.run(run_ways(recording(), folder, force=force))
 
 
 def recording() -> ReplayBackend:
@@ -106,22 +120,17 @@ def recording() -> ReplayBackend:
     return ReplayBackend(RECORDING, profile="llama.cpp", strict=False)
 
 
-async def run_ways(backend: BaseBackend, folder: Path) -> dict[str, Capture]:
+async def run_ways(backend: BaseBackend, folder: Path, *, force: bool = False) -> dict[str, Capture]:
+    """The rows of the last time go when the first of this time come."""
     domains = find_all(DOMAINS)
     runs = {}
     async with backend:
         for name, way in WAYS.items():
             if way.is_possible:
-                runs[name] = Capture(backend, domains, way.settings, _fresh(folder / f"{name}.jsonl"))
+                output = folder / f"{name}.jsonl"
+                runs[name] = Capture(backend, domains, way.settings, output, fresh=True, force=force)
                 await runs[name].go()
     return runs
-
-
-def _fresh(output: Path) -> Path:
-    """The demo's own files of the last time go; nothing else does."""
-    for path in (output, journal_of(output)):
-        path.unlink(missing_ok=True)
-    return output
 
 
 # -- shown -------------------------------------------------------------------------------------------------------------

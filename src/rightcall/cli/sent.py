@@ -110,7 +110,7 @@ def _judged(call: Call, tools: Toolset | None, policy: str, at: int) -> Judged:
         return Judged(msgspec.structs.replace(call, problems=tuple(problems)), tuple(problems))
     function = {"name": call.name, "arguments": call.json}
     entry = {"id": call.id or f"call_{at + 1}", "type": "function", "function": function}
-    reply = read({"role": "assistant", "tool_calls": [entry]}, tools=tools, repair=policy, api="openai")  # type: ignore[arg-type]
+    reply = read({"role": "assistant", "tool_calls": [entry]}, tools=tools, repair=policy, api="chat")  # type: ignore[arg-type]
     made = reply.attempts[0]
     own = (*call.problems, *[msgspec.structs.replace(problem, call=at) for problem in made.problems])
     others = [msgspec.structs.replace(problem, call=at) for problem in reply.problems if problem not in made.problems]

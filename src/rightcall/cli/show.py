@@ -35,9 +35,9 @@ STYLES: dict[SpanKind, str] = {
 _LABEL = 11
 
 
-def console(*, width: int | None = None) -> Console:
-    """Standard output: no markup, no highlighting, no emoji codes, nothing cut at the edge."""
-    return Console(markup=False, highlight=False, emoji=False, soft_wrap=width is None, width=width)
+def console(*, width: int | None = None, stderr: bool = False) -> Console:
+    """Standard output, or error: no markup, no highlighting, no emoji codes, nothing cut at the edge."""
+    return Console(markup=False, highlight=False, emoji=False, soft_wrap=width is None, width=width, stderr=stderr)
 
 
 def row(out: Console, label: str, text: str, style: str = "default") -> None:

@@ -15,8 +15,11 @@ from rich.text import Text
 
 from rightcall.cli.safe import brief
 from rightcall.dataset.stats import Histogram, Stats, edges
+from rightcall.files.kinds import beginning
 
 _MOST, _WIDTH = 20, 40
+_FIRST = "<!doctype html><!-- rightcall dataset stats -->"
+PAGE = beginning("page of `dataset stats`", _FIRST.encode())
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1b1f24; --paper: #fff; --bar: #3b6fd4; --line: #d6dae0; }
@@ -75,7 +78,7 @@ def page(stats: Stats, title: str) -> str:
     charts += [_section(_length_title(name, each), _bins(each)) for name, each in lengths if each.total]
     policy = f"default-src 'none'; style-src 'sha256-{b64encode(sha256(STYLE.encode()).digest()).decode()}'"
     return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'{_FIRST}\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{_safe(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<h1>{_safe(title)}</h1>\n"

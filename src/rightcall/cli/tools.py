@@ -2,37 +2,44 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Annotated, Any, cast
 
 import typer
 
-from rightcall.cli.inputs import AsJson, read_json, refuse, say, usage_errors, write_text
+from rightcall.api_names import api_name
+from rightcall.cli.inputs import AsJson, checked, read_json, refuse, say, usage_errors, write_text
 from rightcall.cli.safe import brief, json_text
 from rightcall.cli.show import console
 from rightcall.contract.typescript import declarations
-from rightcall.declare.names import Provider
+from rightcall.declare.names import RULES, Provider
 from rightcall.declare.toolset import Toolset
 from rightcall.declare.wire import to_provider
 from rightcall.types import to_json
 
+_TYPESCRIPT = "typescript"
+_FORMS = (*RULES, _TYPESCRIPT)
 
-class To(StrEnum):
-    openai = "openai"
-    openai_responses = "openai-responses"
-    anthropic = "anthropic"
-    gemini = "gemini"
-    ollama = "ollama"
-    mcp = "mcp"
-    typescript = "typescript"
+
+def _form(given: str) -> str:
+    return api_name(given, _FORMS, what="form of tools")
+
+
+To = Annotated[
+    str | None,
+    typer.Option(
+        parser=checked(_form),
+        metavar="|".join(_FORMS),
+        help="Whose form to print them in; openai and anthropic are known too. Without it they are only listed.",
+    ),
+]
 
 
 def tools(
     file: Annotated[str, typer.Argument(metavar="FILE|-", help="JSON with tool definitions of any provider.")],
-    to: Annotated[To | None, typer.Option(help="Whose form to print them in. Without it they are only listed.")] = None,
+    to: To = None,
     extensions: Annotated[
         bool, typer.Option("--extensions/--no-extensions", help="Keep what the provider has no field for, as x-...")
-    ] = True,
+    ] = False,
     json: AsJson = False,
 ) -> None:
     """Convert tool definitions, and say what is wrong with them.
@@ -48,7 +55,7 @@ def tools(
     with usage_errors():
         toolset = Toolset.lenient(data)
         written = _written(toolset, to, extensions=extensions) if to else []
-    provider = to.value if to and to is not To.typescript else ""
+    provider = to if to and to != _TYPESCRIPT else ""
     renamed = {name: wire for name, wire in toolset.wire_names(provider).items() if name != wire} if provider else {}
     if json:
         typer.echo(json_text(_report(toolset, to, written, renamed)))
@@ -64,13 +71,13 @@ def tools(
         raise typer.Exit(1)
 
 
-def _written(toolset: Toolset, to: To, *, extensions: bool) -> list[Any] | str:
-    if to is To.typescript:
+def _written(toolset: Toolset, to: str, *, extensions: bool) -> list[Any] | str:
+    if to == _TYPESCRIPT:
         return declarations(toolset)
-    return to_provider(toolset, cast(Provider, to.value), extensions=extensions)
+    return to_provider(toolset, cast(Provider, to), extensions=extensions)
 
 
-def _report(toolset: Toolset, to: To | None, written: list[Any] | str, renamed: dict[str, str]) -> dict[str, Any]:
+def _report(toolset: Toolset, to: str | None, written: list[Any] | str, renamed: dict[str, str]) -> dict[str, Any]:
     listed = [{"name": tool.name, "source": toolset.source(tool.name)} for tool in toolset]
     return {
         "tools": written if to else listed,

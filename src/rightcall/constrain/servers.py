@@ -80,7 +80,7 @@ def _ollama(grammar: Grammar) -> Made:
 def _openai(grammar: Grammar) -> Made:
     tools: list[Json] = []
     limits: list[Relaxation] = []
-    names = grammar.tools.wire_names("openai")
+    names = grammar.tools.wire_names("chat")
     for name in grammar.names:
         tool = grammar.tools.get(name)
         assert tool is not None
@@ -97,7 +97,7 @@ def _openai(grammar: Grammar) -> Made:
 def _anthropic(grammar: Grammar) -> Made:
     tools: list[Json] = []
     limits: list[Relaxation] = []
-    names = grammar.tools.wire_names("anthropic")
+    names = grammar.tools.wire_names("messages")
     for name in grammar.names:
         tool = grammar.tools.get(name)
         assert tool is not None

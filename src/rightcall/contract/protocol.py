@@ -17,6 +17,7 @@ from rightcall.errors import CannotCarry
 from rightcall.formats import FORMATS
 from rightcall.formats.contract import CONTRACT
 from rightcall.formats.spec import Format, alternatives
+from rightcall.problems import OF_SERVERS
 from rightcall.types import Call, Part, Problem, Reply, Text
 from rightcall.wire.render import render
 
@@ -64,9 +65,11 @@ def prose(reply: Reply) -> str:
 
 
 def feedback(reply: Reply) -> str:
-    """The message that tells the model what was wrong and how to write it; empty where nothing was."""
+    """The message that tells the model what was wrong and how to write it; empty where nothing was. What went wrong at
+    the server is none of it."""
     format = _protocol(reply)
-    refused = [_line(reply, problem) for problem in reply.problems if problem.blocking]
+    own = [problem for problem in reply.problems if problem.code not in OF_SERVERS]
+    refused = [_line(reply, problem) for problem in own if problem.blocking]
     soft = [_line(reply, problem) for problem in reply.problems if format and problem.code in _TOLD]
     for problem in violations(reply):
         (refused if problem.blocking else soft).append(problem.message)

@@ -9,19 +9,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from contextlib import ExitStack
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from rightcall.capture.lines import Line, read_lines
 from rightcall.capture.rows import Fault, unix_ms
-from rightcall.dataset.files import Output, Reader, Scratch, Seen, digest, keep_apart, write_json
+from rightcall.dataset.files import Reader, Scratch, Seen, digest
+from rightcall.dataset.kinds import ASSEMBLED, CONFLICTS, MERGED, NOTEBOOK, QUARANTINE, manifest
 from rightcall.dataset.schemas import CONFLICT, REJECT, TRAINING, faults
 from rightcall.dataset.validate import count
 from rightcall.dataset.verifier import model_input, notebook_row
 from rightcall.errors import CallerError
+from rightcall.files.lines import Line, read_lines
+from rightcall.files.output import Output, Outputs
 from rightcall.types import Json
 
 COMBINED, MANIFEST = "training.jsonl", "dataset_manifest.json"
@@ -45,40 +47,60 @@ def assemble(
     combined: str = COMBINED,
     drop_conflicts: bool = False,
     seen: Seen | None = None,
+    force: bool = False,
 ) -> Assembled:
     """Writes the combined rows, notebook.jsonl (the same laid flat), conflicts, quarantine, dataset_manifest.json."""
     files, folder = [Path(path) for path in paths], Path(out_dir)
-    written = [*_outputs(combined).values(), MANIFEST]
-    if len(set(written)) < len(written):
+    names = _names(combined)
+    if len({*names.values(), MANIFEST}) <= len(names):
         raise CallerError(f"{combined} is the name of another file that is written; name the merged file otherwise")
-    for name in written:
-        keep_apart(folder / name, files)
-    with Scratch() as scratch, ExitStack() as stack:
-        merge = _Merge(scratch, files, seen)
-        stack.callback(merge.reader.close)
-        with Output(folder / "conflicts.jsonl") as conflicts, Output(folder / "quarantine.jsonl") as quarantine:
-            stats = [merge.read(at, conflicts, quarantine) for at in range(len(files))]
-        labels, dropped = merge.write(folder, combined, drop_conflicts)
-    totals: Counter[str] = sum(stats, Counter())
+    outs = {name: Output(folder / names[name], _KINDS[name], sources=files, force=force) for name in names}
+    told = Output(folder / MANIFEST, manifest(ASSEMBLED), sources=files, force=force)
+    with (
+        Scratch() as scratch,
+        Outputs(*outs.values(), told) as outputs,
+        closing(Reader(files)) as reader,
+    ):
+        outputs.open()
+        merge = _Merge(scratch, files, reader, seen)
+        stats = [merge.read(at, outs["conflicts"], outs["quarantine"]) for at in range(len(files))]
+        labels, dropped = merge.write(outs["training"], outs["notebook"], drop_conflicts)
+        totals: Counter[str] = sum(stats, Counter())
+        told.write_json(_manifest(files, folder, names, stats, totals, labels, dropped, drop_conflicts))
+    named = {name: totals[name] for name in ("duplicates", "conflicts", "quarantine")}
     accepted = sum(labels.values())
-    manifest = {
-        "schema_version": "rightcall-assembled-manifest/v1",
+    return Assembled(accepted=accepted, dropped=dropped, combined_path=str(folder / combined), **named)
+
+
+def _manifest(
+    files: list[Path],
+    folder: Path,
+    names: dict[str, str],
+    stats: list[Counter[str]],
+    totals: Counter[str],
+    labels: Counter[str],
+    dropped: int,
+    drop_conflicts: bool,
+) -> Json:
+    counts = {name: totals[name] for name in _COUNTED}
+    return {
+        "schema_version": ASSEMBLED,
         "created_unix_ms": unix_ms(),
         "drop_conflicts": drop_conflicts,
         "inputs": [{"path": str(file), **each} for file, each in zip(files, stats, strict=True)],
-        "outputs": {name: str(folder / file) for name, file in _outputs(combined).items()},
-        "counts": {**{name: totals[name] for name in _COUNTED}, "accepted": accepted, "dropped": dropped},
+        "outputs": {name: str(folder / file) for name, file in names.items()},
+        "counts": {**counts, "accepted": sum(labels.values()), "dropped": dropped},
         "labels": dict(sorted(labels.items())),
     }
-    write_json(folder / MANIFEST, manifest)
-    named = {name: totals[name] for name in ("duplicates", "conflicts", "quarantine")}
-    return Assembled(accepted=accepted, dropped=dropped, combined_path=str(folder / combined), **named)
 
 
 _COUNTED = ("rows_seen", "accepted", "duplicates", "conflicts", "quarantine")
 
 
-def _outputs(combined: str) -> dict[str, str]:
+_KINDS = {"training": MERGED, "notebook": NOTEBOOK, "conflicts": CONFLICTS, "quarantine": QUARANTINE}
+
+
+def _names(combined: str) -> dict[str, str]:
     files = {name: f"{name}.jsonl" for name in ("notebook", "conflicts", "quarantine")}
     return {"training": combined, **files}
 
@@ -86,9 +108,8 @@ def _outputs(combined: str) -> dict[str, str]:
 class _Merge:
     """The inputs seen so far are on disk: their digest, label and place."""
 
-    def __init__(self, scratch: Scratch, files: list[Path], seen: Seen | None) -> None:
-        self.db, self.files, self.seen = scratch.db, files, seen
-        self.reader = Reader(files)
+    def __init__(self, scratch: Scratch, files: list[Path], reader: Reader, seen: Seen | None) -> None:
+        self.db, self.files, self.reader, self.seen = scratch.db, files, reader, seen
         self.db.execute(
             "CREATE TABLE inputs (key BLOB, label TEXT, file INT, number INT, place INT, size INT, bad INT)"
         )
@@ -133,19 +154,18 @@ class _Merge:
     def _told(self, file: int, number: int, row: Json) -> Json:
         return {"path": str(self.files[file]), "line_number": number, "label": row["label"], "row": row}
 
-    def write(self, folder: Path, combined: str, drop: bool) -> tuple[Counter[str], int]:
+    def write(self, out: Output, notebook: Output, drop: bool) -> tuple[Counter[str], int]:
         """The accepted rows in the order they came; gives the counts of their labels, and how many were dropped."""
         labels: Counter[str] = Counter()
         dropped = 0
-        with Output(folder / combined) as out, Output(folder / "notebook.jsonl") as notebook:
-            for file, place, size, bad in self.db.execute("SELECT file, place, size, bad FROM inputs ORDER BY rowid"):
-                if bad and drop:
-                    dropped += 1
-                    continue
-                row = _private(self.reader.row(file, place, size))
-                count(labels, row["label"])
-                out.write(row)
-                notebook.write(notebook_row(row))
+        for file, place, size, bad in self.db.execute("SELECT file, place, size, bad FROM inputs ORDER BY rowid"):
+            if bad and drop:
+                dropped += 1
+                continue
+            row = _private(self.reader.row(file, place, size))
+            count(labels, row["label"])
+            out.write(row)
+            notebook.write(notebook_row(row))
         return labels, dropped
 
 

@@ -16,13 +16,13 @@ from typing import Any
 
 from rightcall.apis.openai_chat import assistant_message
 from rightcall.apis.plain import dumps
-from rightcall.capture.lines import read_lines
 from rightcall.capture.rows import FORGE, OUTCOME, SCHEMA, asked, blocking_of, call_of, tools_of
 from rightcall.dataset.files import Reader, Scratch, Seen, Where, digest
 from rightcall.dataset.label import sound
 from rightcall.dataset.validate import label_of
 from rightcall.declare.toolset import Toolset
 from rightcall.declare.wire import to_provider
+from rightcall.files.lines import read_lines
 from rightcall.types import Call, Json
 
 LONGEST = 1_000  # rows of one conversation; those behind are left out
@@ -101,7 +101,7 @@ class Conversation:
 
 @lru_cache(64)
 def _definitions(tools: Toolset) -> list[Json]:
-    return to_provider(tools, "openai", extensions=False)
+    return to_provider(tools, "chat")
 
 
 def _order(row: Json) -> tuple[int, bool, int, int]:

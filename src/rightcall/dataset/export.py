@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from hashlib import sha256
 from pathlib import Path
 from typing import Protocol
@@ -20,11 +20,14 @@ import msgspec
 from rightcall import formats
 from rightcall.capture.rows import unix_ms
 from rightcall.dataset.conversations import Conversation, Conversations
-from rightcall.dataset.files import PRIVATE, PUBLIC, BadRows, Output, Seen, Where, write_json
+from rightcall.dataset.files import BadRows, Seen, Where
+from rightcall.dataset.kinds import EXPORT, EXPORTED, PARQUET, manifest, manifest_of
 from rightcall.dataset.redact import is_released
 from rightcall.dataset.shapes import SHAPES, Found, How, LeftOut
 from rightcall.dataset.validate import count
 from rightcall.errors import CallerError
+from rightcall.files.output import PRIVATE, PUBLIC, Output, Outputs
+from rightcall.files.streams import is_stream
 from rightcall.types import Json
 
 
@@ -87,33 +90,45 @@ def export(
     format: str | None = None,
     public: bool = False,
     seen: Seen | None = None,
+    force: bool = False,
 ) -> Exported:
     """Writes the rows of captures in a shape; a name that ends in .parquet is written as Parquet.
 
     Raises `Unreleased` if a row may not be public, `BadRows` for rows that are not sound; then nothing is written.
     """
     files, how = [Path(path) for path in paths], _how(to, turns, format)
-    gate = _Gate(public)
-    conversations = Conversations(files, each=gate, seen=seen)
-    left_out: Counter[str] = Counter()
-    number = 0
-    stream = iter(conversations)
-    first = next(stream, None)  # every row has passed the gate by now
-    gate.open()
-    with _writer(output, files, to, how, public) as out:
-        while first is not None:
-            number += 1
-            for example in _examples(first, to, how):
-                if isinstance(example, LeftOut):
-                    count(left_out, str(example), 100)
-                else:
-                    out.write(example)
-            first = next(stream, None)
-    if conversations.left_out:
-        left_out["rows behind the first thousand of a conversation"] = conversations.left_out
-    manifest = _manifest(files, Path(output), to, how, public, out.rows, left_out)
-    reasons = dict(left_out.most_common())
-    return Exported(out.rows, number, reasons, gate.unlabelled, str(output), manifest, public)
+    mode = PUBLIC if public else PRIVATE
+    out = Output(output, PARQUET if _is_parquet(output) else EXPORT, sources=files, mode=mode, force=force)
+    beside = Output(manifest_of(out.path), manifest(EXPORTED), sources=files, mode=mode, force=force)
+    # The manifest goes first: it is what an export is known by, should the two be torn apart.
+    with Outputs(*([] if is_stream(output) else [beside]), out) as outputs:
+        gate = _Gate(public)
+        conversations = Conversations(files, each=gate, seen=seen)
+        stream = iter(conversations)
+        first = next(stream, None)  # every row has passed the gate by now
+        gate.open()
+        outputs.open()
+        left_out: Counter[str] = Counter()
+        number = 0
+        with _writer(out, to, how, public) as writer:
+            while first is not None:
+                number += 1
+                for example in _examples(first, to, how):
+                    if isinstance(example, LeftOut):
+                        count(left_out, str(example), 100)
+                    else:
+                        writer.write(example)
+                first = next(stream, None)
+        if conversations.left_out:
+            left_out["rows behind the first thousand of a conversation"] = conversations.left_out
+        if not is_stream(output):
+            beside.write_json(_manifest(files, out, to, how, public, writer.rows, left_out))
+    reasons, told = dict(left_out.most_common()), "" if is_stream(output) else str(beside.path)
+    return Exported(writer.rows, number, reasons, gate.unlabelled, str(output), told, public)
+
+
+def _is_parquet(output: str | Path) -> bool:
+    return str(output).endswith(".parquet")
 
 
 def _how(to: str, turns: bool, format: str | None) -> How:
@@ -133,33 +148,28 @@ def _examples(conversation: Conversation, to: str, how: How) -> Found:
         yield reason
 
 
-def _writer(output: str | Path, files: list[Path], to: str, how: How, public: bool) -> AbstractContextManager[Writer]:
-    mode = PUBLIC if public else PRIVATE
-    if str(output).endswith(".parquet"):
-        from rightcall.dataset.parquet import ParquetOutput
+def _writer(out: Output, to: str, how: How, public: bool) -> AbstractContextManager[Writer]:
+    if not _is_parquet(out.path):
+        return nullcontext(out)
+    from rightcall.dataset.parquet import ParquetRows
 
-        shape = "trl-turns" if how.turns else to
-        return ParquetOutput(output, sources=files, shape=shape, public=public, mode=mode)
-    return Output(output, sources=files, mode=mode)
+    return ParquetRows(out, shape="trl-turns" if how.turns else to, public=public)
 
 
 def _manifest(
-    files: list[Path], output: Path, to: str, how: How, public: bool, examples: int, left_out: Counter[str]
-) -> str:
-    path = output.with_name(output.name + ".manifest.json")
-    manifest = {
-        "schema_version": "rightcall-export-manifest/v1",
+    files: list[Path], out: Output, to: str, how: How, public: bool, examples: int, left_out: Counter[str]
+) -> Json:
+    return {
+        "schema_version": EXPORTED,
         "private": not public,
         "shape": to,
         "format": None if how.format is None else how.format.name,
         "turns": how.turns,
         "inputs": [{"path": str(file), "sha256": _sha256(file)} for file in files],
-        "output": {"path": str(output), "sha256": _sha256(output), "examples": examples},
+        "output": {"path": str(out.path), "sha256": out.sha256(), "examples": examples},
         "left_out": dict(left_out.most_common()),
         "created_unix_ms": unix_ms(),
     }
-    write_json(path, manifest, mode=PUBLIC if public else PRIVATE)
-    return str(path)
 
 
 def _sha256(path: Path) -> str:

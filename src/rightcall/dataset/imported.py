@@ -19,10 +19,12 @@ from rightcall.apis.plain import dumps, text
 from rightcall.apis.read import read
 from rightcall.capture.rows import RESPOND, Fault, Trace, capture_row, outcome_row, unix_ms
 from rightcall.capture.stubs import Outcome
-from rightcall.dataset.files import Output, Seen, Where, digest, read_all
+from rightcall.dataset.files import Seen, Where, digest, read_all
+from rightcall.dataset.kinds import IMPORTED
 from rightcall.dataset.logs import Log, Said, conversation
 from rightcall.declare.toolset import Toolset
 from rightcall.errors import CallerError, RightcallError
+from rightcall.files.output import Output
 from rightcall.ids import Ids
 from rightcall.strict_json import MAX_DEPTH, Undecodable, decode
 from rightcall.types import Call, Json, Reply, Tool
@@ -188,13 +190,14 @@ def import_files(
     model: str = "unknown",
     refused: Callable[[Where, str], None],
     seen: Seen | None = None,
+    force: bool = False,
 ) -> Counter[str]:
     """Writes the rows of all logs; `refused` is told of lines that hold none. Counts what was found."""
     counts: Counter[str] = Counter()
     at, files = unix_ms(), list(paths)
     options = {"kind": kind, "tools": tools, "format": format, "repair": repair, "model": model}
     options |= {"rescue": rescue, "reasoning_calls": reasoning_calls}
-    with Output(output, sources=files) as out:
+    with Output(output, IMPORTED, sources=files, force=force) as out:
         for where, row in read_all(files, seen=seen):
             group = f"import-{digest(where.path).hex()[:8]}-{where.number:08d}"
             try:

@@ -20,9 +20,11 @@ from rightcall.capture.rows import FORGE, OUTCOME, SCHEMA, Fault, asked, blockin
 from rightcall.capture.score import label as judged
 from rightcall.capture.score import score
 from rightcall.check import check
-from rightcall.dataset.files import BadRows, Output, Seen, Where, read_all
+from rightcall.dataset.files import BadRows, Seen, Where, read_all
+from rightcall.dataset.kinds import LABELLED
 from rightcall.dataset.schemas import faults
 from rightcall.declare.toolset import Toolset
+from rightcall.files.output import Output
 from rightcall.strict_json import MAX_DEPTH, decode
 from rightcall.types import Call, Json, Problem
 
@@ -114,12 +116,17 @@ def _call(entry: Any) -> Call | None:
 
 
 def label_files(
-    paths: Iterable[str | Path], output: str | Path, *, domains: Iterable[Domain] = (), seen: Seen | None = None
+    paths: Iterable[str | Path],
+    output: str | Path,
+    *,
+    domains: Iterable[Domain] = (),
+    seen: Seen | None = None,
+    force: bool = False,
 ) -> Counter[str]:
     """Writes the rows with their labels, and gives how many got which."""
     labeller, files = Labeller(domains), list(paths)
     counts: Counter[str] = Counter()
-    with Output(output, sources=files) as out:
+    with Output(output, LABELLED, sources=files, force=force) as out:
         for where, row in read_all(files, seen=seen):
             made = labeller.label(sound(where, row, SCHEMA, FORGE))
             counts[made["label"]["label"] if "label" in made else "unlabelled"] += 1

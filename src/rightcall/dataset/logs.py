@@ -92,7 +92,7 @@ def _openai(row: Json) -> Log:
     for message in objects(row.get("messages")):
         role = text(message.get("role"))
         if role == "assistant":
-            entries.append(Said(message, "openai_chat"))
+            entries.append(Said(message, "chat"))
         elif role in ("tool", "function"):
             entries.append({**message, "role": "tool", "content": _flat(message.get("content"))})
         else:
@@ -106,7 +106,7 @@ def _anthropic(row: Json) -> Log:
         entries.append({"role": "system", "content": _flat(row["system"])})
     for message in objects(row.get("messages")):
         if message.get("role") == "assistant":
-            entries.append(Said(message, "anthropic"))
+            entries.append(Said(message, "messages"))
         else:
             entries += _anthropic_user(message)
     return Log(tuple(entries), row.get("tools"))
@@ -138,10 +138,10 @@ def _responses(row: Json) -> Log:
             turn.append(item)
             continue
         if turn:
-            entries.append(Said(turn, "openai_responses"))
+            entries.append(Said(turn, "responses"))
             turn = []
         entries.append(other)
-    return Log(tuple(entries + ([Said(turn, "openai_responses")] if turn else [])), row.get("tools"))
+    return Log(tuple(entries + ([Said(turn, "responses")] if turn else [])), row.get("tools"))
 
 
 def _other_side(item: Json) -> Json | None:
@@ -185,7 +185,7 @@ def _function_call(said: str) -> Said:
         {"type": "function", "function": {"name": each.get("name"), "arguments": each.get("arguments")}}
         for each in calls
     ]
-    return Said({"role": "assistant", "content": "", "tool_calls": made}, "openai_chat")
+    return Said({"role": "assistant", "content": "", "tool_calls": made}, "chat")
 
 
 def _from_side(role: str, said: str) -> list[Json | Said]:

@@ -6,15 +6,14 @@ disagree on a type; `datasets` gives them back as objects, because the file says
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Any
 
-from rightcall.capture.rows import FileFailed
-from rightcall.dataset.files import Output
-from rightcall.errors import CallerError
+from rightcall.errors import CallerError, FileFailed
+from rightcall.files.kinds import failed
+from rightcall.files.output import Output
 from rightcall.types import Json
 
 _BATCH = 1_000
@@ -53,26 +52,23 @@ COLUMNS: dict[str, Json] = {
 }
 
 
-class ParquetOutput:
-    """As `Output`, in Parquet. Rows are gathered and written a thousand at a time."""
+class ParquetRows:
+    """The rows of an `Output` that is open, in Parquet: gathered, and written a thousand at a time."""
 
-    def __init__(
-        self, path: str | Path, *, shape: str, public: bool, mode: int, sources: Iterable[str | Path] = ()
-    ) -> None:
+    def __init__(self, out: Output, *, shape: str, public: bool) -> None:
         self._columns = COLUMNS[shape]
         self._marks = {
             "huggingface": json.dumps({"info": {"features": self._columns}}),
             "rightcall": json.dumps({"private": not public, "shape": shape}),
         }
-        self._out = Output(path, sources=sources, mode=mode)
+        self._out = out
         self._rows: list[Json] = []
         self.rows = 0
 
-    def __enter__(self) -> ParquetOutput:
+    def __enter__(self) -> ParquetRows:
         arrow, parquet = _pyarrow()
         fields = [arrow.field(name, _type(arrow, feature)) for name, feature in self._columns.items()]
         self._schema = arrow.schema(fields, metadata=self._marks)
-        self._out.__enter__()
         self._writer = parquet.ParquetWriter(self._out.file, self._schema, compression="zstd")
         return self
 
@@ -91,28 +87,20 @@ class ParquetOutput:
             self._rows.clear()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        with self._out_of(error):
-            if error is None:
-                self._flush()
+        if error is None:
+            self._flush()
             with self._told():
-                self._writer.close()  # also of a file that is given up: its end would be written later otherwise
+                self._writer.close()
+        else:
+            with suppress(OSError):
+                self._writer.close()  # of a file that is given up too: its end would be written later otherwise
 
     @contextmanager
     def _told(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
-            raise FileFailed(f"cannot write {self._out.path}: {error.strerror or error}") from error
-
-    @contextmanager
-    def _out_of(self, error: BaseException | None) -> Iterator[None]:
-        """The file beneath appears if all went well, here too."""
-        try:
-            yield
-        except BaseException as failed:
-            self._out.__exit__(type(failed), failed, failed.__traceback__)
-            raise
-        self._out.__exit__(None if error is None else type(error), error, None)
+            raise FileFailed(failed("write", self._out.path, error)) from error
 
 
 def _pyarrow() -> tuple[Any, Any]:

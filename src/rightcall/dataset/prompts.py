@@ -11,9 +11,10 @@ from pathlib import Path
 from rightcall.capture.domain import Domain, Scenario
 from rightcall.capture.rows import available_tools, unix_ms
 from rightcall.capture.talk import SYSTEM
-from rightcall.dataset.files import Output
+from rightcall.dataset.kinds import PROMPTS
 from rightcall.dataset.schemas import PROMPT
 from rightcall.declare.wire import to_provider
+from rightcall.files.output import Output
 from rightcall.types import Json
 
 MODEL, OUTPUT = "test-model", "target/dataset/tool_prompts.jsonl"
@@ -33,7 +34,7 @@ def starting_messages(scenario: Scenario) -> list[Json]:
 
 
 def _row(domain: Domain, scenario: Scenario, model: str, run_index: int) -> Json:
-    tools = to_provider(domain.tools, "openai", extensions=False)
+    tools = to_provider(domain.tools, "chat")
     request = {"model": model, "messages": starting_messages(scenario), "tools": tools, "stream": False}
     place = {"domain": domain.name, "scenario": scenario.name, "run_index": run_index}
     provenance = {"source": "rightcall", "created_at_unix_ms": unix_ms(), **place}
@@ -47,9 +48,11 @@ def _row(domain: Domain, scenario: Scenario, model: str, run_index: int) -> Json
     }
 
 
-def write_prompts(domains: Iterable[Domain], output: str | Path, *, model: str = MODEL, runs: int = 1) -> int:
+def write_prompts(
+    domains: Iterable[Domain], output: str | Path, *, model: str = MODEL, runs: int = 1, force: bool = False
+) -> int:
     """Writes the file, and gives how many rows it has."""
-    with Output(output) as out:
+    with Output(output, PROMPTS, force=force) as out:
         for row in prompts(domains, model=model, runs=runs):
             out.write(row)
     return out.rows

@@ -1,6 +1,6 @@
 """`dataset redact` and `dataset release`: the only way out of private.
 
-Redaction replaces what looks like a secret or a person's data: keys, tokens, passwords, e-mail addresses, telephone and
+Redaction replaces what looks like a secret (`rightcall.redaction`) or a person's data: e-mail addresses, telephone and
 card numbers, bank accounts, network addresses, home folders, and the terms you name. The same value is replaced by the
 same word everywhere in a run, under a key that is then forgotten. It finds patterns, not meaning: a name in a sentence
 stays, so read what you release. Release marks redacted rows as public, under the name of whoever answers for it, and
@@ -18,16 +18,17 @@ from hashlib import blake2b, sha256
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from rightcall.capture.rows import Fault, unix_ms
-from rightcall.dataset.files import BadRows, Output, Seen, Where, read_all
+from rightcall.dataset.files import BadRows, Seen, Where, read_all
+from rightcall.dataset.kinds import REDACTED, RELEASED
 from rightcall.dataset.schemas import faults
 from rightcall.errors import CallerError
-from rightcall.strict_json import MAX_DEPTH, Undecodable, decode
+from rightcall.files.output import Output
+from rightcall.redaction.rules import Rule, start
+from rightcall.redaction.scrubber import Scrubber
 from rightcall.types import Json
 
-VERSION = "rightcall-redaction/v1"
+VERSION = "rightcall-redaction/v2"
 _MOST_KEPT = 5_000
 
 
@@ -43,156 +44,93 @@ def _iban(text: str) -> bool:
     return 15 <= len(plain) <= 34 and int(number) % 97 == 1
 
 
-def _any(text: str) -> bool:
-    return True
-
-
-class Rule(msgspec.Struct, frozen=True):
-    """What to look for, and how to be sure. Patterns have bounded repeats: they take linear time on any text."""
-
-    pattern: re.Pattern[str]
-    sure: Callable[[str], bool] = _any
-    part: int = 0  # the group that is replaced
-
-
-def _start(not_behind: str) -> str:
-    """Where a secret may begin: not behind these characters. In JSON text it may follow an escape such as \\n, whose
-    letter is no part of it."""
-    plain, escaped = rf"(?<![{not_behind}\\])", r"(?<=\\[nrtbf/\"\\])|(?<=\\u[0-9a-fA-F]{4})"
-    return rf"(?:{plain}|(?<=\\)(?![nrtbfu/\"\\])|{escaped})"
-
-
-RULES: dict[str, Rule] = {
-    "private-key": Rule(
-        re.compile(r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----[^-]{0,20000}+(?:-----END [A-Z ]{0,40}-----)?")
-    ),
-    "token": Rule(
-        re.compile(
-            _start("A-Za-z0-9")
-            + r"(?:sk-[A-Za-z0-9_-]{16,200}|gh[opsu]_[A-Za-z0-9]{20,200}|github_pat_\w{20,200}"
-            + r"|hf_[A-Za-z0-9]{20,200}|glpat-[\w-]{16,200}|xox[abprs]-[\w-]{10,200}|A[KS]IA[A-Z0-9]{16}"
-            + r"|AIza[\w-]{30,60}"
-            + r"|eyJ[\w-]{10,2000}\.[\w-]{10,4000}\.[\w-]{0,2000})",
-            re.A,
-        )
-    ),
-    "bearer": Rule(re.compile(_start("A-Za-z0-9_") + r"(?i:bearer)[ ]{1,4}([\w.~+/-]{12,2000}=*)"), part=1),
-    "password": Rule(
-        re.compile(
-            r"(?i)(?:password|passwd|secret|api[_-]?key|access[_-]?token)\\?[\"']?[ ]{0,4}[:=][ ]{0,4}\\?[\"']?"
-            r"([^\s\"'\\,;&]{4,200})"
-        ),
-        part=1,
-    ),
-    "credentials": Rule(re.compile(r"://([^\s/:@\\\"]{1,100}:[^\s/@\\\"]{1,200})@"), part=1),
+# Who somebody is and where: beside the secrets, for what leaves this machine.
+PERSONAL: dict[str, Rule] = {
     "email": Rule(
-        re.compile(_start(r"\w.+%-") + r"[\w.+%-]{1,64}@(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}(?![A-Za-z0-9])")
+        re.compile(start(r"\w.+%-") + r"[\w.+%-]{1,64}@(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}(?![A-Za-z0-9])"),
+        ("@",),
     ),
     "iban": Rule(
-        re.compile(_start("A-Za-z0-9_") + r"[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?![A-Za-z0-9])"),
-        _iban,
+        re.compile(start("A-Za-z0-9_") + r"[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?![A-Za-z0-9])"),
+        sure=_iban,
     ),
-    "card": Rule(re.compile(_start("A-Za-z0-9_.-") + r"\d(?:[ -]?\d){13,18}(?![\w-])"), _luhn),
-    "phone": Rule(re.compile(_start("A-Za-z0-9_.+") + r"\+\d{1,3}[ ()./-]{0,2}\d(?:[ ()./-]{0,2}\d){6,12}(?!\w)")),
+    "card": Rule(re.compile(start("A-Za-z0-9_.-") + r"\d(?:[ -]?\d){13,18}(?![\w-])"), sure=_luhn),
+    "phone": Rule(
+        re.compile(start("A-Za-z0-9_.+") + r"\+\d{1,3}[ ()./-]{0,2}\d(?:[ ()./-]{0,2}\d){6,12}(?!\w)"), ("+",)
+    ),
     "address": Rule(
         re.compile(
-            _start("A-Za-z0-9_.")
+            start("A-Za-z0-9_.")
             + r"(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)\.){3}(?:25[0-5]|2[0-4]\d|1?\d?\d)(?![A-Za-z0-9]|\.\d)"
-        )
+        ),
+        (".",),
     ),
-    "home": Rule(re.compile(r"(?:/home/|/Users/|[A-Za-z]:\\{1,4}Users\\{1,4})([^\s/\\\"':<>|]{1,64})"), part=1),
+    "home": Rule(
+        re.compile(r"(?:/home/|/Users/|[A-Za-z]:\\{1,4}Users\\{1,4})([^\s/\\\"':<>|]{1,64})"),
+        ("/home/", "users"),
+        part=1,
+    ),
 }
-# What every rule needs somewhere: most texts have none of it, and are not looked at further.
-_MAYBE = re.compile(
-    r"[0-9@]|://|-----BEGIN|/home/|Users|sk-|gh[opsu]_|github_pat|hf_|glpat-|xox[abprs]-|AIza|eyJ"
-    r"|(?i:bearer|passw|secret|api[_-]?key|token)"
-).search
-_SECRET = re.compile(r"(?i)(?:[a-z]{1,20}[_-])?(?:password|passwd|secret|api[_-]?key|access[_-]?token|token)").fullmatch
 _STAYS = {"127.0.0.1", "0.0.0.0", "255.255.255.255", "user", "example"}
-# Written by us, or by redaction itself: looking into them again must find nothing.
+# Written by redaction itself: looking into them again must find nothing.
 _OURS = re.compile(
     r"redacted-[a-z-]+-[0-9a-f]{8}(?:@.{1,300})?|user-[0-9a-f]{8}@example\.com|\+0000000\d{0,8}|10{12,18}"
 ).fullmatch
 
 
-class Redactor:
-    """Replaces what `RULES` and the terms find, in one run. `key` makes two runs agree; without one nobody can."""
+class Redactor(Scrubber):
+    """Replaces what is secret, what is personal, and the terms, in one run. `key` makes two runs agree; without one
+    nobody can."""
 
     def __init__(self, terms: Iterable[str] = (), *, key: bytes | None = None) -> None:
-        self._key = key or secrets.token_bytes(32)
         named = sorted({term for term in terms if term.strip()}, key=lambda term: (-len(term), term))
         if any(len(term) < 3 for term in named):
             raise CallerError("a term to redact must have at least three characters")
-        self._terms = re.compile("|".join(map(re.escape, named)), re.I) if named else None
+        own = {"term": Rule(re.compile("|".join(map(re.escape, named)), re.I))} if named else {}
+        super().__init__(stand_in=self._counted, more={**PERSONAL, **own})
+        self._key = key or secrets.token_bytes(32)
         self._clean: set[str] = set()
         self.counts: Counter[str] = Counter()
 
     def redact(self, row: Json) -> Json:
         """The row without what was found, and marked so that `release` can tell."""
         before = self.counts.copy()
-        cleaned: Json = self._value(
+        cleaned: Json = self.value(
             {key: value for key, value in row.items() if key not in ("schema_version", "metadata")}
         )
         marks = {key: row["metadata"][key] for key in row["metadata"] if key not in ("release", "redaction")}
-        marks = {**self._value(marks), "private_agent_log": True, "public_export_allowed": False}
+        marks = {**self.value(marks), "private_agent_log": True, "public_export_allowed": False}
         made: Json = {"schema_version": row["schema_version"], **cleaned, "metadata": marks}
         found = dict(sorted((self.counts - before).items()))
         made["metadata"]["redaction"] = {"version": VERSION, "found": found, "sha256": fingerprint(made)}
         return made
 
-    def _value(self, value: Any) -> Any:
-        if isinstance(value, str):
-            return self.text(value)
-        if isinstance(value, dict):
-            return {self.text(key): self._named(key, each) for key, each in value.items()}
-        if isinstance(value, list):
-            return [self._value(each) for each in value]
+    def number(self, value: Any) -> Any:
+        """A card's number may be one of JSON's."""
         if type(value) is int and 10**14 <= value < 10**16 and _luhn(str(value)):
             self.counts["card"] += 1
             return 10 ** (len(str(value)) - 1)
         return value
 
-    def _named(self, key: str, value: Any) -> Any:
-        """What stands under such a name is a secret, whatever it looks like."""
-        if isinstance(value, str) and value and _SECRET(key) and not _OURS(value):
-            self.counts["password"] += 1
-            return self._stand_in("password", value)
-        return self._value(value)
-
     def text(self, text: str) -> str:
-        """The text without what was found. Keys and short texts come again and again: those without a find are kept."""
+        """Keys and short texts come again and again: those without a find are kept."""
         if text in self._clean:
             return text
-        cleaned = self._cleaned(text)
+        cleaned = super().text(text)
         if len(text) <= 200 and cleaned == text:
             if len(self._clean) >= _MOST_KEPT:
                 self._clean.clear()
             self._clean.add(text)
         return cleaned
 
-    def _cleaned(self, text: str) -> str:
-        """JSON inside a text is redacted as JSON, so that it stays JSON."""
-        if text[:1] in ("{", "["):
-            value = decode(text, MAX_DEPTH)
-            if not isinstance(value, Undecodable):
-                cleaned = self._value(value)
-                return text if cleaned == value else json.dumps(cleaned, ensure_ascii=False)
-        for name, rule in RULES.items() if _MAYBE(text) else ():
-            text = self._replaced(text, name, rule)
-        return self._replaced(text, "term", Rule(self._terms)) if self._terms is not None else text
+    def is_kept(self, kind: str, said: str) -> bool:
+        return said in _STAYS or _OURS(said) is not None or super().is_kept(kind, said)
 
-    def _replaced(self, text: str, name: str, rule: Rule) -> str:
-        def replace(found: re.Match[str]) -> str:
-            said = found[rule.part]
-            if said in _STAYS or _OURS(said) or not rule.sure(said):
-                return found[0]
-            self.counts[name] += 1
-            start = found.start(rule.part) - found.start()
-            return found[0][:start] + self._stand_in(name, said) + found[0][start + len(said) :]
+    def _counted(self, kind: str, said: str) -> str:
+        self.counts[kind] += 1
+        return self._word(kind, said)
 
-        return rule.pattern.sub(replace, text)
-
-    def _stand_in(self, name: str, said: str) -> str:
+    def _word(self, name: str, said: str) -> str:
         """A word of the same kind, the same for the same value. A card number stays a number, for JSON's sake."""
         tag = blake2b(said.casefold().encode("utf-8", "surrogatepass"), key=self._key[:64], digest_size=4).hexdigest()
         if name == "card":
@@ -234,11 +172,16 @@ def is_released(row: Json) -> str:
 
 
 def redact_files(
-    paths: Iterable[str | Path], output: str | Path, *, terms: Iterable[str] = (), seen: Seen | None = None
+    paths: Iterable[str | Path],
+    output: str | Path,
+    *,
+    terms: Iterable[str] = (),
+    seen: Seen | None = None,
+    force: bool = False,
 ) -> tuple[int, Counter[str]]:
     """Writes redacted rows; gives how many, and what was found how often."""
     redactor, files = Redactor(terms), list(paths)
-    with Output(output, sources=files) as out:
+    with Output(output, REDACTED, sources=files, force=force) as out:
         for where, row in read_all(files, seen=seen):
             try:
                 out.write(redactor.redact(_marked(where, row)))
@@ -255,13 +198,14 @@ def release_files(
     note: str = "",
     refused: Callable[[Where, str], None],
     seen: Seen | None = None,
+    force: bool = False,
 ) -> tuple[int, int]:
     """Writes the rows that may be released, marked public; `refused` is told of the others. Gives both counts."""
     if not by.strip():
         raise CallerError("say who answers for the release: --by NAME")
     mark = {"by": by, "note": note, "at_unix_ms": unix_ms()}
     kept_back, files = 0, list(paths)
-    with Output(output, sources=files) as out:
+    with Output(output, RELEASED, sources=files, force=force) as out:
         for where, row in read_all(files, seen=seen):
             why = why_not(_marked(where, row))
             if why:

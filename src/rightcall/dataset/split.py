@@ -15,12 +15,14 @@ from pathlib import Path
 
 import msgspec
 
-from rightcall.capture.lines import Line, encode_row, read_lines
 from rightcall.capture.rows import Fault
-from rightcall.dataset.files import BadRows, Output, Scratch, Seen, Where, digest, write_json
+from rightcall.dataset.files import BadRows, Scratch, Seen, Where, digest
+from rightcall.dataset.kinds import SIDE, SPLIT, manifest
 from rightcall.dataset.schemas import faults
 from rightcall.dataset.validate import bucket_of, count, label_of
 from rightcall.errors import CallerError
+from rightcall.files.lines import Line, encode_row, read_lines
+from rightcall.files.output import Output, Outputs
 from rightcall.types import Json
 
 RATIO, SEED = 0.10, "forge-dataset-v1"
@@ -47,33 +49,25 @@ def split(
     ratio: float = RATIO,
     seed: str = SEED,
     seen: Seen | None = None,
+    force: bool = False,
 ) -> Split:
     """Writes train.jsonl, validation.jsonl and split_manifest.json. Rows are not changed."""
     if not 0 <= ratio <= 1:
         raise CallerError(f"the ratio must be between 0 and 1, not {ratio}")
     files, folder = [Path(path) for path in paths], Path(out_dir)
-    with Scratch() as scratch:
+    sides = {"train": _Side(), "validation": _Side()}
+    outs = {name: Output(folder / f"{name}.jsonl", SIDE, sources=files, force=force) for name in sides}
+    told = Output(folder / "split_manifest.json", manifest(SPLIT), sources=files, force=force)
+    with Scratch() as scratch, Outputs(*outs.values(), told) as outputs:
         rows, groups = _choose(scratch, files, ratio, seed, seen)
-        sides = {"train": _Side(), "validation": _Side()}
-        with (
-            Output(folder / "train.jsonl", sources=files) as train,
-            Output(folder / "validation.jsonl", sources=files) as validation,
-        ):
-            outs = {"train": train, "validation": validation}
-            for line, name in _sided(scratch, files, seen):
-                assert not isinstance(line.row, Fault)
-                sides[name].add(line.row)
-                outs[name].write_bytes(line.data.rstrip(b"\r\n") + b"\n")
-    manifest = {
-        "schema_version": "rightcall-split-manifest/v1",
-        "inputs": [str(file) for file in files],
-        "ratio": ratio,
-        "seed": seed,
-        "rows": rows,
-        "groups": groups,
-        **{name: side.told() for name, side in sides.items()},
-    }
-    write_json(folder / "split_manifest.json", manifest)
+        outputs.open()
+        for line, name in _sided(scratch, files, seen):
+            assert not isinstance(line.row, Fault)
+            sides[name].add(line.row)
+            outs[name].write_bytes(line.data.rstrip(b"\r\n") + b"\n")
+        counts = {"rows": rows, "groups": groups, **{name: side.told() for name, side in sides.items()}}
+        inputs = [str(file) for file in files]
+        told.write_json({"schema_version": SPLIT, "inputs": inputs, "ratio": ratio, "seed": seed, **counts})
     names = [str(folder / name) for name in ("train.jsonl", "validation.jsonl", "split_manifest.json")]
     return Split(rows, groups, sides["train"].rows, sides["validation"].rows, *names)
 

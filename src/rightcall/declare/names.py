@@ -13,11 +13,11 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple
 
-from rightcall.errors import CallerError
+from rightcall.api_names import api_name
 
-Provider = Literal["openai", "openai-responses", "anthropic", "gemini", "ollama", "mcp"]
+Provider = Literal["chat", "responses", "messages", "gemini", "ollama", "mcp"]
 
 
 class Rule(NamedTuple):
@@ -28,9 +28,9 @@ class Rule(NamedTuple):
 
 _WORD = "A-Za-z0-9_"
 RULES: dict[str, Rule] = {
-    "openai": Rule(_WORD + "-", _WORD + "-", 64),
-    "openai-responses": Rule(_WORD + "-", _WORD + "-", 64),
-    "anthropic": Rule(_WORD + "-", _WORD + "-", 64),
+    "chat": Rule(_WORD + "-", _WORD + "-", 64),
+    "responses": Rule(_WORD + "-", _WORD + "-", 64),
+    "messages": Rule(_WORD + "-", _WORD + "-", 64),
     "gemini": Rule("A-Za-z_", _WORD + ".-", 64),
     "ollama": Rule(_WORD, _WORD + ".-", 128),
     "mcp": Rule(_WORD + ".-", _WORD + ".-", 128),
@@ -39,10 +39,8 @@ _HASHES = 4  # how many spellings of one name are recognised on the way back
 
 
 def check_provider(provider: str) -> str:
-    if provider not in RULES:
-        known = ", ".join(get_args(Provider))
-        raise CallerError(f"there is no provider {provider!r}; name one of {known}")
-    return provider
+    """The word for whoever takes the tools: an API, or `mcp`."""
+    return api_name(provider, RULES, what="form of tools")
 
 
 def wire_names(names: Iterable[str], provider: str) -> dict[str, str]:

@@ -1,9 +1,9 @@
 """Tools in the form that a provider wants them in: the way out of what `providers` reads.
 
-    to_provider(toolset, "anthropic")   ->   [{"name": ..., "description": ..., "input_schema": ...}]
+    to_provider(toolset, "messages")   ->   [{"name": ..., "description": ..., "input_schema": ...}]
 
 Out and back loses nothing. What a provider has no field for goes out under `x-output-schema`, which is
-`x-harn-output-schema` too, and `x-rightcall`, unless `extensions=False`; a name it does not take is changed
+`x-harn-output-schema` too, and `x-rightcall`, with `extensions=True`; a name it does not take is changed
 (`Toolset.wire_names`).
 """
 
@@ -13,21 +13,22 @@ from collections.abc import Callable
 from typing import Any
 
 from rightcall.declare.gemini import to_openapi
-from rightcall.declare.names import Provider, check_provider
+from rightcall.declare.names import check_provider
 from rightcall.declare.providers import EXTENSION, META, NO_PARAMETERS, OUTPUTS
 from rightcall.declare.toolset import Tools, Toolset
 from rightcall.types import Json, Tool
 
 
-def to_provider(tools: Tools, provider: Provider, *, extensions: bool = True) -> list[Json]:
-    """The list to send as `tools`. A server that refuses keys it does not know wants `extensions=False`.
+def to_provider(tools: Tools, provider: str, *, extensions: bool = False) -> list[Json]:
+    """The list to send as `tools`. `extensions` adds what the form has no field for, which hosted servers refuse.
 
     A schema that does not say its type goes out as the object it must be."""
-    write = _WRITERS[check_provider(provider)]
+    form = check_provider(provider)
+    write = _WRITERS[form]
     toolset = tools if isinstance(tools, Toolset) else Toolset(tools)
-    names = toolset.wire_names(provider)
+    names = toolset.wire_names(form)
     written = [write(tool, names[tool.name], extensions) for tool in toolset]
-    return [{"functionDeclarations": written}] if provider == "gemini" and written else written
+    return [{"functionDeclarations": written}] if form == "gemini" and written else written
 
 
 def _openai(tool: Tool, name: str, extensions: bool) -> Json:
@@ -98,9 +99,9 @@ def _marks(tool: Tool, name: str) -> Json:
 
 
 _WRITERS: dict[str, Callable[[Tool, str, bool], Json]] = {
-    "openai": _openai,
-    "openai-responses": _responses,
-    "anthropic": _anthropic,
+    "chat": _openai,
+    "responses": _responses,
+    "messages": _anthropic,
     "gemini": _gemini,
     "ollama": _openai,
     "mcp": _mcp,

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from rightcall.apis.history import Outcome, results
 from rightcall.dispatch.envelope import Envelope, bound
 from rightcall.dispatch.plain import plain
 from rightcall.errors import ToolError
@@ -29,6 +30,7 @@ Kind = Literal[
 ]
 FINE = frozenset({"completed", "skipped", "not_applicable"})
 LONGEST_ERROR = 2_000
+_LONGEST_SENT = 500
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -58,6 +60,15 @@ class Result(msgspec.Struct, frozen=True):
         said = (self.envelope or bound(self.output)).text
         return f"ERROR: {said}" if self.error else said
 
+    def message(self, api: str = "chat") -> Json:
+        """The message that answers the call, as this API wants it. Several results of one turn: `answers`."""
+        return results(api, [self.outcome])[0]
+
+    @property
+    def outcome(self) -> Outcome:
+        """What to tell the model, and whether it is an error."""
+        return Outcome(self.call, (self.envelope or bound(self.output)).text, self.error)
+
     def to_json(self) -> Json:
         """Plain JSON data, to be kept or sent."""
         fields: Json = to_json(msgspec.structs.replace(self, output=None, envelope=None))
@@ -74,7 +85,16 @@ def failed(call: Call, kind: Kind, message: str, *, duration: float = 0.0, threa
 def refused(call: Call, problems: Sequence[Problem]) -> Result:
     """The call did not run; the model is told why, and what to send instead."""
     message = "the call was not run: " + "; ".join([problem.message for problem in problems if problem.blocking])
+    message += _what_was_sent(call)
     return Result(call, message[:LONGEST_ERROR], True, "refused", message[:LONGEST_ERROR], tuple(problems))
+
+
+def _what_was_sent(call: Call) -> str:
+    """A history holds arguments that are an object: where they were none, the model is shown what it wrote."""
+    if call.arguments or not call.json.strip("{} \t\r\n"):
+        return ""
+    sent = call.json if len(call.json) <= _LONGEST_SENT else call.json[:_LONGEST_SENT] + "..."
+    return f"; the arguments you sent: {sent}"
 
 
 def not_run(call: Call, why: str) -> Result:

@@ -1,8 +1,8 @@
 """Any toolset as an MCP server. Each call goes the whole way: repaired with a receipt, checked, dispatched, bounded.
 
     serve_stdio(tools)                           for a client that starts us
-    serve_http(tools, port=8000)                 on this machine only
-    serve_http(tools, host="0.0.0.0", key=...)   from elsewhere, for those who have the key
+    serve_http(tools, key=...)                   on this machine, for those who have the key
+    serve_http(tools, host="0.0.0.0", key=...)   from elsewhere too
 
 A call that does not fit its schema is an answer with `isError` that tells the model what to send. A tool that is not
 there is an error of the protocol.
@@ -11,8 +11,6 @@ there is an error of the protocol.
 from __future__ import annotations
 
 import asyncio
-import hmac
-import ipaddress
 import sys
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -24,10 +22,12 @@ from rightcall.dispatch.envelope import Bounds
 from rightcall.dispatch.hooks import HookLike
 from rightcall.dispatch.limits import RunLimits
 from rightcall.dispatch.result import Result
-from rightcall.errors import CallerError, DispatchStopped
+from rightcall.errors import DispatchStopped
 from rightcall.ids import random_id
 from rightcall.mcp.extra import needs_mcp
 from rightcall.repair.settle import repair as repaired
+from rightcall.servers.asgi import guarded
+from rightcall.servers.guard import Limits, given_key, guarding
 from rightcall.types import Call, Json
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from mcp.types import CallToolResult
 
 _UNKNOWN_TOOL = -32602
+_LIMITS = Limits(body=4_000_000, together=512)  # what the SDK reads; a client holds a stream open all the time
+_HEAD = 64_000  # bytes of a request's first lines that are waited for
 
 
 def server_of(
@@ -127,15 +129,29 @@ def serve_http(
     host: str = "127.0.0.1",
     port: int = 8000,
     key: str = "",
+    no_key: bool = False,
+    origins: Iterable[str] = (),
+    hosts: Iterable[str] = (),
     name: str = "rightcall",
     hooks: Iterable[HookLike] = (),
     repair: str = "safe",
 ) -> None:
-    """Serves `http://host:port/mcp` until it is stopped. Other machines need a key."""
+    """Serves `http://host:port/mcp` until it is stopped, to those who have the `key`. It must be given, unless `no_key`
+    says that every program on this machine may call the tools."""
     import uvicorn
 
-    app = http_app(tools, host=host, key=key, name=name, hooks=hooks, repair=repair)
-    uvicorn.run(app, host=host, port=port, log_level="warning")
+    app = http_app(
+        tools,
+        host=host,
+        key=key,
+        no_key=no_key,
+        origins=origins,
+        hosts=hosts,
+        name=name,
+        hooks=hooks,
+        repair=repair,
+    )
+    uvicorn.run(app, host=host, port=port, log_level="warning", ws="none", h11_max_incomplete_event_size=_HEAD)
 
 
 def http_app(
@@ -143,38 +159,20 @@ def http_app(
     *,
     host: str,
     key: str = "",
+    no_key: bool = False,
+    origins: Iterable[str] = (),
+    hosts: Iterable[str] = (),
     name: str = "rightcall",
     hooks: Iterable[HookLike] = (),
     repair: str = "safe",
 ) -> Any:
     """The same as an ASGI application."""
-    if not key and not _is_loopback(host):
-        raise CallerError(f"serving on {host!r} lets other machines call the tools; give a key, or serve on 127.0.0.1")
-    app = server_of(tools, name=name, hooks=hooks, repair=repair).streamable_http_app(host=host)
-    return _with_key(app, key) if key else app
+    needs_mcp()
+    from mcp.server.transport_security import TransportSecuritySettings
 
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
-def _with_key(app: Any, key: str) -> Any:
-    """Lets requests in that carry the key, as a bearer token or as `x-api-key`."""
-
-    async def guarded(scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] == "http" and not _carries(dict(scope["headers"]), key):
-            headers = [(b"content-type", b"application/json"), (b"www-authenticate", b"Bearer")]
-            await send({"type": "http.response.start", "status": 401, "headers": headers})
-            await send({"type": "http.response.body", "body": b'{"error": "this server needs its key"}'})
-            return
-        await app(scope, receive, send)
-
-    return guarded
-
-
-def _carries(headers: dict[bytes, bytes], key: str) -> bool:
-    given = headers.get(b"authorization", b"").removeprefix(b"Bearer ")
-    return any(hmac.compare_digest(each, key.encode()) for each in (given, headers.get(b"x-api-key", b"")))
+    chosen = given_key(key) if key else None
+    guard = guarding(host, key=chosen, no_key=no_key, origins=origins, hosts=hosts, limits=_LIMITS)
+    server = server_of(tools, name=name, hooks=hooks, repair=repair)
+    # The guard asks for more than the SDK does, and knows which hosts and origins were allowed.
+    theirs = TransportSecuritySettings(enable_dns_rebinding_protection=False)
+    return guarded(server.streamable_http_app(host=host, transport_security=theirs), guard)

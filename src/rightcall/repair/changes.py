@@ -23,7 +23,9 @@ from rightcall.strict_json import Undecodable, decode
 from rightcall.types import Json, Repair
 
 _WRAPPERS = ("arguments", "parameters", "args", "kwargs", "input")
-_BESIDE = frozenset(("name", "function", "tool", "type", "id"))
+_NAMES = ("name", "function", "tool")
+_BESIDE = frozenset((*_NAMES, "type", "id"))
+_LAST = re.compile(r"__|[./:]").split
 _INTEGER = re.compile(r"\s*[+-]?[0-9]{1,400}(?:\.0*)?\s*").fullmatch
 _NUMBER = re.compile(r"\s*[+-]?(?:[0-9]{1,400}(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?\s*").fullmatch
 _SEPARATORS = re.compile(r"[\s_\-./:]++").sub
@@ -199,14 +201,28 @@ def _rename(rule: str, kind: Kind, where: list[Any], names: Names, pairs: list[t
 
 def _unwrapped(where: list[Any], names: Names, *, sure: bool) -> Iterator[Change]:
     """Arguments inside arguments: `{"arguments": {...}}`. Unless something is missing (`sure`), only declared ones."""
-    value = names.value
-    if where or len(value) > len(_WRAPPERS) + len(_BESIDE):
-        return
-    wrapped = [key for key in names.strangers if key in _WRAPPERS and isinstance(value[key], dict)]
-    if len(wrapped) == 1 and set(value) <= {wrapped[0], *_BESIDE}:
-        inner = value[wrapped[0]]
+    wrapper = None if where else _wrapper(names.value, names.declared)
+    if wrapper is not None:
+        inner = names.value[wrapper]
         if sure or (inner and inner.keys() <= names.declared.keys()):
             yield Change("unwrapped", "schema", (), inner)
+
+
+def _wrapper(value: Json, declared: Json) -> str | None:
+    """The one key of this object that holds arguments, where all else in it is what a call has."""
+    if len(value) > len(_WRAPPERS) + len(_BESIDE):
+        return None
+    wrapped = [key for key in _WRAPPERS if key in value and key not in declared and isinstance(value[key], dict)]
+    return wrapped[0] if len(wrapped) == 1 and set(value) <= {wrapped[0], *_BESIDE} else None
+
+
+def other_tool(value: Json, name: str, declared: Any) -> str | None:
+    """The tool that these arguments are a call of, where that is another one than theirs."""
+    declared = declared if isinstance(declared, dict) else {}
+    if _wrapper(value, declared) is None:
+        return None
+    said = [value[key] for key in _NAMES if isinstance(value.get(key), str) and key not in declared]
+    return next((each for each in said if fold(_LAST(each)[-1]) != fold(_LAST(name)[-1])), None)
 
 
 # -- values ------------------------------------------------------------------------------------------------------------

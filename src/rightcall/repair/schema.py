@@ -24,7 +24,7 @@ from rightcall.repair.strangers import strangers
 from rightcall.types import Repair, Tool
 
 _ROUNDS = 64
-_MOST_LOOKS = 20_000  # faults looked at in all
+_MOST_LOOKS = 8_000  # faults looked at in all
 _MOST_RENAMED = 1_000
 _DEEPEST = 8
 
@@ -127,7 +127,8 @@ class _Mending:
         """Is a value of the wrong type one that would be right in an object beside it, or around it?"""
         if change.rule not in ("scalar_type", "wrapped_in_array", "null_dropped"):
             return False
-        return could_stand_elsewhere(self.value, self.tool, list(change.where))
+        places = [[*change.where, name] for name in change.dropped] or [list(change.where)]
+        return any(could_stand_elsewhere(self.value, self.tool, place) for place in places)
 
     def _may_be_item(self, change: Change) -> bool:
         """A list that stood in a string: could the string be the one item of a list?"""

@@ -23,7 +23,7 @@ from rightcall.repair.liberties import AGAIN, Liberty, Unreadable
 from rightcall.repair.names import find_name, settle_name
 from rightcall.repair.objects import is_one_too_many_unsure, read_arguments
 from rightcall.repair.spelling import dumps, with_spelling, without_spelling
-from rightcall.repair.strangers import strangers
+from rightcall.repair.strangers import is_settled, strangers
 from rightcall.strict_json import MAX_DEPTH, REFUSED, Twice, Undecodable, decode, decode_unique
 from rightcall.types import Call, Problem, Repair, Tool
 
@@ -31,8 +31,11 @@ _BLANKS = " \t\r\n"
 _DOUBLED = ("duplicate_argument", "duplicate_key")
 _GUESSES = frozenset(("missing_comma", "unquoted_value", "merged_objects"))
 _CLOSED = frozenset(("extra_closer", "hoisted_argument"))
-_MOST_FOR_JSON_REPAIR = 16_384
 _COMMENTED = re.compile(r"/\*|//|#").search  # a bracket in a comment may have ended the arguments too early
+_TOO_LONG = Problem(
+    "too_large",
+    "the arguments, with those of the calls before, are too long for json_repair, which was not tried; send valid JSON",
+)
 TRUNCATED = Problem("truncated", "the text ended before the call did; send the whole call again")
 
 
@@ -50,17 +53,19 @@ def settle(
     repairs: tuple[Repair, ...] = (),
     closed: bool = True,
     beside: tuple[Member, ...] = (),
+    last: LastRung | None = None,
 ) -> tuple[Call, list[Problem]]:
     """A whole call and what is wrong with it. `value` is what `json` holds, if known, and no key of it stands there
     twice; `closed` says that the end of `json` is known to be the end of what was sent, so that brackets left open were
-    forgotten and not cut off. `beside` is what stands in the call's envelope beside its arguments.
+    forgotten and not cut off. `beside` is what stands in the call's envelope beside its arguments. `last` is what all
+    calls of a reply share.
 
     Blank, `null` or absent arguments are `{}`. Arguments that cannot be read leave `complete=False`.
     """
     tool = tools.get(name) if tools is not None else None
     if not json.strip(_BLANKS):
         value, json = {}, "{}"
-    settling = _Settling(tool, tools, policy, depth, closed)
+    settling = _Settling(tool, tools, policy, depth, closed, last or LastRung())
     if value is Undecodable:
         value = settling.decoded(json)
     if not (beside or settling.notes or repairs) and type(value) is dict and settling.is_settled(value):
@@ -97,14 +102,41 @@ def _about(problem: Problem, index: int | None) -> Problem:
     return Problem(problem.code, problem.message, problem.path, index, problem.blocking)
 
 
+def _of_another(name: str, other: str) -> Problem:
+    said = f"these are no arguments of {name!r} but a whole call of {other[:80]!r}; send only the arguments"
+    return Problem("misplaced_argument", said)
+
+
 def _note(twice: Twice) -> Problem:
     return Problem(twice.code, twice.message, blocking=False)
+
+
+class LastRung:
+    """What the last rung of the ladder may cost in one reply. json_repair takes some 7 ns for each bracket and each
+    pair of characters of a text that is made for it: what is left over is about half a second."""
+
+    __slots__ = ("left",)
+
+    def __init__(self) -> None:
+        self.left = 50_000_000
+
+    def takes(self, text: str) -> bool:
+        """May it try this text? What it may cost is counted then."""
+        brackets = sum(map(text.count, "{[("))
+        cost = (1 + brackets) * len(text) ** 2
+        if cost > self.left:
+            return False
+        self.left -= cost
+        return True
 
 
 class _Settling:
     """One climb up the ladder."""
 
-    def __init__(self, tool: Tool | None, tools: Toolset | None, policy: str, depth: int, closed: bool) -> None:
+    def __init__(
+        self, tool: Tool | None, tools: Toolset | None, policy: str, depth: int, closed: bool, last: LastRung
+    ) -> None:
+        self._last = last
         self.tool, self.tools, self.depth, self.closed, self.policy = tool, tools, depth, closed, policy
         self.guesses = policy == "lenient" or (policy == "safe" and tool is not None and tool.read_only)
         self.receipts: list[Repair] = []
@@ -135,8 +167,7 @@ class _Settling:
 
     def is_settled(self, arguments: dict[str, Any]) -> bool:
         """Is there nothing to be repaired?"""
-        tool = self.tool
-        return tool is None or (not tool.aliases and fits(tool, arguments) and not strangers(tool, arguments))
+        return self.tool is None or is_settled(self.tool, arguments)
 
     def arguments(self, value: Any, json: str, beside: tuple[Member, ...]) -> dict[str, Any] | None:
         self.text = json
@@ -149,6 +180,7 @@ class _Settling:
         if beside:
             placed = place(beside, found, self.tool, self.tools, self.policy)
             self.stranger = placed.unsure or any(each.code == "unknown_key" for each in placed.problems)
+            self.early = bool(placed.receipts) and placed.unsure
             if placed.receipts and found:
                 unsure = placed.unsure or is_one_too_many_unsure(found, self.tool, "}")
                 unsure = unsure or could_move(placed.arguments, self.tool, out=1)
@@ -158,8 +190,13 @@ class _Settling:
             self.notes += placed.problems
         if self.tool is None or self.policy == "off" or self.is_settled(found):
             return found
+        from rightcall.repair.changes import other_tool
         from rightcall.repair.schema import mend, rename_aliases
 
+        other = other_tool(found, self.tool.name, self.tool.parameters.get("properties"))
+        if other is not None:
+            self.notes.append(_of_another(self.tool.name, other))
+            return found
         found, receipts = rename_aliases(self.tool, found)
         self._took(*receipts)
         if strangers(self.tool, found) or not fits(self.tool, found):
@@ -233,8 +270,11 @@ class _Settling:
         return found
 
     def _by_json_repair(self, text: str) -> dict[str, Any] | None:
-        """The last rung. It is quadratic on some texts and inventive on others: short texts, and only if it fits."""
-        if len(text) > _MOST_FOR_JSON_REPAIR or _COMMENTED(text):
+        """The last rung. It is cubic on some texts and inventive on others: short texts, and only if it fits."""
+        if _COMMENTED(text):
+            return None
+        if not self._last.takes(text):
+            self.notes.append(_TOO_LONG)
             return None
         import json_repair
 

@@ -113,7 +113,7 @@ def _contexts(answers: list[Json], tokens: Mapping[str, str]) -> list[Json]:
     """What the template is rendered with: two prompts without an answer, then each answer."""
     # A template adds the tokens to text, so they must be there.
     common: Json = {
-        "tools": to_provider(TOOLS, "openai"),
+        "tools": to_provider(TOOLS, "chat"),
         "documents": None,
         "bos_token": "",
         "eos_token": "",

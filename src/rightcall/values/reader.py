@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from rightcall.strict_json import MAX_DEPTH
-from rightcall.values.notation import NOT_FINITE, STRICT_NUMBER, Notation, Quote
+from rightcall.values.notation import NOT_FINITE, STRICT_NUMBER, Notation
 from rightcall.values.strings import HEREDOC, Heredoc, Quoted, Template, Text
 
 SHOWN = 200  # characters of a receipt
@@ -27,6 +27,7 @@ _ENTRY = re.compile(r"\s[\w'\"]+\s*+:").search
 # Strings of one line without escapes, which are the same in every notation; neither empty nor a heredoc.
 _SIMPLE = {quote: re.compile(rf"{quote}((?!<<)[^{quote}\\\x00-\x1f]++){quote}").match for quote in "'\""}
 _ANY_WORD = re.compile(r"\w").search
+_SOLID = frozenset(map(chr, range(0x21, 0x7F))) - {"/"}  # what is neither white space nor a comment's
 _JSON_WORD = {True: "true", False: "false", None: "null"}
 
 Path = tuple[str | int, ...]
@@ -64,16 +65,15 @@ def too_deep(depth: int) -> BadValue:
     return BadValue("too_deep", f"the arguments are nested deeper than {depth} levels")
 
 
-class _Open:
+class _Open(msgspec.Struct):
     """A list or an object being read."""
 
-    __slots__ = ("closer", "comma", "items", "key", "mark", "members")
-
-    def __init__(self, closer: str, members: dict[str, Any] | None, items: list[Any] | None) -> None:
-        self.closer, self.members, self.items = closer, members, items
-        self.key = ""
-        self.comma = True  # nothing stands between here and the bracket or comma before it
-        self.mark = 0  # where the entry being read begins in the JSON
+    closer: str
+    members: dict[str, Any] | None
+    items: list[Any] | None
+    key: str = ""
+    comma: bool = True  # nothing stands between here and the bracket or comma before it
+    mark: int = 0  # where the entry being read begins in the JSON
 
 
 class Reader:
@@ -103,26 +103,28 @@ class Reader:
         return "".join(self.out)
 
     def value(self) -> Any:
-        brackets = self.notation.brackets
+        brackets, stack = self.notation.brackets, self._stack
         while True:
             char = self.peek()
             if char in brackets:
                 self._open(char)
             else:
-                self._place(*self._atom(char))
-            while self._stack and not self._go_on():
-                done = self._stack.pop()
+                json, value = self._atom(char)
+                self._place(json, value)
+            while stack and not self._go_on():
+                done = stack.pop()
                 self._place("", done.items if done.members is None else done.members)
-            if not self._stack:
+            if not stack:
                 return self._result
 
     def peek(self) -> str:
         """The next character that is neither white space nor a comment's; at the end "", or `Unfinished`."""
-        char = self.text[self.pos : self.pos + 1]
+        text, pos = self.text, self.pos
+        char = text[pos : pos + 1]
         if char == " ":
-            self.pos += 1
-            char = self.text[self.pos : self.pos + 1]
-        if "!" <= char <= "~" and char != "/":
+            self.pos = pos = pos + 1
+            char = text[pos : pos + 1]
+        if char in _SOLID:
             return char
         notation = self.notation
         self.pos = pos = notation.space(self.text, self.pos).end()  # type: ignore[union-attr]
@@ -191,7 +193,7 @@ class Reader:
         """A key and what stands behind it. What has commas instead is a set."""
         start, bare = self.pos, len(self.bare)
         key, is_string = self._key(char)
-        after = self.peek()
+        after = ":" if self.text.startswith(":", self.pos) else self.peek()
         sign = after if after == ":" else self._separator()
         if not sign:
             if self.notation.sets and not top.members and self._is_set(after):
@@ -205,10 +207,6 @@ class Reader:
         self.pos += len(sign)
         top.key, top.mark = key, len(self.out)
         self.out.append((", " if top.members else "") + quoted(key) + ": ")
-        if self.notation.gaps and self.peek() in (",", "}"):
-            self.bare.append(Odd(self._path(), ""))
-            self._place('""', "")
-            return self._go_on()
         return True
 
     def _separator(self) -> str:
@@ -247,6 +245,9 @@ class Reader:
                 return self.string_value(text)
         found = self.notation.bare_value(self.text, self.pos)
         if found is None:
+            if self.notation.gaps and char in (",", "}") and self._stack and self._stack[-1].members is not None:
+                self.bare.append(Odd(self._path(), ""))
+                return '""', ""
             raise no_value(self.text[self.pos : self.pos + 80] or char)
         if found.end() == len(self.text) and not self.ended:
             raise Unfinished
@@ -266,12 +267,8 @@ class Reader:
         found = opening(self.notation, self.text, self.pos, self.ended)
         if found is None:
             return None
-        self.pos = found[1]
-        return self._string(found[0])
-
-    def _string(self, string: Text) -> str:
-        start = self.pos
-        self.pos, text, closed = string.take(self.text, self.pos, self.ended)
+        string, start = found
+        self.pos, text, closed = string.take(self.text, start, self.ended)
         if not closed:
             if not self.ended:
                 raise Unfinished
@@ -369,14 +366,11 @@ def opening(notation: Notation, text: str, pos: int, ended: bool) -> tuple[Text,
 def _quote(notation: Notation, text: str, pos: int, ended: bool, raw: bool) -> tuple[Text, int] | None:
     for quote in notation.quotes:
         if text.startswith(quote.open, pos):
-            return _text(quote, raw), pos + len(quote.open)
+            made = quote.make() if quote.make is not None else Quoted(quote.close, None if raw else quote.escapes)
+            return made, pos + len(quote.open)
         if not ended and len(text) - pos < len(quote.open) and quote.open.startswith(text[pos:]):
             raise Unfinished
     return None
-
-
-def _text(quote: Quote, raw: bool) -> Text:
-    return quote.make() if quote.make is not None else Quoted(quote.close, None if raw else quote.escapes)
 
 
 def _heredoc(text: str, pos: int, ended: bool) -> tuple[Text, int] | None:

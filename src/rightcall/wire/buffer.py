@@ -24,13 +24,12 @@ _BLANKS = re.compile(r"[ \t\r\n]*+").match
 class Buffer:
     """`buf[pos:]` has arrived and was not taken yet; `base` is how much of the text lies before `buf`."""
 
-    buf = ""
-    pos = 0
-    base = 0
-    ended = False
-    sink: Callable[[str], bool] | None = None  # set by `listen`
-
     def __init__(self) -> None:
+        self.buf = ""
+        self.pos = 0
+        self.base = 0
+        self.ended = False
+        self.sink: Callable[[str], bool] | None = None  # set by `listen`
         self._kept: list[str] = []  # what was taken and left the buffer, while there is a capture
         self._captures = 0
 

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from rightcall.check import fits, name_problem
+from rightcall.check import name_problem
 from rightcall.declare.kinds import Kind
 from rightcall.ids import Ids
 from rightcall.repair.beside import Member
 from rightcall.repair.changes import fold
 from rightcall.repair.names import settle_name
-from rightcall.repair.settle import receipts, settle
+from rightcall.repair.settle import LastRung, receipts, settle
 from rightcall.repair.sketch import Sketch
 from rightcall.repair.spelling import dumps
-from rightcall.repair.strangers import strangers
+from rightcall.repair.strangers import is_settled
 from rightcall.strict_json import Undecodable
 from rightcall.types import Arguments, Call, CallEnd, CallStart, Problem, Repair
 from rightcall.wire.buffer import Buffer, Capture, Steps
@@ -28,6 +28,7 @@ from rightcall.wire.interrupts import NotACall
 from rightcall.wire.markers import Probe
 from rightcall.wire.options import ReadOptions
 from rightcall.wire.output import Output
+from rightcall.wire.told import Told
 
 if TYPE_CHECKING:
     from rightcall.wire.blocks import Block
@@ -63,20 +64,19 @@ class Building:
 class CallBuilder(Buffer):
     """What every reader of a body works with: the text as it arrives, and the call that is made of it."""
 
-    index = 0  # of the next call
-    in_thought = False  # a thought was left open, which a close may still end
-    full = False  # there were more calls than there may be
-    call: Building | None = None
-    pending: tuple[int, Call] | None = None  # a call that has ended, if what follows does not say otherwise
-    block: Block | None = None  # that is being read
-    dropped = ""  # the code fence around calls outside all blocks, whose first line was taken for a marker
-    raw: Capture | None = None  # where the call's own text begins
-    raw_at = 0
-    args_at = 0  # where the arguments of the call began
-    _raw_text: str | None = None
-
     def __init__(self, compiled: Compiled, options: ReadOptions, ids: Ids) -> None:
         super().__init__()
+        self.index = 0  # of the next call
+        self.in_thought = False  # a thought was left open, which a close may still end
+        self.full = False  # there were more calls than there may be
+        self.call: Building | None = None
+        self.pending: tuple[int, Call] | None = None  # a call that has ended, if what follows does not say otherwise
+        self.block: Block | None = None  # that is being read
+        self.raw: Capture | None = None  # where the call's own text begins
+        self.raw_at = 0
+        self.args_at = 0  # where the arguments of the call began
+        self._raw_text: str | None = None
+        self.told: Told | None = None  # which text came as special tokens, where somebody said so
         self.compiled = compiled
         self.options = options
         self.limits = options.limits
@@ -84,7 +84,16 @@ class CallBuilder(Buffer):
         self.live = options.live and options.tools is not None
         self.ids = ids
         self.output = Output()
+        self.last_rung = LastRung()
         self.notes: dict[str, int] = {}  # how many of each kind there were
+
+    def is_letters(self, start: int, end: int) -> bool:
+        """Is what stands there in the buffer known to be no special token, whatever its letters are?"""
+        return self.told is not None and self.told.of(self.base + start, self.base + end) is False
+
+    def is_token(self, start: int, end: int) -> bool:
+        """Is it known to be one?"""
+        return self.told is not None and self.told.of(self.base + start, self.base + end) is True
 
     # -- what readers say to the output --------------------------------------------------------------------------------
 
@@ -108,11 +117,6 @@ class CallBuilder(Buffer):
         self.notes[code] = count = self.notes.get(code, 0) + 1
         if count <= _MOST_NOTES:
             self.problem(code, message, blocking=False)
-
-    @property
-    def in_fence(self) -> bool:
-        """Does the text here stand in a code fence?"""
-        return bool(self.dropped or self.output.shown.open_fence)
 
     # -- a call's own text ---------------------------------------------------------------------------------------------
 
@@ -144,18 +148,21 @@ class CallBuilder(Buffer):
         if self.pending is not None:
             self.settle_pending()
         self.output.call(self.raw_at)
-        if self.tools is not None and name not in self.tools:
-            name, found = settle_name(name, self.tools, self.policy(name))
+        tools = self.tools
+        is_known = tools is not None and name in tools
+        if tools is not None and not is_known:
+            name, found = settle_name(name, tools, self.policy(name))
             repairs += found
-        kinds = _NO_KINDS if self.tools is None else self.tools.kinds(name)
+            is_known = name in tools
+        kinds = _NO_KINDS if tools is None else tools.kinds(name)
         call = self.call = Building(self.index, self.ids.take(id), name, kinds)
         call.repairs = (*self.block.fenced, *repairs) if self.block is not None else repairs
         self.index += 1
         self.output.events.append(CallStart(call.index, call.id, name))
         if self.options.forbidden:
             self.problem(*self._forbidden(), call=call.index)
-        elif (self.tools is None or name not in self.tools) and not unread:
-            wrong = name_problem(name, self.tools)
+        elif not is_known and not unread:
+            wrong = name_problem(name, tools)
             if wrong is not None:
                 self.problem(*wrong, call=call.index)
         return call
@@ -170,7 +177,9 @@ class CallBuilder(Buffer):
 
     def whole_call(self, start: int, end: int, name: str, json: str, value: dict[str, Any], id: str = "") -> None:
         """A call that is all there, from `start` to `end` of the buffer."""
-        if self._is_plain(name, value) and end - start <= self.limits.call:
+        tool = self.tools.get(name) if self.tools is not None else None
+        is_usual = not self.options.forbidden and self.block is None and end - start <= self.limits.call
+        if tool is not None and value and is_usual and is_settled(tool, value):
             # Where there is nothing to repair and nothing to tell, the same events as below cost less.
             if self.pending is not None:
                 self.settle_pending()
@@ -186,15 +195,6 @@ class CallBuilder(Buffer):
         self.begin(name, id).parts.append(json)
         self.pos = end
         self.finish(value)
-
-    def _is_plain(self, name: str, value: dict[str, Any]) -> bool:
-        tools = self.tools
-        tool = tools.get(name) if tools is not None else None
-        if tools is None or tool is None or not value or tool.aliases or self.options.forbidden:
-            return False
-        if self.block is not None and self.block.fenced:
-            return False
-        return value.keys() <= tools.kinds(name).keys() and fits(tool, value) and not strangers(tool, value)
 
     def take_extra_closers(self, probe: Probe | None = None) -> Steps[None]:
         """One to three brackets too many before the call's close (or as the probe says): taken, with a receipt."""
@@ -294,6 +294,7 @@ class CallBuilder(Buffer):
             value=value,
             repairs=call.repairs,
             beside=call.beside,
+            last=self.last_rung,
         )
         if made.complete:
             self._give_rest(call, made.json)
@@ -332,10 +333,7 @@ class CallBuilder(Buffer):
         if self.tools is None or call.checked:
             return True
         tool = self.tools.get(call.name)
-        if tool is None:
-            return True
-        known = not tool.aliases and value.keys() <= call.kinds.keys()
-        return known and fits(tool, value) and not strangers(tool, value)
+        return tool is None or is_settled(tool, value)
 
     def fail(self, code: str, message: str, path: str = "", *, end: int | None = None) -> None:
         """The call cannot be used: a problem says why, and its text so far is kept. What is behind `end` is text."""

@@ -48,7 +48,7 @@ def whole_value(p: CallBuilder) -> tuple[str, Any] | None:
     # it may have been cut off.
     if p.buf[end - 1] not in '"}]' and (end == len(p.buf) or _SCALAR(p.buf, end).end() > end):  # type: ignore[union-attr]
         return None
-    if is_deep(p.buf, p.pos, end, p.limits.depth):
+    if is_deep(value, p.buf, p.pos, end, p.limits.depth):
         return None
     text = p.buf[p.pos : end]
     p.pos = end

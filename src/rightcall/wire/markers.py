@@ -30,9 +30,10 @@ HOLES = {
 # A key in quotation marks, where those of its own are escaped.
 _QUOTED_KEY = r'[^"\r\n]{1,256}'
 _HOLE_STARTS = {hole: f"(?:{HOLES[hole]}+)?+" for hole in ("name", "key")}
+_DIGITS, _LETTERS = "0123456789", "abcdefghijklmnopqrstuvwxyz"
 _HOLE = re.compile(r"\{(name|key|type|id|index|number|cite)\}")
 # Blanks that may be any blanks: a line break, and where one tag touches another there may be some.
-_ANY_BLANKS = re.compile(r"([ \t\r]*\n[ \t\r\n]*|(?<=[a-z_]>)(?=<[a-z_]))")
+_ANY_BLANKS = re.compile(r"((?<![ \t\r])[ \t\r]*+\n[ \t\r\n]*+|(?<=[a-z_]>)(?=<[a-z_]))")
 
 
 # How far a whole match can be relied on while more text may come.
@@ -98,14 +99,21 @@ def _seq(pairs: list[tuple[str, str]]) -> tuple[str, str]:
 def alt(*pats: Pat) -> Pat:
     if len(pats) == 1:
         return pats[0]
-    wholes = [p.whole for p in pats]
-    # Where one alternative begins with another, the longer may still be arriving when the shorter is there. Blanks that
-    # may stand in one and not in the other do not tell them apart.
-    solid = {_BLANK_RUNS.sub("", whole) for whole in wholes}
-    apart = not any(a != b and a.startswith(b) for a in solid for b in solid)
-    sure = FINAL if apart and all(p.sure == FINAL for p in pats) else OPEN
+    solid = {_solid(pat) for pat in pats}
+    sure = FINAL if all(_is_certain(pat, solid) for pat in pats) else OPEN
     part = "(?:" + "|".join(f"{p.part}\\Z" for p in pats) + ")"
-    return Pat("(?:" + "|".join(wholes) + ")", part, sure=sure)
+    return Pat("(?:" + "|".join(p.whole for p in pats) + ")", part, sure=sure)
+
+
+def _solid(pat: Pat) -> str:
+    """A pattern without the blanks that may stand in it: they do not tell two apart."""
+    return _BLANK_RUNS.sub("", pat.whole)
+
+
+def _is_certain(pat: Pat, others: set[str]) -> bool:
+    """Can no later text make a match of this another? Where another begins with it, that may still be arriving."""
+    solid = _solid(pat)
+    return pat.sure == FINAL and not any(other != solid and other.startswith(solid) for other in others)
 
 
 def look(pat: Pat) -> Pat:
@@ -119,17 +127,17 @@ END = Pat(_END, "", sure=FINAL)
 NAME = Pat(f"(?:{HOLES['name']})", _HOLE_STARTS["name"], sure=RUN)
 
 
-def template(text: str, *, named: bool = False, group: str = "", quoted: bool = False) -> Pat:
-    """The pattern of one marker template, without white space at its edges. `named` makes its holes named groups,
-    `group` makes the hole of that name a numbered one; `quoted`: a key may be anything but a quotation mark. Beside a
-    special token blanks are allowed: detokenizers write them."""
+def template(text: str, *, named: str = "", group: str = "", quoted: bool = False) -> Pat:
+    """The pattern of one marker template, without white space at its edges. `named` makes its holes groups whose names
+    end in it, `group` makes the hole of that name a numbered one; `quoted`: a key may be anything but a quotation mark.
+    Beside a special token blanks are allowed: detokenizers write them."""
     pats: list[Pat] = []
     for i, piece in enumerate(_HOLE.split(text.strip(BLANKS))):
         if i % 2:
             source = _QUOTED_KEY if quoted and piece == "key" else HOLES[piece]
             start = _HOLE_STARTS.get(piece, "") if source is HOLES[piece] else ""
             start = start or source.replace("{1,", "{0,") + "+"
-            opener = f"(?P<{piece}>" if named else "(" if piece == group else "(?:"
+            opener = f"(?P<{piece}{named}>" if named else "(" if piece == group else "(?:"
             pats.append(Pat(f"{opener}{source})", start, sure=RUN))
             continue
         tokens = text.tokens if isinstance(text, Special) else ()
@@ -203,26 +211,31 @@ class Probe:
         return Probe(Pat("(?!)", "(?!)"))
 
 
+def there(pat: Pat) -> Probe:
+    """A probe that tells whether this is there, and not how much of it: what is there stays, whatever arrives."""
+    return Probe(look(pat)._replace(sure=FINAL))
+
+
 class Holes:
     """A marker with holes: `fill` gives what stands in those of a match of `probe`."""
 
-    __slots__ = ("_shapes", "probe")
+    __slots__ = ("_groups", "probe")
 
     def __init__(self, marker: Marker, *, quoted: bool = False) -> None:
-        texts = ordered(marker)
-        named = [template(text, named=True, quoted=quoted) for text in texts]
-        # Group names must be unique in an expression: several alternatives are told apart afterwards.
-        self.probe = Probe(named[0] if len(named) == 1 else alt(*(template(text, quoted=quoted) for text in texts)))
-        self._shapes = [] if len(named) == 1 else [re.compile(pat.whole) for pat in named]
+        # Group names must be unique in an expression: each alternative has its own.
+        pats = [template(text, named=str(i), quoted=quoted) for i, text in enumerate(ordered(marker))]
+        self.probe = Probe(alt(*pats))
+        holes: dict[str, list[tuple[str, int]]] = {}
+        for name, group in re.compile(self.probe.pat.whole).groupindex.items():
+            holes.setdefault(name.lstrip(_LETTERS), []).append((name.rstrip(_DIGITS), group))
+        # The last group of a match tells which alternative it is of.
+        self._groups = {found[-1][1]: found for found in holes.values()}
 
     def fill(self, match: re.Match[str]) -> dict[str, str]:
-        if not self._shapes:
-            return match.groupdict()
-        for shape in self._shapes:
-            found = shape.fullmatch(match.string, match.start(), match.end())
-            if found:
-                return found.groupdict()
-        return {}
+        filled = {}
+        for hole, group in self._groups.get(match.lastindex or 0, ()):
+            filled[hole] = match[group]
+        return filled
 
 
 Search = Callable[[str, int], "re.Match[str] | None"]
@@ -233,13 +246,17 @@ _LONGEST = 8_192
 
 class Scan(Generic[A]):
     """Finds the next of several markers. `search(text, pos)` gives a match or None; `actions[match.lastindex]` says
-    which it is, and no `lastindex` means that the text ends in what may become one."""
+    which it is, and no `lastindex` means that the text ends in what may become one. A marker that no later text can
+    make another is tried first."""
 
     __slots__ = ("actions", "ended", "finditer", "search")
 
     def __init__(self, entries: list[tuple[A, Pat]]) -> None:
         # By length of the pattern: of two markers, one beginning with the other, the longer is tried first.
         entries = sorted(entries, key=lambda entry: -len(entry[1].whole))
+        solid = {_solid(pat) for _, pat in entries}
+        certain = [entry for entry in entries if _is_certain(entry[1], solid)]
+        entries = certain + [entry for entry in entries if entry not in certain]
         self.actions = [action for action, _ in entries[:1] + entries]  # groups count from 1
         starts = [f"{re.escape(p.head)}(?:{p.tail[1]})\\Z" for _, p in entries]
         wholes = [f"{re.escape(p.head)}({p.tail[0]})" for _, p in entries]
@@ -247,8 +264,8 @@ class Scan(Generic[A]):
         ended = re.compile("|".join(wholes) or never)
         wholes = [whole.replace(_END, never) for whole in wholes]
         # As in `Probe`: a beginning is looked for first only where a longer marker may still be arriving.
-        final = bool(entries) and alt(*(pat for _, pat in entries)).sure == FINAL
-        search = re.compile("|".join(wholes + starts if final else starts + wholes) or never)
+        sure = len(certain)
+        search = re.compile("|".join(wholes[:sure] + starts + wholes[sure:]) or never)
         self.search: Search = search.search
         self.ended: Search = ended.search
         self.finditer = ended.finditer

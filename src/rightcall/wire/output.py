@@ -10,7 +10,7 @@ import msgspec
 
 from rightcall.types import Event, Problem, Reasoning, Recast, Span, SpanKind, Text
 from rightcall.wire.markers import BLANKS
-from rightcall.wire.shown import Shown
+from rightcall.wire.shown import OUTSIDE, Shown
 
 
 class Snapshot(msgspec.Struct, frozen=True):
@@ -31,20 +31,21 @@ class Snapshot(msgspec.Struct, frozen=True):
 class Output:
     """`events` is what goes out next; whoever takes them puts a new list there."""
 
-    thinking = False  # what comes is reasoning, not text
-    tag = ""  # the block of a protocol that text stands in
-    fresh = False  # the last thing was a marker, whose white space follows
-    text_chars = 0  # how much was given as text
-    gap = 0  # how much of that tells the last run of text from the one before it
-    at_start = True  # a body without opener may stand here: nothing was said since a reply, or a line of it, began
-    is_silent = True  # nothing was said yet, and no call made
-    is_placed = False  # text stood where only text stands: it is not looked at again
-    said_from: int | None = 0  # where all that was said begins; None where something was said before a thought
-    _last: type[Text | Reasoning] | None = None  # what the last thing given out was
-    _last_tag = ""  # the tag of the text given out last
-    tiled = 0  # how much of the text the spans cover
-
     def __init__(self) -> None:
+        self.thinking = False  # what comes is reasoning, not text
+        self.tag = ""  # the block of a protocol that text stands in
+        self.fresh = False  # the last thing was a marker, whose white space follows
+        self.text_chars = 0  # how much was given as text
+        self.gap = 0  # how much of that tells the last run of text from the one before it
+        self.at_start = (
+            True  # a body without opener may stand here: nothing was said since a reply, or a line of it, began
+        )
+        self.is_silent = True  # nothing was said yet, and no call made
+        self.is_placed = False  # text stood where only text stands: it is not looked at again
+        self.said_from: int | None = 0  # where all that was said begins; None where something was said before a thought
+        self._last: type[Text | Reasoning] | None = None  # what the last thing given out was
+        self._last_tag = ""  # the tag of the text given out last
+        self.tiled = 0  # how much of the text the spans cover
         self.events: list[Event] = []
         self.spans: list[Span] = []
         self.shown = Shown()
@@ -106,6 +107,7 @@ class Output:
         self.mark("text", end)
 
     def _say(self, text: str, end: int) -> None:
+        self.shown.take(text)
         solid = text.rstrip(BLANKS)
         if not solid:
             if text:
@@ -116,7 +118,6 @@ class Output:
         self._emit(given, end - (len(text) - len(solid)))
 
     def _emit(self, text: str, end: int) -> None:
-        self.shown.take(text)
         if self.thinking:
             self._last = Reasoning
             self.events.append(Reasoning(text))
@@ -148,7 +149,7 @@ class Output:
         if self._blanks:
             self._blanks.clear()
         self.fresh = True
-        self.shown.take_break()
+        self.shown = Shown()
         self.mark("marker", end)
 
     def skip(self, end: int) -> None:
@@ -172,11 +173,12 @@ class Output:
         if self.fresh:
             self.mark("marker", end)
         elif blanks:
+            self.shown.take(blanks)
             self._blanks.append(blanks)
 
-    def shows(self) -> bool:
-        """Does what was said so far only show what comes next?"""
-        return bool(self.shown) and self.shown.shows("".join(self._blanks))
+    def shows(self, level: int = OUTSIDE, *, special: bool = False) -> bool:
+        """Does what was said so far only show the marker that comes next?"""
+        return self.shown.shows(level, special=special)
 
     def call(self, start: int) -> None:
         """A call begins there."""
@@ -184,6 +186,7 @@ class Output:
             self._blanks.clear()
         self.is_silent = False
         self._last = None
+        self.shown = Shown()
         self.mark("marker", start)
 
     def last_blanks(self, end: int) -> None:

@@ -11,7 +11,7 @@ from rightcall.strict_json import REFUSED, Undecodable, decode_unique
 from rightcall.values.notation import PYTHON_LITERALS
 from rightcall.values.reader import BadValue, Reader, Unfinished
 
-_JSON_STARTS = frozenset('-0123456789"[{tfn')
+_JSON_STARTS = frozenset('-0123456789"[{')
 _WORDS = {"true": True, "false": False, "null": None}
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})").fullmatch
 
@@ -30,11 +30,11 @@ def typed(text: str, kind: str, depth: int) -> tuple[str, Any, Wrong | None]:
         return quoted(text), text, None
     if kind == "nullable":
         return "null", None, None
-    if kind == "json" and text in _WORDS:
-        return text, _WORDS[text], None
     if kind == "json" and _INTEGER(text):
         return text, int(text), None
     source = text.strip(" \t\r\n")
+    if source in _WORDS:
+        return source, _WORDS[source], None
     if kind == "any" and source[:1] not in _JSON_STARTS:
         return quoted(text), text, None
     value = decode_unique(source, depth)[0] if source else Undecodable("invalid_json", "")
@@ -60,6 +60,8 @@ def _literal(source: str, depth: int) -> Any:
     reader = Reader(PYTHON_LITERALS, source, depth=depth)
     try:
         value = reader.value()
-        return source if reader.peek() else value
+        # A number in a spelling of its own may be a string without its quotes.
+        is_odd = any(odd.text not in PYTHON_LITERALS.words for odd in reader.odd if odd.path)
+        return source if is_odd or reader.peek() else value
     except Unfinished:
         return source

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from json.encoder import encode_basestring as quoted
 from typing import Any, Literal
 
@@ -25,7 +26,7 @@ from rightcall.wire.interrupts import Broken, Cut
 from rightcall.wire.typed import to_json
 
 # What damage leaves behind in a text that lost its quotes, or only one of them.
-_ODD = re.compile(r"[\"'`\u2018-\u201f\\]|^(?!\w++://)[^=]*+=|^[:,]|:$|(?<!:)//|\s#|/\*").search
+_ODD = re.compile(r"[\"'`\u2018-\u201f\\]|^(?!\w++://)[^=]*+=|^[>:,]|:$|(?<!:)//|\s#|/\*").search
 _ZEROS = re.compile(r"[+-]?0[0-9_]").match
 _WORDS = frozenset("none null nil undefined true false yes no on off".split())
 Kind = Literal["schema", "guess"]
@@ -116,6 +117,27 @@ def string_at(p: CallBuilder, notation: Notation) -> Steps[Text | None]:
 def string(p: CallBuilder, text: Text, *, give: bool) -> Steps[str]:
     """The rest of a string, to its end. With `give` it goes out while it arrives."""
     pieces: list[str] = []
+    sink: Callable[[str], bool] | None = None
+    while True:
+        p.pos, piece, closed = text.take(p.buf, p.pos, p.ended)
+        if piece:
+            pieces.append(piece)
+            if give:
+                p.give(quoted(piece)[1:-1])
+        if closed:
+            return "".join(pieces)
+        if p.ended:
+            p.pos = len(p.buf)
+            raise Cut
+        if p.pos == len(p.buf):
+            sink = sink or _sink(p, text, pieces, give=give)
+            p.listen(sink)
+        yield
+        p.sink = None
+
+
+def _sink(p: CallBuilder, text: Text, pieces: list[str], *, give: bool) -> Callable[[str], bool]:
+    """Takes what arrives inside a string."""
     add, easy, plain, passed, pass_on = pieces.append, text.easy, text.plain, p.passed, p.pass_on
 
     def sink(piece: str) -> bool:
@@ -130,21 +152,7 @@ def string(p: CallBuilder, text: Text, *, give: bool) -> Steps[str]:
             passed(piece)
         return True
 
-    while True:
-        p.pos, piece, closed = text.take(p.buf, p.pos, p.ended)
-        if piece:
-            add(piece)
-            if give:
-                p.give(quoted(piece)[1:-1])
-        if closed:
-            return "".join(pieces)
-        if p.ended:
-            p.pos = len(p.buf)
-            raise Cut
-        if p.pos == len(p.buf):
-            p.listen(sink)
-        yield
-        p.sink = None
+    return sink
 
 
 def _is_sure(bare: Odd, key: str, tool: Tool | None) -> bool:

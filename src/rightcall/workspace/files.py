@@ -7,11 +7,10 @@ old one, which then takes its place.
 from __future__ import annotations
 
 import os
-import secrets
-import stat
 from collections.abc import Iterator
 
 from rightcall.errors import ToolError
+from rightcall.files.draft import Draft, write_all
 from rightcall.workspace.misses import nearest
 from rightcall.workspace.root import Root, reason
 
@@ -124,41 +123,12 @@ def _version(file: os.stat_result) -> tuple[int, int, int]:
 
 
 def _write_beside(name: str, folder: int, data: bytes, before: os.stat_result | None) -> None:
-    made = f".{secrets.token_hex(8)}.rightcall"
-    # What few may read must not be there for all to read until it has its own mode.
-    mode = 0o666 if before is None else 0o600
-    handle = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode, dir_fd=folder)
+    draft = Draft(folder, name, like=before)
     try:
-        try:
-            _write_all(handle, data)
-            if before is not None:
-                _keep_owner_and_mode(handle, before)
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-        os.rename(made, name, src_dir_fd=folder, dst_dir_fd=folder)
-    except BaseException:
-        os.unlink(made, dir_fd=folder)
-        raise
-    os.fsync(folder)
-
-
-def _write_all(handle: int, data: bytes) -> None:
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(handle, rest) :]
-
-
-def _keep_owner_and_mode(handle: int, before: os.stat_result) -> None:
-    own = os.fstat(handle)
-    if (own.st_uid, own.st_gid) != (before.st_uid, before.st_gid):
-        try:
-            os.fchown(handle, before.st_uid, before.st_gid)
-        except PermissionError:
-            # Somebody else's file: it becomes ours, and so must not run as theirs.
-            os.fchmod(handle, stat.S_IMODE(before.st_mode) & 0o777)
-            return
-    os.fchmod(handle, stat.S_IMODE(before.st_mode))
+        write_all(draft.handle, data)
+        draft.publish()
+    finally:
+        draft.discard()
 
 
 def edit_file(root: Root, path: str, old_text: str, new_text: str) -> str:

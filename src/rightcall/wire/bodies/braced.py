@@ -36,6 +36,7 @@ from rightcall.wire.markers import (
     look,
     seq,
     templates,
+    there,
 )
 from rightcall.wire.reader import BodyReader
 from rightcall.wire.typed import to_json, typed
@@ -72,7 +73,7 @@ class BracedReader(BodyReader):
         words = [literal(word) for word in self.notation.words]
         value = alt(quote, *words, Pat(r"[-+.0-9\[{]", ""))
         deeper = Pat(r"[,}\]]", "")
-        self.follows = Probe(
+        self.follows = there(
             seq(
                 quote,
                 blanks(),
@@ -84,6 +85,7 @@ class BracedReader(BodyReader):
             )
         )
         self._calls = re.compile(alt(*[seq(pat, blanks(), *_named(body)) for pat in calls]).whole).finditer
+        self._over = re.compile(seq(quote, blanks(), literal("}")).whole).search
         self._close = re.compile(seq(literal("}"), blanks(), alt(*closes)).whole).search if closes else None
         self._token = TokenQuoted(str(body.quote), self.scan, self.follows)
 
@@ -93,19 +95,21 @@ class BracedReader(BodyReader):
     def read(self, p: CallBuilder, *, bare: bool) -> Steps[None]:
         p.raw_begin()
         is_sure = p.block is not None and p.block.special and not bare
-        found = yield from p.test(self.open.probe)
+        found = self.open.probe.at(p.buf, p.pos, p.ended)
         if found is None:
+            found = yield from p.test(self.open.probe)
+        if not found:
             if not bare and (yield from p.test(self._nameless)):
                 raise Broken("invalid_name", "the call has no tool name; send the name of a tool with its arguments")
             yield from self._without_word(p, is_sure)
         else:
             name = self.open.fill(found).get("name", "")
             p.pos = found.end()
-            char = yield from p.peek()
+            char = p.char() or (yield from p.peek())
             if char and char != "{" and not is_sure and (bare or p.tools is None or name not in p.tools):
                 raise NotACall
             p.begin(name)
-        char = yield from p.peek()
+        char = p.char() or (yield from p.peek())
         if not char:
             raise Cut
         if char != "{":
@@ -129,11 +133,11 @@ class BracedReader(BodyReader):
         p.begin(found["name"], repairs=(Repair("broken_opener", "exact", "", before, after),))
 
     def _doubt(self, p: CallBuilder, values: dict[str, Any]) -> None:
-        """A string that ends inside another call was not closed where it should have been."""
+        """A string that holds another call's beginning, or this one's end, was maybe closed before."""
         assert p.call is not None
         for key, value in values.items():
-            if self._ends_in_call(value if isinstance(value, str) else str(value)):
-                message = f"the argument {key!r} holds what looks like another call, so that its end is not certain"
+            if self._ends_in_call(value if isinstance(value, str) else str(value)) or self._is_over_inside(value):
+                message = f"the argument {key!r} looks like the end of a call, so that its own end is unsure"
                 cure = "close each string and each call, and write no markers of this format into a value"
                 p.problem("ambiguous_end", f"{message}; {cure}", "/" + key, call=p.call.index)
 
@@ -142,6 +146,10 @@ class BracedReader(BodyReader):
         for found in self._calls(text):
             last = found.end()
         return last >= 0 and (self._close is None or self._close(text, last - 1) is None)
+
+    def _is_over_inside(self, value: Any) -> bool:
+        """Would the call have been over inside this value, had the text ended there?"""
+        return isinstance(value, str) and self._over(value) is not None
 
     def _members(self, p: CallBuilder) -> Steps[dict[str, Any]]:
         values: dict[str, Any] = {}

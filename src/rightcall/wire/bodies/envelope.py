@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from rightcall.formats.spec import Envelope, Format, Marker
 from rightcall.formats.toml_rules import ANY_TEXT, LITERAL, OPTIONAL, each, json_key, refuse, template_rule
 from rightcall.repair.beside import Member
+from rightcall.repair.changes import fold
 from rightcall.repair.sketch import Keys, Sketch, role_of, sketch_envelopes
 from rightcall.strict_json import Undecodable, is_deep, scan_unique
 from rightcall.types import Call, Repair
@@ -28,7 +29,7 @@ from rightcall.wire.bodies.envelope_parts import (
     take_colon,
     take_comma,
 )
-from rightcall.wire.bodies.kind import Around, BodyKind, Wrap
+from rightcall.wire.bodies.kind import Around, BodyKind, KeyPair, Wrap
 from rightcall.wire.buffer import Steps
 from rightcall.wire.calls import CallBuilder, Whole
 from rightcall.wire.interrupts import Broken, Cut, NotACall
@@ -83,7 +84,8 @@ class EnvelopeReader(BodyReader):
         opens = rf'\{{{_B}"(?:{outer})"{_B}:{_B}(?P<list>\[{_B})' if outer else rf"(?P<list>\[{_B})?"
         self._first = re.compile(_B + opens + usual).match
         after = rf'(?:,{_B}"(?:{ids})"{_B}:{_B}"[^"\\\x00-\x1f]*+"{_B})?' if ids and body.names else ""
-        close = "(?:" + "|".join(pat.whole for pat in closes) + ")" if closes else ""
+        # Blanks behind the marker are its own; a bracket behind them is one too many.
+        close = "(?:" + "|".join(pat.whole for pat in closes) + rf"){_B}(?![}}\])])" if closes else ""
         # What may close the list, and the object around it, behind a call that was read loosely.
         self._tail = re.compile(rf"{_B}\]?" + (rf"{_B}\}}?" if body.outer else "")).match
         # The end of an object; a second group where another follows.
@@ -105,17 +107,17 @@ class EnvelopeReader(BodyReader):
         ends = self._ends_item if listed else self._ends_alone if bare else self._ends_block
         found: list[Whole] = []
         while usual is not None:
-            begin = usual.end()
+            begin, id = usual.end(), usual["id"]
             try:
                 value, end = scan_unique(buf, begin)
             except (StopIteration, ValueError, RecursionError):
                 return None
             close = ends(buf, end)
-            if close is None or type(value) is not dict or is_deep(buf, begin, end, p.limits.depth):
+            if close is None or type(value) is not dict or is_deep(value, buf, begin, end, p.limits.depth):
                 return None
-            if usual["id"] and '"' in buf[end : close.end()]:
+            if id and '"' in buf[end : close.end()]:
                 return None  # a second id
-            found.append((usual.start("object"), close.end(1), usual["name"], buf[begin:end], value, usual["id"] or ""))
+            found.append((usual.start("object"), close.end(1), usual["name"], buf[begin:end], value, id or ""))
             if close.lastindex == 1:
                 break
             usual = self._usual(buf, close.end())
@@ -124,9 +126,11 @@ class EnvelopeReader(BodyReader):
         last = self._list_ends[not bare](buf, close.end()) if listed else close
         if last is None:
             return None
+        if not bare and self._closes:
+            return found, last.end(), True
         if p.compiled.extra_closers is not None and _CLOSER(buf, last.end()):
             return None  # a bracket too many
-        is_more = goes_on(buf, last.end(), p.ended) if bare or not self._closes else False
+        is_more = goes_on(buf, last.end(), p.ended)
         return None if is_more else (found, last.end(), is_more is not None)
 
     def is_over(self, p: CallBuilder, end: int) -> bool:
@@ -324,6 +328,8 @@ class EnvelopeReader(BodyReader):
         name, has_args = parts.name or "", parts.has_args
         found = list(parts.again)
         for key, value in parts.members:
+            if p.call is not None and value == p.call.name and fold(key) in self.names:
+                continue  # the name, under a key that is not quite its own
             role = role_of(key, value, self.keys, p.tools, name=name, has_args=has_args)
             if role == "stranger" and parts.name is None and is_no_name(key, value, self.names):
                 role = "known"
@@ -429,6 +435,7 @@ class EnvelopeReader(BodyReader):
 class EnvelopeKind(BodyKind[Envelope]):
     first = "[{"
     holds_json = True
+    is_object = True
 
     def reader(self, body: Envelope, format: Format, around: Around) -> BodyReader:
         return EnvelopeReader(body, templates(format.call[1]))
@@ -466,6 +473,15 @@ class EnvelopeKind(BodyKind[Envelope]):
 
     def wrap(self, body: Envelope) -> Wrap | None:
         return body.wrap
+
+    def keys(self, body: Envelope) -> KeyPair | None:
+        return (body.names, body.args) if body.names else None
+
+    def outer(self, body: Envelope) -> tuple[str, ...]:
+        return body.outer
+
+    def content_key(self, body: Envelope) -> str:
+        return body.content
 
     def carries_name(self, body: Envelope, name: str) -> bool:
         return True

@@ -60,8 +60,7 @@ class Parts:
 
 def is_no_name(key: str, value: Any, names: frozenset[str]) -> bool:
     """Null, a number or a word where the name should be: neither a name nor an argument."""
-    is_name = isinstance(value, str) and key in names
-    return key.strip() in names and not is_name and not isinstance(value, (dict, list))
+    return key in names and not isinstance(value, (str, dict, list))
 
 
 def find_name_of(parts: Parts, names: frozenset[str], tools: Toolset | None) -> tuple[str, tuple[Repair, ...]]:

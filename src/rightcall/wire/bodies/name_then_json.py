@@ -19,7 +19,7 @@ from rightcall.wire.fences import LABELLED_BEGIN
 from rightcall.wire.interrupts import Broken, Cut, NotACall
 from rightcall.wire.json_stream import LostEnd, json_value
 from rightcall.wire.live import read_arguments
-from rightcall.wire.markers import BLANKS, NAME, Holes, Pat, Probe, alt, blanks, literal, look, seq, templates
+from rightcall.wire.markers import NAME, Holes, Pat, Probe, alt, blanks, literal, look, seq, templates
 from rightcall.wire.reader import BodyReader, WholeBlock
 
 if TYPE_CHECKING:
@@ -47,37 +47,35 @@ class NameThenJsonReader(BodyReader):
         self.close = Probe(alt(*closes)) if closes else None
         close = f"(?:{'|'.join(pat.whole for pat in closes)}){_B}" if closes else ""
         end = f"(?:{'|'.join(pat.whole for pat in ends)})" if ends else ""
-        self._block_end = re.compile(_B + close + end).match
+        # What opens a call, and what closes a block: whole, with the blanks behind it, and before nothing odd.
+        self._opens = re.compile(rf"(?:{self.open.probe.pat.whole}){_B}" if self.open else "(?!)").match
+        self._block_end = re.compile(rf"(?>{_B}{close}{end})(?![,{{}}\])])").match
         self._open_ended = not (closes or ends)  # what follows the arguments decides whether they are all
         # What stands before a name says nothing by itself.
         starts = [re.split(r"\{|<", text)[0].strip() for text in alternatives(body.open)]
         self._labels = {label for label in starts if label}
         self._id_holes = re.findall(r"\{(\w+)\}", body.id)
-        self.begins = self.open.probe if self.open else Probe.never()
+        self.begins = Probe(alt(*templates(body.open))) if self.open else Probe.never()
 
     def quick(self, p: CallBuilder, start: int, bare: bool) -> WholeBlock | None:
         """The call of a block and its end, if all of it is there and as usual."""
         buf = p.buf
         pos = _BLANK_RUN(buf, start).end()  # type: ignore[union-attr]
-        opener = self.open.probe.whole(buf, pos) if self.open else None
+        opener = self._opens(buf, pos)
         holes = self.open.fill(opener) if opener and self.open is not None else {}
         if not opener or holes.get("name") in self._labels:
             return None
+        begin = opener.end()
         try:
-            value, end = scan_unique(buf, _BLANK_RUN(buf, opener.end()).end())  # type: ignore[union-attr]
+            value, end = scan_unique(buf, begin)
         except (StopIteration, ValueError, RecursionError):
             return None
         last = self._block_end(buf, end)
-        if (
-            last is None
-            or buf[last.end() : last.end() + 1] in _ODD_BEHIND
-            or type(value) is not dict
-            or is_deep(buf, opener.end(), end, p.limits.depth)
-        ):
+        if last is None or type(value) is not dict or is_deep(value, buf, begin, end, p.limits.depth):
             return None
-        is_over = not self._open_ended or last.end() < len(buf) or p.ended
-        json = buf[opener.end() : end].lstrip(BLANKS)
-        return [(pos, end, holes.get("name", ""), json, value, self._id(holes))], last.end(), is_over
+        over = last.end()
+        is_over = not self._open_ended or over < len(buf) or p.ended
+        return [(pos, end, holes.get("name", ""), buf[begin:end], value, self._id(holes))], over, is_over
 
     def is_over(self, p: CallBuilder, end: int) -> bool:
         end = _BLANK_RUN(p.buf, end).end()  # type: ignore[union-attr]
@@ -246,6 +244,7 @@ def _settle(p: CallBuilder, close: Probe | None, value: Any, *, empty: bool = Fa
 class NameThenJsonKind(BodyKind[NameThenJson]):
     holds_json = True
     named_by_header = True
+    drops_brackets = True
 
     def reader(self, body: NameThenJson, format: Format, around: Around) -> BodyReader:
         return NameThenJsonReader(body, templates(format.call[1]))
@@ -270,6 +269,9 @@ class NameThenJsonKind(BodyKind[NameThenJson]):
 
     def closing(self, body: NameThenJson) -> Marker:
         return body.close
+
+    def is_named_outside(self, body: NameThenJson) -> bool:
+        return not first(body.open)
 
     def check(self, body: NameThenJson, where: str, format: Format) -> None:
         if body.open:

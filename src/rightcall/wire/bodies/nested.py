@@ -192,6 +192,8 @@ class NestedTags:
         """Of several types that the schema lets through, the one that elements such as these are written for."""
         if not children or not isinstance(schema, dict):
             return schema
+        if type(schema.get("type")) is str and "anyOf" not in schema and "oneOf" not in schema:
+            return schema
         options = [each for word in ("anyOf", "oneOf") if isinstance(schema.get(word), list) for each in schema[word]]
         followed = [_followed(option, root) for option in options] or [schema]
         order = ("array", "object") if self._is_list(children) else ("object", "array")

@@ -165,12 +165,10 @@ class ParamsReader(BodyReader):
         while True:
             if not p.char():
                 yield from p.peek()
-            if self.tags.no_param is not None and (yield from p.test(self.tags.no_param)):
-                break
             found = self.param.probe.at(p.buf, p.pos, p.ended)
             if found is None:
                 found = yield from p.test(self.param.probe)
-            if not found:
+            if not found or (self.tags.no_param is not None and (yield from p.test(self.tags.no_param))):
                 break
             holes = self.param.fill(found)
             key = self.tags.plain(holes["key"])
@@ -255,7 +253,8 @@ class ParamsReader(BodyReader):
         else:
             json, value, wrong = typed(text, "string" if quote and kind == "any" else kind, p.limits.depth)
             p.give(prefix + json)
-            self._wrong(p, key, wrong)
+            if wrong is not None:
+                self._wrong(p, key, wrong)
         if doubt is not None and p.call is not None:
             p.problem(doubt.code, doubt.message, "/" + key, call=p.call.index)
         return value
@@ -265,9 +264,9 @@ class ParamsReader(BodyReader):
         """A type in the text wins; where it says string and so does the schema, the schema says more."""
         return declared or "any" if said is None or (said == "string" and declared == "plain") else said
 
-    def _wrong(self, p: CallBuilder, key: str, wrong: Wrong | None) -> None:
+    def _wrong(self, p: CallBuilder, key: str, wrong: Wrong) -> None:
         # A wrong type is for the check of the whole call to tell, which may also mend it.
-        if wrong is not None and wrong[0] != "wrong_type" and p.call is not None:
+        if wrong[0] != "wrong_type" and p.call is not None:
             p.problem(wrong[0], f"{key}: {wrong[1]}", "/" + key, call=p.call.index)
             p.call.checked = True
 
@@ -330,6 +329,12 @@ class ParamsKind(BodyKind[Params]):
 
     def closing(self, body: Params) -> Marker:
         return body.close
+
+    def param_opening(self, body: Params) -> Marker:
+        return body.param
+
+    def value_closing(self, body: Params) -> Marker:
+        return body.value_close
 
     def check(self, body: Params, where: str, format: Format) -> None:
         typed = ("type",) if body.types else ()

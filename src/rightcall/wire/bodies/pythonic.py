@@ -59,6 +59,7 @@ _KEY = re.compile(rf"[^{_KEY_END}]{{0,256}}+").match
 _KEY_PROBE = Probe(look(Pat(rf"[^{_KEY_END}]{{0,256}}+[{_KEY_END}]", rf"[^{_KEY_END}]{{0,256}}+")))
 _GOOD_KEY = re.compile(r"[\w.\-]+").fullmatch
 _ENDS_VALUE = re.compile(r"[ \t\r\n]*+[,)]").match
+_COMMAS = re.compile(r"[ \t\r\n,]*+").match  # all at once: what is not the usual argument is never looked at again
 # The usual argument: a name that was not there before, an equals sign, and the first character of its value.
 _ARGUMENT = re.compile(r"[ \t\r\n,]*+([\w.\-]{1,256}+)[ \t\r\n]*+=[ \t\r\n]*+(?=[^ \t\r\n,)])").match
 _STRING_START = re.compile(r"[bBrRuUfF]{0,2}+(?:['\"]|\Z)").match
@@ -154,7 +155,7 @@ class PythonicReader(BodyReader):
                     p.pos += 1
                     return values
                 if char == ",":
-                    p.pos += 1
+                    p.pos = _COMMAS(p.buf, p.pos).end()  # type: ignore[union-attr]
                     continue
                 key = yield from self._key(p, values)
             prefix = (", " if values else "{") + quoted(key) + ": "

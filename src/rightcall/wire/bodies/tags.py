@@ -7,6 +7,7 @@ it calls. A *shut* closes a body, a call or a section.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import cached_property
 
 from rightcall.formats.spec import Format, Params, Special, alternatives
@@ -38,7 +39,9 @@ class Tags:
         self.body = body
         self.quoted = bool(body.escapes)
         self._meant = {written: char for char, written in body.escapes.items()}
-        self._escaped = re.compile("|".join(map(re.escape, self._meant)) or "(?!)").sub
+        self._escaped = re.compile("|".join(map(re.escape, self._meant))).sub
+        # A name or a key as it is meant.
+        self.plain: Callable[[str], str] = self._unescaped if self._meant else str
         self.opens = templates(body.open) + templates(body.empty)
         self.params = [template(text, quoted=self.quoted) for text in ordered(body.param)]
         # A token that nobody writes by chance: an argument's opener ends the value before it.
@@ -63,9 +66,8 @@ class Tags:
         self.no_param = Probe(alt(*clashes)) if clashes else None
         self.closers = [self._closer(text) for text in ordered(body.value_close)] + self.body_closes
 
-    def plain(self, text: str) -> str:
-        """A name or a key as it is meant."""
-        return self._escaped(lambda found: self._meant[found.group()], text) if self._meant else text
+    def _unescaped(self, text: str) -> str:
+        return self._escaped(lambda found: self._meant[found.group()], text)
 
     def _whole(self, call: Pat, tags: list[Pat]) -> Pat:
         if tags:

@@ -10,7 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from json.encoder import encode_basestring as quoted
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
+
+import msgspec
 
 from rightcall.formats.spec import alternatives
 from rightcall.wire.bodies.tags import Tags
@@ -20,6 +22,7 @@ from rightcall.wire.interrupts import Broken, Cut
 from rightcall.wire.markers import END, Holes, Pat, Probe, Scan, alt, blanks, literal, ordered, seq, template
 
 Sink = Callable[[str], bool]
+Found = re.Match[str] | Literal[False]
 
 
 class Doubt(NamedTuple):
@@ -29,23 +32,20 @@ class Doubt(NamedTuple):
     message: str
 
 
-class _Seen:
+class _Seen(msgspec.Struct):
     """The format's own tags in the value so far."""
 
-    __slots__ = ("argument", "closed", "depth", "opened", "quoted", "repeated", "shut", "torn")
-
-    def __init__(self) -> None:
-        self.closed = False  # a value's close
-        self.opened = False  # the opener of an argument or of a call
-        self.shut = False  # a close of more than a value, of nothing that was opened here
-        self.depth = 0  # how many calls were opened and not closed
-        self.quoted = False  # what opens quotes
-        self.torn = False  # a value's close and the damaged opener of an argument
-        self.argument = ""  # the opener of this argument, which is one of the tool's
-        self.repeated = ""  # or one that was given before
+    closed: bool = False  # a value's close
+    opened: bool = False  # the opener of an argument or of a call
+    shut: bool = False  # a close of more than a value, of nothing that was opened here
+    depth: int = 0  # how many calls were opened and not closed
+    quoted: bool = False  # what opens quotes
+    torn: bool = False  # a value's close and the damaged opener of an argument
+    argument: str = ""  # the opener of this argument, which is one of the tool's
+    repeated: str = ""  # or one that was given before
 
 
-class Value(NamedTuple):
+class Value(msgspec.Struct, frozen=True):
     """One value being taken. With `give` each piece of it goes out as it comes."""
 
     key: str
@@ -90,20 +90,19 @@ class ValueEnd:
         ]
 
     def _chain(self) -> Pat:
-        """What may follow a value. The body's close is enough where it stands just as the format writes it."""
+        """What may follow a value. The body's close is enough where nothing or a line break stands before it; behind
+        other blanks it is one only before more structure, so that a value which holds it is never cut off there."""
         tags = self.tags
-        over = alt(*tags.call_closes, *tags.section_closes, *tags.openers, *tags.turns, END)
+        over = alt(*tags.call_closes, *tags.section_closes, *tags.openers, *tags.turns)
         ends = [seq(close, blanks(), over) for close in tags.body_closes]
         params = [template(text, group="key", quoted=tags.quoted) for text in ordered(tags.body.param)]
-        whole = seq(blanks(), alt(*params, *ends, over))
-        gap = alternatives(tags.body.value_close)[0]
-        gap = gap[len(gap.rstrip()) :]
-        near = [seq(literal(gap), close) if gap else close for close in tags.body_closes]
-        return alt(whole, *near, *(tags.body_closes if gap else ()))
+        whole = seq(blanks(), alt(*params, *ends, over, END))
+        return alt(whole, *tags.body_closes, *(seq(literal("\n"), close) for close in tags.body_closes))
 
     def take(self, p: CallBuilder, value: Value) -> Steps[Doubt | None]:
         """Takes a value and the marker that closes it."""
-        scan, seen, sink = self.scan, _Seen(), self._sink(p, value)
+        scan, seen = self.scan, _Seen()
+        sink: Sink | None = None
         while True:
             found = (scan.ended if p.ended else scan.search)(p.buf, p.pos)
             end = found.start() if found else len(p.buf)
@@ -113,18 +112,24 @@ class ValueEnd:
             if found is None or found.lastindex is None:
                 if p.ended:
                     raise Cut
+                sink = sink or self._sink(p, value)
                 p.listen(sink)
                 yield
                 p.sink = None
                 continue
             action = scan.actions[found.lastindex]
             if action == "close":
-                breaks = found.group().startswith("\n")
-                if (yield from self._is_close(p, found.end() - found.start(), value)):
-                    value.edges.append(breaks)
+                size = found.end() - end
+                follows = self.chain.at(p.buf, end + size, p.ended)
+                if follows is None:
+                    follows = yield from self._behind(self.chain, p, size)
+                if self._is_close(follows, value):
+                    value.edges.append(p.buf.startswith("\n", p.pos))
+                    p.pos += size
                     return self._doubt(seen, value)
                 seen.closed = True
-                seen.torn = seen.torn or (yield from self._is_torn(p, found.end() - found.start()))
+                # The opener of another argument may follow the close, but a damaged one.
+                seen.torn = seen.torn or bool((yield from self._behind(self.tags.damaged_param, p, size)))
             elif action == "next":
                 if (yield from self._is_next(p, value)):
                     return self._doubt_of_next(value, seen)
@@ -164,27 +169,21 @@ class ValueEnd:
         if value.give:
             p.give(quoted(text)[1:-1])
 
-    def _is_close(self, p: CallBuilder, size: int, value: Value) -> Steps[bool]:
-        """Is the close of that size that stands here really one? A repeated key is no argument that could follow."""
+    def _behind(self, probe: Probe, p: CallBuilder, size: int) -> Steps[Found]:
+        """Does this follow what stands here, of that size?"""
         while True:
-            follows = self.chain.at(p.buf, p.pos + size, p.ended)
-            if follows is not None:
-                break
+            found = probe.at(p.buf, p.pos + size, p.ended)
+            if found is not None:
+                return found
             yield
-        # Where the close has the argument's own name, a repeated one is for the call to tell.
-        key = follows.group(follows.lastindex) if follows and follows.lastindex and not self.is_named else ""
-        if not follows or (key and self._is_repeated(self.tags.plain(key), value)):
-            return False
-        p.pos += size
-        return True
 
-    def _is_torn(self, p: CallBuilder, size: int) -> Steps[bool]:
-        """Does the opener of another argument follow the close, but a damaged one?"""
-        while True:
-            follows = self.tags.damaged_param.at(p.buf, p.pos + size, p.ended)
-            if follows is not None:
-                return bool(follows)
-            yield
+    def _is_close(self, follows: Found, value: Value) -> bool:
+        """Is a close before this really one? A repeated key is no argument that could follow."""
+        if not follows or not follows.lastindex or self.is_named:
+            # Where the close has the argument's own name, a repeated one is for the call to tell.
+            return bool(follows)
+        key = self.tags.plain(follows[follows.lastindex])
+        return key != value.key and key not in value.given
 
     def _is_repeated(self, key: str, value: Value) -> bool:
         return key in value.given or key == value.key

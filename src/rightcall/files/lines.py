@@ -1,32 +1,22 @@
-"""JSON lines on disk: appended so that they survive, read back one at a time.
+"""JSON lines: a row as bytes and back, and a file of them read one at a time.
 
-    with Journal("run/capture.jsonl") as journal:
-        journal.append(row)                        # on disk when it returns
-    for number, row in read_rows("run/capture.jsonl"):
-        ...                                        # a dict, or a `Fault` where the line holds none
-
-A file is created for its owner alone and never cut, but for a last line that was torn by a crash, when asked.
+for number, row in read_rows("run/capture.jsonl"):
+    ...                                        # a dict, or a `Fault` where the line holds none
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import msgspec
 
-from rightcall.errors import CallerError
+from rightcall.errors import FileFailed
+from rightcall.files.kinds import LONGEST, failed
 from rightcall.types import Json
-
-_sync: Callable[[int], None] = getattr(os, "fdatasync", os.fsync)  # macOS has only the second
-LONGEST = 64_000_000  # bytes of one line: a reply of the largest size and its conversation
-
-
-class FileFailed(CallerError):
-    """A file could not be opened, written or synced. The message names the step, the path and the cause."""
 
 
 class Fault(msgspec.Struct, frozen=True):
@@ -152,111 +142,12 @@ def _lines(path: Path) -> Iterator[tuple[bytes | None, int]]:
         raise FileFailed(f"{path}: cannot be read: {error.strerror or error}") from error
 
 
-# -- appending ---------------------------------------------------------------------------------------------------------
-
-
-class Journal:
-    """A file that rows are appended to. What `append` was given is on disk when it returns.
-
-    A torn last line is refused, or cut off with `torn="cut"`: `cut` says how many bytes that were.
-    """
-
-    def __init__(self, path: str | Path, *, torn: Literal["refuse", "cut"] = "refuse") -> None:
-        self.path = Path(path)
-        self.cut = 0
-        ensure_parent_dir(self.path)
-        self._file = _step("open", self.path, os.open, self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
-        try:
-            self._mend(torn)
-            _step("sync", self.path, os.fsync, self._file)
-        except BaseException:
-            os.close(self._file)
-            raise
-
-    def append(self, row: Json) -> None:
-        self.append_all((row,))
-
-    def append_all(self, rows: Iterable[Json]) -> None:
-        """Several rows for the price of one sync."""
-        data = b"".join([encode_row(row) for row in rows])
-        if data:
-            self._write(data)
-            _step("sync", self.path, _sync, self._file)
-
-    def close(self) -> None:
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
-
-    def __enter__(self) -> Journal:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
-    def _write(self, data: bytes) -> None:
-        """All of it, or nothing: a disk that is full must not leave half a line behind."""
-        start = os.fstat(self._file).st_size
-        written = 0
-        try:
-            while written < len(data):
-                written += os.write(self._file, data[written:])
-        except OSError as error:
-            if written and os.fstat(self._file).st_size == start + written:
-                os.ftruncate(self._file, start)
-            raise FileFailed(_failed("write", self.path, error)) from error
-
-    def _mend(self, torn: str) -> None:
-        size = os.fstat(self._file).st_size
-        extra = _after_last_newline(self._file, size)
-        if not extra:
-            return
-        if not isinstance(decode_row(os.pread(self._file, min(extra, LONGEST), size - extra)), Fault):
-            self._write(b"\n")  # only the newline was lost
-        elif torn == "cut":
-            os.ftruncate(self._file, size - extra)
-            self.cut = extra
-        else:
-            raise FileFailed(
-                f"{self.path}: the last line was not written to its end; resume the run, which cuts it off"
-            )
-
-
-def append_jsonl(path: str | Path, row: Json) -> None:
-    """One row, durably, to a file that is opened for it."""
-    with Journal(path) as journal:
-        journal.append(row)
-
-
-def touch_jsonl(path: str | Path) -> None:
-    """The file is there afterwards, and can be appended to. Never cuts it."""
-    Journal(path).close()
+# -- folders -----------------------------------------------------------------------------------------------------------
 
 
 def ensure_parent_dir(path: str | Path) -> None:
     parent = Path(path).parent
-    if str(parent):
-        _step("make the folder", parent, os.makedirs, parent, 0o777, True)
-
-
-def _after_last_newline(file: int, size: int) -> int:
-    """How many bytes stand behind the last newline."""
-    end = size
-    while end > 0:
-        start = max(0, end - 65_536)
-        found = os.pread(file, end - start, start).rfind(b"\n")
-        if found >= 0:
-            return size - (start + found + 1)
-        end = start
-    return size
-
-
-def _step(name: str, path: Path, do: Any, *given: Any) -> Any:
     try:
-        return do(*given)
-    except OSError as error:
-        raise FileFailed(_failed(name, path, error)) from error
-
-
-def _failed(step: str, path: Path, error: OSError) -> str:
-    return f"cannot {step} {path}: {error.strerror or error}"
+        os.makedirs(parent, 0o777, exist_ok=True)
+    except (OSError, ValueError) as error:
+        raise FileFailed(failed("make the folder", parent, error)) from error

@@ -1,0 +1,37 @@
+"""The APIs that a model is asked through: one word for each everywhere, and the names that people know them by.
+
+api_name("anthropic") == "messages"
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import Literal
+
+from rightcall.errors import CallerError
+
+Api = Literal["chat", "responses", "messages", "gemini", "ollama", "completions"]
+APIS: tuple[Api, ...] = ("chat", "responses", "messages", "gemini", "ollama", "completions")
+ALIASES: dict[str, Api] = {
+    "openai": "chat",
+    "openai_chat": "chat",
+    "chat_completions": "chat",
+    "openai_responses": "responses",
+    "anthropic": "messages",
+    "claude": "messages",
+    "google": "gemini",
+    "google_genai": "gemini",
+}
+
+
+def api_name(name: str, known: Iterable[str] = APIS, *, what: str = "api") -> str:
+    """The word for this API, which must be one of the known. Raises `CallerError` for a name that is none of them."""
+    word = ALIASES.get(name.lower().replace("-", "_"), name)
+    known = tuple(known)
+    if word in known:
+        return word
+    near = difflib.get_close_matches(name, [*known, *ALIASES], 1, 0.6)
+    meant = ALIASES.get(near[0], near[0]) if near else ""
+    hint = f" (did you mean {meant!r}?)" if meant in known else ""
+    raise CallerError(f"no {what} {name!r}{hint}; there are {', '.join(known)}")

@@ -1,0 +1,77 @@
+"""The address of a local model: what the guard lets in goes on to llama.cpp, which listens on a socket file alone.
+
+llama.cpp answers any Host and has ways in that need no key. So nothing but this reaches it, in a folder of its owner's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from rightcall.servers.guard import Guard, given_key, guarding
+from rightcall.servers.web import WebServer
+
+if TYPE_CHECKING:
+    import aiohttp
+    from aiohttp import web
+
+_HOST = "127.0.0.1"
+_PASSED = ("content-type", "accept")
+_GONE = "llama.cpp did not answer"
+
+
+async def relay(order: dict[str, Any], socket: str, ready: Callable[[str], None]) -> None:
+    """Serves until it is cancelled. `ready` is told the address."""
+    import aiohttp
+
+    limits = aiohttp.ClientTimeout(total=None)
+    connector = aiohttp.UnixConnector(path=socket, force_close=True)
+    async with (
+        aiohttp.ClientSession(connector=connector, timeout=limits, auto_decompress=False) as session,
+        WebServer(_passing(session), _guard(order), port=order["port"]) as server,
+    ):
+        ready(server.address)
+        await asyncio.Event().wait()
+
+
+def _guard(order: dict[str, Any]) -> Guard:
+    key = given_key(order["key"]) if order["key"] else None
+    return guarding(_HOST, key=key, no_key=key is None, origins=order["origins"])
+
+
+def _passing(session: aiohttp.ClientSession) -> Any:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        import aiohttp
+        from aiohttp import web
+
+        headers = {name: request.headers[name] for name in _PASSED if name in request.headers}
+        body = await request.read() if request.can_read_body or request.body_exists else None
+        url = f"http://localhost{request.path_qs}"
+        try:
+            async with session.request(request.method, url, data=body, headers=headers, allow_redirects=False) as got:
+                return await _copied(got, request)
+        except aiohttp.ClientError as error:
+            message = f"{_GONE}: {str(error) or type(error).__name__}; see what the program that started it says"
+            return web.json_response({"error": {"message": message, "type": "server_error", "code": 502}}, status=502)
+
+    return answer
+
+
+async def _copied(got: aiohttp.ClientResponse, request: web.Request) -> web.StreamResponse:
+    """The answer, piece by piece as it comes. One that breaks off breaks off."""
+    import aiohttp
+    from aiohttp import web
+
+    kind = got.headers.get("content-type", "application/json")
+    response = web.StreamResponse(status=got.status, headers={"Content-Type": kind, "Server": "llama.cpp"})
+    await response.prepare(request)
+    try:
+        async for piece in got.content.iter_any():
+            await response.write(piece)
+    except aiohttp.ClientError:
+        if request.transport is not None:
+            request.transport.abort()
+        return response
+    await response.write_eof()
+    return response

@@ -1,0 +1,229 @@
+"""What a file is, told by how it begins. A command writes over its own kind, over an empty file, and over nothing else
+unless it is forced to.
+
+CAPTURE = json_lines("capture", "schema_version", "rightcall-capture/v1")
+found = existing(Path("notes.txt"), CAPTURE, force=False)     # raises NotOurs: it looks like text ...
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import stat
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from rightcall.errors import FileFailed, NotOurs
+from rightcall.types import Json
+
+LONGEST = 64_000_000  # bytes of one line: a reply of the largest size and its conversation
+_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe must not make anybody wait
+
+
+class Found:
+    """A file that is there, open to be looked at."""
+
+    def __init__(self, handle: int, path: Path) -> None:
+        self.handle, self.path = handle, path
+        self.size = os.fstat(handle).st_size
+
+    def at(self, place: int, size: int) -> bytes:
+        return os.pread(self.handle, size, place)
+
+    @cached_property
+    def first(self) -> bytes:
+        """The first line with its newline; at most `LONGEST` bytes."""
+        read: list[bytes] = []
+        place = 0
+        while place < LONGEST and (piece := self.at(place, min(1 << 16, LONGEST - place))):
+            line, newline, _ = piece.partition(b"\n")
+            read.append(line + newline)
+            if newline:
+                break
+            place += len(piece)
+        return b"".join(read)
+
+    @cached_property
+    def row(self) -> Json | None:
+        """The object that the first line is, if it is one."""
+        try:
+            value = json.loads(self.first.decode("utf-8"))
+        except (ValueError, RecursionError):
+            return None
+        return value if isinstance(value, dict) else None
+
+
+class Kind(msgspec.Struct, frozen=True):
+    """What a command writes: in words, and how a file of that kind is known."""
+
+    name: str
+    knows: Callable[[Found], bool]
+
+
+def json_lines(name: str, key: str, *values: Any, also: Callable[[Json], bool] | None = None) -> Kind:
+    """JSON lines of which the first has the key, with one of these values if any are named.
+
+    A first line that was torn is known too, if it begins as we begin a line: with this very key and value.
+    """
+    begins = [json.dumps({key: value}, separators=(",", ":"))[:-1].encode() for value in values]
+    begins = begins or [json.dumps({key: 0})[:-2].encode()]
+
+    def knows(found: Found) -> bool:
+        row = found.row
+        if row is not None:
+            return key in row and (not values or row[key] in values) and (also is None or also(row))
+        is_torn = len(found.first) == found.size and not found.first.endswith(b"\n")
+        return is_torn and any(found.first.startswith(mark) or mark.startswith(found.first) for mark in begins)
+
+    return Kind(name, knows)
+
+
+def beginning(name: str, mark: bytes) -> Kind:
+    """A file that begins with these bytes."""
+    return Kind(name, lambda found: found.at(0, len(mark)) == mark)
+
+
+LINES = Kind("file of JSON lines", lambda found: found.row is not None)
+
+
+# -- looking -----------------------------------------------------------------------------------------------------------
+
+
+def existing(path: Path, kind: Kind, *, force: bool = False, folder: int | None = None) -> os.stat_result | None:
+    """The file at this place, which may be written over; None if there is none.
+
+    Raises `NotOurs` for everything else: a file of another kind (unless forced to), one that is read-only, a folder, a
+    link, a device. `folder` is the open folder that it lies in.
+    """
+    name = path if folder is None else path.name or "."
+    try:
+        before = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise FileFailed(failed("open", path, error)) from error
+    _refuse_odd(path, before)
+    if not force and before.st_size:
+        _refuse_others(path, name, kind, folder)
+    return before
+
+
+def _refuse_odd(path: Path, before: os.stat_result) -> None:
+    """Whatever is no plain file, or may not be changed: no force helps there."""
+    mode = before.st_mode
+    if stat.S_ISDIR(mode):
+        raise NotOurs(f"cannot open {path}: Is a directory; name a file")
+    if stat.S_ISLNK(mode):
+        raise NotOurs(f"{path} is a link to {_target(path)}, and links are not written through; name the file itself")
+    if not stat.S_ISREG(mode):
+        kind = {stat.S_IFIFO: "a named pipe", stat.S_IFSOCK: "a socket"}.get(stat.S_IFMT(mode), "a device")
+        raise NotOurs(f"{path} is {kind}; name a file, or /dev/stdout")
+    if not mode & 0o222:
+        raise NotOurs(
+            f"cannot open {path}: Permission denied, it is read-only (mode {stat.S_IMODE(mode):04o}); "
+            "make it writable, or name another file"
+        )
+
+
+def _target(path: Path) -> str:
+    try:
+        return os.readlink(path)
+    except OSError:
+        return "something else"
+
+
+def _refuse_others(path: Path, name: Path | str, kind: Kind, folder: int | None) -> None:
+    try:
+        handle = os.open(name, _FLAGS, dir_fd=folder)
+    except OSError as error:
+        raise FileFailed(failed("open", path, error)) from error
+    try:
+        refuse_others(Found(handle, path), kind)
+    finally:
+        os.close(handle)
+
+
+def refuse_others(found: Found, kind: Kind) -> None:
+    """Raises `NotOurs` if the file is of another kind."""
+    try:
+        if not kind.knows(found):
+            raise NotOurs(
+                f"{found.path} is no {kind.name}: it looks like {looks_like(found)}; name another file, or --force "
+                "(force=True) to replace it"
+            )
+    except OSError as error:
+        raise FileFailed(failed("read", found.path, error)) from error
+
+
+def failed(step: str, path: Path | str, error: Exception) -> str:
+    """What could not be done, with which file, why, and what helps."""
+    if not isinstance(error, OSError):
+        return f"cannot {step} {path}: {error}"
+    cure = _CURES.get(error.errno or 0, "")
+    return f"cannot {step} {path}: {error.strerror or error}" + (f"; {cure}" if cure else "")
+
+
+_CURES = {
+    errno.ENOSPC: "make room on the disk, or name a file on another",
+    errno.EDQUOT: "make room within your quota, or name a file elsewhere",
+    errno.EFBIG: "files may not be larger here (`ulimit -f`); name a file elsewhere",
+    errno.EIO: "the disk failed; name a file on another",
+    errno.EROFS: "name a file on a disk that can be written to",
+    errno.EACCES: "name a place that you may write to",
+}
+
+
+# -- what it looks like ------------------------------------------------------------------------------------------------
+
+_BEGINNINGS: dict[bytes, str] = {
+    b"\x89PNG": "a PNG picture",
+    b"\xff\xd8\xff": "a JPEG picture",
+    b"GIF8": "a GIF picture",
+    b"%PDF": "a PDF document",
+    b"PK\x03\x04": "a ZIP archive",
+    b"\x1f\x8b": "gzip data",
+    b"\x7fELF": "a program",
+    b"GGUF": "a model",
+    b"SQLite format 3": "an SQLite database",
+    b"PAR1": "a Parquet file",
+    b"\xff\xfe": "text in UTF-16",
+    b"\xfe\xff": "text in UTF-16",
+    b"<!doctype html": "a page of HTML",
+    b"<!DOCTYPE html": "a page of HTML",
+}
+
+
+def looks_like(found: Found) -> str:
+    """A file in a few words, for a message."""
+    for mark, name in _BEGINNINGS.items():
+        if found.at(0, len(mark)) == mark:
+            return name
+    if found.row is not None:
+        return _of_row(found.row)
+    start = found.at(0, 256)
+    if not start.strip(b"\0"):
+        return "zero bytes"
+    text = _text(start)
+    return "binary data" if text is None else f"text, {text.strip()[:40]!r}"
+
+
+def _of_row(row: Json) -> str:
+    version = row.get("schema_version")
+    if isinstance(version, str):
+        return f"rows of {version!r:.80}"
+    return "JSON with " + (f"the keys {', '.join([repr(key)[:40] for key in list(row)[:3]])}" if row else "no keys")
+
+
+def _text(start: bytes) -> str | None:
+    try:
+        text = start.decode("utf-8")
+    except UnicodeDecodeError as error:
+        if error.start < len(start) - 3:
+            return None
+        text = start[: error.start].decode("utf-8")  # cut inside a character
+    return None if "\0" in text else text

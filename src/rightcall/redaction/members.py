@@ -1,0 +1,159 @@
+"""Values under secret names, in any text: JSON (also as a string in JSON), YAML, TOML, .env, code, tags, options.
+
+    password = "hunter2"      {"db": {"pwd": ["a", 12]}}      <parameter=api_key>...</parameter>      --token abc
+
+The text is walked once, from name to name. What a schema or a declaration says of a name (`password: string`) stays.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from rightcall.redaction.names import is_placeholder, is_secret_name
+
+
+class Found(NamedTuple):
+    """Where a secret stands, and of what kind it is. `number`: it is one, in JSON, and must be replaced by one."""
+
+    start: int
+    end: int
+    kind: str
+    number: bool = False
+
+
+# Most texts have no name of a secret in them, and are not looked at further.
+_MAYBE = re.compile(
+    r"(?i)pass|pwd|pw\b|secret|token|key|auth|cookie|cred|bearer|jwt|conn|phrase|code|mnemonic|otp|cv[vc]|sessid|\\u00"
+).search
+_NAME = re.compile(
+    r"(?<![\w.$-])(?P<option>--?)?(?P<name>(?:[A-Za-z_$]|\\u00[0-9a-fA-F]{2})(?:[\w.$-]|\\u00[0-9a-fA-F]{2}){0,100}+)"
+    r"(?:(?P<quote>\\{0,15}+[\"'`])?[ \t]{0,40}+(?::=|=>|==|[:=])(?![/=])"
+    r"|(?P<tag>\\{0,15}+[\"']?>|</arg_key>(?:\s|\\n){0,8}+<arg_value>)"
+    r"|(?(option)[ ](?=[^\s-])|(?!)))",
+    re.A,
+)
+_BLANKS = re.compile(r"(?:[ \t]|[|>][+-]?[ ]{0,4}(?:\r?\n|\\n)[ \t])*+", re.A)
+_OPENS = re.compile(r"(\\{0,15}+)(\"\"\"|'''|[\"'`])")
+_BARE = re.compile(r"[^\s\"'`\\,;&<>(){}\[\]]{4,4000}+(?![(\[])")
+_CREDENTIAL = re.compile(
+    r"(?:(?:bearer|basic|token|apikey|api-key|key|negotiate|ntlm)[ ]{1,4})?+"
+    r"((?:digest|aws4-hmac-sha256)[ ][^\"\\\r\n]{4,8000}+|[^\s\"'\\,;]{4,8000}+)",
+    re.I,
+)
+_LINE = re.compile(r"([^\"'\\\r\n]{4,8000}+)")
+_SCHEME = re.compile(r"(?i:bearer|basic)[ ]{1,4}")
+_NUMBER = re.compile(r"-?\d{1,400}(?:\.\d{1,400})?(?:[eE][-+]?\d{1,5})?(?![\w.])")
+_TAGGED = re.compile(r"(?:\s|\\n)*+([^<]{1,8000}+)(?=</)")
+_SCHEMA = re.compile(
+    r"\{\s*+\\{0,15}+\"(?:description|title|\$ref|anyOf|oneOf|allOf|enum|const|items|properties|format|default|examples?"
+    r"|type\\{0,15}+\"\s*+:\s*+(?:\[|\\{0,15}+\"(?i:string|number|integer|boolean|object|array|null)\\{0,15}+\"))"
+)
+_TOKEN = re.compile(r"\\{0,15}+\"|[\[\]{}]|-?\d[\d.eE+-]{0,400}+|[^\"\\\[\]{}\d-]++|.", re.S)
+_ESCAPE = re.compile(r"\\u00([0-9a-fA-F]{2})")
+_LIKELIHOOD = re.compile(r"\\{0,15}+\",\s*+\\{0,15}+\"(?:logprob|bytes)\\{0,15}+\"")  # beside a token that is text
+_HEADERS = {"authorization": _CREDENTIAL, "cookie": _LINE}
+
+
+def named(text: str) -> Iterator[Found]:
+    """The values under secret names, in order."""
+    if not _MAYBE(text):
+        return
+    at = 0
+    while found := _NAME.search(text, at):
+        at = found.end()
+        if not is_secret_name(_spelled_out(found["name"])):
+            at = found.end("name")
+            continue
+        for each in _values(text, found):
+            at = max(at, each.end)
+            if each.kind:
+                yield each
+
+
+def _spelled_out(name: str) -> str:
+    """An escape must not hide a name."""
+    return _ESCAPE.sub(lambda found: chr(int(found[1], 16)), name) if "\\" in name else name
+
+
+def _values(text: str, found: re.Match[str]) -> Iterator[Found]:
+    if found["tag"]:
+        if inner := _TAGGED.match(text, found.end()):
+            said = inner[1].rstrip()
+            said = said.removesuffix("\\n")
+            yield from _unless_hole(text, inner.start(1), inner.start(1) + len(said))
+        return
+    at = _BLANKS.match(text, found.end()).end()  # type: ignore[union-attr]
+    opened = _OPENS.match(text, at)
+    if opened is not None:
+        yield from _quoted(text, opened, is_text=found["name"] == "token")
+    elif text[at : at + 1] in ("[", "{"):
+        if found["quote"] and not _SCHEMA.match(text, at):
+            yield from _inside(text, at)
+    elif found["quote"] and (number := _NUMBER.match(text, at)):
+        yield Found(at, number.end(), "password", True)
+    elif header := next((_HEADERS[each] for each in _HEADERS if found["name"].lower().endswith(each)), None):
+        if line := header.match(text, at):
+            yield from _unless_hole(text, line.start(1), line.end(1), "bearer")
+    elif not found["quote"]:
+        yield from _bare(text, found, at)
+
+
+def _bare(text: str, found: re.Match[str], at: int) -> Iterator[Found]:
+    """A word, unless it is only where the value is to be found: `password=self.password`."""
+    word = _BARE.match(text, at)
+    if word is not None and word[0].rpartition(".")[2].lower() != found["name"].rpartition(".")[2].lower():
+        yield from _unless_hole(text, at, word.end())
+
+
+def _unless_hole(text: str, start: int, end: int, kind: str = "password") -> Iterator[Found]:
+    if end > start and not is_placeholder(text[start:end]):
+        yield Found(start, end, kind)
+
+
+def _quoted(text: str, opened: re.Match[str], *, is_text: bool) -> Iterator[Found]:
+    """A string, which in a string of JSON is opened and closed by an escaped quote."""
+    end = _closed(text, opened.end(), opened[2], len(opened[1]))
+    if is_text and _LIKELIHOOD.match(text, end):
+        return
+    scheme = _SCHEME.match(text, opened.end(), end)
+    yield from _unless_hole(text, scheme.end() if scheme else opened.end(), end, "bearer" if scheme else "password")
+
+
+def _closed(text: str, at: int, quote: str, level: int) -> int:
+    """Where the string ends: at its quote behind as many backslashes as before the first, or behind fewer, where the
+    string around it ends."""
+    while (end := text.find(quote, at)) >= 0:
+        slashes = 0
+        while end - slashes - 1 >= at and text[end - slashes - 1] == "\\":
+            slashes += 1
+        if level and slashes <= level:
+            return end - slashes
+        if not level and slashes % 2 == 0:
+            return end
+        at = end + len(quote)
+    return len(text)
+
+
+def _inside(text: str, at: int) -> Iterator[Found]:
+    """Every string and number of a list or object of JSON, but its keys. One that is not closed goes to the end."""
+    depth = 0
+    while token := _TOKEN.match(text, at):
+        at = token.end()
+        said = token[0]
+        if said in ("[", "{"):
+            depth += 1
+        elif said in ("]", "}"):
+            depth -= 1
+            if not depth:
+                break
+        elif said.endswith('"'):
+            end = _closed(text, at, '"', len(said) - 1)
+            closer = min(end + len(said), len(text))
+            if not text[closer : closer + 8].lstrip().startswith(":"):
+                yield from _unless_hole(text, at, end)
+            at = closer
+        elif said[0].isdigit() or (said[:1] == "-" and len(said) > 1):
+            yield Found(token.start(), at, "password", True)
+    yield Found(at, at, "")  # so far it was looked at, also where nothing was found

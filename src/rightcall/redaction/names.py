@@ -1,0 +1,109 @@
+"""The names under which secrets stand: `db_password`, `dbPassword`, `DB-PASSWORD`, `x-goog-api-key`.
+
+A name is cut into words, and its last word decides: `password_policy` and `max_tokens` name no secret. Names of
+properties in a schema are names like any other; what stands under them there is a schema, which `is_schema` knows.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Any
+
+_LONGEST = 120
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[^A-Za-z0-9]++")
+
+# How a name ends that names a secret, written as one word: `client_secret`, `clientSecret` and `clientsecret` alike.
+_ENDS = tuple(
+    "password passwd passphrase passcode passwort pwd secret credential credentials creds authorization cookie token "
+    "apikey secretkey privatekey accesskey authkey signingkey encryptionkey decryptionkey sshkey masterkey accountkey "
+    "sharedkey sharedaccesskey storagekey servicekey subscriptionkey hmackey deploykey licensekey webhookkey clientkey "
+    "adminkey appkey applicationkey rolekey sessionkey rsakey aeskey pgpkey gpgkey hostkey integrationkey ingestkey "
+    "consumerkey connectionstring connstring connstr seedphrase recoveryphrase backupcode phpsessid jsessionid".split()
+)
+_WHOLE = frozenset("auth bearer jwt otp cvv cvc mnemonic".split())
+# What comes before `key` in a name for a key of that company.
+_COMPANIES = tuple(
+    "openai anthropic claude mistral cohere groq gemini azure aws stripe datadog sendgrid twilio mailgun replicate "
+    "deepseek xai perplexity together fireworks huggingface openrouter algolia heroku cloudflare sentry github".split()
+)
+# Whose `pass` is a password: a boarding pass and a test's pass are none.
+_PASS = frozenset("db user smtp imap mail email mysql pg postgres redis mongo admin root ftp ldap proxy http".split())
+_PASS_ENDS = frozenset("pass pw".split())
+# Behind the word that counts: the value is still the secret.
+_BEHIND = frozenset(
+    "value text raw plain plaintext b64 base64 pem hash digest old new current confirm confirmation repeat".split()
+)
+_QUESTIONS = frozenset(
+    "is has had needs need requires require required show hide use uses allow enable enabled".split()
+)
+# Tokens that are pieces of text, counted or listed, and places in a list of pages.
+_TEXT_TOKENS = frozenset(
+    "max min num n nb count total prompt completion input output cached cache reasoning bos eos bot eot pad unk cls "
+    "sep mask special stop start end begin first next last prev previous page continuation sync cursor per new sampled "
+    "text audio image byte word think thinking tool extra added nextpage forced".split()
+)
+
+
+def words_of(name: str) -> list[str]:
+    return [word.lower() for word in _CAMEL.split(name[:_LONGEST]) if word]
+
+
+@lru_cache(4096)
+def is_secret_name(name: str) -> bool:
+    """Is what stands under this name a secret, whatever it looks like?"""
+    words = [word for word in (each.rstrip("0123456789") for each in words_of(name)) if word]
+    while len(words) > 1 and words[-1] in _BEHIND:
+        words.pop()
+    if not words or words[0] in _QUESTIONS:
+        return False
+    last, before = words[-1], words[-2] if len(words) > 1 else ""
+    if last == "token":
+        return before not in _TEXT_TOKENS
+    if last in _PASS_ENDS:
+        return not before or before in _PASS
+    joined = "".join(words)
+    if last in ("key", "keys") and joined.removesuffix(last).endswith(_COMPANIES):
+        return True
+    return last in _WHOLE or joined.endswith(_ENDS) or _is_plural(joined)
+
+
+def _is_plural(joined: str) -> bool:
+    """`passwords`, `api_keys`; `tokens` alone are text, as in every count of them."""
+    single = joined[:-1] if joined.endswith("s") else ""
+    return single != "token" and single.endswith(_ENDS) and (not single.endswith("token") or _is_held(single[:-5]))
+
+
+def _is_held(owner: str) -> bool:
+    return owner.endswith(("access", "refresh", "auth", "api", "bearer", "session", "id", "security"))
+
+
+_KINDS = frozenset("string number integer boolean object array null".split())
+_SAYS = frozenset("$ref anyOf oneOf allOf not enum const items properties pattern format description title".split())
+HOLDS_SCHEMAS = frozenset("properties patternProperties $defs definitions dependentSchemas".split())
+
+
+def is_schema(value: Any) -> bool:
+    """Does this describe a value, and is none?"""
+    if not isinstance(value, dict):
+        return False
+    kind = value.get("type")
+    kinds = kind if isinstance(kind, list) else [kind]
+    if kind is not None and all(isinstance(each, str) and each.lower() in _KINDS for each in kinds):
+        return True
+    return kind is None and not _SAYS.isdisjoint(value)
+
+
+# What stands where a secret would: a type, a word for nothing, a hole to be filled. It is none, and is left.
+_PLACEHOLDER = re.compile(
+    r"(?i)(?:(?:str(?:ing)?|int(?:eger)?|num(?:ber)?|bool(?:ean)?|float|object|array|any|unknown|optional|required|null|none"
+    r"|nil|undefined|true|false|hidden|redacted|masked|basic|bearer|digest|oauth2?|jwt|apikey)"
+    r"(?:[ ]?[|?\[][^\n]{0,60}+)?"
+    r"|\*{2,64}+|\.{3}|x{3,64}+|-{1,8}+|<[^<>\n]{0,80}+>|\$\{[^{}\n]{0,80}+\}|\$[A-Z_][A-Z0-9_]{0,60}+|%[A-Z_]{1,60}+%"
+    r"|\{{1,2}[^{}\n]{0,80}+\}{1,2}|\[[a-z -]{1,40}+\]|(?:os\.environ|os\.getenv|getenv|process\.env|env\.)[^\n]{0,80}+"
+    r"|redacted-(?:[a-z]{1,20}+-){1,4}[0-9a-f]{8})"
+).fullmatch
+
+
+def is_placeholder(said: str) -> bool:
+    return not said.strip() or _PLACEHOLDER(said.strip()) is not None

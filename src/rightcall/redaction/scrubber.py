@@ -1,0 +1,171 @@
+"""`Scrubber`: text and JSON data without what is secret in them.
+
+    Scrubber().value({"db": {"password": "hunter2"}, "note": "AKIAIOSFODNN7EXAMPLE"})
+    -> {"db": {"password": "[key]"}, "note": "[key]"}
+
+Scrubbing again changes nothing. JSON stays JSON of the same shape: under a secret name a string stays a string, and a
+number becomes 0. A schema is no value, so the names of properties stay, and what is said of them.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+from urllib.parse import quote, quote_plus
+
+from rightcall.redaction.members import Found, named
+from rightcall.redaction.names import HOLDS_SCHEMAS, is_placeholder, is_schema, is_secret_name
+from rightcall.redaction.rules import RULES, Rule
+from rightcall.strict_json import MAX_DEPTH, Undecodable, decode
+
+KEY = "[key]"
+_LEAST = 4  # characters of a key of one's own: shorter ones stand everywhere by chance
+_SAMPLES = frozenset(("default", "const", "example", "examples"))
+StandIn = Callable[[str, str], str]
+
+
+def _plain(kind: str, said: str) -> str:
+    return KEY
+
+
+class Scrubber:
+    """`own` are secrets that are known: they go in every spelling. `more` are further rules, and `stand_in` says what
+    is put in the place of a secret, by its kind and itself."""
+
+    def __init__(
+        self, own: Iterable[str] = (), *, stand_in: StandIn = _plain, more: Mapping[str, Rule] | None = None
+    ) -> None:
+        spelled = {each for secret in own if len(secret) >= _LEAST for each in spellings(secret)}
+        longest_first = sorted(spelled, key=lambda each: (-len(each), each))
+        self._own = re.compile("|".join(map(re.escape, longest_first))) if spelled else None
+        self._stand_in = stand_in
+        self._rules = {**RULES, **(more or {})}
+
+    # -- text ----------------------------------------------------------------------------------------------------------
+
+    def text(self, text: str) -> str:
+        """JSON is scrubbed as JSON, so that no escape hides anything; all other text as it stands."""
+        if text[:1] in ("{", "["):
+            value = decode(text, MAX_DEPTH)
+            if not isinstance(value, Undecodable):
+                cleaned = self.value(value)
+                return text if cleaned == value else json.dumps(cleaned, ensure_ascii=False)
+        return self.replaced(text, self.found(text))
+
+    def replaced(self, text: str, found: Iterable[Found]) -> str:
+        pieces: list[str] = []
+        at = 0
+        for each in found:
+            pieces += [text[at : each.start], self.word_for(text, each)]
+            at = each.end
+        return "".join([*pieces, text[at:]]) if pieces else text
+
+    def word_for(self, text: str, found: Found) -> str:
+        said = text[found.start : found.end]
+        return "0" if found.number else self._stand_in(found.kind, _unescaped(said))
+
+    def found(self, text: str) -> list[Found]:
+        """Where secrets stand, in order, none over another."""
+        all_found = [*self._known(text), *named(text), *self._shaped(text)]
+        all_found.sort(key=lambda each: each.start)
+        apart: list[Found] = []
+        for each in all_found:
+            if apart and each.start < apart[-1].end:
+                apart[-1] = apart[-1]._replace(end=max(each.end, apart[-1].end))
+            elif each.end > each.start:
+                apart.append(each)
+        return apart
+
+    def _known(self, text: str) -> list[Found]:
+        return [Found(*each.span(), "token") for each in self._own.finditer(text)] if self._own is not None else []
+
+    def _shaped(self, text: str) -> list[Found]:
+        small = text.lower()
+        found: list[Found] = []
+        for kind, rule in self._rules.items():
+            if not rule.hints or any(hint in small for hint in rule.hints):
+                found += [
+                    Found(*each.span(rule.part), kind)
+                    for each in rule.pattern.finditer(text)
+                    if rule.sure(each[rule.part]) and not self.is_kept(kind, each[rule.part])
+                ]
+        return found
+
+    def is_kept(self, kind: str, said: str) -> bool:
+        """Is this, though it looks like a secret, none?"""
+        return is_placeholder(said)
+
+    # -- JSON ----------------------------------------------------------------------------------------------------------
+
+    def value(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, list):
+            return [self.value(each) for each in value]
+        if isinstance(value, dict):
+            return {self._name(name): self._member(name, each, value) for name, each in value.items()}
+        return self.number(value)
+
+    def number(self, value: Any) -> Any:
+        """A number, true, false or null that stands under no secret name."""
+        return value
+
+    def _name(self, name: Any) -> Any:
+        return self.text(name) if isinstance(name, str) else name
+
+    def _member(self, name: Any, value: Any, around: dict[Any, Any]) -> Any:
+        if name in HOLDS_SCHEMAS and isinstance(value, dict):
+            return {self._name(each): self._property(each, schema) for each, schema in value.items()}
+        if not isinstance(name, str) or not is_secret_name(name) or ("logprob" in around and name == "token"):
+            return self.value(value)
+        return self._property(name, value) if is_schema(value) else self.hidden(value)
+
+    def _property(self, name: Any, schema: Any) -> Any:
+        """What is said of a property. Its samples are values."""
+        if not isinstance(schema, dict) or not isinstance(name, str) or not is_secret_name(name):
+            return self.value(schema)
+        return {
+            self._name(each): self.hidden(said) if each in _SAMPLES else self._member(each, said, schema)
+            for each, said in schema.items()
+        }
+
+    def hidden(self, value: Any) -> Any:
+        """All that stands under a secret name: strings and numbers, in lists and objects too."""
+        if isinstance(value, str):
+            return value if is_placeholder(value) else self._stand_in("password", value)
+        if isinstance(value, list):
+            return [self.hidden(each) for each in value]
+        if isinstance(value, dict):
+            return {self._name(name): self.hidden(each) for name, each in value.items()}
+        return value if isinstance(value, bool) or value is None or value == 0 else 0
+
+
+def _unescaped(said: str) -> str:
+    """A value as it is, where it stands in JSON text."""
+    if "\\" not in said:
+        return said
+    value = decode(f'"{said}"', 1)
+    return value if isinstance(value, str) else said
+
+
+def spellings(secret: str) -> set[str]:
+    """A secret as it is, as JSON writes it, in addresses, and in base64 whatever stands before it."""
+    written = json.dumps(secret)[1:-1]
+    found = {secret, written, json.dumps(secret, ensure_ascii=False)[1:-1], json.dumps(written)[1:-1]}
+    found |= {each.replace("/", "\\/") for each in found}
+    percent = {quote(secret, safe=""), quote(secret), quote_plus(secret)}
+    found |= percent | {re.sub(r"%[0-9A-F]{2}", lambda each: each[0].lower(), text) for text in percent}
+    data = secret.encode("utf-8", "surrogatepass")
+    return found | {each for before in range(3) for each in _in_base64(data, before) if len(each) >= 2 * _LEAST}
+
+
+def _in_base64(data: bytes, before: int) -> tuple[str, str]:
+    """The letters that are these bytes' alone, when so many others stand before them (modulo 3)."""
+    whole = base64.b64encode(b"\0" * before + data).decode("ascii").rstrip("=")
+    first = (before * 8 + 5) // 6
+    last = (before + len(data)) * 8 // 6
+    inner = whole[first:last]
+    return inner, inner.replace("+", "-").replace("/", "_")

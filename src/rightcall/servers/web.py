@@ -1,0 +1,96 @@
+"""A server by aiohttp behind a guard.
+
+    async with WebServer(answer, guard, port=0) as server: ... server.address
+
+`answer` gets the requests that the guard lets in, with the body read and within its limits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Self
+
+from rightcall.errors import CallerError
+from rightcall.servers.faults import body_of
+from rightcall.servers.guard import Guard, Head, Refusal
+
+if TYPE_CHECKING:
+    from aiohttp import web
+
+    Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class WebServer:
+    """Listens as long as it is entered. Raises `CallerError` where nothing can listen."""
+
+    def __init__(self, answer: Answer, guard: Guard, *, port: int = 0) -> None:
+        self._answer, self.guard, self.port = answer, guard, port
+        self._room = asyncio.Semaphore(guard.limits.together)
+        self.runner: web.AppRunner | None = None
+
+    @property
+    def address(self) -> str:
+        host = f"[{self.guard.host}]" if ":" in self.guard.host else self.guard.host
+        return f"http://{host}:{self.port}"
+
+    async def __aenter__(self) -> Self:
+        from aiohttp import web
+
+        app = web.Application(client_max_size=self.guard.limits.body)
+        app.router.add_route("*", "/{path:.*}", self._serve)
+        app.on_response_prepare.append(self._allow_page)
+        self.runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0, handler_cancellation=True)
+        await self.runner.setup()
+        try:
+            await web.TCPSite(self.runner, self.guard.host, self.port).start()
+        except OSError as error:
+            await self.runner.cleanup()
+            said = error.strerror or str(error)
+            raise CallerError(f"cannot listen on port {self.port}: {said}; name another with --port, or none") from None
+        self.port = self.runner.addresses[0][1]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self.runner is not None:
+            await self.runner.cleanup()
+
+    async def _serve(self, request: web.Request) -> web.StreamResponse:
+        from aiohttp import web
+
+        head = Head(request.method, request.path, [(name.lower(), value) for name, value in request.headers.items()])
+        refused = self.guard.refusal(head)
+        if refused is None and (allowed := self.guard.preflight(head)) is not None:
+            return web.Response(status=204, headers=allowed)
+        if refused is None and self._room.locked():
+            refused = self.guard.too_many()
+        if refused is not None:
+            return _said(refused, request)
+        async with self._room:
+            return await self._answered(request)
+
+    async def _allow_page(self, request: web.Request, response: web.StreamResponse) -> None:
+        response.headers.update(self.guard.cors(request.headers.get("origin")))
+
+    async def _answered(self, request: web.Request) -> web.StreamResponse:
+        from aiohttp import web
+
+        try:
+            async with asyncio.timeout(self.guard.limits.seconds):
+                await request.read()
+        except web.HTTPRequestEntityTooLarge:
+            return _said(self.guard.too_long(), request)
+        except TimeoutError:
+            return _said(self.guard.too_slow(), request)
+        return await self._answer(request)
+
+
+def _said(refused: Refusal, request: web.Request) -> web.StreamResponse:
+    from aiohttp import web
+
+    headers = {**refused.headers, "X-Content-Type-Options": "nosniff"}
+    text = json.dumps(body_of(refused, request.path))
+    response = web.Response(status=refused.status, text=text, content_type="application/json", headers=headers)
+    response.force_close()  # what is left of the request is not read
+    return response

@@ -1,0 +1,45 @@
+"""What a value holds never completes a call that is cut off in it."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from rightcall import Call, CannotCarry, parse, render
+from rightcall.formats import FORMATS
+from rightcall.formats.spec import Format, alternatives
+from rightcall.laws.samples import TOOLS
+from rightcall.wire.bodies import BODIES
+
+
+def _markers(format: Format) -> list[str]:
+    """The markers of a call, as they stand in one whose argument is `text`."""
+    kind = BODIES[type(format.bodies[0])]
+    found = [text for marker in (*kind.markers(format.bodies[0]), *format.call) for text in alternatives(marker)]
+    return sorted({str(text).replace("{name}", "take_note").replace("{key}", "text").strip() for text in found} - {""})
+
+
+_BRACKETS = ("}", "]", ")", "})")
+_GAPS = ("", " ", "\n\n")
+BARE = [name for name, format in FORMATS.items() if not _markers(format)]  # nothing but brackets tells a call
+
+
+def _cut_texts(format: Format) -> list[str]:
+    """Calls whose one argument holds two of the format's own markers, where it can carry them, cut off behind these."""
+    texts = []
+    for first, gap, second in product(_markers(format), _GAPS, [*_markers(format), *_BRACKETS]):
+        value = f"x{first}{gap}{second} owl"
+        try:
+            texts.append(render(Call("take_note", {"text": value}), format=format, tools=TOOLS).partition(" owl")[0])
+        except CannotCarry:
+            continue
+    return texts
+
+
+@pytest.mark.parametrize("name", [name for name in FORMATS if name not in BARE])
+def test_markers_in_a_value_complete_no_call_that_is_cut_off_behind_them(name: str) -> None:
+    texts = _cut_texts(FORMATS[name])
+    assert texts
+    for text in texts:
+        assert not any(call.complete for call in parse(text, format=name, tools=TOOLS).attempts), text

@@ -1,0 +1,250 @@
+"""The end of a loop: the assistant's turn for the history, and an answer for every call in it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rightcall import Call, Parser, Problem, Reply, Stream, answers, dispatch_sync, feedback, parse, read, tool
+from rightcall.apis.history import WRITERS
+from rightcall.types import Reasoning, Recast, Text
+
+Json = dict[str, Any]
+every_api = pytest.mark.parametrize("api", list(WRITERS))
+
+
+@tool
+def look(city: str, days: int = 1) -> str:
+    return f"{days} days of sun in {city}"
+
+
+@tool
+def fail(city: str) -> str:
+    raise LookupError(f"no {city} here")
+
+
+TOOLS = [look, fail]
+GOOD = '<tool_call>{"name": "look", "arguments": {"city": "Oslo"}}</tool_call>'
+WRONG_TYPE = '<tool_call>{"name": "look", "arguments": {"city": "Oslo", "days": "many"}}</tool_call>'
+BROKEN = '<tool_call>{"name": "look", "arguments": {"city": "Oslo", "days": }}</tool_call>'
+UNKNOWN = '<tool_call>{"name": "drop", "arguments": {"city": "Oslo"}}</tool_call>'
+FAILS = '<tool_call>{"name": "fail", "arguments": {"city": "Rome"}}</tool_call>'
+CUT = '<tool_call>{"name": "look", "arguments": {"city": "Os'
+texts = st.lists(st.sampled_from([GOOD, WRONG_TYPE, BROKEN, UNKNOWN, FAILS]), min_size=1, max_size=5).map("\n".join)
+
+
+def written_calls(message: Any, api: str) -> list[tuple[str, Any]]:
+    """Id (or name, where the wire has no ids) and arguments of the calls in a message, straight from its JSON."""
+    match api:
+        case "chat":
+            return [(each["id"], each["function"]["arguments"]) for each in message["tool_calls"]]
+        case "responses":
+            return [(each["call_id"], each["arguments"]) for each in message if each["type"] == "function_call"]
+        case "messages":
+            return [(each["id"], each["input"]) for each in message["content"] if each["type"] == "tool_use"]
+        case "gemini":
+            calls = [each["functionCall"] for each in message["parts"] if "functionCall" in each]
+            return [(each["id"], each["args"]) for each in calls]
+        case _:
+            return [(each["function"]["name"], each["function"]["arguments"]) for each in message["tool_calls"]]
+
+
+def written_answers(messages: list[Json], api: str) -> list[tuple[str, str]]:
+    """Id (or name) and text of the answers, straight from their JSON."""
+    match api:
+        case "chat":
+            return [(each["tool_call_id"], each["content"]) for each in messages if each["role"] == "tool"]
+        case "responses":
+            return [(each["call_id"], each["output"]) for each in messages if "call_id" in each]
+        case "messages":
+            blocks = [each for message in messages for each in message["content"] if each["type"] == "tool_result"]
+            return [(each["tool_use_id"], each["content"]) for each in blocks]
+        case "gemini":
+            parts = [each["functionResponse"] for message in messages for each in message["parts"]]
+            return [(each["id"], json.dumps(each["response"])) for each in parts]
+        case _:
+            return [(each["tool_name"], each["content"]) for each in messages if each["role"] == "tool"]
+
+
+@every_api
+@given(text=texts)
+def test_every_call_in_the_message_has_one_answer_whichever_calls_were_dispatched(api: str, text: str) -> None:
+    reply = parse(text, tools=TOOLS, format="hermes")
+    calls = written_calls(reply.message(api), api)
+    assert len(calls) == len(reply.attempts)
+    for results in (dispatch_sync(reply, TOOLS), dispatch_sync(reply.calls, TOOLS)):
+        given_back = written_answers(answers(reply, results, api=api), api)
+        assert [id for id, _ in given_back] == [id for id, _ in calls]
+        assert all(said for _, said in given_back)
+
+
+@every_api
+@given(text=texts)
+def test_the_arguments_in_a_message_are_an_object_whatever_was_written(api: str, text: str) -> None:
+    for _, arguments in written_calls(parse(text, tools=TOOLS, format="hermes").message(api), api):
+        assert isinstance(json.loads(arguments) if isinstance(arguments, str) else arguments, dict)
+
+
+@every_api
+@pytest.mark.parametrize("text", [BROKEN, WRONG_TYPE, UNKNOWN, CUT])
+def test_each_problem_is_told_once(api: str, text: str) -> None:
+    reply = parse(text, tools=TOOLS, format="hermes")
+    said = json.dumps(answers(reply, api=api), ensure_ascii=False)
+    for problem in reply.problems:
+        assert said.count(json.dumps(problem.message, ensure_ascii=False)[1:-1]) == 1, problem
+
+
+@every_api
+def test_a_refusal_shows_what_was_written_where_the_message_cannot(api: str) -> None:
+    reply = parse(BROKEN, tools=TOOLS, format="hermes")
+    ((_, arguments),) = written_calls(reply.message(api), api)
+    assert arguments in ("{}", {})
+    ((_, said),) = written_answers(answers(reply, api=api), api)
+    assert "Oslo" in said and "days" in said
+
+
+def test_what_is_shown_of_it_is_bounded() -> None:
+    reply = parse(BROKEN.replace("Oslo", "O" * 100_000), tools=TOOLS, format="hermes")
+    assert len(json.dumps(answers(reply))) < 3_000
+
+
+def test_argument_text_that_was_not_repaired_goes_out_as_it_came() -> None:
+    text = '{"city":"\\u00d8rsta",  "days": 2}'
+    response = {
+        "choices": [{"message": {"tool_calls": [{"id": "a", "function": {"name": "look", "arguments": text}}]}}]
+    }
+    assert read(response, tools=TOOLS).message()["tool_calls"][0]["function"]["arguments"] == text
+
+
+def test_an_answer_without_calls_leaves_nothing_to_answer() -> None:
+    assert answers(parse("Sunny.", tools=TOOLS)) == []
+
+
+def test_what_nearly_was_a_call_is_told_where_no_call_was_made() -> None:
+    reply = parse('I would {"name": "look", "arguments": {"city": "Oslo"}} now.', tools=TOOLS)
+    (told,) = answers(reply)
+    assert told["role"] == "user" and told["content"] == feedback(reply)
+
+
+def test_the_servers_own_errors_are_not_fed_back_to_the_model() -> None:
+    for response in ({"error": {"message": "quota exceeded"}}, {"choices": 3}):
+        reply = read(response, tools=TOOLS, api="chat")
+        assert any(problem.blocking for problem in reply.problems)
+        assert feedback(reply) == "" and answers(reply) == []
+
+
+def test_reasoning_goes_back_under_its_own_name_and_only_beside_calls() -> None:
+    call = {"id": "a", "type": "function", "function": {"name": "look", "arguments": '{"city": "Oslo"}'}}
+    for name in ("reasoning_content", "reasoning"):
+        message = {"role": "assistant", "content": "", "tool_calls": [call], name: "Hm."}
+        assert read({"choices": [{"message": message}]}).message() == message
+        assert name not in read({"choices": [{"message": {"content": "Hi", name: "Hm."}}]}).message()
+
+
+def test_what_one_api_wants_back_is_not_sent_to_another() -> None:
+    blocks = [
+        {"type": "thinking", "thinking": "hm", "signature": "s"},
+        {"type": "tool_use", "id": "a", "name": "f", "input": {}},
+    ]
+    reply = read({"type": "message", "role": "assistant", "content": blocks})
+    assert reply.message("anthropic")["content"] == blocks
+    assert "signature" not in json.dumps([reply.message("chat"), reply.message("responses"), reply.message("gemini")])
+
+
+@every_api
+def test_a_single_result_writes_its_own_message(api: str) -> None:
+    (good,) = dispatch_sync(parse(GOOD, tools=TOOLS, format="hermes"), TOOLS)
+    assert "1 days of sun in Oslo" in json.dumps(good.message(api))
+    (bad,) = dispatch_sync(parse(FAILS, tools=TOOLS, format="hermes"), TOOLS)
+    assert "no Rome here" in json.dumps(bad.message(api))
+
+
+@given(text=texts)
+def test_dispatch_agrees_with_itself_on_a_reply_its_calls_and_each_call(text: str) -> None:
+    reply = parse(text, tools=TOOLS, format="hermes")
+    whole = [(result.kind, result.text) for result in dispatch_sync(reply, TOOLS)]
+    alone = [(result.kind, result.text) for call in reply.attempts for result in dispatch_sync(call, TOOLS)]
+    ran = [(result.kind, result.text) for result in dispatch_sync(reply.calls, TOOLS)]
+    assert whole == alone
+    assert ran == [each for each in whole if each[0] != "refused"]
+
+
+# -- a call of a name and argument text --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text, arguments, ok",
+    [
+        ('{"city": "Oslo"}', {"city": "Oslo"}, True),
+        ('{"city": "Oslo", "days": "3",}', {"city": "Oslo", "days": 3}, True),
+        ("{}", {}, False),
+        ("", {}, False),
+        ('{"city": "Oslo", "days": "many"}', {"city": "Oslo", "days": "many"}, False),
+        ('{"city": "Os', {}, False),
+        ("[1]", {}, False),
+    ],
+)
+def test_a_call_is_made_of_argument_text(text: str, arguments: Json, ok: bool) -> None:
+    call = Call.from_text("look", text, tools=TOOLS, id="a")
+    assert (call.arguments, call.ok, call.id) == (arguments, ok, "a")
+    assert ok or call.problems
+    assert bool(call.repairs) is (ok and text != json.dumps(arguments))
+    kinds = [result.kind for result in dispatch_sync(call, TOOLS)]
+    assert kinds == ["completed" if ok else "refused"]
+
+
+def test_a_call_of_text_names_a_tool_that_is_declared() -> None:
+    assert [problem.code for problem in Call.from_text("drop", "{}", tools=TOOLS).problems] == ["unknown_tool"]
+    assert Call.from_text("drop", "{}").ok
+
+
+# -- events of a whole stream ------------------------------------------------------------------------------------------
+
+
+async def _each(chunks: list[Any]) -> AsyncIterator[Any]:
+    for chunk in chunks:
+        yield chunk
+
+
+@pytest.mark.parametrize("live", [False, True])
+def test_the_events_of_a_stream_are_those_of_feeding_and_closing(live: bool) -> None:
+    text = f"<think>Hm.</think>Look.\n{GOOD}\n{CUT}"
+    chunks = [{"choices": [{"delta": {"content": text[at : at + 5]}}]} for at in range(0, len(text), 5)]
+    pieces = [text[at : at + 5] for at in range(0, len(text), 5)]
+
+    def makes() -> list[tuple[Any, list[Any]]]:
+        return [
+            (Parser("hermes", tools=TOOLS, live=live), pieces),
+            (Stream("chat", format="hermes", tools=TOOLS, live=live), chunks),
+        ]
+
+    async def collected(reader: Any, every: list[Any]) -> list[Any]:
+        return [event async for event in reader.events(_each(every))]
+
+    for (one, chunked), (other, _), (third, _) in zip(makes(), makes(), makes(), strict=True):
+        fed = [event for chunk in chunked for event in one.feed(chunk)] + one.close()
+        assert len(list(other.events(chunked))) == len(fed) == len(asyncio.run(collected(third, chunked)))
+        assert one.reply.content == other.reply.content == third.reply.content
+        assert [call.arguments for call in one.reply.attempts] == [call.arguments for call in other.reply.attempts]
+
+
+def test_a_stream_can_hold_back_what_may_be_recast() -> None:
+    text = 'Hm, so.</think>Sure.\n{"name": "look", "arguments": {"city": "Oslo"}}'
+    chunks = [{"choices": [{"delta": {"content": text[at : at + 5]}}]} for at in range(0, len(text), 5)]
+    held, plain = Stream("chat", tools=TOOLS, hold=True), Stream("chat", tools=TOOLS)
+    events = list(held.events(chunks))
+    assert Recast in [type(event) for event in plain.events(chunks)]
+    assert Recast not in [type(event) for event in events]
+    assert held.reply.parts == plain.reply.parts
+    assert [event for event in events if isinstance(event, Text | Reasoning)] == list(held.reply.parts)
+
+
+def test_a_reply_is_plain_data() -> None:
+    reply = Reply((Text("Hi"),), (Problem("x", "y", blocking=False),))
+    assert json.loads(json.dumps(reply.to_json()))["content"] == "Hi"

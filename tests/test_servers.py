@@ -1,0 +1,449 @@
+"""One guard before every server of ours: which Host, which Origin, which body, which key, how much.
+
+The decision is tested as a table, and then by sockets at each server: the recording's, the model's and that of MCP.
+"""
+
+import asyncio
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loopback import ask, chat, json_answer, serving
+from rightcall.backend.cassette import Head as CassetteHead
+from rightcall.backend.cassette import load, start
+from rightcall.backend.local import LocalServer
+from rightcall.backend.replay import ReplayServer
+from rightcall.errors import CallerError
+from rightcall.redaction.key import Key
+from rightcall.servers.asgi import guarded
+from rightcall.servers.faults import body_of
+from rightcall.servers.guard import Head, Limits, given_key, guarding, new_key
+from rightcall.servers.web import WebServer
+from stand_in_llama import model_file, put
+
+KEY = "rck_open-sesame-open-sesame"
+GUARD = guarding("127.0.0.1", key=Key(KEY, "test"), origins=["http://localhost:3000"])
+BEARER = {"authorization": f"Bearer {KEY}"}
+JSON = {"content-type": "application/json"}
+HOST = {"host": "127.0.0.1:8080"}
+
+
+def status(method: str = "POST", path: str = "/v1/chat/completions", *, guard: Any = GUARD, **headers: Any) -> int:
+    """200 for what may come in. Given headers take the place of those that a right request has."""
+    given = {**HOST, **JSON, **BEARER, **{name.replace("_", "-"): value for name, value in headers.items()}}
+    refused = guard.refusal(Head(method, path, [(name, value) for name, value in given.items() if value]))
+    return 200 if refused is None else refused.status
+
+
+HOSTS = {
+    "127.0.0.1:8080": 200,
+    "127.0.0.1": 200,
+    "localhost:9999": 200,
+    "LOCALHOST.": 200,
+    "app.localhost": 200,
+    "[::1]:8080": 200,
+    "127.8.8.8": 200,
+    "": 421,
+    "evil.com": 421,
+    "evil.com:8080": 421,
+    "localhost.evil.com": 421,
+    "127.0.0.1.nip.io": 421,
+    "evil.com@localhost": 421,
+    "0.0.0.0:8080": 421,
+    "10.0.0.5": 421,
+    "[::]": 421,
+    "2130706433": 421,
+    "localhost:99999999": 421,
+    "localhost evil": 421,
+    "127.0.0.1#evil.com": 421,
+}
+
+
+@pytest.mark.parametrize("host, code", HOSTS.items())
+def test_only_names_of_this_machine_are_answered_to(host: str, code: int) -> None:
+    assert status(host=host) == code
+    assert status("GET", "/health", host=host) == code
+
+
+def test_a_server_for_others_answers_to_numbers_and_to_names_that_were_given() -> None:
+    guard = guarding("0.0.0.0", key=Key(KEY, "test"), hosts=["box.lan"])
+    answered = {host: status(guard=guard, host=host) for host in ("10.0.0.5", "BOX.lan:80", "evil.com", "0.0.0.0")}
+    assert answered == {"10.0.0.5": 200, "BOX.lan:80": 200, "evil.com": 421, "0.0.0.0": 200}
+    assert status(guard=guarding("10.0.0.5", key=Key(KEY, "test")), host="10.0.0.5:1") == 200
+
+
+ORIGINS = {
+    "http://127.0.0.1:8080": 200,
+    "http://localhost:3000": 200,
+    "HTTP://LOCALHOST:3000": 200,
+    "http://localhost:3001": 403,
+    "http://127.0.0.1:8081": 403,
+    "http://127.0.0.1": 403,
+    "https://evil.com": 403,
+    "null": 403,
+    "file://": 403,
+    "chrome-extension://abc": 403,
+    "http://[": 403,
+}
+
+
+@pytest.mark.parametrize("origin, code", ORIGINS.items())
+def test_only_pages_of_the_server_and_those_that_were_allowed_may_ask(origin: str, code: int) -> None:
+    assert status(origin=origin) == code
+
+
+@pytest.mark.parametrize("site, code", {"none": 200, "same-origin": 200, "same-site": 403, "cross-site": 403}.items())
+def test_a_browser_says_where_a_request_without_an_origin_comes_from(site: str, code: int) -> None:
+    assert status("GET", "/v1/models", sec_fetch_site=site) == code
+
+
+KINDS = {
+    "application/json": 200,
+    "Application/JSON; charset=utf-8": 200,
+    "": 415,
+    "text/plain": 415,
+    "application/x-www-form-urlencoded": 415,
+    "multipart/form-data; boundary=x": 415,
+    "text/plain; application/json": 415,
+    "application/jsonp": 415,
+}
+
+
+@pytest.mark.parametrize("kind, code", KINDS.items())
+def test_only_json_is_read(kind: str, code: int) -> None:
+    assert status(content_type=kind) == code
+    assert status("GET", content_type=kind) == 200
+
+
+KEYS: list[tuple[dict[str, str], int]] = [
+    ({"authorization": f"Bearer {KEY}"}, 200),
+    ({"authorization": f"bearer  {KEY}"}, 200),
+    ({"authorization": "", "x_api_key": KEY}, 200),
+    ({"authorization": "Bearer wrong", "x_api_key": KEY}, 200),
+    ({"authorization": ""}, 401),
+    ({"authorization": "Bearer "}, 401),
+    ({"authorization": "Bearer wrong"}, 401),
+    ({"authorization": f"Bearer {KEY}x"}, 401),
+    ({"authorization": f"Bearer {KEY[:-1]}"}, 401),
+    ({"authorization": f"Basic {KEY}"}, 401),
+    ({"authorization": KEY}, 401),
+    ({"authorization": "Bearer \xe9\udcff"}, 401),
+]
+
+
+@pytest.mark.parametrize("headers, code", KEYS)
+def test_only_who_has_the_key_comes_in(headers: dict[str, str], code: int) -> None:
+    assert status(**headers) == code
+    assert status("GET", "/health", **headers) == 200
+    assert status("POST", "/health", **headers) == code
+
+
+def test_headers_and_bodies_have_limits_and_stand_once() -> None:
+    right = [*HOST.items(), *JSON.items(), *BEARER.items()]
+    guard = guarding("127.0.0.1", key=Key(KEY, "t"), limits=Limits(headers=5, header_bytes=300, body=10))
+
+    def code(*more: tuple[str, str]) -> int:
+        refused = guard.refusal(Head("POST", "/v1/chat/completions", [*right, *more]))
+        return 200 if refused is None else refused.status
+
+    assert code() == code(("content-length", "10")) == 200
+    assert code(("content-length", "11")) == code(("content-length", "9" * 40)) == 413
+    assert code(("content-length", "-1")) == code(("content-length", "²")) == 400
+    assert code(*[("x", "y")] * 3) == code(("x", "y" * 300)) == 431
+    for name, value in (("host", "evil.com"), ("origin", "x"), ("authorization", "Bearer x")):
+        assert code((name, value), *([("origin", "x")] if name == "origin" else [])) == 400
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["host", "origin", "authorization", "content-type", "x"]), st.text()), max_size=4
+    )
+)
+def test_no_header_makes_the_guard_raise_or_let_in_who_has_no_key(headers: list[tuple[str, str]]) -> None:
+    assert GUARD.refusal(Head("POST", "/v1/chat/completions", headers)) is not None
+
+
+def test_a_browser_of_an_allowed_page_is_told_so_and_no_other() -> None:
+    asks = {**HOST, "access-control-request-method": "POST"}
+    allowed = Head("OPTIONS", "/v1/chat/completions", [*asks.items(), ("origin", "http://localhost:3000")])
+    assert GUARD.refusal(allowed) is None
+    headers = GUARD.preflight(allowed)
+    assert headers is not None and headers["Access-Control-Allow-Origin"] == "http://localhost:3000"
+    for origin in ("https://evil.com", "http://127.0.0.1:8080"):
+        other = Head("OPTIONS", "/v1/chat/completions", [*asks.items(), ("origin", origin)])
+        assert GUARD.preflight(other) is None and GUARD.refusal(other) is not None and GUARD.cors(origin) == {}
+
+
+def test_a_server_that_would_be_open_to_others_is_not_made() -> None:
+    for host in ("0.0.0.0", "::", "10.0.0.5", "example.org"):
+        with pytest.raises(CallerError, match="lets other machines in; give a key"):
+            guarding(host, key=None, no_key=True)
+    with pytest.raises(CallerError, match="a server needs a key"):
+        guarding("127.0.0.1", key=None)
+    for origin in ("*", "localhost:3000", "http://localhost:3000/path", "ftp://x"):
+        with pytest.raises(CallerError, match="is no origin"):
+            guarding("127.0.0.1", key=new_key(), origins=[origin])
+    for text in ("", "short", "with a blank", "line\nbreak-and-more", "größeeeeee"):
+        with pytest.raises(CallerError, match="at least 8 characters"):
+            given_key(text)
+    assert new_key().reveal() != new_key().reveal() and KEY not in repr(GUARD)
+
+
+@pytest.mark.parametrize(
+    "path, where",
+    [
+        ("/v1/chat/completions", ["error", "message"]),
+        ("/v1/responses", ["error", "message"]),
+        ("/v1/messages", ["error", "message"]),
+        ("/api/chat", ["error"]),
+        ("/mcp", ["error", "message"]),
+        ("/v1beta/models/x:generateContent", ["error", "message"]),
+    ],
+)
+def test_a_refusal_is_worded_as_the_api_of_the_path_does(path: str, where: list[str]) -> None:
+    refused = GUARD.refusal(Head("POST", path, [*HOST.items(), *JSON.items()]))
+    assert refused is not None
+    found: Any = body_of(refused, path)
+    for name in where:
+        found = found[name]
+    assert "has no key" in found and "Authorization: Bearer" in found
+
+
+# -- the servers, by sockets -------------------------------------------------------------------------------------------
+
+
+def exchanged(port: int, head: str, body: bytes = b"") -> tuple[int, dict[str, str], bytes]:
+    """What a server says to these very bytes."""
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
+        connection.sendall(head.replace("\n", "\r\n").encode("latin-1") + b"\r\n\r\n" + body)
+        data = b""
+        while piece := connection.recv(65536):
+            data += piece
+    top, _, rest = data.partition(b"\r\n\r\n")
+    first, *lines = top.decode("latin-1").split("\r\n")
+    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    return int(first.split()[1]), headers, rest
+
+
+BODY = json.dumps({"messages": [{"role": "user", "content": "Hi"}], "model": "m"}).encode()
+
+
+def posted(port: int, path: str, *, key: str = KEY, **headers: str) -> tuple[int, dict[str, str], bytes]:
+    given = {
+        "Host": f"127.0.0.1:{port}",
+        "Content-Type": "application/json",
+        "Authorization": f"Bearer {key}",
+        "Connection": "close",
+        "Content-Length": str(len(BODY)),
+        "Accept": "application/json, text/event-stream",
+        **{name.replace("_", "-"): value for name, value in headers.items()},
+    }
+    lines = [f"{name}: {value}" for name, value in given.items() if value]
+    return exchanged(port, "\n".join([f"POST {path} HTTP/1.1", *lines]), BODY)
+
+
+@contextmanager
+def in_a_loop(entering: Callable[[], Any]) -> Iterator[Any]:
+    """An async context manager, entered in a thread of its own."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+
+    async def enter() -> Any:
+        made = entering()
+        return made, await made.__aenter__()
+
+    try:
+        made, entered = asyncio.run_coroutine_threadsafe(enter(), loop).result(30)
+        yield entered
+        asyncio.run_coroutine_threadsafe(made.__aexit__(None, None, None), loop).result(30)
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+@pytest.fixture
+def cassette(tmp_path: Path) -> Path:
+    from loopback import backend
+    from rightcall.backend.record import Recorder
+
+    path = tmp_path / "c.jsonl"
+
+    async def record() -> None:
+        async with serving(json_answer(chat("Hello!"))) as server:
+            await Recorder(backend(server), path).complete(ask())
+
+    asyncio.run(record())
+    return path
+
+
+@contextmanager
+def replay_server(tmp_path: Path) -> Iterator[tuple[int, str]]:
+    path = tmp_path / "empty.jsonl"
+    start(path, CassetteHead())
+    with in_a_loop(lambda: ReplayServer(path, key=KEY)) as server:
+        yield int(server.url.split(":")[2].split("/")[0]), "/v1/chat/completions"
+
+
+@contextmanager
+def model_server(tmp_path: Path) -> Iterator[tuple[int, str]]:
+    import sys
+
+    folder = str(put(tmp_path / "packages"))
+    sys.path.insert(0, folder)
+    try:
+        with LocalServer(model_file(tmp_path), key=KEY) as server:
+            yield int(server.address.rsplit(":", 1)[1]), "/v1/chat/completions"
+    finally:
+        sys.path.remove(folder)
+
+
+@contextmanager
+def mcp_server(tmp_path: Path) -> Iterator[tuple[int, str]]:
+    from rightcall.mcp.server import http_app
+    from test_mcp import OURS, over_http
+
+    with over_http(http_app(OURS, host="127.0.0.1", key=KEY)) as url:
+        yield int(url.split(":")[2].split("/")[0]), "/mcp"
+
+
+SERVERS = {"replay": replay_server, "model serve": model_server, "mcp serve": mcp_server}
+LET_IN = {"replay": 404, "model serve": 200, "mcp serve": 400}  # what each says to BODY when it lets it in
+
+
+@pytest.mark.parametrize("name", SERVERS)
+def test_every_server_refuses_what_a_web_page_could_send(name: str, tmp_path: Path) -> None:
+    with SERVERS[name](tmp_path) as (port, path):
+        evil = f"evil.com:{port}"
+        answers = {
+            "right": posted(port, path),
+            "rebound": posted(port, path, Host=evil, Origin=f"http://{evil}"),
+            "rebound, with no origin": posted(port, path, Host=evil),
+            "across origins": posted(port, path, Origin="http://evil.com"),
+            "blind": posted(port, path, Content_Type="text/plain", Origin="", Authorization=""),
+            "a form": posted(port, path, Content_Type="application/x-www-form-urlencoded"),
+            "no key": posted(port, path, Authorization=""),
+            "another key": posted(port, path, key="rck_something-else-altogether"),
+            "too long": posted(port, path, Content_Length="9" * 12),
+            "a key beside": posted(port, path, Authorization="", X_Api_Key=KEY),
+        }
+        props = exchanged(port, f"GET /props HTTP/1.1\nHost: {evil}\nConnection: close")
+    codes = {what: found[0] for what, found in answers.items()}
+    assert codes == {
+        "right": LET_IN[name],
+        "rebound": 421,
+        "rebound, with no origin": 421,
+        "across origins": 403,
+        "blind": 415,
+        "a form": 415,
+        "no key": 401,
+        "another key": 401,
+        "too long": 413,
+        "a key beside": LET_IN[name],
+    }
+    assert props[0] == 421
+    for what, (code, headers, body) in answers.items():
+        assert not [each for each in headers if each.startswith("access-control")], what
+        assert KEY.encode() not in body
+        if code >= 400 and what not in ("right", "a key beside"):
+            assert headers["content-type"].startswith("application/json") and "error" in json.loads(body), what
+
+
+def test_a_recording_is_answered_to_who_has_the_key(cassette: Path) -> None:
+    assert len(load(cassette).exchanges) == 1
+    with in_a_loop(lambda: ReplayServer(cassette)) as server:
+        port = int(server.url.split(":")[2].split("/")[0])
+        assert posted(port, "/v1/chat/completions", key=server.key.reveal())[0] in (200, 404)
+        assert posted(port, "/v1/chat/completions")[0] == 401
+        assert exchanged(port, "GET /health HTTP/1.1\nHost: localhost\nConnection: close")[0] == 200
+
+
+# -- limits ------------------------------------------------------------------------------------------------------------
+
+SMALL = Limits(body=100, together=1, seconds=0.3)
+
+
+@contextmanager
+def web(answer: Callable[[Any], Any], limits: Limits = SMALL) -> Iterator[int]:
+    guard = guarding("127.0.0.1", key=Key(KEY, "t"), origins=["http://localhost:3000"], limits=limits)
+    with in_a_loop(lambda: WebServer(answer, guard)) as server:
+        yield server.port
+
+
+@contextmanager
+def asgi(answer: Callable[[Any], Any], limits: Limits = SMALL) -> Iterator[int]:
+    from test_mcp import over_http
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
+            return
+        more = True
+        while more:
+            more = (await receive()).get("more_body", False)
+        await answer(None)
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"{}"})
+
+    guard = guarding("127.0.0.1", key=Key(KEY, "t"), origins=["http://localhost:3000"], limits=limits)
+    with over_http(guarded(app, guard)) as url:
+        yield int(url.split(":")[2].split("/")[0])
+
+
+async def at_once(request: Any) -> Any:
+    from aiohttp import web as aio
+
+    return aio.Response(text="{}")
+
+
+HEAD = f"POST /x HTTP/1.1\nHost: localhost\nContent-Type: application/json\nConnection: close\nx-api-key: {KEY}"
+
+
+@pytest.mark.parametrize("server", [web, asgi])
+def test_a_body_is_counted_as_it_comes_and_waited_for_no_longer_than_said(server: Any) -> None:
+    chunked = f"{HEAD}\nTransfer-Encoding: chunked"
+    with server(at_once) as port:
+        assert exchanged(port, chunked, b"2\r\n{}\r\n0\r\n\r\n")[0] == 200
+        assert exchanged(port, chunked, b"c8\r\n" + b"x" * 200 + b"\r\n0\r\n\r\n")[0] == 413
+        assert exchanged(port, f"{HEAD}\nContent-Length: 50", b"{")[0] == 408
+
+
+@pytest.mark.parametrize("server", [web, asgi])
+def test_more_requests_than_there_is_room_for_are_sent_away(server: Any) -> None:
+    inside, leave = threading.Event(), threading.Event()
+
+    async def slow(request: Any) -> Any:
+        inside.set()
+        while not leave.is_set():
+            await asyncio.sleep(0.01)
+        return await at_once(request)
+
+    with server(slow, Limits(together=1)) as port:
+        codes: list[int] = []
+        first = threading.Thread(target=lambda: codes.append(exchanged(port, f"{HEAD}\nContent-Length: 2", b"{}")[0]))
+        first.start()
+        assert inside.wait(30)
+        code, headers, _ = exchanged(port, f"{HEAD}\nContent-Length: 2", b"{}")
+        leave.set()
+        first.join()
+        assert (code, headers["retry-after"], codes) == (503, "1", [200])
+
+
+@pytest.mark.parametrize("server", [web, asgi])
+def test_a_page_that_was_allowed_may_read_and_no_other(server: Any) -> None:
+    preflight = "OPTIONS /x HTTP/1.1\nHost: localhost\nConnection: close\nAccess-Control-Request-Method: POST\nOrigin: "
+    with server(at_once) as port:
+        code, headers, _ = exchanged(port, preflight + "http://localhost:3000")
+        assert (code, headers["access-control-allow-origin"]) == (204, "http://localhost:3000")
+        code, headers, _ = exchanged(port, f"{HEAD}\nContent-Length: 2\nOrigin: http://localhost:3000", b"{}")
+        assert (code, headers["access-control-allow-origin"]) == (200, "http://localhost:3000")
+        code, headers, _ = exchanged(port, preflight + "http://evil.com")
+        assert code == 403 and "access-control-allow-origin" not in headers
