@@ -143,7 +143,7 @@ class _Look:
     def _may_be(self, schema: Any, item: Any) -> bool:
         known = id(schema), type(item)
         if known not in self._may:
-            refs = self.places.refs if self.places is not None else {}
+            refs: Any = self.places.refs if self.places is not None else {}
             self._may[known] = (schema, may_be(schema, item, refs))
         return self._may[known][1]
 

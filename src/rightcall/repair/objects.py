@@ -37,7 +37,8 @@ def read_arguments(
         if not _CLOSERS(rest):
             raise Unreadable("there is more text behind the arguments", final=True)
         extra = rest.strip(" \t\r\n")
-        unsure = any(each.rule == "missing_closer" for each in liberties) or is_one_too_many_unsure(value, tool, extra)
+        unsure = any(each.rule in ("missing_closer", "trailing_comma") for each in liberties)
+        unsure = unsure or is_one_too_many_unsure(value, tool, extra)
         liberties += (Liberty("extra_closer", extra, "", unsure),)
     return value, liberties
 

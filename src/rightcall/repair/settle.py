@@ -153,7 +153,8 @@ class _Settling:
         can be the one too many."""
         made = (*repairs, *self.receipts)
         extra = [each.before for each in made if each.rule == "extra_closer"]
-        unsure = self.early or (self.stranger and bool(extra))
+        lost = self.stranger or any(each.rule == "trailing_comma" for each in made)
+        unsure = self.early or (lost and bool(extra))
         if not unsure and not any(is_one_too_many_unsure(arguments, self.tool, each) for each in extra):
             return made
         return tuple([msgspec.structs.replace(each, kind="guess") if each.rule in _CLOSED else each for each in made])
