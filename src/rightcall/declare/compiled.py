@@ -40,7 +40,7 @@ class Judge:
 
         self.tool = tool  # kept: an id is only unique among living objects
         self.schema = _asserted(relaxed(tool.name, tool.parameters)[0])
-        self.ask = _compile(self.schema)
+        self.ask = compile_schema(self.schema)
         self.held = sum([sum(own_cost(each)) for each in all_schemas(self.schema)])
         self.is_light = self.held <= STEPS_PER_VALUE and "$defs" not in self.schema
         self._steps: Steps | None = None
@@ -120,7 +120,8 @@ def check_compiles(tool: Tool) -> None:
         raise Refused("", cause, "write it as JSON Schema 2020-12 has it") from None
 
 
-def _compile(schema: Json) -> Any:
+def compile_schema(schema: Json) -> Any:
+    """What judges by a schema that has nothing but what is checked."""
     import jsonschema_rs
 
     # Linear in the length of the text, whatever the pattern.
