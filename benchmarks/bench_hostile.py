@@ -33,7 +33,7 @@ MOST_BYTES = 60.0  # for a character
 Work = Callable[[str, str], object]  # a format and a text
 
 
-def streamed(format: str, text: str, size: int = 4) -> None:
+def streamed(format: str, text: str, size: int = 16) -> None:
     parser = Parser(format, tools=TOOLS, live=True)
     for start in range(0, len(text), size):
         parser.feed(text[start : start + size])
@@ -62,7 +62,7 @@ WORKS: dict[str, Work] = {
     "parse, lenient": lambda format, text: parse(text, format=format, tools=TOOLS, repair="lenient"),
     "parse, format unknown": lambda _, text: parse(text, tools=TOOLS),
     "parse, rescue anywhere": lambda _, text: parse(text, tools=TOOLS, rescue="anywhere"),
-    "Parser, pieces of 4": streamed,
+    "Parser, pieces of 16": streamed,
     "read": lambda format, text: read(message(content=text), tools=TOOLS, format=format),
     "read, a call": lambda _, text: read(native(text), tools=TOOLS),
     "Stream, pieces of 16": partial(answered, native=False),
