@@ -7,7 +7,7 @@ RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint unit smoke bench bfcl classes grammar gbnf model capture killtest typescript laws mutants fuzz venv clean
+.PHONY: help demo test lint unit smoke bench bfcl classes grammar gbnf model capture killtest typescript shown laws mutants fuzz venv clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -37,6 +37,9 @@ bfcl: $(VENV)/.dev ## measure against outside truths; fails if a figure got wors
 classes: $(VENV)/.dev ## read texts of every known class of fault in every format; fails unless all are read right
 	PYTHONPATH=evals $(RUN) -m classes $(FLAGS)
 
+shown: $(VENV)/.dev ## read 150,000 texts that show calls or make them; fails if a shown one runs, or a real one is lost
+	PYTHONPATH=evals $(RUN) -m shown $(FLAGS)
+
 model: $(VENV)/.local ## fetch a small model, run it here, count its calls that hold
 	$(VENV)/bin/rightcall model pull smollm2
 	$(RUN) evals/model.py
@@ -56,8 +59,8 @@ capture: $(VENV)/.local ## run a small model over every stub domain, in three wa
 	$(VENV)/bin/rightcall model pull smollm2
 	$(RUN) evals/capture.py
 
-killtest: $(VENV)/.dev ## kill captures for minutes; no row may be lost or written twice
-	RIGHTCALL_KILL_SECONDS=$${RIGHTCALL_KILL_SECONDS:-120} $(RUN) -m pytest -s tests/test_capture_resume.py -k killed
+killtest: $(VENV)/.dev ## kill captures for minutes, and every command that writes at every step; nothing may be lost
+	RIGHTCALL_KILL_SECONDS=$${RIGHTCALL_KILL_SECONDS:-120} $(RUN) -m pytest -s -k killed tests/test_capture_resume.py tests/test_files_written.py
 
 laws: $(VENV)/.dev ## try the laws at depth, 300 examples each; SEED=n tries the same ones again
 	$(RUN) fuzz/laws.py $(if $(SEED),--seed $(SEED)) --seconds $${LAWS_SECONDS:-900}
@@ -65,8 +68,9 @@ laws: $(VENV)/.dev ## try the laws at depth, 300 examples each; SEED=n tries the
 mutants: $(VENV)/.dev ## put bugs of one line into the source, one at a time; fails if the tests miss more than two
 	$(RUN) fuzz/mutants.py $(FLAGS)
 
-fuzz: $(VENV)/.dev ## throw hostile text at every format
-	$(RUN) fuzz/run.py
+fuzz: $(VENV)/.dev ## throw hostile text at every function, and look for what costs too much; SECONDS=n for each of the two
+	$(RUN) fuzz/run.py $(if $(SEED),--seed $(SEED)) --seconds $(or $(SECONDS),60)
+	$(RUN) fuzz/superlinear.py $(if $(SEED),--seed $(SEED)) --seconds $(or $(SECONDS),60)
 
 venv: $(VENV)/.dev ## only set up .venv, with the tools for development
 

@@ -1,75 +1,182 @@
 """What does hostile text cost?    1 MB of openers, brackets, backticks, blanks, against `json.loads` of a valid 1 MB.
 
-Targets: `detect` at most 20 times `json.loads`; `parse` with the format unknown at most 2 CPU-seconds. Both with the
-tools declared, and whatever the text is: one opener repeated, for every opener there is, and mixes of all of them.
+For each function the dearest of many hostile texts, in the dearest format, is looked for at 2 KB and then read at 1 MB.
+Targets: every function at most 2 CPU-seconds and 60 bytes of memory for a character, `detect` at most 20 times
+`json.loads`.
+The tools are declared.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from functools import partial
+import time
+import tracemalloc
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Any
 
 from bench_whole import as_json
 from measure import TOOLS, best, table, verdict
 
-from rightcall import detect, parse
+from rightcall import Call, Parser, Stream, check, detect, parse, read, render, repair
 from rightcall.formats import FORMATS
 from rightcall.wire.compile import compiled
 
 SIZE = 1_000_000
-SMALL = SIZE // 20  # of the openers one by one, of which only the dearest is read whole
+# How much of each text is read, and how many of the dearest go on.
+SIZES = ((2_000, 60), (8_000, 8), (60_000, 1))
 MOST_DETECT = 20.0
 MOST_SECONDS = 2.0
+MOST_BYTES = 60.0  # for a character
+
+Work = Callable[[str, str], object]  # a format and a text
 
 
-def openers() -> list[str]:
-    """What opens a call in any format."""
-    return sorted({pat.prefix for format in FORMATS.values() for pat, _ in compiled(format).openers})
+def streamed(format: str, text: str, size: int = 4) -> None:
+    parser = Parser(format, tools=TOOLS, live=True)
+    for start in range(0, len(text), size):
+        parser.feed(text[start : start + size])
+    parser.close()
+
+
+def answered(format: str, text: str, *, native: bool, size: int = 16) -> None:
+    stream = Stream("chat", tools=TOOLS, format=format)
+    for start in range(0, len(text), size):
+        piece = text[start : start + size]
+        call = {"index": 0, "id": "a", "function": {"name": "edit_file", "arguments": piece}}
+        stream.feed({"choices": [{"index": 0, "delta": {"tool_calls": [call]} if native else {"content": piece}}]})
+    stream.close()
+
+
+def message(**fields: Any) -> Any:
+    return {"choices": [{"message": {"role": "assistant", **fields}}]}
+
+
+def native(text: str) -> Any:
+    return message(tool_calls=[{"id": "a", "function": {"name": "edit_file", "arguments": text}}])
+
+
+WORKS: dict[str, Work] = {
+    "parse, format named": lambda format, text: parse(text, format=format, tools=TOOLS),
+    "parse, lenient": lambda format, text: parse(text, format=format, tools=TOOLS, repair="lenient"),
+    "parse, format unknown": lambda _, text: parse(text, tools=TOOLS),
+    "parse, rescue anywhere": lambda _, text: parse(text, tools=TOOLS, rescue="anywhere"),
+    "Parser, pieces of 4": streamed,
+    "read": lambda format, text: read(message(content=text), tools=TOOLS, format=format),
+    "read, a call": lambda _, text: read(native(text), tools=TOOLS),
+    "Stream, pieces of 16": partial(answered, native=False),
+    "Stream, a call": partial(answered, native=True),
+    "repair": lambda _, text: repair(Call("edit_file", {}, text), TOOLS),
+    "repair, lenient": lambda _, text: repair(Call("edit_file", {}, text), TOOLS, policy="lenient"),
+    "check": lambda _, text: check(Call("edit_file", {"text": text, "edit": {"new": text.split(" ")}}), TOOLS),
+    "detect": lambda _, text: detect(text, tools=TOOLS),
+}
+# What does not depend on the format.
+ONE_FORMAT = {
+    "parse, format unknown",
+    "parse, rescue anywhere",
+    "read, a call",
+    "Stream, a call",
+    "repair",
+    "check",
+    "detect",
+}
+ONE_FORMAT |= {"repair, lenient"}
+
+
+@cache
+def openers(format: str = "") -> list[str]:
+    """What opens a call in this format, or in any."""
+    formats = [FORMATS[format]] if format else FORMATS.values()
+    return sorted({pat.prefix for each in formats for pat, _ in compiled(each).openers} - {""})
+
+
+@cache
+def units(format: str) -> list[str]:
+    """What is repeated."""
+    written = render([Call("edit_file", {"path": "a", "mode": 1, "edit": {"line": 1}})], format=format)
+    own = [each for opener in openers(format) for each in (opener, opener[:-1] or "<", opener + " x ", opener + "\n")]
+    everybody = [
+        "<",
+        "<|",
+        "[",
+        "{",
+        '{"name": ',
+        "edit_file(",
+        "<think>",
+        "`",
+        "```json\n",
+        " ",
+        "\n",
+        '"',
+        "word ",
+        ", ",
+    ]
+    everybody += [
+        '\\"',
+        "a\n",
+        "> ",
+        "'",
+        "# ",
+        "1\t",
+        '{"name": "edit_file", "arguments": {"text": "',
+        "</",
+        "\\",
+        "é ",
+    ]
+    return [*everybody, *own, written, written + "\n", written[:-1], written[: len(written) // 2], "".join(openers())]
 
 
 def repeated(text: str, size: int = SIZE) -> str:
     return (text * (size // len(text) + 1))[:size]
 
 
-def dearest(behind: str) -> str:
-    """The opener that costs most where it is repeated with this behind it."""
-    costs = {opener: best(partial(parse, repeated(opener + behind, SMALL), tools=TOOLS), 1) for opener in openers()}
-    return max(costs, key=lambda opener: costs[opener]) + behind
+def dearest(work: str) -> tuple[str, str]:
+    """The format and the unit that cost this function most, of those that were dear when they were small."""
+    formats = ["hermes"] if work in ONE_FORMAT else list(FORMATS)
+    everything = sorted({each for name in FORMATS for each in units(name)})
+    cases = [(name, unit) for name in formats for unit in (everything if len(formats) == 1 else units(name))]
+    for size, kept in SIZES:
+        costs = {case: once(partial(WORKS[work], case[0], repeated(case[1], size))) for case in cases}
+        cases = sorted(cases, key=lambda case: -costs[case])[:kept]
+    return cases[0]
 
 
-def texts() -> dict[str, str]:
-    mixed = openers()
-    return {
-        "<": repeated("<"),
-        "<|": repeated("<|"),
-        "the dearest opener": repeated(dearest("")),
-        "the dearest, and a word": repeated(dearest(" x ")),
-        "all openers": repeated("".join(mixed)),
-        "all openers, a line each": repeated("\n".join(mixed)),
-        '{"name":': repeated('{"name": '),
-        "a call that never ends": repeated('<tool_call>{"name": "edit_file", "arguments": {"text": "'),
-        "a name and a bracket": repeated("edit_file("),
-        "thoughts": repeated("<think>"),
-        "brackets": repeated("["),
-        "backticks": repeated("`"),
-        "fences": repeated("```json\n"),
-        "blanks": repeated(" "),
-        "line breaks": repeated("\n"),
-    }
+def once(run: Callable[[], object]) -> float:
+    start = time.process_time()
+    run()
+    return time.process_time() - start
+
+
+def peak(run: Callable[[], object]) -> float:
+    """Bytes of memory, at most, for each character."""
+    tracemalloc.start()
+    try:
+        run()
+        return tracemalloc.get_traced_memory()[1] / SIZE
+    finally:
+        tracemalloc.stop()
 
 
 def main() -> int:
     loads = best(partial(json.loads, json.dumps([json.loads(as_json(1024))] * (SIZE // 1024))), 5)
-    rows, missed = [], []
-    for name, text in texts().items():
-        found = best(partial(detect, text, tools=TOOLS), 2) / loads
-        seconds = best(partial(parse, text, tools=TOOLS), 1)
-        rows.append((name, f"{found:.1f}", f"{seconds:.2f}"))
-        missed += [name] if found > MOST_DETECT or seconds > MOST_SECONDS else []
     print(f"json.loads of a valid 1 MB: {loads * 1e3:.1f} ms")
-    table(("1 MB of", "detect, x json.loads", "parse, CPU s"), rows)
-    return verdict(f"detect at most {MOST_DETECT:g} x json.loads, parse at most {MOST_SECONDS:g} s", missed)
+    rows, missed = [], []
+    for work, do in WORKS.items():
+        format, unit = dearest(work)
+        run = partial(do, format, repeated(unit))
+        seconds, memory = once(run), peak(run)
+        shown = repr(unit if len(unit) < 40 else unit[:36] + "...")
+        print(f"  {work}: {seconds:.2f} s", file=sys.stderr, flush=True)
+        rows.append((work, f"{seconds:.2f}", f"{seconds / loads:.0f}", f"{memory:.0f}", f"{format}: {shown}"))
+        is_dear = seconds > MOST_SECONDS or (work == "detect" and seconds > MOST_DETECT * loads)
+        missed += [work] if is_dear or memory > MOST_BYTES else []
+    table(("1 MB, the dearest of all", "CPU s", "x json.loads", "bytes a character", "which"), rows)
+    target = (
+        f"at most {MOST_SECONDS:g} s and {MOST_BYTES:g} bytes a character, detect at most {MOST_DETECT:g} x json.loads"
+    )
+    return verdict(target, missed)
 
 
 if __name__ == "__main__":

@@ -14,18 +14,14 @@ import sys
 from collections.abc import Generator
 from typing import Any
 
-from rightcall import Reply, Text, Toolset, tool
-from rightcall.apis.stream import Stream
-from rightcall.declare.wire import to_provider
-from rightcall.types import Event
+from rightcall import Reply, Stream, Text, Toolset, tool
 
 
-def stream(client: Any, tools: Toolset, **request: Any) -> Generator[Event, None, Reply]:
+def stream(client: Any, tools: Toolset, **request: Any) -> Generator[Any, None, Reply]:
     """The events of one answer, as soon as they are certain; at the end its reply."""
     reading = Stream("chat", tools=tools)
-    for chunk in client.chat.completions.create(tools=to_provider(tools, "chat"), stream=True, **request):
-        yield from reading.feed(chunk)
-    yield from reading.close()
+    chunks = client.chat.completions.create(tools=tools.definitions("chat"), stream=True, **request)
+    yield from reading.events(chunks)
     return reading.reply
 
 

@@ -2,8 +2,9 @@
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
-from rightcall import Toolset, Trace, dispatch, parse, tool
+from rightcall import Toolset, Trace, answers, dispatch, parse, tool
 from rightcall.dispatch.budgets import call_budget
 from rightcall.dispatch.hooks import Invocation, Skip
 
@@ -22,15 +23,14 @@ def approve(invocation: Invocation) -> Skip | None:
     return None if invocation.tool.read_only else Skip("the user said no", "denied")
 
 
-async def loop(ask: Callable[[list[dict[str, str]]], str], messages: list[dict[str, str]], trace: Trace) -> str:
+async def loop(ask: Callable[[list[dict[str, Any]]], str], messages: list[dict[str, Any]], trace: Trace) -> str:
     tools, hooks = Toolset(get_weather, book), (call_budget(9), approve)
     while True:
-        messages.append({"role": "assistant", "content": ask(messages)})
-        reply = parse(messages[-1]["content"], tools=tools)
-        if not reply.attempts:
+        reply = parse(ask(messages), tools=tools)
+        messages.append(reply.message())
+        messages += (new := answers(reply, await dispatch(reply, tools, hooks=hooks, trace=trace, parallel=True)))
+        if not new:
             return reply.content
-        results = await dispatch(reply, tools, hooks=hooks, trace=trace, parallel=True)
-        messages += [{"role": "tool", "tool_call_id": result.id, "content": result.text} for result in results]
 
 
 if __name__ == "__main__":

@@ -44,7 +44,11 @@ def sample(format: str, rng: Random) -> str:
 
 
 def mutated(format: str, rng: Random) -> str:
-    text = sample(format, rng)
+    return mutated_text(sample(format, rng), format, rng)
+
+
+def mutated_text(text: str, format: str, rng: Random) -> str:
+    """This text, spoiled in a few places."""
     for _ in range(rng.randint(0, 6)):
         text = _once(text, format, rng)
     return text

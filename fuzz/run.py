@@ -1,12 +1,14 @@
 """Throws hostile text at every format.    fuzz/run.py [--seconds 60] [--seed 1] [--format hermes]
 
-Five kinds of text in turn: spoiled renderings, shapes made to hurt, noise, what hypothesis comes up with, and what each
-law makes for itself. For each the laws of `rightcall.laws` must hold and limits be honoured, and for large shapes the
-steps must grow with the size and no faster. Where `atheris` is installed, it looks for more, led by what the code does.
+Six kinds of case in turn: spoiled renderings, shapes made to hurt, noise, what hypothesis comes up with, what each law
+makes for itself, and the corpus, spoiled, for every function there is (`targets.py`: parse, read, stream, repair,
+check, grammar, dispatch). For each the laws must hold and limits be honoured, and for large shapes the steps must grow
+with the size and no faster (`superlinear.py` looks for more of that). Where `atheris` is installed, it looks on for a
+quarter of the time, led by what the code does.
 
 The first failure is made as small as it will get and printed as Python or as a line for `tests/corpus/regressions/`;
 the exit status is 1. Every run draws a new seed, and prints it. With --keep-going the
-search goes on, and one failure of each kind is printed.
+search goes on, and one failure of each kind is printed. --target repair tries only that function.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import subprocess
 import sys
 import time
 import traceback
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
@@ -29,6 +32,7 @@ sys.path[:0] = [str(HERE.parent / "tests"), str(HERE)]
 
 from mutate import mutated, noise, small_stress  # noqa: E402
 from reduce import reduced  # noqa: E402
+from targets import TARGETS  # noqa: E402
 
 import hostile  # noqa: E402
 import rightcall  # noqa: E402
@@ -76,12 +80,14 @@ def main() -> int:
     print(f"seed {seed}, {len(names)} formats, {asked.seconds:g} s")
     guided = has_atheris()
     deadline = time.monotonic() + asked.seconds * (0.75 if guided else 1.0)
-    count, failures = search(names, rng, deadline, keep_going=asked.keep_going)
+    tried = Counter[str]()
+    failures = search(names, rng, deadline, tried, only=asked.target, keep_going=asked.keep_going)
     if guided and not failures:
         failures += coverage_guided(asked.seconds * 0.25, asked.format)
     for failure in failures:
         print(f"\n{failure.law}\n{failure.detail}\n\n{failure.repro}")
-    print(f"\n{count} cases, {len(failures) or 'no'} law{'s' * (len(failures) > 1)} broken")
+    print(f"\n{tried.total()} cases, {len(failures) or 'no'} law{'s' * (len(failures) > 1)} broken, seed {seed}")
+    print("  " + ", ".join([f"{kind} {count}" for kind, count in sorted(tried.items())]))
     return 1 if failures else 0
 
 
@@ -90,37 +96,59 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=60.0, help="how long (default 60)")
     parser.add_argument("--seed", type=int, help="the same seed gives the same texts")
     parser.add_argument("--format", help="only this format")
+    parser.add_argument("--target", choices=list(TARGETS), help="only this function")
     parser.add_argument("--keep-going", action="store_true", help="do not stop at the first failure")
     return parser.parse_args()
 
 
-def search(names: list[str], rng: random.Random, deadline: float, *, keep_going: bool) -> tuple[int, list[Failure]]:
+def search(
+    names: list[str],
+    rng: random.Random,
+    deadline: float,
+    tried: Counter[str],
+    *,
+    only: str | None = None,
+    keep_going: bool = False,
+) -> list[Failure]:
     found: dict[str, Failure] = {}
-    count = 0
     while time.monotonic() < deadline and (keep_going or not found):
         format = rng.choice(names)
-        failure = attack(format, rng)
+        kind, failure = (only, on_target(only, rng)) if only else attack(format, rng)
         if failure is not None:
-            kind = f"{failure.law} {type(FORMATS[format].bodies[0]).__name__}"
-            shortest = min(found.get(kind, failure), failure, key=lambda f: len(f.repro))
-            found[kind] = shortest
-        count += 1
-        progress(count, deadline)
-    return count, [found[kind] for kind in sorted(found)]
+            key = f"{kind} {failure.law} {type(FORMATS[format].bodies[0]).__name__ if kind not in TARGETS else ''}"
+            found[key] = min(found.get(key, failure), failure, key=lambda f: len(f.repro))
+        tried[kind] += 1
+        progress(tried.total(), deadline)
+    return [found[kind] for kind in sorted(found)]
 
 
-def attack(format: str, rng: random.Random) -> Failure | None:
+def attack(format: str, rng: random.Random) -> tuple[str, Failure | None]:
     """One case, mostly small: large ones take a second each."""
     turn = rng.random()
-    if turn < 0.67:
-        return any_text(format, rng)
-    if turn < 0.97:
-        return own_examples(format, rng)
+    if turn < 0.35:
+        return "texts", any_text(format, rng)
+    if turn < 0.5:
+        return "laws", own_examples(format, rng)
+    if turn < 0.98:
+        target = rng.choice(list(TARGETS))
+        return target, on_target(target, rng)
     if turn < 0.99:
-        return growth(format, rng)
+        return "growth", growth(format, rng)
     if turn < 0.992:
-        return big(format, rng)
-    return by_hypothesis(format, rng)
+        return "large", big(format, rng)
+    return "hypothesis", by_hypothesis(format, rng)
+
+
+def on_target(name: str, rng: random.Random) -> Failure | None:
+    """One case of one function, made as small as it will get where it fails."""
+    case = TARGETS[name](rng)
+    wrong = guarded(lambda: case.judge(case.text))
+    if wrong is None:
+        return None
+    law = wrong[0]
+    small = reduced(case.text, lambda text: (guarded(lambda: case.judge(text)) or ("", ""))[0] == law)
+    detail = (guarded(lambda: case.judge(small)) or wrong)[1]
+    return Failure(f"{name}: {law}", detail, case.repro(small))
 
 
 def progress(count: int, deadline: float) -> None:

@@ -22,10 +22,11 @@ from rightcall.wire.buffer import Steps
 from rightcall.wire.calls import CallBuilder
 from rightcall.wire.interrupts import Broken, Cut, NotACall
 from rightcall.wire.json_stream import LostEnd, json_value
-from rightcall.wire.markers import NAME, Probe, blanks, literal
+from rightcall.wire.markers import Pat, Probe, blanks, literal
 from rightcall.wire.markers import seq as patterns
 from rightcall.wire.reader import BodyReader
 
+_NAME = Pat(r"[\w.\-]++", r"[\w.\-]*+")  # no colon: the first one ends it
 _WORD = re.compile(r"[\w.\-]*\s*\Z").match
 
 
@@ -37,11 +38,11 @@ class Pairs(Body, frozen=True):
 
 
 class PairsReader(BodyReader):
-    begins = Probe(patterns(NAME, literal(":")))
+    begins = Probe(patterns(_NAME, literal(":")))
 
     def __init__(self, body: Pairs) -> None:
         self.then = Probe(patterns(blanks(), literal(body.then)))
-        self.key = Probe(patterns(blanks(), NAME, literal(body.is_)))
+        self.key = Probe(patterns(blanks(), _NAME, literal(body.is_)))
         self.size = len(body.is_)
 
     def read(self, p: CallBuilder, *, bare: bool) -> Steps[None]:

@@ -149,7 +149,7 @@ def test_a_gemini_result_is_a_part_of_the_user() -> None:
 
 @pytest.mark.parametrize("dialect, key", [(openai_chat, "content"), (ollama, "content"), (openai_responses, "output")])
 def test_where_the_wire_has_no_error_flag_the_text_says_it(dialect: Any, key: str) -> None:
-    assert dialect.tool_result(CALL, "no such file", is_error=True)[key] == "Error: no such file"
+    assert dialect.tool_result(CALL, "no such file", is_error=True)[key] == "ERROR: no such file"
     assert dialect.tool_result(CALL, "error: no", is_error=True)[key] == "error: no"
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import resource
 import stat
 import subprocess
 import sys
@@ -19,12 +20,21 @@ from hypothesis import strategies as st
 from loopback import WEATHER, Answering, answer, ask, backend, chat, chunked, delta, drop, events, json_answer, serving
 from rightcall import Call, CallEnd, Text
 from rightcall.backend.base import BaseBackend, Streaming
-from rightcall.backend.cassette import MAX_BYTES, Asked, load
+from rightcall.backend.cassette import (
+    MAX_BYTES,
+    Asked,
+    Head,
+    Recorded,
+    Response,
+    append,
+    load,
+    start,
+)
 from rightcall.backend.match import canonical, route
 from rightcall.backend.record import Recorder
 from rightcall.backend.replay import ReplayBackend, ReplayServer
 from rightcall.backend.request import Answer, Request
-from rightcall.errors import BackendError, BadCassette, CallerError, NotRecorded, StatusError
+from rightcall.errors import BackendError, BadCassette, CallerError, FileFailed, NotRecorded, StatusError
 from rightcall.types import Event
 from test_backend_http import STREAMS, WHOLE
 
@@ -271,6 +281,46 @@ def test_a_file_that_is_no_cassette_is_not_touched(tmp_path: Path) -> None:
     assert path.read_text() == "mine\n"
     with pytest.raises(BadCassette, match="cannot write"):
         Recorder(_Parrot(), tmp_path / "no" / "such" / "folder.jsonl")
+
+
+def test_a_cassette_on_a_full_disk_keeps_what_it_has_and_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "c.jsonl"
+    start(path, Head(model="m"))
+    one = Recorded(Asked("POST", "/v1/chat/completions", {"a": "x" * 3000}), Response(200, {}, ["hello" * 500], [0]))
+    append(path, one)
+    before = path.read_bytes()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 1000, limits[1]))  # room for a part of the line
+    try:
+        with pytest.raises(FileFailed, match=r"cannot write .*c\.jsonl: File too large"):
+            append(path, one)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert path.read_bytes() == before
+    append(path, one)
+    assert list(load(path).exchanges) == [one, one]
+
+
+def test_a_torn_last_line_of_a_cassette_is_cut_off_when_it_is_recorded_to(tmp_path: Path) -> None:
+    path = tmp_path / "c.jsonl"
+    recorded(path, [OSLO], [ask()])
+    whole = path.read_bytes()
+    path.write_bytes(whole + whole.splitlines(keepends=True)[-1][:100])
+    recorded(path, [OSLO], [ask()])
+    assert len(load(path).exchanges) == 2 and path.read_bytes().startswith(whole)
+
+
+def test_a_cassette_begins_anew_with_the_first_exchange_and_not_before(tmp_path: Path) -> None:
+    path = tmp_path / "c.jsonl"
+    for old in (
+        HEAD.encode() + b'{"request": {"method": "GET", "path": "/old"}, "response": {"status": 200}}\n',
+        b"mine",
+    ):
+        path.write_bytes(old)
+        recorder = Recorder(_Parrot(), path, fresh=True, force=True)
+        assert path.read_bytes() == old
+        recorder.complete_sync(ask())
+        assert [each.request.method for each in load(path).exchanges] == ["POST"]
 
 
 HEAD = '{"rightcall_cassette": 1}\n'

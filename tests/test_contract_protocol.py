@@ -209,11 +209,12 @@ BARE = [
     '<edit({ path: "a" })>',
     'edit({ path: "a" });',
     'edit({ path: "a" })</tool_call>',
+    '`edit({ path: "a" })`',
+]
+FENCED = [
     '```\nedit({ path: "a" })\n```',
     '```typescript\nedit({ path: "a" })\n```',
-    'So:\n~~~js\nedit({ path: "a" })\n~~~\nDone.',
-    '```js\n// look\nedit({ path: "a" })\n```',
-    '`edit({ path: "a" })`',
+    '~~~js\nedit({ path: "a" })\n~~~\n',
 ]
 
 
@@ -224,6 +225,14 @@ def test_a_whole_call_at_the_beginning_of_a_line_runs_with_a_note(text: str) -> 
     assert "outside its block" in feedback(reply)
 
 
+@pytest.mark.parametrize("text", FENCED)
+def test_a_call_in_a_fence_runs_if_the_fence_is_the_whole_reply(text: str) -> None:
+    reply = contract(text)
+    assert runnable(reply) == [EDIT] and codes(reply) == ["bare_call", "rescued"]
+    for around in (f"So:\n{text}", f"{text}\nDone.", f"So:\n{text}\nDone."):
+        assert contract(around).attempts == () and notes(contract(around)) == {"looks_like_a_call"}
+
+
 NOT_CALLS = [
     'Use `edit({ path: "a" })` for that.',
     'Use edit({ path: "a" }) for that.',
@@ -231,6 +240,7 @@ NOT_CALLS = [
     "divide(10, 2)",
     "```js\nfetch({ url: 1 })\n```",
     "```\nHint: edit({ path: 'a' })\n```",
+    "```js\n// look\nedit({ path: 'a' })\n```",
     "edit the file (a)",
     "- edit({ path: 'a' })",
 ]
@@ -274,9 +284,7 @@ def test_what_is_refused_outside_does_not_take_the_blocks_behind_it() -> None:
 
 
 def test_every_line_may_hold_a_call() -> None:
-    reply = contract(
-        'edit({ path: "a" })\nrun({ command: "b" })\n\n```\nrun({ command: "c" })\nrun({ command: "d" })\n```\n'
-    )
+    reply = contract('edit({ path: "a" })\nrun({ command: "b" })\n\nrun({ command: "c" })\nrun({ command: "d" })\n')
     assert [name for name, _ in runnable(reply)] == ["edit", "run", "run", "run"]
     assert reply.content == ""
 

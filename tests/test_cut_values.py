@@ -9,7 +9,7 @@ import pytest
 from rightcall import Call, CannotCarry, parse, render
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import Format, alternatives
-from rightcall.laws import TOOLS
+from rightcall.laws.samples import TOOLS
 from rightcall.wire.bodies import BODIES
 
 

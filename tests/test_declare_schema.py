@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from rightcall.declare.faults import Refused
 from rightcall.declare.kinds import kinds
+from rightcall.declare.limits import MAX_DEPTH
 from rightcall.declare.relax import relaxed, runs_in_linear_time
-from rightcall.declare.schema import MAX_DEPTH, Refs
+from rightcall.declare.schema import Refs
 from rightcall.declare.toolset import Toolset, to_tool
 from rightcall.errors import BadTools
 from rightcall.types import Json, Tool
@@ -292,10 +293,10 @@ HOSTILE: list[tuple[str, Json, str]] = [
 
 @pytest.mark.parametrize("schema, words", [case[1:] for case in HOSTILE], ids=[case[0] for case in HOSTILE])
 def test_a_hostile_schema_is_refused_in_no_time(schema: Json, words: str) -> None:
-    begun = time.perf_counter()
+    begun = time.process_time()
     with pytest.raises(BadTools, match=words):
         declared(schema)
-    assert time.perf_counter() - begun < 3
+    assert time.process_time() - begun < 3
 
 
 def many(count: int) -> Json:
@@ -313,7 +314,7 @@ def test_judging_takes_time_in_proportion_to_size() -> None:
     took = []
     for count in (500, 4000):
         schema = many(count)
-        begun = time.perf_counter()
+        begun = time.process_time()
         tools = Toolset(declared(schema))
         tools.kinds("f")
         tools.schema("f")

@@ -14,9 +14,13 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+import anthropic
+import openai
 import pytest
 
 from rightcall import Trace
+from rightcall.backend.http import Backend
+from scripted_server import scripted
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 
@@ -95,7 +99,6 @@ def plain_client(url: str) -> Any:
 
 
 def openai_client(url: str) -> Any:
-    openai = pytest.importorskip("openai")
     return openai.OpenAI(base_url=url, api_key="none", max_retries=0)
 
 
@@ -164,3 +167,66 @@ def test_the_loop_is_short() -> None:
 def test_every_example_is_listed() -> None:
     listed = (EXAMPLES / "README.md").read_text("utf-8")
     assert all(f"({path.name})" in listed for path in EXAMPLES.glob("*.py"))
+
+
+# -- whole loops, several turns ----------------------------------------------------------------------------------------
+
+
+def chat_turn(path: str, body: dict[str, Any]) -> dict[str, Any]:
+    """Careless at first: broken arguments; then none for what is required; then an answer of what it was told."""
+    told = [message["content"] for message in body["messages"] if message["role"] == "tool"]
+    function: dict[str, Any] = {
+        "name": "get_weather",
+        "arguments": ["{'city': 'Oslo', 'days': '2',}", "{}"][len(told) % 2],
+    }
+    calls = [{"id": f"call_{len(told)}", "type": "function", "function": function}]
+    message: dict[str, Any] = {"role": "assistant", "content": "", "tool_calls": calls}
+    if len(told) == 2:
+        message = {"role": "assistant", "content": " / ".join(told)}
+    choice = {"index": 0, "message": message, "finish_reason": "stop"}
+    return {"id": "c", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
+
+
+def messages_turn(path: str, body: dict[str, Any]) -> dict[str, Any]:
+    blocks = [
+        block for message in body["messages"] if isinstance(message["content"], list) for block in message["content"]
+    ]
+    told = [block["content"] for block in blocks if block["type"] == "tool_result"]
+    given: Any = [{"city": "Oslo", "days": "2"}, {}][len(told) % 2]
+    content = [{"type": "tool_use", "id": f"toolu_{len(told)}", "name": "get_weather", "input": given}]
+    if len(told) == 2:
+        content = [{"type": "text", "text": " / ".join(told)}]
+    head = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "stop_sequence": None}
+    return {**head, "content": content, "stop_reason": "end_turn", "usage": {"input_tokens": 1, "output_tokens": 1}}
+
+
+TOLD = "2 days of sun in Oslo / "
+
+
+def test_a_loop_with_the_openai_sdk_ends_with_what_the_tools_said() -> None:
+    with scripted(chat_turn) as (url, asked):
+        client = openai.OpenAI(base_url=url + "/v1", api_key="none", max_retries=0)
+        said = example("openai_loop").ask(client, "m", "Weather?")
+    assert said.startswith(TOLD) and "city is required" in said and len(asked) == 3
+
+
+def test_a_loop_with_the_anthropic_sdk_ends_with_what_the_tools_said() -> None:
+    with scripted(messages_turn) as (url, asked):
+        client = anthropic.Anthropic(base_url=url, api_key="none", max_retries=0)
+        said = example("anthropic_loop").ask(client, "m", "Weather?")
+    assert said.startswith(TOLD) and "city is required" in said and len(asked) == 3
+
+
+def test_a_loop_with_a_backend_ends_with_what_the_tools_said() -> None:
+    with scripted(chat_turn) as (url, asked):
+        backend = Backend(url, model="m", mode="native")
+        said = example("backend_loop").ask(backend, "Weather?")
+    assert said.startswith(TOLD) and "city is required" in said
+    assert len([body for body in asked if body.get("messages")]) == 3
+
+
+@pytest.mark.parametrize("name, most", [("openai_loop", 20), ("anthropic_loop", 20), ("backend_loop", 12)])
+def test_a_loop_is_short(name: str, most: int) -> None:
+    source = (EXAMPLES / f"{name}.py").read_text("utf-8")
+    body = source.partition("def ask(")[2].partition("\n\n\n")[0]
+    assert len(body.splitlines()) <= most

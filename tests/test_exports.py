@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ FUNCTIONS = {
     "dispatch_sync",
     "grammar",
 }
-FUNCTIONS |= {"feedback", "canonical", "answers"}
+FUNCTIONS |= {"feedback", "canonical", "answers", "wrap"}
 VALUES = {
     "Tool",
     "Toolset",
@@ -96,3 +97,19 @@ def test_dispatch_is_the_function_however_its_package_was_imported_first() -> No
         "print(callable(one), rightcall.dispatch is one, rightcall.dispatch.__name__)"
     )
     assert subprocess.check_output([sys.executable, "-c", program], text=True).split() == ["True", "True", "dispatch"]
+
+
+@pytest.mark.parametrize(
+    "given, words",
+    [
+        (None, r'not NoneType; an answer without text is "" \(`message\.content or ""`\)'),
+        (b"Hi", r"not bytes; decode bytes first: data\.decode\(\)"),
+        ({"choices": []}, r"not dict; give a provider's answer to rightcall\.read"),
+        (3, r"not int; give a provider's answer to rightcall\.read"),
+    ],
+)
+def test_what_is_no_text_is_refused_with_what_to_pass(given: Any, words: str) -> None:
+    with pytest.raises(rightcall.RightcallError, match=words):
+        rightcall.parse(given)
+    with pytest.raises(rightcall.RightcallError, match=words):
+        rightcall.Parser().feed(given)

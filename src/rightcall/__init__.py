@@ -33,6 +33,7 @@ from rightcall.wire.parser import Parser, parse
 if TYPE_CHECKING:
     from rightcall.apis.read import read, read_all
     from rightcall.apis.stream import Stream
+    from rightcall.backend.sdk_client import wrap
     from rightcall.check import check
     from rightcall.constrain.build import grammar
     from rightcall.contract import contract
@@ -91,6 +92,7 @@ __all__ = [
     "repair",
     "select",
     "tool",
+    "wrap",
 ]
 
 _ON_FIRST_USE = {
@@ -109,6 +111,7 @@ _ON_FIRST_USE = {
     "render": "rightcall.wire.render",
     "select": "rightcall.wire.select",
     "tool": "rightcall.declare.functions",
+    "wrap": "rightcall.backend.sdk_client",
 }
 
 

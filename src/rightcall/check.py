@@ -18,18 +18,19 @@ from typing import Any
 
 import msgspec
 
+from rightcall.declare.compiled import plain
 from rightcall.declare.places import MISSING, Places, value_at
 from rightcall.declare.toolset import ToolLike, Toolset
 from rightcall.declare.validation import (
-    LONG_LIST,
     LOOK_AT,
     errors,
     faults,
     fits,
     is_finite,
+    is_too_much,
+    looks,
     options,
     place,
-    plain,
     validator,
     writable,
 )
@@ -52,6 +53,14 @@ __all__ += ["name_problem", "place", "plain", "pointer", "validator"]
 
 _NAME = re.compile(r"[A-Za-z0-9_.\-]+").fullmatch
 _NOT_FINITE = ("not_finite", "the arguments hold a number that JSON cannot carry; send a finite one")
+_TOO_LARGE = (
+    "too_large",
+    "the arguments are too large to be checked against this tool's schema; send fewer values, in several calls",
+)
+_TOO_MANY = (
+    "too_large",
+    "the arguments do not fit this tool's schema, and are too large to tell where; send fewer values, in several calls",
+)
 _MOST = 5
 _MOST_NAMES = 64
 _LONGEST = 600
@@ -192,17 +201,29 @@ def argument_problems(tool: Tool, arguments: dict[str, Any], index: int | None) 
         return [Problem(*_NOT_FINITE, call=index)]
     if fits(tool, arguments):
         return []
-    places = Places(tool.parameters)
-    for items in (LONG_LIST, None):
-        found = [error for error in faults(tool, plain(arguments, items)) if not _is_excused(error, places)]
-        if found:
-            break
+    if is_too_much(tool, arguments):
+        return [Problem(*_TOO_LARGE, call=index)]
+    found, certain = _found(tool, arguments)
+    if not found:
+        return [] if certain else [Problem(*_TOO_MANY, call=index)]
     missing = _missing(found, tool, arguments, index)
     others = [error for error in found if not _is_missing(error, tool, arguments)]
     problems = missing + [_problem(error, tool, arguments, index) for error in others[:LOOK_AT]]
     problems.sort(key=lambda p: _ORDER.index(p.code) if p.code in _ORDER else len(_ORDER))
     left = len(missing) + len(others) - _MOST
     return problems if left <= 0 else [*problems[: _MOST - 1], _with_count(problems[_MOST - 1], left)]
+
+
+def _found(tool: Tool, arguments: dict[str, Any]) -> tuple[list[Any], bool]:
+    """The errors that count, and whether none means that there is none."""
+    places = Places(tool.parameters)
+    certain = False
+    for look in looks(tool, arguments):
+        found = [error for error in look.errors if not _is_excused(error, places)]
+        certain = look.is_whole
+        if found:
+            return found, certain
+    return [], certain
 
 
 def _with_count(problem: Problem, left: int) -> Problem:

@@ -54,6 +54,17 @@ class RightcallError(Exception):
     def __hash__(self) -> int:
         return hash((type(self), self.args))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Out of a process and back it is the same, whatever made it."""
+        return _remade, (type(self), self.args, self.__dict__)
+
+
+def _remade(kind: type[RightcallError], args: tuple[Any, ...], fields: dict[str, Any]) -> RightcallError:
+    made = kind.__new__(kind)
+    made.args = args
+    made.__dict__.update(fields)
+    return made
+
 
 class CallerError(RightcallError):
     pass
@@ -105,7 +116,9 @@ class GrammarCompileError(CallerError):
 
 
 class ModelError(RightcallError):
-    pass
+    """`problems` are the `Problem`s that it stands for, where it stands for any."""
+
+    problems: tuple[Any, ...] = ()
 
 
 class NoToolCallFound(ModelError):

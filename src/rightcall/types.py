@@ -32,6 +32,20 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     compact: bool = False
     run: Callable[..., Any] | None = None
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What runs a tool made of a function is made again of that function, which must be importable."""
+        fields = {name: getattr(self, name) for name in self.__struct_fields__ if name != "run"}
+        bound = getattr(self.run, "__rightcall_binding__", None)
+        return _remade, (fields, None, self.run) if bound is None else (fields, bound.function, None)
+
+
+def _remade(fields: Json, function: Callable[..., Any] | None, run: Callable[..., Any] | None) -> Tool:
+    if function is not None:
+        from rightcall.declare.collect import to_tool
+
+        run = to_tool(function).run
+    return Tool(**fields, run=run)
+
 
 class Repair(msgspec.Struct, frozen=True):
     """The receipt of one change: `before` and `after` are the exact texts, `path` a JSON Pointer into the arguments."""
@@ -210,16 +224,20 @@ class Reply(msgspec.Struct, frozen=True):
 
     def raise_for_problems(self) -> None:
         """Raises what the first blocking problem is: `UnknownTool` or `MalformedArguments`. Else does nothing."""
-        for problem in self.problems:
-            if problem.blocking:
-                raise as_error(problem, "" if problem.call is None else self.attempts[problem.call].name)
+        blocking = tuple([problem for problem in self.problems if problem.blocking])
+        if blocking:
+            first = blocking[0]
+            error = as_error(first, "" if first.call is None else self.attempts[first.call].name)
+            error.problems = blocking
+            raise error
 
 
 def as_error(problem: Problem, name: str) -> ModelError:
     """A problem as the exception it is for callers who ask for one."""
-    if problem.code in ("unknown_tool", "not_authorised", "invalid_name"):
-        return UnknownTool(name, problem.message)
-    return MalformedArguments(problem.message)
+    unknown = problem.code in ("unknown_tool", "not_authorised", "invalid_name")
+    error = UnknownTool(name, problem.message) if unknown else MalformedArguments(problem.message)
+    error.problems = (problem,)
+    return error
 
 
 def to_json(value: object) -> Any:

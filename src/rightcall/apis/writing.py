@@ -47,7 +47,7 @@ def custom_input(call: Call) -> str:
 def output_text(output: Any, *, is_error: bool = False) -> str:
     """A tool's output as text: strings as they are, the rest as JSON. An error says so."""
     said = output if isinstance(output, str) else dumps(output)
-    return f"Error: {said}" if is_error and not said.lower().startswith("error") else said
+    return f"ERROR: {said}" if is_error and not said.lower().startswith("error") else said
 
 
 def fields_of(extras: Extras | None, id: str) -> Json:

@@ -22,11 +22,12 @@ from rightcall.formats.spec import Format
 from rightcall.shapes.algebra import NEVER, Alt, Node
 from rightcall.shapes.arguments import Arguments
 from rightcall.shapes.builder import Bounds, Builder
-from rightcall.shapes.intersect import Relaxation
+from rightcall.shapes.intersect import MAX_SHAPES, Relaxation
 from rightcall.shapes.values import ANYTHING, NOTHING, Field, Object
 from rightcall.types import Tool
 from rightcall.wire.bodies import BODIES
 
+MAX_ALL_SHAPES = 100_000  # of all tools: those behind it are written as far as that goes, and reported
 Reasoning = Literal["none", "auto", "open", "required"]
 
 
@@ -165,6 +166,7 @@ class _Sources:
         self.limits: dict[Relaxation, None] = {}
         self.omitted: dict[str, str] = {}
         self.count = 0
+        self.left = MAX_ALL_SHAPES
 
     def tool(self, tool: Tool) -> Arguments | None:
         body = self.format.bodies[0]
@@ -175,8 +177,11 @@ class _Sources:
         self.count += 1
         if self.arguments == "any":
             return self._open(tool, prefix)
-        shapes = Shapes(tool.name, self.toolset.schema(tool.name) or {}, extras=self.undeclared, formats=self.formats)
+        most = min(MAX_SHAPES, self.left)
+        schema = self.toolset.schema(tool.name) or {}
+        shapes = Shapes(tool.name, schema, extras=self.undeclared, formats=self.formats, most=most)
         shape = shapes.read()
+        self.left -= most - max(0, shapes.left)
         if not isinstance(shape, Object):
             shape = shapes.intersect(shape, Object(), "")
         shape, named = without_endless(shape, shapes.named) if shapes.named else (shape, shapes.named)

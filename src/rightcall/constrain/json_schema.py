@@ -16,9 +16,9 @@ import msgspec
 from rightcall.declare.faults import step
 from rightcall.declare.schema import LISTS, MAPS, ONE, REFS, Refs, subschemas
 from rightcall.errors import CallerError
-from rightcall.formats.spec import Envelope
 from rightcall.shapes.intersect import Relaxation
 from rightcall.types import Json
+from rightcall.wire.bodies import BODIES
 
 if TYPE_CHECKING:
     from rightcall.constrain.grammar import Grammar
@@ -91,7 +91,8 @@ def emit(grammar: Grammar, dialect: str = "") -> Json:
 def call_schema(grammar: Grammar, dialect: str) -> tuple[Json, tuple[Relaxation, ...]]:
     """The schema of what a reply holds: one call, or a list of calls."""
     body = grammar.format.bodies[0]
-    names = (body.names[0], body.args[0]) if isinstance(body, Envelope) and body.names else ("name", "arguments")
+    keys = BODIES[type(body)].keys(body)
+    names = (keys[0][0], keys[1][0]) if keys is not None else ("name", "arguments")
     limits: list[Relaxation] = []
     calls: list[Json] = []
     defs: Json = {}

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from rightcall.constrain.grammar import Frame
 from rightcall.constrain.messages import Messages
-from rightcall.formats.spec import Envelope, Format, NameThenJson, Pair, alternatives
+from rightcall.formats.spec import Format, Pair, alternatives
 from rightcall.shapes.algebra import (
     EMPTY,
     NEVER,
@@ -56,8 +56,7 @@ class Replies:
         self.body = format.bodies[0]
         self.kind = BODIES[type(self.body)]
         self.wrap = self.kind.wrap(self.body)
-        self.outer = self.body.outer if isinstance(self.body, Envelope) else ()
-        self.content = self.body.content if isinstance(self.body, Envelope) else ""
+        self.outer, self.content = self.kind.outer(self.body), self.kind.content_key(self.body)
         self.opens = None if "{name}" in first(format.call[0]) else self._marker(format.call[0])
         self.closes = self._marker(format.call[1])
         self.triggers: tuple[str, ...] = ()
@@ -154,7 +153,7 @@ class Replies:
 
     def _arguments_only(self, tools: list[Arguments]) -> bool:
         """The request named the tool, so that the reply is nothing but its arguments."""
-        named = any(isinstance(body, NameThenJson) and not first(body.open) for body in self.format.bodies[1:])
+        named = any(BODIES[type(body)].is_named_outside(body) for body in self.format.bodies[1:])
         return named and self.options.choice == "required" and len(tools) == 1 and self.named_choice
 
     named_choice = False

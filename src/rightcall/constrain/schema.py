@@ -18,7 +18,15 @@ import msgspec
 from rightcall.constrain.formats import FORMAT_PATTERNS
 from rightcall.declare.faults import step
 from rightcall.declare.schema import Refs
-from rightcall.shapes.intersect import Intersection, Relaxation, array_shape, number_shape, object_shape
+from rightcall.shapes.intersect import (
+    MAX_MEMBERS,
+    MAX_SHAPES,
+    Intersection,
+    Relaxation,
+    array_shape,
+    number_shape,
+    object_shape,
+)
 from rightcall.shapes.patterns import Irregular, read_pattern
 from rightcall.shapes.values import (
     ANYTHING,
@@ -34,6 +42,7 @@ from rightcall.shapes.values import (
     Shape,
     Text,
     holds,
+    judge,
     one_of,
     options,
     union,
@@ -44,7 +53,9 @@ from rightcall.types import Json
 MAX_DEPTH = 48
 MAX_APART = 64  # alternatives of one `oneOf` that are compared with each other
 MAX_DIGITS = 40  # of a bound
-MAX_MEMBERS = 1_000  # of one object: an engine follows a chain of rules as deep as there are members
+MAX_TUPLE = 256  # items of a tuple, for the same reason as MAX_MEMBERS
+MAX_CONSTANTS = 50_000  # of one enum, of which each item of a container is one
+MAX_MATCHED = 20_000  # names held against patterns of names, in one object
 MAX_COUNT = 2_000  # engines refuse counted repeats beyond this
 _IN_PLACE = ("allOf", "anyOf", "oneOf", "$ref", "$dynamicRef", "$recursiveRef", "not", "if")
 _BESIDE = frozenset(_IN_PLACE)
@@ -57,8 +68,10 @@ _NOTES = frozenset(
 class Shapes(Intersection):
     """Reads the schemas of one tool."""
 
-    def __init__(self, tool: str, root: Json, *, extras: bool = False, formats: bool = False) -> None:
-        super().__init__(tool)
+    def __init__(
+        self, tool: str, root: Json, *, extras: bool = False, formats: bool = False, most: int = MAX_SHAPES
+    ) -> None:
+        super().__init__(tool, most)
         self.root = root
         self.refs = Refs(root)
         self.extras = extras  # undeclared members are allowed where the schema does not speak of them
@@ -101,7 +114,11 @@ class Shapes(Intersection):
             values = [schema["const"]] if "const" in schema else schema["enum"]
             if "const" in schema and "enum" in schema:
                 values = [value for value in values if holds(one_of(schema["enum"]), value)]
-            found = self.constants(found, values, path, "const" if "const" in schema else "enum")
+            word = "const" if "const" in schema else "enum"
+            if _count(values, MAX_CONSTANTS) > MAX_CONSTANTS:
+                self.limit(f"{path}/{word}", word, f"other values: a grammar is made for at most {MAX_CONSTANTS:,}")
+            else:
+                found = self.constants(found, values, path, word)
         if "unevaluatedProperties" in schema or "unevaluatedItems" in schema:
             return self.unevaluated(found, schema, path)
         return found
@@ -110,9 +127,7 @@ class Shapes(Intersection):
         at = f"{path}/{word}"
         value = schema[word]
         if word == "allOf":
-            for i, part in enumerate(value):
-                found = self.intersect(found, self.shape(part, f"{at}/{i}", depth + 1), at)
-            return found
+            return self.all_of([found, *[self.shape(part, f"{at}/{i}", depth + 1) for i, part in enumerate(value)]], at)
         if word in ("anyOf", "oneOf"):
             parts = [self.shape(part, f"{at}/{i}", depth + 1) for i, part in enumerate(value)]
             if word == "oneOf" and not _apart(parts):
@@ -239,10 +254,11 @@ class Shapes(Intersection):
         return small
 
     def array(self, schema: Json, path: str, depth: int) -> Shape:
-        prefix = tuple(
-            self.shape(item, f"{path}/prefixItems/{at}", depth + 1)
-            for at, item in enumerate(schema.get("prefixItems", ()))
-        )
+        first = schema.get("prefixItems", ())
+        if len(first) > MAX_TUPLE:
+            self.limit(f"{path}/prefixItems", "prefixItems", f"any items: a grammar is made for at most {MAX_TUPLE}")
+            first, schema = (), {word: value for word, value in schema.items() if word != "items"}
+        prefix = tuple(self.shape(item, f"{path}/prefixItems/{at}", depth + 1) for at, item in enumerate(first))
         items = self.shape(schema["items"], f"{path}/items", depth + 1) if "items" in schema else ANYTHING
         least, most = self.count(schema, "minItems", path) or 0, self.count(schema, "maxItems", path)
         if schema.get("uniqueItems") is True and (most is None or most > 1):
@@ -255,12 +271,16 @@ class Shapes(Intersection):
 
     def object(self, schema: Json, path: str, depth: int) -> Shape:
         declared = {key: value for key, value in schema.get("properties", {}).items() if whole_text(key)}
-        required = schema.get("required", ())
+        required = dict.fromkeys(schema.get("required", ()))
         if not all(map(whole_text, required)):
             return NOTHING
         if len(declared) + len(required) > MAX_MEMBERS:
             self.limit(path, "properties", f"any members: a grammar is made for at most {MAX_MEMBERS:,}")
             return Object()
+        if len(required) * len(schema.get("patternProperties", ())) > MAX_MATCHED:
+            schema = {word: value for word, value in schema.items() if word != "patternProperties"}
+            self.limit(f"{path}/patternProperties", "patternProperties", "any value under a name that they match")
+            schema = {**schema, "additionalProperties": True}
         extra, keys, said = self.undeclared(schema, path, depth)
         fields = [
             Field(key, self.shape(value, f"{path}/properties{step(key)}", depth + 1), key in required)
@@ -315,6 +335,9 @@ class Shapes(Intersection):
     def met_patterns(self, fields: list[Field], schema: Json, path: str, depth: int) -> list[Field]:
         """A declared member whose name also matches a pattern must fit both."""
         patterns: Json = schema.get("patternProperties", {})
+        if len(patterns) * len(fields) > MAX_MATCHED:
+            self.limit(f"{path}/patternProperties", "patternProperties", "what patterns forbid of declared members")
+            return fields
         for pattern, value in patterns.items():
             at = f"{path}/patternProperties{step(pattern)}"
             for i, field in enumerate(fields):
@@ -363,6 +386,17 @@ _WORDS = frozenset(
 )
 
 
+def _count(values: list[Any], most: int) -> int:
+    """How many values there are, those inside others ten times: each becomes a rule. Beyond `most` only that."""
+    count, waiting = len(values), list(values)
+    while waiting and count <= most:
+        here = waiting.pop()
+        inner = list(here.values()) if isinstance(here, dict) else here if isinstance(here, list) else []
+        count += 10 * len(inner)
+        waiting += inner
+    return count
+
+
 def _where(ref: str) -> str:
     from urllib.parse import unquote
 
@@ -399,7 +433,8 @@ def _overlap(one: Shape, other: Shape) -> bool:
             if isinstance(a, Named) or isinstance(b, Named):
                 return True
             if isinstance(a, OneOf) and isinstance(b, OneOf):
-                if set(a.texts) & set(b.texts) or any(holds(b, json.loads(text)) for text in a.texts):
+                verdict = judge(b)
+                if set(a.texts) & set(b.texts) or any(verdict(json.loads(text)) for text in a.texts):
                     return True
             elif isinstance(a, OneOf) or isinstance(b, OneOf):
                 constants, shape = (a, b) if isinstance(a, OneOf) else (b, a)

@@ -6,7 +6,7 @@ from typing import Any
 
 from rightcall.check import fits
 from rightcall.declare.kinds import properties
-from rightcall.declare.schema import Refs
+from rightcall.declare.schema import Refs, refs_of
 from rightcall.types import Json, Tool
 
 _DEEPEST = 6
@@ -25,11 +25,13 @@ _TEXTS = {
 
 def example_arguments(tool: Tool) -> Json | None:
     """Arguments that pass `check`: the required ones, or the first where none is. None if they are not found."""
-    refs = Refs(tool.parameters)
+    refs = refs_of(tool.parameters)
     declared = properties(tool.parameters, refs)
     required = [key for key in tool.parameters.get("required", ()) if key in declared]
-    maker = _Maker(refs)
     for keys in (required or list(declared)[:1], required, list(declared)):
+        if len(keys) > _MOST:
+            continue
+        maker = _Maker(refs)
         made = {key: maker.value(declared[key], key, 0) for key in keys}
         if len(repr(made)) <= _MOST and fits(tool, made):
             return made
@@ -39,9 +41,11 @@ def example_arguments(tool: Tool) -> Json | None:
 class _Maker:
     def __init__(self, refs: Refs) -> None:
         self.refs = refs
+        self.left = _MOST  # values: with more of them the example is too long in any case
 
     def value(self, schema: Any, key: str, depth: int) -> Any:
-        if not isinstance(schema, dict) or depth > _DEEPEST:
+        self.left -= 1
+        if not isinstance(schema, dict) or depth > _DEEPEST or self.left < 0:
             return key
         for word in ("examples", "enum"):
             if isinstance(schema.get(word), list) and schema[word]:
@@ -67,7 +71,7 @@ class _Maker:
             return [self.value(schema.get("items", {}), key, depth + 1)] * (int(min(schema.get("minItems", 1), 5)) or 1)
         if name == "object":
             declared = schema.get("properties") or {}
-            wanted = schema.get("required") or list(declared)[:1]
+            wanted = (schema.get("required") or list(declared)[:1])[:_MOST]
             return {name: self.value(declared.get(name), name, depth + 1) for name in wanted}
         return True if name == "boolean" else None
 

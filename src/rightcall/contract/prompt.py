@@ -31,6 +31,7 @@ from rightcall.errors import CallerError, CannotCarry
 from rightcall.formats import find
 from rightcall.formats.spec import Format
 from rightcall.types import Call, Json, Tool
+from rightcall.wire.bodies import BODIES
 from rightcall.wire.render import render
 
 Mode = Literal["text", "native"]
@@ -252,7 +253,7 @@ class _Prompt:
     def wire_examples(self, wire: Format) -> list[str]:
         calls = self.calls()
         one = self.rendered(wire, calls[:1], self.tools) or self.rendered(wire, [_PLACEHOLDER], None)
-        joined = wire.section is not None or getattr(wire.bodies[0], "wrap", None) is not None
+        joined = wire.section is not None or BODIES[type(wire.bodies[0])].wrap(wire.bodies[0]) is not None
         two = self.rendered(wire, calls, self.tools) if joined and len(calls) == 2 else ""
         found = [words.WIRE_ONE.replace("{example}", one)] if one else []
         return [*found, words.WIRE_TWO.replace("{example}", two)] if two else found

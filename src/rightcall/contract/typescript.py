@@ -233,7 +233,7 @@ class _Reader:
 
     def object(self, schema: Json) -> TypeExpr:
         properties = schema["properties"] if isinstance(schema.get("properties"), dict) else {}
-        required = [key for key in schema.get("required") or () if isinstance(key, str)]
+        required = dict.fromkeys(key for key in schema.get("required") or () if isinstance(key, str))
         allowed = {key: item for key, item in properties.items() if item is not False}
         given = {**allowed, **{key: {} for key in required if key not in properties}}
         fields = [self.field(key, item, key in required) for key, item in given.items()]

@@ -36,6 +36,7 @@ class Found(NamedTuple):
     tool: Tool | Refused
     source: str
     mended: tuple[Mended, ...] = ()
+    patterns: int = 0
 
 
 def to_tool(definition: ToolLike) -> Tool:
@@ -105,11 +106,11 @@ def _judged(tool: Tool, form: str) -> Made:
         aliases=tool.aliases,
     )
     mended = mend_schemas(plain_tool)
-    judge(plain_tool)
+    patterns = judge(plain_tool)
     if not mended:
-        return Made(tool, form)
+        return Made(tool, form, (), patterns)
     new = msgspec.structs.replace(tool, parameters=plain_tool.parameters, output_schema=plain_tool.output_schema)
-    return Made(new, form, mended)
+    return Made(new, form, mended, patterns)
 
 
 def _plain(schema: Any, at: str, tool: str) -> Any:
@@ -127,7 +128,7 @@ def _tried(make: Callable[[], Made], path: str) -> Found:
     except Refused as refused:
         return Found(refused.within(path), _place("", path))
     mended = tuple(msgspec.structs.replace(note, path=path + note.path) for note in made.mended)
-    return Found(made.tool, _place(made.form, path), mended)
+    return Found(made.tool, _place(made.form, path), mended, made.patterns)
 
 
 def _place(form: str, path: str) -> str:

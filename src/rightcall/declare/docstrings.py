@@ -23,7 +23,7 @@ _RESULTS = {"returns", "return", "yields", "yield", "raises", "raise", "receives
 
 _HEADER = re.compile(r"([A-Za-z][A-Za-z ]{0,30}):?\s*").fullmatch
 _RULE = re.compile(r"\s*-{3,}\s*").fullmatch
-_GOOGLE_ENTRY = re.compile(r"\*{0,2}(?P<names>[\w.]+)\s*(?:\([^\n]*?\))?\s*:(?:\s+(?P<text>.*))?").fullmatch
+_GOOGLE_ENTRY = re.compile(r"\*{0,2}(?P<names>[\w.]++)\s*+(?:\([^\n]*?\)\s*+)?:(?:\s++(?P<text>.*+))?").fullmatch
 _NUMPY_ENTRY = re.compile(r"\*{0,2}(?P<names>\w+(?:\s*,\s*\*{0,2}\w+)*)\s*(?::.*)?").fullmatch
 _FIELD = re.compile(r"[:@](?P<field>\w+)(?P<argument>[^:\n]*):(?:\s+(?P<text>.*))?").fullmatch
 _PARAMETER_FIELDS = {"param", "parameter", "arg", "argument", "key", "keyword", "kwarg", "var", "ivar", "attr"}

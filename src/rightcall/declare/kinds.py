@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from rightcall.declare.schema import Refs
+from rightcall.declare.limits import MAX_CHAIN, MAX_EXPANSION
+from rightcall.declare.schema import Refs, refs_of
 from rightcall.types import Json, Tool
 
 # plain     a string and nothing else: may be passed on while it arrives
@@ -18,26 +19,27 @@ from rightcall.types import Json, Tool
 Kind = Literal["plain", "string", "nullable", "json", "any"]
 
 _JUDGING = ("enum", "const", "pattern", "format", "anyOf", "oneOf", "allOf", "not", "if", "$ref")
-_MAX_REFS = 32
 
 
 def kinds(tool: Tool) -> dict[str, Kind]:
     """The kind of every declared argument."""
-    refs = Refs(tool.parameters)
+    refs = refs_of(tool.parameters)
     return {key: kind(schema, refs) for key, schema in properties(tool.parameters, refs).items()}
 
 
 def properties(parameters: Json, refs: Refs | None = None) -> Json:
     """The schema of every declared argument, those that the root takes from a reference or from `allOf` included."""
-    refs = refs or Refs(parameters)
+    refs = refs or refs_of(parameters)
     found: Json = {}
     waiting: list[Any] = [parameters]
-    for _ in range(_MAX_REFS):
-        here = waiting.pop(0) if waiting else None
+    for here in waiting:
         if isinstance(here, dict):
-            found = {**_mapping(here.get("properties")), **found}
+            for key, schema in _mapping(here.get("properties")).items():
+                found.setdefault(key, schema)
             waiting += [refs.get(here["$ref"])] if isinstance(here.get("$ref"), str) else []
             waiting += here["allOf"] if isinstance(here.get("allOf"), list) else []
+        if len(waiting) > MAX_EXPANSION:
+            break
     return found
 
 
@@ -47,7 +49,7 @@ def _mapping(value: Any) -> Json:
 
 def kind(schema: Any, root: Any) -> Kind:
     """`root` is the document that the schema's references are to be followed in, or its `Refs`."""
-    types = _types(schema, root if isinstance(root, Refs) else Refs(root), 0)
+    types = _types(schema, root if isinstance(root, Refs) else refs_of(root), 0)
     if types is None:
         return "any"
     if "string" not in types:
@@ -59,28 +61,35 @@ def kind(schema: Any, root: Any) -> Kind:
 
 def wants_text(schema: Any, root: Any) -> bool:
     """Is a string what this schema wants, and a number not?"""
-    types = _types(schema, root if isinstance(root, Refs) else Refs(root), 0)
+    types = _types(schema, root if isinstance(root, Refs) else refs_of(root), 0)
     return types is not None and "string" in types and types.isdisjoint(("integer", "number", "other"))
 
 
 def may_nest(schema: Any, root: Any) -> bool:
     """May a list or an object stand here, beside what else the schema lets through?"""
-    types = _types(schema, root if isinstance(root, Refs) else Refs(root), 0)
+    types = _types(schema, root if isinstance(root, Refs) else refs_of(root), 0)
     return types is None or not types.isdisjoint(("array", "object", "other"))
 
 
 def _types(schema: Any, refs: Refs, depth: int) -> set[str] | None:
-    """The JSON types a schema lets through; None when it does not say."""
-    if not isinstance(schema, dict) or depth > _MAX_REFS:
+    """The JSON types a schema lets through; None when it does not say. Each schema is looked at once."""
+    if not isinstance(schema, dict) or depth > MAX_CHAIN:
         return None
+    known = refs.types.get(id(schema))
+    if known is None:
+        known = refs.types[id(schema)] = schema, _types_of(schema, refs, depth + 1)
+    return known[1]
+
+
+def _types_of(schema: Json, refs: Refs, depth: int) -> set[str] | None:
     found = _stated(schema)
     for word in ("anyOf", "oneOf"):
         if isinstance(schema.get(word), list):
-            found = _meet(found, _join([_types(s, refs, depth + 1) for s in schema[word]]))
+            found = _meet(found, _join([_types(s, refs, depth) for s in schema[word]]))
     for part in schema["allOf"] if isinstance(schema.get("allOf"), list) else ():
-        found = _meet(found, _types(part, refs, depth + 1))
+        found = _meet(found, _types(part, refs, depth))
     if isinstance(schema.get("$ref"), str):
-        found = _meet(found, _types(refs.get(schema["$ref"]), refs, depth + 1))
+        found = _meet(found, _types(refs.get(schema["$ref"]), refs, depth))
     return found
 
 
@@ -112,4 +121,4 @@ def _meet(a: set[str] | None, b: set[str] | None) -> set[str] | None:
 
 def resolve(ref: str, root: Any) -> Any:
     """What a local reference (`#/$defs/City`) points at; None for anything else, which is never fetched."""
-    return Refs(root).get(ref)
+    return refs_of(root).get(ref)

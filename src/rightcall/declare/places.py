@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rightcall.declare.schema import Refs
+from rightcall.declare.schema import refs_of
 from rightcall.types import Json
 
 MISSING: Any = object()
@@ -18,7 +18,7 @@ _BRANCHES = ("anyOf", "oneOf", "allOf")
 
 class Places:
     def __init__(self, root: Any) -> None:
-        self.refs = Refs(root)
+        self.refs = refs_of(root)
         self.root = self._resolved(root)
 
     def at(self, where: list[Any]) -> Any:

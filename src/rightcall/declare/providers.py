@@ -12,15 +12,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
+from rightcall.declare.compiled import check_compiles
 from rightcall.declare.faults import Refused, step
 from rightcall.declare.gemini import from_openapi, is_openapi
 from rightcall.declare.kinds import properties
 from rightcall.declare.mend import Mended, mend
 from rightcall.declare.names import stands_for
+from rightcall.declare.pattern_size import check_patterns
 from rightcall.declare.registry import is_registry, parameters_schema
 from rightcall.declare.schema import check_parameters, check_schema, plain
 from rightcall.types import Json, Tool
@@ -54,6 +56,7 @@ class Made(msgspec.Struct, frozen=True):
     tool: Tool
     form: str
     mended: tuple[Mended, ...] = ()
+    patterns: int = 0  # bytes, about, that its patterns compile to
 
 
 def definition_tool(definition: Mapping[str, Any], root: Any = None) -> Made:
@@ -96,8 +99,7 @@ def _judged(read: _Read, name: str) -> Made:
         compact=flags.get("compact") is True,
     )
     mended = mend_schemas(tool, read.parameters_at, output_at)
-    judge(tool, read.parameters_at, output_at)
-    return Made(tool, read.form, mended)
+    return Made(tool, read.form, mended, judge(tool, read.parameters_at, output_at))
 
 
 def mend_schemas(
@@ -109,18 +111,14 @@ def mend_schemas(
     return tuple(Mended(tool.name, at + path, before, after) for at, (path, before, after) in done)
 
 
-def judge(tool: Tool, parameters_at: str = "/parameters", output_at: str = "/output_schema") -> None:
-    """Raises `Refused` unless this tool can be used. The paths are where its schemas stand in the definition."""
+def judge(tool: Tool, parameters_at: str = "/parameters", output_at: str = "/output_schema") -> int:
+    """What the tool's patterns cost. Raises `Refused` unless the tool can be used. The paths are where its schemas are
+    in the definition."""
     _name(tool.name, "/name")
-    for schema, at, check in (
-        (tool.parameters, parameters_at, check_parameters),
-        (tool.output_schema, output_at, check_schema),
-    ):
-        if schema is not None:
-            try:
-                check(schema)
-            except Refused as refused:
-                raise refused.within(at, tool=tool.name) from None
+    patterns = _within(parameters_at, tool, lambda: _judge_parameters(tool))
+    if tool.output_schema is not None:
+        said = tool.output_schema
+        _within(output_at, tool, lambda: check_schema(said))
     known = properties(tool.parameters)
     for alias, meant in tool.aliases.items():
         if meant not in known or alias in known:
@@ -129,6 +127,25 @@ def judge(tool: Tool, parameters_at: str = "/parameters", output_at: str = "/out
                 cause = f"the alias {alias!r} is the name of a parameter itself"
             cure = f"map other names to one of {', '.join(map(repr, known)) or 'its parameters, of which it has none'}"
             raise Refused(f"/aliases{step(alias)}", cause, cure, tool=tool.name)
+    return patterns
+
+
+_T = TypeVar("_T")
+
+
+def _within(at: str, tool: Tool, check: Callable[[], _T]) -> _T:
+    try:
+        return check()
+    except Refused as refused:
+        raise refused.within(at, tool=tool.name) from None
+
+
+def _judge_parameters(tool: Tool) -> int:
+    facts = check_parameters(tool.parameters)
+    patterns = check_patterns(facts.patterns)
+    if facts.refers:  # drafts differ in what a reference means; without one nothing is left that may not compile
+        check_compiles(tool)
+    return patterns
 
 
 def _name(name: Any, at: str) -> str:

@@ -8,17 +8,23 @@ A relaxed schema lets through whatever the original does: where leaving out a pa
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import Any
 
 import msgspec
 
 from rightcall.declare.faults import step
+from rightcall.declare.limits import REGEX_SIZE
 from rightcall.declare.schema import LISTS, MAPS, ONE, REFS, Refs, all_schemas, reachable, subschemas
 from rightcall.types import Json
 
-REGEX_SIZE = 262_144  # bytes of a compiled pattern: nested counted repetition is linear too, with a huge factor
 _FORBIDDING = {"not", "if", "contains", "oneOf"}  # they let less through when what is inside lets more through
+_LEFT_OUT = {
+    *("$schema", "$id", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$vocabulary", "$defs", "definitions"),
+    *REFS,
+}
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_.\-]{1,64}").fullmatch
 
 
 class Relaxation(msgspec.Struct, frozen=True):
@@ -31,12 +37,10 @@ class Relaxation(msgspec.Struct, frozen=True):
 
 
 def relaxed(tool: str, parameters: Json) -> tuple[Json, tuple[Relaxation, ...]]:
-    """The copy to compile, and what was left out of it."""
-    refs = Refs(parameters)
-    relaxer = _Relaxer(tool, list(reachable(refs)))
-    copy = relaxer.schema(parameters, "")
-    _mend_references(copy, refs, relaxer)
-    return copy, tuple(dict.fromkeys(relaxer.made))
+    """The copy to compile, and what was left out of it. Every reference in it is one into its `$defs`, or to its root:
+    drafts differ in where an anchor counts and which places a pointer may name, and this needs none of it."""
+    relaxer = _Relaxer(tool, Refs(parameters))
+    return relaxer.whole(parameters), tuple(dict.fromkeys(relaxer.made))
 
 
 @lru_cache(4096)
@@ -54,26 +58,70 @@ def runs_in_linear_time(pattern: str) -> bool:
 
 
 class _Relaxer:
-    def __init__(self, tool: str, schemas: list[Json]) -> None:
-        named = {key for schema in schemas for key in schema.get("patternProperties", ())}
-        patterns = named | {schema["pattern"] for schema in schemas if "pattern" in schema}
-        self.tool = tool
-        self.refused = {pattern for pattern in patterns if not runs_in_linear_time(pattern)}
-        self.names_lost = not named.isdisjoint(self.refused)
+    def __init__(self, tool: str, refs: Refs) -> None:
+        self.tool, self.refs = tool, refs
+        self.names = {id(refs.root): "#"}  # of all that references point at
+        self.waiting: dict[str, tuple[Json, str]] = {}  # named, and not copied yet
+        self.copied: set[str] = {"#"}
         self.made: list[Relaxation] = []
+        named, patterns = set[str](), set[str]()
+        taken: dict[str, int] = {}
+        for schema in reachable(refs):
+            named.update(schema.get("patternProperties", ()))
+            patterns.update([schema["pattern"]] if "pattern" in schema else ())
+            for word in REFS:
+                target = refs.get(schema[word]) if word in schema else None
+                if isinstance(target, dict) and id(target) not in self.names:
+                    self.names[id(target)] = f"#/$defs/{_fresh(schema[word], taken)}"
+        self.refused = {pattern for pattern in patterns | named if not runs_in_linear_time(pattern)}
+        self.names_lost = not named.isdisjoint(self.refused)
+
+    def whole(self, root: Json) -> Json:
+        copy = self.copy(root, "")
+        definitions: Json = {}
+        while self.waiting:
+            name = next(iter(self.waiting))
+            schema, path = self.waiting.pop(name)
+            definitions[name.removeprefix("#/$defs/")] = self.copy(schema, path)
+        return {**copy, "$defs": definitions} if definitions else copy
 
     def schema(self, schema: Any, path: str) -> Any:
+        """What references point at stands under `$defs`, and where it was declared there is one more reference."""
         if not isinstance(schema, dict):
             return schema
-        copy = {word: self.keyword(word, value, f"{path}{step(word)}") for word, value in schema.items()}
-        for word in ("$schema", "$id"):
-            copy.pop(word, None)
+        return {"$ref": self.name(schema, path)} if id(schema) in self.names else self.copy(schema, path)
+
+    def name(self, schema: Json, path: str) -> str:
+        name = self.names[id(schema)]
+        if name not in self.copied:
+            self.copied.add(name)
+            self.waiting[name] = schema, path
+        return name
+
+    def copy(self, schema: Json, path: str) -> Json:
+        words = [(word, value) for word, value in schema.items() if word not in _LEFT_OUT]
+        copy = {word: self.keyword(word, value, f"{path}{step(word)}") for word, value in words}
         _modernise(copy)
+        self.point(copy, schema)
         if self.refused:
             self.relax(copy, schema, path)
         if copy.pop("nullable", None) is True:
             _allow_null(copy)
         return copy
+
+    def point(self, copy: Json, schema: Json) -> None:
+        """In one document, without inner ids, every kind of reference means the same."""
+        from urllib.parse import unquote
+
+        for word in REFS:
+            target = self.refs.get(schema[word]) if word in schema else True
+            if target is True:
+                continue
+            made: Any = {"$ref": self.name(target, unquote(schema[word][1:]))} if isinstance(target, dict) else False
+            if made is False or "$ref" in copy:
+                copy["allOf"] = [*copy.get("allOf", ()), made]
+            else:
+                copy |= made
 
     def keyword(self, word: str, value: Any, path: str) -> Any:
         if word in LISTS or (word == "items" and isinstance(value, list)):
@@ -141,6 +189,7 @@ def _modernise(schema: Json) -> None:
             schema["items"] = schema.pop("additionalItems")
         if not schema["prefixItems"]:
             del schema["prefixItems"]
+    schema.pop("additionalItems", None)  # without a list of items it never meant anything
     for limit, word in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
         if isinstance(schema.get(word), bool) and schema.pop(word) and limit in schema:
             schema[word] = schema.pop(limit)
@@ -167,23 +216,9 @@ def _allow_null(schema: Json) -> None:
         schema.update(both if inner is None else {"allOf": [both, {"anyOf": inner}]})
 
 
-def _mend_references(copy: Json, originals: Refs, relaxer: _Relaxer) -> None:
-    """What a reference points at, and is no longer there or was never a schema's place, moves to `$defs`."""
-    from urllib.parse import unquote
-
-    refs, names = Refs(copy), dict[str, str]()
-    reached = {id(schema) for schema in all_schemas(copy)}
-    waiting = [copy]
-    while waiting:
-        for schema in list(all_schemas(waiting.pop())):
-            for word in REFS:
-                ref = schema.get(word)
-                if not isinstance(ref, str) or isinstance(refs.get(ref), bool) or id(refs.get(ref)) in reached:
-                    continue
-                if ref not in names:
-                    names[ref] = f"moved{len(names)}"
-                    moved = relaxer.schema(originals.get(ref), unquote(ref[1:]))
-                    copy.setdefault("$defs", {})[names[ref]] = moved
-                    reached.update(id(inner) for inner in all_schemas(moved))
-                    waiting.append(moved)
-                schema[word] = f"#/$defs/{names[ref]}"
+def _fresh(ref: str, taken: dict[str, int]) -> str:
+    """A name for what a reference points at: its own last step where that is plain."""
+    last = ref.rpartition("/")[2]
+    name = last if _PLAIN_NAME(last) else "part"
+    count = taken[name] = taken.get(name, 0) + 1
+    return name if count == 1 else _fresh(f"/{name[:40]}_{count}", taken)

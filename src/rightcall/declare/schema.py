@@ -14,13 +14,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from rightcall.declare.faults import Refused, step
+from rightcall.declare.limits import MAX_CHAIN, MAX_DEPTH, MAX_EXPANSION, MAX_REPEATED, MAX_SCHEMAS, MAX_SIZE
 from rightcall.declare.type_names import TYPES, meant
 from rightcall.types import Json
-
-MAX_DEPTH = 64  # levels of JSON
-MAX_SIZE = 1_000_000  # characters, about
-MAX_EXPANSION = 100_000  # schemas that apply to one and the same value once references are followed
-MAX_CHAIN = 128  # references and combinators in a row
 
 ONE = {
     *("additionalItems", "additionalProperties", "contains", "contentSchema", "else", "if", "items", "not"),
@@ -29,9 +25,11 @@ ONE = {
 LISTS = {"allOf", "anyOf", "oneOf", "prefixItems"}
 MAPS = {"$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"}
 REFS = ("$ref", "$dynamicRef", "$recursiveRef")
+ANCHORS = ("$anchor", "$dynamicAnchor")
 _IN_PLACE_ONE = ("not", "if", "then", "else")
 _IN_PLACE_LISTS = ("allOf", "anyOf", "oneOf")
 
+_LONGEST_INT = 14_000  # bits: beyond, Python does not write it as digits
 _DRAFTS = "draft-04 draft-06 draft-07 draft/2019-09 draft/2020-12".split()
 _METASCHEMAS = {f"{scheme}://json-schema.org/{draft}/schema" for scheme in ("http", "https") for draft in _DRAFTS}
 
@@ -60,6 +58,8 @@ class _Copier:
             }
         if isinstance(value, (list, tuple)):
             return [self.copy(item, path + step(at), depth + 1) for at, item in enumerate(value)]
+        if isinstance(value, int) and value.bit_length() > _LONGEST_INT:
+            raise Refused(path, "a whole number of thousands of digits", "write a smaller one")
         if value is None or isinstance(value, (str, bool, int)) or (isinstance(value, float) and math.isfinite(value)):
             return value
         what = repr(value) if isinstance(value, float) else f"a {type(value).__name__}"
@@ -77,19 +77,27 @@ def _type_name(said: Any) -> Any:
     return said.__name__ if isinstance(said, type) else said
 
 
-def check_parameters(schema: Json) -> None:
+class Facts(NamedTuple):
+    """What a sound schema holds that costs: references, and the patterns that it is to match texts and names with."""
+
+    refers: bool
+    patterns: frozenset[str]
+
+
+def check_parameters(schema: Json) -> Facts:
     """Raises `Refused` unless this is a sound schema of a tool's arguments, which are always an object."""
     said = schema.get("type")
     if said is not None and said != "object" and not (isinstance(said, list) and "object" in said):
         raise Refused("/type", f"arguments are an object, not {said!r}", 'write "type": "object"')
-    check_schema(schema)
+    return check_schema(schema)
 
 
-def check_schema(schema: Json) -> None:
+def check_schema(schema: Json) -> Facts:
     """Raises `Refused` unless this is a sound schema. It must be `plain`."""
     checker = _Checker(schema)
     checker.run()
     _check_expansion(checker.refs)
+    return Facts(checker.refers, frozenset(checker.patterns))
 
 
 class Sub(NamedTuple):
@@ -121,6 +129,8 @@ class Refs:
         self.root = root
         self._found: dict[str, Any] = {}
         self._anchors: dict[str, Json] | None = None
+        # What `kinds` found out of each schema, which is kept: an id is only unique among living objects.
+        self.types: dict[int, tuple[Json, set[str] | None]] = {}
 
     def get(self, ref: str) -> Any:
         """The target of `#/$defs/City` or `#city`; None for anything else, which is never fetched."""
@@ -145,12 +155,23 @@ class Refs:
         return here
 
 
+_REFS: dict[int, Refs] = {}
+_MOST_KEPT = 256  # documents
+
+
+def refs_of(root: Any) -> Refs:
+    """The references of a document, the same for as long as it is used."""
+    found = _REFS.get(id(root))
+    if found is None:
+        if len(_REFS) >= _MOST_KEPT:
+            _REFS.clear()
+        found = _REFS[id(root)] = Refs(root)
+    return found
+
+
 def _anchors(root: Any) -> dict[str, Json]:
     return {
-        schema[word]: schema
-        for schema in all_schemas(root)
-        for word in ("$anchor", "$dynamicAnchor")
-        if isinstance(schema.get(word), str)
+        schema[word]: schema for schema in all_schemas(root) for word in ANCHORS if isinstance(schema.get(word), str)
     }
 
 
@@ -184,6 +205,8 @@ class _Checker:
         self.root = root
         self.refs = Refs(root)
         self.seen: set[int] = set()
+        self.patterns: set[str] = set()
+        self.refers = False
 
     def run(self) -> None:
         waiting: list[tuple[str, Any]] = [("", self.root)]
@@ -194,6 +217,8 @@ class _Checker:
             if not isinstance(schema, dict):
                 raise Refused(path, f"{_short(schema)} is no schema", 'write an object such as {"type": "string"}')
             self.seen.add(id(schema))
+            if len(self.seen) > MAX_SCHEMAS:
+                raise Refused("", f"it has more than {MAX_SCHEMAS:,} schemas inside", "declare a smaller one")
             self.keywords(schema, path)
             waiting += [(path + sub.path, sub.schema) for sub in subschemas(schema)][::-1]
             waiting += [
@@ -208,6 +233,8 @@ class _Checker:
                 raise Refused(f"{path}{step(word)}", *wrong)
         if path and isinstance(schema.get("$id"), str):
             raise Refused(f"{path}/$id", "an inner $id changes what references mean", "remove it")
+        self.patterns.update([schema["pattern"]] if "pattern" in schema else ())
+        self.patterns.update(schema.get("patternProperties", ()))
 
     def where(self, ref: Any) -> str:
         from urllib.parse import unquote
@@ -215,6 +242,7 @@ class _Checker:
         return unquote(ref[1:]) if isinstance(ref, str) else ""
 
     def target(self, ref: Any, path: str, word: str) -> Any:
+        self.refers = True
         at = f"{path}/{word}"
         if not isinstance(ref, str):
             raise Refused(at, f"{_short(ref)} is no reference", 'write one such as "#/$defs/City"')
@@ -321,14 +349,20 @@ def _check_expansion(refs: Refs) -> None:
     """Bounds what one value can cost to check: a schema that applies itself to the same value, or applies very many
     or very long chains of others, is refused."""
     done: dict[int, tuple[int, int]] = {}  # schemas that apply, longest chain
-    for start in reachable(refs):
+    all_ = list(reachable(refs))
+    for start in all_:
         if id(start) not in done:
             _expand(start, refs, done)
+    if sum(done[id(schema)][0] for schema in all_) > MAX_REPEATED:
+        raise Refused("", *_MULTIPLIES)
+
+
+_MULTIPLIES = ("its references and combinators multiply beyond what can be checked", "declare a simpler schema")
 
 
 def _expand(start: Json, refs: Refs, done: dict[int, tuple[int, int]]) -> None:
     open_: set[int] = {id(start)}
-    below = _in_place(start, refs)
+    below = in_place(start, refs)
     stack = [(start, below, iter(below))]
     while stack:
         here, below, left = stack[-1]
@@ -341,7 +375,7 @@ def _expand(start: Json, refs: Refs, done: dict[int, tuple[int, int]]) -> None:
             raise Refused("", "a reference leads back to itself without end", "let it point at a part of the value")
         else:
             open_.add(id(new))
-            below = _in_place(new, refs)
+            below = in_place(new, refs)
             stack.append((new, below, iter(below)))
 
 
@@ -349,13 +383,11 @@ def _cost(below: list[tuple[int, int]]) -> tuple[int, int]:
     count = 1 + sum(cost for cost, _ in below)
     chain = 1 + max((length for _, length in below), default=0)
     if count > MAX_EXPANSION or chain > MAX_CHAIN:
-        raise Refused(
-            "", "its references and combinators multiply beyond what can be checked", "declare a simpler schema"
-        )
+        raise Refused("", *_MULTIPLIES)
     return count, chain
 
 
-def _in_place(schema: Json, refs: Refs) -> list[Json]:
+def in_place(schema: Json, refs: Refs) -> list[Json]:
     """The schemas that apply to the same value as this one."""
     found = [refs.get(schema[word]) for word in REFS if isinstance(schema.get(word), str)]
     found += [schema[word] for word in _IN_PLACE_ONE if word in schema]

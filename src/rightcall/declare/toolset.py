@@ -13,6 +13,7 @@ says so.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Literal
 
 import msgspec
@@ -20,8 +21,10 @@ import msgspec
 from rightcall.declare.collect import Found, ToolLike, collect, to_tool
 from rightcall.declare.faults import Refusal, Refused
 from rightcall.declare.kinds import Kind, kinds
+from rightcall.declare.limits import MAX_TOOLSET_PATTERNS
 from rightcall.declare.mend import Mended
 from rightcall.declare.names import check_provider, wire_names
+from rightcall.declare.pattern_size import CURE
 from rightcall.declare.relax import Relaxation, relaxed
 from rightcall.types import Json, Problem, Tool
 
@@ -37,6 +40,9 @@ class Clash(msgspec.Struct, frozen=True):
     same: bool
 
 
+_MOST_NEAR = 2_000  # names that are looked through for a similar one
+
+
 def _pairs(text: str) -> set[str]:
     return {text[i : i + 2] for i in range(len(text) - 1)}
 
@@ -50,6 +56,8 @@ class Toolset:
         "_by_name",
         "_checked",
         "_kinds",
+        "_near",
+        "_patterns",
         "_sources",
         "_wire",
         "clashes",
@@ -101,10 +109,14 @@ class Toolset:
         clashes: list[Clash] = []
         refused: list[Refusal] = []
         mended: dict[str, tuple[Mended, ...]] = {}
+        patterns: dict[str, int] = {}
+        spent = 0
         for label, source in sources.items():
             if isinstance(source, Toolset):
                 refused += source.refused
-            for tool, origin, notes in _found(source, label):
+            for tool, origin, notes, cost in _found(source, label):
+                if not isinstance(tool, Refused) and spent + cost > MAX_TOOLSET_PATTERNS:
+                    tool = _too_many_patterns(tool)
                 if isinstance(tool, Refused):
                     if not leaves_out(tool):
                         raise tool
@@ -116,8 +128,12 @@ class Toolset:
                     clashes.append(Clash(tool.name, kept, dropped, _alike(old, tool)))
                 if old is None or replace:
                     by_name[tool.name], origins[tool.name], mended[tool.name] = tool, origin, notes
+                    patterns[tool.name] = cost
+                    spent += cost
         self.mended = tuple(note for notes in mended.values() for note in notes)
         self._by_name, self._all, self._allowed = by_name, by_name, None
+        self._patterns = patterns
+        self._near: list[tuple[set[str], str]] = []
         self._sources, self.clashes, self.refused = origins, tuple(clashes), tuple(refused)
         self._kinds: dict[str, dict[str, Kind]] = {}
         self._checked: dict[str, tuple[Json, tuple[Relaxation, ...]]] = {}
@@ -205,12 +221,15 @@ class Toolset:
         return found
 
     def nearest(self, name: str) -> list[str]:
-        """Declared names, the most similar first, at most three."""
+        """Declared names, the most similar first, at most three. Of very many tools the first are looked through."""
         # Close matching costs too much for a thousand tools: only those that share the most pairs of letters are asked.
         import difflib
 
+        if not self._near:
+            self._near.extend((_pairs(other.lower()), other) for other in islice(self._all, _MOST_NEAR))
         wanted = _pairs(name[:64].lower())
-        shared = sorted(((len(wanted & _pairs(other.lower())), other) for other in self._by_name), reverse=True)[:12]
+        known = [(len(wanted & pairs), other) for pairs, other in self._near if other in self._by_name]
+        shared = sorted(known, reverse=True)[:12]
         return difflib.get_close_matches(name[:64], [other for count, other in shared if count], 3, 0.5)
 
     def schema(self, name: str) -> Json | None:
@@ -229,6 +248,13 @@ class Toolset:
         if found is None:
             found = self._checked[tool.name] = relaxed(tool.name, tool.parameters)
         return found
+
+    def definitions(self, api: str = "chat", *, extensions: bool = False) -> list[Json]:
+        """What to send as `tools` through this API, or `mcp`. `extensions` adds what its form has no field for, under
+        keys that begin with `x-`, which hosted servers refuse."""
+        from rightcall.declare.wire import to_provider
+
+        return to_provider(self, api, extensions=extensions)
 
     def wire_names(self, provider: str) -> dict[str, str]:
         """From each name to the one this provider takes; a scope does not change it."""
@@ -263,6 +289,13 @@ def _everything(refused: Refused) -> bool:
     return True
 
 
+def _too_many_patterns(tool: Tool) -> Refused:
+    most = f"{MAX_TOOLSET_PATTERNS / 1e6:g} MB"
+    refused = Refused("", f"with its patterns those of all tools compile to more than {most}", CURE, tool=tool.name)
+    refused.given = True
+    return refused
+
+
 def _data(refused: Refused) -> bool:
     return refused.given
 
@@ -282,9 +315,12 @@ def _labelled(sources: Sequence[Tools]) -> dict[str, Tools]:
 
 def _found(source: Tools, label: str) -> Iterator[Found]:
     if isinstance(source, Toolset):
+        mended: dict[str, list[Mended]] = {}
+        for note in source.mended:
+            mended.setdefault(note.tool, []).append(note)
         for tool in source:
-            notes = tuple(note for note in source.mended if note.tool == tool.name)
-            yield Found(tool, f"{label}: {source.source(tool.name)}".removeprefix(": "), notes)
+            origin = f"{label}: {source.source(tool.name)}".removeprefix(": ")
+            yield Found(tool, origin, tuple(mended.get(tool.name, ())), source._patterns.get(tool.name, 0))
     elif label and not label.startswith("/"):
         yield from (found._replace(source=f"{label}: {found.source}") for found in collect(source))
     else:

@@ -26,7 +26,7 @@ _MEANT = {
     **dict.fromkeys("none nil nonetype".split(), "null"),
 }
 _ANYTHING = frozenset(("any", "anything", "mixed", "unknown", "*"))
-_PARTS = re.compile(r"\s*+(?:\||\bor\b)\s*+")
+_PARTS = re.compile(r"(?<!\s)\s*+(?:\||\bor\b)\s*+")
 _OF = re.compile(r"([a-z]++)\s*+(?:\[(.*+)(?<=\])|<(.*+)(?<=>))")
 _LONGEST = 100
 

@@ -1,64 +1,91 @@
-"""A tool's schema, compiled once by jsonschema-rs: does a value fit, and if not, what is wrong where?
+"""Do arguments fit a tool's schema, and if not, what is wrong where?
 
-Nothing is ever fetched, and no pattern takes more than linear time.
+Errors are asked for only where all of them can be made: of arguments that are too many for that, the beginning of the
+lists is looked at, and then the first error of all.
 """
 
 from __future__ import annotations
 
 import re
-import sys
-from math import copysign, isfinite, isinf
-from typing import Any
+from collections.abc import Iterator
+from math import isfinite
+from typing import Any, NamedTuple
 
+from rightcall.declare.compiled import UP, judge_of, plain
 from rightcall.types import Tool
 
 LOOK_AT = 64  # errors
-LONG_LIST = 500  # items: of a longer list only the beginning is looked at first
-
-_VALIDATORS: dict[int, tuple[Tool, Any]] = {}
+_LONG_LISTS = (500, 50, 5, 1)  # items: of longer lists only the beginning is looked at first
 
 
 def validator(tool: Tool) -> Any:
-    """The tool's schema, compiled. Kept with the tool: an id is only unique among living objects."""
-    found = _VALIDATORS.get(id(tool))
-    if found is None:
-        if len(_VALIDATORS) > 4096:
-            _VALIDATORS.clear()
-        found = _VALIDATORS[id(tool)] = (tool, _compile(tool))
-    return found[1]
+    """The tool's schema, compiled."""
+    return judge_of(tool).ask
 
 
-def _compile(tool: Tool) -> Any:
-    import jsonschema_rs
-
-    from rightcall.declare.relax import REGEX_SIZE, relaxed
-
-    options = jsonschema_rs.RegexOptions(
-        size_limit=REGEX_SIZE
-    )  # linear in the length of the text, whatever the pattern
-    schema, _ = relaxed(tool.name, tool.parameters)
-    return jsonschema_rs.Draft202012Validator(plain(schema), offline=True, pattern_options=options)
+def is_too_much(tool: Tool, arguments: Any) -> bool:
+    """Would it take too long to check these arguments? Then they do not fit."""
+    return judge_of(tool).is_too_much(arguments)
 
 
 def fits(tool: Tool, arguments: Any) -> bool:
-    judge = validator(tool)
+    judge = judge_of(tool)
+    if not judge.is_light and judge.is_too_much(arguments):
+        return False
     try:
-        if judge.is_valid(arguments):
+        if judge.ask.is_valid(arguments):
             return True
     except ValueError:  # a lone surrogate
-        return bool(judge.is_valid(plain(arguments)))
+        return bool(judge.ask.is_valid(plain(arguments)))
     return False
 
 
+class Look(NamedTuple):
+    """Errors, and whether these are all there are."""
+
+    errors: list[Any]
+    is_whole: bool
+
+
+def looks(tool: Tool, arguments: Any) -> Iterator[Look]:
+    """What is wrong, first in the beginning of very long lists and then in all: each error costs, and all of them are
+    made before the first is given. Nothing where there is too much to look at."""
+    judge = judge_of(tool)
+    if judge.is_too_much(arguments):
+        return
+    whole = plain(arguments)
+    for items in _LONG_LISTS:
+        cut = plain(arguments, items)
+        if judge.may_list(cut):
+            yield Look(faults(tool, cut), is_whole=False)
+            break
+    if judge.may_list(whole):
+        yield Look(faults(tool, whole), is_whole=True)
+    elif judge.tells_one:
+        yield Look(_first(judge.ask, whole), is_whole=False)
+
+
 def errors(tool: Tool, arguments: Any, most: int | None = LOOK_AT) -> list[Any]:
-    """The first so many errors. Of a very long list only the beginning is looked at, if that has any: each error costs,
-    and all of them are made before the first is given."""
-    return (faults(tool, plain(arguments, LONG_LIST)) or faults(tool, plain(arguments)))[:most]
+    """The first so many errors."""
+    return next((look.errors[:most] for look in looks(tool, arguments) if look.errors), [])
 
 
 def faults(tool: Tool, arguments: Any) -> list[Any]:
-    """Every error of jsonschema-rs. `arguments` is what `plain` made of them."""
-    return [fault for error in validator(tool).iter_errors(arguments) for fault in closest(error)]
+    """Every error of jsonschema-rs. `arguments` is what `plain` made of them; none where there would be too many."""
+    judge = judge_of(tool)
+    if not judge.may_list(arguments):
+        return []
+    return [fault for error in judge.ask.iter_errors(arguments) for fault in closest(error)]
+
+
+def _first(ask: Any, arguments: Any) -> list[Any]:
+    from jsonschema_rs import ValidationError
+
+    try:
+        ask.validate(arguments)
+    except ValidationError as error:
+        return closest(error)
+    return []
 
 
 def closest(error: Any) -> list[Any]:
@@ -92,23 +119,7 @@ def options(kind: Any) -> list[Any]:
 
 # -- values that are no text or number to the checker ------------------------------------------------------------------
 
-# A lone surrogate is judged as a character of its own that nobody writes, and infinity (`1e400`) as the largest float.
-_LONE = re.compile("[\ud800-\udfff]")
 _STAND_IN = re.compile("[\U0010f800-\U0010ffff]")
-_UP = 0x10F800 - 0xD800
-
-
-def plain(value: Any, items: int | None = None) -> Any:
-    """A copy that the checker takes; lists longer than `items` are cut."""
-    if isinstance(value, str):
-        return value if value.isascii() else _LONE.sub(lambda found: chr(ord(found.group()) + _UP), value)
-    if isinstance(value, list):
-        return [plain(item, items) for item in value[:items]]
-    if isinstance(value, dict):
-        return {plain(key): plain(item, items) for key, item in value.items()}
-    if isinstance(value, float):
-        return copysign(sys.float_info.max, value) if isinf(value) else float(value)
-    return value
 
 
 def place(error: Any) -> list[Any]:
@@ -117,7 +128,7 @@ def place(error: Any) -> list[Any]:
 
 
 def _lone(found: re.Match[str]) -> str:
-    return chr(ord(found.group()) - _UP)
+    return chr(ord(found.group()) - UP)
 
 
 def writable(text: str) -> str:

@@ -7,10 +7,14 @@ draft.publish()         # or draft.discard()
 
 from __future__ import annotations
 
+import fcntl
 import os
+import re
 import secrets
 import stat
 from contextlib import suppress
+
+_NAME = re.compile(r"\.[0-9a-f]{16}\.rightcall")
 
 
 class Draft:
@@ -22,11 +26,8 @@ class Draft:
 
     def __init__(self, folder: int, name: str, *, mode: int | None = None, like: os.stat_result | None = None) -> None:
         self._folder, self._name, self._like = folder, name, like
-        self._beside = f".{secrets.token_hex(8)}.rightcall"
-        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         # What few may read must not be there for all to read until it has its own mode.
-        first = 0o666 if mode is None and like is None else 0o600
-        self.handle = os.open(self._beside, flags, first, dir_fd=folder)
+        self._beside, self.handle = _make(folder, 0o666 if mode is None and like is None else 0o600)
         try:
             if mode is not None:
                 os.fchmod(self.handle, mode)
@@ -52,6 +53,31 @@ class Draft:
         if self.handle >= 0:
             handle, self.handle = self.handle, -1
             with suppress(OSError):  # a disk that is full has been told of already
+                os.close(handle)
+
+
+def _make(folder: int, mode: int) -> tuple[str, int]:
+    """The name and the handle of a new file. Whoever makes one holds a lock on it, so that `sweep` leaves it alone."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    while True:
+        name = f".{secrets.token_hex(8)}.rightcall"
+        handle = os.open(name, flags, mode, dir_fd=folder)
+        with suppress(OSError):  # a disk that knows no locks is not swept either
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        if os.fstat(handle).st_nlink:
+            return name, handle
+        os.close(handle)  # swept before it was locked
+
+
+def sweep(folder: int) -> None:
+    """Throws away what processes that were killed have left in a folder."""
+    for name in filter(_NAME.fullmatch, os.listdir(folder)):
+        with suppress(OSError):
+            handle = os.open(name, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                os.unlink(name, dir_fd=folder)
+            finally:
                 os.close(handle)
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from rightcall.errors import FileFailed, NotOurs
-from rightcall.files.draft import Draft
+from rightcall.files.draft import Draft, sweep
 from rightcall.files.kinds import LINES, LONGEST, Found, Kind, existing, failed, refuse_others
 from rightcall.files.lines import Fault, decode_row, encode_row, ensure_parent_dir
 from rightcall.files.streams import is_stream, open_stream
@@ -147,9 +147,10 @@ class Journal:
         return f"cannot lock {self.path}: another capture writes to it; wait, or name another file"
 
     def _beside(self) -> Draft:
+        """It is locked, as the file whose place it takes."""
+        sweep(self._folder)
         draft = Draft(self._folder, self.path.name, mode=_PRIVATE)
         fcntl.fcntl(draft.handle, fcntl.F_SETFL, os.O_APPEND)
-        fcntl.flock(draft.handle, fcntl.LOCK_EX | fcntl.LOCK_NB)  # as the one whose place it takes
         return draft
 
     def _mend(self, torn: str) -> None:

@@ -7,6 +7,7 @@ found = existing(Path("notes.txt"), CAPTURE, force=False)     # raises NotOurs: 
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import stat
@@ -160,8 +161,21 @@ def refuse_others(found: Found, kind: Kind) -> None:
 
 
 def failed(step: str, path: Path | str, error: Exception) -> str:
-    """What could not be done, with which file, and why."""
-    return f"cannot {step} {path}: {(error.strerror or error) if isinstance(error, OSError) else error}"
+    """What could not be done, with which file, why, and what helps."""
+    if not isinstance(error, OSError):
+        return f"cannot {step} {path}: {error}"
+    cure = _CURES.get(error.errno or 0, "")
+    return f"cannot {step} {path}: {error.strerror or error}" + (f"; {cure}" if cure else "")
+
+
+_CURES = {
+    errno.ENOSPC: "make room on the disk, or name a file on another",
+    errno.EDQUOT: "make room within your quota, or name a file elsewhere",
+    errno.EFBIG: "files may not be larger here (`ulimit -f`); name a file elsewhere",
+    errno.EIO: "the disk failed; name a file on another",
+    errno.EROFS: "name a file on a disk that can be written to",
+    errno.EACCES: "name a place that you may write to",
+}
 
 
 # -- what it looks like ------------------------------------------------------------------------------------------------

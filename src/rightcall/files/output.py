@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import IO, Any
 
 from rightcall.errors import CallerError, FileFailed
-from rightcall.files.draft import Draft
+from rightcall.files.draft import Draft, sweep
 from rightcall.files.kinds import Kind, existing, failed
 from rightcall.files.lines import encode_row, ensure_parent_dir
 from rightcall.files.streams import is_stream, open_stream
@@ -62,6 +62,7 @@ class Output:
         self._folder = self._step("open", os.open, self.path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             before = self.check()
+            self._step("open", sweep, self._folder)
             mode = PRIVATE if self._mode is None and before is None else self._mode
             like = before if mode is None else None
             self._draft = self._step("open", lambda: Draft(self._folder, self.path.name, mode=mode, like=like))

@@ -11,12 +11,13 @@ from collections.abc import Iterator
 from random import Random
 
 from rightcall.declare.toolset import Toolset
-from rightcall.formats.spec import Format, Params
+from rightcall.formats.spec import Format
 from rightcall.laws.case import Case, Violation, raised
 from rightcall.laws.markers import closers_of
 from rightcall.laws.reading import USUAL, How, read
 from rightcall.laws.samples import call, rendering
 from rightcall.types import Call
+from rightcall.wire.bodies import BODIES
 
 _WORD = "zqvalueqz"
 
@@ -37,7 +38,7 @@ def ends_law(
 
 def cases(format: Format, seed: int, count: int) -> Iterator[Case]:
     """Values with some of the closers in their order, and something behind them. None where no value is raw."""
-    if not isinstance(format.bodies[0], Params):
+    if not BODIES[type(format.bodies[0])].value_closing(format.bodies[0]):
         return
     dice = Random(f"{seed} {format.name} ends")
     closers = closers_of(format, "text", "take_note")

@@ -8,11 +8,12 @@ from random import Random
 from typing import Any
 
 from rightcall.declare.toolset import Toolset
-from rightcall.formats.spec import Envelope, Format
+from rightcall.formats.spec import Format
 from rightcall.laws.case import Case, Violation, Written, raised
 from rightcall.laws.reading import USUAL, How, read
 from rightcall.laws.samples import call, rendering
 from rightcall.types import Reply
+from rightcall.wire.bodies import BODIES
 from rightcall.wire.render import same
 
 _TEXT, _ABOUT, _OTHER = "zqtextqz", "zqmatterqz", "zqotherqz"
@@ -102,18 +103,17 @@ def _block(format: Format) -> tuple[str, str, str] | None:
 
 
 def _in_envelope(format: Format) -> Iterator[Case]:
-    body = next((body for body in format.bodies if isinstance(body, Envelope) and body.names), None)
-    text = rendering(format, [call("get_weather", {"city": _TEXT})])
-    found = _envelope(text, body) if text is not None and body is not None else None
-    if text is None or body is None or found is None:
+    names, args = next(filter(None, [BODIES[type(body)].keys(body) for body in format.bodies]), ((), ()))
+    text = rendering(format, [call("get_weather", {"city": _TEXT})]) if names else None
+    found = _envelope(text, names[0], args[0]) if text is not None else None
+    if text is None or found is None:
         return
     start, end, rest = found
-    name, args = body.names[0], body.args[0]
-    for pairs, written in _envelopes(name, args, body.args[1:2], rest):
+    for pairs, written in _envelopes(names[0], args[0], args[1:2], rest):
         yield Case("keys", text[:start] + _object(pairs) + text[end:], written=tuple(written))
 
 
-def _envelope(text: str, body: Envelope) -> tuple[int, int, Pairs] | None:
+def _envelope(text: str, name: str, args: str) -> tuple[int, int, Pairs] | None:
     """Where the object of the call stands, and what else than name and arguments it holds."""
     at = text.find("{")
     while at >= 0:
@@ -121,8 +121,8 @@ def _envelope(text: str, body: Envelope) -> tuple[int, int, Pairs] | None:
             value, size = json.JSONDecoder().raw_decode(text[at:])
         except ValueError:
             value, size = None, 0
-        if isinstance(value, dict) and body.names[0] in value and body.args[0] in value:
-            rest = [(k, v) for k, v in value.items() if k not in (body.names[0], body.args[0])]
+        if isinstance(value, dict) and name in value and args in value:
+            rest = [(k, v) for k, v in value.items() if k not in (name, args)]
             return at, at + size, rest
         at = text.find("{", at + 1)
     return None

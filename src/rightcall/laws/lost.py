@@ -7,10 +7,11 @@ from functools import lru_cache
 from itertools import pairwise
 
 from rightcall.formats import FORMATS
-from rightcall.formats.spec import Envelope, Format, Special, alternatives
+from rightcall.formats.spec import Format, Special, alternatives
 from rightcall.laws.case import Violation
 from rightcall.laws.markers import literals, pattern, templates
 from rightcall.types import Reply, Span
+from rightcall.wire.bodies import BODIES
 
 _STAYS = {"call_in_reasoning", "call_in_open_reasoning"}  # such a call stays in the reasoning as well
 # A code fence around the calls of a block goes with its markers, also where its end was cut off, and so do the brackets
@@ -82,7 +83,7 @@ def _solid(text: str) -> str:
 
 def _says_text_in_json(format: str) -> bool:
     known = FORMATS.get(format)
-    return known is not None and any(isinstance(body, Envelope) and body.content for body in known.bodies)
+    return known is not None and any(BODIES[type(body)].content_key(body) for body in known.bodies)
 
 
 def _under_markers(format: str | Format, text: str, reply: Reply) -> str:

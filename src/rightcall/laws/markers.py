@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from rightcall.formats.spec import Braced, Format, Marker, NameThenJson, Params, alternatives
+from rightcall.formats.spec import Format, Marker, alternatives
 from rightcall.wire.bodies import BODIES
 
 FILLED = {"name": "ping", "key": "city", "type": "string", "id": "call_7", "index": "0", "number": "1", "cite": "0:[1]"}
@@ -114,7 +114,9 @@ def openers_of(format: Format, name: str = "ping") -> list[str]:
     else:
         found = {fill(text, name=name).strip() for marker in _opening(format) for text in alternatives(marker)}
     found = {opener if not opener.isalnum() else opener + _list_open(format) for opener in found}
-    return sorted((opener for opener in found if len(opener) > 2 and "```" not in opener), key=len, reverse=True)
+    return sorted(
+        [opener for opener in sorted(found) if len(opener) > 2 and "```" not in opener], key=len, reverse=True
+    )
 
 
 def _list_open(format: Format) -> str:
@@ -127,8 +129,9 @@ def _opening(format: Format) -> Iterator[Marker]:
     yield from (format.call[0], *((format.section or ())[:1]))
     may_be_empty = "" in alternatives(format.call[0])
     for body in format.bodies:
-        if isinstance(body, Params) or (may_be_empty and isinstance(body, (NameThenJson, Braced))):
-            yield tuple([text for text in alternatives(body.open) if not text.startswith("{name}")])
+        for marker in BODIES[type(body)].opening(body)[:1]:
+            texts = [text for text in alternatives(marker) if not text.startswith("{")]
+            yield tuple([text for text in texts if may_be_empty or not text[:1].isalnum()])
 
 
 def _headers(format: Format, name: str) -> set[str]:
@@ -139,6 +142,6 @@ def _headers(format: Format, name: str) -> set[str]:
 
 def closers_of(format: Format, key: str, name: str = "ping") -> list[list[str]]:
     """Of the first tagged body: the closes of a value, the body, the call and the section, each all its ways."""
-    body = next(body for body in format.bodies if isinstance(body, Params))
-    pairs = [body.value_close, body.close, format.call[1], (format.section or ("", ""))[1]]
+    kind, body = next((BODIES[type(body)], body) for body in format.bodies if BODIES[type(body)].value_closing(body))
+    pairs = [kind.value_closing(body), kind.closing(body), format.call[1], (format.section or ("", ""))[1]]
     return [[fill(text, key=key, name=name) for text in alternatives(marker) if text.strip()] for marker in pairs]

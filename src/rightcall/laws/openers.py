@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from random import Random
 
 from rightcall.declare.toolset import Toolset
-from rightcall.formats.spec import Braced, Envelope, Format, Marker, NameThenJson, Params, Special, alternatives
+from rightcall.formats.spec import Format, Marker, Special, alternatives
 from rightcall.laws.case import Case, Violation, raised
 from rightcall.laws.markers import fill, markers_of, openers_of
 from rightcall.laws.reading import USUAL, How, read
 from rightcall.laws.samples import PROSE, damaged, heap, renderings
 from rightcall.laws.shown import is_plain
 from rightcall.types import Reply
+from rightcall.wire.bodies import BODIES
 from rightcall.wire.markers import BLANKS
 
 _TAILS = (
@@ -118,9 +119,10 @@ def _body_follows(format: Format, rest: str, tools: Toolset | None) -> bool:
         return False
     rest = rest.lstrip(BLANKS)
     for body in format.bodies:
-        if isinstance(body, Envelope) and rest.startswith(('{"', '[{"')):
+        kind = BODIES[type(body)]
+        if kind.is_object and rest.startswith(('{"', '[{"')):
             return True
-        if isinstance(body, (Params, NameThenJson, Braced)) and _names_a_tool(body.open, rest, tools):
+        if any(_names_a_tool(marker, rest, tools) for marker in kind.opening(body)[:1]):
             return True
     return False
 
@@ -170,7 +172,8 @@ def _spaced(dice: Random, format: Format, text: str) -> str:
 
 
 def _tokens(format: Format) -> set[str]:
-    fields = [*format.call, *(format.section or ()), *[getattr(body, "open", "") for body in format.bodies]]
+    fields = [*format.call, *(format.section or ())]
+    fields += [marker for body in format.bodies for marker in BODIES[type(body)].opening(body)[:1]]
     marked = [text for marker in fields for text in alternatives(marker) if isinstance(text, Special)]
     return {token for text in marked for token in text.tokens}
 

@@ -15,9 +15,10 @@ import msgspec
 
 from rightcall.declare.toolset import Toolset
 from rightcall.errors import CannotCarry
-from rightcall.formats.spec import Envelope, Format, Pythonic, alternatives
+from rightcall.formats.spec import Format, alternatives
 from rightcall.laws.markers import markers_of
 from rightcall.types import Call, Part, Reasoning, Text, Tool
+from rightcall.wire.bodies import BODIES
 from rightcall.wire.render import render
 
 _STRING = {"type": "string"}
@@ -133,14 +134,14 @@ def thinks(format: Format) -> bool:
 def _either_or(format: Format) -> bool:
     """A format whose reply is one JSON object holds either calls or text."""
     body = format.bodies[0]
-    return isinstance(body, Envelope) and bool(body.outer)
+    return bool(BODIES[type(body)].outer(body))
 
 
 def _only_at_the_start(format: Format) -> bool:
     """Without any marker a call is one only where a reply begins."""
     opener = alternatives(format.call[0])[0]
     bare = (not opener or opener.startswith("`")) and format.section is None and format.channels is None
-    return bare and isinstance(format.bodies[0], (Envelope, Pythonic))
+    return bare and bool(BODIES[type(format.bodies[0])].first)
 
 
 # -- one reply ---------------------------------------------------------------------------------------------------------

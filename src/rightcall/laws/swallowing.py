@@ -13,12 +13,13 @@ from random import Random
 from typing import Any
 
 from rightcall.declare.toolset import Toolset
-from rightcall.formats.spec import Format, Params, alternatives
+from rightcall.formats.spec import Format, alternatives
 from rightcall.laws.case import Case, Violation, raised
 from rightcall.laws.markers import fill, literals, openers_of
 from rightcall.laws.reading import USUAL, How, read
 from rightcall.laws.samples import call, rendering
 from rightcall.types import Call, Part, Text
+from rightcall.wire.bodies import BODIES
 
 # No word is a piece of another, or of a tag.
 _WORDS = "zebra quokka walrus badger jackal lynx ocelot gibbon puffin marmot".split()
@@ -65,7 +66,7 @@ def _strings(value: Any) -> Iterator[str]:
 
 def _opening_tags(format: Format) -> list[str]:
     """Tags that open a call or an argument, up to their first hole."""
-    params = [text for body in format.bodies if isinstance(body, Params) for text in alternatives(body.param)]
+    params = [text for body in format.bodies for text in alternatives(BODIES[type(body)].param_opening(body))]
     found = {re.split(r"\{\w+\}", text)[0].strip() for text in params} | set(openers_of(format))
     return sorted(tag for tag in found if len(tag) > 2)
 

@@ -22,7 +22,7 @@ from rightcall.repair.strangers import strangers
 from rightcall.types import Repair, Tool
 
 _ROUNDS = 64
-_MOST_LOOKS = 20_000  # faults looked at in all
+_MOST_LOOKS = 8_000  # faults looked at in all
 _MOST_RENAMED = 1_000
 _DEEPEST = 8
 

@@ -63,5 +63,9 @@ class Builder:
             self.rules[found.name] = node
         return found
 
+    def part(self, node: Node) -> Node:
+        """A rule of its own for a piece that would nest others too deep."""
+        return self.shared(("part", node), "part", lambda: node)
+
     def limit(self, tool: str, path: str, keyword: str, allows: str) -> None:
         self.limits[Relaxation(tool, path, keyword, allows)] = None

@@ -35,6 +35,7 @@ from rightcall.shapes.values import (
 
 MAX_SHAPES = 20_000  # of one tool
 MAX_UNION = 256
+MAX_MEMBERS = 1_000  # of one object: an engine follows a chain of rules as deep as there are members
 
 
 class Relaxation(msgspec.Struct, frozen=True):
@@ -49,12 +50,12 @@ class Relaxation(msgspec.Struct, frozen=True):
 class Intersection:
     """Intersection the shapes of one tool. `limits` is what was left out, `named` what recursive names stand for."""
 
-    def __init__(self, tool: str) -> None:
+    def __init__(self, tool: str, most: int = MAX_SHAPES) -> None:
         self.tool = tool
         self.limits: dict[Relaxation, None] = {}
         self.named: dict[str, Shape | None] = {}
         self.known: dict[tuple[Shape, Shape], Shape | None] = {}
-        self.left = MAX_SHAPES
+        self.left = most
 
     def limit(self, path: str, keyword: str, allows: str) -> None:
         self.limits[Relaxation(self.tool, path, keyword, allows)] = None
@@ -94,6 +95,14 @@ class Intersection:
                 return one
             return union(*(self.intersect(a, b, path) for a, b in pairs))
         return self.intersect_kinds(one, other, path)
+
+    def all_of(self, shapes: list[Shape], path: str) -> Shape:
+        """What all of them let through: met in pairs, so that a long list of objects does not go over all members of
+        the first with every further one."""
+        while len(shapes) > 1:
+            pairs = zip(shapes[::2], [*shapes[1::2], ANYTHING], strict=False)
+            shapes = [self.intersect(one, other, path) for one, other in pairs]
+        return shapes[0]
 
     def intersect_named(self, one: Shape, other: Shape, path: str) -> Shape:
         key = (one, other)
@@ -154,6 +163,9 @@ class Intersection:
 
     def intersect_objects(self, one: Object, other: Object, path: str) -> Shape:
         names = dict.fromkeys([field.name for field in (*one.fields, *other.fields)])
+        if len(names) > MAX_MEMBERS:
+            self.limit(path, "properties", f"any members: a grammar is made for at most {MAX_MEMBERS:,}")
+            return Object()
         a, b = ({field.name: field for field in side.fields} for side in (one, other))
         fields = []
         for name in names:

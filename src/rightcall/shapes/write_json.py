@@ -47,6 +47,7 @@ from rightcall.shapes.values import (
     options,
 )
 
+_NESTED = 16  # items of a tuple that one rule nests
 CONTROL = (0, 0x1F)
 _PLAIN = inverse(chars(CONTROL, '"\\'))
 _HEX = chars((0x30, 0x39), (0x41, 0x46), (0x61, 0x66))
@@ -199,7 +200,7 @@ class Json:
             else max(shape.least, min(bound, shape.most if shape.most is not None else bound))
         )
         rest = NEVER if shape.items == NOTHING else spell(shape.items)
-        return _row([spell(one) for one in shape.prefix], rest, separator, shape.least, most)
+        return _row([spell(one) for one in shape.prefix], rest, separator, shape.least, most, self.book)
 
     def object(self, shape: Object) -> Node:
         gap = self.book.gap()
@@ -236,7 +237,7 @@ def in_any_order(members: list[Member], separator: Node, extra: Node | None, sha
     )
 
 
-def _row(first: list[Node], rest: Node, separator: Node, least: int, most: int | None) -> Node:
+def _row(first: list[Node], rest: Node, separator: Node, least: int, most: int | None, book: Builder) -> Node:
     if most == 0:
         return EMPTY
     fixed = first if most is None else first[:most]
@@ -254,10 +255,12 @@ def _row(first: list[Node], rest: Node, separator: Node, least: int, most: int |
         if rest == NEVER:
             return NEVER if least else EMPTY
         return seq(rest, tail) if least else maybe(seq(rest, tail))
-    for at in range(len(fixed) - 1, -1, -1):
-        here = seq(separator, fixed[at], tail) if at else seq(fixed[at], tail)
-        tail = here if at < least else maybe(here)
-    return tail
+    needed = min(least, len(fixed))
+    for at in range(len(fixed) - 1, needed - 1, -1):
+        tail = maybe(seq(separator, fixed[at], tail) if at else seq(fixed[at], tail))
+        if at % _NESTED == _NESTED - 1:  # what may be left out stands inside what comes before it
+            tail = book.part(tail)
+    return seq(*[piece for at in range(needed) for piece in ((separator, fixed[at]) if at else (fixed[at],))], tail)
 
 
 def _whole(shape: Number) -> tuple[int | None, int | None]:

@@ -13,19 +13,21 @@ from typing import Literal
 import msgspec
 
 from rightcall.formats import FORMATS, NAMED_ONLY
-from rightcall.formats.spec import Envelope, Format, NameThenJson, Special, alternatives
+from rightcall.formats.spec import Format, NameThenJson, Special, alternatives
 from rightcall.ids import Ids
 from rightcall.types import Event
 from rightcall.wire.bodies import BODIES
 from rightcall.wire.calls import MINTED
-from rightcall.wire.compile import Compiled, compiled
+from rightcall.wire.compile import Compiled, Sign, closing_sources, compiled, search_any, sign_of
 from rightcall.wire.detect import first_headers
 from rightcall.wire.fences import FENCE_BEGIN
 from rightcall.wire.machine import Machine
 from rightcall.wire.markers import HOLES, Pat, Probe, Scan, alt, blanks, look, ordered, seq, template, templates
 from rightcall.wire.options import ReadOptions
 from rightcall.wire.piece import Piece, fold, quiet
+from rightcall.wire.shown import BODY, CALL, INNERMOST, OUTSIDE, SECTION
 from rightcall.wire.states import InReasoning
+from rightcall.wire.told import Told
 
 _THINK = ("<think>\n", "\n</think>\n\n")
 _BARE = re.compile(r"\s*(?:```|[\[{]|[A-Za-z_][\w.\-]*(?:\(|\[ARGS\]))").match
@@ -33,6 +35,7 @@ _BARE_START = re.compile(r"\s*(?:`{0,3}|[A-Za-z_][\w.\-]{0,255}+(?:\[[A-Z]{0,4})
 _KEYS = "name|tool|tool_name|tool_calls?|function|type|id|arguments|parameters|args"
 _NO_CALL = re.compile(rf'\s*\{{\s*"(?!(?:{_KEYS})")[^"]*"\s*:').match
 _PREFIX = 600
+_MARK = Sign("content")
 _NAME = re.compile(HOLES["name"]).match
 _CAPITALS = re.compile(r"\[[A-Z ]+\]").fullmatch
 
@@ -44,17 +47,26 @@ class _Detector:
         patterns: dict[str, list[tuple[Compiled, Pat]]] = {}
         shapes: dict[str, Pat] = {}
         self.special: set[str] = set()
+        self.tokens: set[str] = set()
         self.openers: set[str] = set()  # of calls and sections, which nobody writes by chance
+        self.levels: dict[str, int] = {}  # how far out each opener stands
+        closes: dict[str, dict[str, None]] = {}
         for format in FORMATS.values():
             if format.name in NAMED_ONLY or _has_no_opener(format):
                 continue
-            for pat, whole, special in _signs(format):
+            for pat, whole, sign, level in _signs(format):
                 shapes.setdefault(pat.whole, pat)
                 patterns.setdefault(pat.whole, []).append((compiled(format), whole))
-                if special:
+                self.levels[pat.whole] = min(level, self.levels.get(pat.whole, level))
+                closes.setdefault(pat.whole, {}).update(dict.fromkeys(closing_sources(format, level)))
+                if sign.special:
                     self.special.add(pat.whole)
+                if sign.is_token:
+                    self.tokens.add(pat.whole)
                 if whole is not pat and not pat.head.isalnum():
                     self.openers.add(pat.whole)
+        # What ends an opener that is only shown.
+        self.ends_shown = {key: search_any(list(sources)) for key, sources in closes.items()}
         self.scan = Scan(list(shapes.items()))
         for key, choices in patterns.items():
             choices.sort(key=lambda choice: not _writes(choice[0].format, key))
@@ -83,34 +95,35 @@ def _has_no_opener(format: Format) -> bool:
     return format.call == ("", "") and not format.section and not format.channels and untagged
 
 
-Signs = list[tuple[Pat, Pat, bool]]
+Signs = list[tuple[Pat, Pat, Sign, int]]
 
 
 def _signs(format: Format) -> Signs:
-    """What tells this format: a marker to look for, the marker with what must follow it, and whether it is special."""
+    """What tells this format: a marker to look for, the marker with what must follow it, whether it is special, and
+    how far out it stands."""
     found = compiled(format)
     begins = [look(reader.begins.pat) for reader in found.readers]
     closes = [look(pat) for pat in templates(format.call[1])]
-    fenced = any(isinstance(body, Envelope) for body in format.bodies)
+    fenced = found.envelope is not None
     fence = [look(seq(FENCE_BEGIN.pat, blanks(), begin)) for begin in begins] if fenced else []
     signs: Signs = []
     for text in ordered(format.call[0]):
         opener = template(text)
         if opener.head != "`":
-            signs.append((opener, seq(opener, blanks(), alt(*begins, *fence, *closes)), isinstance(text, Special)))
-    signs += [(pat, pat, special) for pat, special in found.body_openers if _tells(pat, format)]
+            signs.append((opener, seq(opener, blanks(), alt(*begins, *fence, *closes)), sign_of("call", text), CALL))
+    signs += [(pat, pat, sign, BODY) for pat, sign in found.body_openers if _tells(pat, format)]
     if format.section:
-        inner = look(alt(*(whole for _, whole, _ in signs)))
+        inner = look(alt(*(whole for _, whole, _, _ in signs)))
         opens = [
-            (template(text), seq(template(text), blanks(), inner), isinstance(text, Special))
+            (template(text), seq(template(text), blanks(), inner), sign_of("section", text), SECTION)
             for text in ordered(format.section[0])
         ]
         signs = opens + signs
     if format.channels is not None:
         starts = [*alternatives(format.channels.start), format.channels.channel]
         pats = [template(start) for start in starts if isinstance(start, Special)]
-        signs += [(pat, pat, True) for pat in pats]
-    return signs + [(mark, mark, False) for mark in _marks(format)]
+        signs += [(pat, pat, Sign("header", True, True), OUTSIDE) for pat in pats]
+    return signs + [(mark, mark, _MARK, INNERMOST) for mark in _marks(format)]
 
 
 def _writes(format: Format, opener: str) -> bool:
@@ -216,7 +229,11 @@ class AutoMachine:
 
     def _first(self, ended: bool) -> Compiled | Literal[False] | None:
         """The format whose first header the reply begins with; False where more text is needed to tell."""
-        chosen = self._pick(self._detector.first, ended)
+        told = self.machine.p.told
+        first = self._detector.first
+        if told is not None and told.of(0, len(self._held)) is False:
+            first = [choice for choice in first if not choice[0].has_tokens]
+        chosen = self._pick(first, ended)
         return None if isinstance(chosen, Compiled) and not self._may_begin(chosen) else chosen
 
     def _may_begin(self, chosen: Compiled) -> bool:
@@ -253,7 +270,9 @@ class AutoMachine:
             if found.lastindex is None:
                 return
             action = scan.actions[found.lastindex]
-            chosen = None if self._is_no_opener(action) else self._choose(action, ended)
+            if self._is_shown(action, found):
+                continue
+            chosen = None if self._is_thought(action) else self._choose(action, ended)
             if isinstance(chosen, Compiled):
                 self._switch(chosen, self._detector.candidates[action])
             elif chosen is None and not self._is_odd(action, found, ended):
@@ -261,18 +280,34 @@ class AutoMachine:
             else:
                 return
 
-    def _is_no_opener(self, action: str) -> bool:
-        """Is the marker only shown, or only thought of? A special token ends a thought."""
-        detector, machine = self._detector, self.machine
-        in_thought = isinstance(machine.state, InReasoning) and action not in detector.marks | detector.special
-        return in_thought or machine.output.shows()
+    def _is_shown(self, action: str, found: re.Match[str]) -> bool:
+        """Is the marker only shown? Then it is text, and so is all that it opens."""
+        detector, shown, p = self._detector, self.machine.output.shown, self.machine.p
+        level = detector.levels[action]
+        if p.told is not None:
+            start = len(p.buf)  # all of it was passed on
+            if action in detector.tokens and p.is_letters(start, start + found.end() - found.start()):
+                self._give(self._at + 1)
+                return True
+            if p.is_token(start, start + found.end() - found.start()):
+                return False
+        if not shown.shows(level, special=action in detector.special):
+            return False
+        self._give(found.end())
+        shown.enter(level, detector.ends_shown[action])
+        return True
+
+    def _is_thought(self, action: str) -> bool:
+        """Is the marker only thought of? A special token ends a thought."""
+        detector = self._detector
+        return isinstance(self.machine.state, InReasoning) and action not in detector.marks | detector.special
 
     def _is_odd(self, action: str, found: re.Match[str], ended: bool) -> bool:
         """An opener that no call of its format follows is never silent: where a body or the name of a declared tool
         follows, the format is taken for found; else a note says so. True where the text was dealt with, or more of it
         is needed."""
         detector, tools = self._detector, self._options.tools
-        if action not in detector.openers or self._is_no_opener(action):
+        if action not in detector.openers or self._is_thought(action):
             return False
         behind = self._held[found.end() : found.end() + _PREFIX].lstrip()
         name = _NAME(behind)
@@ -314,9 +349,10 @@ class AutoMachine:
         self.machine.feed(self.machine.take_over(before) + rest)
 
 
-def read_auto(text: str, options: ReadOptions) -> Piece:
+def read_auto(text: str, options: ReadOptions, told: Told | None = None) -> Piece:
     """A piece of text in whatever format it is."""
     reading = AutoMachine(quiet(options), Ids.numbered(MINTED))
+    reading.machine.p.told = told
     reading.feed(text)
     reading.close()
     return Piece(fold(reading.take(), reading.machine.compiled.format.name), reading.machine.output.spans)

@@ -125,8 +125,14 @@ class Block:
         if not self.mend(closed=found and closes):
             if p.call is None and self._is_nameless():
                 broken = Broken("invalid_name", _NO_NAME)
-            # Without an end nobody knows what belongs to the call: what stands behind the break is text.
-            p.fail(broken.code, broken.message, broken.path, end=None if found and closes else self._broken_at)
+            if p.index == self._first and p.raw_at == self._broken_at:
+                p.raw = p.raw_at = self._content  # nothing of it was read: what stood before it is left of it
+            p.fail(broken.code, broken.message, broken.path, end=self._end_of_broken(found, self._broken_at))
+
+    def _end_of_broken(self, found: bool, end: int) -> int | None:
+        """Without a close nobody knows what belongs to a call: what stands behind the break is text. Of the call itself
+        something is left."""
+        return None if (found and self.p.compiled.closes) or end <= self.p.raw_at else end
 
     def _foreign(self, opening: Capture) -> Steps[None]:
         """A body follows the opener that this format does not have: another format with the same opener may have it."""
@@ -138,7 +144,7 @@ class Block:
         close = (yield from p.test(p.compiled.call_close)) if p.compiled.call_close is not None else None
         piece = self._read_foreign(p.captured(opening) + (close.group() if close else ""))
         if piece is None:
-            self._unreadable(p.captured(self._content).lstrip(), found)
+            self._unreadable(p.captured(self._content), found)
             return
         p.raw_drop()
         for span in piece.spans:
@@ -152,9 +158,9 @@ class Block:
         """Is all as it should be behind the opener, but for the name?"""
         return bool(self.p.compiled.nameless.at(self.p.captured(self._content).lstrip(), 0, True))
 
-    def _unreadable(self, text: str, found: bool) -> None:
+    def _unreadable(self, content: str, found: bool) -> None:
         """A call that cannot be read: what of its name is known, and why it may not run."""
-        p = self.p
+        p, text = self.p, content.lstrip()
         tag = next((tag for tag in p.compiled.body_tags if text.startswith(tag)), "")
         name = _NAME(text, len(tag))
         if name is not None and (known := self._declared(name.group())):
@@ -164,7 +170,8 @@ class Block:
         elif (tag and name is None) or self._is_nameless():
             p.fail("invalid_name", _NO_NAME)
         else:
-            p.fail("invalid_call", _UNREADABLE, end=None if found and p.compiled.closes else self._broken_at)
+            known_to = self._content + len(content) - len(text) + (name.end() if name is not None else len(tag))
+            p.fail("invalid_call", _UNREADABLE, end=self._end_of_broken(found, known_to))
 
     def _read_foreign(self, text: str) -> Piece | None:
         from rightcall.wire.rescue import foreign_calls

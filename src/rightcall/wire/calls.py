@@ -26,6 +26,7 @@ from rightcall.wire.interrupts import NotACall
 from rightcall.wire.markers import Probe
 from rightcall.wire.options import ReadOptions
 from rightcall.wire.output import Output
+from rightcall.wire.told import Told
 from rightcall.wire.typed import to_json
 
 if TYPE_CHECKING:
@@ -69,11 +70,11 @@ class CallBuilder(Buffer):
         self.call: Building | None = None
         self.pending: tuple[int, Call] | None = None  # a call that has ended, if what follows does not say otherwise
         self.block: Block | None = None  # that is being read
-        self.dropped = ""  # the code fence around calls outside all blocks, whose first line was taken for a marker
         self.raw: Capture | None = None  # where the call's own text begins
         self.raw_at = 0
         self.args_at = 0  # where the arguments of the call began
         self._raw_text: str | None = None
+        self.told: Told | None = None  # which text came as special tokens, where somebody said so
         self.compiled = compiled
         self.options = options
         self.limits = options.limits
@@ -83,6 +84,14 @@ class CallBuilder(Buffer):
         self.output = Output()
         self.last_rung = LastRung()
         self.notes: dict[str, int] = {}  # how many of each kind there were
+
+    def is_letters(self, start: int, end: int) -> bool:
+        """Is what stands there in the buffer known to be no special token, whatever its letters are?"""
+        return self.told is not None and self.told.of(self.base + start, self.base + end) is False
+
+    def is_token(self, start: int, end: int) -> bool:
+        """Is it known to be one?"""
+        return self.told is not None and self.told.of(self.base + start, self.base + end) is True
 
     # -- what readers say to the output --------------------------------------------------------------------------------
 
@@ -106,11 +115,6 @@ class CallBuilder(Buffer):
         self.notes[code] = count = self.notes.get(code, 0) + 1
         if count <= _MOST_NOTES:
             self.problem(code, message, blocking=False)
-
-    @property
-    def in_fence(self) -> bool:
-        """Does the text here stand in a code fence?"""
-        return bool(self.dropped or self.output.shown.open_fence)
 
     # -- a call's own text ---------------------------------------------------------------------------------------------
 

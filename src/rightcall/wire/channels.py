@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from rightcall.formats.spec import Channels
+from rightcall.formats.spec import Channels, Special
 from rightcall.wire.blocks import Block
 from rightcall.wire.bodies import BODIES
 from rightcall.wire.bodies.name_then_json import read_arguments_of
@@ -55,6 +55,7 @@ def _header(m: Machine, taken: Capture, *, bare: bool) -> Steps[None]:
     recipient, kind = read_header(p.buf[p.pos : max(end, p.pos)], channels, m.compiled.header_starts)
     if (
         end < 0
+        or (isinstance(channels.message, Special) and p.is_letters(end, end + size))
         or _holds_more(m, p.buf[p.pos + 1 : end])
         or (bare and not channels.to and not (yield from _is_recipient(m, recipient, end + size)))
     ):

@@ -15,17 +15,13 @@ from rightcall.formats.spec import (
     Body,
     Format,
     Marker,
-    NameThenJson,
     Pair,
     Protocol,
     Special,
-    TsCall,
     alternatives,
 )
 from rightcall.wire.bodies import BODIES
-from rightcall.wire.bodies.envelope import EnvelopeReader
 from rightcall.wire.bodies.kind import Around
-from rightcall.wire.bodies.name_then_json import NameThenJsonReader
 from rightcall.wire.markers import (
     END,
     NAME,
@@ -44,6 +40,8 @@ from rightcall.wire.markers import (
     there,
 )
 from rightcall.wire.reader import BodyReader
+from rightcall.wire.shown import BODY, CALL, INNERMOST, SECTION
+from rightcall.wire.shown.raw import Closes
 
 Action = Literal[
     "section",
@@ -70,6 +68,7 @@ class Sign(NamedTuple):
 
     action: Action
     special: bool = False
+    is_token: bool = False  # it holds a token of its own, which nothing else in the vocabulary spells
 
 
 A = TypeVar("A")
@@ -92,7 +91,7 @@ class Compiled:
         bodies = [entry for body in format.bodies for entry in _opening(body, is_bare)]
         damaged = [pat for body in format.bodies for pat in BODIES[type(body)].damaged(body, format)]
         inner = calls + bodies + [(Sign("body"), pat) for pat in damaged]
-        self.body_openers = [(pat, sign.special) for sign, pat in bodies]
+        self.body_openers = [(pat, sign) for sign, pat in bodies]
         self.body_tags = tuple({pat.prefix for _, pat in bodies if len(pat.prefix) > 1})
         nameless = [pat for body in format.bodies for pat in _nameless(body)]
         self.nameless = Probe(alt(*nameless)) if nameless else Probe.never()
@@ -118,8 +117,8 @@ class Compiled:
         ends = [pat for end in format.channels.ends for pat in templates(end)] if format.channels else []
         closing = closes + self._body_closes() + ends
         # Where nothing closes an envelope, it is over with its bracket, and more of them are text.
-        named_only = all(isinstance(body, NameThenJson) for body in format.bodies)
-        self.extra_closers = _extra([*closing, END] if named_only or self.bare else closing)
+        drops = all(BODIES[type(body)].drops_brackets for body in format.bodies)
+        self.extra_closers = _extra([*closing, END] if drops or self.bare else closing)
         self.turn_end = Probe(alt(*ends)) if ends else None
         self.between = self._between()
         self.first_header = self._first_header()
@@ -128,10 +127,13 @@ class Compiled:
         self.first_opener = _first_opener(format.call[0])
         self.first_thought = _label(format.reasoning[0]) if format.reasoning else None
         around = Around(self._after(inner), [pat for _, pat in self._turns()])
-        headed = [body for body in format.bodies if isinstance(body, NameThenJson) and not body.open]
-        self.named = NameThenJsonReader(headed[0], []) if headed and not format.channels else None
-        self.readers: list[BodyReader] = [BODIES[type(body)].reader(body, format, around) for body in format.bodies]
-        self.envelope = next((each for each in self.readers if isinstance(each, EnvelopeReader)), None)
+        kinds = [BODIES[type(body)] for body in format.bodies]
+        self.readers: list[BodyReader] = [
+            kind.reader(body, format, around) for kind, body in zip(kinds, format.bodies, strict=True)
+        ]
+        self.envelope = next((self.readers[i] for i, kind in enumerate(kinds) if kind.is_object), None)
+        outside = [i for i, body in enumerate(format.bodies) if kinds[i].is_named_outside(body)]
+        self.named = self.readers[outside[0]] if outside and not format.channels else None
         # The first body only: where there are several, what is not usual for the first goes the long way.
         self.quick = self.readers[0].quick
         self._states(inner)
@@ -141,7 +143,7 @@ class Compiled:
     def _states(self, inner: Entries) -> None:
         format = self.format
         # Where calls outside their block are looked for, every line is.
-        self.lines = format.protocol is not None and any(isinstance(body, TsCall) for body in format.bodies)
+        self.lines = format.protocol is not None and any(BODIES[type(body)].found_on_lines for body in format.bodies)
         sections = _entries("section", format.section[0]) if format.section else []
         section_closes = _entries("section_close", format.section[1]) if format.section else []
         # A section really opens where calls, or its close, follow.
@@ -150,12 +152,17 @@ class Compiled:
         self.section_start = there(alt(*opens)) if opens else None
         closing = section_closes + _entries("closer", format.call[1])
         self.closing = [(sign, re.compile(pat.whole).fullmatch) for sign, pat in closing]
+        # What ends an opener that is only shown.
+        self.ends_shown = {level: search_any(closing_sources(format, level)) for level in (SECTION, CALL, BODY)}
         around = self._around()
         lines: Entries = [(Sign("line"), literal("\n"))] if self.lines else []
         self.closes_thoughts = any(sign.action == "think_close" for sign, _ in around)
         self.text = Scan(_unique(sections + inner + around + lines + section_closes + self._strays()))
         openers = [pat for sign, pat in sections + inner + around if sign.action in _OPEN_CALLS and pat.prefix]
         self.openers = [(pat, Probe(pat)) for pat in openers]
+        self.has_tokens = any(sign.is_token and sign.action in _OPEN_CALLS for sign, _ in sections + inner + around)
+        begins = [pat for sign, pat in sections + inner + around if sign.action in _BEGINS]
+        self.begins = Probe(alt(*begins)) if begins else Probe.never()
         self.message = Scan(_unique(self._turns() + self._strays()))
         # A special token says that the model has stopped thinking; what is plain text may be a thought about a call.
         tokens = [entry for entry in sections + inner + around if entry[0].special and entry[0].action in _OPENERS]
@@ -175,10 +182,12 @@ class Compiled:
     def _lone_tokens(self) -> Entries:
         """The special tokens of which a call's markers are made, where they stand alone."""
         markers = [*self.format.call, *(self.format.section or ()), *(self.format.reasoning or ())]
-        markers += [marker for body in self.format.bodies for marker in (body_open(body), getattr(body, "close", ""))]
+        markers += [
+            marker for body in self.format.bodies for marker in (body_open(body), BODIES[type(body)].closing(body))
+        ]
         texts = [text for marker in markers for text in alternatives(marker) if isinstance(text, Special)]
         tokens = {token for text in texts for token in text.tokens if token != text and _is_at_edge(text, token)}
-        return [(Sign("closer", True), literal(token)) for token in sorted(tokens)]
+        return [(Sign("closer", True, True), literal(token)) for token in sorted(tokens)]
 
     def _around(self) -> Entries:
         drops: Entries = []
@@ -205,7 +214,7 @@ class Compiled:
             return ends
         ends += [entry for end in self.channels.ends for entry in _entries("end", end)]
         starts = list(alternatives(self.channels.start))
-        header = Sign("header", True)
+        header = Sign("header", True, any(isinstance(start, Special) for start in starts))
         if self.channels.to:
             starts += [self.channels.channel] if self.channels.channel else []
             return ends + [(header, look(template(start))) for start in starts]
@@ -253,13 +262,38 @@ class Compiled:
         return Probe(look(seq(NAME, literal(self.channels.message))))
 
 
+LEVELS: dict[str, int] = {
+    **dict.fromkeys(("section_close", "closer", "value_close"), INNERMOST),
+    "section": SECTION,
+    "call": CALL,
+    "body": BODY,
+}
 _OPENERS = frozenset(("section", "call", "body", "content"))
 _SURE = 3  # characters of a tag that tell it
+_BEGINS = frozenset(("section", "call", "body", "header", "content", "think"))
 _OPEN_CALLS = frozenset(("section", "call", "body", "header"))
 
 
 def _entries(action: Action, marker: Marker) -> Entries:
-    return [(Sign(action, isinstance(text, Special)), template(text)) for text in ordered(marker)]
+    return [(sign_of(action, text), template(text)) for text in ordered(marker)]
+
+
+def sign_of(action: Action, text: str) -> Sign:
+    return Sign(action, isinstance(text, Special), bool(getattr(text, "tokens", ())))
+
+
+def closing_sources(format: Format, level: int) -> list[str]:
+    """The patterns of what closes what stands so far out."""
+    if level == BODY:
+        pats = [pat for body in format.bodies for pat in templates(BODIES[type(body)].closing(body))]
+    else:
+        section = format.section[1] if format.section else ""
+        pats = templates({SECTION: section, CALL: format.call[1]}.get(level, ""))
+    return [pat.whole for pat in pats if pat.head != "`"]
+
+
+def search_any(sources: list[str]) -> Closes | None:
+    return re.compile("|".join(sources)).search if sources else None
 
 
 def _is_at_edge(text: str, token: str) -> bool:
@@ -268,13 +302,13 @@ def _is_at_edge(text: str, token: str) -> bool:
 
 
 def body_open(body: Body) -> Marker:
-    found: Marker = getattr(body, "open", "")
-    return found
+    """What stands before its arguments."""
+    return next(iter(BODIES[type(body)].opening(body)), "")
 
 
 def _named_openings(body: Body) -> list[str]:
     """What stands before JSON arguments, where it is more than a name."""
-    texts = ordered(body.open) if isinstance(body, NameThenJson) else []
+    texts = ordered(body_open(body)) if BODIES[type(body)].named_by_header else []
     return [text for text in texts if len(re.sub(r"\{\w+\}", "", text)) > _SURE]
 
 
@@ -313,7 +347,7 @@ def _odd_openings(text: str) -> Entries:
     before, hole, behind = text.partition("{name}")
     if len(before.strip()) < _SURE or not hole:
         return []
-    sign = Sign("body", isinstance(text, Special))
+    sign = sign_of("body", text)
     nameless = [(sign, template(text.replace("{name}", "")))] if behind.strip() else []
     return nameless if before.strip()[0].isalnum() else [*nameless, (sign, seq(template(before), NAME, END))]
 

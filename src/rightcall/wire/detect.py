@@ -15,6 +15,7 @@ from rightcall.wire.options import ReadOptions
 from rightcall.wire.piece import read_piece
 
 _WORD = Pat(r"[A-Za-z_][\w.\-]{0,255}+", r"(?:[A-Za-z_][\w.\-]{0,255}+)?", sure=RUN)
+_PART = 3  # characters of a marker that are looked for before the whole
 _PLACES = 64  # of a marker's beginning that are looked at
 _WINDOW = 4_096  # characters from the first opener on, by which formats are ranked
 
@@ -24,8 +25,7 @@ def detect(text: str, *, tools: Toolset | Iterable[ToolLike] | None = None) -> l
     toolset = Toolset.of(tools)
     first_at: dict[str, int] = {}  # where each opener stands first: many formats share one
     found = [(each, place) for each in _known() if (place := _opened_at(each, text, first_at)) >= 0]
-    first = min([place for _, place in found], default=0)
-    window = text[max(0, first - _WINDOW // 4) :][:_WINDOW] if len(text) > _WINDOW else text
+    window = _window(text, min([place for _, place in found], default=0), first_at)
     # Sorting is stable: among equals the order of the registry decides, where the common ones stand first.
     found.sort(key=lambda each: _rank(window, each[0], toolset), reverse=True)
     return [each.format.name for each, _ in found]
@@ -52,13 +52,23 @@ def _opened_at(found: Compiled, text: str, first_at: dict[str, int]) -> int:
 
 
 def _first_place(marker: str, text: str, known: dict[str, int]) -> int:
-    """Where a marker stands first, or -1. Most texts do not even hold the first three characters, which many share."""
-    for part in (marker[:3], marker):
+    """Where a marker stands first, or -1. Most texts do not even hold all of its characters, or the first three, which
+    many share."""
+    for part in (*marker, marker[:_PART], marker):
         if part not in known:
             known[part] = text.find(part)
         if known[part] < 0:
             return -1
     return known[marker]
+
+
+def _window(text: str, first: int, first_at: dict[str, int]) -> str:
+    """The text around the first opener. It ends where that has been repeated so often that more would tell nothing."""
+    window = text[max(0, first - _WINDOW // 4) :][:_WINDOW] if len(text) > _WINDOW else text
+    there = [marker for marker, place in first_at.items() if place == first and len(marker) > _PART]
+    opener = max(there, key=len, default="")
+    pieces = window.split(opener, _PLACES) if opener else [window]
+    return window[: len(window) - len(pieces[_PLACES])] if len(pieces) > _PLACES else window
 
 
 @lru_cache(1)

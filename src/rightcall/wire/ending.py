@@ -15,6 +15,7 @@ from rightcall.wire.near import near_calls
 from rightcall.wire.piece import Piece, read_piece
 from rightcall.wire.rescue import anywhere, behind_text, native_calls, other_format, whole_reply
 from rightcall.wire.states import InReasoning
+from rightcall.wire.told import Told
 
 _LONGEST = 400_000
 _MOST_NOTES = 8
@@ -28,7 +29,8 @@ def conclude(reading: Machine | AutoMachine, source: str, finish: str | None = N
     """Closes a reading, and puts what only the end decides into its output. `source` is the whole text."""
     cut = finish in CUT
     machine = reading.machine if isinstance(reading, AutoMachine) else reading
-    held = reading.held if isinstance(reading, AutoMachine) and not cut else ""
+    is_known = cut or machine.p.told is not None
+    held = reading.held if isinstance(reading, AutoMachine) and not is_known else ""
     piece = whole_reply(held, machine.p.options) if held else None
     if piece is not None:
         # Nothing of it was given out yet.
@@ -54,7 +56,7 @@ class _Conclusion:
             self._thought(self.m.thought)
         if not self.tools or self.p.full:
             return
-        if self.p.index == 0 and self.options.rescue != "off" and not self.cut and not self.output.is_placed:
+        if self.p.index == 0 and not self.cut and not self.output.is_placed and self._may_rescue():
             self._rescue()
         self.output.events += near_calls(self.source, self.output.spans, self.tools)
 
@@ -67,7 +69,7 @@ class _Conclusion:
         text = self.source[start:end]
         if self.options.reasoning_calls == "never" or (self.cut and not is_open) or len(text) > _LONGEST:
             return
-        piece = self._read_thought(text)
+        piece = self._read_thought(text, None if self.p.told is None else self.p.told.behind(start))
         if is_open:
             notes = [problem for problem in piece.reply.problems if problem.call is None and problem.code in _OPENED]
             self.output.events += notes[:_MOST_NOTES]
@@ -75,11 +77,11 @@ class _Conclusion:
         if first is not None:
             self._take_out(start, first, piece, is_open)
 
-    def _read_thought(self, text: str) -> Piece:
+    def _read_thought(self, text: str, told: Told | None) -> Piece:
         format = self.m.compiled.format
         if format.name == "auto":
-            return read_auto(text, self.options)
-        return read_piece(text, compiled(format, reasoning=False), self.options)
+            return read_auto(text, self.options, told)
+        return read_piece(text, compiled(format, reasoning=False), self.options, told)
 
     def _take_out(self, start: int, first: int, piece: Piece, is_open: bool) -> None:
         """What was given as reasoning from `first` of the piece on were calls, with reasoning around them."""
@@ -98,6 +100,10 @@ class _Conclusion:
             else:
                 self.output.events.append(Reasoning(part.text))
 
+    def _may_rescue(self) -> bool:
+        """Where it is known which text came as special tokens, a format with tokens of its own needs no guess."""
+        return self.options.rescue != "off" and (self.p.told is None or not self.m.compiled.has_tokens)
+
     # -- calls in another shape ----------------------------------------------------------------------------------------
 
     def _rescue(self) -> None:
@@ -108,12 +114,14 @@ class _Conclusion:
         start, end = said[-1].start, said[-1].end
         text = self.source[start:end]
         found, options = self.m.compiled, self.options
-        piece = whole_reply(text, options) if len(said) == 1 else None
+        # What is known to be a special token was read: what is left of them are letters.
+        told = None if self.p.told is None else Told.letters(len(self.source))
+        piece = whole_reply(text, options, told) if len(said) == 1 else None
         chars = self.output.text_chars if len(said) == 1 else end - start
         said_from = self.output.said_from
         if piece is None and said_from is not None and found.format.name != "auto":
             piece = native_calls(self.source[said_from:], options) if found.lines else None
-            piece = piece or other_format(self.source[said_from:], options)
+            piece = piece or other_format(self.source[said_from:], options, told)
             if piece is not None:
                 start, end, chars = said_from, len(self.source), self.output.text_chars
         if piece is None and found.may_begin:

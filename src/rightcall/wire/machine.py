@@ -15,17 +15,18 @@ from rightcall.wire.blocks import Block, Ending
 from rightcall.wire.buffer import Steps
 from rightcall.wire.calls import CallBuilder
 from rightcall.wire.channels import first_header
-from rightcall.wire.compile import Compiled, Sign
+from rightcall.wire.compile import LEVELS, Compiled, Sign
 from rightcall.wire.lines import line
 from rightcall.wire.markers import BLANKS, Scan
 from rightcall.wire.options import ReadOptions
 from rightcall.wire.reader import WholeBlock
 from rightcall.wire.rehearsal import Rehearsal, begin, stands, take_back
+from rightcall.wire.shown import OUTSIDE, Shown
 from rightcall.wire.signs import ACTIONS
 from rightcall.wire.states import Held, InChannel, InReasoning, InSection, InText, State
 
 OPENS = frozenset(("section", "call", "body"))
-_IN_TEXT = InText()
+_IN_TEXT, _MAY_BE_LATE = InText(), InText(late=True)
 
 
 class Machine:
@@ -45,7 +46,7 @@ class Machine:
         self.compiled = compiled
         self.room = options.limits.reply  # for so many characters more
         self.format_name = compiled.format.name
-        self.state: State = InText(late=compiled.format.reasoning is not None)
+        self.state: State = _IN_TEXT if compiled.format.reasoning is None else _MAY_BE_LATE
         if options.reasoning == "open":
             self._open_reasoning()
         self._steps = self._run()
@@ -117,6 +118,7 @@ class Machine:
         p.base = other.at
         self.room = before.room + len(other.buf) - other.pos
         p.index, p.output, self.output = other.index, other.output, other.output
+        p.told = other.told
         self.thought, self.is_over = before.thought, before.is_over
         if isinstance(before.state, InReasoning):
             # Where nothing was read yet, the reply's first header may still say what it begins with.
@@ -147,16 +149,22 @@ class Machine:
                 self.say(end)
             if found is not None and found.lastindex is not None:
                 sign = scan.actions[found.lastindex]
+                if p.told is not None and sign.is_token and p.is_letters(found.start(), found.end()):
+                    self.say_exactly(found.start() + 1)
+                    continue
                 yield from ACTIONS[sign.action](self, found, sign)
             elif p.ended:
                 break
             else:
                 yield
-        p.settle_pending()
-        output.last_blanks(p.at)
-        self.release()
+        if p.pending is not None:
+            p.settle_pending()
+        output.last_blanks(p.base + p.pos)
+        if self.held is not None:
+            self.release()
         self.end_message()
-        self.trust()
+        if self.rehearsal is not None:
+            self.trust()
 
     def _first(self, compiled: Compiled) -> Steps[None]:
         """The prompt may have ended with a token that belongs to what the reply begins with."""
@@ -166,7 +174,7 @@ class Machine:
         self.output.hold_blanks(p.release(taken), p.at)
         if compiled.first_opener is not None:
             opener = yield from p.test(compiled.first_opener)
-            if opener:
+            if opener and not p.is_letters(opener.start(), opener.end()):
                 yield from self.block(opener.end(), special=True, headless=True)
         elif compiled.first_thought is not None:
             label = yield from p.test(compiled.first_thought)
@@ -208,11 +216,16 @@ class Machine:
         self.p.pos = end
         self.output.marker(self.p.base + end)
 
-    def is_shown(self, found: re.Match[str]) -> bool:
-        """Is this marker only shown? Then it is text, and so is every token in it."""
-        if not self.output.shows():
+    def is_shown(self, found: re.Match[str], sign: Sign) -> bool:
+        """Is this marker only shown? Then it is text, and so is every token in it and all that it opens."""
+        level = LEVELS.get(sign.action, OUTSIDE)
+        if self.p.told is not None and self.p.is_token(found.start(), found.end()):
+            return False
+        if not self.output.shows(level, special=sign.special):
             return False
         self.say_exactly(found.end())
+        if level in self.compiled.ends_shown:
+            self.output.shown.enter(level, self.compiled.ends_shown[level])
         return True
 
     # -- calls without markers, which count only if nothing else follows -----------------------------------------------
@@ -234,6 +247,7 @@ class Machine:
         self.held = None
         text = p.release(held.start)
         self.output.restore(held.before, held.ready)
+        self.output.shown = Shown()  # nothing was said before them
         p.index, p.pending = 0, None
         self.state = InText(late=isinstance(self.state, InText) and self.state.late)
         if any(self.compiled.text.actions[found.lastindex or 0].action in OPENS for found in self._signs(text)):
@@ -313,9 +327,11 @@ class Machine:
     def _try_bare(self) -> Steps[bool]:
         """Where a reply may begin, a body without a marker may stand. True if one may stand here again."""
         p, output, compiled = self.p, self.output, self.compiled
-        taken = p.capture()
-        char = yield from p.peek()
-        output.hold_blanks(p.release(taken), p.at)
+        char = p.buf[p.pos : p.pos + 1]
+        if char <= " ":
+            taken = p.capture()
+            char = yield from p.peek()
+            output.hold_blanks(p.release(taken), p.at)
         if compiled.between is not None and p.index:
             found = yield from p.test(compiled.between)
             if found:
@@ -338,15 +354,13 @@ class Machine:
         if start >= 0:
             yield from self.block(start, bare=True)
             if p.index == first:
-                # No call: its fence, if it had one, is one in the text.
                 self.refused += 1
-                self.output.shown.fence, p.dropped = p.dropped or self.output.shown.fence, ""
         return start >= 0 or self.output.at_start
 
     @property
     def labels(self) -> frozenset[str]:
         """What may stand before a call."""
-        return getattr(self.compiled.readers[0], "labels", frozenset())
+        return self.compiled.readers[0].labels
 
     def rest_is_text(self) -> Steps[None]:
         """There are more calls than there may be: everything from here on is text."""

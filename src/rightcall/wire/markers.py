@@ -33,7 +33,7 @@ _HOLE_STARTS = {hole: f"(?:{HOLES[hole]}+)?+" for hole in ("name", "key")}
 _DIGITS, _LETTERS = "0123456789", "abcdefghijklmnopqrstuvwxyz"
 _HOLE = re.compile(r"\{(name|key|type|id|index|number|cite)\}")
 # Blanks that may be any blanks: a line break, and where one tag touches another there may be some.
-_ANY_BLANKS = re.compile(r"([ \t\r]*\n[ \t\r\n]*|(?<=[a-z_]>)(?=<[a-z_]))")
+_ANY_BLANKS = re.compile(r"((?<![ \t\r])[ \t\r]*+\n[ \t\r\n]*+|(?<=[a-z_]>)(?=<[a-z_]))")
 
 
 # How far a whole match can be relied on while more text may come.

@@ -16,6 +16,8 @@ _BEFORE = {
     "kimi_k2": r"\bfunctions\.",
     "gemma4": r"\bcall:",
 }
+# A name between the end of a marker and the end of its line, or the next marker.
+_BETWEEN = r"[>\]](?:functions\.)?+(?P<c>[A-Za-z_][\w.\-]{0,255}+)(?=[ \t]{0,4}+(?:\r?\n|<[^/]|\Z))"
 _BEHIND = {
     "pythonic": r"\(",
     "apertus": r"[\"']\s{0,8}+:\s{0,8}+\{",
@@ -24,9 +26,10 @@ _BEHIND = {
 }
 _NAME = r"[A-Za-z_][\w.\-]{0,255}+"
 _SHAPES = [f"(?:{source})(?P<a{i}>{_NAME})" for i, source in enumerate(_BEFORE.values())]
-_SHAPES += [f"(?<![\\w.\\-])(?P<b{i}>{_NAME})(?={source})" for i, source in enumerate(_BEHIND.values())]
-_NEAR = re.compile("|".join(_SHAPES)).finditer
+_SHAPES += [f"(?<![\\w.])(?<!\\w-)(?P<b{i}>{_NAME})(?={source})" for i, source in enumerate(_BEHIND.values())]
+_NEAR = re.compile("|".join([*_SHAPES, _BETWEEN])).finditer
 _FORMATS = {f"a{i}": name for i, name in enumerate(_BEFORE)} | {f"b{i}": name for i, name in enumerate(_BEHIND)}
+_FORMATS["c"] = "glm45"
 _TAG = re.compile(r"[\"'>\s]{0,8}+<").match
 _MOST = 8
 _LONGEST = 400_000

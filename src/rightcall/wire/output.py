@@ -10,7 +10,7 @@ import msgspec
 
 from rightcall.types import Event, Problem, Reasoning, Recast, Span, SpanKind, Text
 from rightcall.wire.markers import BLANKS
-from rightcall.wire.shown import Shown
+from rightcall.wire.shown import OUTSIDE, Shown
 
 
 class Snapshot(msgspec.Struct, frozen=True):
@@ -107,6 +107,7 @@ class Output:
         self.mark("text", end)
 
     def _say(self, text: str, end: int) -> None:
+        self.shown.take(text)
         solid = text.rstrip(BLANKS)
         if not solid:
             if text:
@@ -117,7 +118,6 @@ class Output:
         self._emit(given, end - (len(text) - len(solid)))
 
     def _emit(self, text: str, end: int) -> None:
-        self.shown.take(text)
         if self.thinking:
             self._last = Reasoning
             self.events.append(Reasoning(text))
@@ -149,7 +149,7 @@ class Output:
         if self._blanks:
             self._blanks.clear()
         self.fresh = True
-        self.shown.take_break()
+        self.shown = Shown()
         self.mark("marker", end)
 
     def skip(self, end: int) -> None:
@@ -173,11 +173,12 @@ class Output:
         if self.fresh:
             self.mark("marker", end)
         elif blanks:
+            self.shown.take(blanks)
             self._blanks.append(blanks)
 
-    def shows(self) -> bool:
-        """Does what was said so far only show what comes next?"""
-        return bool(self.shown) and self.shown.shows("".join(self._blanks))
+    def shows(self, level: int = OUTSIDE, *, special: bool = False) -> bool:
+        """Does what was said so far only show the marker that comes next?"""
+        return self.shown.shows(level, special=special)
 
     def call(self, start: int) -> None:
         """A call begins there."""
@@ -185,6 +186,7 @@ class Output:
             self._blanks.clear()
         self.is_silent = False
         self._last = None
+        self.shown = Shown()
         self.mark("marker", start)
 
     def last_blanks(self, end: int) -> None:

@@ -26,6 +26,7 @@ from rightcall.wire.fold import Fold
 from rightcall.wire.hold import Hold
 from rightcall.wire.machine import Machine
 from rightcall.wire.options import Limits, ReadOptions
+from rightcall.wire.told import Told
 
 Policy = Literal["off", "safe", "lenient"]
 Rescue = Literal["off", "safe", "anywhere"]
@@ -47,7 +48,7 @@ class Parser:
     they arrive; `hold` holds back text that may turn out to be reasoning instead of recasting it later.
     """
 
-    __slots__ = ("_closed", "_fold", "_hold", "_read", "_reading", "_source", "_take_events")
+    __slots__ = ("_closed", "_fold", "_hold", "_read", "_reading", "_source", "_take_events", "_told")
 
     def __init__(
         self,
@@ -69,22 +70,39 @@ class Parser:
         self._reading = _start(format, options, ids)
         self._read, self._take_events = self._reading.feed, self._reading.take
         self._source: list[str] = []
+        self._told: Told | None = None
         self._fold = Fold()
         self._closed = False
         self._hold = Hold() if hold else None
 
-    def feed(self, text: str) -> list[Event]:
-        """The events that this piece of text made certain."""
+    def feed(self, text: str, special: bool | None = None) -> list[Event]:
+        """The events that this piece of text made certain.
+
+        Who decodes token by token can say which text came as what: `special=True`, the text is exactly one special
+        token; `False`, it is plain text; `None`, that is not known. A marker that came as a special token counts
+        wherever it stands, in code too, and the same letters in plain text never do. Markers that are tags and no
+        special tokens of their format are told from shown ones as always.
+        """
         if self._closed:
             raise CallerError("this parser is closed; a new reply needs a new Parser")
+        if not isinstance(text, str):
+            raise _no_text(text)
         if not text:
             return []
+        if special is not None or self._told is not None:
+            self._tell(text, special)
         self._source.append(text)
         self._read(text)
         events = self._take_events()
         if events:
             self._fold.add(events)
         return events if self._hold is None else self._hold.pass_on(events, closed=False)
+
+    def _tell(self, text: str, special: bool | None) -> None:
+        if self._told is None:
+            self._told = Told(sum(map(len, self._source)))
+            _machine(self._reading).p.told = self._told
+        self._told.add(len(text), special)
 
     def close(self, finish: str | None = None) -> list[Event]:
         """The stream ended: the events that only the end could decide. Closing twice does nothing.
@@ -180,8 +198,36 @@ def _chosen(choice: str | Mapping[str, Any]) -> tuple[str | None, bool]:
     return str(name), False
 
 
+def _no_text(given: object) -> CallerError:
+    """What to pass instead of what is no text."""
+    if given is None:
+        cure = 'an answer without text is "" (`message.content or ""`)'
+    elif isinstance(given, (bytes, bytearray)):
+        cure = "decode bytes first: data.decode()"
+    else:
+        cure = "give a provider's answer to rightcall.read, its chunks to rightcall.Stream"
+    return CallerError(f"a model's text is a str, not {type(given).__name__}; {cure}")
+
+
+def _feed_pairs(reading: Machine | AutoMachine, pairs: Iterable[tuple[str, bool | None]]) -> str:
+    """Reads text of which it is known what came as special tokens. Gives the whole text."""
+    if isinstance(pairs, (bytes, bytearray, Mapping)) or not isinstance(pairs, Iterable):
+        raise _no_text(pairs)
+    told = _machine(reading).p.told = Told()
+    pieces = []
+    for pair in pairs:
+        if type(pair) is not tuple or len(pair) != 2:
+            raise CallerError(f"parse takes a text, or pairs (text, special), not {pair!r:.80}")
+        text, special = pair
+        if text:
+            told.add(len(text), special)
+            reading.feed(text)
+            pieces.append(text)
+    return "".join(pieces)
+
+
 def parse(
-    text: str,
+    text: str | Iterable[tuple[str, bool | None]],
     *,
     tools: Toolset | Iterable[ToolLike] | None = None,
     format: str | Format = "auto",
@@ -195,12 +241,16 @@ def parse(
     spans: bool = False,
     limits: Limits | None = None,
 ) -> Reply:
-    """The reply that a model's whole text holds. Never raises because of what the text is."""
+    """The reply that a model's whole text holds. Never raises because of what the text is.
+
+    `text` may also be pairs of text and whether it came as a special token, as `Parser.feed` takes them.
+    """
     options = read_options(tools, reasoning, repair, rescue, reasoning_calls, choice, spans, False, limits)
     reading = _start(format, options, ids)
-    if text:
-        reading.feed(text)
-    conclude(reading, text, finish)
+    source = text if isinstance(text, str) else _feed_pairs(reading, text)
+    if source is text and text:
+        reading.feed(source)
+    conclude(reading, source, finish)
     fold = Fold()
     fold.add(reading.take())
     return _reply(fold, reading)

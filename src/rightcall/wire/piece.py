@@ -11,6 +11,7 @@ from rightcall.wire.compile import Compiled
 from rightcall.wire.fold import Fold
 from rightcall.wire.machine import Machine
 from rightcall.wire.options import ReadOptions
+from rightcall.wire.told import Told
 
 
 class Piece(msgspec.Struct, frozen=True):
@@ -25,8 +26,9 @@ def quiet(options: ReadOptions) -> ReadOptions:
     return msgspec.structs.replace(options, reasoning="auto", live=False, rescue="off", reasoning_calls="never")
 
 
-def read_piece(text: str, found: Compiled, options: ReadOptions) -> Piece:
+def read_piece(text: str, found: Compiled, options: ReadOptions, told: Told | None = None) -> Piece:
     machine = Machine(found, quiet(options), Ids.numbered(MINTED))
+    machine.p.told = told
     machine.feed(text)
     machine.close()
     return Piece(fold(machine.take(), found.format.name), machine.output.spans)

@@ -25,10 +25,15 @@ class BodyReader:
     begins: Probe
     looks_behind = False  # what stands behind a call is told with the call by the reader itself
     closers: tuple[Pat, ...] = ()
+    labels: frozenset[str] = frozenset()  # words that may stand before a call
     quick: Quick | None = None
 
     def read(self, p: CallBuilder, *, bare: bool) -> Steps[None]:
         """Reads the calls; `bare` says that no marker stood before them."""
+        raise NotImplementedError
+
+    def read_choice(self, p: CallBuilder, name: str) -> Steps[None]:
+        """Reads the arguments of a call whose name the request said."""
         raise NotImplementedError
 
     def is_over(self, p: CallBuilder, end: int) -> bool:

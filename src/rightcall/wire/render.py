@@ -14,7 +14,7 @@ from typing import Any
 from rightcall.declare.toolset import ToolLike, Toolset
 from rightcall.errors import CannotCarry
 from rightcall.formats import find
-from rightcall.formats.spec import Body, Envelope, Format, alternatives
+from rightcall.formats.spec import Body, Format, alternatives
 from rightcall.strict_json import Undecodable, decode
 from rightcall.types import Call, Part, Reasoning, Reply, Text
 from rightcall.wire.bodies import BODIES
@@ -53,8 +53,8 @@ class _Writer:
     def write(self) -> str:
         if self.format.channels is not None:
             return "".join([self._message(i, part) for i, part in enumerate(self.parts)])
-        if isinstance(self.body, Envelope) and self.body.outer:
-            return self._outer(self.body)
+        if outer := self.kind.outer(self.body):
+            return self._outer(outer[0])
         out: list[str] = []
         i = 0
         while i < len(self.parts):
@@ -129,16 +129,16 @@ class _Writer:
             inside = self._calls([part], i)
         return start + self._fill(opens, part) + inside + closes
 
-    def _outer(self, body: Envelope) -> str:
+    def _outer(self, key: str) -> str:
         calls = [part for part in self.parts if isinstance(part, Call)]
         texts = [part for part in self.parts if isinstance(part, Text)]
         if len(calls) + len(texts) < len(self.parts) or len(texts) > 1 or (calls and texts):
             raise CannotCarry(self.format.name, "/parts", "this format carries either one text or calls")
         if texts:
-            return json.dumps({body.content: texts[0].text}, ensure_ascii=False)
-        wrap = body.wrap or ("[", ", ", "]")
+            return json.dumps({self.kind.content_key(self.body): texts[0].text}, ensure_ascii=False)
+        wrap = self.kind.wrap(self.body) or ("[", ", ", "]")
         inside = wrap[1].join([self._call(call, i) for i, call in enumerate(calls)])
-        return f'{{"{body.outer[0]}": {wrap[0]}{inside}{wrap[2]}}}'
+        return f'{{"{key}": {wrap[0]}{inside}{wrap[2]}}}'
 
 
 def _first(marker: str | tuple[str, ...]) -> str:

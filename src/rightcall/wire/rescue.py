@@ -20,7 +20,9 @@ from rightcall.types import Call, Part, Reply, Span, Text
 from rightcall.wire.compile import Compiled, compiled
 from rightcall.wire.options import ReadOptions
 from rightcall.wire.piece import Piece, read_piece
-from rightcall.wire.shown import Shown
+from rightcall.wire.shown import Shown, shows
+from rightcall.wire.shown.fences import last_fence, only_fence
+from rightcall.wire.told import Told
 
 # A reply that is nothing but calls, said as if it had stood in the markers of a format that reads it.
 _WRAPS = (
@@ -33,7 +35,6 @@ _WRAPS = (
 )
 _OBJECT = re.compile(r"\{").match  # of arguments alone, where the request named the tool
 _ENDS = {"[": "]", "{": "}"}
-_FENCE = re.compile(r"```[^`\n]{0,64}+\n(.*?)\n?[ \t]*```", re.S)
 _BETWEEN = re.compile(r"[\s,;]*+").match
 _MOST = 400_000
 # Where a bare call may begin behind text.
@@ -48,13 +49,14 @@ _QUOTES = frozenset("\"'")
 _NATIVE = re.compile(r'\[\s{0,16}\{\s{0,16}"id"\s{0,16}:|\{\s{0,16}"id"\s{0,16}:\s{0,16}"call_').search
 
 
-def whole_reply(text: str, options: ReadOptions) -> Piece | None:
+def whole_reply(text: str, options: ReadOptions, told: Told | None = None) -> Piece | None:
     """What a reply holds that is nothing but calls of declared tools; None if it is anything else."""
     tools = options.tools
     if tools is None or not len(tools) or len(text) > _MOST:
         return None
-    inner, fenced = _unfenced(text.strip())
-    if fenced and (other := other_format(inner, options)) is not None and _is_silent(other.reply):
+    fenced = only_fence(text)
+    inner = text.strip() if fenced is None else fenced
+    if fenced and (other := other_format(inner, options, told)) is not None and _is_silent(other.reply):
         return Piece(other.reply, located(other.reply, text))
     if inner[-1:] not in _ENDS.get(inner[:1], ")}"):
         return None  # cut off, or not nothing but calls
@@ -72,14 +74,6 @@ def whole_reply(text: str, options: ReadOptions) -> Piece | None:
 def _is_silent(reply: Reply) -> bool:
     """Is nothing said in it, and nothing thought?"""
     return not reply.content and not reply.reasoning
-
-
-def _unfenced(text: str) -> tuple[str, bool]:
-    """The text inside the one code fence that surrounds it, if one does."""
-    found = _FENCE.fullmatch(text)
-    if found is None or "\n```" in found.group(1):
-        return text, False
-    return found.group(1).strip(), True
 
 
 def _in_a_row(text: str) -> str:
@@ -130,13 +124,13 @@ def _was_cut(call: Call) -> bool:
     return any(problem.code == "truncated" for problem in call.problems)
 
 
-def other_format(text: str, options: ReadOptions) -> Piece | None:
+def other_format(text: str, options: ReadOptions, told: Told | None = None) -> Piece | None:
     """What a reply holds that is written in another format than was said; None if it is none, or not all of it fits."""
     from rightcall.wire.auto import read_auto
 
     if options.tools is None or len(text) > _MOST:
         return None
-    piece = read_auto(text, options)
+    piece = read_auto(text, options, told)
     return piece if fits(piece.reply, options.tools) else None
 
 
@@ -180,8 +174,8 @@ def _is_last(text: str, piece: Piece) -> bool:
 
 def _last_fence(text: str, found: Compiled) -> list[int]:
     """Where the last code fence begins, if such a fence is the format's own opener."""
-    start = text.rfind("\n```", 0, text.rfind("```")) + 1
-    return [start] if start and found.fence is not None and found.fence.at(text, start, True) else []
+    start = last_fence(text) if found.fence is not None and len(text) <= _MOST else -1
+    return [start] if start > 0 and found.fence is not None and found.fence.at(text, start, True) else []
 
 
 def _completes(reply: Reply) -> bool:
@@ -258,7 +252,7 @@ def _among(text: str, found: list[tuple[int, int, Piece]]) -> Piece:
 def native_calls(text: str, options: ReadOptions) -> Piece | None:
     """Calls as a provider's API would have carried them, which some models write where text belongs."""
     found = _NATIVE(text) if options.tools is not None and len(text) <= _MOST else None
-    if found is None:
+    if found is None or shows(text[: found.start()]):
         return None
     piece = read_piece(text[found.start() :], compiled(FORMATS["xlam"]), options)
     if not piece.reply.attempts:
@@ -270,13 +264,16 @@ def native_calls(text: str, options: ReadOptions) -> Piece | None:
 def _beginnings(text: str) -> Iterator[int]:
     """Where a bare call may begin that is not only shown; the first few."""
     shown = Shown()
-    at = 0
-    for _, found in zip(range(_TRIES), _CALL_BEGINS(text) if len(text) <= _MOST else (), strict=False):
+    at = tries = 0
+    for found in _CALL_BEGINS(text) if len(text) <= _MOST else ():
         start = found.start() - 1 if text[found.start() - 1 : found.start()] == "[" else found.start()
         shown.take(text[at:start])
         at = start
         if not shown.shows():
             yield start
+            tries += 1
+            if tries == _TRIES:
+                return
 
 
 def _behind(text: str, start: int, piece: Piece) -> Piece:

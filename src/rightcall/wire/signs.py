@@ -13,17 +13,18 @@ from rightcall.wire.blocks import Block
 from rightcall.wire.buffer import Steps
 from rightcall.wire.channels import header
 from rightcall.wire.compile import Action, Sign
-from rightcall.wire.shown import QUOTES
+from rightcall.wire.markers import Probe
 from rightcall.wire.states import InChannel, InReasoning, InSection, InText
 
 if TYPE_CHECKING:
     from rightcall.wire.machine import Machine
 
 _FAR = 64
+QUOTES = frozenset("`'\"")
 
 
 def on_call(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
-    if m.is_shown(found):
+    if m.is_shown(found, sign):
         return ()
     if type(m.state) is InReasoning:
         m.leave_for_call()
@@ -31,7 +32,7 @@ def on_call(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
 
 
 def on_body(m: Machine, found: re.Match[str], sign: Sign) -> Steps[None]:
-    if m.is_shown(found):
+    if m.is_shown(found, sign):
         return
     m.leave_for_call()
     before = m.p.at
@@ -40,22 +41,36 @@ def on_body(m: Machine, found: re.Match[str], sign: Sign) -> Steps[None]:
         m.say_exactly(m.p.pos + 1)
 
 
-def on_section(m: Machine, found: re.Match[str], sign: Sign) -> Steps[None]:
-    if m.is_shown(found):
-        return
-    p, first = m.p, m.p.index
+def on_section(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
+    if m.is_shown(found, sign):
+        return ()
+    p = m.p
     m.leave_for_call()
     p.settle_pending()
     size = found.end() - found.start()
     assert m.compiled.section_start is not None
-    if not (yield from p.test(m.compiled.section_start)):
-        before, m.state = m.state, InSection(p.index)
-        block = Block(p, bare=False, special=sign.special, is_odd=True)
-        if (yield from block.read(p.pos + size)) == "text":
-            m.state = before
-        if p.index > first:
-            m.forget_thought()
+    if m.compiled.section_start.at(p.buf, p.pos, p.ended):
+        _open_section(m, size)
+        return ()
+    return _section(m, size, sign, m.compiled.section_start)
+
+
+def _section(m: Machine, size: int, sign: Sign, start: Probe) -> Steps[None]:
+    """What opens a section, where it is not clear yet that it does."""
+    p, first = m.p, m.p.index
+    if (yield from p.test(start)):
+        _open_section(m, size)
         return
+    before, m.state = m.state, InSection(p.index)
+    block = Block(p, bare=False, special=sign.special, is_odd=True)
+    if (yield from block.read(p.pos + size)) == "text":
+        m.state = before
+    if p.index > first:
+        m.forget_thought()
+
+
+def _open_section(m: Machine, size: int) -> None:
+    p = m.p
     m.state = InSection(p.index)
     m.output.settle()
     m.marker(p.pos + size)
@@ -69,7 +84,7 @@ def on_section_close(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[N
             m.p.note("opener_without_call", f"the section of calls that ends at {m.p.at} holds none")
         m.state = InText()
         m.marker(found.end())
-    elif not m.is_shown(found):
+    elif not m.is_shown(found, sign):
         _stray(m, found.group(), sign)
     return ()
 
@@ -77,7 +92,7 @@ def on_section_close(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[N
 def on_closer(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
     """What closes a call: of one whose close had not come yet, or of none."""
     state = m.state
-    if m.is_shown(found):
+    if m.is_shown(found, sign):
         return ()
     if isinstance(state, (InText, InSection)) and state.due:
         m.state = msgspec.structs.replace(state, due=False)
@@ -93,7 +108,7 @@ def on_value_close(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[Non
     for other, is_it in m.compiled.closing:
         if is_it(found.group()):  # a closing tag that is named after an argument may be any other
             return ACTIONS[other.action](m, found, other)
-    if m.is_shown(found):
+    if m.is_shown(found, sign):
         return ()
     if p.pending is not None:
         p.block_pending(
@@ -120,12 +135,15 @@ def _stray(m: Machine, marker: str, sign: Sign) -> None:
 
 
 def on_think(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
-    if m.is_shown(found):
+    if m.is_shown(found, sign):
         if isinstance(m.state, InText):
             m.state = msgspec.structs.replace(m.state, mentions=True)
         return ()
     if isinstance(m.state, InReasoning):
         _stray(m, found.group(), Sign("think", True))
+        return ()
+    if found.group()[0].isalpha() and m.output.text_chars:
+        m.say_exactly(found.end())  # a sentence, not a tag: behind other text it is text as well
         return ()
     m.p.settle_pending()
     m.trust()
@@ -140,7 +158,7 @@ def on_think_close(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[Non
         # A closing tag without its opener: the prompt had opened it.
         m.output.recast(m.p.at)
     elif not isinstance(state, InReasoning):
-        if m.is_shown(found):
+        if m.is_shown(found, sign):
             return ()
         if m.rehearsal is None:
             _stray(m, found.group(), Sign("think_close", True))
@@ -155,18 +173,18 @@ def on_think_close(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[Non
 
 
 def on_content(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
-    if isinstance(m.state, InReasoning):
-        if m.is_shown(found):
-            return ()
-        m.leave_reasoning()
+    if m.is_shown(found, sign):
+        m.output.shown.messages += 1
+        return ()
+    m.leave_reasoning()
     m.in_content = True
     m.marker(found.end())
     return ()
 
 
 def on_content_close(m: Machine, found: re.Match[str], sign: Sign) -> Steps[None]:
-    if (yield from _is_shown_end(m, found.group())):
-        m.say_exactly(m.p.pos + 1)
+    if (yield from _is_shown_end(m, found.group(), sign)):
+        m.say_exactly(m.p.pos + len(found.group()))
     elif m.in_content or not sign.special:
         m.in_content = False
         m.marker(m.p.pos + len(found.group()))
@@ -175,7 +193,7 @@ def on_content_close(m: Machine, found: re.Match[str], sign: Sign) -> Steps[None
 
 
 def on_inline(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
-    if not m.is_shown(found):
+    if not m.is_shown(found, sign):
         m.p.pos = found.end()
         m.output.skip(m.p.at)
     return ()
@@ -184,7 +202,7 @@ def on_inline(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
 def on_tag(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
     """A block of text begins or ends. A code fence that was left open ends with it."""
     tag = m.compiled.tags[found.group()]
-    if tag and m.is_shown(found):
+    if tag and m.is_shown(found, sign):
         return ()
     output = m.output
     m.state = InText()
@@ -198,7 +216,7 @@ def on_tag(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
 
 def on_done(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
     protocol = m.compiled.format.protocol
-    if m.is_shown(found) or protocol is None:
+    if m.is_shown(found, sign) or protocol is None:
         return ()
     opens, closes = protocol.done
     m.output.events.append(Done(found.group()[len(opens.strip()) : -len(closes.strip())].strip()))
@@ -217,8 +235,8 @@ def on_line(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
 def on_end(m: Machine, found: re.Match[str], sign: Sign) -> Steps[None]:
     p = m.p
     marker = found.group()
-    if not m.output.thinking and (yield from _is_shown_end(m, marker)):
-        m.say_exactly(p.pos + 1)
+    if not m.output.thinking and (yield from _is_shown_end(m, marker, sign)):
+        m.say_exactly(p.pos + len(marker))
         return
     p.settle_pending()
     m.release()
@@ -229,22 +247,48 @@ def on_end(m: Machine, found: re.Match[str], sign: Sign) -> Steps[None]:
         m.output.turn(thinking=False)
         m.state = InText()
     m.marker(p.pos + len(marker))
+    m.output.shown.begin_result(marker)
 
 
-def _is_shown_end(m: Machine, marker: str) -> Steps[bool]:
-    """Is this end-of-turn token only shown? Then text goes on behind it, and it stands in code or in quotes."""
-    p = m.p
-    in_code = m.output.shows()
+def _is_shown_end(m: Machine, marker: str, sign: Sign) -> Steps[bool]:
+    """Is what ends a turn or a message only shown? Then text goes on behind it, and it stands in code or in quotes, or
+    it ends what is shown. The end of a message that another message or a call follows is real, whatever the message
+    left open."""
+    p, shown = m.p, m.output.shown
+    if p.is_token(p.pos, p.pos + len(marker)):
+        return False
+    if shown.is_closing(marker):
+        return True
+    in_code = shown.shows(special=sign.special)
+    if in_code and shown.messages:
+        shown.messages -= 1
+        return True
     while True:
         behind = p.buf[p.pos + len(marker) : p.pos + len(marker) + _FAR]
         if behind.strip() or (behind and not in_code) or len(behind) == _FAR or p.ended:
             break
         yield
-    return bool(behind.strip()) and (in_code or behind[0] in QUOTES)
+    if not behind.strip() or behind[0] in QUOTES:
+        return bool(behind.strip())
+    in_message = m.in_content or isinstance(m.state, InChannel)
+    return in_code and not (in_message and (yield from _goes_on(m, len(marker))))
+
+
+def _goes_on(m: Machine, size: int) -> Steps[bool]:
+    """Does a marker that opens something stand behind the one of that size that stands here?"""
+    p = m.p
+    while True:
+        at = p.pos + size
+        at += len(p.buf[at : at + _FAR]) - len(p.buf[at : at + _FAR].lstrip())
+        found = m.compiled.begins.at(p.buf, at, p.ended)
+        if found is not None:
+            return bool(found)
+        yield
 
 
 def on_header(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
-    if not m.output.thinking and m.is_shown(found):
+    if not m.output.thinking and m.is_shown(found, sign):
+        m.output.shown.messages += 1
         return ()
     m.p.settle_pending()
     m.release()

@@ -28,7 +28,7 @@ from rightcall.wire.bodies.envelope_parts import (
     take_colon,
     take_comma,
 )
-from rightcall.wire.bodies.kind import Around, BodyKind, Wrap
+from rightcall.wire.bodies.kind import Around, BodyKind, KeyPair, Wrap
 from rightcall.wire.buffer import Steps
 from rightcall.wire.calls import CallBuilder, Whole
 from rightcall.wire.interrupts import Broken, Cut, NotACall
@@ -83,8 +83,8 @@ class EnvelopeReader(BodyReader):
         opens = rf'\{{{_B}"(?:{outer})"{_B}:{_B}(?P<list>\[{_B})' if outer else rf"(?P<list>\[{_B})?"
         self._first = re.compile(_B + opens + usual).match
         after = rf'(?:,{_B}"(?:{ids})"{_B}:{_B}"[^"\\\x00-\x1f]*+"{_B})?' if ids and body.names else ""
-        # Blanks behind the marker are its own.
-        close = "(?:" + "|".join(pat.whole for pat in closes) + f"){_B}" if closes else ""
+        # Blanks behind the marker are its own; a bracket behind them is one too many.
+        close = "(?:" + "|".join(pat.whole for pat in closes) + rf"){_B}(?![}}\])])" if closes else ""
         # What may close the list, and the object around it, behind a call that was read loosely.
         self._tail = re.compile(rf"{_B}\]?" + (rf"{_B}\}}?" if body.outer else "")).match
         # The end of an object; a second group where another follows.
@@ -125,9 +125,11 @@ class EnvelopeReader(BodyReader):
         last = self._list_ends[not bare](buf, close.end()) if listed else close
         if last is None:
             return None
+        if not bare and self._closes:
+            return found, last.end(), True
         if p.compiled.extra_closers is not None and _CLOSER(buf, last.end()):
             return None  # a bracket too many
-        is_more = goes_on(buf, last.end(), p.ended) if bare or not self._closes else False
+        is_more = goes_on(buf, last.end(), p.ended)
         return None if is_more else (found, last.end(), is_more is not None)
 
     def is_over(self, p: CallBuilder, end: int) -> bool:
@@ -427,6 +429,7 @@ class EnvelopeReader(BodyReader):
 class EnvelopeKind(BodyKind[Envelope]):
     first = "[{"
     holds_json = True
+    is_object = True
 
     def reader(self, body: Envelope, format: Format, around: Around) -> BodyReader:
         return EnvelopeReader(body, templates(format.call[1]))
@@ -464,6 +467,15 @@ class EnvelopeKind(BodyKind[Envelope]):
 
     def wrap(self, body: Envelope) -> Wrap | None:
         return body.wrap
+
+    def keys(self, body: Envelope) -> KeyPair | None:
+        return (body.names, body.args) if body.names else None
+
+    def outer(self, body: Envelope) -> tuple[str, ...]:
+        return body.outer
+
+    def content_key(self, body: Envelope) -> str:
+        return body.content
 
     def carries_name(self, body: Envelope, name: str) -> bool:
         return True

@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # a grammar is made long after a text was read
 
 B = TypeVar("B", bound=Body)
 Wrap = tuple[str, str, str]
+KeyPair = tuple[tuple[str, ...], tuple[str, ...]]
 _NAME = re.compile(HOLES["name"]).fullmatch
 CALLED = re.compile(r"[A-Za-z_][\w.\-]{0,255}").fullmatch  # a name in front of a parenthesis
 
@@ -45,6 +46,12 @@ class BodyKind(Generic[B]):
     """A grammar of any arguments still needs their names: each name stands in a marker."""
     lines = False
     """Several calls stand on lines of their own, where nothing else is written between them."""
+    found_on_lines = False
+    """A line that is a call is one outside the blocks of a protocol too."""
+    is_object = False
+    """A call is one JSON object, which holds its name and its arguments."""
+    drops_brackets = False
+    """Where nothing closes a call, brackets too many behind it are dropped at the text's end as well."""
 
     def reader(self, body: B, format: Format, around: Around) -> BodyReader:
         """What reads it."""
@@ -68,8 +75,16 @@ class BodyKind(Generic[B]):
     # -- by which markers it is known ----------------------------------------------------------------------------------
 
     def opening(self, body: B) -> tuple[Marker, ...]:
-        """The tags by which a call of it is found in text."""
+        """The tags by which a call of it is found in text. The first is what stands before the arguments."""
         return ()
+
+    def param_opening(self, body: B) -> Marker:
+        """What stands before an argument whose value is raw text."""
+        return ""
+
+    def value_closing(self, body: B) -> Marker:
+        """What ends a value that is raw text."""
+        return ""
 
     def damaged(self, body: B, format: Format) -> list[Pat]:
         """Its opening tags with a character missing, where what follows leaves no doubt."""
@@ -81,6 +96,22 @@ class BodyKind(Generic[B]):
     def wrap(self, body: B) -> Wrap | None:
         """What stands before, between and after several calls in one block."""
         return None
+
+    def keys(self, body: B) -> KeyPair | None:
+        """Under which keys name and arguments stand, where a call is an object that has both; the first is written."""
+        return None
+
+    def outer(self, body: B) -> tuple[str, ...]:
+        """The key of the calls, where a reply is one object with all of them; the first is written."""
+        return ()
+
+    def content_key(self, body: B) -> str:
+        """The key of the text, where a reply is one object."""
+        return ""
+
+    def is_named_outside(self, body: B) -> bool:
+        """Is it nothing but arguments, because a header or the request said the name?"""
+        return False
 
     def carries_name(self, body: B, name: str) -> bool:
         """Can it write this name so that it reads back?"""

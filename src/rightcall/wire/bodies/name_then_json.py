@@ -47,7 +47,9 @@ class NameThenJsonReader(BodyReader):
         self.close = Probe(alt(*closes)) if closes else None
         close = f"(?:{'|'.join(pat.whole for pat in closes)}){_B}" if closes else ""
         end = f"(?:{'|'.join(pat.whole for pat in ends)})" if ends else ""
-        self._block_end = re.compile(_B + close + end).match
+        # What opens a call, and what closes a block: whole, with the blanks behind it, and before nothing odd.
+        self._opens = re.compile(rf"(?:{self.open.probe.pat.whole}){_B}" if self.open else "(?!)").match
+        self._block_end = re.compile(rf"(?>{_B}{close}{end})(?![,{{}}\])])").match
         self._open_ended = not (closes or ends)  # what follows the arguments decides whether they are all
         # What stands before a name says nothing by itself.
         starts = [re.split(r"\{|<", text)[0].strip() for text in alternatives(body.open)]
@@ -59,11 +61,11 @@ class NameThenJsonReader(BodyReader):
         """The call of a block and its end, if all of it is there and as usual."""
         buf = p.buf
         pos = _BLANK_RUN(buf, start).end()  # type: ignore[union-attr]
-        opener = self.open.probe.whole(buf, pos) if self.open else None
+        opener = self._opens(buf, pos)
         holes = self.open.fill(opener) if opener and self.open is not None else {}
         if not opener or holes.get("name") in self._labels:
             return None
-        begin = _BLANK_RUN(buf, opener.end()).end()  # type: ignore[union-attr]
+        begin = opener.end()
         try:
             value, end = scan_unique(buf, begin)
         except (StopIteration, ValueError, RecursionError):
@@ -72,8 +74,6 @@ class NameThenJsonReader(BodyReader):
         if last is None or type(value) is not dict or is_deep(value, buf, begin, end, p.limits.depth):
             return None
         over = last.end()
-        if buf[over : over + 1] in _ODD_BEHIND:
-            return None
         is_over = not self._open_ended or over < len(buf) or p.ended
         return [(pos, end, holes.get("name", ""), buf[begin:end], value, self._id(holes))], over, is_over
 
@@ -244,6 +244,7 @@ def _settle(p: CallBuilder, close: Probe | None, value: Any, *, empty: bool = Fa
 class NameThenJsonKind(BodyKind[NameThenJson]):
     holds_json = True
     named_by_header = True
+    drops_brackets = True
 
     def reader(self, body: NameThenJson, format: Format, around: Around) -> BodyReader:
         return NameThenJsonReader(body, templates(format.call[1]))
@@ -268,6 +269,9 @@ class NameThenJsonKind(BodyKind[NameThenJson]):
 
     def closing(self, body: NameThenJson) -> Marker:
         return body.close
+
+    def is_named_outside(self, body: NameThenJson) -> bool:
+        return not first(body.open)
 
     def check(self, body: NameThenJson, where: str, format: Format) -> None:
         if body.open:

@@ -330,6 +330,12 @@ class ParamsKind(BodyKind[Params]):
     def closing(self, body: Params) -> Marker:
         return body.close
 
+    def param_opening(self, body: Params) -> Marker:
+        return body.param
+
+    def value_closing(self, body: Params) -> Marker:
+        return body.value_close
+
     def check(self, body: Params, where: str, format: Format) -> None:
         typed = ("type",) if body.types else ()
         marker_rule(f"{where}.open", body.open, OPENER)

@@ -11,10 +11,8 @@ import re
 from json.encoder import encode_basestring as quoted
 from typing import TYPE_CHECKING, Any
 
-from rightcall.check import fits
 from rightcall.formats.spec import Format, Marker, TsCall, alternatives
 from rightcall.formats.toml_rules import LITERAL, each, refuse
-from rightcall.repair.schema import rename_aliases
 from rightcall.types import Call
 from rightcall.values.ends import Ends
 from rightcall.values.notation import TYPESCRIPT
@@ -24,7 +22,7 @@ from rightcall.wire.bodies.kind import CALLED, Around, BodyKind
 from rightcall.wire.buffer import Steps
 from rightcall.wire.calls import CallBuilder
 from rightcall.wire.interrupts import Broken, Cut, NotACall
-from rightcall.wire.markers import END, Pat, Probe, alt, blanks, literal, look, seq, templates
+from rightcall.wire.markers import END, Pat, Probe, alt, blanks, literal, seq, templates
 from rightcall.wire.reader import BodyReader
 from rightcall.wire.typed import to_json
 from rightcall.wire.values import Read, all_there, meant, skip, skipped, string, string_at, whole
@@ -44,15 +42,6 @@ _CALL = seq(alt(literal("`"), _NOTHING), _NAMED)
 _OPENING = Probe(_CALL)
 # A call at the beginning of a line, and the first character of what it is given.
 LINE = Probe(seq(_NAMED, blanks(), Pat(r"[^ \t\r\n]", "")))
-FENCED = Probe(
-    seq(
-        alt(literal("```"), literal("~~~")),
-        Pat(r"[A-Za-z_]{0,16}+[ \t]{0,8}+", r"[A-Za-z_]{0,16}+[ \t]{0,8}+"),
-        literal("\n"),
-        blanks(),
-        look(seq(_NAMED, blanks(), Pat(r"[^ \t\r\n]", ""))),
-    )
-)
 WRAPPED = Probe(seq(literal("`"), _NAMED, blanks(), literal("{")))
 _NEXT = Probe(seq(_NAME, literal("("), blanks(), Pat(r"[{)]", "")))
 _PARTS = re.compile(r"`?<?(?:([A-Za-z_][\w \-]{0,39}+):[ \t]{0,8})?([\w$][\w$.\-]{0,255}+)[ \t]{0,8}\(").match
@@ -123,7 +112,6 @@ class TsCallReader(BodyReader):
 
     def _bare(self, p: CallBuilder) -> Steps[None]:
         """A call that counts only when it is whole."""
-        shown = p.in_fence
         p.raw_begin()
         wrapped = p.buf.startswith("`", p.pos)
         found = yield from p.test(_OPENING)
@@ -137,13 +125,13 @@ class TsCallReader(BodyReader):
         except (Broken, Cut) as wrong:
             cut = isinstance(wrong, Cut)
             p.pos = len(p.buf) if cut else p.pos
-            if not shown and isinstance(wrong, Broken):
+            if isinstance(wrong, Broken):
                 p.problem(wrong.code, f"{name}: {wrong.message}")
-            elif not shown:
+            else:
                 p.problem("truncated", f"the text ended before the call of {name!r} did; send the whole call again")
             raise NotACall from None
         yield from self._trail(p, ends)
-        if (wrapped and (yield from p.peek())) or (shown and not _may_run(p, name, values[1])):
+        if wrapped and (yield from p.peek()):
             raise NotACall
         call = p.begin(name)
         call.parts.append(values[0])
@@ -155,11 +143,6 @@ def _ends(found: re.Match[str]) -> str:
     """What belongs to a call behind its parenthesis: a semicolon, or what closes the quote or bracket before it."""
     lead = found.group()[:2]
     return ";" + (">" if "<" in lead else "") + ("`" if "`" in lead else "")
-
-
-def _may_run(p: CallBuilder, name: str, value: dict[str, Any]) -> bool:
-    tool = p.tools.get(name) if p.tools is not None else None
-    return tool is not None and fits(tool, rename_aliases(tool, value)[0])
 
 
 def labelled(label: str, name: str) -> tuple[str, str]:
@@ -379,6 +362,8 @@ _IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*").fullmatch
 
 
 class TsCallKind(BodyKind[TsCall]):
+    found_on_lines = True
+
     def reader(self, body: TsCall, format: Format, around: Around) -> BodyReader:
         return TsCallReader(body, templates(format.call[1]))
 

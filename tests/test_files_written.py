@@ -1,0 +1,382 @@
+"""Nothing of the user's is written over: every command that writes a file, against everything that may be there.
+
+The commands are found in the app: an option that takes a path and stands in no table here fails a test.
+"""
+
+import json
+import os
+import re
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click.testing
+import pytest
+import typer
+
+from captured import rows, write
+from command import failed, process, run
+from rightcall.capture.past import journal_of
+from rightcall.cli.app import app
+from rightcall.dataset.export import export
+from rightcall.dataset.redact import redact_files
+from stub_model import served
+
+
+class Place(NamedTuple):
+    """A file that a command writes: `option` names it, or the folder that it lies in, where it is called `name`."""
+
+    command: str
+    option: str
+    name: str
+    more: str = ""  # what else the command is told; {source} and {url} are filled in
+    beside: str = ""  # the file that the option names, if it is not this one
+
+    def __str__(self) -> str:
+        return f"{self.command} {self.option} {self.name}"
+
+    def args(self, at: Path, source: str, url: str) -> list[str]:
+        named = at.parent if self.option in FOLDERS else at.with_name(self.beside) if self.beside else at
+        more = [word.format(source=source, url=url) for word in self.more.split()]
+        return [*self.command.split(), *more, self.option, str(named)]
+
+
+APP = typer.main.get_command(app)
+FOLDERS = ("--out-dir", "--folder")
+_SERVER = "--model m --base-url {url} --mode native"
+_CAPTURE = f"{_SERVER} --domains support --max-turns 1 -q"
+PLACES = (
+    Place("capture", "--output", "c.jsonl", _CAPTURE),
+    Place("capture", "--output", "c.jsonl.journal", _CAPTURE, beside="c.jsonl"),
+    Place("capture", "--record", "tape.jsonl", _CAPTURE + " -o {source}.rows"),
+    Place("chat", "--record", "tape.jsonl", _SERVER + " --tools {source}.tools"),
+    Place("dataset stats", "--html", "page.html", "{source}"),
+    Place("dataset prompts", "--output", "prompts.jsonl"),
+    Place("dataset label", "--output", "labelled.jsonl", "{source}"),
+    Place("dataset redact", "--output", "redacted.jsonl", "{source}"),
+    Place("dataset release", "--output", "released.jsonl", "{source}.redacted --by Ann"),
+    Place("dataset import", "--output", "imported.jsonl", "{source}.sharegpt"),
+    Place("dataset export", "--output", "train.jsonl", "{source} --to trl-kto"),
+    Place("dataset export", "--output", "train.jsonl.manifest.json", "{source} --to trl-kto", beside="train.jsonl"),
+    Place("dataset export", "--output", "train.parquet", "{source} --to trl-kto"),
+    *[
+        Place("dataset split", "--out-dir", name, "{source}")
+        for name in ("train.jsonl", "validation.jsonl", "split_manifest.json")
+    ],
+    *[
+        Place("dataset assemble", "--out-dir", name, "{source}.verifier {source}")
+        for name in ("training.jsonl", "notebook.jsonl", "conflicts.jsonl", "quarantine.jsonl", "dataset_manifest.json")
+    ],
+    *[
+        Place("demo", "--folder", name, "--recorded")
+        for name in ("none.jsonl", "grammar.jsonl.journal", "labelled.jsonl", "train.jsonl")
+    ],
+)
+AT_ONCE = [place for place in PLACES if place.command != "demo"]  # the demo takes its time once it begins
+
+# Options that take a path and only read what is there, or hand a folder to tools that have rules of their own.
+READ = {
+    *("--tools", "--format-file", "--terms", "--examples", "--replay", "--workspace", "--local"),
+    *("FILE|-", "FILES", "FILE", "CASSETTE", "NAME|FILE", "[check] [NAMES|FILES]"),
+}
+INSIDE = {"--combined-output"}  # a name in a folder that has its own rows above
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    server = served()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Rows to work on, and beside them the same in the other kinds that commands read."""
+    path = tmp_path_factory.mktemp("source") / "rows.jsonl"
+    write(path, rows())
+    redact_files([path], f"{path}.redacted")
+    Path(f"{path}.tools").write_text(json.dumps([{"name": "look", "parameters": {"type": "object"}}]))
+    for shape in ("verifier", "sharegpt"):
+        export([path], f"{path}.{shape}", to=shape)
+    return str(path)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "theirs"
+    made.mkdir()
+    return made
+
+
+def invoked(*args: str) -> Any:
+    """As `command.run`, without making the whole app anew each time."""
+    runner: Any = click.testing.CliRunner()
+    return runner.invoke(APP, args, input="Hello\n")
+
+
+Run = Callable[..., Any]
+
+
+@pytest.fixture
+def go(source: str, url: str, folder: Path) -> Run:
+    def go(place: Place, *more: str) -> Any:
+        return invoked(*place.args(folder / place.name, source, url), *more)
+
+    return go
+
+
+def listing(folder: Path) -> dict[str, tuple[int, int, bytes]]:
+    """Everything that is there: names, inodes, modes, contents."""
+    return {
+        path.name: (path.lstat().st_ino, path.lstat().st_mode, path.read_bytes() if path.is_file() else b"")
+        for path in folder.iterdir()
+    }
+
+
+# -- the table is whole ------------------------------------------------------------------------------------------------
+
+
+def commands(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
+    if not hasattr(command, "commands"):
+        yield " ".join(words), command
+        return
+    for name, inner in command.commands.items():
+        yield from commands(inner, (*words, name))
+
+
+COMMANDS = dict(commands(APP))
+_PATHLIKE = re.compile(r"FILE|DIR|FOLDER|PATH|CASSETTE")
+_NAMED_SO = re.compile(r"--(?:.*-)?(?:out|output|file|folder|dir|path|record|save|log|html|trace|write|dump|to-file)")
+
+
+def paths(command: Any) -> Iterator[str]:
+    """The options and arguments that take a path."""
+    for each in command.params:
+        shown = each.metavar or ""
+        if each.param_type_name == "argument":
+            if _PATHLIKE.search(shown):
+                yield shown
+        elif not each.is_flag and (_PATHLIKE.search(shown) or any(map(_NAMED_SO.fullmatch, each.opts))):
+            yield next(name for name in each.opts if name.startswith("--"))
+
+
+def test_every_option_that_takes_a_path_is_in_the_table_or_only_read() -> None:
+    written = {(place.command, place.option) for place in PLACES}
+    found = {(name, option) for name, command in COMMANDS.items() for option in paths(command)}
+    assert written <= found
+    rest = {option for _, option in found - written}
+    assert rest - READ - INSIDE == set() and rest >= READ | INSIDE
+
+
+def test_every_command_that_writes_can_be_forced_and_says_so_alike() -> None:
+    told = {name: each.help for name, command in COMMANDS.items() for each in command.params if "--force" in each.opts}
+    assert set(told) == {place.command for place in PLACES} | {"model pull"}
+    assert len(set(told.values())) == 1
+
+
+# -- what is there -----------------------------------------------------------------------------------------------------
+
+STRANGERS: dict[str, bytes] = {
+    "text": b"Dear diary,\n\ntoday I wrote a thesis.\n",
+    "text of one line": b"all on one line " * 300,
+    "a picture": b"\x89PNG\r\x1a" + bytes(byte for byte in range(256) if byte != 10) * 20,
+    "JSON": b'{"name": "package", "version": 1}',
+    "JSON over lines": b'{\n  "schema_version": "mine/v1",\n  "rows": []\n}\n',
+    "JSON lines": b'{"messages": [{"role": "user", "content": "Hi"}]}\n{"messages": []}\n',
+    "rows of somebody else": b'{"schema_version": "mine/v1"}\n',
+    "rows of no more than a word": b'{"schema_version":"rightcall-capt"',
+    "UTF-16": "Grüße\n".encode("utf-16"),
+    "zeros": b"\0" * 4096,
+    "a newline": b"\n",
+    "a page": b"<!doctype html>\n<title>Mine</title>\n",
+    "Parquet": b"PAR1" + b"rightcall" * 9 + (9).to_bytes(4, "little") + b"PAR1",
+    "a cassette of a later version": b'{"rightcall_cassette": 2}\n{}\n',
+}
+
+
+@pytest.mark.parametrize("place", PLACES, ids=str)
+def test_a_file_of_another_kind_is_refused_and_left_alone(place: Place, folder: Path, go: Run) -> None:
+    for there in STRANGERS.values():
+        (folder / place.name).write_bytes(there)
+        before = listing(folder)
+        line = failed(go(place))
+        assert str(folder / place.name) in line and "it looks like" in line and "--force" in line
+        assert listing(folder) == before
+
+
+@pytest.mark.parametrize("place", PLACES[:3], ids=str)
+def test_a_capture_that_is_resumed_empties_no_file_that_is_not_its_own(place: Place, folder: Path, go: Run) -> None:
+    for there in STRANGERS.values():
+        (folder / place.name).write_bytes(there)
+        before = listing(folder)
+        assert "it looks like" in failed(go(place, "--resume"))
+        assert listing(folder) == before
+
+
+@pytest.mark.parametrize("place", AT_ONCE, ids=str)
+def test_what_is_forced_is_replaced_and_is_its_own_kind_from_then_on(place: Place, folder: Path, go: Run) -> None:
+    theirs = STRANGERS["text of one line"]
+    (folder / place.name).write_bytes(theirs)
+    forced = go(place, "--force")
+    assert forced.exit_code == 0, forced.stderr
+    assert b"all on one line" not in (folder / place.name).read_bytes()
+    again = go(place)
+    assert again.exit_code == 0, again.stderr
+    assert not [name for name in os.listdir(folder) if name.endswith(".rightcall")]
+
+
+@pytest.mark.parametrize("place", AT_ONCE, ids=str)
+def test_an_empty_file_may_be_written_and_a_missing_one_is_made(place: Place, folder: Path, go: Run) -> None:
+    (folder / place.name).touch()
+    for _ in range(2):
+        done = go(place)
+        assert done.exit_code == 0, done.stderr
+        for path in folder.iterdir():
+            path.unlink()
+
+
+@pytest.mark.parametrize("place", PLACES, ids=str)
+@pytest.mark.parametrize("kind", ["folder", "link", "dangling link", "link to our own", "pipe", "read-only"])
+def test_what_is_no_plain_file_is_refused_even_if_forced(
+    kind: str, place: Place, tmp_path: Path, folder: Path, go: Run
+) -> None:
+    at, mine = folder / place.name, tmp_path / "mine"
+    mine.write_bytes(b"" if kind == "link to our own" else b"mine")
+    if kind == "folder":
+        at.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(at)
+    elif kind == "read-only":
+        at.touch(0o444)
+    else:
+        at.symlink_to(tmp_path / "none" if kind == "dangling link" else mine)
+    before = listing(folder)
+    for more in ((), ("--force",)):
+        line = failed(go(place, *more))
+        assert str(at) in line and re.search("name (a|another|the) ", line)
+    assert listing(folder) == before and mine.read_bytes() in (b"", b"mine")
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize("place", [each for each in AT_ONCE if each.name.startswith(("c.", "tape"))], ids=str)
+@pytest.mark.parametrize("at", [1, 20, -1])
+def test_a_line_that_was_torn_is_cut_off_and_no_more(place: Place, at: int, folder: Path, go: Run) -> None:
+    """A capture does so when it is resumed; of a cassette and a journal, which nobody could read, always."""
+    assert go(place).exit_code == 0
+    path = folder / place.name
+    whole = path.read_bytes()
+    path.write_bytes(whole + whole.splitlines(keepends=True)[-1][:at])
+    done = go(place, *(["--resume"] if place.command == "capture" else []))
+    assert done.exit_code == 0, done.stderr
+    assert path.read_bytes().startswith(whole) and path.read_bytes().endswith(b"\n")
+    assert all(isinstance(json.loads(line), dict) for line in path.read_bytes().splitlines())
+
+
+@pytest.mark.parametrize("place", PLACES[:1] + PLACES[2:4], ids=str)
+def test_a_first_line_that_was_torn_at_any_byte_is_known(place: Place, folder: Path, go: Run) -> None:
+    assert go(place).exit_code == 0
+    path = folder / place.name
+    first = path.read_bytes().partition(b"\n")[0]
+    resume = ["--resume"] if place.command == "capture" else []
+    for end in (*range(1, 60, 7), len(first) - 1):
+        path.write_bytes(first[:end])
+        done = go(place, *resume)
+        assert done.exit_code == 0, done.stderr
+
+
+def test_a_capture_with_its_journal_is_not_replaced_by_rows_that_can_be_made_again(
+    folder: Path, go: Run, source: str
+) -> None:
+    assert go(PLACES[0]).exit_code == 0
+    kept = folder / "c.jsonl"
+    before = kept.read_bytes()
+    for command in (["label", source], ["split", source, "--out-dir"]):
+        kept.rename(kept.with_name("train.jsonl")) if command[0] == "split" else None
+        at = [str(folder)] if command[0] == "split" else ["--output", str(kept)]
+        if command[0] == "split":
+            journal_of(kept).rename(folder / "train.jsonl.journal")
+        assert "rightcall-capture/v1" in failed(run("dataset", *command, *at))
+    assert (folder / "train.jsonl").read_bytes() == before
+
+
+def test_recording_to_where_the_rows_go_is_wrong_usage(folder: Path, url: str) -> None:
+    args = ["capture", *_CAPTURE.format(url=url).split(), "-o", str(folder / "c.jsonl"), "--record"]
+    for name in ("c.jsonl", "c.jsonl.journal"):
+        assert "name another file" in failed(run(*args, str(folder / name), "--force"))
+    assert list(folder.iterdir()) == []
+
+
+# -- modes -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["labelled.jsonl", "redacted.jsonl", "prompts.jsonl"])
+def test_the_mode_of_the_file_before_is_kept_and_a_new_one_is_private(name: str, folder: Path, go: Run) -> None:
+    place = next(each for each in PLACES if each.name == name)
+    at = folder / name
+    assert go(place).exit_code == 0 and stat.S_IMODE(at.stat().st_mode) == 0o600
+    at.chmod(0o640)
+    assert go(place).exit_code == 0 and stat.S_IMODE(at.stat().st_mode) == 0o640
+
+
+def test_a_private_export_is_private_whatever_was_there(folder: Path, go: Run) -> None:
+    place = next(each for each in PLACES if each.name == "train.jsonl")
+    assert go(place).exit_code == 0
+    (folder / place.name).chmod(0o644)
+    assert go(place).exit_code == 0 and stat.S_IMODE((folder / place.name).stat().st_mode) == 0o600
+
+
+# -- streams -----------------------------------------------------------------------------------------------------------
+
+
+def test_rows_can_go_to_standard_output_and_are_alone_there(source: str) -> None:
+    done = process("dataset", "label", source, "-o", "/dev/stdout")
+    assert done.returncode == 0, done.stderr
+    assert len([json.loads(line)["label"] for line in done.stdout.splitlines() if b'"label"' in line]) == len(rows())
+    assert b"/dev/stdout" in done.stderr and len(done.stdout.splitlines()) == len(rows())
+
+
+def test_standard_output_that_is_a_file_is_gone_on_with(source: str, tmp_path: Path) -> None:
+    args = [sys.executable, "-m", "rightcall", "dataset", "export", source, "--to", "trl-kto", "-o", "/dev/fd/1"]
+    with (tmp_path / "all.jsonl").open("wb", buffering=0) as file:
+        file.write(b"first\n")
+        assert subprocess.run(args, stdout=file, timeout=60).returncode == 0
+    text = (tmp_path / "all.jsonl").read_bytes()
+    assert text.startswith(b'first\n{"prompt"') and not list(tmp_path.glob("*.manifest.json"))
+
+
+@pytest.mark.parametrize("place", [each for each in AT_ONCE if each.option in ("--output", "--record")], ids=str)
+def test_what_goes_to_dev_null_is_gone_and_dev_null_stays_as_it_is(place: Place, source: str, url: str) -> None:
+    before = os.stat("/dev/null")
+    args = place._replace(beside="").args(Path("/dev/null"), source, url)
+    done = invoked(*args)
+    assert done.exit_code == 0, done.stderr
+    after = os.stat("/dev/null")
+    assert (after.st_mode, after.st_ino, after.st_rdev) == (before.st_mode, before.st_ino, before.st_rdev)
+    assert not [name for name in os.listdir("/dev") if name.startswith(("null.", "."))]
+
+
+def test_a_stream_that_is_full_is_a_clear_error(source: str, url: str) -> None:
+    for place in [each for each in AT_ONCE if each.option in ("--output", "--record") and not each.beside]:
+        done = invoked(*place.args(Path("/dev/full"), source, url))
+        assert done.exit_code == 1 and "cannot write /dev/full: No space left on device" in done.stderr
+
+
+# -- kills and full disks ----------------------------------------------------------------------------------------------
+
+
+def test_killed_or_without_room_every_file_is_the_old_one_or_the_new_one_and_is_completed() -> None:
+    """Real processes, ended at the steps they take on a disk; RIGHTCALL_KILL_SECONDS, for `make killtest`: at each."""
+    stride = "1" if "RIGHTCALL_KILL_SECONDS" in os.environ else "2"
+    room = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # a disk that does not wait for a real one
+    with tempfile.TemporaryDirectory(dir=room) as scratch:
+        command = [sys.executable, str(Path(__file__).with_name("starved.py")), scratch, stride]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr
+    told = [json.loads(line) for line in done.stdout.splitlines()]
+    assert {each["job"] for each in told} == set("capture record import label assemble split export parquet".split())
+    assert [each for each in told if each["wrong"] or each["tries"] < 8] == []

@@ -1,0 +1,244 @@
+"""What text only shows is not called, and what is called is not lost: a sample of `make shown`, and the edges of it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rightcall import Call, Parser, Text, Tool, Toolset, parse, render
+from rightcall.formats import FORMATS
+from rightcall.wire.shown import shows
+from rightcall.wire.shown.fences import last_fence, only_fence
+from steps import Way, growth
+
+EVALS = Path(__file__).resolve().parent.parent / "evals"
+WORD = {"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]}
+TOOLS = Toolset([Tool(name="lookup", parameters=WORD)])
+CALL = '<tool_call>\n{"name": "lookup", "arguments": {"word": "owl"}}\n</tool_call>'
+
+
+def runs(text: str, format: str = "hermes") -> int:
+    """How many calls of a text may run, however it is cut."""
+    whole = parse(text, tools=TOOLS, format=format)
+    for size in (1, 7):
+        parser = Parser(format, tools=TOOLS)
+        for i in range(0, len(text), size):
+            parser.feed(text[i : i + size])
+        parser.close()
+        assert [call.raw for call in parser.reply.calls] == [call.raw for call in whole.calls]
+    return len(whole.calls)
+
+
+# -- the table of docs/text-or-call.md ---------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def judge() -> Iterator[Any]:
+    """The module `judge` of evals/shown."""
+    if not EVALS.is_dir():
+        pytest.skip("the evals are not part of the sdist")
+    sys.path.insert(0, str(EVALS))
+    try:
+        from shown import judge  # type: ignore[import-not-found]
+
+        yield judge
+    finally:
+        sys.path.remove(str(EVALS))
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_shown_calls_do_not_run_and_real_ones_are_not_lost(name: str, judge: Any) -> None:
+    count, faults = judge.judged(name, 44, 16)
+    assert count >= 40 and [fault[:4] for fault in faults] == []
+
+
+CALLED = [
+    "I'll call it's weather tool:\n",
+    'He said "hi". ',
+    "- ",
+    "1. ",
+    "# Calling\n",
+    'A 5" pipe is "special\n\n',
+    "Step 1:\n",
+    "User: wants weather.\n\n",
+    '| a | b |\n|---|---|\n| 5" | `x` |\n\n',
+    "In the '90s, rock 'n' roll and the dogs' bones: ",
+    "a \\` b ",
+    "`code` ``a ` b`` ",
+    "~~~\n```\n~~~\n",
+    "```\n~~~\n```\n",
+    "````\n```\n````\n",
+    "1. one\n   ```\n   x\n   ```\n2. two\n\n",
+    "- a\n\n      code\n\nSo: ",
+    "> a quote\n\n",
+    "> a quote\n",
+    "---\n",
+    "--- Calling ---\n",
+    "@@ -1 +1 @@\n-a\n+b\n\n",
+    '<pre>`"</pre> ',
+    '<!-- " --> ',
+    "<tool_response>\n`\n</tool_response>\n",
+    "12:30 is late.\n",
+    "The markers are `<tool_call>` and `</tool_call>`.\n",
+    'You write `<tool_call>{"name": ...}` and close it. ',
+    "\u00abbon\u00bb, \u201efein\u201c, \u201cfine\u201d, \u2018ok\u2019, it\u2019s \u300cgo\u300d. ",
+    '(see "a [b") and {"c": ["d"]} ',
+]
+
+
+@pytest.mark.parametrize("before", CALLED)
+def test_a_call_behind_text_that_shows_nothing_any_more_runs(before: str) -> None:
+    assert runs(before + CALL) == 1
+
+
+SHOWN = [
+    "```\n",
+    "```xml ",
+    "   ```\n",
+    "- ```\n  ",
+    "1. a\n\n   ```\n   ",
+    "````\n```\n",
+    "```\n``` x\n",
+    "```\n~~~\n",
+    "```\n    ```\n",
+    "~~~ `a`\n",
+    "a `b ",
+    "a ``b ` ",
+    "a \\`` b ",
+    "a\n`b\n",
+    'a "b ',
+    "a 'b ",
+    "a \u201cb\n",
+    "a \u00abb ",
+    "a \u00bbb ",
+    '"a "',
+    '"{"a": "b"} ',
+    "a\n> ",
+    "a\n- > b ",
+    "a\n\n    ",
+    "a\n\n\t",
+    "a\n\n    b\n    ",
+    "@@ -1 +1 @@\n+",
+    "diff --git a b\n",
+    "--- a\n+++ b\n+",
+    "<pre>",
+    "<CODE class='x'>\n\n",
+    "<!-- ",
+    "<![CDATA[",
+    "<pre><code></code>",
+    "<tool_response>\n",
+    "[TOOL_RESULTS]",
+    "12\t",
+    "  3 | ",
+    "12:",
+    "User: ",
+    "**Assistant:** ",
+    "- AI: ",
+    "2024-01-05 10:00 ",
+    "[10:00:01] ",
+    "Jan  5 10:00:00 host: ",
+]
+
+
+@pytest.mark.parametrize("before", SHOWN)
+def test_a_call_behind_text_that_shows_it_is_text(before: str) -> None:
+    assert runs(before + CALL) == 0
+    assert [problem.code for problem in parse(before + CALL, tools=TOOLS, format="hermes").problems] == [
+        "looks_like_a_call"
+    ]
+
+
+def test_a_quotation_or_a_code_span_ends_with_its_paragraph() -> None:
+    for opened in ('a "b', "a `b", "a \u201cb"):
+        assert shows(opened) and shows(opened + "\nc ")
+        for end in ("\n\n", "\n \t\n", "\n- ", "\n# c\n"):
+            assert not shows(opened + end), (opened, end)
+
+
+@pytest.mark.parametrize("name", ["qwen3_coder", "kimi_k2", "deepseek_v31", "contract", "minimax_m2", "kimi_k3"])
+def test_what_stands_inside_a_shown_opener_is_shown(name: str) -> None:
+    wire = render([Call("lookup", {"word": 'a "b" `c`\n\nd'})] * 2, format=name, tools=TOOLS)
+    for text in (
+        f"Models write ``{wire}`` to call it.",
+        f'The log has "{wire}" in it.',
+        f"So:\n\n~~~\n{wire}\n~~~\n\nYes.",
+    ):
+        assert runs(text, "auto") == 0, text
+    inner = wire.partition("\n\n")[0]
+    assert runs(f"Models write ``{inner}`` to call it.", name) == 0
+
+
+def test_a_special_token_may_follow_the_end_of_a_fence_at_once() -> None:
+    wire = render(Call("lookup", {"word": "owl"}), format="deepseek_v31", tools=TOOLS)
+    assert runs(f"```py\nx = 1\n```{wire}", "deepseek_v31") == 1
+    assert runs(f"```py\nx = 1\n``` y{wire}\n```", "deepseek_v31") == 0
+    assert runs(f"```py\nx = 1\n```{CALL}\n```") == 0
+
+
+@pytest.mark.parametrize("name", ["kimi_k3", "muse", "harmony", "cohere_command3", "inkling", "contract", "ernie45"])
+def test_what_a_message_leaves_open_hides_nothing_in_the_next(name: str) -> None:
+    """In Functionary's formats nothing ends a message but the next header, and that may be shown."""
+    wire = render([Text("a plain word", "assistant_prose"), Call("lookup", {"word": "owl"})], format=name, tools=TOOLS)
+    if not wire.startswith("a plain word"):
+        for said in ("Use the ` key", "```py\nx = 1", 'He said "yes', "<pre>"):
+            assert runs(wire.replace("a plain word", said), name) == 1, said
+
+
+# -- fences of whole texts ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text, inner",
+    [
+        ("```json\n{}\n```", "{}"),
+        ("~~~\n{}\n~~~\n", "{}"),
+        ("````\n```\n{}\n```\n````", "```\n{}\n```"),
+        ("```json\n{}```", "{}"),
+        ("```\n{}\n```\nmore", None),
+        ("```\n{}\n```\n```\n{}\n```", None),
+        ("```a`b\n{}\n```", None),
+        ("```\n{}", None),
+        ("a\n```\n{}\n```", None),
+    ],
+)
+def test_a_text_that_is_one_fence_is_known(text: str, inner: str | None) -> None:
+    assert only_fence(text) == inner
+
+
+def test_the_last_fence_is_one_that_stands_in_no_other() -> None:
+    assert last_fence("a") == -1
+    assert last_fence("a\n```\nb\n```\nc\n  ```json\nd\n```") == 16
+    assert last_fence("````\n```\n````\n> ```\n> a") == 0
+
+
+# -- cost --------------------------------------------------------------------------------------------------------------
+
+HOSTILE = [
+    "```\n" + " " * 99 + "x",
+    "`",
+    '"',
+    "'",
+    "- ",
+    "> ",
+    "<pre>",
+    "<",
+    "\\`",
+    "```\n",
+    "~~~\n",
+    '"(',
+    "\u201c",
+    "1\t\n",
+]
+
+
+@pytest.mark.parametrize("unit", HOSTILE)
+def test_following_hostile_text_is_linear(unit: str) -> None:
+    def text(size: int) -> str:
+        return (unit + "<tool_call> ") * (size // (len(unit) + 12))
+
+    assert growth(text, Way("hermes", pieces=8)) < 6
+    assert growth(lambda size: unit * (size // len(unit)), Way("auto")) < 6

@@ -1,0 +1,105 @@
+"""Who knows which text came as special tokens says so: then a token counts anywhere, and its letters nowhere."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+import pytest
+
+from rightcall import Call, Parser, Reply, Text, Tool, Toolset, parse, render
+from rightcall.errors import CallerError
+from rightcall.formats import FORMATS
+from rightcall.formats.spec import Special
+from rightcall.wire.compile import compiled
+
+WORD = {"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]}
+TOOLS = Toolset([Tool(name="lookup", parameters=WORD), Tool(name="ping", parameters={"type": "object"})])
+CALLS = [Call("lookup", {"word": 'a `b` "c"'}), Call("ping", {})]
+Pairs = list[tuple[str, bool | None]]
+
+
+def tokens(value: Any) -> set[str]:
+    """The special tokens of a format's data."""
+    if isinstance(value, Special):
+        return {token for token in value.tokens if token}
+    if isinstance(value, msgspec.Struct):
+        value = [getattr(value, field) for field in value.__struct_fields__]
+    if isinstance(value, dict):
+        value = [*value.keys(), *value.values()]
+    return set().union(*map(tokens, value)) if isinstance(value, (tuple, list)) else set()
+
+
+def split(text: str, name: str) -> Pairs:
+    """A text as the decoder of a model gives it: special tokens one by one, everything else plain."""
+    found = sorted(tokens(FORMATS[name]), key=len, reverse=True)
+    pieces = re.split("(" + "|".join(map(re.escape, found)) + ")", text) if found else [text]
+    return [(piece, piece in found) for piece in pieces if piece]
+
+
+def calls(reply: Reply) -> list[tuple[str, dict[str, Any]]]:
+    return [(call.name, call.arguments) for call in reply.calls]
+
+
+def fed(pairs: Pairs, name: str) -> list[tuple[str, dict[str, Any]]]:
+    """What may run, given as pairs to `parse` and piece by piece to a parser."""
+    whole = calls(parse(pairs, tools=TOOLS, format=name))
+    parser = Parser(name, tools=TOOLS)
+    for text, special in pairs:
+        for piece in [text] if special else text:
+            parser.feed(piece, special)
+    parser.close()
+    assert calls(parser.reply) == whole
+    return whole
+
+
+MADE = [(call.name, call.arguments) for call in CALLS]
+SPECIAL = [name for name in FORMATS if compiled(FORMATS[name]).has_tokens]
+TAGGED = [name for name in SPECIAL if any(not sign.is_token for _, sign in compiled(FORMATS[name]).body_openers)]
+BARE = ["llama3_json", "llama4_pythonic"]
+
+
+@pytest.mark.parametrize("name", [name for name in FORMATS if name != "forced_choice"])
+def test_calls_are_the_same_where_it_is_known_what_is_special(name: str) -> None:
+    wire = render(CALLS, format=name, tools=TOOLS)
+    for how in (name, "auto"):
+        assert fed(split(wire, name), how) == calls(parse(wire, tools=TOOLS, format=how))
+
+
+@pytest.mark.parametrize("name", SPECIAL)
+def test_letters_of_a_special_opener_are_no_call_in_plain_text(name: str) -> None:
+    wire = "Hello. " + render(CALLS, format=name, tools=TOOLS)
+    if name not in TAGGED + BARE:  # whose calls are read by a plain tag, or by no opener at all
+        for how in (name, "auto"):
+            assert fed([(wire, False)], how) == []
+            assert fed([("```\n", None), (wire, False), ("\n```", None)], how) == []
+
+
+@pytest.mark.parametrize("name", [name for name in SPECIAL if not FORMATS[name].channels])
+def test_a_special_opener_is_a_call_wherever_it_stands(name: str) -> None:
+    pairs = split(render(CALLS, format=name, tools=TOOLS), name)
+    if pairs[0][1]:
+        for before in ("```\n", "A `code ", 'He said "', "> ", "<pre>\n"):
+            assert fed([(before, False), *pairs], name) == MADE, before
+
+
+def test_tags_stay_tags() -> None:
+    wire = render(CALLS[0], format="hermes", tools=TOOLS)
+    assert len(fed([(wire, False)], "hermes")) == 1
+    assert fed([("```\n", False), (wire, False), ("\n```\nDone.", False)], "hermes") == []
+    opener, rest = "<tool_call>", wire.removeprefix("<tool_call>")
+    assert len(fed([("```\n", False), (opener, True), (rest, False), ("\n```\nDone.", False)], "hermes")) == 1
+
+
+def test_what_is_not_known_is_guessed_and_what_is_text_is_kept() -> None:
+    wire = render(CALLS[0], format="kimi_k2", tools=TOOLS)
+    assert len(fed([(wire, None)], "kimi_k2")) == 1
+    reply = parse([("Send ", False), (wire, False), (".", None)], tools=TOOLS, format="kimi_k2")
+    assert reply.parts == (Text(f"Send {wire}."),)
+    assert [problem.code for problem in reply.problems] == ["looks_like_a_call"]
+
+
+def test_something_other_than_pairs_is_refused() -> None:
+    with pytest.raises(CallerError, match="pairs"):
+        parse(["ab"], tools=TOOLS)  # type: ignore[list-item]

@@ -1,0 +1,28 @@
+"""Tools that can be imported, for tests that send toolsets to other processes."""
+
+from pydantic import BaseModel
+
+from rightcall import tool
+
+
+@tool(read_only=True, aliases={"town": "city"})
+def look(city: str, days: int = 1) -> str:
+    """Looks at the sky."""
+    return f"{days} days of sun in {city}"
+
+
+async def wait(seconds: float) -> float:
+    return seconds
+
+
+class Place(BaseModel):
+    """A place."""
+
+    name: str
+
+
+def ran(text: str, toolset: object) -> list[str]:
+    """What the calls in a text come to."""
+    from rightcall import dispatch_sync, parse
+
+    return [result.text for result in dispatch_sync(parse(text, tools=toolset), toolset)]  # type: ignore[arg-type]
