@@ -122,7 +122,7 @@ def test_traces_and_spans_show_no_secret() -> None:
         Call("connects", {"url": "skip", "password": PLANTED}),
         Call("gives", {"password": PLANTED}),
     ]
-    hooks = [Spans(tracer_provider=provider, content=True), refuses]
+    hooks: list[Any] = [Spans(tracer_provider=provider, content=True), refuses]
     dispatch_sync(calls, [connects, gives], trace=trace, hooks=hooks)
     assert "hunter2" not in f"{trace} {trace!r} {json.dumps(trace.to_json())}"
     spans = exporter.get_finished_spans()
