@@ -218,6 +218,8 @@ class Machine:
 
     def is_shown(self, found: re.Match[str], sign: Sign) -> bool:
         """Is this marker only shown? Then it is text, and so is every token in it and all that it opens."""
+        if self.output.shown.is_new:
+            return False
         level = LEVELS.get(sign.action, OUTSIDE)
         if self.p.told is not None and self.p.is_token(found.start(), found.end()):
             return False
