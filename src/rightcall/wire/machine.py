@@ -28,6 +28,8 @@ from rightcall.wire.states import Held, InChannel, InReasoning, InSection, InTex
 OPENS = frozenset(("section", "call", "body"))
 _IN_TEXT, _MAY_BE_LATE = InText(), InText(late=True)
 
+_MOST_OPENERS = 10_000  # that hold no call; each costs as much as some hundred characters of text
+
 
 class Machine:
     """Reads one reply in one format. `feed` and `close` put events into `output.events`."""
@@ -296,6 +298,9 @@ class Machine:
         self._after_block(ending, before, first)
         if ending == "full":
             yield from self.rest_is_text()
+        elif p.notes.get("opener_without_call", 0) >= _MOST_OPENERS:
+            p.full = True
+            yield from self.rest_is_text(f"more than {_MOST_OPENERS} openers that hold no call")
 
     def _whole(self, start: int, bare: bool) -> WholeBlock | None:
         p, quick = self.p, self.compiled.quick
@@ -364,12 +369,12 @@ class Machine:
         """What may stand before a call."""
         return self.compiled.readers[0].labels
 
-    def rest_is_text(self) -> Steps[None]:
-        """There are more calls than there may be: everything from here on is text."""
+    def rest_is_text(self, much: str = "") -> Steps[None]:
+        """There is more than there may be, by itself of calls: everything from here on is text."""
         p = self.p
         self.release()  # they are more than enough to be calls, whatever follows
         self.trust()
-        p.problem("too_large", f"the reply has more than {p.limits.calls} calls; the rest was not read")
+        p.problem("too_large", f"the reply has {much or f'more than {p.limits.calls} calls'}; the rest was not read")
         while True:
             if p.pos < len(p.buf):
                 self.say_exactly(len(p.buf))
