@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from rightcall.wire.machine import Machine
 
 
-# Lines of nothing but words, in which neither a call nor a marker begins: taken at once.
-PLAIN_LINES = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9 ,.]*+\n)++").match
+# Lines in which neither a call nor a marker can begin: taken at once.
+PLAIN_LINES = re.compile(r"(?:[^(<`~\n]*+\n)++").match
 
 
 def line(m: Machine) -> Steps[int]:
