@@ -71,9 +71,10 @@ laws: $(VENV)/.dev ## try the laws at depth, 300 examples each; SEED=n tries the
 mutants: $(VENV)/.dev ## put bugs of one line into the source, one at a time; fails if the tests miss more than two
 	$(RUN) fuzz/mutants.py $(FLAGS)
 
-fuzz: $(VENV)/.dev ## throw hostile text at every function, and look for what costs too much; SECONDS=n for each of the two
+fuzz: $(VENV)/.dev ## throw hostile text at every function, and look for what costs too much; SECONDS=n for each of the three
 	$(RUN) fuzz/run.py $(if $(SEED),--seed $(SEED)) --seconds $(or $(SECONDS),60)
 	$(RUN) fuzz/superlinear.py $(if $(SEED),--seed $(SEED)) --seconds $(or $(SECONDS),60)
+	$(RUN) fuzz/schemas.py $(if $(SEED),--seed $(SEED)) --seconds $(or $(SECONDS),60)
 
 venv: $(VENV)/.dev ## only set up .venv, with the tools for development
 

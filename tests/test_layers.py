@@ -45,6 +45,7 @@ FILES = set(
     "zipfile tarfile sqlite3 dbm shelve importlib.resources os.open os.fdopen os.listdir os.scandir os.walk os.mkdir "
     "os.makedirs os.remove os.unlink os.rename os.replace os.rmdir os.link os.symlink os.truncate os.chmod".split()
 )
+WRITING = set("os.rename os.replace os.link os.truncate os.ftruncate os.O_CREAT os.O_TRUNC shutil.move".split())
 PROCESSES = set(
     "subprocess multiprocessing pty os.system os.popen os.fork os.execv os.execve os.posix_spawn os.spawnv "
     "asyncio.create_subprocess_exec asyncio.create_subprocess_shell concurrent.futures.ProcessPoolExecutor".split()
@@ -55,8 +56,9 @@ HEAVY = set("pydantic jsonschema_rs llguidance typer rich jinja2 aiohttp starlet
 MAY_DIAL = {"backend", "mcp"}
 MAY_LISTEN = {"servers", "serve", "backend/replay.py", "backend/relay.py", "mcp"}
 MAY_BIND = {"servers", "mcp/server.py"}
-MAY_USE_FILES = {"files", "workspace", "backend", "capture", "dataset", "serve", "cli"}
-MAY_START_PROCESSES = {"templates/render.py", "dispatch/isolate.py", "workspace", "mcp", "backend"}
+MAY_USE_FILES = {"files", "workspace", "backend", "capture", "dataset", "serve", "cli", "dispatch/child.py"}
+MAY_WRITE = {"files", "backend/models.py"}  # the second fetches into a folder of its own
+MAY_START_PROCESSES = {"templates/render.py", "dispatch/isolate.py", "dispatch/child.py", "workspace", "mcp", "backend"}
 
 CONTROL_FLOW = (
     *(ast.If, ast.For, ast.AsyncFor, ast.While, ast.Try, ast.TryStar, ast.With, ast.AsyncWith, ast.Match),
@@ -195,6 +197,26 @@ def file_access(path: str, source: str) -> Iterator[str]:
     yield from only_in(MAY_USE_FILES, FILES, path, source)
 
 
+def file_writing(path: str, source: str) -> Iterator[str]:
+    """What may be written over is decided in one place. Whoever writes otherwise has a name for how it is opened."""
+    yield from only_in(MAY_WRITE, WRITING, path, source)
+    if not MAY_WRITE.isdisjoint({path, layer_of(path)}):
+        return
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and any(set(mode) & set("wax+") for mode in modes(node)):
+            yield f"{path}:{node.lineno} opens a file to write to it; files/ does that"
+
+
+def modes(call: ast.Call) -> Iterator[str]:
+    """How a file is opened, if that is what is called."""
+    name = ast.unparse(call.func)
+    if name.rpartition(".")[2] in ("open", "fdopen"):
+        given = call.args[name in ("open", "io.open", "os.fdopen") :]
+        for each in (*given, *[word.value for word in call.keywords]):
+            if isinstance(each, ast.Constant) and isinstance(each.value, str) and set(each.value) <= set("rwaxbt+"):
+                yield each.value
+
+
 def processes(path: str, source: str) -> Iterator[str]:
     yield from only_in(MAY_START_PROCESSES, PROCESSES, path, source)
 
@@ -235,7 +257,8 @@ def empty_names(path: str, source: str) -> Iterator[str]:
 
 
 RULES: tuple[Rule, ...] = (
-    *(later_layers, dialling, listening, binding, file_access, processes, heavy_imports, format_files, empty_names),
+    *(later_layers, dialling, listening, binding, file_access, file_writing, processes),
+    *(heavy_imports, format_files, empty_names),
 )
 
 
@@ -282,6 +305,10 @@ def test_only_the_layers_that_own_files_touch_files() -> None:
     assert offences(file_access) == []
 
 
+def test_files_are_written_in_one_place() -> None:
+    assert offences(file_writing) == []
+
+
 def test_only_the_files_and_layers_that_are_named_start_processes() -> None:
     assert offences(processes) == []
 
@@ -323,6 +350,10 @@ BROKEN = [
     (file_access, "run.py", "import os\ndef f():\n    return os.open('x', 0)"),
     (file_access, "run.py", "from os import remove as forget"),
     (file_access, "run.py", "import tempfile"),
+    (file_writing, "cli/stats.py", "open('x', 'w')"),
+    (file_writing, "cli/stats.py", "path.open(mode='ab')"),
+    (file_writing, "capture/past.py", "import os\nos.open('x', os.O_RDWR | os.O_CREAT)"),
+    (file_writing, "dataset/split.py", "from os import replace\nreplace('a', 'b')"),
     (processes, "templates/detect.py", "import subprocess"),
     (processes, "dispatch/running.py", "import asyncio\nasyncio.create_subprocess_exec('true')"),
     (processes, "cli/templates.py", "import os\nos.system('true')"),

@@ -192,8 +192,9 @@ CUT: tuple[Code, ...] = (
     ),
     Code(
         "too_large",
-        "The reply, one call, or the number of calls is over a limit. What lies beyond it was not read. Under "
-        "`lenient` also: broken arguments are too long for the last rung of repair.",
+        "The reply, one call, the number of calls, or of openers that hold none, is over a limit. What lies beyond it "
+        "was not read. Or the arguments are too large to be checked against their tool's schema. Under `lenient` also: "
+        "broken arguments are too long for the last rung of repair.",
         "Send less; or raise the limit with `Limits`.",
     ),
     Code(

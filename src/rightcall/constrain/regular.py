@@ -38,23 +38,25 @@ if TYPE_CHECKING:
     from rightcall.constrain.grammar import Grammar
 
 MAX_ORDERS = 3
-MAX_SIZE = 1_000_000  # characters
+MAX_SIZE = 300_000  # pieces and characters of them
+MAX_NESTED = 100  # rules inside each other
 
 
 def emit(grammar: Grammar) -> str:
-    text = regex_text(_Regular(grammar).expand(Ref(grammar.start)))
-    if len(text) > MAX_SIZE:
-        raise GrammarCompileError(f"the regular expression has {len(text):,} characters; take a grammar instead")
-    return text
+    return regex_text(_Regular(grammar).expand(Ref(grammar.start)))
 
 
 class _Regular:
     def __init__(self, grammar: Grammar) -> None:
-        self.rules = grammar.definitions
-        self.open: list[str] = []
-        self.done: dict[str, Node] = {}
+        self.rules = dict(grammar.definitions)
+        self.open: dict[str, None] = {}
+        self.done: dict[str, tuple[Node, int]] = {}  # and how many pieces each has
+        self.pieces = 0
 
     def expand(self, node: Node) -> Node:
+        self.pieces += 1 + (len(node.text) if isinstance(node, Lit) else 0)
+        if self.pieces > MAX_SIZE:
+            raise GrammarCompileError(f"the regular expression has over {MAX_SIZE:,} pieces; take a grammar instead")
         match node:
             case Ref(name):
                 return self.rule(name)
@@ -87,11 +89,15 @@ class _Regular:
             raise GrammarCompileError(
                 f"the rule {name!r} is part of itself, so the language is not regular; take a grammar instead"
             )
+        if len(self.open) > MAX_NESTED:
+            raise GrammarCompileError(f"the rules nest deeper than {MAX_NESTED} levels; take a grammar instead")
+        before = self.pieces
         if name not in self.done:
-            self.open.append(name)
-            self.done[name] = self.expand(self.rules[name])
-            self.open.pop()
-        return self.done[name]
+            self.open[name] = None
+            self.done[name] = self.expand(self.rules[name]), self.pieces - before
+            del self.open[name]
+        node, self.pieces = self.done[name][0], before + self.done[name][1]
+        return node
 
     def upto(self, node: Upto) -> Node:
         stop = "".join(piece.text for piece in node.stop)
@@ -100,7 +106,7 @@ class _Regular:
     def order(self, node: AnyOrder) -> Node:
         if len(node.members) > MAX_ORDERS or node.extra is not None:
             start, rules = declared_order(node, f"order{len(self.done)}-{id(node)}")
-            self.rules = {**self.rules, **rules}
+            self.rules |= rules
             return self.expand(start)
         most = len(node.members) if node.most is None else node.most
         needed = {at for at, member in enumerate(node.members) if member.required}

@@ -17,6 +17,7 @@ import msgspec
 
 from rightcall.constrain.formats import FORMAT_PATTERNS
 from rightcall.declare.faults import step
+from rightcall.declare.pattern_size import pattern_size
 from rightcall.declare.schema import Refs
 from rightcall.shapes.intersect import (
     MAX_MEMBERS,
@@ -56,6 +57,7 @@ MAX_DIGITS = 40  # of a bound
 MAX_TUPLE = 256  # items of a tuple, for the same reason as MAX_MEMBERS
 MAX_CONSTANTS = 50_000  # of one enum, of which each item of a container is one
 MAX_MATCHED = 20_000  # names held against patterns of names, in one object
+PATTERN_SHARE = 64  # bytes of a compiled pattern that count as a shape
 MAX_COUNT = 2_000  # engines refuse counted repeats beyond this
 _IN_PLACE = ("allOf", "anyOf", "oneOf", "$ref", "$dynamicRef", "$recursiveRef", "not", "if")
 _BESIDE = frozenset(_IN_PLACE)
@@ -224,6 +226,10 @@ class Shapes(Intersection):
         if pattern is None and self.formats and schema.get("format") in FORMAT_PATTERNS:
             pattern, word = FORMAT_PATTERNS[schema["format"]], "format"
         if pattern is None:
+            return Text(least, most)
+        self.left -= pattern_size(pattern) // PATTERN_SHARE
+        if self.left < 0:
+            self.limit(f"{path}/{word}", word, "any text: the patterns are beyond the size a grammar is made for")
             return Text(least, most)
         try:
             node = read_pattern(pattern)

@@ -173,7 +173,7 @@ class _Prompt:
         self.schemas = wanted.mode == "text" if wanted.schemas is None else wanted.schemas
         self.harmless = Harmless() if self.wire is None else Harmless.of(self.wire)
         self.lookup = tool_schema(tools, self.declaration)
-        self.declared = Declarations([*tools, self.lookup], self.harmless)
+        self.declared = Declarations(Toolset(tools, self.lookup), self.harmless)
 
     # -- the whole ----------------------------------------------------------------------------------------------------
 
@@ -192,7 +192,7 @@ class _Prompt:
         return "\n" + "\n\n".join([section.strip("\n") for section in sections]) + "\n"
 
     def callable_tools(self, levels: dict[str, Level]) -> Toolset:
-        return Toolset([*self.tools, self.lookup]) if self.shortened(levels) else self.tools
+        return Toolset(self.tools, self.lookup) if self.shortened(levels) else self.tools
 
     def shortened(self, levels: dict[str, Level]) -> bool:
         return self.schemas and any(level != "full" for level in levels.values())

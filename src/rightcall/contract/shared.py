@@ -53,7 +53,7 @@ class Names:
         self._link()
         self._tell_apart()
         self._called: dict[int, str] = {}
-        self._taken: set[str] = set()
+        self._taken: dict[str, int] = {}
 
     def of(self, document: int, target: Any) -> str | None:
         """What the type that a reference of this document points at is called; None where no reference points.
@@ -107,9 +107,12 @@ def preferred(ref: str, root: Any = None) -> str:
     return f"_{name}" if name[:1].isdigit() else name
 
 
-def _fresh(name: str, taken: set[str]) -> str:
-    number, new = 1, f"{name}_" if name in _RESERVED else name or "_"
+def _fresh(name: str, taken: dict[str, int]) -> str:
+    """`taken` has how often each name was asked for, so that the next number is near."""
+    number = taken.get(name, 1)
+    new = f"{name}{number}" if number > 1 else f"{name}_" if name in _RESERVED else name or "_"
     while new in taken:
         number, new = number + 1, f"{name}{number + 1}"
-    taken.add(new)
+    taken[new] = taken.get(new, 1)
+    taken[name] = number
     return new

@@ -269,7 +269,10 @@ class _Reader:
 
 def _different(members: Iterable[TypeExpr]) -> list[TypeExpr]:
     """Without members that read the same as an earlier one."""
-    return list({render(member): member for member in reversed(list(members))}.values())[::-1]
+    members = list(members)
+    if len(members) < 2:
+        return members
+    return list({render(member): member for member in reversed(members)}.values())[::-1]
 
 
 def _flat(members: Iterable[TypeExpr], kind: type[Union] | type[Intersection]) -> list[TypeExpr]:

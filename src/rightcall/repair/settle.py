@@ -20,6 +20,7 @@ from rightcall.repair.beside import Member, name_members, place
 from rightcall.repair.brackets import could_move
 from rightcall.repair.fences import unfence
 from rightcall.repair.liberties import AGAIN, Liberty, Unreadable
+from rightcall.repair.looks import Looks
 from rightcall.repair.names import find_name, settle_name
 from rightcall.repair.objects import is_one_too_many_unsure, read_arguments
 from rightcall.repair.spelling import dumps, with_spelling, without_spelling
@@ -115,10 +116,11 @@ class LastRung:
     """What the last rung of the ladder may cost in one reply. json_repair takes some 7 ns for each bracket and each
     pair of characters of a text that is made for it: what is left over is about half a second."""
 
-    __slots__ = ("left",)
+    __slots__ = ("left", "looks")
 
     def __init__(self) -> None:
         self.left = 50_000_000
+        self.looks = Looks()  # for mending what the schema says is wrong
 
     def takes(self, text: str) -> bool:
         """May it try this text? What it may cost is counted then."""
@@ -201,7 +203,7 @@ class _Settling:
         found, receipts = rename_aliases(self.tool, found)
         self._took(*receipts)
         if strangers(self.tool, found) or not fits(self.tool, found):
-            found, receipts = mend(self.tool, found, guesses=self.guesses, depth=self.depth)
+            found, receipts = mend(self.tool, found, guesses=self.guesses, depth=self.depth, looks=self._last.looks)
             self._took(*receipts)
         return found
 

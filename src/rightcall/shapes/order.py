@@ -19,7 +19,7 @@ def declared_order(node: AnyOrder, prefix: str) -> tuple[Node, dict[str, Node]]:
     following = [seq(node.separator, member.node) for member in members]
     rest = [piece if member.required else maybe(piece) for piece, member in zip(following, members, strict=True)]
     extra = repeat(seq(node.separator, node.extra)) if node.extra is not None else EMPTY
-    if not needed:
+    if members and not needed:
         return seq(members[0].node, *rest[1:], extra), {}
     rules: dict[str, Node] = {f"{prefix}-t{needed + 1}": seq(*rest[needed + 1 :], extra)}
     after: Node = Ref(f"{prefix}-t{needed + 1}")
@@ -34,7 +34,7 @@ def declared_order(node: AnyOrder, prefix: str) -> tuple[Node, dict[str, Node]]:
         start = alt(seq(members[at].node, after), Ref(f"{prefix}-f{at + 1}"))
         rules[f"{prefix}-t{at}"] = seq(rest[at], after)
         after = Ref(f"{prefix}-t{at}")
-    rules.pop(f"{prefix}-t0")
+    rules.pop(f"{prefix}-t0", None)
     return start, rules
 
 

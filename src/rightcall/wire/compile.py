@@ -34,6 +34,7 @@ from rightcall.wire.markers import (
     literal,
     look,
     ordered,
+    past_gap,
     seq,
     template,
     templates,
@@ -160,7 +161,7 @@ class Compiled:
         self.closes_thoughts = any(sign.action == "think_close" for sign, _ in around)
         self.text = Scan(_unique(sections + inner + around + lines + section_closes + self._strays()))
         openers = [pat for sign, pat in sections + inner + around if sign.action in _OPEN_CALLS and pat.prefix]
-        self.openers = [(pat, Probe(pat)) for pat in openers]
+        self.openers = [(pat, past_gap(pat)) for pat in openers]
         self.has_tokens = any(sign.is_token and sign.action in _OPEN_CALLS for sign, _ in sections + inner + around)
         begins = [pat for sign, pat in sections + inner + around if sign.action in _BEGINS]
         self.begins = Probe(alt(*begins)) if begins else Probe.never()

@@ -149,7 +149,8 @@ class Output:
         if self._blanks:
             self._blanks.clear()
         self.fresh = True
-        self.shown = Shown()
+        if not self.shown.is_new:
+            self.shown = Shown()
         self.mark("marker", end)
 
     def skip(self, end: int) -> None:
@@ -186,8 +187,10 @@ class Output:
             self._blanks.clear()
         self.is_silent = False
         self._last = None
-        self.shown = Shown()
-        self.mark("marker", start)
+        if not self.shown.is_new:
+            self.shown = Shown()
+        if start > self.tiled:
+            self.mark("marker", start)
 
     def last_blanks(self, end: int) -> None:
         """The reply is over: blanks that no marker touched are text."""

@@ -70,6 +70,19 @@ _CALLED = re.compile(r"[\w.]++[(\[{]").match
 _ARGUMENT_INSIDE = re.compile(r"\s[A-Za-z_][\w.\-]*+\s*+=(?!=)").search
 
 
+# Between two calls that stand on lines of their own, each printed:  print(f())\nprint(g())
+_PRINT = Probe(
+    Pat(
+        r"\)?+[ \t\r\n;]{0,128}+print[ \t]{0,8}+\(",
+        r"\)?+[ \t\r\n;]{0,128}+(?:p(?:r(?:i(?:n(?:t[ \t]{0,8}+)?+)?+)?+)?+)?+",
+    )
+)
+
+
+def _is_no_tool(p: CallBuilder) -> bool:
+    return p.tools is None or "print" not in p.tools
+
+
 class PythonicReader(BodyReader):
     begins = Probe(alt(Pat(r"[^\[{\s]", ""), seq(literal("["), blanks(), Pat(r"[^{\s]", ""))))
 
@@ -92,6 +105,8 @@ class PythonicReader(BodyReader):
                 return
             if char == "," and p.index > first:
                 p.pos += 1
+            elif not listed and p.index > first and (again := (yield from p.test(_PRINT))) and _is_no_tool(p):
+                p.pos = again.end()
             elif not listed and p.index > first and not (yield from p.test(_STRICT)):
                 return
             else:
@@ -323,7 +338,7 @@ class PythonicKind(BodyKind[Pythonic]):
         return [NEVER if shape is None else writer.arguments(tool.name, shape)]
 
     def markers(self, body: Pythonic) -> tuple[Marker, ...]:
-        return body.wrap
+        return (*body.wrap, "print(")
 
     def wrap(self, body: Pythonic) -> Wrap | None:
         return body.wrap

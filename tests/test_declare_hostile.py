@@ -1,0 +1,217 @@
+"""Tools that hurt: what is accepted makes nothing raise, and costs in proportion; what is not is left out by name."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hostile_tools import TEXT, TOOLSETS, tool
+from odd_schemas import VALUES, parameters, tools_of, uses
+from rightcall import Call, Tool, Toolset, check, grammar, parse, repair
+from rightcall.declare.limits import MAX_CHAIN, MAX_EXPANSION, MAX_PATTERNS, MAX_SCHEMAS
+from rightcall.declare.pattern_size import pattern_size
+from rightcall.formats import FORMATS
+from rightcall.types import Json
+from steps import MOST, growth_of
+
+ARGUMENTS: Json = {"a": ["x"] * 40, "k0": "a", "b": {"n": {"n": 1}}}
+
+
+# -- nothing raises ----------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    st.lists(parameters(), min_size=1, max_size=2),
+    st.sampled_from(sorted(FORMATS)),
+    st.dictionaries(st.sampled_from(["a", "b", "é", "zz"]), VALUES, max_size=3),
+)
+def test_with_an_accepted_toolset_nothing_raises(schemas: list[Json], format: str, arguments: Json) -> None:
+    for _, use in uses(tools_of(schemas), format, arguments):
+        use()
+
+
+@pytest.mark.parametrize("name", list(TOOLSETS))
+def test_with_a_hostile_toolset_nothing_raises(name: str) -> None:
+    given = TOOLSETS[name](4_000)[:2]
+    tools = Toolset.lenient([Tool(name=t.name, parameters=t.parameters, run=_run) for t in Toolset.lenient(given)])
+    for format in ("hermes", "qwen3_coder"):
+        for _, use in uses(tools, format, ARGUMENTS):
+            use()
+
+
+def _run(**arguments: Any) -> str:
+    return "done"
+
+
+def test_a_long_chain_of_references_is_a_schema_like_any_other() -> None:
+    tools = Toolset(TOOLSETS["a chain of references"](40_000))
+    good: Json = {"a": {"n": {"n": {"n": {}}}}}
+    bad: Json = {"a": {"n": {"n": {"n": 3}}}}
+    assert len(tools) == 1 and check(Call("f", good), tools) == []
+    assert [problem.path for problem in check(Call("f", bad), tools)] == ["/a/n/n/n"]
+    assert repair(Call("f", {"A": {}}, '{"A": {}}'), tools).arguments == {"a": {}}
+
+
+ANCHORED: list[Json] = [
+    {"additionalItems": {"$anchor": "x", "type": "object", "required": ["b"]}, "$ref": "#x"},
+    {"definitions": {"d": {"$anchor": "x", "required": ["b"]}}, "allOf": [{"$ref": "#x"}]},
+    {"dependencies": {"q": {"$anchor": "x", "required": ["b"]}}, "$ref": "#x"},
+    {"x-more": {"required": ["b"]}, "$ref": "#/x-more"},
+    {"$defs": {"a b": {"required": ["b"]}}, "$ref": "#/$defs/a%20b"},
+    {"$defs": {"a b": {"required": ["b"]}}, "$ref": "#/$defs/a b"},
+    {"$defs": {"d": {"$dynamicAnchor": "x", "required": ["b"]}}, "$dynamicRef": "#x"},
+    {"$defs": {"d": {"required": ["b"]}, "e": True}, "$ref": "#/$defs/e", "$recursiveRef": "#/$defs/d"},
+    {"properties": {"q": {"default": {"required": ["b"]}}}, "$ref": "#/properties/q/default"},
+    {"$defs": {"\ud800": {"required": ["b"]}}, "$ref": "#/$defs/\ud800"},
+]
+
+
+@pytest.mark.parametrize("schema", ANCHORED, ids=json.dumps)
+def test_a_reference_means_the_same_wherever_its_target_stands(schema: Json) -> None:
+    tools = Toolset([{"name": "f", "parameters": {"type": "object", **schema}}])
+    assert check(Call("f", {"b": 1}), tools) == []
+    assert [problem.code for problem in check(Call("f", {"a": 1}), tools)] == ["missing"]
+
+
+def test_a_reference_to_what_nothing_fits_lets_nothing_through() -> None:
+    tools = Toolset([tool({"a": {"$ref": "#/$defs/no"}}, more={"$defs": {"no": False}})])
+    assert check(Call("f", {}), tools) == [] and check(Call("f", {"a": 1}), tools) != []
+
+
+def test_a_grammar_of_a_long_tuple_is_written() -> None:
+    items = {"type": "array", "prefixItems": [{"const": at} for at in range(150)], "items": False}
+    made = grammar([tool({"a": {**items, "minItems": 40}}), tool({"a": items}, "g")])
+    assert made.for_server("llama.cpp") and made.lark() and not made.relaxations
+    longer = grammar([tool({"a": {"type": "array", "prefixItems": [TEXT] * 1_500}})])
+    assert [one.keyword for one in longer.relaxations] == ["prefixItems"]
+    assert longer.gbnf() and longer.lark()
+
+
+# -- what is left out, by name -----------------------------------------------------------------------------------------
+
+LINKS: Json = {f"d{at}": {"$ref": f"#/$defs/d{at + 1}"} for at in range(MAX_CHAIN)} | {f"d{MAX_CHAIN}": {}}
+LEFT_OUT: dict[str, tuple[Json, str]] = {
+    "too many schemas": (tool({f"k{at}": {} for at in range(MAX_SCHEMAS)}), "schemas inside"),
+    "too many for one value": (tool({"a": {"allOf": [{}] * MAX_EXPANSION}}), "multiply beyond"),
+    "a chain too long": (tool({"a": {"$ref": "#/$defs/d0"}}, more={"$defs": LINKS}), "multiply beyond"),
+    "references that double for every member": (TOOLSETS["references that double"](60_000)[0], "multiply beyond"),
+    "patterns": (TOOLSETS["patterns"](160_000)[0], "patterns compile to about"),
+    "an endless number": (tool({"a": {"minimum": 10**5000}}), "thousands of digits"),
+}
+
+
+@pytest.mark.parametrize("name", list(LEFT_OUT))
+def test_what_is_too_large_is_left_out_with_its_name_cause_and_cure(name: str) -> None:
+    definition, words = LEFT_OUT[name]
+    tools = Toolset.of([{**definition, "name": "bad"}, tool({"k0": TEXT}, "good")])
+    assert tools is not None and tools.names == ("good",)
+    (refused,) = tools.refused
+    assert refused.tool == "bad" and words in refused.message and "; " in refused.message
+    reply = parse('<tool_call>{"name": "good", "arguments": {"k0": "x"}}</tool_call>', tools=tools, format="hermes")
+    assert [call.name for call in reply.calls] == ["good"]
+
+
+def test_patterns_of_all_tools_together_are_bounded() -> None:
+    pattern = r"\p{L}{30}"
+    most = MAX_PATTERNS // pattern_size(pattern)
+    members = [{f"k{at}": {"pattern": f"{pattern}{at}{number}"} for at in range(most)} for number in range(12)]
+    tools = Toolset.lenient([tool(each, f"f{number}") for number, each in enumerate(members)])
+    assert 2 < len(tools) < 12 and len(tools) + len(tools.refused) == 12
+    assert "of all tools" in tools.refused[0].message
+    assert len(Toolset.lenient(tools, [tool(members[0], "more")])) == len(tools)
+
+
+def test_ordinary_patterns_cost_little() -> None:
+    for pattern in (r"^[a-z0-9_-]{1,64}$", r"^\d{4}-\d{2}-\d{2}T", r"^[^@\s]+@[^@\s]+\.[a-z]{2,}$", r"^\w+$"):
+        assert pattern_size(pattern) < MAX_PATTERNS / 200
+
+
+# -- what text and tools cost together ---------------------------------------------------------------------------------
+
+
+def test_arguments_too_large_for_their_schema_are_a_problem_that_says_so() -> None:
+    tools = Toolset([tool({"a": {"type": "array", "items": {"allOf": [{"minLength": 1}] * 9_000}}})])
+    (problem,) = check(Call("f", {"a": ["x"] * 20_000}), tools)
+    assert problem.code == "too_large" and problem.blocking and "several calls" in problem.message
+    assert check(Call("f", {"a": ["x"] * 20}), tools) == []
+
+
+def test_very_many_errors_are_told_by_their_beginning() -> None:
+    items = {"allOf": [{"minLength": at} for at in range(10, 1_610)]}
+    tools = Toolset([tool({"a": {"type": "array", "items": items}})])
+    text = json.dumps({"name": "f", "arguments": {"a": ["x"] * 500}})
+    used = _in_a_child(lambda: parse(f"<tool_call>{text}</tool_call>", tools=tools, format="hermes").problems)
+    assert set(used.codes) == {"wrong_length"} and used.megabytes < 120
+
+
+def test_the_first_error_behind_very_many_values_is_found() -> None:
+    rows = {"type": "array", "items": {"type": "object", "properties": {"n": {"type": "integer"}}}}
+    tools = Toolset([tool({"a": rows})])
+    arguments = {"a": [{"n": 1}] * 60_000 + [{"n": "x"}]}
+    assert [(p.code, p.path) for p in check(Call("f", arguments), tools)] == [("wrong_type", "/a/60000/n")]
+
+
+def test_many_patterns_take_little_memory() -> None:
+    members = {f"k{at}": {"type": "string", "pattern": rf"{at}\p{{L}}{{6}}"} for at in range(3_000)}
+    used = _in_a_child(lambda: check(Call("f", {"k0": "a"}), Toolset.lenient([tool(members), tool({}, "g")])))
+    assert used.codes == ["unknown_tool"] and used.megabytes < 120
+
+
+class _Used:
+    def __init__(self, codes: list[str], megabytes: float) -> None:
+        self.codes, self.megabytes = codes, megabytes
+
+
+def _in_a_child(run: Callable[[], Any]) -> _Used:
+    """The codes of the problems, and the memory that it took beyond what this process has."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        codes = [problem.code for problem in run()]
+        after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        os.write(writer, json.dumps([codes, (after - before) / 1024]).encode())
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as said:
+        found = json.loads(said.read())
+    os.waitpid(child, 0)
+    return _Used(*found)
+
+
+# -- cost grows with the tools -----------------------------------------------------------------------------------------
+
+GROWING = [
+    *("a chain of references", "members and required", "enums", "anyOf of objects", "allOf of objects", "a tuple"),
+    *("plain patterns", "tools", "anchors", "unevaluated members"),
+]
+USED: dict[str, Callable[[Any, Any], object]] = {
+    "declare": lambda rightcall, tools: None,
+    "parse": lambda rightcall, tools: rightcall.parse(_text(tools), tools=tools, format="hermes"),
+    "contract": lambda rightcall, tools: rightcall.contract(tools),
+    "grammar": lambda rightcall, tools: rightcall.grammar(tools, isolate="open").gbnf(),
+}
+
+
+def _text(tools: Any) -> str:
+    name = next(iter(tools)).name if len(tools) else "f"
+    return f'<tool_call>{{"name": "{name}", "arguments": {json.dumps(ARGUMENTS)}}}</tool_call>'
+
+
+@pytest.mark.parametrize("used", USED)
+@pytest.mark.parametrize("name", GROWING)
+def test_four_times_the_tools_take_four_times_the_steps(name: str, used: str) -> None:
+    def work(rightcall: Any, _: Any, size: int) -> None:
+        tools = rightcall.Toolset.lenient(TOOLSETS[name](size))
+        if len(tools):
+            USED[used](rightcall, tools)
+
+    assert growth_of(work, size=1_000) <= MOST
