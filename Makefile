@@ -7,7 +7,7 @@ RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint unit smoke bench bfcl classes grammar gbnf model capture killtest typescript shown laws mutants fuzz venv clean
+.PHONY: help demo test lint unit smoke bench bfcl classes damage grammar gbnf model capture killtest typescript shown laws mutants fuzz venv clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -39,6 +39,9 @@ classes: $(VENV)/.dev ## read texts of every known class of fault in every forma
 
 shown: $(VENV)/.dev ## read 150,000 texts that show calls or make them; fails if a shown one runs, or a real one is lost
 	PYTHONPATH=evals $(RUN) -m shown $(FLAGS)
+
+damage: $(VENV)/.dev ## damage calls in every way; fails if one runs with other arguments, or if less is mended
+	PYTHONPATH=evals $(RUN) -m damaged $(FLAGS)
 
 model: $(VENV)/.local ## fetch a small model, run it here, count its calls that hold
 	$(VENV)/bin/rightcall model pull smollm2

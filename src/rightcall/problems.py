@@ -255,6 +255,13 @@ SYNTAX: tuple[Code, ...] = (
         "qwen3_coder",
     ),
     Code(
+        "uncertain",
+        "What was sent can be read in more than one way, and the repair that it needs would be a guess.",
+        "Send the call again, well formed, with every argument in its place.",
+        "[book(city='Oslo', guests=[Ann, Bob])]",
+        "pythonic",
+    ),
+    Code(
         "ambiguous_end",
         "An argument that is bare text holds tags of its own format, or such tags stand behind the call, so that its "
         "end is not certain.",

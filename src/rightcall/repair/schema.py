@@ -14,8 +14,10 @@ from typing import Any
 
 from rightcall.check import faults as errors
 from rightcall.check import fits, place, plain, pointer
+from rightcall.declare.kinds import may_be
 from rightcall.declare.limits import MAX_MENDED, MOST_LOOKS
 from rightcall.declare.places import Places
+from rightcall.repair.brackets import could_stand_elsewhere
 from rightcall.repair.changes import Change, Fault, Given, changes, with_changes
 from rightcall.repair.looks import Looks
 from rightcall.repair.sample import Lesson, lesson, mend_all, sample
@@ -141,9 +143,23 @@ class _Mending:
         turn = self._tried.get(fault.key, 0)
         for change in islice(changes(fault, given), turn, None):
             turn += 1
-            if change.kind != "guess" or self.guesses:
+            if self.guesses or (change.kind != "guess" and not self._is_doubtful(change)):
                 return turn, change
         return turn, None
+
+    def _is_doubtful(self, change: Change) -> bool:
+        """Is a value of the wrong type one that would be right in an object beside it, or around it?"""
+        if change.rule not in ("scalar_type", "wrapped_in_array", "null_dropped"):
+            return False
+        places = [[*change.where, name] for name in change.dropped] or [list(change.where)]
+        return any(could_stand_elsewhere(self.value, self.tool, place) for place in places)
+
+    def _may_be_item(self, change: Change) -> bool:
+        """A list that stood in a string: could the string be the one item of a list?"""
+        if change.rule != "double_encoded" or not isinstance(change.new, list):
+            return False
+        items = self.places.inner(self.places.at(list(change.where)), 0)
+        return may_be(items, "", self.places.refs)
 
     def _try(self, picked: dict[Where, Change]) -> None:
         candidate = with_changes(self.value, picked.values())
@@ -152,6 +168,8 @@ class _Mending:
         left = self._faults(candidate)
         before, after = _weights(self.left, picked), _weights(left, picked)
         good = {locus: change for locus, change in picked.items() if after[locus] < before[locus]}
+        if not self.guesses:  # a list in a string must be right as it is: a string may be the list's one item
+            good = {locus: each for locus, each in good.items() if not (self._may_be_item(each) and any(after[locus]))}
         if good and len(good) < len(picked):
             candidate = with_changes(self.value, good.values())
             left = self._faults(candidate)
