@@ -283,7 +283,7 @@ def test_a_note_blocks_nothing(format: str, text: str, code: str) -> None:
 
 
 @pytest.mark.parametrize("format", ["hermes", "deepseek_v3", "qwen3_coder"])
-@pytest.mark.parametrize("around", ["``{}`` and", "\n\n```\n{}\n```\nand", "`{}` and"])
+@pytest.mark.parametrize("around", ["``{}`` and", "``a ` b {}`` and", "\n\n```\n{}\n```\nand", "`{}` and"])
 def test_a_call_that_is_shown_is_shown_however_its_backticks_are_cut(format: str, around: str) -> None:
     call = render([Call(*OWL)], format=format, tools=TOOLS)
     assert seen(f"Write {around.format(call)} no more.", format)[:2] == ([], [])
