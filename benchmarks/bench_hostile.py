@@ -25,10 +25,12 @@ from rightcall.wire.compile import compiled
 
 SIZE = 1_000_000
 # How much of each text is read, and how many of the dearest go on.
-SIZES = ((2_000, 60), (8_000, 8), (60_000, 1))
+SIZES = ((2_000, 30), (250_000, 1))  # the cap on openers that hold no call must have been reached
 MOST_DETECT = 20.0
 MOST_SECONDS = 2.0
 MOST_BYTES = 60.0  # for a character
+
+DEAR = [("contract", "a\n")]  # that is not dear when it is small
 
 Work = Callable[[str, str], object]  # a format and a text
 
@@ -69,7 +71,7 @@ WORKS: dict[str, Work] = {
     "Stream, a call": partial(answered, native=True),
     "repair": lambda _, text: repair(Call("edit_file", {}, text), TOOLS),
     "repair, lenient": lambda _, text: repair(Call("edit_file", {}, text), TOOLS, policy="lenient"),
-    "check": lambda _, text: check(Call("edit_file", {"text": text, "edit": {"new": text.split(" ")}}), TOOLS),
+    "check": lambda _, text: check(Call("edit_file", {"text": text, "edit": {"new": [text] * 9}}), TOOLS),
     "detect": lambda _, text: detect(text, tools=TOOLS),
 }
 # What does not depend on the format.
@@ -139,7 +141,9 @@ def dearest(work: str) -> tuple[str, str]:
     cases = [(name, unit) for name in formats for unit in (everything if len(formats) == 1 else units(name))]
     for size, kept in SIZES:
         costs = {case: once(partial(WORKS[work], case[0], repeated(case[1], size))) for case in cases}
-        cases = sorted(cases, key=lambda case: -costs[case])[:kept]
+        cases = sorted(cases, key=lambda case: -costs[case])[:kept] + [
+            case for case in DEAR if case in cases and kept > 1
+        ]
     return cases[0]
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from cuts import Setting, cuts, fold, joined, nothing_lost
 from cuts import read as read_chunks
 from replies import BARE, EITHER, STRING, args, blocking, codes, hermes, made, runnable, tool, wrong
-from rightcall import CallStart, Parser, Reasoning, Reply, Text, Toolset, detect, parse, render
+from rightcall import Call, CallStart, Parser, Reasoning, Reply, Text, Toolset, detect, parse, render
 from rightcall.formats import FORMATS, NAMED_ONLY
 from rightcall.types import Part
 from rightcall.wire import markers
@@ -257,3 +257,11 @@ def test_a_tree_of_openers_finds_what_a_flat_search_finds(pieces: list[str]) -> 
         for pos in range(len(text) + 1):
             a, b = tree(text, pos), flat(text, pos)
             assert (a and (a.span(), a.lastindex)) == (b and (b.span(), b.lastindex))
+
+
+@pytest.mark.parametrize("name", ["deepseek_v32", "hermes", "minimax_m3", "kimi_k2"])
+def test_a_call_is_recognised_behind_any_number_of_signs_that_begin_like_its_opener(name: str) -> None:
+    call = render(Call("ping", {}), format=name)
+    text = "Is " + f"1 {call.strip()[0]} 2, " * 200 + "yes.\n" + call
+    assert name in detect(text)
+    assert [made.name for made in parse(text, tools=[tool("ping")]).calls] == ["ping"]

@@ -30,6 +30,18 @@ every_format = pytest.mark.parametrize("name", list(FORMATS))
 # -- limits ------------------------------------------------------------------------------------------------------------
 
 
+def test_a_reply_with_very_many_openers_that_hold_no_call_is_text_from_there_on() -> None:
+    text = "<tool_call> x " * 10_500
+    whole = parse(text, format="hermes", tools=TOOLS, spans=True)
+    assert (whole.attempts, whole.content) == ((), text)
+    assert codes(whole).count("too_large") == 1
+    parser = Parser("hermes", tools=TOOLS, spans=True)
+    for start in range(0, len(text), 999):
+        parser.feed(text[start : start + 999])
+    parser.close()
+    assert parser.reply == whole
+
+
 @every_format
 def test_a_reply_that_is_too_long_is_text_from_there_on(name: str) -> None:
     text = "Hello there. " * 10

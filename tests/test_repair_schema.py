@@ -15,6 +15,7 @@ from replies import INTEGER, NULLABLE, STRING, Json, args, blocking, hermes, run
 from rightcall import Call, Tool, Toolset, check, parse, repair
 from rightcall.check import errors, fits
 from rightcall.errors import BadTools
+from rightcall.repair.strangers import is_settled, strangers
 
 Policy = Literal["off", "safe", "lenient"]
 NUMBER: Json = {"type": "number"}
@@ -62,7 +63,6 @@ VALUES: list[tuple[Json, Any, Any, str]] = [
     ({"anyOf": [INTEGER, BOOLEAN]}, "7", 7, "scalar_type"),
     (STRING, 12, "12", "scalar_type"),
     (STRING, 1.5, "1.5", "scalar_type"),
-    (STRING, True, "true", "scalar_type"),
     ({"enum": ["celsius", "fahrenheit"]}, "Celsius", "celsius", "enum_case"),
     ({"enum": ["read-only", "read-write"]}, "READ_ONLY", "read-only", "enum_case"),
     ({"const": "on"}, "ON", "on", "enum_case"),
@@ -585,3 +585,35 @@ def test_no_rule_takes_long(kind: str, policy: Policy) -> None:
     start = time.process_time()
     repaired(tool, arguments, policy)
     assert time.process_time() - start < 3
+
+
+# -- nothing to settle -------------------------------------------------------------------------------------------------
+
+_LEAVES: list[Json] = [
+    *(INTEGER, STRING, NULLABLE, {}, {"$ref": "#/$defs/at"}, {"anyOf": [{"$ref": "#/$defs/at"}, {"type": "null"}]}),
+    *({"type": "object", "nullable": True, "properties": {"a": INTEGER}}, {"enum": ["a", 1]}),
+]
+
+
+def _around(inner: st.SearchStrategy[Json]) -> st.SearchStrategy[Json]:
+    members = st.dictionaries(st.sampled_from("abc"), inner, max_size=3)
+    more = st.sampled_from(({}, {"additionalProperties": False}, {"additionalProperties": INTEGER}, {"allOf": [{}]}))
+    objects = st.builds(lambda given, extra: record(**given) | extra, members, more)
+    lists = st.one_of(st.builds(list_of, inner), st.builds(lambda each: {"items": [each]}, inner))
+    return st.one_of(objects, lists, st.builds(lambda each: {"anyOf": [each, {"type": "null"}]}, inner))
+
+
+_SCHEMAS = st.recursive(st.sampled_from(_LEAVES), _around, max_leaves=6)
+_NAMED = st.sampled_from(["a", "b", "c", "d", "\ud800"])
+_VALUES = st.recursive(
+    st.sampled_from((1, "a", None, "\ud800")),
+    lambda inner: st.one_of(st.lists(inner, max_size=2), st.dictionaries(_NAMED, inner, max_size=3)),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(_NAMED, _SCHEMAS, max_size=3), st.dictionaries(_NAMED, _VALUES, max_size=3))
+def test_arguments_are_settled_that_fit_and_hold_no_stranger(properties: Json, arguments: Json) -> None:
+    more: Json = {"$defs": {"at": record(a=INTEGER)}}
+    tool = declared(properties, **more)
+    assert is_settled(tool, arguments) == (fits(tool, arguments) and not strangers(tool, arguments))

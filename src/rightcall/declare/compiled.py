@@ -11,7 +11,7 @@ from math import copysign, isinf
 from typing import Any, Generic, TypeVar
 
 from rightcall.declare.faults import Refused
-from rightcall.declare.limits import MAX_ERRORS, REGEX_SIZE, STEPS_PER_CALL, STEPS_PER_VALUE
+from rightcall.declare.limits import REGEX_SIZE, STEPS_PER_CALL, STEPS_PER_VALUE
 from rightcall.declare.schema import LISTS, MAPS, ONE, all_schemas
 from rightcall.declare.steps import Steps, own_cost
 from rightcall.types import Json, Tool
@@ -40,7 +40,7 @@ class Judge:
 
         self.tool = tool  # kept: an id is only unique among living objects
         self.schema = _asserted(relaxed(tool.name, tool.parameters)[0])
-        self.ask = _compile(self.schema)
+        self.ask = compile_schema(self.schema)
         self.held = sum([sum(own_cost(each)) for each in all_schemas(self.schema)])
         self.is_light = self.held <= STEPS_PER_VALUE and "$defs" not in self.schema
         self._steps: Steps | None = None
@@ -63,10 +63,6 @@ class Judge:
             return False
         steps, size = self.steps.and_size(arguments)
         return steps > STEPS_PER_CALL + STEPS_PER_VALUE * size
-
-    def may_list(self, arguments: Any) -> bool:
-        """Can every error of these arguments be made without taking too much memory?"""
-        return self.steps.errors(arguments) <= MAX_ERRORS
 
     @property
     def tells_one(self) -> bool:
@@ -120,7 +116,8 @@ def check_compiles(tool: Tool) -> None:
         raise Refused("", cause, "write it as JSON Schema 2020-12 has it") from None
 
 
-def _compile(schema: Json) -> Any:
+def compile_schema(schema: Json) -> Any:
+    """What judges by a schema that has nothing but what is checked."""
     import jsonschema_rs
 
     # Linear in the length of the text, whatever the pattern.

@@ -6,10 +6,9 @@ A schema without `additionalProperties` lets every name pass; a model that write
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
-from rightcall.declare.compiled import Kept, judge_of
+from rightcall.declare.compiled import Kept, compile_schema, judge_of
 from rightcall.declare.places import Places
 from rightcall.declare.validation import fits
 from rightcall.types import Json, Tool
@@ -17,6 +16,7 @@ from rightcall.types import Json, Tool
 _OPEN = frozenset(
     ("additionalProperties", "patternProperties", "unevaluatedProperties", "$ref", "allOf", "anyOf", "oneOf")
 )
+_ELSEWHERE = frozenset(("$ref", "anyOf", "oneOf"))
 
 
 class Shape:
@@ -42,28 +42,15 @@ def strangers(tool: Tool, arguments: Any) -> list[list[Any]]:
 def is_settled(tool: Tool, arguments: dict[str, Any]) -> bool:
     """Do the arguments fit, with no stranger among them and no alias? Then there is nothing to repair. It is asked of
     every call: what the tool has to say to it is looked up once."""
-    _, is_valid, shape = _ASKED.found.get(id(tool)) or _asked_of(tool)
-    try:
-        if not is_valid(arguments):
-            return False
-    except ValueError:  # a lone surrogate
-        if not fits(tool, arguments):
-            return False
+    _, is_closed, _ = _ASKED.found.get(id(tool)) or _asked_of(tool)
     if tool.aliases:
         return False
-    return shape is None or _has_none(arguments, shape) or not strangers(tool, arguments)
-
-
-def _has_none(value: Any, shape: Shape) -> bool:
-    """Are all names known, in objects inside objects? Lists are for `_look`."""
-    if type(value) is not dict:
-        return shape.items is None
-    if shape.names and not shape.names.issuperset(value):
-        return False
-    for key in shape.inner if len(shape.inner) < len(value) else value:
-        if key in value and key in shape.inner and not _has_none(value[key], shape.inner[key]):
-            return False
-    return True
+    try:
+        if is_closed(arguments):
+            return True
+    except ValueError:  # a lone surrogate
+        pass
+    return fits(tool, arguments) and not strangers(tool, arguments)
 
 
 def _look(value: Any, shape: Shape, where: list[Any], found: list[list[Any]]) -> None:
@@ -82,13 +69,35 @@ _ASKED: Kept[tuple[Tool, Callable[[Any], bool], Shape | None]] = Kept()
 
 
 def _asked_of(tool: Tool) -> tuple[Tool, Callable[[Any], bool], Shape | None]:
-    """What judges its arguments, and their shape. The tool is kept beside it: an id is only unique among the living."""
+    """What tells at once that arguments fit and no stranger is among them, and their shape. The tool is kept beside it:
+    an id is only unique among the living."""
     found = _ASKED.found.get(id(tool))
     if found is None:
         judge = judge_of(tool)
-        asked = judge.ask.is_valid if judge.is_always_light else partial(fits, tool)
-        found = _ASKED.keep(tool, (tool, asked, _shape(tool.parameters, Places(tool.parameters))), judge.held)
+        shape = _shape(tool.parameters, Places(tool.parameters))
+        closed = _closed(judge.schema, shape) if judge.is_always_light else None
+        is_closed = _never if closed is None else compile_schema(closed).is_valid
+        found = _ASKED.keep(tool, (tool, is_closed, shape), 2 * judge.held)
     return found
+
+
+def _never(arguments: Any) -> bool:
+    return False
+
+
+def _closed(schema: Any, shape: Shape | None) -> Any:
+    """The schema without room for strangers; None where a place that may hold some is not its own (`$ref`)."""
+    if shape is None:
+        return schema
+    declared = schema.get("properties", {})
+    if not _ELSEWHERE.isdisjoint(schema) or not declared.keys() >= {*shape.names, *shape.inner}:
+        return None
+    made = {**schema, "additionalProperties": False} if shape.names else {**schema}
+    if declared:
+        made["properties"] = {key: _closed(each, shape.inner.get(key)) for key, each in declared.items()}
+    if shape.items is not None:
+        made["items"] = _closed(schema["items"], shape.items)
+    return None if None in (made.get("items", True), *made.get("properties", {}).values()) else made
 
 
 def _shape(root: Any, places: Places) -> Shape | None:

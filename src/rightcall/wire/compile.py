@@ -34,6 +34,7 @@ from rightcall.wire.markers import (
     literal,
     look,
     ordered,
+    past_gap,
     seq,
     template,
     templates,
@@ -118,7 +119,8 @@ class Compiled:
         closing = closes + self._body_closes() + ends
         # Where nothing closes an envelope, it is over with its bracket, and more of them are text.
         drops = all(BODIES[type(body)].drops_brackets for body in format.bodies)
-        self.extra_closers = _extra([*closing, END] if drops or self.bare else closing)
+        over = [*[pat for end in format.ends for pat in templates(end)], END]
+        self.extra_closers = _extra([*closing, *over] if drops or self.bare else closing)
         self.turn_end = Probe(alt(*ends)) if ends else None
         self.between = self._between()
         self.first_header = self._first_header()
@@ -159,7 +161,7 @@ class Compiled:
         self.closes_thoughts = any(sign.action == "think_close" for sign, _ in around)
         self.text = Scan(_unique(sections + inner + around + lines + section_closes + self._strays()))
         openers = [pat for sign, pat in sections + inner + around if sign.action in _OPEN_CALLS and pat.prefix]
-        self.openers = [(pat, Probe(pat)) for pat in openers]
+        self.openers = [(pat, past_gap(pat)) for pat in openers]
         self.has_tokens = any(sign.is_token and sign.action in _OPEN_CALLS for sign, _ in sections + inner + around)
         begins = [pat for sign, pat in sections + inner + around if sign.action in _BEGINS]
         self.begins = Probe(alt(*begins)) if begins else Probe.never()

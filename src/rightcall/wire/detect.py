@@ -10,13 +10,13 @@ from rightcall.formats import FORMATS, NAMED_ONLY
 from rightcall.formats.spec import Channels
 from rightcall.types import Reply
 from rightcall.wire.compile import Compiled, compiled
-from rightcall.wire.markers import RUN, Pat, Probe, alt, blanks, literal, look, seq, template
+from rightcall.wire.markers import ANY_GAP, RUN, Pat, Probe, alt, blanks, literal, look, seq, template
 from rightcall.wire.options import ReadOptions
 from rightcall.wire.piece import read_piece
 
 _WORD = Pat(r"[A-Za-z_][\w.\-]{0,255}+", r"(?:[A-Za-z_][\w.\-]{0,255}+)?", sure=RUN)
 _PART = 3  # characters of a marker that are looked for before the whole
-_PLACES = 64  # of a marker's beginning that are looked at
+_PLACES = 64  # how often an opener may be repeated in that
 _WINDOW = 4_096  # characters from the first opener on, by which formats are ranked
 
 
@@ -37,14 +37,12 @@ def _known() -> list[Compiled]:
 
 def _opened_at(found: Compiled, text: str, first_at: dict[str, int]) -> int:
     """Where the text holds what opens a call in this format; -1 where it does not."""
-    for pat, probe in found.openers:
-        at = _first_place(pat.prefix, text, first_at)
-        for _ in range(_PLACES):
-            if at < 0:
-                break
-            if probe.at(text, at, True):
-                return at
-            at = text.find(pat.prefix, at + 1)
+    for pat, search in found.openers:
+        if pat.whole not in first_at:
+            places = [_first_place(part, text, first_at) for part in pat.opening.split(ANY_GAP) if part]
+            first_at[pat.whole] = search(text, places[0]) if min(places, default=-1) >= 0 else -1
+        if first_at[pat.whole] >= 0:
+            return first_at[pat.whole]
     first = first_headers().get(found.format.name)
     if first is not None:
         return 0 if first.at(text, 0, True) else -1
@@ -62,10 +60,10 @@ def _first_place(marker: str, text: str, known: dict[str, int]) -> int:
     return known[marker]
 
 
-def _window(text: str, first: int, first_at: dict[str, int]) -> str:
+def _window(text: str, first: int, markers: Iterable[str]) -> str:
     """The text around the first opener. It ends where that has been repeated so often that more would tell nothing."""
     window = text[max(0, first - _WINDOW // 4) :][:_WINDOW] if len(text) > _WINDOW else text
-    there = [marker for marker, place in first_at.items() if place == first and len(marker) > _PART]
+    there = [marker for marker in markers if len(marker) > _PART and text.startswith(marker, first)]
     opener = max(there, key=len, default="")
     pieces = window.split(opener, _PLACES) if opener else [window]
     return window[: len(window) - len(pieces[_PLACES])] if len(pieces) > _PLACES else window

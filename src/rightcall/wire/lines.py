@@ -9,6 +9,7 @@ What is only shown is neither run nor refused. A reply may be one call in backti
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from rightcall.check import listing
@@ -21,22 +22,30 @@ if TYPE_CHECKING:
     from rightcall.wire.machine import Machine
 
 
+# Lines in which neither a call nor a marker can begin: taken at once.
+PLAIN_LINES = re.compile(r"(?:[^(<`~\n]*+\n)++").match
+
+
 def line(m: Machine) -> Steps[int]:
     """Where a call may begin on the line that begins here; -1 for none."""
     p, output = m.p, m.output
     at_start = p.at == 0
-    taken = p.capture()
-    char = yield from p.peek()
-    output.hold_blanks(p.release(taken), p.at)
+    char = p.buf[p.pos : p.pos + 1]
+    if char <= " " or output.fresh:
+        taken = p.capture()
+        char = yield from p.peek()
+        output.hold_blanks(p.release(taken), p.at)
     output.at_start = False
     if not char or output.tag or not p.tools or m.refused > p.limits.calls:
         return -1
     if char == "`":
         wrapped = at_start and (yield from p.test(WRAPPED))
         return p.pos if wrapped and _opens(m, p.pos, "{") else -1
-    found = yield from p.test(LINE)
+    found = LINE.at(p.buf, p.pos, p.ended)
+    if found is None:
+        found = yield from p.test(LINE)
     # Behind text, a label that is a role as well begins a turn of a transcript.
-    if found is None or (not output.is_silent and RECORD(p.buf, p.pos)) or output.shows(BODY):
+    if not found or (not output.is_silent and RECORD(p.buf, p.pos)) or output.shows(BODY):
         return -1
     return p.pos if _opens(m, p.pos, found.group()[-1]) else -1
 

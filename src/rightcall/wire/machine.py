@@ -16,7 +16,7 @@ from rightcall.wire.buffer import Steps
 from rightcall.wire.calls import CallBuilder
 from rightcall.wire.channels import first_header
 from rightcall.wire.compile import LEVELS, Compiled, Sign
-from rightcall.wire.lines import line
+from rightcall.wire.lines import PLAIN_LINES, line
 from rightcall.wire.markers import BLANKS, Scan
 from rightcall.wire.options import ReadOptions
 from rightcall.wire.reader import WholeBlock
@@ -27,6 +27,8 @@ from rightcall.wire.states import Held, InChannel, InReasoning, InSection, InTex
 
 OPENS = frozenset(("section", "call", "body"))
 _IN_TEXT, _MAY_BE_LATE = InText(), InText(late=True)
+
+_MOST_OPENERS = 10_000  # that hold no call; each costs as much as some hundred characters of text
 
 
 class Machine:
@@ -296,6 +298,9 @@ class Machine:
         self._after_block(ending, before, first)
         if ending == "full":
             yield from self.rest_is_text()
+        elif p.notes.get("opener_without_call", 0) >= _MOST_OPENERS:
+            p.full = True
+            yield from self.rest_is_text(f"more than {_MOST_OPENERS} openers that hold no call")
 
     def _whole(self, start: int, bare: bool) -> WholeBlock | None:
         p, quick = self.p, self.compiled.quick
@@ -351,6 +356,11 @@ class Machine:
     def _try_line(self) -> Steps[bool]:
         """Outside all blocks, at the beginning of a line: a call may stand here. True if one may stand here again."""
         p = self.p
+        plain = None if self.output.fresh or self.output.tag or self.held is not None else PLAIN_LINES(p.buf, p.pos)
+        if plain is not None:
+            self.say(plain.end())
+            self.output.at_start = True
+            return True
         first = p.index
         start = yield from line(self)
         if start >= 0:
@@ -364,12 +374,12 @@ class Machine:
         """What may stand before a call."""
         return self.compiled.readers[0].labels
 
-    def rest_is_text(self) -> Steps[None]:
-        """There are more calls than there may be: everything from here on is text."""
+    def rest_is_text(self, much: str = "") -> Steps[None]:
+        """There is more than there may be, by itself of calls: everything from here on is text."""
         p = self.p
         self.release()  # they are more than enough to be calls, whatever follows
         self.trust()
-        p.problem("too_large", f"the reply has more than {p.limits.calls} calls; the rest was not read")
+        p.problem("too_large", f"the reply has {much or f'more than {p.limits.calls} calls'}; the rest was not read")
         while True:
             if p.pos < len(p.buf):
                 self.say_exactly(len(p.buf))

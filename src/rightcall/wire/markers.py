@@ -47,7 +47,7 @@ class Pat(NamedTuple):
     tail: tuple[str, str] = ("", "")  # whole and part of what follows the head
     prefix: str = ""  # literal text that it begins with
     sure: int = OPEN  # FINAL: no later text can make the match another; RUN: only by making it longer
-    opening: str = ""  # as `prefix`, past the gaps beside special tokens, which stand in it as `_ANY_GAP`
+    opening: str = ""  # as `prefix`, past the gaps beside special tokens, which stand in it as `ANY_GAP`
 
 
 def literal(text: str) -> Pat:
@@ -67,8 +67,9 @@ def blanks(most: int = MAX_BLANKS) -> Pat:
     return Pat(run, run, sure=RUN)
 
 
-_ANY_GAP = "\0"
-_GAP = blanks(16)._replace(opening=_ANY_GAP)
+ANY_GAP = "\0"
+_LONGEST_GAP = 16
+_GAP = blanks(_LONGEST_GAP)._replace(opening=ANY_GAP)
 _BLANK_RUNS = re.compile(r"\[ \\t\\r\\n\]\{0,\d++\}\+")  # as `blanks` writes them
 
 
@@ -211,6 +212,28 @@ class Probe:
         return Probe(Pat("(?!)", "(?!)"))
 
 
+def past_gap(pat: Pat) -> Callable[[str, int], int]:
+    """A search for where the pattern stands first; -1 for nowhere. One that begins with a sign or two and a gap, as
+    `<`, `｜DSML｜`, is found by what follows the gap: the signs alone may stand anywhere, and often."""
+    first, gap, _ = pat.opening.partition(ANY_GAP)
+    rest = pat.whole.removeprefix(re.escape(first) + _GAP.whole)
+    if not gap or rest == pat.whole:
+        first, rest = "", pat.whole
+    search, before = re.compile(rest).search, re.compile(f"{re.escape(first)}{_GAP.whole}\\Z").search
+
+    def place(text: str, pos: int) -> int:
+        while (found := search(text, pos)) is not None:
+            if not first:
+                return found.start()
+            start = before(text, max(0, found.start() - len(first) - _LONGEST_GAP), found.start())
+            if start is not None:
+                return start.start()
+            pos = found.start() + 1
+        return -1
+
+    return place
+
+
 def there(pat: Pat) -> Probe:
     """A probe that tells whether this is there, and not how much of it: what is there stays, whatever arrives."""
     return Probe(look(pat)._replace(sure=FINAL))
@@ -301,6 +324,6 @@ def _tree(prefixes: set[str]) -> str:
     branches = []
     for head in heads:
         rest = _tree({prefix[1:] for prefix in prefixes if prefix[0] == head})
-        begins = _GAP.whole if head == _ANY_GAP else re.escape(head)
+        begins = _GAP.whole if head == ANY_GAP else re.escape(head)
         branches.append(begins + (f"(?:{rest}|\\Z)" if rest else ""))
     return "|".join(branches)
