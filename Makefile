@@ -7,7 +7,7 @@ RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint unit smoke bench bfcl classes grammar gbnf model capture killtest typescript shown laws mutants fuzz venv clean
+.PHONY: help demo test lint unit smoke bench bfcl classes damage grammar gbnf model capture killtest typescript shown laws mutants fuzz venv clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -40,6 +40,9 @@ classes: $(VENV)/.dev ## read texts of every known class of fault in every forma
 shown: $(VENV)/.dev ## read 150,000 texts that show calls or make them; fails if a shown one runs, or a real one is lost
 	PYTHONPATH=evals $(RUN) -m shown $(FLAGS)
 
+damage: $(VENV)/.dev ## damage calls in every way; fails if one runs with other arguments, or if less is mended
+	PYTHONPATH=evals $(RUN) -m damaged $(FLAGS)
+
 model: $(VENV)/.local ## fetch a small model, run it here, count its calls that hold
 	$(VENV)/bin/rightcall model pull smollm2
 	$(RUN) evals/model.py
@@ -68,9 +71,10 @@ laws: $(VENV)/.dev ## try the laws at depth, 300 examples each; SEED=n tries the
 mutants: $(VENV)/.dev ## put bugs of one line into the source, one at a time; fails if the tests miss more than two
 	$(RUN) fuzz/mutants.py $(FLAGS)
 
-fuzz: $(VENV)/.dev ## throw hostile text at every function, and look for what costs too much; SECONDS=n for each of the two
+fuzz: $(VENV)/.dev ## throw hostile text at every function, and look for what costs too much; SECONDS=n for each of the three
 	$(RUN) fuzz/run.py $(if $(SEED),--seed $(SEED)) --seconds $(or $(SECONDS),60)
 	$(RUN) fuzz/superlinear.py $(if $(SEED),--seed $(SEED)) --seconds $(or $(SECONDS),60)
+	$(RUN) fuzz/schemas.py $(if $(SEED),--seed $(SEED)) --seconds $(or $(SECONDS),60)
 
 venv: $(VENV)/.dev ## only set up .venv, with the tools for development
 

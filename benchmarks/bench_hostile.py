@@ -30,6 +30,8 @@ MOST_DETECT = 20.0
 MOST_SECONDS = 2.0
 MOST_BYTES = 60.0  # for a character
 
+DEAR = [("contract", "a\n")]  # that is not dear when it is small
+
 Work = Callable[[str, str], object]  # a format and a text
 
 
@@ -139,7 +141,9 @@ def dearest(work: str) -> tuple[str, str]:
     cases = [(name, unit) for name in formats for unit in (everything if len(formats) == 1 else units(name))]
     for size, kept in SIZES:
         costs = {case: once(partial(WORKS[work], case[0], repeated(case[1], size))) for case in cases}
-        cases = sorted(cases, key=lambda case: -costs[case])[:kept]
+        cases = sorted(cases, key=lambda case: -costs[case])[:kept] + [
+            case for case in DEAR if case in cases and kept > 1
+        ]
     return cases[0]
 
 

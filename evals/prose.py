@@ -156,10 +156,10 @@ def made_up() -> Iterator[Prose]:
 
 
 def calls(prose: Prose, format: str) -> tuple[Call, ...]:
-    """The calls that came out. None are asked of xlam where a JSON fence begins the reply: that is its own wire."""
+    """The calls that would run. None are asked of xlam where a JSON fence begins the reply: that is its own wire."""
     if format == "xlam" and prose.text.startswith("```json"):
         return ()
-    return parse(prose.text, tools=prose.tools, format=format).attempts
+    return parse(prose.text, tools=prose.tools, format=format).calls
 
 
 def is_a_call(prose: Prose) -> bool:

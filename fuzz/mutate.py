@@ -40,7 +40,8 @@ def sample(format: str, rng: Random) -> str:
     found = places(format)
     before, after = found[rng.choice(list(found))]
     own = markers(format)
-    return before + rng.choice([*_WORDS, *own, "a\nb", ""]) + after
+    made: str = before + rng.choice([*_WORDS, *own, "a\nb", ""]) + after
+    return made
 
 
 def mutated(format: str, rng: Random) -> str:

@@ -45,13 +45,13 @@ class Found(NamedTuple):
 
 def known() -> list[Found]:
     """Every pattern that the package compiles, with where and how it is used."""
-    seen: dict[tuple[Any, int], str] = {}
+    seen: set[tuple[Any, int, str]] = set()
     compile = re._compile  # type: ignore[attr-defined]
 
     def watched(pattern: Any, flags: Any) -> Any:
         made = compile(pattern, flags)
         if isinstance(made.pattern, str):
-            seen.setdefault((made.pattern, made.flags), _caller())
+            seen.add((made.pattern, made.flags, _caller()))
         return made
 
     re._compile = watched  # type: ignore[attr-defined]
@@ -59,8 +59,8 @@ def known() -> list[Found]:
         _use_everything()
     finally:
         re._compile = compile  # type: ignore[attr-defined]
-    ours = [(key, place) for key, place in seen.items() if place]
-    return [Found(source, flags, place, _methods(place)) for (source, flags), place in ours]
+    ours = {(source, flags, _methods(place)): place for source, flags, place in sorted(seen) if place}
+    return [Found(source, flags, place, methods) for (source, flags, methods), place in ours.items()]
 
 
 def _caller() -> str:
@@ -222,7 +222,7 @@ def _use(pattern: re.Pattern[str], method: str) -> Callable[[str], object]:
     if method == "sub":
         return lambda text: pattern.sub("", text)
     found = getattr(pattern, method)
-    return (lambda text: list(found(text))) if method == "finditer" else found  # type: ignore[no-any-return]
+    return (lambda text: list(found(text))) if method == "finditer" else found
 
 
 def _seconds(run: Callable[[str], object], text: str) -> float:

@@ -28,6 +28,7 @@ from rightcall import Call, Reply, Stream, Tool, Toolset, check, dispatch_sync, 
 from rightcall.constrain import grammar
 from rightcall.formats import FORMATS
 from rightcall.laws import How
+from rightcall.wire.parser import Policy
 
 Json = dict[str, Any]
 
@@ -63,7 +64,8 @@ def parsing(rng: Random) -> Case:
     sample, seed = taken(rng), rng.randrange(10**9)
     tools = samples.toolset(sample.tools)
     format = rng.choice((sample.format, sample.format, "auto", rng.choice(list(FORMATS))))
-    policy = rng.choice(("safe", "safe", "lenient", "off"))
+    policies: tuple[Policy, ...] = ("safe", "safe", "lenient", "off")
+    policy = rng.choice(policies)
 
     def judge(text: str) -> None:
         dice = Random(seed)

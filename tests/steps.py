@@ -195,6 +195,8 @@ def _of_text(owner: str, name: str, args: tuple[Any, ...], result: Any) -> int:
         start, stop, *_ = [*[arg for arg in args[1:] if isinstance(arg, int)], *(0, len(owner))[len(args[1:]) :]]
         if name in ("find", "index") and isinstance(result, int) and result >= 0:
             stop = min(stop, result + 1)
+        elif name == "rfind" and result >= 0:
+            start = result
         return max(0, min(stop, len(owner)) - max(0, start))
     return len(owner)
 

@@ -45,8 +45,12 @@ FEW = settings(max_examples=max(settings().max_examples // 4, 1))
 @given(data=st.data())
 def test_every_rendering_is_accepted(name: str, judge: type[Judge], data: st.DataObject) -> None:
     drawn = drawn_reply(data, FORMATS[name], left_out)
-    found = judge(grammar(drawn.tools, format=name, choice="auto", reasoning=True).gbnf())
-    assert found.accepts(drawn.text), drawn.text
+    made = grammar(drawn.tools, format=name, choice="auto", reasoning=True)
+    # A call whose opener is a word stands behind an empty line, which no rendering has.
+    is_word = bool(made.triggers) and made.triggers[0].strip()[:1].isalpha()
+    assume(not is_word or drawn.text.strip().startswith(made.triggers[0].strip()))
+    assume(not is_word or drawn.text.count(made.triggers[0].strip()) == 1)
+    assert judge(made.gbnf()).accepts(drawn.text), drawn.text
 
 
 @JUDGED
@@ -58,9 +62,7 @@ def test_whatever_is_accepted_reads_as_calls_that_pass_the_check(
 ) -> None:
     format, dice = FORMATS[name], Random(seed)
     drawn = drawn_reply(data, format, left_out)
-    # Code that is left open in a message of text is read on into the next message.
-    is_framed = bool(format.content) or format.channels is not None
-    parallel, free = data.draw(st.booleans()), data.draw(st.booleans()) and not is_framed
+    parallel, free = data.draw(st.booleans()), data.draw(st.booleans())
     made = grammar(drawn.tools, format=format, choice="required", parallel=parallel, text=free)
     # An opener that has a fence of its own may stand in another: see below.
     assume(not (free and made.triggers and "`" in made.triggers[0]))

@@ -53,7 +53,8 @@ def _run(**arguments: Any) -> str:
 
 def test_a_long_chain_of_references_is_a_schema_like_any_other() -> None:
     tools = Toolset(TOOLSETS["a chain of references"](40_000))
-    good, bad = {"a": {"n": {"n": {"n": {}}}}}, {"a": {"n": {"n": {"n": 3}}}}
+    good: Json = {"a": {"n": {"n": {"n": {}}}}}
+    bad: Json = {"a": {"n": {"n": {"n": 3}}}}
     assert len(tools) == 1 and check(Call("f", good), tools) == []
     assert [problem.path for problem in check(Call("f", bad), tools)] == ["/a/n/n/n"]
     assert repair(Call("f", {"A": {}}, '{"A": {}}'), tools).arguments == {"a": {}}

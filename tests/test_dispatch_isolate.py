@@ -85,6 +85,27 @@ def test_a_process_whose_time_is_over_is_killed_with_all_it_started(tmp_path: Pa
         assert gone([int(pid) for pid in note.read_text().split()])
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere only the process group is known")
+@pytest.mark.parametrize("forks_twice", [False, True])
+@pytest.mark.parametrize("hangs", [False, True])
+def test_what_has_a_session_of_its_own_is_ended_too(hangs: bool, forks_twice: bool, tmp_path: Path) -> None:
+    tool, pid_file = isolated_tools.starts_a_daemon, tmp_path / "pid"
+    call = Call("starts_a_daemon", {"pid_file": str(pid_file), "hangs": hangs, "forks_twice": forks_twice})
+    (result,) = dispatch_sync(call, [tool], isolate=True, limits=RunLimits(call=4.0 if hangs else 60.0))
+    assert result.kind == ("timed_out" if hangs else "completed")
+    if pid_file.exists():  # on a very slow machine it had no time to begin
+        assert gone([int(pid_file.read_text())])
+
+
+def test_what_a_hook_was_shown_is_what_runs_in_the_process_too() -> None:
+    seen: list[Any] = []
+    hooks = [lambda invocation: seen.append(dict(invocation.arguments))]
+    (result,) = dispatch_sync(Call("fresh", {}), [isolated_tools.fresh], hooks=hooks, isolate=True)
+    assert result.output == f"{seen[0]['key']} {seen[0]['day']}"
+    (result,) = dispatch_sync(Call("never_the_same", {"key": "a"}), [isolated_tools.never_the_same], isolate=True)
+    assert result.error and "the tool was not run" in result.text
+
+
 def test_a_process_that_nobody_waits_for_any_more_is_killed(tmp_path: Path) -> None:
     note = tmp_path / "pids"
 

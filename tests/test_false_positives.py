@@ -31,6 +31,7 @@ TOOLS = Toolset(
         for name, (required, properties) in DECLARED.items()
     ]
 )
+BARE = ("llama3_json", "xlam", "generic_json")
 OWN_WIRE = ("xlam", "```json")  # a reply that begins with a JSON fence is what this format looks like
 TEXTS = [json.loads(line) for line in (CORPUS / "prose.jsonl").read_text("utf-8").splitlines()]
 
@@ -43,9 +44,18 @@ def texts(format: str) -> list[tuple[str, str]]:
 
 
 def ends_with_a_call(text: str, format: str) -> bool:
-    """A format that was named and writes nothing before a call has one wherever a text ends with it."""
-    is_bare = format in ("llama3_json", "xlam", "generic_json")
-    return is_bare and '"arguments": {' in text and text.rstrip().endswith("}}")
+    """A format that was named and writes nothing before a call has one where a text ends with it, unless that is shown:
+    no sign tells `Example:` from `Here it is:`, or an assignment from a label."""
+    return format in BARE and any(mark in text for mark in ("Example: {", "call={")) and text.rstrip().endswith("}}")
+
+
+@pytest.mark.parametrize("format", BARE)
+def test_a_named_bare_format_has_a_call_where_a_text_ends_with_one_that_nothing_shows(format: str) -> None:
+    found = [row["text"] for row in TEXTS if ends_with_a_call(row["text"], format)]
+    assert found
+    for text in found:
+        reply = parse(text, tools=TOOLS, format=format)
+        assert len(reply.calls) == 1 and [problem.code for problem in reply.problems] == ["rescued"], text
 
 
 def fired(text: str, format: str) -> bool:

@@ -56,9 +56,9 @@ HEAVY = set("pydantic jsonschema_rs llguidance typer rich jinja2 aiohttp starlet
 MAY_DIAL = {"backend", "mcp"}
 MAY_LISTEN = {"servers", "serve", "backend/replay.py", "backend/relay.py", "mcp"}
 MAY_BIND = {"servers", "mcp/server.py"}
-MAY_USE_FILES = {"files", "workspace", "backend", "capture", "dataset", "serve", "cli"}
+MAY_USE_FILES = {"files", "workspace", "backend", "capture", "dataset", "serve", "cli", "dispatch/child.py"}
 MAY_WRITE = {"files", "backend/models.py"}  # the second fetches into a folder of its own
-MAY_START_PROCESSES = {"templates/render.py", "dispatch/isolate.py", "workspace", "mcp", "backend"}
+MAY_START_PROCESSES = {"templates/render.py", "dispatch/isolate.py", "dispatch/child.py", "workspace", "mcp", "backend"}
 
 CONTROL_FLOW = (
     *(ast.If, ast.For, ast.AsyncFor, ast.While, ast.Try, ast.TryStar, ast.With, ast.AsyncWith, ast.Match),

@@ -6,6 +6,7 @@ in each of them.
 
 from __future__ import annotations
 
+import re
 from typing import Any, NamedTuple
 
 import msgspec
@@ -92,13 +93,15 @@ def test_a_call_without_its_closing_tag_ends_where_the_next_begins(wire: Tagged)
     assert reply.problems[0].call == 0 and not reply.problems[0].blocking
 
 
-@every_tagged
+def ends(wire: Tagged) -> tuple[str, ...]:
+    """What ends a turn."""
+    return wire.format.ends + (wire.format.channels.ends if wire.format.channels else ())
+
+
+@pytest.mark.parametrize("wire", [wire for wire in FOUND if ends(wire)], ids=lambda wire: wire.name)
 def test_a_call_without_its_closing_tag_ends_at_an_end_of_turn(wire: Tagged) -> None:
     text = written(wire, OWL)
-    end = wire.format.ends[0] if wire.format.ends else wire.format.channels.ends[0] if wire.format.channels else ""
-    if not end:
-        return
-    reply = read(text[: text.rindex(own_close(wire))] + end, wire)
+    reply = read(text[: text.rindex(own_close(wire))] + ends(wire)[0], wire)
     assert all_arguments(reply) == [OWL]
     assert "unclosed" in codes(reply)
 
@@ -211,18 +214,24 @@ def test_seed_oss_keeps_the_last_line_break_of_a_value_and_writes_it_inline() ->
 # -- A3: what the machine needs to know --------------------------------------------------------------------------------
 
 
-@every_tagged
-def test_the_closers_of_a_reader_are_those_of_values_and_bodies_and_of_nothing_else(wire: Tagged) -> None:
-    import re
-
+def is_closer(wire: Tagged, text: str) -> bool:
     reader = compiled(FORMATS[wire.name]).readers[FORMATS[wire.name].bodies.index(wire.body)]
-    is_closer = re.compile("|".join(pat.whole for pat in reader.closers)).fullmatch
-    assert is_closer(first(wire.body.value_close).replace("{key}", "anything"))
-    assert not wire.body.close or is_closer(first(wire.body.close))
+    return any(re.fullmatch(pat.whole, text) for pat in reader.closers)
+
+
+@every_tagged
+def test_what_ends_a_value_or_a_body_is_a_closer_of_its_reader(wire: Tagged) -> None:
+    assert is_closer(wire, first(wire.body.value_close).replace("{key}", "anything"))
+    assert not wire.body.close or is_closer(wire, first(wire.body.close))
+
+
+# A close that is named after its argument looks like any other: the machine asks for those first.
+@pytest.mark.parametrize(
+    "wire", [wire for wire in FOUND if "{key}" not in first(wire.body.value_close)], ids=lambda wire: wire.name
+)
+def test_what_ends_a_call_or_a_section_is_no_closer_of_its_reader(wire: Tagged) -> None:
     outer = [*wire.format.call, *(wire.format.section or ())]
-    if "{key}" in first(wire.body.value_close):
-        return  # a close that is named after its argument looks like any other: the machine asks for those first
-    assert not any(is_closer(text.strip()) for marker in outer for text in alternatives(marker) if text)
+    assert not any(is_closer(wire, text.strip()) for marker in outer for text in alternatives(marker) if text)
 
 
 # -- A6: an abandoned call ---------------------------------------------------------------------------------------------

@@ -20,7 +20,8 @@ from replies import INTEGER, STRING, Json, args, blocking, codes, hermes, made, 
 from rightcall import Call, Problem, Reply, Tool, Toolset, check, parse, read, render, repair
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import Envelope, NameThenJson
-from rightcall.repair.loose import Unreadable, read_loose
+from rightcall.repair.liberties import Unreadable
+from rightcall.repair.loose import read_loose
 from rightcall.repair.settle import settle
 
 Policy = Literal["off", "safe", "lenient"]
@@ -138,9 +139,15 @@ def test_extra_closers_before_the_close_of_a_call_are_taken_off(extra: str) -> N
 def test_final_closers_are_added_only_where_the_call_was_closed(missing: str) -> None:
     whole = {"}": '{"city": "Oslo"}', "]}": '{"tags": ["a"]}', "}}": '{"o": {"a": 1}}', "]}}": '{"o": {"a": [1]}}'}
     sent = whole[missing].removesuffix(missing)
-    for reply in (enveloped(sent), named(sent)):
+    properties: Json = {key: {} for key in json.loads(whole[missing])}
+    only = Toolset([Tool(name="f", parameters={"type": "object", "properties": properties})])
+    for carrier in (enveloped, named):
+        reply = carrier(sent, policy="lenient")
         assert args(reply) == [("f", json.loads(whole[missing]))]
         assert [r[0] for r in receipts(reply)] == ["missing_closer"]
+        # What was open may have held more, unless it has all that it can have.
+        assert runnable(carrier(sent)) in ([], args(reply))
+        assert missing != "}" or runnable(carrier(sent, tools=only))
     for policy in ("safe", "lenient"):
         assert blocking(native(sent, policy=policy)) == [("truncated", 0)]
 

@@ -282,12 +282,10 @@ def test_prose_that_mentions_an_opener_stays_text(name: str, opener: str) -> Non
             assert "".join(reply.content.split()) == "".join(said.split())
 
 
-@pytest.mark.parametrize("name, opener", MENTIONS)
+# What follows an opener with a fence in it stands in the fence.
+@pytest.mark.parametrize("name, opener", [pair for pair in MENTIONS if pair[0] not in BARE and "```" not in pair[1]])
 def test_a_call_behind_prose_that_mentions_the_opener_is_still_read(name: str, opener: str) -> None:
-    parts: list[Part] = [Text("Use the tag"), made("f", s="x")]
-    if name in BARE or "```" in opener:  # what follows such an opener stands in a fence
-        return
-    call = render(parts[1:], format=name, tools=TOOLS)
+    call = render(made("f", s="x"), format=name, tools=TOOLS)
     reply = read(f"Use {opener} to call a tool: \n{call}", name)
     assert runnable(reply) == [("f", {"s": "x"})]
     assert "to call a tool:" in reply.content

@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
+import importlib
 import random
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "fuzz"))
-
-import patterns
-import superlinear
 
 from rightcall.formats import FORMATS
 from steps import MOST
 
+FUZZ = Path(__file__).resolve().parent.parent / "fuzz"
+if not FUZZ.exists():
+    pytest.skip("the fuzzer is not part of the sdist", allow_module_level=True)
+sys.path.insert(0, str(FUZZ))
+patterns: Any = importlib.import_module("patterns")
+superlinear: Any = importlib.import_module("superlinear")
+
 FEW = 24
+# What the search found once.
+FOUND = [
+    ("read", "inkling", '\'{"name": "write", "arguments": {', "'1\t", "<|content_invoke_tool_text|>"),
+    ("parse", "lfm2", "<|tool_call_start|>[write(text='a'", ",", ""),
+]
+
+
+@pytest.mark.parametrize("found", FOUND, ids=lambda found: str(found[1]))
+def test_what_was_found_once_is_linear(found: tuple[str, ...]) -> None:
+    assert superlinear.times(superlinear.Case(*found)) <= MOST
 
 
 @pytest.mark.parametrize("seed", range(FEW))
@@ -46,11 +60,6 @@ def test_an_attack_leaves_a_linear_pattern_alone(source: str) -> None:
     assert patterns.slow(patterns.Found(source, 0, "", ("match",))) is None
 
 
-def test_every_pattern_of_the_source_is_known() -> None:
+def test_the_patterns_of_the_source_are_known() -> None:
     found = {each.place.partition(":")[0] for each in patterns.known()}
-    compiling = {
-        str(path.relative_to(patterns.SOURCE))
-        for path in patterns.SOURCE.rglob("*.py")
-        if "re.compile(" in path.read_text()
-    }
-    assert compiling - found == set()
+    assert {"wire/bodies/pythonic.py", "wire/markers.py", "apis/json_state.py", "repair/loose.py"} <= found

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from cuts import Setting, fold, hold_of_every_cut
-from gbnf_reader import accepts
+from ebnf import Ebnf
 from rightcall import Call, Ids, Parser, Tool, Toolset, parse, render
 from rightcall.constrain import grammar
 from rightcall.formats import FORMATS
@@ -283,7 +283,7 @@ def test_a_note_blocks_nothing(format: str, text: str, code: str) -> None:
 
 
 @pytest.mark.parametrize("format", ["hermes", "deepseek_v3", "qwen3_coder"])
-@pytest.mark.parametrize("around", ["``{}`` and", "\n\n```\n{}\n```\nand", "`{}` and"])
+@pytest.mark.parametrize("around", ["``{}`` and", "``a ` b {}`` and", "\n\n```\n{}\n```\nand", "`{}` and"])
 def test_a_call_that_is_shown_is_shown_however_its_backticks_are_cut(format: str, around: str) -> None:
     call = render([Call(*OWL)], format=format, tools=TOOLS)
     assert seen(f"Write {around.format(call)} no more.", format)[:2] == ([], [])
@@ -316,16 +316,16 @@ CALL = '<tool_call>\n{"name": "f", "arguments": %s}\n</tool_call>'
 def test_gbnf_knows_how_many_members_an_object_needs(least: int, accepted: set[str]) -> None:
     tool = Tool(name="f", parameters={**FLAGS, "minProperties": least})
     gbnf = grammar([tool], format="hermes", choice="required").gbnf()
-    assert {text for text in ("{}", '{"a": true}') if accepts(gbnf, CALL % text)} == accepted
-    assert accepts(gbnf, CALL % '{"a": true, "b": false}')
+    assert {text for text in ("{}", '{"a": true}') if Ebnf(gbnf).accepts(CALL % text)} == accepted
+    assert Ebnf(gbnf).accepts(CALL % '{"a": true, "b": false}')
 
 
 @pytest.mark.parametrize("shown", ["`{}", '"{}', "'{}", "```\n{}"])
 def test_gbnf_accepts_no_call_that_is_only_shown(shown: str) -> None:
     gbnf = grammar([Tool(name="f", parameters=FLAGS)], format="hermes", choice="required", text=True).gbnf()
     call = CALL % "{}"
-    assert accepts(gbnf, f"See {call}")
-    assert not accepts(gbnf, f"See {shown.format(call)}")
+    assert Ebnf(gbnf).accepts(f"See {call}")
+    assert not Ebnf(gbnf).accepts(f"See {shown.format(call)}")
 
 
 def accepted(schema: dict[str, Any], values: list[Any]) -> list[Any]:
@@ -339,7 +339,7 @@ def accepted(schema: dict[str, Any], values: list[Any]) -> list[Any]:
         },
     )
     gbnf = grammar([tool], format="hermes", choice="required").gbnf()
-    return [value for value in values if accepts(gbnf, CALL % json.dumps({"a": value}))]
+    return [value for value in values if Ebnf(gbnf).accepts(CALL % json.dumps({"a": value}))]
 
 
 def test_gbnf_takes_no_declared_name_for_an_undeclared_one() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import shutil
 import signal
 import socket
@@ -461,6 +462,26 @@ def test_a_miss_in_a_large_file_is_found_in_reasonable_time(space: Workspace) ->
     with pytest.raises(ToolError, match="not found"):
         space.edit_file("big.txt", "another line\n" * 1000, "x")
     assert time.monotonic() - start < 20
+
+
+def test_no_tool_goes_on_for_long(space: Workspace) -> None:
+    """A thread cannot be stopped: what it does is bounded instead."""
+    with (Path(space.root.path) / "sparse.txt").open("wb") as file:
+        file.write(b"text line\n" * 1000)
+        file.truncate(200 * 2**30)
+    letters = list("aab" * 66)
+    dice = random.Random(1)
+    lines = []
+    for _ in range(4000):
+        dice.shuffle(letters)
+        lines.append("".join(letters))
+    space.write_file("alike.txt", "\n".join(lines))
+    begun = time.process_time()
+    with pytest.raises(ToolError, match="nothing behind the first"):
+        space.read_file("sparse.txt", line=2000)
+    with pytest.raises(ToolError, match="not found"):
+        space.edit_file("alike.txt", "aab" * 66, "y")
+    assert time.process_time() - begun < 5
 
 
 # -- listing -----------------------------------------------------------------------------------------------------------

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -177,6 +179,35 @@ def test_where_there_is_a_sandbox_only_the_root_can_be_written(tmp_path: Path) -
     run(space, f"mkdir -p {tmp_path}; echo x > {tmp_path}/out.txt")  # /tmp is another inside
     assert not run(space, "echo x > ~/.rightcall-test").startswith("exit 0")
     assert not (tmp_path / "out.txt").exists()
+
+
+SPY = "for at in /proc/[0-9]*; do tr '\\0' '\\n' < $at/environ; done 2>/dev/null | grep -c opensesame"
+PROGRAM = """
+import asyncio, sys
+from rightcall.workspace import Workspace
+space = Workspace(sys.argv[1], seconds=20)
+print("keys" in space.exposure, asyncio.run(space.bash(sys.argv[2])).split()[-1])
+"""
+
+
+def test_a_command_reads_the_keys_of_this_program_only_where_that_is_said(tmp_path: Path) -> None:
+    env = {**os.environ, "SOME_API_KEY": "opensesame", "PYTHONPATH": os.pathsep.join(sys.path)}
+    words = [sys.executable, "-c", PROGRAM, str(tmp_path), SPY]
+    said = subprocess.run(words, env=env, capture_output=True, text=True, timeout=60).stdout.split()
+    assert said[0] == "True" or said == ["False", "0"]
+    assert "read the keys" in Workspace(tmp_path, sandbox="off").exposure
+
+
+def test_where_processes_are_hidden_all_that_a_command_started_ends_with_it(tmp_path: Path) -> None:
+    space = Workspace(tmp_path, seconds=2)
+    if "keys" in space.exposure:
+        pytest.skip("processes cannot be hidden on this machine")
+    with pytest.raises(ToolError, match="stopped after 2 seconds"):
+        run(space, "setsid sh -c 'while :; do date > beat; sleep 0.05; done' & sleep 60")
+    time.sleep(0.3)
+    (tmp_path / "beat").unlink(missing_ok=True)
+    time.sleep(0.5)
+    assert not (tmp_path / "beat").exists()
 
 
 ESCAPES = (

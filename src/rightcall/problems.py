@@ -193,7 +193,8 @@ CUT: tuple[Code, ...] = (
     Code(
         "too_large",
         "The reply, one call, the number of calls, or of openers that hold none, is over a limit. What lies beyond it "
-        "was not read. Under `lenient` also: broken arguments are too long for the last rung of repair.",
+        "was not read. Or the arguments are too large to be checked against their tool's schema. Under `lenient` also: "
+        "broken arguments are too long for the last rung of repair.",
         "Send less; or raise the limit with `Limits`.",
     ),
     Code(
@@ -252,6 +253,13 @@ SYNTAX: tuple[Code, ...] = (
         "Write the call as the format has it.",
         "<tool_call>\n<function name>\nbook\n</function>\n</tool_call>",
         "qwen3_coder",
+    ),
+    Code(
+        "uncertain",
+        "What was sent can be read in more than one way, and the repair that it needs would be a guess.",
+        "Send the call again, well formed, with every argument in its place.",
+        "[book(city='Oslo', guests=[Ann, Bob])]",
+        "pythonic",
     ),
     Code(
         "ambiguous_end",

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rightcall.cli.inputs import AsJson, Policy, RepairPolicy, read_text, refuse, usage_errors
+from rightcall.cli.inputs import AsJson, Policy, RepairPolicy, read_text, refuse, say, usage_errors
 from rightcall.cli.safe import brief, json_text, visible
 from rightcall.cli.sent import judged
 from rightcall.cli.show import console, receipt, row, show_problems
@@ -23,7 +23,7 @@ from rightcall.dispatch.limits import RunLimits
 from rightcall.dispatch.result import Result
 from rightcall.dispatch.trace import Trace
 from rightcall.types import Call, Reply
-from rightcall.workspace import Workspace
+from rightcall.workspace import BASH, Workspace
 
 _LISTS = ("TOOLS", "tools")
 
@@ -55,7 +55,12 @@ def call(
             "--isolate is for tools of --from; those of --workspace run here, and commands in a process of their own"
         )
     with usage_errors():
-        toolset = Toolset(*([tools_of(source)] if source else []), *([Workspace(workspace).tools] if workspace else []))
+        space = Workspace(workspace) if workspace else None
+        toolset = Toolset(*([tools_of(source)] if source else []), *([space.tools] if space is not None else []))
+        if space is not None and tool == BASH and space.exposure:
+            say(space.exposure)
+        if isolate and sys.platform != "linux":
+            say("what the tool starts in a session of its own is not ended with it on this system")
         made = _made(tool, read_text("-") if arguments == "-" else arguments, toolset, policy.value)
         trace, limits = Trace(), RunLimits(call=timeout, result=Bounds())
         with contextlib.redirect_stdout(sys.stderr):  # what the tool prints is no part of what we print

@@ -107,6 +107,10 @@ def _toolset(source: str, workspace: str, read_only: bool) -> Toolset:
     if not source and not workspace:
         refuse("say which tools: --from MODULE, or --workspace DIR")
     found: list[Any] = [tools_of(source)] if source else []
-    found += [Workspace(workspace).tools] if workspace else []
+    if workspace:
+        space = Workspace(workspace)
+        found.append(space.tools)
+        if space.exposure and not read_only:
+            say(space.exposure)
     tools = Toolset(*found)
     return tools.scoped([tool.name for tool in tools if tool.read_only]) if read_only else tools

@@ -46,6 +46,10 @@ scalar_type (schema) /days: "3" -> 3
 | `schema` | the declared schema decides how to read it | no | yes | yes |
 | `guess` | it is likely, not certain | no | tools declared `read_only` | yes |
 
+The kind of a rule below is that of its example. Where what was sent has a second reading that would fit as well, the
+receipt's kind is `guess`, and where no guess may be made the call does not run: its problem is `invalid_json` or
+`uncertain`.
+
 `safe` is the default. `parse`, `Parser`, `read` and `Stream` take one policy per tool too:
 `repair={"delete_file": "off", "*": "safe"}`. A rule that says "under `lenient` only" is not used for `read_only` tools.
 

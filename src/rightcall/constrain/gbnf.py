@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from rightcall.constrain import before_call
+from rightcall.constrain.before_call import LETTER, OPENING
 from rightcall.shapes.algebra import (
     ANY,
     EMPTY,
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
 
 
 _FALLBACKS, _FEW = 6, 2  # how often a piece may fall back; few where there are many markers
+_EMPTY_LINE, _NOTHING = "\n\n", '""'
 _NEVER = "[^\\x00-\\U0010FFFF]"
 _LONGEST = 200  # of a name that undeclared ones are told apart from, character by character
 _LOOSE = frozenset((Alt, Seq, Repeat))  # in a sequence these need parentheses
@@ -131,31 +134,49 @@ class _Gbnf:
 
     def upto(self, node: Upto) -> str:
         stop = "".join(piece.text for piece in node.stop)
+        if node.closed and node.most is None:
+            return f"{self.closed(stop, node.without)} " + " ".join(map(self.node, node.stop))
         if self.is_token(node.stop[0].text) and isinstance(node.stop[0], Token):
-            text = self.free((stop, *node.without), node.most, node.closed)
+            text = self.free((stop, *node.without), node.most)
             return f"{text} " + " ".join(map(self.node, node.stop))
         if node.least:
             # What is counted are pieces, and one of them may be many characters.
             self.limits.append(Relaxation("", "", "minLength", f"a shorter text before {stop!r}"))
         if node.most is None:
-            return self.search(stop, node.without, node.closed)
-        name = self.pieces(stop, (*node.without, "`") if node.closed else node.without)
+            return self.search(stop, node.without)
+        name = self.pieces(stop, (*node.without, *OPENING) if node.closed else node.without)
         return f"{name}{_times(0, node.most)} {name}-end"
 
-    def free(self, without: tuple[str, ...], most: int | None, closed: bool = False) -> str:
+    def closed(self, stop: str, without: tuple[str, ...]) -> str:
+        """Text that shows nothing of what follows it: paragraphs, and a last one that opens nothing. Where what follows
+        begins with a letter, it stands behind an empty line."""
+        others = tuple(text for text in (stop, *without) if "<" not in text)
+        paragraphs = f"{self.search(_EMPTY_LINE, ('<', *others))}*"
+        if stop[0] not in "<[]":
+            return f'{paragraphs} " "?'
+        if "closed" not in self.known:
+            self.known["closed"] = "before-line"
+            for name, row in before_call.states().items():
+                options = [f"{_class(found.spans)} before-{after}" for found, after in row if found is not LETTER]
+                options += [f"before-letter before-{after}" for found, after in row if found is LETTER]
+                self.lines.append(f"before-{name} ::= {' | '.join([*options, _NOTHING])}")
+            self.lines.append(f"before-letter ::= {_class(LETTER.spans)}")
+        return f"{paragraphs} {self.known['closed']}"
+
+    def free(self, without: tuple[str, ...], most: int | None) -> str:
         if not without:
             return "[^\\x00]" + _times(0, most)
         if most is not None:
-            name = self.pieces("", (*without, "`") if closed else without)
+            name = self.pieces("", without)
             return f"{name}{_times(0, most)} {name}-end"
-        return self.search("", without, closed)
+        return self.search("", without)
 
-    def search(self, stop: str, without: tuple[str, ...], closed: bool = False) -> str:
+    def search(self, stop: str, without: tuple[str, ...]) -> str:
         """The search for the first of several texts, as rules: at `stop` it ends, the others are never completed."""
-        key = ("search", stop, without, closed)
+        key = ("search", stop, without)
         if key not in self.known:
             name = self.known[key] = f"upto{len(self.known)}" if stop else f"free{len(self.known)}"
-            _Search(stop, without, name).write(self, closed)
+            _Search(stop, without, name).write(self)
         return self.known[key]
 
     def pieces(self, stop: str, without: tuple[str, ...]) -> str:
@@ -276,21 +297,14 @@ class _Search:
             options.append('""')
         gbnf.lines.append(f"{rule} ::= " + (" | ".join(options) or _NEVER))
 
-    def write(self, gbnf: _Gbnf, closed: bool) -> None:
-        """`closed`: a backtick leads into code, which a backtick on the same line ends."""
-        alphabet = sorted({char for text in self.texts for char in text} | ({"`"} if closed else set()))
-        if closed:
-            gbnf.lines.append(f"{self.name}-code ::= [^`\\n] {self.name}-span")
-            behind = self.state("`") if "`" in self.numbers else self.name  # right behind a backtick no call begins
-            gbnf.lines.append(f'{self.name}-span ::= [^`\\n] {self.name}-span | "`" {behind}')
+    def write(self, gbnf: _Gbnf) -> None:
+        alphabet = sorted({char for text in self.texts for char in text})
         for prefix in self.prefixes:
             options = [f"{_class(inverse(chars(''.join(alphabet))).spans)} {self.name}"]
             same: dict[str, list[str]] = {}
             for char in alphabet:
                 after = self.after(prefix, char)
-                if closed and char == "`":
-                    options.append(f'"`" {self.name}-code')
-                elif after is not None:
+                if after is not None:
                     same.setdefault(self.state(after), []).append(char)
                 elif self.ends(prefix, char):
                     options.append(_quoted(char))

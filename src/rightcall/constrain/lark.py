@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from rightcall.constrain import before_call
 from rightcall.shapes.algebra import (
     Alt,
     AnyOrder,
@@ -36,7 +37,6 @@ MAX_BITS = 60  # members of one object in any order; more come as declared
 
 
 _LOOSE = frozenset((Alt, Seq, Free))  # in a sequence these need parentheses
-_CLOSED = "(?:[^`]|`[^`\\n]+`)*"  # text in which code in backticks is closed
 
 
 def emit(grammar: Grammar, tokens: dict[str, int] | bool = False) -> str:
@@ -153,18 +153,23 @@ class _Lark:
             says = f"/{counted}/ & ~/{anywhere(never)}/" + (
                 f" & ~/(?s:.*)(?:{'|'.join(regex_text(Lit(e)) for e in ends)})/" if ends else ""
             )
-            text = self.define("L", says + (f" & /{_CLOSED}/" if node.closed else ""))
+            says += f" & /{before_call.regex()}/ & ~/{before_call.records()}/" if node.closed else ""
+            text = self.define("L", says)
             head = text if node.least else f"{text}?"
             return " ".join([head, *map(self.node, node.stop)])
         size = next((at for at, piece in enumerate(node.stop) if self.is_token(piece)), len(node.stop))
         stop = "".join(piece.text for piece in node.stop[:size])
         says = f"/{counted}{regex_text(Lit(stop))}/"
         if node.without or node.closed:
-            without = f" & ~/{anywhere(node.without)}/" if node.without else ""
-            says = f"({says}{without}" + (f" & /{_CLOSED}/)" if node.closed else ")")
-            says = self.define("L", says)
+            says += f" & ~/{anywhere(node.without)}/" if node.without else ""
+            says = self.define("L", f"({says}{self.closed(stop) if node.closed else ''})")
         lazy = self.define("lazy", says, "[lazy]")
         return " ".join([lazy, *map(self.node, node.stop[size:])])
+
+    def closed(self, stop: str) -> str:
+        """Text that shows nothing, and this behind it, which stands nowhere else."""
+        end = regex_text(Lit(stop))
+        return f" & /{before_call.regex()}{end}/ & ~/{before_call.records()}{end}/ & ~/(?s:.*){end}(?s:.+)/"
 
     def free(self, without: tuple[str, ...], most: int | None) -> str:
         counted = "(?s:.+)" if most is None else f"(?s:.{{1,{most}}})"

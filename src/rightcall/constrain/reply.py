@@ -4,12 +4,12 @@
     required  at least one call; text before it only if asked for
     none      text in which no call can begin
 
-Text in front of a call holds no code fence, and no quote right before the opener: in those the parser sees a call that
-is shown, not made.
+Text in front of a call opens nothing that would show it (`before_call`), for what is shown is no call.
 """
 
 from __future__ import annotations
 
+from rightcall.constrain.before_call import FENCES, RESULTS
 from rightcall.constrain.grammar import Frame
 from rightcall.constrain.messages import Messages
 from rightcall.formats.spec import Format, Pair, alternatives
@@ -37,9 +37,6 @@ from rightcall.shapes.builder import SPACE, Builder
 from rightcall.shapes.markers import BLANKS, edges, first, pieces, plain, text_of
 from rightcall.shapes.write_json import JSON_CHAR
 from rightcall.wire.bodies import BODIES
-
-_FENCES = ("```", "~~~")
-_QUOTES = "\"'`"
 
 
 class Options:
@@ -218,7 +215,7 @@ class Replies:
         if choice == "required" and not self.options.text:
             return seq(thinking, block)
         rest = self._after_opener(block, opener, lead)
-        upto = seq(Upto(opener, 0, self.book.bounds.text, self._without(opener), "`" not in text_of(opener)), rest)
+        upto = seq(Upto(opener, 0, self.book.bounds.text, self._without(opener), True), rest)
         wrapped = self.wrapped()
         if choice == "required":
             return seq(thinking, repeat(wrapped, 0, 1), upto)
@@ -301,11 +298,9 @@ class Replies:
         """What must not stand in text that a call follows."""
         text = text_of(opener)
         others = [other for other in self.openers() if text not in other and other not in text]
-        blanks = edges(first(self.format.section[0] if self.format.section else self.format.call[0])).before
-        quoted = [quote + gap + text for quote in _QUOTES for gap in dict.fromkeys(["", blanks])]
         sections = [section for section in self._sections() if text not in section]
-        fences = [fence for fence in _FENCES if fence not in text]
-        return (*others, *sections, *fences, *quoted)
+        fences = [fence for fence in FENCES if fence not in text]
+        return (*others, *sections, *fences, *RESULTS)
 
 
 def _behind(nodes: list[Node], opener: tuple[Lit | Token, ...]) -> list[Node]:

@@ -11,7 +11,7 @@ from math import copysign, isinf
 from typing import Any, Generic, TypeVar
 
 from rightcall.declare.faults import Refused
-from rightcall.declare.limits import MAX_ERRORS, REGEX_SIZE, STEPS_PER_CALL, STEPS_PER_VALUE
+from rightcall.declare.limits import REGEX_SIZE, STEPS_PER_CALL, STEPS_PER_VALUE
 from rightcall.declare.schema import LISTS, MAPS, ONE, all_schemas
 from rightcall.declare.steps import Steps, own_cost
 from rightcall.types import Json, Tool
@@ -63,10 +63,6 @@ class Judge:
             return False
         steps, size = self.steps.and_size(arguments)
         return steps > STEPS_PER_CALL + STEPS_PER_VALUE * size
-
-    def may_list(self, arguments: Any) -> bool:
-        """Can every error of these arguments be made without taking too much memory?"""
-        return self.steps.errors(arguments) <= MAX_ERRORS
 
     @property
     def tells_one(self) -> bool:

@@ -19,6 +19,16 @@ from rightcall.types import Json, Tool
 Kind = Literal["plain", "string", "nullable", "json", "any"]
 
 _JUDGING = ("enum", "const", "pattern", "format", "anyOf", "oneOf", "allOf", "not", "if", "$ref")
+_NUMBERS = frozenset(("number", "integer"))
+_NAMES_OF: dict[type, frozenset[str]] = {
+    str: frozenset(("string",)),
+    bool: frozenset(("boolean",)),
+    int: _NUMBERS,
+    float: _NUMBERS,
+    dict: frozenset(("object",)),
+    list: frozenset(("array",)),
+    type(None): frozenset(("null",)),
+}
 
 
 def kinds(tool: Tool) -> dict[str, Kind]:
@@ -63,6 +73,12 @@ def wants_text(schema: Any, root: Any) -> bool:
     """Is a string what this schema wants, and a number not?"""
     types = _types(schema, root if isinstance(root, Refs) else refs_of(root), 0)
     return types is not None and "string" in types and types.isdisjoint(("integer", "number", "other"))
+
+
+def may_be(schema: Any, value: Any, root: Any) -> bool:
+    """May a value of this type stand here? Only the type is looked at."""
+    types = _types(schema, root if isinstance(root, Refs) else refs_of(root), 0)
+    return types is None or "other" in types or not types.isdisjoint(_NAMES_OF.get(type(value), _NUMBERS))
 
 
 def may_nest(schema: Any, root: Any) -> bool:

@@ -22,4 +22,9 @@ MAX_TOOLSET_PATTERNS = 32_000_000  # of all tools together
 # -- one call: a step is a look of one keyword at one value ------------------------------------------------------------
 STEPS_PER_CALL = 1_000_000
 STEPS_PER_VALUE = 200  # and these for each value that is sent
-MAX_ERRORS = 300_000  # values in all errors together: each error has a copy of what it is about
+MAX_ERRORS = (
+    40_000  # values in all errors together, each of which has a copy of what it is about: to tell what is wrong
+)
+MAX_MENDED = 300_000  # the same, to put it right, and where the beginning of long lists is right
+MOST_LOOKS = 8_000  # errors looked at to put one call right
+MOST_LOOKS_OF_A_REPLY = 30_000

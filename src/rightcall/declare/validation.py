@@ -12,6 +12,7 @@ from math import isfinite
 from typing import Any, NamedTuple
 
 from rightcall.declare.compiled import UP, judge_of, plain
+from rightcall.declare.limits import MAX_ERRORS, MAX_MENDED
 from rightcall.types import Tool
 
 LOOK_AT = 64  # errors
@@ -56,11 +57,13 @@ def looks(tool: Tool, arguments: Any) -> Iterator[Look]:
     whole = plain(arguments)
     for items in _LONG_LISTS:
         cut = plain(arguments, items)
-        if judge.may_list(cut):
-            yield Look(faults(tool, cut), is_whole=False)
+        found = faults(tool, cut)
+        if found is not None:
+            yield Look(found, is_whole=False)
             break
-    if judge.may_list(whole):
-        yield Look(faults(tool, whole), is_whole=True)
+    found = faults(tool, whole, MAX_MENDED)
+    if found is not None:
+        yield Look(found, is_whole=True)
     elif judge.tells_one:
         yield Look(_first(judge.ask, whole), is_whole=False)
 
@@ -70,12 +73,14 @@ def errors(tool: Tool, arguments: Any, most: int | None = LOOK_AT) -> list[Any]:
     return next((look.errors[:most] for look in looks(tool, arguments) if look.errors), [])
 
 
-def faults(tool: Tool, arguments: Any) -> list[Any]:
-    """Every error of jsonschema-rs. `arguments` is what `plain` made of them; none where there would be too many."""
+def faults(tool: Tool, arguments: Any, most: int = MAX_ERRORS) -> list[Any] | None:
+    """Every error of jsonschema-rs. `arguments` is what `plain` made of them; None where there may be too many."""
     judge = judge_of(tool)
-    if not judge.may_list(arguments):
-        return []
-    return [fault for error in judge.ask.iter_errors(arguments) for fault in closest(error)]
+    return _listed(judge.ask, arguments) if judge.steps.errors(arguments) <= most else None
+
+
+def _listed(ask: Any, arguments: Any) -> list[Any]:
+    return [fault for error in ask.iter_errors(arguments) for fault in closest(error)]
 
 
 def _first(ask: Any, arguments: Any) -> list[Any]:

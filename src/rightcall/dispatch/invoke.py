@@ -133,8 +133,7 @@ async def _run(batch: Batch, plan: Plan, invocation: Invocation, typed: Typed) -
         return await in_thread(name, way.call, typed, batch.seconds)
     from rightcall.dispatch.isolate import in_process
 
-    arguments = invocation.call.arguments
-    return await in_process(name, way.function, arguments, batch.seconds, bound=way.validate is not None)
+    return await in_process(name, way, invocation.call.arguments, typed, batch.seconds)
 
 
 def _bounded(batch: Batch, result: Result) -> Result:

@@ -1,8 +1,9 @@
 """A tool run in a process of its own, which is killed when its time is over, nobody waits any more, or we die.
 
 The child is given the name of the function and the arguments as JSON, never a pickled object: it imports the module,
-declares the function as here, and validates the arguments again in the same way. So the function must be importable,
-and what it gives comes back as JSON.
+declares the function as here, and validates the arguments again in the same way. What was filled in here is sent along,
+and the tool runs only if the same values come out as the hooks were shown. So the function must be importable, and what
+it gives comes back as JSON.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from typing import Any
 
 import msgspec
 
+from rightcall.declare.binding import Binding, Typed
 from rightcall.dispatch import child
+from rightcall.dispatch.plain import plain, shown
 from rightcall.errors import NotRunnable, ToolError, ToolTimedOut
 from rightcall.types import Json
 
@@ -61,31 +64,46 @@ def _found(module: str, name: str) -> Any:
     return found
 
 
-async def in_process(
-    tool: str, function: Callable[..., Any], arguments: Json, seconds: float | None, *, bound: bool
-) -> Any:
-    """What the function gives in a child process. `bound`: its arguments are validated there, into its types.
+async def in_process(tool: str, way: Binding, arguments: Json, typed: Typed, seconds: float | None) -> Any:
+    """What the function gives in a child process, run with these values: `typed` is what the arguments became here.
 
     Raises `ToolTimedOut`, `Isolated` or `NotRunnable`."""
-    where = importable(tool, function)
-    request = {"path": sys.path, "bound": bound, **msgspec.structs.asdict(where), "arguments": arguments}
+    where = msgspec.structs.asdict(importable(tool, way.function))
+    bound = {"bound": False, "arguments": arguments}
+    if way.validate is not None:
+        bound = {"bound": True, "arguments": _filled_in(way, arguments, typed), "shown": shown(typed)}
+    request = json.dumps({"path": sys.path, **where, **bound}).encode()
     watched, held = os.pipe()
     try:
         process = await _started(watched)
-        try:
-            async with asyncio.timeout(seconds):
-                answer = await _answer(process, json.dumps(request).encode())
-        except TimeoutError:
-            raise ToolTimedOut(tool, seconds or 0.0) from None
-        finally:
-            await _end(process)
-    finally:
+    except BaseException:
         os.close(held)
+        raise
+    try:
+        async with asyncio.timeout(seconds):
+            answer = await _answer(process, request)
+    except TimeoutError:
+        raise ToolTimedOut(tool, seconds or 0.0) from None
+    finally:
+        await _end(process, held)
     return _read(answer, process.returncode)
 
 
+def _filled_in(way: Binding, arguments: Json, typed: Typed) -> Json:
+    """The arguments, with what was made for those that were not given: made again it would be something else."""
+    missing = {name: plain(value) for name, value in typed.items() if name not in arguments}
+    if not missing:
+        return arguments
+    whole = {**arguments, **missing}
+    try:
+        again = way.typed(whole)
+    except Exception:  # noqa: BLE001 - a validator of the tool's own cannot read it; the child compares
+        return arguments
+    return whole if not isinstance(again, tuple) and shown(again) == shown(typed) else arguments
+
+
 async def _started(watched: int) -> asyncio.subprocess.Process:
-    """The child watches one end of a pipe. When nobody holds the other any more, it kills itself and all it started."""
+    """The child watches one end of a pipe. When nobody holds the other any more, it kills all it started, and ends."""
     try:
         return await asyncio.create_subprocess_exec(
             *(sys.executable, "-P", child.__file__, str(watched)),
@@ -112,11 +130,15 @@ async def _answer(process: asyncio.subprocess.Process, request: bytes) -> bytes:
     return b"".join(pieces)
 
 
-async def _end(process: asyncio.subprocess.Process) -> None:
-    """The child and whatever it started: it leads a process group of its own."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process._transport.close()  # type: ignore[attr-defined]  # the only way to let go of pipes that a grandchild holds
+async def _end(process: asyncio.subprocess.Process, held: int) -> None:
+    """The child ends whatever the tool started, and itself, when nobody holds the pipe."""
+    os.close(held)
+    try:
+        await asyncio.wait_for(asyncio.shield(process.wait()), child.PATIENCE + 1)
+    except TimeoutError:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+    process._transport.close()  # type: ignore[attr-defined]  # lets go of pipes that something else holds
     await process.wait()
 
 

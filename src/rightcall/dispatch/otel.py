@@ -4,7 +4,7 @@
 
 The span is the current one while the tool runs, so that whatever the tool does lands inside it. Pass `Spans` first: it
 then also times the other hooks. Arguments and results are not recorded unless `content=True`.
-Needs the extra `otel`.
+Even then without the secrets that `rightcall.redaction` knows. Needs the extra `otel`.
 """
 
 from __future__ import annotations
@@ -16,9 +16,11 @@ from rightcall.dispatch.hooks import Hook, Invocation
 from rightcall.dispatch.plain import plain
 from rightcall.dispatch.result import Result
 from rightcall.errors import CallerError, DispatchTerminated
+from rightcall.redaction.scrubber import Scrubber
 
 INSTALL = "spans need opentelemetry, which is not installed here: pip install 'rightcall[otel]'"
 SCOPE = "rightcall.dispatch"
+_SCRUBBER = Scrubber()
 
 
 class Spans(Hook):
@@ -50,7 +52,7 @@ class Spans(Hook):
             "gen_ai.tool.type": "function",
         }
         if self._content:
-            found["gen_ai.tool.call.arguments"] = written(plain(invocation.call.arguments))
+            found["gen_ai.tool.call.arguments"] = written(_SCRUBBER.value(plain(invocation.call.arguments)))
         return {key: value for key, value in found.items() if value}
 
     def after(self, invocation: Invocation, result: Result) -> None:
@@ -60,7 +62,8 @@ class Spans(Hook):
         if result.kind != "completed":
             span.set_attribute("rightcall.outcome", result.kind)
         if self._content:
-            span.set_attribute("gen_ai.tool.call.result", bound(result.output, self._bounds).text)
+            clean = _SCRUBBER.value(plain(result.output))
+            span.set_attribute("gen_ai.tool.call.result", bound(clean, self._bounds).text)
         span.end()
 
     def cleanup(self, invocation: Invocation, error: BaseException) -> None:
@@ -73,7 +76,7 @@ class Spans(Hook):
             span.set_attribute("rightcall.outcome", "terminated")
         # What a tool raises may quote its arguments: the message is content too.
         span.set_attribute("error.type", getattr(error, "type", None) or type(error).__qualname__)
-        span.set_status(Status(StatusCode.ERROR, str(error)[:500] if self._content else None))
+        span.set_status(Status(StatusCode.ERROR, _SCRUBBER.text(str(error))[:500] if self._content else None))
         span.end()
 
     def _closed(self, invocation: Invocation) -> Any:

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import base64
 import dataclasses
+import json
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,11 +22,17 @@ MOST_VALUES = 2_000_000
 _LONG_NUMBER = 12_000  # bits: Python writes no longer ones in decimal
 _TOO_DEEP = "[nested too deeply]"
 _TOO_MANY = "[too many values]"
+_PLACE = re.compile(r" at 0x[0-9a-f]{1,16}")  # where an object lies, in what Python says of it
 _ITSELF = "[refers to itself]"
 
 
 def plain(value: Any) -> Any:
     return _Plain().of(value, 0)
+
+
+def shown(value: Any) -> str:
+    """A value as text by which two processes can tell whether they have the same."""
+    return _PLACE.sub(" at 0x", json.dumps(plain(value), sort_keys=True))
 
 
 def clean(text: str) -> str:

@@ -9,7 +9,8 @@
     |- hook 0 after
     `- completed
 
-A trace says nothing of times, arguments or outputs: two runs that went the same way have equal traces.
+A trace says nothing of times, arguments or outputs: two runs that went the same way have equal traces. What a tool or
+a hook said is in it without the secrets that `rightcall.redaction` knows.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any, Literal
 import msgspec
 
 from rightcall.dispatch.result import Kind
+from rightcall.redaction.scrubber import Scrubber
 
 
 class Event(msgspec.Struct, frozen=True, tag_field="event"):
@@ -73,6 +75,7 @@ class Outcome(Event, frozen=True, tag="outcome"):
 
 TraceEvent = HookBefore | HookBeforeError | HookAfter | HookAfterError | HookCleanup | HookCleanupError | Outcome
 Row = tuple[Any, ...]
+_SCRUBBER = Scrubber()
 WENT_WELL = "went well"  # with a call's index, its name and the number of hooks: all that there is to say of most calls
 
 
@@ -128,7 +131,7 @@ class Trace:
 
 def _events(kind: Any, call: int, *fields: Any) -> list[TraceEvent]:
     if kind is not WENT_WELL:
-        return [kind(call, *fields)]
+        return [kind(call, *[_SCRUBBER.text(each) if isinstance(each, str) else each for each in fields])]
     name, hooks = fields
     asked: list[TraceEvent] = [HookBefore(call, at, "continue") for at in range(hooks)]
     return [*asked, *[HookAfter(call, at) for at in range(hooks)], Outcome(call, name, "completed")]

@@ -23,6 +23,7 @@ from rightcall.strict_json import MAX_DEPTH, Undecodable, decode
 
 KEY = "[key]"
 _LEAST = 4  # characters of a key of one's own: shorter ones stand everywhere by chance
+_PERCENT = re.compile(r"%[0-9A-F]{2}")
 _SAMPLES = frozenset(("default", "const", "example", "examples"))
 StandIn = Callable[[str, str], str]
 
@@ -157,7 +158,7 @@ def spellings(secret: str) -> set[str]:
     found = {secret, written, json.dumps(secret, ensure_ascii=False)[1:-1], json.dumps(written)[1:-1]}
     found |= {each.replace("/", "\\/") for each in found}
     percent = {quote(secret, safe=""), quote(secret), quote_plus(secret)}
-    found |= percent | {re.sub(r"%[0-9A-F]{2}", lambda each: each[0].lower(), text) for text in percent}
+    found |= percent | {_PERCENT.sub(lambda each: each[0].lower(), text) for text in percent}
     data = secret.encode("utf-8", "surrogatepass")
     return found | {each for before in range(3) for each in _in_base64(data, before) if len(each) >= 2 * _LEAST}
 

@@ -8,7 +8,6 @@ nothing was taken out.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,7 +17,7 @@ from rightcall.redaction.members import Found
 from rightcall.redaction.scrubber import Scrubber
 from rightcall.strict_json import MAX_DEPTH, Undecodable, decode
 
-_EVENT = re.compile(rb"((?:data:[ ]?)?)([\[{].*)(\s*)\Z", re.S)
+_BEFORE = (b"data: ", b"data:", b"")
 _PLACES = ("type", "index", "output_index", "content_index", "item_id")
 Path = tuple[Any, ...]
 
@@ -59,10 +58,10 @@ def _value(data: bytes) -> Any:
 def _clean(lines: list[Line], scrubber: Scrubber) -> None:
     for line in lines:
         line.now = line.was
-        if found := _EVENT.match(line.was):
-            line.before, said, line.behind = found[1], found[2].rstrip(), b""
-            line.behind = line.was[len(line.before) + len(said) :]
-            line.value = _value(said)
+        line.before = next(each for each in _BEFORE if line.was.startswith(each))
+        said = line.was[len(line.before) :].rstrip()
+        line.behind = line.was[len(line.before) + len(said) :]
+        line.value = _value(said)
     touched = _series(lines, scrubber)
     for at, line in enumerate(lines):
         if line.value is None:

@@ -29,7 +29,8 @@ SHOWN = 200
 # clash      its key was there before with another value
 # again      its key was there before with the same value
 # call       another call, where the key is the name
-Role = Literal["stranger", "arguments", "known", "clash", "again", "call"]
+# id         the call's id, where the tool has an argument of that name
+Role = Literal["stranger", "arguments", "known", "clash", "again", "call", "id"]
 
 
 class Member(msgspec.Struct, frozen=True):
@@ -46,6 +47,7 @@ class Placed(msgspec.Struct):
     arguments: dict[str, Any]
     receipts: list[Repair]
     problems: list[Problem]
+    unsure: bool = False  # something that calls have beside their arguments may be one of them as well
 
 
 def place(
@@ -61,6 +63,8 @@ def place(
             _put(member, name, placed, policy)
         elif member.role == "stranger":
             unknown.append(member.key)
+        elif member.role == "id":
+            placed.unsure = member.key not in placed.arguments
         else:
             problem = _named(member, placed.arguments)
             placed.problems += [problem] if problem is not None else []
@@ -70,7 +74,7 @@ def place(
 
 def name_members(members: Iterable[Member]) -> list[Problem]:
     """A note that names what stands beside arguments that cannot be read."""
-    return _unknown([member.key for member in members if member.role != "known"])
+    return _unknown([member.key for member in members if member.role not in ("known", "id")])
 
 
 def _names(tool: Tool, declared: Iterable[str]) -> dict[str, str]:
@@ -85,7 +89,7 @@ def _names(tool: Tool, declared: Iterable[str]) -> dict[str, str]:
 def _belongs(member: Member, name: str, tool: Tool, arguments: dict[str, Any]) -> bool:
     if member.role == "stranger":
         return True  # if it does not fit, the call may not run without it
-    if member.role in ("clash", "again", "call") or name in arguments or member.key in arguments:
+    if member.role in ("clash", "again", "call", "id") or name in arguments or member.key in arguments:
         return False  # an id, a type: what a call has beside its arguments
     merged, path = {**arguments, name: member.value}, _path(name)
     wrong = [problem.path for problem in argument_problems(tool, merged, 0)]

@@ -14,8 +14,10 @@ from typing import Any, Literal
 import msgspec
 
 from rightcall.check import pointer
+from rightcall.declare.kinds import may_be
 from rightcall.declare.places import MISSING, Places, value_at
-from rightcall.repair.loose import Unreadable, read_loose
+from rightcall.repair.liberties import Unreadable
+from rightcall.repair.loose import read_loose
 from rightcall.repair.spelling import dumps
 from rightcall.strict_json import Undecodable, decode
 from rightcall.types import Json, Repair
@@ -26,6 +28,11 @@ _BESIDE = frozenset((*_NAMES, "type", "id"))
 _LAST = re.compile(r"__|[./:]").split
 _INTEGER = re.compile(r"\s*[+-]?[0-9]{1,400}(?:\.0*)?\s*").fullmatch
 _NUMBER = re.compile(r"\s*[+-]?(?:[0-9]{1,400}(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?\s*").fullmatch
+_SEPARATORS = re.compile(r"[\s_\-./:]++").sub
+_BETWEEN_WORDS = re.compile(r"(?<=[^\W\d])[ _\-]++(?=[^\W\d])").sub
+_LISTED = re.compile(r"[,;|\n]|\s-\s").search  # what may stand between the items of a list
+_BRACKETS = frozenset("[]{}()<>\"'")
+_ZEROS = re.compile(r"[+-]?0[0-9]").match
 _MOST_NAMES = 64
 _LONGEST_NAME = 256
 GONE: Any = object()  # nothing is to stand there any more
@@ -125,8 +132,13 @@ def changes(fault: Fault, given: Given) -> Iterator[Change]:
 
 
 def fold(name: str) -> str:
-    """Two names that differ only in case and separators fold to the same."""
-    return re.sub(r"[^0-9a-z]+", "", name.lower()) if name.isascii() else re.sub(r"[\W_]+", "", name.casefold())
+    """Two names that differ only in case and in the separators of words fold to the same. Any other sign stays."""
+    return _SEPARATORS("", name.casefold())
+
+
+def fold_option(text: str) -> str:
+    """As `fold`, for values: a separator beside a digit may be a sign or a point (`-5`, `1-2`), and stays."""
+    return _BETWEEN_WORDS("", text.strip().casefold())
 
 
 def _named(where: list[Any], names: Names, fault: Fault, places: Places) -> Iterator[Change]:
@@ -139,17 +151,21 @@ def _named(where: list[Any], names: Names, fault: Fault, places: Places) -> Iter
     if fault.word == "required":
         default = places.default(list(fault.where))
         if default is not MISSING:
-            yield Change("default", "schema", fault.where, default)
+            yield Change("default", "guess" if names.strangers else "schema", fault.where, default)
         yield from _near(where, names, fault.name)
     elif fault.word != "stranger":
-        yield from _null_strangers(where, names.value, getattr(fault.kind, "unexpected", ()))
+        unexpected = getattr(fault.kind, "unexpected", ())
+        yield from _null_strangers(where, names, unexpected, places)
 
 
-def _null_strangers(where: list[Any], value: Json, unexpected: Iterable[str]) -> Iterator[Change]:
+def _null_strangers(where: list[Any], names: Names, unexpected: Iterable[str], places: Places) -> Iterator[Change]:
+    value = names.value
     nulls = dict.fromkeys([name for name in unexpected if name in value and value[name] is None])
     if nulls:
         kept = {key: item for key, item in value.items() if key not in nulls}
-        yield Change("null_dropped", "schema", tuple(where), kept, dropped=tuple(nulls))
+        # A name that is not known may be the misspelling of one that may be null.
+        meant = any(may_be(names.declared[key], None, places.refs) for key in names.declared if key not in value)
+        yield Change("null_dropped", "guess" if meant else "schema", tuple(where), kept, dropped=tuple(nulls))
 
 
 def _folded(value: Json, strangers: list[str], declared: Json) -> list[tuple[str, str]]:
@@ -215,7 +231,8 @@ def other_tool(value: Json, name: str, declared: Any) -> str | None:
 def _option(where: list[Any], value: Any, kind: Any) -> Iterator[Change]:
     options = kind.options if kind.name == "enum" else [kind.expected_value]
     if isinstance(value, str) and len(value) <= _LONGEST_NAME:
-        same = [option for option in options if isinstance(option, str) and fold(option) == fold(value)]
+        folded = fold_option(value)
+        same = [option for option in options if isinstance(option, str) and fold_option(option) == folded]
         if len(same) == 1:
             yield Change("enum_case", "schema", tuple(where), same[0])
         bare = value.strip().lower()
@@ -232,11 +249,21 @@ def _retyped(where: list[Any], value: Any, given: Given) -> Iterator[Change]:
     elif isinstance(value, str):
         yield from _from_text(at, value, given.depth)
     elif isinstance(value, bool | int | float) and not _is_infinite(value):
-        yield Change("scalar_type", "schema", at, as_text(value))
+        # A boolean may have been written as `true` or as `True`.
+        yield Change("scalar_type", "guess" if isinstance(value, bool) else "schema", at, as_text(value))
     if value is not None and not isinstance(value, list):
-        yield Change("wrapped_in_array", "schema", at, [value])
+        yield Change("wrapped_in_array", _kind_of_wrapping(at, value), at, [value])
     elif isinstance(value, list) and len(value) == 1:
         yield Change("array_of_one", "guess", at, value[0])
+
+
+def _kind_of_wrapping(at: tuple[Any, ...], value: Any) -> Kind:
+    """One value is a list of one, unless it may be a list in other clothes, or belong to a list beside it."""
+    is_item = bool(at) and isinstance(at[-1], int)
+    is_list = isinstance(value, str) and (
+        bool(_LISTED(value)) or not _BRACKETS.isdisjoint(value.strip()[:: max(1, len(value.strip()) - 1)])
+    )
+    return "guess" if is_item or is_list else "schema"
 
 
 def _is_infinite(value: float) -> bool:
@@ -249,7 +276,9 @@ def _null(at: tuple[Any, ...], places: Places) -> Iterator[Change]:
     if default is not MISSING:
         yield Change("default", "schema", at, default)
     if at and isinstance(at[-1], str):
-        yield Change("null_dropped", "schema", at, GONE)
+        items = places.inner(places.at(list(at)), 0)
+        is_item = items is not None and may_be(items, None, places.refs)  # of a list that lost its brackets
+        yield Change("null_dropped", "guess" if is_item else "schema", at, GONE)
 
 
 def _from_text(at: tuple[Any, ...], text: str, depth: int) -> Iterator[Change]:
@@ -265,10 +294,12 @@ def _from_text(at: tuple[Any, ...], text: str, depth: int) -> Iterator[Change]:
 
 
 def _scalars(at: tuple[Any, ...], text: str, bare: str) -> Iterator[Change]:
+    # Zeros in front: ten, eight in octal, or a code.
+    kind: Kind = "guess" if _ZEROS(bare) else "schema"
     if _INTEGER(text):
-        yield Change("scalar_type", "schema", at, int(bare.partition(".")[0]))
+        yield Change("scalar_type", kind, at, int(bare.partition(".")[0]))
     elif _NUMBER(text) and abs(float(bare)) != float("inf"):
-        yield Change("scalar_type", "schema", at, float(bare))
+        yield Change("scalar_type", kind, at, float(bare))
     if bare.lower() in ("true", "false"):
         yield Change("scalar_type", "schema", at, bare.lower() == "true")
     if bare in ("null", "None"):
@@ -281,7 +312,8 @@ def _from_loose_text(at: tuple[Any, ...], text: str, depth: int) -> Iterator[Cha
     except Unreadable:
         return
     guessed = {"unquoted_value", "missing_comma", "merged_objects"} & {liberty.rule for liberty in read.liberties}
-    if not text[read.end :].strip() and not guessed:
+    guessed |= {liberty.rule for liberty in read.liberties if liberty.guess}
+    if not text[read.end :].strip() and not (guessed or read.missing or read.mixed):
         yield Change("double_encoded", "schema", at, read.value)
 
 

@@ -14,14 +14,19 @@ from typing import Any
 
 import msgspec
 
+from rightcall.repair import backslashes
 from rightcall.repair.fences import begins_fence
+from rightcall.repair.liberties import AGAIN, MOST_OBJECTS, SHOWN, Liberty, Loose, Spelled, Unreadable, one_object
 from rightcall.strict_json import MAX_DEPTH, is_same
 from rightcall.values.escapes import PYTHON
 from rightcall.values.notation import JSON_WORDS, LOOSE
+from rightcall.values.reader import programmers_number
 
 _BLANK = re.compile(r"[ \t\r\n]*+").match
 _NUMBER = re.compile(r"[+-]?(?:[0-9][0-9_]*+(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?(?![\w.])").match
 _ZEROS = re.compile(r"[+-]?0[0-9]").match
+_OUTSIDE = re.compile(r"\][ \t\r\n]*+(?:\}[ \t\r\n]*+)?\Z").match
+_IN_WORD = re.compile(r"[\w.+\-]").fullmatch
 _PLAIN = {
     '"': re.compile(r'[^"\\\x00-\x1f]*+').match,
     "'": re.compile(r"[^'\\\x00-\x1f]*+").match,
@@ -30,89 +35,82 @@ _PLAIN = {
     "`": re.compile(r"[^`\\\x00-\x1f]*+").match,
 }
 _CLOSING = {quote.open: quote.close for quote in LOOSE.quotes}
-_ESCAPE = re.compile(r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})').match
-# `C:\dir`, `\\host\share`: no backslash is doubled but the first of a host's. A regular expression is no path.
-_PATH = re.compile(r"(?:[A-Za-z]:|\\\\[\w.\-]{2,64}+)(?:\\(?!\\)[^\\]*+)++").fullmatch
-_SIGNS = re.compile(r"[+*?()\[\]{}|^]").search
-# Beside an escape that is none, these are what a regular expression has, and no control characters.
-_NEVER_MEANT = frozenset(("\\b", "\\f"))
-
-MOST_OBJECTS = 9
-AGAIN = "again"  # no rule, and no receipt: a key that stands twice with one value leaves a note
-SHOWN = 200  # characters of a receipt; `Call.raw` has the whole
-
-
-class Liberty(msgspec.Struct, frozen=True):
-    """One thing that strict JSON does not allow: the rule that reads it, and the first place where it was met."""
-
-    rule: str
-    before: str
-    after: str
-    guess: bool = False  # another reading was as good
-
-
-Spelled = tuple[tuple[str | int, ...], str]
-
-
-class Unreadable(Exception):
-    """No value can be made of the text; `cut` says that it ended too early, `final` that no other reading may try,
-    `code` which problem that is, where it is a certain one."""
-
-    def __init__(self, reason: str, *, cut: bool = False, final: bool = False, code: str = "") -> None:
-        super().__init__(reason)
-        self.cut, self.final, self.code = cut, final, code
-
-
-class Loose(msgspec.Struct, frozen=True):
-    """A value and where it ends. `spelled` are numbers that are not written as we would, with place and text: only the
-    schema can tell whether the number or the text was meant."""
-
-    value: Any
-    end: int
-    liberties: tuple[Liberty, ...]
-    spelled: tuple[Spelled, ...] = ()
-
-
-def one_object(objects: list[dict[str, Any]]) -> tuple[dict[str, Any], Liberty]:
-    """One of several objects in a row: the only one that is not empty, or the one they all are; else all in one."""
-    before = "".join([json.dumps(found, ensure_ascii=False)[:100] for found in objects])[:200]
-    filled = [found for found in objects if found]
-    if all(found == filled[0] for found in filled[1:]):
-        value = filled[0] if filled else {}
-        return value, Liberty("concatenated", before, json.dumps(value, ensure_ascii=False)[:200])
-    merged: dict[str, Any] = {}
-    for found in filled:
-        if merged.keys() & found.keys():
-            raise Unreadable("several objects stand in a row, and they disagree", final=True)
-        merged |= found
-    return merged, Liberty("merged_objects", before, json.dumps(merged, ensure_ascii=False)[:200])
 
 
 def read_loose(text: str, pos: int = 0, *, depth: int = MAX_DEPTH, closed: bool = False) -> Loose:
-    """One value from `pos` on. `closed`: the end of the text is known to be the end of what was sent."""
-    reader = _Reader(text, pos, depth, closed)
+    """One value from `pos` on. `closed`: the end of the text is known to be the end of what was sent. A bracket of the
+    wrong kind means that those before it are missing, or that it closes what is open: what takes less is read."""
+    unreadable: Unreadable | None = None
+    found: Loose | None = None
+    try:
+        found = _read(text, pos, depth, closed, swap=False)
+    except Unreadable as error:
+        if not error.mismatched:
+            raise
+        unreadable = error
+    if found is not None and (not found.missing or _ends_well(text, found)):
+        return found
+    other = _swapped(text, pos, depth, closed)
+    if other is not None:
+        return other
+    if found is None:
+        assert unreadable is not None
+        raise unreadable
+    return found
+
+
+def _swapped(text: str, pos: int, depth: int, closed: bool) -> Loose | None:
+    """The value in which a bracket of the wrong kind closes what is open, if nothing but that one is wrong."""
+    try:
+        found = _read(text, pos, depth, closed, swap=True)
+    except Unreadable:
+        return None
+    return found if found.swapped == 1 and not found.missing and _ends_well(text, found) else None
+
+
+def _ends_well(text: str, found: Loose) -> bool:
+    """Is there nothing behind a value but what closes a list around it?"""
+    return found.missing < 2 and text[found.end : found.end + 256].strip(" \t\r\n") in ("", "]", "]}")
+
+
+def _read(text: str, pos: int, depth: int, closed: bool, *, swap: bool) -> Loose:
+    reader = _Reader(text, pos, depth, closed, swap)
     try:
         value = reader.value(0)
     except RecursionError:
         raise Unreadable(f"nested deeper than {depth} levels") from None
-    return Loose(value, reader.pos, tuple(reader.found.values()), tuple(reader.spelled))
+    if len(reader.words) > 1 and "python_literal" in reader.found:
+        reader.doubt("python_literal")
+    if reader.single and reader.controls:
+        reader.doubt("bad_escape")
+    found = tuple(reader.found.values())
+    spelled, at_end = tuple(reader.spelled), tuple(reader.at_end)
+    return Loose(value, reader.pos, found, spelled, reader.missing, reader.swapped, at_end, reader.mixed)
 
 
 def skip_comments(text: str, pos: int) -> tuple[int, tuple[Liberty, ...]]:
     """Past blanks and comments, and what was skipped."""
-    reader = _Reader(text, pos, 0, True)
+    reader = _Reader(text, pos, 0, True, False)
     reader.peek()
     return reader.pos, tuple(reader.found.values())
 
 
 class _Reader:
-    __slots__ = ("closed", "depth", "found", "pos", "spelled", "steps", "text")
-
-    def __init__(self, text: str, pos: int, depth: int, closed: bool) -> None:
-        self.text, self.pos, self.depth, self.closed = text, pos, depth, closed
+    def __init__(self, text: str, pos: int, depth: int, closed: bool, swap: bool) -> None:
+        self.text, self.pos, self.depth, self.closed, self.swap = text, pos, depth, closed, swap
         self.found: dict[str, Liberty] = {}
         self.steps: list[str | int] = []  # to the value being read
         self.spelled: list[Spelled] = []
+        self.wanted: list[str] = []  # the brackets that are to close what is open
+        self.words: set[bool] = set()  # were there words of JSON's, and of Python's?
+        self.at_end: list[Any] = []
+        self.missing = self.swapped = self.mixed = self.comments = 0
+        self.styles: list[str | None] = []  # how the keys of the objects around are written
+        # Where one backslash was not doubled, those of a line break or a tab may not have been either.
+        self.single = self.controls = False
+
+    def doubt(self, rule: str) -> None:
+        self.found[rule] = msgspec.structs.replace(self.found[rule], guess=True)
 
     def _took(self, rule: str, before: str, after: str, *, guess: bool = False) -> None:
         if rule not in self.found or (guess and not self.found[rule].guess):
@@ -124,8 +122,15 @@ class _Reader:
             comment = LOOSE.comments(self.text, self.pos)
             if comment is None:
                 return self.text[self.pos : self.pos + 1]
-            self._took("comment", comment.group(), "")
+            self._took("comment", comment.group(), "", guess=self._may_be_item(comment))
+            self.comments += 1
             self.pos = comment.end()
+
+    def _may_be_item(self, comment: re.Match[str]) -> bool:
+        """May it be an item of a list that lost its quotes? `#urgent` or `//host/share` on a line of its own."""
+        line = self.text.rfind("\n", max(0, self.pos - 256), self.pos) + 1
+        own = bool(line) and not self.text[line : self.pos].strip()
+        return own and self.wanted[-1:] == ["]"] and not comment.group().startswith("/*")
 
     def value(self, level: int) -> Any:
         if level > self.depth:
@@ -164,8 +169,11 @@ class _Reader:
         if word is not None and word.group() in LOOSE.words:
             self.pos = word.end()
             value = LOOSE.words[word.group()]
+            self.words.add(word.group() in JSON_WORDS)
             if word.group() not in JSON_WORDS:
                 self._took("python_literal", word.group(), {True: "true", False: "false", None: "null"}[value])
+                if value is not None:
+                    self.spelled.append((tuple(self.steps), word.group()))
             return value
         bare = LOOSE.bare_value(self.text, self.pos)
         if bare is None:
@@ -177,10 +185,7 @@ class _Reader:
 
     def _number(self, text: str) -> int | float:
         clean = text.replace("_", "")
-        try:
-            value: int | float = int(clean)
-        except ValueError:
-            value = float(clean)
+        value = programmers_number(clean)
         if value in (float("inf"), float("-inf")):
             code = "" if clean.lstrip("+-").isdigit() else "not_finite"
             raise Unreadable(f"{text[:30]} is not a number that JSON can carry", final=True, code=code)
@@ -190,21 +195,18 @@ class _Reader:
 
     def _array(self, level: int) -> list[Any]:
         self.pos += 1
+        self.wanted.append("]")
         items: list[Any] = []
         comma = True
         while True:
+            comments = self.comments
             char = self.peek()
-            if char == "]":
-                self.pos += 1
-                if comma and items:
-                    self._took("trailing_comma", ",]", "]")
-                return items
+            if comma and self.comments > comments and char in ("]", ","):
+                self.doubt("comment")  # it stands where an item should
             if char == ",":
-                self.pos += 1
-                if comma:
-                    self._took("trailing_comma", ",,", ",")
+                self._comma(comma, bool(items))
                 comma = True
-            elif self._unclosed(char, "]", level):
+            elif self._closes(char, items, comma):
                 return items
             else:
                 if not comma:
@@ -216,22 +218,18 @@ class _Reader:
 
     def _object(self, level: int) -> dict[str, Any]:
         self.pos += 1
+        self.wanted.append("}")
+        self.styles.append(None)
         found: dict[str, Any] = {}
         key = ""
         comma = True
         while True:
             char = self.peek()
-            if char == "}":
-                self.pos += 1
-                if comma and found:
-                    self._took("trailing_comma", ",}", "}")
-                return found
             if char == ",":
-                self.pos += 1
-                if comma:
-                    self._took("trailing_comma", ",,", ",")
+                self._comma(comma, bool(found))
                 comma = True
-            elif self._unclosed(char, "}", level):
+            elif self._closes(char, found, comma):
+                self.styles.pop()
                 return found
             elif char == "{" and not comma and isinstance(found[key], dict):
                 self.steps.append(key)
@@ -240,6 +238,7 @@ class _Reader:
             else:
                 if not comma:
                     self._took("missing_comma", char, "," + char)
+                self._styled(char, level)
                 key = self._key(char)
                 self.steps.append(key)
                 value = self.value(level + 1)
@@ -251,8 +250,8 @@ class _Reader:
 
     def _again(self, key: str, before: Any, after: Any, level: int) -> None:
         """A key that the object has already."""
-        shown = [json.dumps(value, ensure_ascii=False)[:80] for value in (before, after)]
         if not is_same(before, after):
+            shown = [json.dumps(value, ensure_ascii=False)[:80] for value in (before, after)]
             reason = f"{key[:80]!r} is given twice, as {shown[0]} and as {shown[1]}; send it once"
             raise Unreadable(reason, final=True, code="duplicate_key" if level else "duplicate_argument")
         self._took(AGAIN, key, key)
@@ -268,14 +267,58 @@ class _Reader:
         self._took(liberty.rule, liberty.before, liberty.after)
         return value
 
-    def _unclosed(self, char: str, wanted: str, level: int) -> bool:
-        """Is this where a bracket should have been closed?"""
+    def _comma(self, comma: bool, begun: bool) -> None:
+        """A comma. Before the first member, or as a second one in a list, it may be what a lost value left behind."""
+        self.pos += 1
+        if comma:
+            self._took("trailing_comma", ",,", ",", guess=not begun or self.wanted[-1] == "]")
+
+    def _closes(self, char: str, value: Any, comma: bool) -> bool:
+        """Is this where what is being read ends: at its bracket, or where that should have been?"""
         if char and char not in "}])":
             return False
-        if not char and not self.closed:
-            raise Unreadable("the text ends inside a value", cut=True)
-        self._took("missing_closer", char, wanted + char)
+        wanted = self.wanted[-1]
+        if not char:
+            self._at_end(value, comma)
+        elif char == wanted or (self.swap and len(self.wanted) > 1):
+            self._swap(char, wanted, bool(value))
+            self.pos += 1
+        elif char in self.wanted:
+            self._missing(char, wanted)
+        elif self.closed and _OUTSIDE(self.text, self.pos):
+            self._at_end(value, comma)  # it closes a list around what is read here
+        else:
+            raise Unreadable(f"{char!r} closes nothing that is open", mismatched=True)
+        if comma and value and char:
+            self._took("trailing_comma", "," + char, char)
+        self.wanted.pop()
         return True
+
+    def _at_end(self, value: Any, comma: bool) -> None:
+        if not self.closed or (comma and value):
+            raise Unreadable("the text ends inside a value", cut=True)
+        if not self.at_end and _IN_WORD(self.text[max(0, self.pos - 64) : self.pos].rstrip()[-1:]):
+            self.at_end.append(None)
+        self.at_end.append(value)
+        self._missing(self.text[self.pos : self.pos + 1], self.wanted[-1])
+
+    def _missing(self, char: str, wanted: str) -> None:
+        self.missing += 1
+        self._took("missing_closer", char, wanted + char)
+
+    def _swap(self, char: str, wanted: str, filled: bool) -> None:
+        """A bracket of the wrong kind. Of `{]` nobody knows which of the two is wrong."""
+        if char != wanted:
+            self.swapped += 1
+            self._took("swapped_closer", char, wanted, guess=not filled)
+
+    def _styled(self, char: str, level: int) -> None:
+        """Notes how an object writes its first key. A text that lost its quotes may be what looks like an object."""
+        if self.styles[-1] is None:
+            self.styles[-1] = char if char in _CLOSING else ""
+            around = next((style for style in reversed(self.styles[:-1]) if style is not None), self.styles[-1])
+            if around != self.styles[-1]:
+                self.mixed = max(self.mixed, level)
 
     def _key(self, char: str) -> str:
         if char in _CLOSING:
@@ -323,24 +366,22 @@ class _Reader:
         return self._decoded(pieces, quote, start, odd)
 
     def _escape(self, odd: set[str]) -> str:
-        found = _ESCAPE(self.text, self.pos)
+        found = backslashes.escape(self.text, self.pos)
         size = 2 if found is None else found.end() - found.start()
         piece = self.text[self.pos : self.pos + size]
         self.pos += size
         if found is None:
-            odd.add("python_escape" if piece in ("\\'", "\\`") else "bad_escape")
+            odd.add("python_escape" if piece in backslashes.QUOTES else "bad_escape")
         return piece
 
     def _decoded(self, pieces: list[str], quote: str, start: int, odd: set[str]) -> str:
         source = "".join(pieces)
-        if "bad_escape" in odd and _is_path(source):
-            value = source  # a path: none of its backslashes is an escape
-        elif odd:
-            value = "".join([_piece(piece) for piece in pieces])
-        else:
-            value = PYTHON.read(source)
-        guess = "bad_escape" in odd and value is not source and not _NEVER_MEANT.isdisjoint(pieces)
+        single = "bad_escape" in odd
+        value = PYTHON.read(source) if not odd else backslashes.read(pieces, source, single=single)
+        self.single = self.single or single
+        self.controls = self.controls or (value is not source and backslashes.has_control(pieces))
         if quote != '"' or odd:
+            guess = bool(odd - {"raw_newline"}) and not backslashes.is_sure(pieces, source, quote)
             after = json.dumps(value[:SHOWN], ensure_ascii=False)
             self._took_string(self.text[start : self.pos], quote, odd, after, guess)
         return value
@@ -350,18 +391,7 @@ class _Reader:
             self._took("single_quotes", before, after)
         elif quote != '"':
             self._took("smart_quotes", before, after)
-        for rule in sorted(odd):
-            self._took("bad_escape" if rule == "python_escape" else rule, before, after, guess=guess)
-
-
-def _is_path(text: str) -> bool:
-    return _PATH(text) is not None and (text[1] == ":" or _SIGNS(text) is None)
-
-
-def _piece(piece: str) -> str:
-    """One escape or a run of plain text, where some escape of the string is none."""
-    if not piece.startswith("\\"):
-        return piece
-    if piece in ("\\'", "\\`"):
-        return piece[1]
-    return PYTHON.read(piece) if _ESCAPE(piece, 0) and piece not in _NEVER_MEANT else piece
+        if "raw_newline" in odd:
+            self._took("raw_newline", before, after)
+        if len(odd) > ("raw_newline" in odd):
+            self._took("bad_escape", before, after, guess=guess)

@@ -8,12 +8,13 @@ from typing import Any
 
 from rightcall.declare.toolset import Toolset
 from rightcall.repair.changes import fold
-from rightcall.types import Repair
+from rightcall.types import Repair, Tool
 
 _CONTROL = re.compile(r"<\|.*|\|>.*|<｜.*|\x00.*", re.S)
 _TOKEN = re.compile(r"<[|｜][^|｜<>]{1,64}[|｜]>")
 _SPLIT = re.compile(r"__|[./:]")
 _CLOSE = 0.85
+_NAME_KEYS = ("name", "tool", "tool_name", "function")
 _LONGEST = 512  # a longer name is no tool's in other clothes, and each reading of it costs
 
 
@@ -72,15 +73,22 @@ def infer_name(arguments: Any, tools: Toolset | None) -> str | None:
     and no other tool requires the same."""
     if not isinstance(arguments, dict) or not arguments or tools is None:
         return None
-    keys = set(arguments)
-    fitting = [
-        tool for tool in tools if (needs := required(tool.parameters)) and needs <= keys <= declared(tool.parameters)
-    ]
-    if len(fitting) != 1:
+    fitting = [tool for tool in tools if _takes(tool, set(arguments))]
+    needs = required(fitting[0].parameters) if len(fitting) == 1 else set()
+    if not needs:
         return None
-    needs = required(fitting[0].parameters)
+    name = fitting[0].name
+    if any(arguments.get(key) == name for key in _NAME_KEYS):
+        return None  # the name stands among the arguments, where it may be one
     rivals = [tool for tool in tools if tool is not fitting[0] and required(tool.parameters) == needs]
-    return None if rivals else fitting[0].name
+    return None if rivals else name
+
+
+def _takes(tool: Tool, keys: set[str]) -> bool:
+    """Does a tool take these arguments, by their names? One that declares none takes any."""
+    parameters = tool.parameters
+    is_free = "properties" not in parameters and parameters.get("additionalProperties") is not False
+    return required(parameters) <= keys and (is_free or keys <= declared(parameters))
 
 
 def required(parameters: dict[str, Any]) -> set[str]:
@@ -97,7 +105,9 @@ def hoist_name(arguments: Any, tools: Toolset | None) -> tuple[str, dict[str, An
     """A name that stands among the arguments, of a tool that has no such argument; and the arguments without it."""
     if not isinstance(arguments, dict) or tools is None:
         return None
-    for key in ("name", "tool", "tool_name", "function"):
+    if any(_takes(tool, set(arguments)) for tool in tools):
+        return None  # the name may be an argument
+    for key in _NAME_KEYS:
         name = arguments.get(key)
         tool = tools.get(name) if isinstance(name, str) else None
         if tool is not None and key not in declared(tool.parameters):

@@ -9,18 +9,15 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from rightcall.declare.kinds import wants_text
+import msgspec
+
+from rightcall.declare.kinds import may_be, wants_text
 from rightcall.declare.places import Places, value_at
-from rightcall.repair.loose import (
-    MOST_OBJECTS,
-    Liberty,
-    Loose,
-    Spelled,
-    Unreadable,
-    one_object,
-    read_loose,
-    skip_comments,
-)
+from rightcall.repair.brackets import could_go_on, could_move, has_odd_key
+from rightcall.repair.liberties import MOST_OBJECTS, Liberty, Loose, Spelled, Unreadable, one_object
+from rightcall.repair.loose import read_loose, skip_comments
+from rightcall.repair.spelling import Written
+from rightcall.repair.strangers import strangers
 from rightcall.types import Tool
 from rightcall.values.notation import STRICT_NUMBER
 
@@ -39,8 +36,23 @@ def read_arguments(
     if rest:
         if not _CLOSERS(rest):
             raise Unreadable("there is more text behind the arguments", final=True)
-        liberties += (Liberty("extra_closer", rest.strip(" \t\r\n"), ""),)
+        extra = rest.strip(" \t\r\n")
+        unsure = any(each.rule in ("missing_closer", "trailing_comma") for each in liberties)
+        unsure = unsure or is_one_too_many_unsure(value, tool, extra)
+        liberties += (Liberty("extra_closer", extra, "", unsure),)
     return value, liberties
+
+
+def is_one_too_many_unsure(arguments: Any, tool: Tool | None, extra: str) -> bool:
+    """Brackets too many at the end: could another one be the one too many, or was one that opens lost?"""
+    if could_move(arguments, tool, into=len("".join(extra.split()))):
+        return True
+    return _has_odd_names(arguments, tool)
+
+
+def _has_odd_names(arguments: Any, tool: Tool | None) -> bool:
+    """Is there a name that is not known, or looks like two?"""
+    return has_odd_key(arguments) or (tool is not None and bool(strangers(tool, arguments)))
 
 
 def objects_in_a_row(
@@ -65,10 +77,26 @@ def objects_in_a_row(
 
 def as_meant(read: Loose, tool: Tool | None) -> tuple[Any, tuple[Liberty, ...]]:
     """The value and its liberties, now that it is known whose arguments they are."""
-    if not read.spelled:
-        return read.value, read.liberties
-    value, made = respelled(read.value, read.spelled, tool)
-    return value, (*read.liberties, *made)
+    value, made = respelled(read.value, read.spelled, tool) if read.spelled else (read.value, ())
+    return value, (*weighed(read, value, tool), *made)
+
+
+def weighed(read: Loose, arguments: Any, tool: Tool | None, *, beside: tuple[str, ...] = ()) -> tuple[Liberty, ...]:
+    """The liberties of a reading. That brackets were missing is certain only where they could have stood in no other
+    place, and where no more than they can be missing at the end. `beside` are names that what stands around the
+    arguments may hold."""
+    unsure = {"single_quotes", "smart_quotes", "unquoted_key"} if read.mixed > bool(beside) else set()
+    if read.missing and _is_missing_unsure(read, arguments, tool, beside):
+        unsure.add("missing_closer")
+    return tuple(
+        [msgspec.structs.replace(each, guess=True) if each.rule in unsure else each for each in read.liberties]
+    )
+
+
+def _is_missing_unsure(read: Loose, arguments: Any, tool: Tool | None, beside: tuple[str, ...]) -> bool:
+    unsure = None in read.open or could_go_on([each for each in read.open if each is not None], arguments, tool)
+    unsure = unsure or (isinstance(arguments, dict) and next(reversed(arguments), None) in beside)
+    return unsure or could_move(arguments, tool, out=read.missing) or _has_odd_names(arguments, tool)
 
 
 def respelled(value: Any, spelled: Iterable[Spelled], tool: Tool | None) -> tuple[Any, tuple[Liberty, ...]]:
@@ -80,13 +108,16 @@ def respelled(value: Any, spelled: Iterable[Spelled], tool: Tool | None) -> tupl
         *before, last = where or (None,)
         holder = value_at(value, before)
         number = value if not where else value_at(holder, [last])
-        if type(number) not in (int, float):
+        if type(number) not in (int, float, bool):
             continue  # a key that was given twice
         if where and wanted.as_text(where):
             holder[last] = text
             made.setdefault("unquoted_value", Liberty("unquoted_value", text, f'"{text}"'))
-        elif STRICT_NUMBER(text) is None:
-            made.setdefault("number_spelling", Liberty("number_spelling", text, repr(number)))
+        elif where and type(number) is float and STRICT_NUMBER(text):
+            holder[last] = Written(text)
+        elif type(number) is not bool and STRICT_NUMBER(text) is None:
+            guess = text.startswith("+") and not wanted.as_number(where)  # a telephone number, maybe
+            made.setdefault("number_spelling", Liberty("number_spelling", text, repr(number), guess))
     return value, tuple(made.values())
 
 
@@ -98,13 +129,21 @@ class _Wanted:
         self._around: dict[tuple[str | int, ...], Any] = {}
         self._found: dict[int, bool] = {}
 
-    def as_text(self, where: tuple[str | int, ...]) -> bool:
-        if self._places is None:
-            return False
+    def as_number(self, where: tuple[str | int, ...]) -> bool:
+        """Is only a number wanted there?"""
+        return self._places is not None and bool(where) and not may_be(self._schema(where), "", self._places.refs)
+
+    def _schema(self, where: tuple[str | int, ...]) -> Any:
+        assert self._places is not None
         around = where[:-1]
         if around not in self._around:
             self._around[around] = self._places.at(list(around))
-        schema = self._places.inner(self._around[around], where[-1])
+        return self._places.inner(self._around[around], where[-1])
+
+    def as_text(self, where: tuple[str | int, ...]) -> bool:
+        if self._places is None:
+            return False
+        schema = self._schema(where)
         if id(schema) not in self._found:  # a part of the tool's schema, which outlives this
             self._found[id(schema)] = wants_text(schema, self._places.refs)
         return self._found[id(schema)]

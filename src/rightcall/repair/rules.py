@@ -93,11 +93,19 @@ RULES: tuple[Rule, ...] = (
         '{"city": "Oslo", "hourly": True}',
         {"city": "Oslo", "hourly": True},
     ),
-    Rule("trailing_comma", "exact", "A comma that nothing follows is dropped.", '{"city": "Oslo",}', _OSLO),
+    Rule(
+        "trailing_comma",
+        "exact",
+        "A comma that nothing follows is dropped. One where an item or the first member should stand is dropped as a "
+        "guess: something may have been lost there.",
+        '{"city": "Oslo",}',
+        _OSLO,
+    ),
     Rule(
         "comment",
         "exact",
-        "Comments are dropped: `// ...`, `# ...` and `/* ... */`.",
+        "Comments are dropped: `// ...`, `# ...` and `/* ... */`. One in the place of a list's item is dropped as a "
+        "guess: `#urgent` may have lost its quotes.",
         '{"city": "Oslo" /* the capital */}',
         _OSLO,
     ),
@@ -113,9 +121,10 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "bad_escape",
         "exact",
-        "A backslash that begins no JSON escape is a backslash; in a string that begins like a Windows path every one "
-        "is. `\\'` is a quote. A string whose escapes are all valid is JSON and stays so: the `\\t` in `C:\\temp` "
-        "is a tab.",
+        "In a Windows path every backslash is one, and in a regular expression (`\\d+`) those are that begin no JSON "
+        "escape; in any other string that is a guess, because such a backslash may as well be one too many. `\\'` is a "
+        "quote, if the string has no other that is not escaped. A string whose escapes are all valid is JSON and stays "
+        "so: the `\\t` in `C:\\temp` is a tab.",
         r'{"city": "C:\Users\new"}',
         {"city": r"C:\Users\new"},
     ),
@@ -123,14 +132,15 @@ RULES: tuple[Rule, ...] = (
         "number_spelling",
         "exact",
         "Numbers as programmers write them: `+3`, `.5`, `1_000`. Where a string is wanted, the text stays as it was "
-        "written (`unquoted_value`).",
+        "written (`unquoted_value`); where anything may stand, that `+3` is a number is a guess.",
         '{"city": "Oslo", "days": +3}',
         {"city": "Oslo", "days": 3},
     ),
     Rule(
         "extra_closer",
         "exact",
-        "One to three closing brackets too many at the end are dropped.",
+        "One to three closing brackets too many at the end are dropped; as a guess, if another bracket could be the "
+        "one too many as far as the schema tells.",
         '{"city": "Oslo"}}',
         _OSLO,
     ),
@@ -138,9 +148,18 @@ RULES: tuple[Rule, ...] = (
         "missing_closer",
         "exact",
         "A bracket that was not closed before the one around it is closed there. One that is open at the end is closed "
-        "only where the end of the call was seen: what was cut off is never completed.",
+        "only where the end of the call was seen: what was cut off is never completed. It is a guess if it could have "
+        "stood elsewhere, so that a key would belong to another object that takes it as well, or if what was open at "
+        "the end could have held more.",
         '{"city": "Oslo", "tags": ["cold"}',
         {"city": "Oslo", "tags": ["cold"]},
+    ),
+    Rule(
+        "swapped_closer",
+        "exact",
+        "A closing bracket of the wrong kind closes what is open, if all the others are right then.",
+        '{"city": "Oslo", "tags": ["cold"}, "days": 3}',
+        {"city": "Oslo", "tags": ["cold"], "days": 3},
     ),
     Rule(
         "concatenated",
@@ -166,8 +185,8 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "unquoted_value",
         "guess",
-        "A bare word is a string. In Python calls it always is, under every policy, and so is what is no Python "
-        "(`when=2024-01-05`): there the receipt's kind is `schema`.",
+        "A bare word is a string. In Python calls it is one, and so is what is no Python (`when=2024-01-05`), with the "
+        "kind `schema`, if the argument must be a string and nothing in it tells of lost quotes.",
         '{"city": Oslo}',
         _OSLO,
     ),
@@ -281,21 +300,24 @@ RULES: tuple[Rule, ...] = (
         "scalar_type",
         "schema",
         "A number, boolean or null that was sent as a string, or the other way round, where the schema wants that. A "
-        'number that becomes a string keeps its spelling: `1.10` is "1.10".',
+        'number that becomes a string keeps its spelling: `1.10` is "1.10". With zeros in front (`"010"`) it is a '
+        "guess.",
         '{"city": "Oslo", "days": "3"}',
         {"city": "Oslo", "days": 3},
     ),
     Rule(
         "enum_case",
         "schema",
-        "A value that differs from one allowed value only in case and separators is that value.",
+        "A value that differs from one allowed value only in case, and in blanks, `_` and `-` between letters, is that "
+        "value.",
         '{"city": "Oslo", "unit": "Celsius"}',
         {"city": "Oslo", "unit": "celsius"},
     ),
     Rule(
         "wrapped_in_array",
         "schema",
-        "One value where an array of such is wanted becomes an array of one.",
+        "One value where an array of such is wanted becomes an array of one; as a guess, if it may be a list in other "
+        "clothes (`a, b`) or stands in a list itself.",
         '{"city": "Oslo", "tags": "cold"}',
         {"city": "Oslo", "tags": ["cold"]},
     ),

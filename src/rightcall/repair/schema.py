@@ -14,31 +14,50 @@ from typing import Any
 
 from rightcall.check import faults as errors
 from rightcall.check import fits, place, plain, pointer
+from rightcall.declare.kinds import may_be
+from rightcall.declare.limits import MAX_MENDED, MOST_LOOKS
 from rightcall.declare.places import Places
+from rightcall.repair.brackets import could_stand_elsewhere
 from rightcall.repair.changes import Change, Fault, Given, changes, with_changes
+from rightcall.repair.looks import Looks
 from rightcall.repair.sample import Lesson, lesson, mend_all, sample
 from rightcall.repair.spelling import dumps
 from rightcall.repair.strangers import strangers
 from rightcall.types import Repair, Tool
 
 _ROUNDS = 64
-_MOST_LOOKS = 8_000  # faults looked at in all
 _MOST_RENAMED = 1_000
 _DEEPEST = 8
 
 Where = tuple[Any, ...]
 
 
-def mend(tool: Tool, arguments: dict[str, Any], *, guesses: bool, depth: int) -> tuple[dict[str, Any], list[Repair]]:
+class _TooMany(Exception):
+    """There may be more errors than can be looked at."""
+
+
+def mend(
+    tool: Tool, arguments: dict[str, Any], *, guesses: bool, depth: int, looks: Looks | None = None
+) -> tuple[dict[str, Any], list[Repair]]:
     """The arguments as the schema suggests they were meant, and the receipts. The same object if nothing helped."""
+    looks = looks or Looks()
+    try:
+        return _mended(tool, arguments, guesses, depth, looks) if looks.left > 0 else (arguments, [])
+    except _TooMany:
+        return arguments, []
+
+
+def _mended(
+    tool: Tool, arguments: dict[str, Any], guesses: bool, depth: int, looks: Looks
+) -> tuple[dict[str, Any], list[Repair]]:
     places = Places(tool.parameters)
     part = sample(arguments, places)
     if part is not None:
-        mending = _Mending(tool, places, part, guesses, depth)
+        mending = _Mending(tool, places, part, guesses, depth, looks)
         mending.run()
         if mending.left or mending.receipts:
             return _like(mending, part, arguments)
-    mending = _Mending(tool, places, arguments, guesses, depth)
+    mending = _Mending(tool, places, arguments, guesses, depth, looks)
     mending.run()
     return mending.value, mending.receipts
 
@@ -65,7 +84,10 @@ def rename_aliases(tool: Tool, arguments: dict[str, Any]) -> tuple[dict[str, Any
 
 
 class _Mending:
-    def __init__(self, tool: Tool, places: Places, value: dict[str, Any], guesses: bool, depth: int) -> None:
+    def __init__(
+        self, tool: Tool, places: Places, value: dict[str, Any], guesses: bool, depth: int, looks: Looks
+    ) -> None:
+        self.looks = looks
         self.tool, self.places, self.guesses, self.depth = tool, places, guesses, depth
         self.value = value
         self.receipts: list[Repair] = []
@@ -80,7 +102,7 @@ class _Mending:
         self.left = self._faults(before)
         most = _count(self.left)
         for _ in range(_ROUNDS):
-            picked = self._pick() if self.left and self._looks < _MOST_LOOKS else {}
+            picked = self._pick() if self.left and self._looks < MOST_LOOKS and self.looks.left > 0 else {}
             if not picked:
                 break
             self._try(picked)
@@ -91,9 +113,13 @@ class _Mending:
 
     def _faults(self, value: Any) -> list[Fault]:
         """The checker's errors, and arguments of an unknown name where none was allowed for in so many words."""
-        found = [_fault(error) for error in errors(self.tool, plain(value))]
+        wrong = errors(self.tool, plain(value), MAX_MENDED)
+        if wrong is None:
+            raise _TooMany
+        found = [_fault(error) for error in wrong]
         found += [Fault(tuple(where), "stranger", where[-1]) for where in strangers(self.tool, value)]
         self._looks += len(found) + 1
+        self.looks.left -= len(found) + 1
         return found
 
     def _pick(self) -> dict[Where, Change]:
@@ -117,9 +143,23 @@ class _Mending:
         turn = self._tried.get(fault.key, 0)
         for change in islice(changes(fault, given), turn, None):
             turn += 1
-            if change.kind != "guess" or self.guesses:
+            if self.guesses or (change.kind != "guess" and not self._is_doubtful(change)):
                 return turn, change
         return turn, None
+
+    def _is_doubtful(self, change: Change) -> bool:
+        """Is a value of the wrong type one that would be right in an object beside it, or around it?"""
+        if change.rule not in ("scalar_type", "wrapped_in_array", "null_dropped"):
+            return False
+        places = [[*change.where, name] for name in change.dropped] or [list(change.where)]
+        return any(could_stand_elsewhere(self.value, self.tool, place) for place in places)
+
+    def _may_be_item(self, change: Change) -> bool:
+        """A list that stood in a string: could the string be the one item of a list?"""
+        if change.rule != "double_encoded" or not isinstance(change.new, list):
+            return False
+        items = self.places.inner(self.places.at(list(change.where)), 0)
+        return may_be(items, "", self.places.refs)
 
     def _try(self, picked: dict[Where, Change]) -> None:
         candidate = with_changes(self.value, picked.values())
@@ -128,6 +168,8 @@ class _Mending:
         left = self._faults(candidate)
         before, after = _weights(self.left, picked), _weights(left, picked)
         good = {locus: change for locus, change in picked.items() if after[locus] < before[locus]}
+        if not self.guesses:  # a list in a string must be right as it is: a string may be the list's one item
+            good = {locus: each for locus, each in good.items() if not (self._may_be_item(each) and any(after[locus]))}
         if good and len(good) < len(picked):
             candidate = with_changes(self.value, good.values())
             left = self._faults(candidate)
@@ -145,7 +187,7 @@ class _Mending:
         decoded = [each for each in made if each.rule == "double_encoded"]
         if not decoded or sample(candidate, self.places) is None:
             return False
-        value, receipts = mend(self.tool, candidate, guesses=self.guesses, depth=self.depth)
+        value, receipts = mend(self.tool, candidate, guesses=self.guesses, depth=self.depth, looks=self.looks)
         if fits(self.tool, value):
             self._take(made, value, [])
             self.receipts += receipts
@@ -164,7 +206,8 @@ class _Mending:
         made = _outermost(made)
         if not made:
             return
-        further = _Mending(self.tool, self.places, with_changes(self.value, made.values()), self.guesses, self.depth)
+        renamed = with_changes(self.value, made.values())
+        further = _Mending(self.tool, self.places, renamed, self.guesses, self.depth, self.looks)
         further.run(ahead=False)
         lost = any(receipt.rule in ("null_dropped", "default") for receipt in further.receipts)
         if not lost and _weight(further.left) < _weight(self.left):

@@ -17,10 +17,12 @@ import msgspec
 from rightcall.check import JUDGED, argument_problems, disagreement_of, fits, is_finite, name_problem
 from rightcall.declare.toolset import ToolLike, Toolset
 from rightcall.repair.beside import Member, name_members, place
+from rightcall.repair.brackets import could_move
 from rightcall.repair.fences import unfence
-from rightcall.repair.loose import AGAIN, Liberty, Unreadable
+from rightcall.repair.liberties import AGAIN, Liberty, Unreadable
+from rightcall.repair.looks import Looks
 from rightcall.repair.names import find_name, settle_name
-from rightcall.repair.objects import read_arguments
+from rightcall.repair.objects import is_one_too_many_unsure, read_arguments
 from rightcall.repair.spelling import dumps, with_spelling, without_spelling
 from rightcall.repair.strangers import is_settled, strangers
 from rightcall.strict_json import MAX_DEPTH, REFUSED, Twice, Undecodable, decode, decode_unique
@@ -29,6 +31,7 @@ from rightcall.types import Call, Problem, Repair, Tool
 _BLANKS = " \t\r\n"
 _DOUBLED = ("duplicate_argument", "duplicate_key")
 _GUESSES = frozenset(("missing_comma", "unquoted_value", "merged_objects"))
+_CLOSED = frozenset(("extra_closer", "hoisted_argument"))
 _COMMENTED = re.compile(r"/\*|//|#").search  # a bracket in a comment may have ended the arguments too early
 _TOO_LONG = Problem(
     "too_large",
@@ -66,10 +69,10 @@ def settle(
     settling = _Settling(tool, tools, policy, depth, closed, last or LastRung())
     if value is Undecodable:
         value = settling.decoded(json)
-    if not (beside or settling.notes) and type(value) is dict and settling.is_settled(value):
-        return Call(name, value, json, id, raw, repairs), []
+    if not (beside or settling.notes or repairs) and type(value) is dict and settling.is_settled(value):
+        return Call(name, value, json, id, raw), []
     arguments = settling.arguments(value, json, beside)
-    made = (*repairs, *settling.receipts)
+    made = settling.weighed(repairs, arguments)
     notes = [_about(note, index) for note in settling.notes]
     if arguments is None:
         problem = settling.problem
@@ -78,7 +81,22 @@ def settle(
     text = dumps(arguments) if settling.changed else settling.text
     arguments = without_spelling(arguments)
     problems = argument_problems(tool, arguments, index) if tool is not None else []
+    guess = next((repair for repair in made if repair.kind == "guess"), None)
+    if guess is not None and not allowed((guess,), tool, policy):
+        problems.append(_uncertain(guess, index))
     return Call(name, arguments, text, id, raw, made), [*problems, *notes]
+
+
+def _has_strangers(tool: Tool | None, arguments: dict[str, Any], before: dict[str, Any]) -> bool:
+    """Are there names that are not known, but for those that were put among the arguments just now?"""
+    return tool is not None and any(len(where) > 1 or where[0] in before for where in strangers(tool, arguments))
+
+
+def _uncertain(guess: Repair, index: int | None) -> Problem:
+    """What was read is one of several readings, and it may not be guessed which was meant."""
+    shown = f" at {guess.path}" if guess.path else ""
+    message = f"the call can be read in more than one way ({guess.rule}{shown}); send it again, well formed"
+    return Problem("uncertain", message, guess.path, index)
 
 
 def _about(problem: Problem, index: int | None) -> Problem:
@@ -98,10 +116,11 @@ class LastRung:
     """What the last rung of the ladder may cost in one reply. json_repair takes some 7 ns for each bracket and each
     pair of characters of a text that is made for it: what is left over is about half a second."""
 
-    __slots__ = ("left",)
+    __slots__ = ("left", "looks")
 
     def __init__(self) -> None:
         self.left = 50_000_000
+        self.looks = Looks()  # for mending what the schema says is wrong
 
     def takes(self, text: str) -> bool:
         """May it try this text? What it may cost is counted then."""
@@ -128,6 +147,19 @@ class _Settling:
         self.final = False  # what was sent cannot be read in any other way
         self.problem = Problem("arguments_not_object", "the arguments must be a JSON object")
         self.notes: list[Problem] = []  # beside what the schema says
+        self.early = False  # may another bracket than the arguments' own have come too early?
+        self.stranger = False  # is there something beside the arguments that is nobody's?
+
+    def weighed(self, repairs: tuple[Repair, ...], arguments: dict[str, Any] | None) -> tuple[Repair, ...]:
+        """All receipts. Brackets too many, and arguments that stand behind one, are certain only where no other bracket
+        can be the one too many."""
+        made = (*repairs, *self.receipts)
+        extra = [each.before for each in made if each.rule == "extra_closer"]
+        lost = self.stranger or any(each.rule == "trailing_comma" for each in made)
+        unsure = self.early or (lost and bool(extra))
+        if not unsure and not any(is_one_too_many_unsure(arguments, self.tool, each) for each in extra):
+            return made
+        return tuple([msgspec.structs.replace(each, kind="guess") if each.rule in _CLOSED else each for each in made])
 
     def decoded(self, json: str) -> Any:
         """What a text holds; a key that stands in it twice with one value leaves a note."""
@@ -150,6 +182,12 @@ class _Settling:
             found = with_spelling(found, self.text)
         if beside:
             placed = place(beside, found, self.tool, self.tools, self.policy)
+            self.stranger = placed.unsure or any(each.code == "unknown_key" for each in placed.problems)
+            self.early = bool(placed.receipts) and placed.unsure
+            if placed.receipts and found:
+                unsure = placed.unsure or is_one_too_many_unsure(found, self.tool, "}")
+                unsure = unsure or could_move(placed.arguments, self.tool, out=1)
+                self.early = unsure or _has_strangers(self.tool, placed.arguments, found)
             found = placed.arguments
             self._took(*placed.receipts)
             self.notes += placed.problems
@@ -165,7 +203,7 @@ class _Settling:
         found, receipts = rename_aliases(self.tool, found)
         self._took(*receipts)
         if strangers(self.tool, found) or not fits(self.tool, found):
-            found, receipts = mend(self.tool, found, guesses=self.guesses, depth=self.depth)
+            found, receipts = mend(self.tool, found, guesses=self.guesses, depth=self.depth, looks=self._last.looks)
             self._took(*receipts)
         return found
 

@@ -10,12 +10,20 @@ import msgspec
 
 from rightcall.declare.toolset import Toolset
 from rightcall.repair.beside import Member, Role
-from rightcall.repair.loose import AGAIN, Liberty, Loose, Unreadable, read_loose
-from rightcall.repair.objects import objects_in_a_row, read_arguments, respelled
+from rightcall.repair.liberties import AGAIN, SHOWN, Liberty, Loose, Unreadable
+from rightcall.repair.loose import read_loose
+from rightcall.repair.objects import (
+    is_one_too_many_unsure,
+    objects_in_a_row,
+    read_arguments,
+    respelled,
+    weighed,
+)
 from rightcall.strict_json import is_same
 
 _BETWEEN = re.compile(r"[\s,;]*+").match
 _MOST = 64
+_BESIDE = ("type", "index", "function")  # what an envelope may hold beside its name, arguments and id
 _ONLY_CLOSERS = re.compile(r"[\s}\])]*+").fullmatch
 
 
@@ -56,7 +64,22 @@ def sketch_envelopes(text: str, keys: Keys, *, tools: Toolset | None, depth: int
             return []
         found.append(sketch)
         pos = _BETWEEN(text, read.end).end()  # type: ignore[union-attr]
+    if found and pos < len(text):
+        found[-1] = _with_closers(found[-1], text[pos:], tools)
     return found
+
+
+def _with_closers(sketch: Sketch, rest: str, tools: Toolset | None) -> Sketch:
+    """A call with brackets behind it that close more than a list around it."""
+    extra = "".join(rest.split())
+    extra = extra.removesuffix("]}") if extra.endswith("]}") else extra.removesuffix("]")
+    if not extra:
+        return sketch
+    tool = tools.get(sketch.name) if tools is not None else None
+    guess = not _balanced(sketch.liberties) or is_one_too_many_unsure(sketch.arguments, tool, extra)
+    return msgspec.structs.replace(
+        sketch, liberties=(*sketch.liberties, Liberty("extra_closer", extra[:SHOWN], "", guess))
+    )
 
 
 def _balanced(liberties: tuple[Liberty, ...]) -> bool:
@@ -83,11 +106,13 @@ def _sketch(read: Loose, start: int, keys: Keys, tools: Toolset | None) -> Sketc
     arguments = None if args is None else fields[args]
     where = (*prefix, args) if prefix and args in value[prefix[0]] else (args,)
     spelled = [(steps[len(where) :], text) for steps, text in read.spelled if steps[: len(where)] == where]
-    arguments, made = respelled(arguments, spelled, tools.get(name) if tools is not None else None)
+    tool = tools.get(name) if tools is not None else None
+    arguments, made = respelled(arguments, spelled, tool)
     beside = tuple(_members(fields, named, args, keys, tools))
     beside += tuple(_clashes(value, inner))
     beside += _repeated(read.liberties)
-    return Sketch(start, read.end, name, id, arguments, (*read.liberties, *made), beside)
+    liberties = weighed(read, arguments, tool, beside=(*keys.names, *keys.args, *keys.ids, *_BESIDE))
+    return Sketch(start, read.end, name, id, arguments, (*liberties, *made), beside)
 
 
 def _repeated(liberties: tuple[Liberty, ...]) -> tuple[Member, ...]:
@@ -134,7 +159,9 @@ def role_of(key: str, value: Any, keys: Keys, tools: Toolset | None, *, name: st
             return None
         return "clash" if isinstance(value, str) and tools is not None and value in tools else "stranger"
     if key in keys.ids:
-        return None if isinstance(value, str) and has_args else "known"
+        if not (isinstance(value, str) and has_args):
+            return "known"
+        return "id" if tools is not None and name in tools and key in tools.kinds(name) else None
     if key == "type":
         return None if isinstance(value, str) and value in _TYPES else "known"
     return "known" if key == "index" else "stranger"

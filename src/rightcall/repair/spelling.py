@@ -11,7 +11,7 @@ import re
 from math import isfinite
 from typing import Any
 
-_POINT = re.compile(r"\d[.eE]").search
+_POINT = re.compile(r"\d[.eE]|-0").search
 
 
 class Written(float):
@@ -27,7 +27,12 @@ class Written(float):
 
 def with_spelling(value: Any, text: str) -> Any:
     """The same value, read from its JSON text once more so that its floats remember theirs."""
-    return json.loads(text, parse_float=Written) if _POINT(text) else value
+    return json.loads(text, parse_float=Written, parse_int=_integer) if _POINT(text) else value
+
+
+def _integer(text: str) -> int | float:
+    """`-0` is a number that no integer is."""
+    return Written(text) if text == "-0" else int(text)
 
 
 def without_spelling(value: Any) -> Any:

@@ -66,8 +66,8 @@ class Lexeme(msgspec.Struct, frozen=True):
 
 
 class Upto(msgspec.Struct, frozen=True):
-    """Free text and then `stop`, which stands nowhere in the text; nor does any of `without`. `closed`: code in
-    backticks is closed on its line, so that `stop` does not stand in code."""
+    """Free text and then `stop`, which stands nowhere in the text; nor does any of `without`. `closed`: it
+    opens nothing that would show `stop` instead of making it a call."""
 
     stop: tuple[Lit | Token, ...]
     least: int = 0

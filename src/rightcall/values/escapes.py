@@ -20,6 +20,7 @@ class Escapes(msgspec.Struct, frozen=True):
 
     read: Callable[[str], str]
     short: str  # characters that make an escape with one backslash before them
+    is_odd: Callable[[str], object] = lambda text: None  # has it an escape that is begun and not whole?
 
 
 def _pair(text: str) -> str:
@@ -83,5 +84,7 @@ def _template_one(found: re.Match[str]) -> str:
     return _TEMPLATE_CHARS.get(found.group(1), found.group())
 
 
-PYTHON = Escapes(_python, "ntr\\'\"/")
+_ODD = re.compile(r"(?<!\\)(?:\\\\)*+\\(?:x(?![0-9a-fA-F]{2})|u(?![0-9a-fA-F]{4})|U(?![0-9a-fA-F]{8})|N(?!\{))").search
+
+PYTHON = Escapes(_python, "ntr\\'\"/", _ODD)
 TYPESCRIPT = Escapes(_typescript, "nt\\'\"`")

@@ -70,6 +70,8 @@ _BASED = r"[+-]?0(?:[xX][0-9a-fA-F_]++|[oO][0-7_]++|[bB][01_]++)"
 STRICT_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*+)(\.[0-9]++)?([eE][+-]?[0-9]++)?").fullmatch
 NOT_FINITE = frozenset("nan inf infinity +inf -inf +nan -nan -infinity +infinity".split())
 
+_KEY_CHAR = r"[^\s,:=\[\](){}'\"`\u2018-\u201f]"
+
 PYTHON = Notation(
     name="python",
     brackets={"[": "]", "{": "}", "(": ")"},
@@ -79,7 +81,7 @@ PYTHON = Notation(
     space=_ANY_BLANK,
     number=re.compile(rf"{_PROGRAMMERS}|{_BASED}").fullmatch,
     bare_value=re.compile(r"[^,\[\](){}'\"\n]++").match,
-    bare_key=re.compile(r"[^\s,:=\[\](){}'\"]++(?:[ \t]++[^\s,:=\[\](){}'\"]++)*+").match,
+    bare_key=re.compile(rf"{_KEY_CHAR}++(?:[ \t]++{_KEY_CHAR}++)*+").match,
     prefixes=re.compile(r"[bBrRuUfF]{0,2}+(?=['\"])").match,
     bare_strings=True,
     gaps=True,
@@ -88,7 +90,7 @@ PYTHON = Notation(
 )
 
 # The same, but a bare word is no string, and `{'a'}` an object without a colon.
-PYTHON_LITERALS = msgspec.structs.replace(PYTHON, bare_strings=False)
+PYTHON_LITERALS = msgspec.structs.replace(PYTHON, bare_strings=False, gaps=False)
 
 _TS_SPACE = re.compile(r"(?:[ \t\r\n]++|//[^\n]*+\n|/\*(?:[^*]++|\*(?!/))*+\*/)*+").match
 

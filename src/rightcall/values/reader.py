@@ -20,6 +20,7 @@ from rightcall.values.strings import HEREDOC, Heredoc, Quoted, Template, Text
 
 SHOWN = 200  # characters of a receipt
 _CLOSE_CODE = {"]": "unterminated_list", ")": "unterminated_list", "}": "unterminated_object"}
+_MOST_DIGITS = 4_000
 _HEREDOC_ROOM = 100
 # In a bare string, an entry that lost the comma before it.
 _ENTRY = re.compile(r"\s[\w'\"]+\s*+:").search
@@ -93,6 +94,7 @@ class Reader:
         self.out: list[str] = []
         self.odd: list[Odd] = []  # numbers
         self.bare: list[Odd] = []  # strings without quotes
+        self.escaped: list[Odd] = []  # strings with an escape that is none
         self._stack: list[_Open] = []
         self._result: Any = None
 
@@ -168,6 +170,8 @@ class Reader:
         """To the next value of the innermost list or object; False at its end."""
         top = self._stack[-1]
         while (char := self.peek()) == "," and (not top.comma or self.notation.gaps):
+            if top.comma and top.members is None:
+                self.bare.append(Odd(self._path(), ""))  # an item may have stood here
             self.pos += 1
             top.comma = True
         if char == top.closer:
@@ -242,6 +246,7 @@ class Reader:
         found = self.notation.bare_value(self.text, self.pos)
         if found is None:
             if self.notation.gaps and char in (",", "}") and self._stack and self._stack[-1].members is not None:
+                self.bare.append(Odd(self._path(), ""))
                 return '""', ""
             raise no_value(self.text[self.pos : self.pos + 80] or char)
         if found.end() == len(self.text) and not self.ended:
@@ -269,6 +274,8 @@ class Reader:
                 raise Unfinished
             mark = self.text[start - 1]
             raise BadValue("unterminated_string", f"a string that starts with {mark} is not closed")
+        if string.odd:
+            self.escaped.append(Odd(self._path(), self.text[start : self.pos - 1]))
         return text
 
     def _path(self) -> Path:
@@ -278,6 +285,8 @@ class Reader:
         notation = self.notation
         if text in notation.words:
             value = notation.words[text]
+            if record and value is not None and text != _JSON_WORD[value]:
+                self.odd.append(Odd(self._path(), text))
             return _JSON_WORD[value], value
         json, number = number_of(text, notation)
         if number is not None:
@@ -310,7 +319,7 @@ def number_of(text: str, notation: Notation) -> tuple[str, int | float | None]:
     if strict is not None:
         value: int | float = float(text)
     else:
-        value = _programmers_number(text.removesuffix("n").replace("_", ""))
+        value = programmers_number(text.removesuffix("n").replace("_", ""))
     if isinstance(value, float) and not isfinite(value):
         raise not_finite(text)
     try:
@@ -319,11 +328,14 @@ def number_of(text: str, notation: Notation) -> tuple[str, int | float | None]:
         return _huge(text)
 
 
-def _programmers_number(digits: str) -> int | float:
+def programmers_number(digits: str) -> int | float:
+    """`+3`, `0x1f`, `.5`. With a point behind it a number is a float, unless no float is that number."""
     try:
         return int(digits, 0 if digits.lstrip("+-")[1:2] in tuple("xXoObB") else 10)
     except ValueError:
-        return float(digits)
+        value = float(digits)
+    whole = int(digits[:-1]) if digits.endswith(".") and len(digits) < _MOST_DIGITS else value
+    return value if value == whole else whole
 
 
 def _huge(text: str) -> tuple[str, int | float | None]:

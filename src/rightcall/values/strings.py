@@ -35,6 +35,9 @@ class Text(Protocol):
     @property
     def easy(self) -> FullMatch: ...
 
+    @property
+    def odd(self) -> bool: ...
+
     def take(self, text: str, pos: int, ended: bool) -> Taken: ...
 
     def plain(self, piece: str) -> str | None: ...
@@ -58,12 +61,14 @@ def _quoted(close: str, short: str) -> tuple[Match, Match, FullMatch]:
 class Quoted:
     """Behind its first quote. Without `escapes` a backslash keeps the quote behind it in the string, and stays."""
 
-    __slots__ = ("_plain", "_read", "_safe", "_whole", "easy")
+    __slots__ = ("_is_odd", "_plain", "_read", "_safe", "_whole", "easy", "odd")
 
     def __init__(self, close: str, escapes: Escapes | None) -> None:
         self.easy = easy_without(close[0])
         self._whole, self._safe, self._plain = _quoted(close, "" if escapes is None else escapes.short)
         self._read = None if escapes is None else escapes.read
+        self._is_odd = None if escapes is None else escapes.is_odd
+        self.odd = False  # has it an escape that is none, and would be an error?
 
     def take(self, text: str, pos: int, ended: bool) -> Taken:
         whole = self._whole(text, pos)
@@ -73,7 +78,10 @@ class Quoted:
         return end, self._decoded(text[pos:end]), False
 
     def _decoded(self, text: str) -> str:
-        return text if self._read is None or "\\" not in text else self._read(text)
+        if self._read is None or self._is_odd is None or "\\" not in text:
+            return text
+        self.odd = self.odd or bool(self._is_odd(text))
+        return self._read(text)
 
     def plain(self, piece: str) -> str | None:
         return self._decoded(piece) if self._plain(piece) else None
@@ -89,6 +97,7 @@ class Template:
 
     __slots__ = ("_level",)
     easy = staticmethod(easy_without("`${}"))
+    odd = False
 
     def __init__(self) -> None:
         self._level = 0  # of the braces of a hole
@@ -136,6 +145,7 @@ class Heredoc:
 
     __slots__ = ("_first", "_patterns", "_quote")
     easy = staticmethod(easy_without(""))
+    odd = False
 
     def __init__(self, tag: str, quote: str = "") -> None:
         self._patterns = _heredoc(tag)

@@ -15,9 +15,11 @@ from rightcall.check import name_problem
 from rightcall.declare.kinds import Kind
 from rightcall.ids import Ids
 from rightcall.repair.beside import Member
+from rightcall.repair.changes import fold
 from rightcall.repair.names import settle_name
 from rightcall.repair.settle import LastRung, receipts, settle
 from rightcall.repair.sketch import Sketch
+from rightcall.repair.spelling import dumps
 from rightcall.repair.strangers import is_settled
 from rightcall.strict_json import Undecodable
 from rightcall.types import Arguments, Call, CallEnd, CallStart, Problem, Repair
@@ -27,7 +29,6 @@ from rightcall.wire.markers import Probe
 from rightcall.wire.options import ReadOptions
 from rightcall.wire.output import Output
 from rightcall.wire.told import Told
-from rightcall.wire.typed import to_json
 
 if TYPE_CHECKING:
     from rightcall.wire.blocks import Block
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 Whole = tuple[int, int, str, str, dict[str, Any], str]
 
 _NO_CLOSER = re.compile(r"[ \t\r\n]{0,128}+[^ \t\r\n}\])]").match
+_MOST_FOLDED = 256  # names that another one is compared with
 _NO_KINDS: dict[str, Kind] = {}
 _MOST_NOTES = 32
 MINTED = "\0"  # an id that begins so was not in the text
@@ -224,13 +226,24 @@ class CallBuilder(Buffer):
         # What was given out was a preview of what is now read otherwise: the rest of what was sent follows it.
         is_inside = has_begun and start <= self.args_at < start + sketch.end
         call.source = text[self.args_at - start : sketch.end] if is_inside else None
-        call.parts = [to_json(sketch.arguments)]
+        call.parts = [dumps(sketch.arguments)]
         self._raw_text = text[sketch.start : sketch.end]
         self.finish(sketch.arguments, empty=sketch.arguments is None)
 
     def kind(self, key: str) -> str | None:
         """How the schema says this argument of the current call is to be read; None when it is not declared."""
         return self.call.kinds.get(key) if self.call is not None else None
+
+    def kind_by_another_name(self, key: str) -> str | None:
+        """As `kind`, of a name that repair will take for a declared one: bare text is read as that one's."""
+        call = self.call
+        if call is None or not 0 < len(call.kinds) <= _MOST_FOLDED:
+            return None
+        tool = self.tools.get(call.name) if self.tools is not None else None
+        if tool is not None and key in tool.aliases:
+            return call.kinds.get(tool.aliases[key])
+        folded = fold(key)
+        return next((kind for name, kind in call.kinds.items() if fold(name) == folded), None)
 
     def give(self, json: str) -> None:
         """A piece of argument JSON as it was sent: goes out at once when live."""
@@ -264,9 +277,10 @@ class CallBuilder(Buffer):
             self.problem("too_large", f"the call is longer than {self.limits.call} characters", call=call.index)
             self._out(Call(call.name, {}, json, call.id, text, call.repairs, complete=False))
             return
-        if type(value) is dict and not empty and json and not call.beside and self._fits(call, value):
+        simple = type(value) is dict and not empty and json and not call.beside and not call.repairs
+        if simple and self._fits(call, value):
             self._give_rest(call, json)
-            self._out(Call(call.name, value, json, call.id, text, call.repairs))
+            self._out(Call(call.name, value, json, call.id, text))
             return
         made, problems = settle(
             call.name,

@@ -119,7 +119,8 @@ class Compiled:
         closing = closes + self._body_closes() + ends
         # Where nothing closes an envelope, it is over with its bracket, and more of them are text.
         drops = all(BODIES[type(body)].drops_brackets for body in format.bodies)
-        self.extra_closers = _extra([*closing, END] if drops or self.bare else closing)
+        over = [*[pat for end in format.ends for pat in templates(end)], END]
+        self.extra_closers = _extra([*closing, *over] if drops or self.bare else closing)
         self.turn_end = Probe(alt(*ends)) if ends else None
         self.between = self._between()
         self.first_header = self._first_header()

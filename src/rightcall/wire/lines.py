@@ -9,6 +9,7 @@ What is only shown is neither run nor refused. A reply may be one call in backti
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from rightcall.check import listing
@@ -19,6 +20,10 @@ from rightcall.wire.shown.line_starts import RECORD
 
 if TYPE_CHECKING:
     from rightcall.wire.machine import Machine
+
+
+# Lines in which neither a call nor a marker can begin: taken at once.
+PLAIN_LINES = re.compile(r"(?:[^(<`~\n]*+\n)++").match
 
 
 def line(m: Machine) -> Steps[int]:

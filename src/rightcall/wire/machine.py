@@ -16,7 +16,7 @@ from rightcall.wire.buffer import Steps
 from rightcall.wire.calls import CallBuilder
 from rightcall.wire.channels import first_header
 from rightcall.wire.compile import LEVELS, Compiled, Sign
-from rightcall.wire.lines import line
+from rightcall.wire.lines import PLAIN_LINES, line
 from rightcall.wire.markers import BLANKS, Scan
 from rightcall.wire.options import ReadOptions
 from rightcall.wire.reader import WholeBlock
@@ -357,6 +357,11 @@ class Machine:
     def _try_line(self) -> Steps[bool]:
         """Outside all blocks, at the beginning of a line: a call may stand here. True if one may stand here again."""
         p = self.p
+        plain = None if self.output.fresh or self.output.tag or self.held is not None else PLAIN_LINES(p.buf, p.pos)
+        if plain is not None:
+            self.say(plain.end())
+            self.output.at_start = True
+            return True
         first = p.index
         start = yield from line(self)
         if start >= 0:

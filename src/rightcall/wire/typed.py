@@ -60,6 +60,8 @@ def _literal(source: str, depth: int) -> Any:
     reader = Reader(PYTHON_LITERALS, source, depth=depth)
     try:
         value = reader.value()
-        return source if reader.peek() else value
+        # A number in a spelling of its own may be a string without its quotes.
+        is_odd = any(odd.text not in PYTHON_LITERALS.words for odd in reader.odd if odd.path)
+        return source if is_odd or reader.peek() else value
     except Unfinished:
         return source

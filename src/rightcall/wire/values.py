@@ -5,14 +5,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from json.encoder import encode_basestring as quoted
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
+from rightcall.declare.kinds import wants_text
+from rightcall.declare.places import Places
 from rightcall.repair.objects import respelled
-from rightcall.types import Repair
+from rightcall.types import Repair, Tool
 from rightcall.values.ends import Ends, LostEnd
 from rightcall.values.notation import Notation
 from rightcall.values.reader import BadValue, Odd, Reader, Unfinished, opening
@@ -22,6 +25,11 @@ from rightcall.wire.calls import CallBuilder
 from rightcall.wire.interrupts import Broken, Cut
 from rightcall.wire.typed import to_json
 
+# What damage leaves behind in a text that lost its quotes, or only one of them.
+_ODD = re.compile(r"[\"'`\u2018-\u201f\\]|^(?!\w++://)[^=]*+=|^[>:,]|:$|(?<!:)//|\s#|/\*").search
+_ZEROS = re.compile(r"[+-]?0[0-9_]").match
+_WORDS = frozenset("none null nil undefined true false yes no on off".split())
+Kind = Literal["schema", "guess"]
 TEXT_KINDS = frozenset(("plain", "string", "nullable"))
 
 
@@ -30,11 +38,12 @@ class Read(msgspec.Struct, frozen=True):
     value: Any
     odd: tuple[Odd, ...] = ()
     bare: tuple[Odd, ...] = ()
+    escaped: tuple[Odd, ...] = ()
 
 
 def read_from(reader: Reader) -> Read:
     value = reader.value()
-    return Read(reader.json, value, tuple(reader.odd), tuple(reader.bare))
+    return Read(reader.json, value, tuple(reader.odd), tuple(reader.bare), tuple(reader.escaped))
 
 
 def all_there(p: CallBuilder, reader: Reader) -> Read | None:
@@ -146,20 +155,45 @@ def _sink(p: CallBuilder, text: Text, pieces: list[str], *, give: bool) -> Calla
     return sink
 
 
+def _is_sure(bare: Odd, key: str, tool: Tool | None) -> bool:
+    """Is it certain that a string without quotes is one, and where it ends? Only of an argument by itself that must be
+    a string: of a list or an object nobody knows which commas are theirs."""
+    if tool is None:
+        return True  # nothing is known of the arguments, and nothing is checked
+    if bare.path or not bare.text or _ODD(bare.text) or bare.text.lower() in _WORDS:
+        return False
+    return wants_text(Places(tool.parameters).at([key]), tool.parameters)
+
+
+def _is_text(odd: Odd, key: str, tool: Tool) -> bool:
+    return wants_text(Places(tool.parameters).at([key, *odd.path]), tool.parameters)
+
+
+def bad_escape(path: str, text: str) -> Repair:
+    """The receipt of a string with an escape that Python takes for an error: nobody knows what its backslashes mean."""
+    return Repair("bad_escape", "guess", path, text[:200], quoted(text[:200]))
+
+
 def meant(p: CallBuilder, key: str, read: Read) -> tuple[str, Any]:
     """JSON and value of an argument, now that its schema is asked: what was written without quotes and is no number of
     the usual spelling stays as written where a string is wanted. Each change leaves a receipt."""
-    if not read.odd and not read.bare:
+    if not (read.odd or read.bare or read.escaped):
         return read.json, read.value
     call = p.call
     assert call is not None
     path = "/" + key.replace("~", "~0").replace("/", "~1")
-    for bare in read.bare[:1]:
-        call.repairs += (Repair("unquoted_value", "schema", path, bare.text[:200], quoted(bare.text[:200])),)
     tool = p.tools.get(call.name) if p.tools is not None else None
+    for each in read.escaped[:1]:
+        call.repairs += (bad_escape(path, each.text),)
+    for bare in sorted(read.bare, key=lambda each: _is_sure(each, key, tool))[:1]:
+        kind: Kind = "schema" if _is_sure(bare, key, tool) else "guess"
+        call.repairs += (Repair("unquoted_value", kind, path, bare.text[:200], quoted(bare.text[:200])),)
+    holder = {key: read.value}
+    zeros = [odd for odd in read.odd if _ZEROS(odd.text) and not (tool and _is_text(odd, key, tool))]
+    for odd in zeros[:1]:  # ten, eight in octal, or a code
+        call.repairs += (Repair("number_spelling", "guess", path, odd.text[:200], odd.text.lstrip("+-0")[:200]),)
     if not read.odd or tool is None:
         return read.json, read.value
-    holder = {key: read.value}
     _, made = respelled(holder, [((key, *odd.path), odd.text) for odd in read.odd], tool)
     taken = [liberty for liberty in made if liberty.rule == "unquoted_value"]
     if not taken:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from itertools import islice
 
 from rightcall.errors import ToolError
 from rightcall.files.draft import Draft, write_all
@@ -18,6 +19,8 @@ MOST_BYTES = 256 * 1024
 MOST_LINES = 2000
 MOST_ENTRIES = 1000
 LARGEST_EDIT = 10 * 1024 * 1024
+FURTHEST = 64 * 1024 * 1024  # bytes that are gone through to find a line: a thread cannot be stopped
+MOST_LISTED = 100_000  # entries of a folder that are looked at
 _CHUNK = 64 * 1024
 _SNIFF = 8 * 1024
 
@@ -52,11 +55,15 @@ def _lines(handle: int, path: str, first: int, most: int) -> str:
 
 def _split(handle: int) -> Iterator[bytes]:
     """Lines with their ends. Of a line that is longer than anything shown, only the beginning is kept."""
-    rest = b""
+    rest, read = b"", 0
     while chunk := os.read(handle, _CHUNK):
+        read += len(chunk)
+        if read > FURTHEST:
+            raise ToolError(f"nothing behind the first {FURTHEST} bytes is read; use bash with sed or tail")
+        if len(rest) > MOST_BYTES and b"\n" not in chunk:
+            continue  # more of this line than is shown
         *lines, rest = (rest + chunk).split(b"\n")
         yield from (line + b"\n" for line in lines)
-        rest = rest[: MOST_BYTES + _CHUNK] if len(rest) > MOST_BYTES + _CHUNK else rest
     if rest:
         yield rest
 
@@ -160,8 +167,10 @@ def _whole(root: Root, parts: list[str], path: str) -> tuple[str, os.stat_result
         if size > LARGEST_EDIT:
             raise ToolError(f"{path} has {size} bytes; files over {LARGEST_EDIT} are not edited")
         chunks: list[bytes] = []
-        while chunk := os.read(handle, _CHUNK):
+        left = LARGEST_EDIT
+        while left > 0 and (chunk := os.read(handle, _CHUNK)):  # it may grow all the while
             chunks.append(chunk)
+            left -= len(chunk)
     data = b"".join(chunks)
     _must_be_text(data[:_SNIFF], path, size)
     return _text([data], path), seen
@@ -185,9 +194,10 @@ def _not_once(text: str, old_text: str, path: str, count: int) -> str:
 def list_dir(root: Root, path: str) -> str:
     """One line an entry: d for a folder, l for a link, f for a file, ? for anything else, and the name."""
     with root.folder(root.parts(path)) as folder, os.scandir(folder) as entries:
-        names = sorted(f"{_kind(entry)} {_printable(entry.name)}" for entry in entries)
+        names = sorted(f"{_kind(entry)} {_printable(entry.name)}" for entry in islice(entries, MOST_LISTED))
     if len(names) > MOST_ENTRIES:
-        names = [*names[:MOST_ENTRIES], f"[{len(names) - MOST_ENTRIES} more entries are not shown]"]
+        least = "at least " if len(names) == MOST_LISTED else ""
+        names = [*names[:MOST_ENTRIES], f"[{least}{len(names) - MOST_ENTRIES} more entries are not shown]"]
     return "\n".join(names) if names else "[the folder is empty]"
 
 

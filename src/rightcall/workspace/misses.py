@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import difflib
+from collections import Counter
+from heapq import nlargest
 
 _LINES = 4000  # of the file are looked at
 _LONGEST = 200  # characters of a line
+_CANDIDATES = 8  # are compared letter by letter, which takes long
 _SHOWN = 8  # lines
 
 
@@ -39,13 +42,28 @@ def _most_alike(lines: list[str], sought: list[str]) -> int | None:
     if not sought:
         return None
     anchor = max(range(len(sought)), key=lambda at: len(sought[at].strip()))
-    matcher = difflib.SequenceMatcher(None, "", sought[anchor].strip()[:_LONGEST], autojunk=False)
+    wanted = sought[anchor].strip()[:_LONGEST]
+    matcher = difflib.SequenceMatcher(None, "", wanted, autojunk=False)
     best, found = 0.6, None
-    for at, line in enumerate(lines):
-        matcher.set_seq1(line.strip()[:_LONGEST])
-        if matcher.real_quick_ratio() > best and matcher.quick_ratio() > best and (ratio := matcher.ratio()) > best:
+    for at in _candidates(lines, wanted):
+        matcher.set_seq1(lines[at].strip()[:_LONGEST])
+        if (ratio := matcher.ratio()) > best:
             best, found = ratio, at
     return None if found is None else max(found - anchor, 0)
+
+
+def _candidates(lines: list[str], wanted: str) -> list[int]:
+    """The lines that have most pairs of letters in common with the one that is wanted, the first of them first."""
+    sought = _pairs(wanted)
+    alike: list[float] = []
+    for line in lines:
+        pairs = _pairs(line.strip()[:_LONGEST])
+        alike.append((sought & pairs).total() / (sought.total() + pairs.total()))
+    return sorted(nlargest(_CANDIDATES, range(len(lines)), key=lambda at: (alike[at], -at)))
+
+
+def _pairs(line: str) -> Counter[str]:
+    return Counter([line[at : at + 2] for at in range(max(len(line) - 1, 1))])
 
 
 def _quoted(lines: list[str]) -> str:

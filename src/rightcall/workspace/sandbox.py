@@ -2,7 +2,9 @@
 
     sandboxed("auto", "/home/me/project")   ->  ["bwrap", "--ro-bind", "/", "/", ...]
 
-Everything else can still be read, and the network is there unless `network=False`.
+Everything else can still be read, and the network is there unless `network=False`. Without a sandbox a command sees the
+machine's processes, and in Linux' /proc their environments, the keys of this program among them; where `unshare` works,
+it is given a /proc of its own instead, and whatever it started ends with it.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from rightcall.errors import CallerError
 
 Sandbox = Literal["auto", "bwrap", "sandbox-exec", "off"]
 _CHOICES = ("auto", "bwrap", "sandbox-exec", "off")
+_UNSHARE = "unshare"
 
 
 def sandboxed(choice: str, root: str, *, network: bool) -> list[str]:
@@ -30,7 +33,7 @@ def sandboxed(choice: str, root: str, *, network: bool) -> list[str]:
         if choice in ("auto", name) and _works(tuple(words)):
             return words
     if choice == "auto":
-        return []
+        return _alone() if _works(tuple(_alone())) else []
     raise CallerError(f"sandbox={choice!r} does not work on this machine; install it, or say sandbox='auto' or 'off'")
 
 
@@ -55,6 +58,24 @@ def _less_than_root() -> list[str]:
     for path in _SETTINGS:
         words += ["--ro-bind-try", path, path]
     return words
+
+
+def _alone() -> list[str]:
+    """Process numbers and a /proc of its own, and nothing else. The first process is not the command, which as such
+    would be deaf to signals."""
+    words = [_UNSHARE, "--pid", "--fork", "--kill-child", "--mount-proc"]
+    words += [] if os.geteuid() == 0 else ["--user", "--map-current-user"]
+    return [*words, "/bin/sh", "-c", '"$@"; exit $?', "sh"]
+
+
+def confines(words: list[str]) -> str:
+    """The name of the sandbox that these words start: "" for none, also where only processes are hidden."""
+    return words[0] if words and words[0] != _UNSHARE else ""
+
+
+def hides(words: list[str]) -> bool:
+    """Can a command see no process but its own?"""
+    return bool(words) and words[0] in ("bwrap", _UNSHARE)
 
 
 def _seatbelt(root: str, network: bool) -> list[str]:

@@ -1,7 +1,8 @@
 """The tool bash: one command for `sh -c`, with a time limit, an output cap and an environment that holds no keys.
 
-The root does not confine it: a command can read, and without a sandbox write, whatever the user running it can. When
-the time is up, or the call is cancelled, every process of its group is killed.
+The root does not confine it: a command can read, and without a sandbox write, whatever the user running it can. The
+keys that it is not given may be among that, in the environment of this process (`Workspace.exposure` says). When the
+time is up, or the call is cancelled, every process of its group is killed; where processes are hidden, of any group.
 """
 
 from __future__ import annotations
@@ -119,7 +120,7 @@ async def _read(pipe: BinaryIO, output: Output) -> None:
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """Nothing of the command is left running, whatever became of it."""
+    """Nothing of the command's group is left running, whatever became of it."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     await asyncio.shield(process.wait())

@@ -13,7 +13,7 @@ from rightcall.workspace import files, shell
 from rightcall.workspace.approval import Approval, Ask
 from rightcall.workspace.definitions import BASH, EDIT_FILE, LIST_DIR, READ_FILE, WRITE_FILE, all_tools
 from rightcall.workspace.root import Root
-from rightcall.workspace.sandbox import Sandbox, sandboxed
+from rightcall.workspace.sandbox import Sandbox, confines, hides, sandboxed
 
 
 class Workspace:
@@ -49,7 +49,14 @@ class Workspace:
     @property
     def sandbox(self) -> str:
         """What confines `bash`: "bwrap", "sandbox-exec", or "" for nothing."""
-        return self._prefix[0] if self._prefix else ""
+        return confines(self._prefix)
+
+    @property
+    def exposure(self) -> str:
+        """What a shell command can do here that one in a sandbox could not, in words; "" for nothing."""
+        found = [] if self.sandbox else ["write whatever you can"]
+        found += [] if hides(self._prefix) else ["read the keys in this program's environment"]
+        return f"a shell command can {' and '.join(found)}: there is no sandbox against it" if found else ""
 
     def approval(
         self, ask: Ask | None = None, *, mode: Literal["default", "plan", "bypass"] = "default", plan_dir: str = ".plan"

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from rightcall.formats.spec import Envelope, Format, Marker
 from rightcall.formats.toml_rules import ANY_TEXT, LITERAL, OPTIONAL, each, json_key, refuse, template_rule
 from rightcall.repair.beside import Member
+from rightcall.repair.changes import fold
 from rightcall.repair.sketch import Keys, Sketch, role_of, sketch_envelopes
 from rightcall.strict_json import Undecodable, is_deep, scan_unique
 from rightcall.types import Call, Repair
@@ -278,7 +279,10 @@ class EnvelopeReader(BodyReader):
         assert p.call is not None
         p.call.beside = self._beside(p, parts)
         p.raw_end()
+        receipts = len(p.call.repairs)
         yield from p.take_extra_closers(_EXTRA_IN_LIST if listed else None)
+        if len(p.call.repairs) > receipts:  # what looks like an id may stand behind the bracket that is one too many
+            p.call.beside += parts.ids_behind(self.ids)
         return parts
 
     def _malformed(self, p: CallBuilder, parts: Parts, lost: LostEnd) -> Steps[None]:
@@ -324,6 +328,8 @@ class EnvelopeReader(BodyReader):
         name, has_args = parts.name or "", parts.has_args
         found = list(parts.again)
         for key, value in parts.members:
+            if p.call is not None and value == p.call.name and fold(key) in self.names:
+                continue  # the name, under a key that is not quite its own
             role = role_of(key, value, self.keys, p.tools, name=name, has_args=has_args)
             if role == "stranger" and parts.name is None and is_no_name(key, value, self.names):
                 role = "known"

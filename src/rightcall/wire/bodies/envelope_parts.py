@@ -47,6 +47,12 @@ class Parts:
         if usual["id_key"]:
             self.seen[usual["id_key"]] = self.id
 
+    def ids_behind(self, ids: frozenset[str]) -> tuple[Member, ...]:
+        """Ids that stand behind the arguments."""
+        seen = list(self.seen)
+        args = next((index for index, key in enumerate(seen) if self.seen[key] is ARGUMENTS), len(seen))
+        return tuple([Member(key, value, "id") for key, value in self.members if key in ids and key in seen[args:]])
+
     def note_again(self, key: str, value: Any) -> None:
         same = is_same(self.seen[key], value)
         self.again.append(Member(key, value, "again" if same else "clash"))

@@ -27,7 +27,8 @@ _NEXT = re.compile(r"\s*+(?:\)|,\s*+([\w.\-]{1,256}+)\s*+=\s*+)").match
 _OVER = re.compile(r"\s*+(?:\Z|\]|\)[\])\s]*+\Z|;|,?\s*+[A-Za-z_][\w.\-]*+\s*+\()").match
 
 # In a string that was read over its own quotes: an argument behind one of them, and other calls.
-_KEYS = {quote: re.compile(rf"{quote}[\s,]*+([A-Za-z_][\w.\-]*+)\s*+=(?!=)").finditer for quote in "'\""}
+_KEYS = {quote: re.compile(rf"{quote}[^\w'\"]*+([A-Za-z_][\w.\-]*+)\s*+=(?!=)").finditer for quote in "'\""}
+_ENDS_WITH_KEY = re.compile(r"(?<![\w.\-])([A-Za-z_][\w.\-]{0,255}+)\s{0,16}+=\s{0,16}+[\[({]{0,8}+\Z").search
 _CALLS = re.compile(r"(?<![\w.\-])([A-Za-z_][\w.\-]{0,255}+)\s*+\(").finditer
 _NEXT_CALL = re.compile(
     r"(?<![\w.\-])[A-Za-z_][\w.\-]{0,255}+\s*+\(\s*+[A-Za-z_][\w.\-]*+\s*+=(?!=)"
@@ -39,8 +40,11 @@ def inner_quotes(p: CallBuilder, quote: str, key: str, before: str, values: dict
     """The rest of a string whose end was none; `before` is what stands before that quote. Takes its true end."""
     broken = Broken("trailing_content", "a comma or ')' must follow the string; escape the quotes inside it", f"/{key}")
     assert p.raw is not None and p.call is not None
-    if p.policy(p.call.name) == "off":
-        raise broken
+    key_before = _ENDS_WITH_KEY(before)
+    if key_before is not None and _is_argument(p, key_before):
+        raise broken  # the quote that begins the next argument's string
+    if p.policy(p.call.name) == "off" or not before or before.endswith("\\"):
+        raise broken  # of two quotes at its beginning one may be one too many, and so may a backslash before it
     # The blanks behind the quote were taken: they are the string's.
     taken = p.captured(p.raw)
     lead = taken[taken.rfind(quote) :]

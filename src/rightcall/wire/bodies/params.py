@@ -219,7 +219,7 @@ class ParamsReader(BodyReader):
 
     def _value(self, p: CallBuilder, key: str, said: str | None, values: dict[str, Any]) -> Steps[Any]:
         prefix = (", " if values else "{") + quoted(key) + ": "
-        kind = self._kind(p.kind(key), said)
+        kind = self._kind(p.kind(key) or p.kind_by_another_name(key), said)
         nested = self.nested
         if nested is not None and kind in _TEXTUAL:
             nested = nested if kind != "plain" and nested.may_begin(p, key) else None

@@ -26,7 +26,18 @@ from rightcall.wire.json_stream import whole_value
 from rightcall.wire.markers import Pat, Probe, alt, blanks, literal, look, seq, templates
 from rightcall.wire.reader import BodyReader
 from rightcall.wire.typed import to_json
-from rightcall.wire.values import TEXT_KINDS, Read, all_there, meant, skip, skipped, string, string_at, whole
+from rightcall.wire.values import (
+    TEXT_KINDS,
+    Read,
+    all_there,
+    bad_escape,
+    meant,
+    skip,
+    skipped,
+    string,
+    string_at,
+    whole,
+)
 from rightcall.wire.writers import write_arguments
 
 if TYPE_CHECKING:
@@ -38,6 +49,8 @@ _WORD = Pat(r"[A-Za-z_][\w.\-]{0,255}+", r"(?:[A-Za-z_][\w.\-]{0,255}+)?")
 _STRICT = Probe(look(seq(_WORD, blanks(), literal("("))))
 _ARG_NAME = Pat(r"[\w.\-]{1,256}+", r"[\w.\-]{0,256}+")
 _NAMELESS = Probe(look(seq(literal("("), blanks(), _ARG_NAME, blanks(), literal("="))))
+# Behind a call: an argument that a parenthesis was closed before too early.
+_LOST_ARGUMENT = Probe(look(seq(blanks(), literal(","), blanks(), _ARG_NAME, blanks(), literal("="))))
 _NAME_END = r"()\[\]{},'\"=<>\n`"
 _NAME = Probe(look(Pat(rf"[^{_NAME_END}]{{0,256}}+[{_NAME_END}]", rf"[^{_NAME_END}]{{0,256}}+")))
 _NAME_RUN = re.compile(rf"[^{_NAME_END}]{{0,256}}+").match
@@ -55,6 +68,19 @@ _CODE = re.compile(r"[()\[\]{}\"]|(?<!\w)'|'(?!\w)|\n").search
 _ANY_WORD = re.compile(r"\w").search
 _CALLED = re.compile(r"[\w.]++[(\[{]").match
 _ARGUMENT_INSIDE = re.compile(r"\s[A-Za-z_][\w.\-]*+\s*+=(?!=)").search
+
+
+# Between two calls that stand on lines of their own, each printed:  print(f())\nprint(g())
+_PRINT = Probe(
+    Pat(
+        r"\)?+[ \t\r\n;]{0,128}+print[ \t]{0,8}+\(",
+        r"\)?+[ \t\r\n;]{0,128}+(?:p(?:r(?:i(?:n(?:t[ \t]{0,8}+)?+)?+)?+)?+)?+",
+    )
+)
+
+
+def _is_no_tool(p: CallBuilder) -> bool:
+    return p.tools is None or "print" not in p.tools
 
 
 class PythonicReader(BodyReader):
@@ -79,6 +105,8 @@ class PythonicReader(BodyReader):
                 return
             if char == "," and p.index > first:
                 p.pos += 1
+            elif not listed and p.index > first and (again := (yield from p.test(_PRINT))) and _is_no_tool(p):
+                p.pos = again.end()
             elif not listed and p.index > first and not (yield from p.test(_STRICT)):
                 return
             else:
@@ -98,7 +126,7 @@ class PythonicReader(BodyReader):
             p.fail(broken.code, broken.message, broken.path)
             return
         p.raw_end()
-        if listed and (yield from p.peek()) not in (",", "]", ""):
+        if (listed and (yield from p.peek()) not in (",", "]", "")) or (yield from p.test(_LOST_ARGUMENT)):
             trailing = Broken("trailing_content", "unexpected text after the call's closing ')'")
             yield from _skip_to(p, (), trailing)
             p.fail(trailing.code, trailing.message)
@@ -176,7 +204,7 @@ class PythonicReader(BodyReader):
         if not char:
             raise Cut
         if char in ",)":
-            p.give(prefix + '""')
+            p.give(prefix + meant(p, key, Read('""', "", bare=(Odd((), ""),)))[0])
             return ""
         json = _json_there(p)
         if json is None and char in "'\"bBrRuUfF" and (yield from _at_string(p)):
@@ -196,6 +224,9 @@ class PythonicReader(BodyReader):
         if give:
             p.give(prefix + '"')
         value = yield from string(p, text, give=give)
+        if text.odd:
+            assert p.call is not None
+            p.call.repairs += (bad_escape(f"/{key}", value),)
         if (yield from p.peek()) not in (",", ")", ""):
             more = yield from inner_quotes(p, quote, key, value, values)
             if give:
@@ -220,7 +251,7 @@ class PythonicReader(BodyReader):
         text = (yield from skipped(p, _ends(p, until=",)", bare=True))).strip()
         if text in PYTHON.words:
             value = PYTHON.words[text]
-            return Read(to_json(value), value)
+            return Read(to_json(value), value, (Odd((), text),) if value is not None else ())
         try:
             json, number = number_of(text, PYTHON)
             if text.lower() in NOT_FINITE:
@@ -307,7 +338,7 @@ class PythonicKind(BodyKind[Pythonic]):
         return [NEVER if shape is None else writer.arguments(tool.name, shape)]
 
     def markers(self, body: Pythonic) -> tuple[Marker, ...]:
-        return body.wrap
+        return (*body.wrap, "print(")
 
     def wrap(self, body: Pythonic) -> Wrap | None:
         return body.wrap

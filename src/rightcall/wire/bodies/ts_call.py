@@ -321,7 +321,9 @@ def _scalar(p: CallBuilder, char: str) -> Steps[Read]:
     if not text:
         raise Broken("invalid_value", f"no value can be read at {char!r}")
     if text in TYPESCRIPT.words:
-        return Read(to_json(TYPESCRIPT.words[text]), TYPESCRIPT.words[text])
+        value = TYPESCRIPT.words[text]
+        json = to_json(value)
+        return Read(json, value, (Odd((), text),) if json != text and value is not None else ())
     try:
         if text in _NOT_FINITE:
             raise not_finite(text)

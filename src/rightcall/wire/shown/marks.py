@@ -92,7 +92,7 @@ class Marks:
         opened = self.open
         if char == "'" and before.isalnum() and behind.isalnum():
             return  # an apostrophe
-        if char == "'" and behind.isdigit() and before in _BLANK and char not in opened:
+        if char == "'" and behind.isdigit() and before in _BLANK and char not in opened[-64:]:
             return  # the '90s
         if char not in opened[-64:]:
             if before in _BEFORE_OPENING or before in _STRAIGHT:

@@ -1,0 +1,119 @@
+"""What became of a damaged call: right, refused, or run with other arguments.
+
+`other`: it runs, it carries a repair, and what runs is not what was meant. None may be.
+`silent`: the same without a repair, of a text that is not valid as it stands. None may be either.
+`valid`: the damage left a text that is well formed and says something else, such as a number that lost a digit.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import warnings
+from typing import Any, Literal
+
+import msgspec
+
+from damaged.toolsets import Truth
+from damaged.wires import Wire
+from rightcall import Call, check, parse, repair
+from rightcall.types import Repair
+
+_PYTHON = {"python_literal", "single_quotes"}
+Outcome = Literal["right", "refused", "other", "silent", "valid"]
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """`repairs` are those of the calls that run."""
+
+    outcome: Outcome
+    repairs: tuple[Repair, ...] = ()
+    calls: tuple[Call, ...] = ()
+
+
+def judge(text: str, wire: Wire, truth: Truth, policy: str = "safe") -> Verdict:
+    calls = running(text, wire, truth, policy)
+    repairs = tuple([each for call in calls for each in call.repairs])
+    if not calls:
+        return Verdict("refused")
+    if all(call.name == truth.name and equal(call.arguments, truth.arguments) for call in calls):
+        return Verdict("right", repairs, calls)
+    if repairs and {made.rule for made in repairs} <= _PYTHON and _is_literal(_body(text, wire)):
+        return Verdict("valid", (), calls)  # all of it is well formed, as Python
+    if repairs:
+        return Verdict("other", repairs, calls)
+    return Verdict("valid" if is_valid(text, wire) else "silent", (), calls)
+
+
+def running(text: str, wire: Wire, truth: Truth, policy: str) -> tuple[Call, ...]:
+    """The calls that would run."""
+    if wire.format:
+        return parse(text, tools=truth.tools, format=wire.format, repair=policy).calls
+    call = repair(Call(truth.name, {}, text), truth.tools, policy=policy)
+    return (call,) if call.ok and not [each for each in check(call, truth.tools) if each.blocking] else ()
+
+
+def is_valid(text: str, wire: Wire) -> bool:
+    """Is the text well formed, so that no reader could know better? Only JSON and Python can be asked."""
+    body = _body(text, wire)
+    if wire.notation == "python":
+        return _is_python(body)
+    if wire.notation != "json":
+        return True
+    head, _, tail = wire.body("\1", "\0").partition("\0")
+    if not head.startswith("{"):
+        start = body.find("{")
+        body = body[start : len(body) - len(tail)] if start >= 0 else body
+        if not tail and wire.format:
+            return _begins_with_json(body)  # nothing closes the arguments but their bracket; what follows is text
+    return is_json(body)
+
+
+def _begins_with_json(text: str) -> bool:
+    try:
+        end = json.JSONDecoder().raw_decode(text)[1]
+    except ValueError:
+        return False
+    return text[end : end + 1] not in ("}", "]")
+
+
+def _body(text: str, wire: Wire) -> str:
+    opens, _, closes = wire.block("\0").partition("\0")
+    return text.removeprefix(opens).removesuffix(closes) if closes else text.removeprefix(opens)
+
+
+def _is_literal(text: str) -> bool:
+    try:
+        ast.literal_eval(text[text.find("{") : text.rfind("}") + 1])
+    except (SyntaxError, ValueError):
+        return False
+    return True
+
+
+def _is_python(text: str) -> bool:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Python only warns of an escape that it does not know
+            ast.parse(text, mode="eval")
+    except (SyntaxError, ValueError):
+        return False
+    return True
+
+
+def is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
+
+
+def equal(a: Any, b: Any) -> bool:
+    """The same JSON value: 1 and 1.0 are, 1 and true are not."""
+    if isinstance(a, bool) or isinstance(b, bool):
+        return a is b
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(equal(a[key], b[key]) for key in a)
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(map(equal, a, b))
+    return (type(a) is type(b) and a == b) or (isinstance(a, (int, float)) and isinstance(b, (int, float)) and a == b)

@@ -1,0 +1,52 @@
+"""A text of values cut into tokens, whatever its notation: so that one way of damage serves them all.
+
+tokens('{"a": [1]}')  ->  "{"  '"a"'  ":"  " "  "["  "1"  "]"  "}"
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+_TOKEN = re.compile(
+    r"""(?P<string>"(?:[^"\\]++|\\.)*+"|'(?:[^'\\]++|\\.)*+')|(?P<number>-?[0-9][0-9.eE+\-]*+)|(?P<word>[\w.]++)"""
+    r"""|(?P<open>[\[{(])|(?P<close>[\]})])|(?P<comma>,)|(?P<colon>[:=])|(?P<blank>\s++)|(?P<other>.)""",
+    re.S,
+)
+
+
+class Token(msgspec.Struct, frozen=True):
+    """`kind`: string, number, word, open, close, comma, colon, blank, other; key for what stands before a colon."""
+
+    kind: str
+    text: str
+
+
+def tokens(text: str) -> list[Token]:
+    found = [Token(each.lastgroup or "", each.group()) for each in _TOKEN.finditer(text)]
+    behind = ""
+    for index in range(len(found) - 1, -1, -1):
+        token = found[index]
+        if token.kind in ("string", "word", "number") and behind == "colon":
+            found[index] = Token("key", token.text)
+        behind = token.kind if token.kind != "blank" else behind
+    return found
+
+
+def joined(parts: list[Token]) -> str:
+    return "".join([token.text for token in parts])
+
+
+def places(parts: list[Token], *kinds: str) -> list[int]:
+    return [index for index, token in enumerate(parts) if token.kind in kinds]
+
+
+def partner(parts: list[Token], start: int) -> int | None:
+    """Where the bracket that is opened at `start` is closed."""
+    level = 0
+    for index in range(start, len(parts)):
+        level += {"open": 1, "close": -1}.get(parts[index].kind, 0)
+        if level == 0:
+            return index
+    return None

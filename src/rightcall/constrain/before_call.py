@@ -1,0 +1,84 @@
+"""Text that a call may follow: it opens nothing that would show the call.
+
+Its paragraphs hold no code fence and no `<`; whatever else they open ends with them. The last one is of lines that
+begin with a letter or with `(`, without quotation marks, backticks and square brackets. Behind a role, or what may
+begin a date, its line has no colon: `User: ...` is a line of a transcript.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from rightcall.shapes.algebra import DIGIT, Chars, chars, inverse, minus
+from rightcall.shapes.patterns import regex_text
+
+FENCES = ("```", "~~~")
+RESULTS = ("[TOOL_RESULTS]", "[tool_results]")
+# What may open something in a text that is counted: narrower than the rest, because pieces have no lines.
+OPENING = (
+    *"\"'`>|\t:\uff1a\u00ab\u00bb\u2018\u201a\u201b\u201c\u201d\u201e\u201f\u2039\u203a\u300c\u300e",
+    *("<pre", "<code", "<textarea", "<!--", "<![CDATA[", "<tool_re", "<tool_ou", "<function_re", "<function_ou"),
+    *(
+        "<response",
+        "    ",
+        "diff --git ",
+        "@@ ",
+        "+++ ",
+        *[f"{digit}{mark}" for digit in "0123456789" for mark in "-/."],
+    ),
+)
+_ROLES = "user|human|customer|assistant|ai|bot|chatbot|model|agent|system|developer|tool|function".split("|")
+_DATES = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|mon|tue|wed|thu|fri|sat|sun".split("|")
+_DIFF = "diff"
+_QUOTES = "\u00ab\u00bb\u2018\u201a\u201b\u201c\u201d\u201e\u201f\u2039\u203a\u300c\u300d\u300e\u300f"
+_ASCII = chars((0x41, 0x5A), (0x61, 0x7A))
+LETTER = minus(inverse(chars((0, 0x7F))), chars(_QUOTES + "\u2019\u00a0\u0085\u2028\u2029\uff1a"))  # beyond ASCII
+_OTHER = chars(" !#$%&()*+,-./:;=?^_\u2019")
+_NO_COLON, _NO_DATE = minus(_OTHER, chars(":")), minus(_OTHER, chars(":-./"))
+_BREAK, _APOSTROPHE = chars("\n"), chars("'")
+Row = list[tuple[Chars, str]]
+
+
+@cache
+def states() -> dict[str, Row]:
+    """The last paragraph as a machine: behind which characters, of each state, which other. It may end in any."""
+    rows: dict[str, Row] = {}
+    for name, other in (("free", _OTHER), ("plain", _NO_COLON), ("note", _NO_DATE)):
+        behind = f"{name}-a"  # the last was a letter or a digit
+        rows[name] = [(_ASCII, behind), (LETTER, behind), (DIGIT, behind), (other, name), (_BREAK, "line")]
+        rows[behind] = [*rows[name], (_APOSTROPHE, name)]
+    rows["blank"] = []  # one that belongs to the opener
+    rows["line"] = [(_BREAK, "line"), (chars(" "), "blank"), (chars("("), "note"), *_following(rows, "")]
+    return rows
+
+
+def _following(rows: dict[str, Row], begun: str) -> Row:
+    """What may follow where the first word of a line begins like this."""
+    words = [word for word in (*_ROLES, *_DATES, _DIFF) if word.startswith(begun) and word != begun]
+    heads = sorted({word[len(begun)] for word in words})
+    for head in heads:
+        word = begun + head
+        rest, other = ("plain", _NO_COLON) if word in _ROLES else ("free", _OTHER)
+        ends = [(DIGIT, f"{rest}-a"), (other, rest), (_APOSTROPHE, rest), (_BREAK, "line")]
+        lines = {**dict.fromkeys(_DATES, "plain-a"), _DIFF: "note-a"}
+        rows[f"w{word}"] = rows[lines[word]] if word in lines else [*ends, *_following(rows, word)]
+    row = [(chars(head + head.upper()), f"w{begun}{head}") for head in heads]
+    known = chars("".join([head + head.upper() for head in heads]))
+    return [*row, (minus(_ASCII, known) if heads else _ASCII, "free-a"), (LETTER, "free-a")]
+
+
+@cache
+def regex() -> str:
+    """The same text as a regular expression, its paragraphs too, but for the lines of `records`."""
+    word = regex_text(Chars((*_ASCII.spans, *LETTER.spans)))
+    rest = f"(?:(?:{word}|[0-9])'?|{regex_text(_OTHER)})*"
+    line = f"(?:(?:{word}'?|\\(){rest})?"
+    return f"(?:[^<]*\\n\\n)?{line}(?:\\n{line})* ?"
+
+
+@cache
+def records() -> str:
+    """A text whose last paragraph has a line that may be one of a transcript or a log."""
+    behind = "[ !#$%&()*+,.\\x2f;=?^_\u2019'0-9-][^\\n:]*"
+    bad = f"(?i:{'|'.join(_ROLES)})(?:{behind})?:|(?i:{'|'.join(_DATES)})[^\\n:]*:|(?:\\(|(?i:{_DIFF}))[^\\n]*[:.\\x2f-]"
+    return f"(?:(?s:.*)\\n)?(?:{bad})[^\\n]*(?:\\n[^\\n]+)*\\n?"

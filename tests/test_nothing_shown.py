@@ -1,0 +1,130 @@
+"""A secret is planted wherever rightcall may hold one, and looked for wherever it shows something."""
+
+import asyncio
+import inspect
+import json
+import pydoc
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rightcall
+from loopback import QUICK, SHORT, answer, ask, chat, json_answer, serving
+from rightcall import Call, Trace, dispatch_sync
+from rightcall.backend import address, http, local, record, replay, wire
+from rightcall.backend.exchange import Sent
+from rightcall.backend.http import Backend
+from rightcall.backend.record import Recorder
+from rightcall.backend.replay import ReplayServer
+from rightcall.dispatch.hooks import Invocation, Skip
+from rightcall.errors import BackendError
+from rightcall.mcp import server as mcp_server
+from rightcall.servers import guard
+from rightcall.servers.guard import guarding, new_key
+
+PLANTED = "hunter2-hunter2-hunter2"
+ENVIRON = {"OPENAI_API_KEY": PLANTED}
+MODULES = (address, http, local, record, replay, wire, mcp_server, guard, rightcall)
+
+
+def test_help_shows_nothing_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", PLANTED)
+    for module in MODULES:
+        assert PLANTED not in pydoc.render_doc(module)
+        for _, value in inspect.getmembers(module, callable):
+            assert PLANTED not in pydoc.render_doc(value)
+
+
+def test_no_default_of_ours_is_an_environment() -> None:
+    import os
+
+    for module in MODULES:
+        for _, value in inspect.getmembers(module, lambda value: inspect.isfunction(value) or inspect.isclass(value)):
+            for each in [value, *vars(value).values()] if inspect.isclass(value) else [value]:
+                if inspect.isfunction(each):
+                    given = [one.default for one in inspect.signature(each).parameters.values()]
+                    assert not any(one is os.environ for one in given), each
+
+
+ERRORS = {
+    "an echo": answer(401, f"bad key {PLANTED}".encode()),
+    "an echo in JSON": json_answer({"error": {"message": f"Incorrect API key provided: {PLANTED}"}}, 401),
+    "an error in an answer": json_answer({"error": {"message": PLANTED, "type": "x"}}),
+    "no JSON": answer(200, f"<html>{PLANTED}</html>".encode(), Content_Type="application/json"),
+    "another's key": answer(500, b"upstream said: Authorization: Bearer abcdefgh-hunter2-12345678"),
+    "a header of ours": answer(400, b"X-Team-Token: hunter2-of-the-team"),
+}
+
+
+@pytest.mark.parametrize("said", ERRORS.values(), ids=ERRORS)
+def test_no_error_shows_a_key(said: Any, tmp_path: Path) -> None:
+    async def go() -> list[Any]:
+        async with serving(said) as server:
+            headers = {"X-Team-Token": "hunter2-of-the-team"}
+            made = Backend(
+                server.url, model="m", timeouts=SHORT, retries=QUICK, environ=ENVIRON, headers=headers, mode="native"
+            )
+            recorder = Recorder(made, tmp_path / "c.jsonl")
+            shown: list[Any] = [repr(made), str(made), repr(recorder), repr(made.key), repr(made.exchange)]
+            with pytest.raises(BackendError) as raised:
+                await recorder.complete(ask())
+            error = raised.value
+            return [*shown, str(error), repr(error), error.args, getattr(error, "body", ""), error.tries]
+
+    assert "hunter2" not in str(asyncio.run(go()))
+    assert "hunter2" not in (tmp_path / "c.jsonl").read_text()
+
+
+def test_no_value_of_ours_shows_a_key(tmp_path: Path) -> None:
+    async def record_one() -> None:
+        async with serving(json_answer(chat("Hello!"))) as server:
+            made = Backend(server.url, model="m", timeouts=SHORT, environ=ENVIRON, mode="native")
+            await Recorder(made, tmp_path / "c.jsonl").complete(ask())
+
+    asyncio.run(record_one())
+    server, key = ReplayServer(tmp_path / "c.jsonl", key=PLANTED), new_key()
+    shown = [
+        repr(Sent("POST", "http://h", {}, {"Authorization": PLANTED})),
+        repr(server),
+        repr(server.key),
+        repr(guarding("127.0.0.1", key=server.key)),
+        repr(vars(server)),
+    ]
+    assert "hunter2" not in str(shown) and key.reveal() not in repr(key)
+
+
+def connects(url: str, password: str) -> str:
+    raise OSError(f"cannot connect to postgres://app:{password}@db:5432")
+
+
+def gives(password: str) -> dict[str, str]:
+    return {"password": password, "text": f"token={password}"}
+
+
+def test_traces_and_spans_show_no_secret() -> None:
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+    from rightcall.dispatch.otel import Spans
+
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+
+    def refuses(invocation: Invocation) -> Skip | None:
+        return Skip("no", f"api_key={PLANTED}") if invocation.call.arguments.get("url") == "skip" else None
+
+    trace = Trace()
+    calls = [
+        Call("connects", {"url": "x", "password": PLANTED}),
+        Call("connects", {"url": "skip", "password": PLANTED}),
+        Call("gives", {"password": PLANTED}),
+    ]
+    hooks: list[Any] = [Spans(tracer_provider=provider, content=True), refuses]
+    dispatch_sync(calls, [connects, gives], trace=trace, hooks=hooks)
+    assert "hunter2" not in f"{trace} {trace!r} {json.dumps(trace.to_json())}"
+    spans = exporter.get_finished_spans()
+    assert len(spans) == 3 and "hunter2" not in str([span.to_json() for span in spans])
+    assert Trace.from_json(trace.to_json()) == trace

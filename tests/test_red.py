@@ -1,0 +1,230 @@
+"""Texts that once ran with other arguments than were meant, each with the receipt of a certain repair."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import pytest
+
+from replies import INTEGER, STRING, Json, runnable
+from rightcall import Call, Tool, Toolset, check, dispatch_sync, parse, repair, tool
+
+# -- nothing runs that was not read -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ['{"folder": "/tmp/x", "dry_run": tru', '{"folder": 007}', "nothing", '"folder"'])
+def test_a_call_whose_text_cannot_be_read_never_runs_without_its_arguments(text: str) -> None:
+    ran: list[tuple[str, bool]] = []
+
+    @tool
+    def clean(folder: str = "/", dry_run: bool = False) -> str:
+        ran.append((folder, dry_run))
+        return "ok"
+
+    tools = Toolset([clean])
+    call = repair(Call("clean", {}, text), tools)
+    assert [problem for problem in check(call, tools) if problem.blocking]
+    assert [result.kind for result in dispatch_sync(call, tools)] == ["refused"] and ran == []
+
+
+# -- brackets ----------------------------------------------------------------------------------------------------------
+
+FREE: Json = {"type": "object"}
+DELETE = Toolset(
+    [
+        Tool(
+            name="delete_files",
+            parameters={"type": "object", "properties": {"filter": FREE, "dry_run": {"type": "boolean"}}},
+        )
+    ]
+)
+EARLY = [
+    '{"name": "delete_files", "arguments": {"filter": {"glob": "*"}}, "dry_run": true}}',
+    '{"name": "delete_files", "arguments": {"filter": {"glob": "*"}}, "dry_run": true}',
+]
+
+
+@pytest.mark.parametrize("text", EARLY)
+def test_what_stands_behind_a_bracket_is_never_dropped(text: str) -> None:
+    reply = parse(f"<tool_call>{text}</tool_call>", tools=DELETE, format="hermes")
+    assert runnable(reply) in ([], [("delete_files", {"filter": {"glob": "*"}, "dry_run": True})])
+
+
+def test_a_bracket_that_could_have_stood_in_two_places_is_a_guess() -> None:
+    text = '<tool_call>{"name": "delete_files", "arguments": {"filter": {"glob": "*", "dry_run": true}}</tool_call>'
+    assert runnable(parse(text, tools=DELETE, format="hermes")) == []
+    lenient = parse(text, tools=DELETE, format="hermes", repair="lenient")
+    assert {(made.rule, made.kind) for call in lenient.calls for made in call.repairs} == {("missing_closer", "guess")}
+
+
+def test_a_bracket_that_could_have_stood_in_one_place_only_is_put_there() -> None:
+    text = '<tool_call>{"name": "delete_files", "arguments": {"dry_run": true, "filter": {"glob": "*"}}</tool_call>'
+    reply = parse(text, tools=DELETE, format="hermes")
+    assert runnable(reply) == [("delete_files", {"dry_run": True, "filter": {"glob": "*"}})]
+    assert {(made.rule, made.kind) for call in reply.calls for made in call.repairs} == {("missing_closer", "exact")}
+
+
+OPTS: Json = {"type": "object", "properties": {"limit": INTEGER, "deep": FREE}}
+EDIT_PROPERTIES: Json = {
+    "path": STRING,
+    "n": INTEGER,
+    "tags": {"type": "array", "items": STRING},
+    "opts": OPTS,
+    "dry": {"type": "boolean"},
+}
+EDIT = Toolset([Tool(name="edit", parameters={"type": "object", "properties": EDIT_PROPERTIES, "required": ["path"]})])
+ITEMS: dict[str, Any] = {
+    "path": "a",
+    "opts": {"limit": 1, "deep": {"a": 2}},
+    "tags": ["x", "y"],
+    "n": 5,
+    "dry": True,
+}
+
+
+@pytest.mark.parametrize("how", ["dropped", "doubled", "swapped"])
+def test_one_wrong_bracket_anywhere_never_changes_what_runs(how: str) -> None:
+    dice = random.Random(how)
+    right = 0
+    for _ in range(120):
+        keys = list(ITEMS)
+        dice.shuffle(keys)
+        truth = {key: ITEMS[key] for key in keys}
+        text = json.dumps(truth)
+        at = dice.choice([index for index in range(len(text) - 1) if text[index] in "]}"])
+        put = {"dropped": "", "doubled": text[at] * 2, "swapped": "]" if text[at] == "}" else "}"}[how]
+        sent = f'{{"name": "edit", "arguments": {text[:at]}{put}{text[at + 1 :]}}}'
+        ran = runnable(parse(f"<tool_call>{sent}</tool_call>", tools=EDIT, format="hermes"))
+        assert ran in ([], [("edit", truth)]), sent
+        right += bool(ran)
+    assert right >= (0 if how == "dropped" else 60)
+
+
+# -- options -----------------------------------------------------------------------------------------------------------
+
+OTHERS = [
+    ([">", "asc"], "<"),
+    (["==", "in"], "!="),
+    (["c", "java", "python"], "C++"),
+    (["c", "java"], "C#"),
+    (["*", "read"], ""),
+    (["*", "read"], " "),
+    (["1.1", "1.2"], "11"),
+    (["1-1", "1-2"], "11"),
+    (["5", "10"], "-5"),
+    (["+", "times"], "-"),
+    (["v1_1", "v2"], "v11"),
+]
+SAME = [
+    (["read_only", "write"], "Read-Only", "read_only"),
+    (["read_only", "write"], "readonly", "read_only"),
+    (["All Users", "me"], "ALL_USERS", "All Users"),
+    (["a-b", "x"], "ab", "a-b"),
+    (["Ärzte", "x"], "ärzte", "Ärzte"),
+]
+
+
+def choice(options: list[str], value: str) -> list[tuple[str, Json]]:
+    parameters: Json = {"type": "object", "properties": {"v": {"enum": options}}, "required": ["v"]}
+    call = repair(Call("f", {"v": value}), [Tool(name="f", parameters=parameters)])
+    return [(call.name, call.arguments)] if call.ok and call.repairs else []
+
+
+@pytest.mark.parametrize("options, value", OTHERS)
+def test_a_sign_makes_another_option(options: list[str], value: str) -> None:
+    assert choice(options, value) == []
+
+
+@pytest.mark.parametrize("options, value, meant", SAME)
+def test_case_and_the_separators_of_words_do_not(options: list[str], value: str, meant: str) -> None:
+    assert choice(options, value) == [("f", {"v": meant})]
+
+
+# -- numbers -----------------------------------------------------------------------------------------------------------
+
+CODES: Json = {"zip": STRING, "phone": STRING, "n": INTEGER, "x": {"type": "number"}}
+CODED = Toolset([Tool(name="f", parameters={"type": "object", "properties": CODES})])
+
+
+def in_wire(format: str, arguments: str) -> str:
+    if format == "contract":
+        return "<tool_call>\nf({ " + arguments.replace("=", ": ") + " })\n</tool_call>"
+    if format == "lfm2":
+        return f"<|tool_call_start|>[f({arguments})]<|tool_call_end|>"
+    return f"[f({arguments})]"
+
+
+@pytest.mark.parametrize("format", ["pythonic", "lfm2", "contract"])
+@pytest.mark.parametrize(
+    "arguments, meant",
+    [
+        ("zip=02134", {"zip": "02134"}),
+        ("phone=+4712345", {"phone": "+4712345"}),
+        ("zip=1.10", {"zip": "1.10"}),
+        ("zip=1e5", {"zip": "1e5"}),
+        ("zip=-0", {"zip": "-0"}),
+        ("zip=True", {"zip": "True"}),
+        ("n=010", None),
+        ("n=1\u0662", None),
+        ("n=\uff11\uff12", None),
+        ("x=1e400", None),
+        ("n=1, n=2", None),
+        ("n=--5", None),
+    ],
+)
+def test_a_number_keeps_its_spelling_or_does_not_run(format: str, arguments: str, meant: Json | None) -> None:
+    ran = runnable(parse(in_wire(format, arguments), tools=CODED, format=format))
+    assert ran in ([], [("f", meant)])
+    assert meant is None or ran or format == "contract"
+
+
+ODD_NUMBERS = ['{"n": 1\u0662}', '{"n": 1e400, "x": -1e999}', '{"n": "010"}', '{"n": 010}', '{"n": 0x1f}']
+TWICE = ['{"zip": "a", "zip": "b"}', '{"n": 1, "n": 2}']
+
+
+@pytest.mark.parametrize("sent", [*ODD_NUMBERS, *TWICE])
+def test_json_with_such_numbers_or_a_key_twice_does_not_run(sent: str) -> None:
+    for text, format in ((f'<tool_call>{{"name": "f", "arguments": {sent}}}</tool_call>', "hermes"), (sent, "")):
+        if format:
+            assert runnable(parse(text, tools=CODED, format=format)) == []
+        else:
+            assert not repair(Call("f", {}, text), CODED).ok
+
+
+# -- backslashes -------------------------------------------------------------------------------------------------------
+
+GREP = Toolset([Tool(name="grep", parameters={"type": "object", "properties": {"pattern": STRING}})])
+
+
+@pytest.mark.parametrize(
+    "sent, meant",
+    [
+        (r"\\d+\s*", r"\d+\s*"),
+        (r"\\w+\.py", r"\w+\.py"),
+        (r"a\\d+\s*", r"a\d+\s*"),
+        (r"\d+\s*", r"\d+\s*"),
+        (r"^\w+\.py$", r"^\w+\.py$"),
+        (r"C:\\Users\\me\d", r"C:\Users\me\d"),
+        (r"C:\Users\new", r"C:\Users\new"),
+        (r"th\e owl", "the owl"),
+        (r"\$HOME", "$HOME"),
+        (r"\x41", "A"),
+        (r"it\'s", "it's"),
+        (r"print('it\'s')", r"print('it\'s')"),
+        (r"\Windows\System32", r"\Windows\System32"),
+        (r"\\Windows\System32", r"\Windows\System32"),
+        (r"\\host\share\docs", r"\\host\share\docs"),
+        (r"\ud83d\ude00 \d+", "\U0001f600 \\d+"),
+    ],
+)
+def test_a_backslash_is_what_was_meant_or_the_call_does_not_run(sent: str, meant: str) -> None:
+    text = f'<tool_call>{{"name": "grep", "arguments": {{"pattern": "{sent}"}}}}</tool_call>'
+    assert runnable(parse(text, tools=GREP, format="hermes")) in ([], [("grep", {"pattern": meant})])
+
+
+@pytest.mark.parametrize("sent", [r"\d+", r"^\w+\.py$", r"C:\Users\new", r"it\'s", r"\\host\share\docs"])
+def test_backslashes_that_can_mean_one_thing_only_are_mended(sent: str) -> None:
+    text = f'<tool_call>{{"name": "grep", "arguments": {{"pattern": "{sent}"}}}}</tool_call>'
+    assert runnable(parse(text, tools=GREP, format="hermes")) == [("grep", {"pattern": sent.replace("\\'", "'")})]
