@@ -53,8 +53,8 @@ def main() -> int:
         text = reply(name)
         plain = as_json(len(text))
         assert len(parse(text, format=name, tools=TOOLS).calls) == 2
-        ours = best(partial(parse, text, format=name, tools=TOOLS), 7, times=100)
-        loads = best(partial(json.loads, plain), 7, times=300)
+        ours = best(partial(parse, text, format=name, tools=TOOLS), 70, times=10)
+        loads = best(partial(json.loads, plain), 70, times=30)
         rows.append((name, ours * 1e6, ours / loads))
     table(("format", "us", "x json.loads"), [(name, f"{us:.1f}", f"{ratio:.1f}") for name, us, ratio in rows])
     median = statistics.median(ratio for _, _, ratio in rows)

@@ -151,7 +151,7 @@ class Assembler:
             elif isinstance(event, CallEnd):
                 out += [] if self._again else [Text(event.call.raw)]
                 out.append(Problem("call_in_text", _CALL_IN_TEXT, blocking=False))
-            elif isinstance(event, Text | Reasoning | Recast | Done) and not self._again:
+            elif isinstance(event, (Text, Reasoning, Recast, Done)) and not self._again:
                 out.append(event)
         return out
 

@@ -37,7 +37,7 @@ def whole(response: Any) -> Deltas:
         return [(0, delta) for delta in _calls(items(response))]
     if "choices" in found:
         choices = found["choices"]
-        if not isinstance(choices, list | tuple):
+        if not isinstance(choices, (list, tuple)):
             return [(0, Fault("malformed_response", "the response's `choices` is no list"))]
         return [(i, delta) for i, each in enumerate(objects(choices)) for delta in _choice(each)]
     if obj(found.get("message")) is not None:
@@ -49,7 +49,7 @@ def whole(response: Any) -> Deltas:
 
 def chunk(payload: Json, seen: Seen) -> Deltas:
     """What one chunk of a stream adds. A chunk may be a whole response."""
-    if not isinstance(payload.get("choices"), list | tuple):
+    if not isinstance(payload.get("choices"), (list, tuple)):
         return whole(payload)
     out: Deltas = []
     for position, choice in enumerate(objects(payload["choices"])):
@@ -121,7 +121,7 @@ def _piece(entry: Json, position: int | None, *, whole: bool = False) -> Piece:
         name, said = text(custom.get("name")), text(custom.get("input"))
         return Piece(slot=slot, id=id, name=name, arguments=said, custom=True, whole=whole)
     key = next((key for key in _ARGUMENTS if function.get(key) is not None), "arguments")
-    inner = unknown_fields(function, _FUNCTION | {key}, inner=True)
+    inner = unknown_fields(function, _FUNCTION if key in _FUNCTION else _FUNCTION | {key}, inner=True)
     beside = (*inner, *unknown_fields(entry, _KNOWN, inner=False))
     name, said = text(function.get("name")), arguments(function.get(key))
     return Piece(slot=slot, id=id, name=name, arguments=said, beside=beside, whole=whole)

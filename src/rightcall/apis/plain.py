@@ -48,6 +48,8 @@ def text(value: Any) -> str:
     """A string as it is; "" for anything else. An enum member counts as its value."""
     if type(value) is str:
         return value
+    if value is None:
+        return ""
     if isinstance(value, Enum):
         value = value.value
     return str(value) if isinstance(value, str) else ""

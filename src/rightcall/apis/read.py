@@ -90,7 +90,7 @@ def manner(
 
 def _replies(response: Any, api: str, how: Manner, ids: Ids, *, separate: bool) -> list[Reply]:
     api = named(api)
-    if isinstance(response, bytes | bytearray):
+    if isinstance(response, (bytes, bytearray)):
         response = bytes(response).decode("utf-8", "replace")
     if isinstance(response, str):
         found = _from_text(response, api)
@@ -181,12 +181,11 @@ def _unknown(response: Any) -> Fault:
 
 def _error(response: Any) -> str:
     """What an error that stands where an answer should says."""
-    found = obj(response)
-    if not found or any(found.get(key) for key in ("choices", "output", "candidates")):
+    found = obj(response) or {}
+    error = found.get("error") or (found if found.get("type") == "error" else None)
+    if not error or any(found.get(key) for key in ("choices", "output", "candidates")):
         return ""
-    if found.get("error"):
-        return error_text(found["error"])
-    return error_text(found) if found.get("type") == "error" else ""
+    return error_text(error)
 
 
 def _assembled(chunks: list[Deltas], api: str, how: Manner, ids: Ids, *, separate: bool) -> list[Reply]:

@@ -61,7 +61,7 @@ def _is_responses(found: Json) -> bool:
     if kind.startswith("response.") or found.get("object") == "response" or kind in _RESPONSES_ITEMS:
         return True
     output = found.get("output")
-    if "choices" not in found and (isinstance(output, list | tuple) or _is_item(obj(output))):
+    if "choices" not in found and (isinstance(output, (list, tuple)) or _is_item(obj(output))):
         return True
     if isinstance(output, str) and "choices" not in found and found.get("tool_calls"):
         return True
@@ -79,8 +79,10 @@ def _is_anthropic(found: Json) -> bool:
         return True
     if kind in ("tool_use", "redacted_thinking") or (kind == "thinking" and "signature" in found):
         return True
-    blocks = [block for block in objects(found.get("content")) if not isinstance(block.get("thinking"), list)]
-    return not {text(block.get("type")) for block in blocks}.isdisjoint(_ANTHROPIC_BLOCKS)
+    for block in objects(found.get("content")):
+        if text(block.get("type")) in _ANTHROPIC_BLOCKS and not isinstance(block.get("thinking"), list):
+            return True
+    return False
 
 
 def _is_gemini(found: Json) -> bool:

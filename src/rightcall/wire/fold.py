@@ -95,5 +95,5 @@ class Fold:
     def reply(self, format: str, spans: tuple[Span, ...] | None) -> Reply:
         """What the events so far add up to; more may still be added."""
         last = (self._part(),) if self._pieces else ()
-        parts = [part for part in self._parts if part is not None]
+        parts = [part for part in self._parts if part is not None] if self._places else self._parts
         return Reply((*parts, *last), tuple(self._problems), format, self._done, spans)

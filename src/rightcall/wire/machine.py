@@ -326,8 +326,9 @@ class Machine:
             self.release()
         if ending == "text":
             self.state = before
-        elif isinstance(self.state, InSection):
-            self.state = InSection(self.state.before, due=ending == "due")
+        elif type(self.state) is InSection:
+            if self.state.due or ending == "due":
+                self.state = InSection(self.state.before, due=ending == "due")
         else:
             self.state = InText(due=True) if ending == "due" else _IN_TEXT
 

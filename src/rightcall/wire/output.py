@@ -194,9 +194,10 @@ class Output:
 
     def last_blanks(self, end: int) -> None:
         """The reply is over: blanks that no marker touched are text."""
-        if self._blanks and not self.fresh:
-            self._emit("".join(self._blanks), end)
-        self._blanks.clear()
+        if self._blanks:
+            if not self.fresh:
+                self._emit("".join(self._blanks), end)
+            self._blanks.clear()
         self.mark("marker", end)
 
     def turn(self, *, thinking: bool) -> None:

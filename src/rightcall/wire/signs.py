@@ -45,8 +45,10 @@ def on_section(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
     if m.is_shown(found, sign):
         return ()
     p = m.p
-    m.leave_for_call()
-    p.settle_pending()
+    if type(m.state) is InReasoning:
+        m.leave_for_call()
+    if p.pending is not None:
+        p.settle_pending()
     size = found.end() - found.start()
     assert m.compiled.section_start is not None
     if m.compiled.section_start.at(p.buf, p.pos, p.ended):

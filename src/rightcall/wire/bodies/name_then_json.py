@@ -60,7 +60,7 @@ class NameThenJsonReader(BodyReader):
     def quick(self, p: CallBuilder, start: int, bare: bool) -> WholeBlock | None:
         """The call of a block and its end, if all of it is there and as usual."""
         buf = p.buf
-        pos = _BLANK_RUN(buf, start).end()  # type: ignore[union-attr]
+        pos = start if buf[start : start + 1] > " " else _BLANK_RUN(buf, start).end()  # type: ignore[union-attr]
         opener = self._opens(buf, pos)
         holes = self.open.fill(opener) if opener and self.open is not None else {}
         if not opener or holes.get("name") in self._labels:
