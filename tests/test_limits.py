@@ -22,6 +22,7 @@ from replies import (
 from rightcall import Parser, Tool, Toolset, parse, render
 from rightcall.errors import CallerError
 from rightcall.formats import FORMATS
+from rightcall.formats.spec import alternatives
 from rightcall.wire.options import Limits
 
 every_format = pytest.mark.parametrize("name", list(FORMATS))
@@ -75,6 +76,29 @@ def test_calls_beyond_the_limit_are_text(name: str) -> None:
     assert len(reply.attempts) == 3
     assert codes(reply) == ["too_large"]
     assert "5" in reply.content
+
+
+THINKING = [name for name, format in FORMATS.items() if format.reasoning is not None]
+
+
+@pytest.mark.parametrize("name", THINKING)
+@pytest.mark.parametrize("calls", [1, 2, 3])
+def test_calls_out_of_an_open_thought_count_for_the_limit_too(name: str, calls: int) -> None:
+    opens = alternatives((FORMATS[name].reasoning or ("", ""))[0])[0]
+    one = render([made("f", s="1")], format=name, tools=TOOLS)
+    text = one + opens + render([made("f", s="2"), made("f", s="3")], format=name, tools=TOOLS)
+    whole = read(text, name)
+    reply = read(text, name, limits=Limits(calls=calls))
+    assert len(reply.attempts) == min(calls, len(whole.attempts))
+    assert ("too_large" in codes(reply)) is (len(whole.attempts) > calls)
+
+
+def test_calls_among_text_count_for_the_limit_too() -> None:
+    text = 'First {"name": "f", "arguments": {"s": "1"}} then {"name": "f", "arguments": {"s": "2"}} at last.'
+    assert len(parse(text, format="hermes", tools=TOOLS, rescue="anywhere").attempts) == 2
+    reply = parse(text, format="hermes", tools=TOOLS, rescue="anywhere", limits=Limits(calls=1))
+    assert (reply.attempts, reply.content) == ((), text)
+    assert "looks_like_a_call" in codes(reply)
 
 
 def nested(depth: int) -> Json:

@@ -80,5 +80,7 @@ def regex() -> str:
 def records() -> str:
     """A text whose last paragraph has a line that may be one of a transcript or a log."""
     behind = "[ !#$%&()*+,.\\x2f;=?^_\u2019'0-9-][^\\n:]*"
-    bad = f"(?i:{'|'.join(_ROLES)})(?:{behind})?:|(?i:{'|'.join(_DATES)})[^\\n:]*:|(?:\\(|(?i:{_DIFF}))[^\\n]*[:.\\x2f-]"
+    bad = (
+        f"(?i:{'|'.join(_ROLES)})(?:{behind})?:|(?i:{'|'.join(_DATES)})[^\\n:]*:|(?:\\(|(?i:{_DIFF}))[^\\n]*[:.\\x2f-]"
+    )
     return f"(?:(?s:.*)\\n)?(?:{bad})[^\\n]*(?:\\n[^\\n]+)*\\n?"

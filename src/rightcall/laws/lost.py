@@ -96,7 +96,9 @@ def _under_markers(format: str | Format, text: str, reply: Reply) -> str:
     for span in reply.spans or ():
         if span.kind == "marker":
             under = text[span.start : span.end]
-            rest = _NO_TEXT.sub("", own.sub("", under if span.start else _begun(known).sub("", under)))
+            under = under if span.start else _begun(known).sub("", under)
+            under = under if span.end < len(text) else _cut_close(known).sub("", under)
+            rest = _NO_TEXT.sub("", own.sub("", under))
             if rest:
                 return f"{rest!r} went under in a marker: {text[span.start : span.end]!r}"
     return ""
@@ -108,6 +110,13 @@ def _begun(format: Format) -> re.Pattern[str]:
     openers = [text for side in sides for text in alternatives(side) if isinstance(text, Special)]
     cut = [text.removeprefix(text.tokens[0]).strip() for text in openers]
     return pattern("|".join([rf"\A\s*{_loose(text)}" for text in cut if text]) or "(?!)")
+
+
+def _cut_close(format: Format) -> re.Pattern[str]:
+    """Matches the beginning of what closes a call, where the text was cut off inside of it."""
+    closes = [text.strip() for text in alternatives(format.call[1]) if "{" not in text]
+    begun = {text[:size] for text in closes for size in range(1, len(text))}
+    return pattern("|".join([rf"{re.escape(text)}\Z" for text in sorted(begun, key=len, reverse=True)]) or "(?!)")
 
 
 def _thought(format: Format) -> list[str]:

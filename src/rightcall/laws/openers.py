@@ -35,6 +35,7 @@ _TAILS = (
     *('{"city": "Oslo"}', '[{"name": "ping"}]', "ping()", "null", '"', "get_weather\n", "call:ping{"),
 )
 _STRANGER = "frobnicate"
+_NAME_GOES_ON = re.compile(r"[^<>\"'`{}()\[\]|=/\s,\\]").match  # a longer name is another
 
 
 def opener_law(format: Format, text: str, *, tools: Toolset | None = None, how: How = USUAL) -> list[Violation]:
@@ -130,7 +131,7 @@ def _body_follows(format: Format, rest: str, tools: Toolset | None) -> bool:
 def _names_a_tool(marker: Marker, rest: str, tools: Toolset | None) -> bool:
     names = [tool.name for tool in tools] if tools is not None else []
     opens = [fill(text, name=name).strip() for text in alternatives(marker) for name in names]
-    return any(opening and rest.startswith(opening) and not rest[len(opening) :][:1].isalnum() for opening in opens)
+    return any(opening and rest.startswith(opening) and not _NAME_GOES_ON(rest, len(opening)) for opening in opens)
 
 
 # -- examples ----------------------------------------------------------------------------------------------------------

@@ -7,6 +7,8 @@ and nothing is rescued.
 
 from __future__ import annotations
 
+import msgspec
+
 from rightcall.types import Call, Part, Problem, Reasoning, Recast, Reply, Span
 from rightcall.wire.auto import AutoMachine, read_auto
 from rightcall.wire.compile import compiled
@@ -70,6 +72,9 @@ class _Conclusion:
         if self.options.reasoning_calls == "never" or (self.cut and not is_open) or len(text) > _LONGEST:
             return
         piece = self._read_thought(text, None if self.p.told is None else self.p.told.behind(start))
+        if any(problem.call is None and problem.code == "too_large" for problem in piece.reply.problems):
+            most = self.options.limits.calls
+            self.p.problem("too_large", f"the reply has more than {most} calls; the rest of the reasoning was not read")
         if is_open:
             notes = [problem for problem in piece.reply.problems if problem.call is None and problem.code in _OPENED]
             self.output.events += notes[:_MOST_NOTES]
@@ -79,9 +84,11 @@ class _Conclusion:
 
     def _read_thought(self, text: str, told: Told | None) -> Piece:
         format = self.m.compiled.format
+        limits = msgspec.structs.replace(self.options.limits, calls=self.options.limits.calls - self.p.index)
+        options = msgspec.structs.replace(self.options, limits=limits)  # what was called before the thought counts too
         if format.name == "auto":
-            return read_auto(text, self.options, told)
-        return read_piece(text, compiled(format, reasoning=False), self.options, told)
+            return read_auto(text, options, told)
+        return read_piece(text, compiled(format, reasoning=False), options, told)
 
     def _take_out(self, start: int, first: int, piece: Piece, is_open: bool) -> None:
         """What was given as reasoning from `first` of the piece on were calls, with reasoning around them."""

@@ -193,7 +193,8 @@ def anywhere(text: str, options: ReadOptions) -> Piece | None:
             found.append((start, end, piece))
             at = end
     if found:
-        return _among(text, found)
+        calls = sum(len(piece.reply.attempts) for _, _, piece in found)
+        return _among(text, found) if calls <= options.limits.calls else None
     for each in [compiled(FORMATS[name]) for name in sorted(NAMED_ONLY)]:
         for start in (0, *_last_fence(text, each)):
             piece = read_piece(text[start:], each, options)

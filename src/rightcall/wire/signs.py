@@ -291,6 +291,7 @@ def _goes_on(m: Machine, size: int) -> Steps[bool]:
 def on_header(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
     if not m.output.thinking and m.is_shown(found, sign):
         m.output.shown.messages += 1
+        m.output.shown.pass_marker()  # `>>>` at the beginning of a line is no block quote
         return ()
     m.p.settle_pending()
     m.release()

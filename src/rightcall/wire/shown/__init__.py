@@ -112,6 +112,11 @@ class Shown:
             return True
         return not self._begun and self._is_code()
 
+    def pass_marker(self) -> None:
+        """The piece that was taken last is a marker that is shown: nothing in it opens or closes anything."""
+        if self._pending:
+            self._pending[-1] = "x"
+
     def enter(self, level: int, closes: Closes | None) -> None:
         """The opener that was taken last is shown: so is what stands in it."""
         self._catch_up()
@@ -181,7 +186,9 @@ class Shown:
     def _is_calm(self) -> bool:
         if self._marks or self._items or self._raw or self._fence or self._edge:
             return False
-        return not (self._diff or self._code or self._line or self._minus)
+        if self._diff or self._code or self._line or self._minus:
+            return False
+        return self._begun or not self._is_code()
 
     def _pass(self, text: str) -> None:
         """Text that opens nothing."""
