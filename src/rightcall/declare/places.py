@@ -6,6 +6,7 @@ what cannot be told without the arguments themselves is None.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from rightcall.declare.schema import refs_of
@@ -62,16 +63,15 @@ class Places:
                 return self._resolved(others[0])
         return schema
 
-    def _alternatives(self, schema: Any) -> list[Json]:
-        found: list[Json] = []
-        waiting = [schema]
-        while waiting and len(found) < _MOST_REFS:
+    def _alternatives(self, schema: Any) -> Iterator[Json]:
+        waiting, found = [schema], 0
+        while waiting and found < _MOST_REFS:
             here = self._resolved(waiting.pop(0))
             if isinstance(here, dict):
-                found.append(here)
+                yield here
+                found += 1
                 for word in _BRANCHES:
                     waiting += here[word] if isinstance(here.get(word), list) else ()
-        return found
 
     def _resolved(self, schema: Any) -> Any:
         for _ in range(_MOST_REFS):
