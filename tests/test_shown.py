@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rightcall import Call, Parser, Text, Tool, Toolset, parse, render
+from rightcall import Call, CannotCarry, Parser, Text, Tool, Toolset, parse, render
 from rightcall.formats import FORMATS
 from rightcall.wire.shown import shows
 from rightcall.wire.shown.fences import last_fence, only_fence
@@ -95,7 +95,63 @@ def test_a_call_behind_text_that_shows_nothing_any_more_runs(before: str) -> Non
     assert runs(before + CALL) == 1
 
 
+PROSE = [
+    "Let's get 'em. ",
+    "I do it 'cause you asked. ",
+    "'Cause you asked: ",
+    "Not 'til noon. ",
+    "'Tis done, 'twas easy. ",
+    "Rock 'n roll! ",
+    "Rock 'n' roll, the '90s. ",
+    "(look 'round, 'bout now) ",
+    "Get \u2018em, \u2019cause \u2018tis late. ",
+    "'s avonds en 't weer. ",
+    'Use the " key. ',
+    "Press ' to go. ",
+    "Press ' or \" to go. ",
+    'The " and the \t" \tkeys:\n',
+    "Set x='y then go. ",
+    "Set x='y. ",
+    'With path="/a now. ',
+    'With path="/a. ',
+    "Use --file=\".env and key='a_b.c: ",
+]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_prose_with_apostrophes_and_lone_marks_takes_no_call_away(name: str) -> None:
+    for before in PROSE:
+        try:
+            text = render([Text(before), Call("lookup", {"word": "owl"})], format=name, tools=TOOLS)
+        except CannotCarry:
+            continue
+        reply = parse(text, tools=TOOLS, format=name)
+        assert [call.arguments for call in reply.calls] == [{"word": "owl"}], before
+        assert runs(text, name) == 1
+
+
+@pytest.mark.parametrize("before", PROSE)
+def test_prose_with_apostrophes_and_lone_marks_shows_nothing(before: str) -> None:
+    assert not shows(before)
+    assert shows(before + '"see ') and shows(before + "'see ")
+
+
 SHOWN = [
+    "he said 'please send ",
+    "he said '",
+    "he said ' ",
+    'he said " ',
+    '"""\n',
+    'he said "\n',
+    "'Round here we send ",
+    "'get 'em with ",
+    "body='please send ",
+    'body="I send ',
+    'path="/a ',
+    'body="/a',
+    'n="12 of ',
+    "x='",
+    'x=\'{"a": ',
     "```\n",
     "```xml ",
     "   ```\n",
