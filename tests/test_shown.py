@@ -136,6 +136,26 @@ def test_prose_with_apostrophes_and_lone_marks_shows_nothing(before: str) -> Non
     assert shows(before + '"see ') and shows(before + "'see ")
 
 
+@pytest.mark.parametrize("mark", ['"', "'", "\u201c", "\u00ab"])
+@pytest.mark.parametrize("name", [name for name, format in FORMATS.items() if format.channels or format.content])
+def test_a_quotation_that_a_message_leaves_open_hides_nothing_in_the_next(name: str, mark: str) -> None:
+    format, call = FORMATS[name], Call("lookup", {"word": "owl"})
+    for before in (f"Hello {mark}x", f"One.\n{mark}Two [three\nfour", f"a {mark}b {mark}c 'd"):
+        if format.channels:
+            text = render([Text(before + "\n"), call], format=name, tools=TOOLS)
+            assert runs(text, "auto") == 1, text
+        else:
+            opens, closes = format.content[0]
+            text = opens + before + closes + render([call], format=name, tools=TOOLS)
+        assert runs(text, name) == 1, text
+
+
+def test_a_header_in_code_and_one_in_a_quotation_on_its_line_are_shown() -> None:
+    for before in ("```\n", "a `b\n", 'a "b ', "> a\n> ", "a 'b `c\n"):
+        assert runs(f'all\n{before}>>>lookup\n{{"word": "owl"}}', "functionary_v32") == 0
+    assert runs('The page says "see\n>>>lookup\n{"word": "owl"}', "functionary_v32") == 0
+
+
 SHOWN = [
     "he said 'please send ",
     "he said '",
