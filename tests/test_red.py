@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from replies import INTEGER, STRING, Json, runnable
-from rightcall import Call, Tool, Toolset, check, dispatch_sync, parse, repair, tool
+from rightcall import Call, Parser, Tool, Toolset, check, dispatch_sync, parse, repair, tool
 
 # -- nothing runs that was not read -----------------------------------------------------------------------------------
 
@@ -165,7 +165,7 @@ def in_wire(format: str, arguments: str) -> str:
         ("zip=1.10", {"zip": "1.10"}),
         ("zip=1e5", {"zip": "1e5"}),
         ("zip=-0", {"zip": "-0"}),
-        ("zip=True", {"zip": "True"}),
+        ("zip=True", None),
         ("n=010", None),
         ("n=1\u0662", None),
         ("n=\uff11\uff12", None),
@@ -307,3 +307,32 @@ def test_an_object_is_not_made_of_a_bracket_too_many(steps: str) -> None:
             "}}}</function>"
         ):  # there the last bracket of the list is a wrong one, and all others right
             assert runnable(parse(text, tools=NOTE, format=format)) == [], text
+
+
+# -- strings of Python's -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("format", ["pythonic", "lfm2"])
+@pytest.mark.parametrize("written", ['f"a{x}"', "F'{x}'", "rf'{x}'", "f'{{x}}'", "f'''{x}'''"])
+def test_a_string_with_holes_that_nobody_filled_does_not_run(format: str, written: str) -> None:
+    for arguments in (f"zip={written}", f"any=[{written}]", f"any={{'a': {written}}}"):
+        text = in_wire(format, arguments)
+        for size in (len(text), 1, 3):
+            parser = Parser(tools=CODED, format=format)
+            for start in range(0, len(text), size):
+                parser.feed(text[start : start + size])
+            parser.close()
+            assert runnable(parser.reply) == [], (text, size)
+
+
+def test_an_f_string_without_holes_is_a_string() -> None:
+    assert runnable(parse(in_wire("pythonic", "zip=f'a'"), tools=CODED, format="pythonic")) == [("f", {"zip": "a"})]
+
+
+@pytest.mark.parametrize("either", [{"type": ["string", "boolean"]}, {"anyOf": [STRING, {"type": "boolean"}]}])
+def test_a_word_is_a_boolean_wherever_one_may_stand(either: Json) -> None:
+    tools = Toolset([Tool(name="f", parameters={"type": "object", "properties": {"v": either}})])
+    hermes = '<tool_call>{"name": "f", "arguments": {"v": True}}</tool_call>'
+    for text, format in ((in_wire(name, "v=True"), name) for name in ("pythonic", "lfm2", "contract")):
+        assert runnable(parse(text, tools=tools, format=format)) == [("f", {"v": True})]
+    assert runnable(parse(hermes, tools=tools, format="hermes")) == [("f", {"v": True})]

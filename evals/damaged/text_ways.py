@@ -211,6 +211,20 @@ def _lines(parts: Parts) -> Parts:
     return made
 
 
+def _commented(comment: str) -> Way:
+    """A comment behind a comma, whose line break was lost: what stood on the next line is in it."""
+
+    def way(dice: random.Random, parts: Parts) -> str | None:
+        lines = _lines(parts)
+        at = [index for index in places(lines, "comma") if index + 1 < len(lines)]
+        if not at:
+            return None
+        index = dice.choice(at)
+        return joined([*lines[: index + 1], Token("other", f" {comment} "), *lines[index + 2 :]])
+
+    return way
+
+
 def _in_lines(way: Way) -> Way:
     return lambda dice, parts: way(dice, _lines(parts))
 
@@ -253,6 +267,8 @@ WAYS: dict[str, Way] = {
     "closer doubled": _one(("close",), lambda text: text * 2),
     "closer tripled": _one(("close",), lambda text: text * 3),
     "opener doubled": _one(("open",), lambda text: text * 2),
+    "stray opener": _behind(("open",), "{"),
+    "stray list opener": _behind(("open",), "["),
     "closer swapped": _one(("close",), lambda text: _OTHER[text]),
     "opener swapped": _one(("open",), lambda text: _OTHER[text]),
     "closer becomes a parenthesis": _one(("close",), lambda text: ")"),
@@ -341,6 +357,9 @@ WAYS: dict[str, Way] = {
     "line comment": _in_lines(_behind(("comma",), " // the next one")),
     "hash comment": _in_lines(_behind(("comma",), " # so it is, surely")),
     "comment with a bracket": _in_lines(_behind(("comma",), ' // not "x"]}')),
+    "line break behind a comment lost": _commented("// the next one"),
+    "line break behind a hash comment lost": _commented("# so it is, surely"),
+    "line breaks lost behind a comment": _behind(("comma",), " // the next one"),
     "block comment": _behind(("comma", "open"), " /* a, b: c */ "),
     "comment at the end": lambda dice, parts: joined(parts) + " // done",
     # repeated, cut

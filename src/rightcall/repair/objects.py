@@ -110,7 +110,7 @@ def respelled(value: Any, spelled: Iterable[Spelled], tool: Tool | None) -> tupl
         number = value if not where else value_at(holder, [last])
         if type(number) not in (int, float, bool):
             continue  # a key that was given twice
-        if where and wanted.as_text(where):
+        if where and wanted.as_text(where, type(number)):
             holder[last] = text
             made.setdefault("unquoted_value", Liberty("unquoted_value", text, f'"{text}"'))
         elif where and type(number) is float and STRICT_NUMBER(text):
@@ -140,10 +140,13 @@ class _Wanted:
             self._around[around] = self._places.at(list(around))
         return self._places.inner(self._around[around], where[-1])
 
-    def as_text(self, where: tuple[str | int, ...]) -> bool:
+    def as_text(self, where: tuple[str | int, ...], read_as: type) -> bool:
+        """Is a string wanted there, and not what was read?"""
         if self._places is None:
             return False
         schema = self._schema(where)
+        if read_as is bool and may_be(schema, True, self._places.refs):
+            return False
         if id(schema) not in self._found:  # a part of the tool's schema, which outlives this
             self._found[id(schema)] = wants_text(schema, self._places.refs)
         return self._found[id(schema)]

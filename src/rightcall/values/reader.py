@@ -16,7 +16,7 @@ import msgspec
 
 from rightcall.strict_json import MAX_DEPTH
 from rightcall.values.notation import NOT_FINITE, STRICT_NUMBER, Notation
-from rightcall.values.strings import HEREDOC, Heredoc, Quoted, Template, Text
+from rightcall.values.strings import HEREDOC, HOLE, Heredoc, Quoted, Template, Text
 
 SHOWN = 200  # characters of a receipt
 _CLOSE_CODE = {"]": "unterminated_list", ")": "unterminated_list", "}": "unterminated_object"}
@@ -274,6 +274,8 @@ class Reader:
                 raise Unfinished
             mark = self.text[start - 1]
             raise BadValue("unterminated_string", f"a string that starts with {mark} is not closed")
+        if string.has_hole:
+            raise BadValue("invalid_value", HOLE)
         if string.odd:
             self.escaped.append(Odd(self._path(), self.text[start : self.pos - 1]))
         return text
@@ -360,13 +362,15 @@ def opening(notation: Notation, text: str, pos: int, ended: bool) -> tuple[Text,
             return found
     if notation.templates and char == "`":
         return Template(), pos + 1
-    return _quote(notation, text, pos, ended, "r" in prefix)
+    return _quote(notation, text, pos, ended, prefix)
 
 
-def _quote(notation: Notation, text: str, pos: int, ended: bool, raw: bool) -> tuple[Text, int] | None:
+def _quote(notation: Notation, text: str, pos: int, ended: bool, prefix: str) -> tuple[Text, int] | None:
     for quote in notation.quotes:
         if text.startswith(quote.open, pos):
-            made = quote.make() if quote.make is not None else Quoted(quote.close, None if raw else quote.escapes)
+            if quote.make is not None:
+                return quote.make(), pos + len(quote.open)
+            made = Quoted(quote.close, None if "r" in prefix else quote.escapes, holes="f" in prefix)
             return made, pos + len(quote.open)
         if not ended and len(text) - pos < len(quote.open) and quote.open.startswith(text[pos:]):
             raise Unfinished

@@ -17,6 +17,7 @@ from typing import Protocol
 
 from rightcall.values.escapes import LONGEST, Escapes, template_text
 
+HOLE = "an f-string with braces is a program and no text; send the text itself, in plain quotes"
 Taken = tuple[int, str, bool]
 Match = Callable[[str, int], "re.Match[str] | None"]
 _PAIR = r"u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
@@ -37,6 +38,9 @@ class Text(Protocol):
 
     @property
     def odd(self) -> bool: ...
+
+    @property
+    def has_hole(self) -> bool: ...
 
     def take(self, text: str, pos: int, ended: bool) -> Taken: ...
 
@@ -59,16 +63,19 @@ def _quoted(close: str, short: str) -> tuple[Match, Match, FullMatch]:
 
 
 class Quoted:
-    """Behind its first quote. Without `escapes` a backslash keeps the quote behind it in the string, and stays."""
+    """Behind its first quote. Without `escapes` a backslash keeps the quote behind it in the string, and stays. With
+    `holes` it is one of Python's `f'...'`, where braces stand for what nobody filled in."""
 
-    __slots__ = ("_is_odd", "_plain", "_read", "_safe", "_whole", "easy", "odd")
+    __slots__ = ("_holes", "_is_odd", "_plain", "_read", "_safe", "_whole", "easy", "has_hole", "odd")
 
-    def __init__(self, close: str, escapes: Escapes | None) -> None:
-        self.easy = easy_without(close[0])
+    def __init__(self, close: str, escapes: Escapes | None, *, holes: bool = False) -> None:
+        self.easy = easy_without(close[0] + "{}" if holes else close[0])
+        self._holes = holes
         self._whole, self._safe, self._plain = _quoted(close, "" if escapes is None else escapes.short)
         self._read = None if escapes is None else escapes.read
         self._is_odd = None if escapes is None else escapes.is_odd
         self.odd = False  # has it an escape that is none, and would be an error?
+        self.has_hole = False
 
     def take(self, text: str, pos: int, ended: bool) -> Taken:
         whole = self._whole(text, pos)
@@ -78,6 +85,8 @@ class Quoted:
         return end, self._decoded(text[pos:end]), False
 
     def _decoded(self, text: str) -> str:
+        if self._holes and ("{" in text or "}" in text):
+            self.has_hole = True
         if self._read is None or self._is_odd is None or "\\" not in text:
             return text
         self.odd = self.odd or bool(self._is_odd(text))
@@ -97,7 +106,7 @@ class Template:
 
     __slots__ = ("_level",)
     easy = staticmethod(easy_without("`${}"))
-    odd = False
+    odd = has_hole = False
 
     def __init__(self) -> None:
         self._level = 0  # of the braces of a hole
@@ -145,7 +154,7 @@ class Heredoc:
 
     __slots__ = ("_first", "_patterns", "_quote")
     easy = staticmethod(easy_without(""))
-    odd = False
+    odd = has_hole = False
 
     def __init__(self, tag: str, quote: str = "") -> None:
         self._patterns = _heredoc(tag)

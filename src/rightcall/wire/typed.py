@@ -62,6 +62,6 @@ def _literal(source: str, depth: int) -> Any:
         value = reader.value()
         # A number in a spelling of its own may be a string without its quotes.
         is_odd = any(odd.text not in PYTHON_LITERALS.words for odd in reader.odd if odd.path)
-        return source if is_odd or reader.peek() else value
+        return source if is_odd or reader.escaped or reader.peek() else value
     except Unfinished:
         return source

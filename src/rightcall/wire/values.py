@@ -198,5 +198,8 @@ def meant(p: CallBuilder, key: str, read: Read) -> tuple[str, Any]:
     taken = [liberty for liberty in made if liberty.rule == "unquoted_value"]
     if not taken:
         return read.json, read.value
-    call.repairs += tuple([Repair(each.rule, "schema", path, each.before, each.after) for each in taken])
+    # A boolean may have been meant as `true` or as `True`.
+    is_word = any(odd.text in ("True", "False") for odd in read.odd)
+    kind = "guess" if is_word else "schema"
+    call.repairs += tuple([Repair(each.rule, kind, path, each.before, each.after) for each in taken])
     return to_json(holder[key]), holder[key]

@@ -248,7 +248,7 @@ class TokenQuoted:
     """A string between two quote tokens. A token that nothing structural follows is text."""
 
     __slots__ = ("_follows", "_quote", "_scan", "easy")
-    odd = False
+    odd = has_hole = False
 
     def __init__(self, quote: str, scan: Scan[str], follows: Probe) -> None:
         self.easy = easy_without(quote[0])

@@ -17,6 +17,7 @@ from rightcall.types import Call
 from rightcall.values.ends import Ends
 from rightcall.values.notation import NOT_FINITE, PYTHON
 from rightcall.values.reader import BadValue, Odd, Reader, not_finite, number_of
+from rightcall.values.strings import HOLE
 from rightcall.wire.bodies.inner_quotes import inner_quotes
 from rightcall.wire.bodies.kind import CALLED, Around, BodyKind, Wrap
 from rightcall.wire.buffer import Steps
@@ -224,6 +225,8 @@ class PythonicReader(BodyReader):
         if give:
             p.give(prefix + '"')
         value = yield from string(p, text, give=give)
+        if text.has_hole:
+            raise Broken("invalid_value", HOLE, f"/{key}")
         if text.odd:
             assert p.call is not None
             p.call.repairs += (bad_escape(f"/{key}", value),)
@@ -251,7 +254,7 @@ class PythonicReader(BodyReader):
         text = (yield from skipped(p, _ends(p, until=",)", bare=True))).strip()
         if text in PYTHON.words:
             value = PYTHON.words[text]
-            return Read(to_json(value), value, (Odd((), text),) if value is not None else ())
+            return Read(to_json(value), value, (Odd((), text),) if p.kind(key) in TEXT_KINDS else ())
         try:
             json, number = number_of(text, PYTHON)
             if text.lower() in NOT_FINITE:
