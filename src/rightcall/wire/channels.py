@@ -65,6 +65,7 @@ def _header(m: Machine, taken: Capture, *, bare: bool) -> Steps[None]:
         m.output.say_exactly(p.release(taken), p.at)
         return
     p.drop(taken)
+    m.leave_for_call()
     m.turn_to(kind)
     m.marker(end + size)
     if kind is None and BODIES[type(m.compiled.format.bodies[0])].named_by_header:

@@ -37,6 +37,7 @@ class Machine:
     def __init__(self, compiled: Compiled, options: ReadOptions, ids: Ids) -> None:
         self.thought: int | None = None  # where the last reasoning began that nothing was said or called behind
         self.thought_end: int | None = None  # where that was closed
+        self.has_thought = False  # reasoning was opened
         self.held: Held | None = None
         self.rehearsal: Rehearsal | None = None  # a special token stood inside a thought that is not closed
         self.due_to: int | None = None  # a header said that a call follows: how many there were before it
@@ -57,8 +58,12 @@ class Machine:
         if self.compiled.channels is not None and "reasoning" in self.compiled.channels.kinds.values():
             self.state = InChannel("reasoning")
             self.output.turn(thinking=True)
-        elif self.compiled.format.reasoning is not None:
-            self.think()
+        else:
+            self._think_in_tags()
+
+    def _think_in_tags(self) -> None:
+        self.compiled = self.p.compiled = self.compiled.tagged
+        self.think()
 
     def take(self) -> list[Event]:
         """The events so far; they are given once."""
@@ -132,11 +137,10 @@ class Machine:
     # -- the run -------------------------------------------------------------------------------------------------------
 
     def _run(self) -> Steps[None]:
-        p, output, compiled = self.p, self.output, self.compiled
-        if compiled.first_header is not None and not isinstance(self.state, InReasoning):
-            yield from first_header(self, compiled.first_header)
-        if compiled.first_opener is not None or compiled.first_thought is not None:
-            yield from self._first(compiled)
+        p, output = self.p, self.output
+        if not (yield from self._first_tag()):
+            yield from self._first(self.compiled)
+        compiled = self.compiled
         while True:
             if output.at_start and not output.thinking:
                 if compiled.may_begin and (yield from self._try_bare()):
@@ -168,9 +172,27 @@ class Machine:
         if self.rehearsal is not None:
             self.trust()
 
+    def _first_tag(self) -> Steps[bool]:
+        """Many models write `<think>` first, whatever their format has for reasoning. True if it stood here."""
+        p, tag = self.p, self.compiled.think
+        if tag is None or p.base or isinstance(self.state, InReasoning):
+            return False
+        taken = p.capture()
+        yield from p.peek()
+        self.output.hold_blanks(p.release(taken), p.at)
+        found = yield from p.test(tag)
+        if found:
+            self.marker(found.end())
+            self._think_in_tags()
+        return bool(found)
+
     def _first(self, compiled: Compiled) -> Steps[None]:
         """The prompt may have ended with a token that belongs to what the reply begins with."""
         p = self.p
+        if compiled.first_header is not None and not isinstance(self.state, InReasoning):
+            yield from first_header(self, compiled.first_header)
+        if compiled.first_opener is None and compiled.first_thought is None:
+            return
         taken = p.capture()
         yield from p.peek()
         self.output.hold_blanks(p.release(taken), p.at)
@@ -391,7 +413,7 @@ class Machine:
     # -- reasoning -----------------------------------------------------------------------------------------------------
 
     def think(self) -> None:
-        self.thought, self.thought_end = self.p.at, None
+        self.thought, self.thought_end, self.has_thought = self.p.at, None, True
         self.state = InReasoning()
         self.output.turn(thinking=True)
 
@@ -441,5 +463,5 @@ class Machine:
         if self.held is not None:
             self.p.drop(self.held.start)
         self.rehearsal = self.held = None
-        self.in_content = False
+        self.in_content, self.due_to = False, None
         take_back(self, kept)

@@ -243,7 +243,8 @@ def on_end(m: Machine, found: re.Match[str], sign: Sign) -> Steps[None]:
     p.settle_pending()
     m.release()
     m.end_message()
-    m.trust()
+    if m.compiled.channels is None:  # there it ends a message, and a thought may still go on
+        m.trust()
     m.output.at_start = True
     if isinstance(m.state, InChannel):
         m.output.turn(thinking=False)
@@ -295,7 +296,6 @@ def on_header(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
         return ()
     m.p.settle_pending()
     m.release()
-    m.trust()
     return header(m)
 
 
