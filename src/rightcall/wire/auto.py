@@ -207,13 +207,13 @@ class AutoMachine:
         """All the text there is, while it may be nothing but calls."""
         return "".join(self._chunks) if self._maybe_bare and not self._found else ""
 
-    def close(self) -> None:
+    def close(self, *, cut: bool = False) -> None:
         if not self._found:
             if self._maybe_bare:
                 self._held = "".join(self._chunks)
             self._maybe_bare = False
             self._go_on(ended=True)
-        self.machine.close()
+        self.machine.close(cut=cut)
 
     def _go_on(self, *, ended: bool) -> None:
         if self._at_start and self._held:

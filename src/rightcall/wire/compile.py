@@ -161,7 +161,6 @@ class Compiled:
         self.ends_shown = {level: search_any(closing_sources(format, level)) for level in (SECTION, CALL, BODY)}
         around = self._around()
         lines: Entries = [(Sign("line"), literal("\n"))] if self.lines else []
-        self.closes_thoughts = any(sign.action == "think_close" for sign, _ in around)
         self.text = Scan(_unique(sections + inner + around + lines + section_closes + self._strays()))
         openers = [pat for sign, pat in sections + inner + around if sign.action in _OPEN_CALLS and pat.prefix]
         self.openers = [(pat, past_gap(pat)) for pat in openers]

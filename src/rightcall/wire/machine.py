@@ -44,6 +44,7 @@ class Machine:
         self.in_content = False  # a marker that opens text was seen, and not yet its close
         self.refused = 0  # how many calls outside all blocks were none that may run
         self.is_over = False  # the reply was longer than it may be
+        self.is_cut = False  # the answer was cut off
         self.p = CallBuilder(compiled, options, ids)
         self.output = self.p.output
         self.compiled = compiled
@@ -89,10 +90,11 @@ class Machine:
         p.more(text)
         next(self._steps)
 
-    def close(self) -> None:
+    def close(self, *, cut: bool = False) -> None:
+        """The text ends, or was `cut` off: then a thought that is open was not left for a call."""
         p = self.p
         if not p.ended:
-            p.ended = True
+            p.ended, self.is_cut = True, cut
             p.sink = None
             next(self._steps, None)  # the last: with its frame goes the machine's only reference to itself
 
@@ -169,8 +171,10 @@ class Machine:
         if self.held is not None:
             self.release()
         self.end_message()
-        if self.rehearsal is not None:
-            self.trust()
+        if self.rehearsal is not None and self.is_cut:
+            self.rehearsed(self.rehearsal)
+            self.state = InReasoning()
+        self.trust()
 
     def _first_tag(self) -> Steps[bool]:
         """Many models write `<think>` first, whatever their format has for reasoning. True if it stood here."""
@@ -448,8 +452,7 @@ class Machine:
     def leave_for_call(self) -> None:
         """The same for one that opens a call, until the thought is closed after all."""
         if isinstance(self.state, InReasoning):
-            if self.compiled.closes_thoughts:
-                self.rehearsal = begin(self)
+            self.rehearsal = begin(self)
             self.leave_reasoning()
 
     def trust(self) -> None:
