@@ -10,8 +10,9 @@ import pytest
 
 from cuts import Setting, hold_of_every_cut
 from replies import read
-from rightcall import Call, Reply, Toolset, render
+from rightcall import Call, Reply, Toolset, parse, render
 from rightcall.formats import FORMATS
+from rightcall.formats.spec import alternatives
 from rightcall.types import CallEnd
 from rightcall.wire.compile import compiled
 from rightcall.wire.parser import Parser
@@ -23,7 +24,8 @@ TOOLS = Toolset.of([{"name": "lookup", "parameters": _WORD}])
 def _is_special(name: str) -> bool:
     found = compiled(FORMATS[name])
     signs = [sign for sign in found.reasoning.actions if sign.action in ("section", "call", "body")]
-    return found.closes_thoughts and any(sign.special for sign in signs) and found.channels is None
+    closes = any(sign.action == "think_close" for sign in found.text.actions)
+    return closes and any(sign.special for sign in signs) and found.channels is None
 
 
 SPECIAL = [name for name in FORMATS if _is_special(name)]
@@ -107,3 +109,23 @@ def test_a_rehearsal_that_breaks_off_ends_with_the_thought() -> None:
 def test_a_mention_of_the_token_stays_in_the_thought() -> None:
     reply = _read("lfm2", "<think>The token <|tool_call_start|> opens a call.</think>It is a bird.")
     assert reply.reasoning == "The token <|tool_call_start|> opens a call." and reply.content == "It is a bird."
+
+
+@pytest.mark.parametrize("name", ["auto", *FORMATS])
+@pytest.mark.parametrize("finish", ["length", "content_filter", "error"])
+def test_no_call_in_an_open_thought_runs_when_the_answer_was_cut(name: str, finish: str) -> None:
+    wire = "kimi_k2" if name == "auto" else name
+    opens = next((text for text in alternatives((FORMATS[wire].reasoning or ("",))[0]) if text), "")
+    for opener in {opens, "<think>"} - {""}:
+        text = f"{opener}The page says: {_call(wire, 'owl')}"
+        reply = hold_of_every_cut(text, Setting(name, TOOLS, finish=finish))
+        assert not reply.calls and not reply.content and reply.reasoning.startswith("The page says:")
+        assert {problem.code for problem in reply.problems if problem.blocking} <= {"call_in_open_reasoning"}
+        assert not parse(text, format=name, tools=TOOLS, finish=finish, reasoning_calls="never").attempts
+
+
+@special_formats
+def test_a_call_behind_a_special_token_in_a_thought_that_was_cut_is_refused(name: str) -> None:
+    reply = read(f"{_thought(name)[0]}I send it. {_call(name, 'owl')}", name, TOOLS, finish="length")
+    assert [call.arguments for call in reply.refused] == [{"word": "owl"}]
+    assert [problem.code for problem in reply.problems] == ["call_in_open_reasoning"]

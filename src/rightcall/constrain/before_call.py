@@ -17,7 +17,18 @@ RESULTS = ("[TOOL_RESULTS]", "[tool_results]")
 # What may open something in a text that is counted: narrower than the rest, because pieces have no lines.
 OPENING = (
     *"\"'`>|\t:\uff1a\u00ab\u00bb\u2018\u201a\u201b\u201c\u201d\u201e\u201f\u2039\u203a\u300c\u300e",
-    *("<pre", "<code", "<textarea", "<!--", "<![CDATA[", "<tool_re", "<tool_ou", "<function_re", "<function_ou"),
+    *(
+        "<pre",
+        "<code",
+        "<textarea",
+        "<!--",
+        "<![CDATA[",
+        "<think",
+        "<tool_re",
+        "<tool_ou",
+        "<function_re",
+        "<function_ou",
+    ),
     *(
         "<response",
         "    ",

@@ -12,6 +12,7 @@ from rightcall.laws.case import Violation
 from rightcall.laws.markers import literals, pattern, templates
 from rightcall.types import Reply, Span
 from rightcall.wire.bodies import BODIES
+from rightcall.wire.compile import THINK
 
 _STAYS = {"call_in_reasoning", "call_in_open_reasoning"}  # such a call stays in the reasoning as well
 # A code fence around the calls of a block goes with its markers, also where its end was cut off, and so do the brackets
@@ -132,13 +133,15 @@ def _any_markers() -> re.Pattern[str]:
 
 
 def _own_markers(format: Format, unknown: bool) -> re.Pattern[str]:
-    """Matches a marker of the format, or a piece of one. Where the format is not known, any end-of-turn token too, and
-    what opens or closes reasoning."""
+    """Matches a marker of the format, or a piece of one, or the tags of reasoning that any reply may begin with. Where
+    the format is not known, any end-of-turn token too, and what opens or closes reasoning."""
     ends = {end for known in FORMATS.values() for end in known.ends} if unknown else set[str]()
     ends |= {text for known in FORMATS.values() for text in _thought(known)} if unknown else set()
     tokens = {token for text in templates(format) for token in getattr(text, "tokens", ())}
     found = sorted(
-        {*templates(format), *literals(format), *ends, *tokens, *(format.citations or ())}, key=len, reverse=True
+        {*templates(format), *literals(format), *ends, *tokens, *map(str, THINK), *(format.citations or ())},
+        key=len,
+        reverse=True,
     )
     return pattern("|".join(_loose(text.strip()) for text in found if text.strip()) or "(?!)")
 

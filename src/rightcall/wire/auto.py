@@ -18,7 +18,7 @@ from rightcall.ids import Ids
 from rightcall.types import Event
 from rightcall.wire.bodies import BODIES
 from rightcall.wire.calls import MINTED
-from rightcall.wire.compile import Compiled, Sign, closing_sources, compiled, search_any, sign_of
+from rightcall.wire.compile import THINK, Compiled, Sign, closing_sources, compiled, search_any, sign_of
 from rightcall.wire.detect import first_headers
 from rightcall.wire.fences import FENCE_BEGIN
 from rightcall.wire.machine import Machine
@@ -29,7 +29,6 @@ from rightcall.wire.shown import BODY, CALL, INNERMOST, OUTSIDE, SECTION
 from rightcall.wire.states import InReasoning
 from rightcall.wire.told import Told
 
-_THINK = ("<think>\n", "\n</think>\n\n")
 _BARE = re.compile(r"\s*(?:```|[\[{]|[A-Za-z_][\w.\-]*(?:\(|\[ARGS\]))").match
 _BARE_START = re.compile(r"\s*(?:`{0,3}|[A-Za-z_][\w.\-]{0,255}+(?:\[[A-Z]{0,4})?)\Z").match
 _KEYS = "name|tool|tool_name|tool_calls?|function|type|id|arguments|parameters|args"
@@ -80,7 +79,7 @@ class _Detector:
         self.marks = {pat.whole for format in FORMATS.values() for pat in _marks(format)}
         ends = tuple(dict.fromkeys(end for f in FORMATS.values() for end in f.ends if isinstance(end, Special)))
         # A body that nothing opens: before a format is found there are no calls, whatever the text holds.
-        self.plain = Format("auto", body=NameThenJson(), reasoning=_THINK, ends=ends)
+        self.plain = Format("auto", body=NameThenJson(), reasoning=THINK, ends=ends)
 
 
 def _sentences() -> list[tuple[Format, Pat]]:
@@ -146,7 +145,7 @@ def _is_tag(mark: str) -> bool:
 
 def _marks(format: Format) -> list[Pat]:
     """Markers of reasoning and content that only a few formats have."""
-    pairs = [*format.content, *([format.reasoning] if format.reasoning and format.reasoning[0] != _THINK[0] else [])]
+    pairs = [*format.content, *([format.reasoning] if format.reasoning and format.reasoning[0] != THINK[0] else [])]
     marks: list[str] = [m for pair in pairs for side in pair for m in alternatives(side) if _is_tag(m)]
     # A token that such a marker begins with may stand alone.
     marks += [m.tokens[0] for m in marks if isinstance(m, Special) and m.strip().startswith(m.tokens[0])]
@@ -208,13 +207,13 @@ class AutoMachine:
         """All the text there is, while it may be nothing but calls."""
         return "".join(self._chunks) if self._maybe_bare and not self._found else ""
 
-    def close(self) -> None:
+    def close(self, *, cut: bool = False) -> None:
         if not self._found:
             if self._maybe_bare:
                 self._held = "".join(self._chunks)
             self._maybe_bare = False
             self._go_on(ended=True)
-        self.machine.close()
+        self.machine.close(cut=cut)
 
     def _go_on(self, *, ended: bool) -> None:
         if self._at_start and self._held:
@@ -345,7 +344,7 @@ class AutoMachine:
         ends = [end for other, _ in others or () for end in other.format.ends if isinstance(end, Special)]
         found = compiled(_ending_with(chosen.format.name, tuple(ends)), reasoning=is_read)
         # Its own first state is where the text so far has come to.
-        self.machine = Machine(found, self._options, self._ids)
+        self.machine = Machine(found.tagged if before.has_thought else found, self._options, self._ids)
         self.machine.feed(self.machine.take_over(before) + rest)
 
 

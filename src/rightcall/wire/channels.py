@@ -65,7 +65,10 @@ def _header(m: Machine, taken: Capture, *, bare: bool) -> Steps[None]:
         m.output.say_exactly(p.release(taken), p.at)
         return
     p.drop(taken)
+    m.leave_for_call()
     m.turn_to(kind)
+    if kind is not None and _was_to_tool(m, p.buf[p.pos : end]):
+        m.due_to = p.index
     m.marker(end + size)
     if kind is None and BODIES[type(m.compiled.format.bodies[0])].named_by_header:
         yield from _call(m, recipient or "")
@@ -93,6 +96,24 @@ def read_header(text: str, channels: Channels, starts: list[Match]) -> tuple[str
     if recipient:
         return recipient.removeprefix(channels.prefix), channels.kinds.get(recipient)
     return None, channels.kinds.get(_behind(text, channels.channel) if channels.channel else "", "content")
+
+
+def _was_to_tool(m: Machine, text: str) -> bool:
+    """Did the header name a declared tool before it was started again without one?"""
+    channels, tools = m.compiled.channels, m.p.tools
+    if channels is None or not channels.to or tools is None:
+        return False
+    named = _behind(text, channels.to.strip()).removeprefix(channels.prefix)
+    return named in tools
+
+
+def ends_call(m: Machine, marker: str) -> bool:
+    """Does this end only messages to tools?"""
+    channels = m.compiled.channels
+    if channels is None or "call" not in channels.messages:
+        return False
+    others = [closes for kind, (_, closes) in channels.messages.items() if kind != "call"]
+    return marker.strip() == channels.messages["call"][1].strip() and marker.strip() not in map(str.strip, others)
 
 
 def _behind(text: str, marker: str) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import cached_property
 from typing import Literal, NamedTuple, TypeVar
 
 import msgspec
@@ -80,8 +81,10 @@ Match = Callable[[str], "re.Match[str] | None"]
 class Compiled:
     """What each state of the machine looks for."""
 
-    def __init__(self, format: Format) -> None:
+    def __init__(self, format: Format, *, reasoning: bool = True) -> None:
         self.format = format
+        # A reply that begins with this tag is reasoning, also where the format's own is written otherwise.
+        self.think = THINK_TAG if reasoning and _knows_no_tag(format) else None
         self.channels = format.channels
         is_bare = "" in alternatives(format.call[0])
         # A code fence is how prose shows an example: it opens a call only where a reply may begin.
@@ -161,19 +164,29 @@ class Compiled:
         )  # nothing opens it, and a marker ends it
         around = self._around()
         lines: Entries = [(Sign("line"), literal("\n"))] if self.lines else []
-        self.closes_thoughts = any(sign.action == "think_close" for sign, _ in around)
         self.text = Scan(_unique(sections + inner + around + lines + section_closes + self._strays()))
         openers = [pat for sign, pat in sections + inner + around if sign.action in _OPEN_CALLS and pat.prefix]
         self.openers = [(pat, past_gap(pat)) for pat in openers]
         self.has_tokens = any(sign.is_token and sign.action in _OPEN_CALLS for sign, _ in sections + inner + around)
         begins = [pat for sign, pat in sections + inner + around if sign.action in _BEGINS]
         self.begins = Probe(alt(*begins)) if begins else Probe.never()
-        self.message = Scan(_unique(self._turns() + self._strays()))
         # A special token says that the model has stopped thinking; what is plain text may be a thought about a call.
         tokens = [entry for entry in sections + inner + around if entry[0].special and entry[0].action in _OPENERS]
         thinks = _pair_entries(format.reasoning, "think", "think_close")
+        closes = [entry for entry in thinks if entry[0].action == "think_close"]
+        self.message = Scan(_unique(self._turns() + closes + self._strays()))
         cites = _pair_entries(format.citations, "inline", "inline")
-        self.reasoning = Scan(_unique(thinks + self._turns() + tokens + cites))
+        turns = [entry for entry in self._turns() if entry[0].special or entry[0].action != "header"]
+        self.reasoning = Scan(_unique(thinks + turns + tokens + cites))
+
+    @cached_property
+    def tagged(self) -> Compiled:
+        """The same format for a reply whose reasoning stands in `<think>`, beside the format's own markers of it."""
+        if self.think is None:
+            return self
+        pairs = zip(THINK, self.format.reasoning or ((), ()), strict=True)
+        opens, closes = [(usual, *alternatives(own)) for usual, own in pairs]
+        return Compiled(msgspec.structs.replace(self.format, reasoning=(opens, closes)))
 
     def _strays(self) -> Entries:
         """What closes a call, or a value in one: none of it belongs into text."""
@@ -265,6 +278,17 @@ class Compiled:
         if self.channels.to:
             return Probe(look(template(self.channels.to)))
         return Probe(look(seq(NAME, literal(self.channels.message))))
+
+
+THINK: Pair = ("<think>\n", "\n</think>\n\n")  # how most models write reasoning, in whatever format they call
+_TAG = "<think>"
+THINK_TAG = Probe(literal(_TAG))
+
+
+def _knows_no_tag(format: Format) -> bool:
+    """Does the tag mean nothing in this format?"""
+    pairs = [format.call, *format.content, *(pair for pair in (format.section, format.reasoning) if pair)]
+    return not any(_TAG in text for pair in pairs for marker in pair for text in alternatives(marker))
 
 
 LEVELS: dict[str, int] = {
@@ -410,7 +434,8 @@ def compiled(format: Format, *, reasoning: bool = True) -> Compiled:
         if len(_CACHE) > 256:
             _CACHE.clear()
         # The format is kept beside what was made of it: an id is only unique among living objects.
-        found = _CACHE[key] = (format, Compiled(format if reasoning else _without_reasoning(format)))
+        made = Compiled(format) if reasoning else Compiled(_without_reasoning(format), reasoning=False)
+        found = _CACHE[key] = (format, made)
     return found[1]
 
 

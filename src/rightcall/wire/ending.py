@@ -39,7 +39,7 @@ def conclude(reading: Machine | AutoMachine, source: str, finish: str | None = N
         machine.skip(held)
         _Conclusion(machine, source, cut).replace(piece, 0, len(held), 0)
         return
-    reading.close()
+    reading.close(cut=cut)
     machine = reading.machine if isinstance(reading, AutoMachine) else reading
     if machine.output.text_chars or machine.thought is not None:
         _Conclusion(machine, source, cut).run()

@@ -37,12 +37,14 @@ class Machine:
     def __init__(self, compiled: Compiled, options: ReadOptions, ids: Ids) -> None:
         self.thought: int | None = None  # where the last reasoning began that nothing was said or called behind
         self.thought_end: int | None = None  # where that was closed
+        self.has_thought = False  # reasoning was opened
         self.held: Held | None = None
         self.rehearsal: Rehearsal | None = None  # a special token stood inside a thought that is not closed
         self.due_to: int | None = None  # a header said that a call follows: how many there were before it
         self.in_content = False  # a marker that opens text was seen, and not yet its close
         self.refused = 0  # how many calls outside all blocks were none that may run
         self.is_over = False  # the reply was longer than it may be
+        self.is_cut = False  # the answer was cut off
         self.p = CallBuilder(compiled, options, ids)
         self.output = self.p.output
         self.compiled = compiled
@@ -57,8 +59,12 @@ class Machine:
         if self.compiled.channels is not None and "reasoning" in self.compiled.channels.kinds.values():
             self.state = InChannel("reasoning")
             self.output.turn(thinking=True)
-        elif self.compiled.format.reasoning is not None:
-            self.think()
+        else:
+            self._think_in_tags()
+
+    def _think_in_tags(self) -> None:
+        self.compiled = self.p.compiled = self.compiled.tagged
+        self.think()
 
     def take(self) -> list[Event]:
         """The events so far; they are given once."""
@@ -84,10 +90,11 @@ class Machine:
         p.more(text)
         next(self._steps)
 
-    def close(self) -> None:
+    def close(self, *, cut: bool = False) -> None:
+        """The text ends, or was `cut` off: then a thought that is open was not left for a call."""
         p = self.p
         if not p.ended:
-            p.ended = True
+            p.ended, self.is_cut = True, cut
             p.sink = None
             next(self._steps, None)  # the last: with its frame goes the machine's only reference to itself
 
@@ -132,11 +139,10 @@ class Machine:
     # -- the run -------------------------------------------------------------------------------------------------------
 
     def _run(self) -> Steps[None]:
-        p, output, compiled = self.p, self.output, self.compiled
-        if compiled.first_header is not None and not isinstance(self.state, InReasoning):
-            yield from first_header(self, compiled.first_header)
-        if compiled.first_opener is not None or compiled.first_thought is not None:
-            yield from self._first(compiled)
+        p, output = self.p, self.output
+        if not (yield from self._first_tag()):
+            yield from self._first(self.compiled)
+        compiled = self.compiled
         while True:
             if output.at_start and not output.thinking:
                 if compiled.may_begin and (yield from self._try_bare()):
@@ -165,12 +171,32 @@ class Machine:
         if self.held is not None:
             self.release()
         self.end_message()
-        if self.rehearsal is not None:
-            self.trust()
+        if self.rehearsal is not None and self.is_cut:
+            self.rehearsed(self.rehearsal)
+            self.state = InReasoning()
+        self.trust()
+
+    def _first_tag(self) -> Steps[bool]:
+        """Many models write `<think>` first, whatever their format has for reasoning. True if it stood here."""
+        p, tag = self.p, self.compiled.think
+        if tag is None or p.base or isinstance(self.state, InReasoning):
+            return False
+        taken = p.capture()
+        yield from p.peek()
+        self.output.hold_blanks(p.release(taken), p.at)
+        found = yield from p.test(tag)
+        if found:
+            self.marker(found.end())
+            self._think_in_tags()
+        return bool(found)
 
     def _first(self, compiled: Compiled) -> Steps[None]:
         """The prompt may have ended with a token that belongs to what the reply begins with."""
         p = self.p
+        if compiled.first_header is not None and not isinstance(self.state, InReasoning):
+            yield from first_header(self, compiled.first_header)
+        if compiled.first_opener is None and compiled.first_thought is None:
+            return
         taken = p.capture()
         yield from p.peek()
         self.output.hold_blanks(p.release(taken), p.at)
@@ -391,7 +417,7 @@ class Machine:
     # -- reasoning -----------------------------------------------------------------------------------------------------
 
     def think(self) -> None:
-        self.thought, self.thought_end = self.p.at, None
+        self.thought, self.thought_end, self.has_thought = self.p.at, None, True
         self.state = InReasoning()
         self.output.turn(thinking=True)
 
@@ -426,8 +452,7 @@ class Machine:
     def leave_for_call(self) -> None:
         """The same for one that opens a call, until the thought is closed after all."""
         if isinstance(self.state, InReasoning):
-            if self.compiled.closes_thoughts:
-                self.rehearsal = begin(self)
+            self.rehearsal = begin(self)
             self.leave_reasoning()
 
     def trust(self) -> None:
@@ -441,5 +466,5 @@ class Machine:
         if self.held is not None:
             self.p.drop(self.held.start)
         self.rehearsal = self.held = None
-        self.in_content = False
+        self.in_content, self.due_to = False, None
         take_back(self, kept)

@@ -11,7 +11,7 @@ import msgspec
 from rightcall.types import Done
 from rightcall.wire.blocks import Block
 from rightcall.wire.buffer import Steps
-from rightcall.wire.channels import header
+from rightcall.wire.channels import ends_call, header
 from rightcall.wire.compile import Action, Sign
 from rightcall.wire.markers import Probe
 from rightcall.wire.states import InChannel, InReasoning, InSection, InText
@@ -242,8 +242,11 @@ def on_end(m: Machine, found: re.Match[str], sign: Sign) -> Steps[None]:
         return
     p.settle_pending()
     m.release()
+    if m.due_to is None and not m.output.fresh and ends_call(m, marker):
+        m.due_to = p.index  # it ends like a call, and its header named no tool
     m.end_message()
-    m.trust()
+    if m.compiled.channels is None:  # there it ends a message, and a thought may still go on
+        m.trust()
     m.output.at_start = True
     if isinstance(m.state, InChannel):
         m.output.turn(thinking=False)
@@ -300,7 +303,6 @@ def on_header(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
         return ()
     m.p.settle_pending()
     m.release()
-    m.trust()
     return header(m)
 
 

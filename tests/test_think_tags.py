@@ -1,0 +1,87 @@
+"""`<think>` where a reply begins is reasoning in every format, whatever the format itself has for it."""
+
+from __future__ import annotations
+
+import pytest
+
+from cuts import Setting, hold_of_every_cut
+from replies import codes
+from rightcall import Call, CannotCarry, Reply, Text, Toolset, parse, render
+from rightcall.formats import FORMATS
+
+_WORD = {"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]}
+TOOLS = Toolset.of([{"name": "lookup", "parameters": _WORD}])
+every_format = pytest.mark.parametrize("name", list(FORMATS))
+# A message to a tool that only its header tells: behind other text it is a line of text.
+HEADED = {name for name, format in FORMATS.items() if format.channels and not format.channels.to}
+
+
+def _call(name: str, word: str) -> str:
+    return render([Call("lookup", {"word": word})], format=name, tools=TOOLS).strip()
+
+
+def _read(name: str, text: str, **options: str | None) -> Reply:
+    return hold_of_every_cut(text, Setting(name, TOOLS, **options))  # type: ignore[arg-type]
+
+
+def _words(reply: Reply) -> list[str]:
+    return [call.arguments["word"] for call in reply.calls]
+
+
+@every_format
+@pytest.mark.parametrize("finish", [None, "length"])
+def test_a_rehearsal_in_tags_is_thought_and_the_answer_is_the_answer(name: str, finish: str | None) -> None:
+    text = f"\n<think>\nI could send {_call(name, 'owl')} but the user forbids it.\n</think>\n\nNo."
+    reply = _read(name, text, finish=finish)
+    assert not reply.attempts and reply.content == "No."
+    assert reply.reasoning.startswith("I could send") and reply.reasoning.endswith("but the user forbids it.")
+
+
+@every_format
+def test_auto_runs_no_rehearsal_in_tags(name: str) -> None:
+    reply = _read("auto", f"<think>\nI could send {_call(name, 'owl')} but the user forbids it.\n</think>\n\nNo.")
+    assert not reply.attempts and "think" not in reply.content and "No." in reply.content
+
+
+@pytest.mark.parametrize("name", [name for name in FORMATS if name not in HEADED])
+def test_the_call_behind_the_tags_is_made(name: str) -> None:
+    reply = _read(name, f"<think>\nIs it {_call(name, 'owl')}? Rather not.\n</think>\n\n{_call(name, 'bat')}")
+    assert _words(reply) == ["bat"] and not reply.refused
+
+
+@every_format
+def test_with_never_nothing_comes_out_of_tags(name: str) -> None:
+    text = f"<think>\nI send it. {_call(name, 'owl')}\n</think>"
+    assert not parse(text, format=name, tools=TOOLS, reasoning_calls="never").attempts
+
+
+@every_format
+def test_the_prompt_may_have_opened_the_tags(name: str) -> None:
+    channels = FORMATS[name].channels
+    if channels is not None and "reasoning" in channels.kinds.values():
+        pytest.skip("the prompt opens a message of reasoning there")
+    reply = _read(name, f"I could send {_call(name, 'owl')} but no.\n</think>\n\nNo.", reasoning="open")
+    assert not reply.attempts and reply.content == "No."
+
+
+@every_format
+def test_without_reasoning_tags_are_text(name: str) -> None:
+    reply = parse("<think>Hm.</think>No.", format=name, reasoning="off")
+    assert (reply.reasoning, reply.content) == ("", "<think>Hm.</think>No.")
+
+
+@every_format
+def test_text_that_would_read_as_a_thought_is_not_written(name: str) -> None:
+    said = Text("<think>Hm.</think>No.")
+    try:
+        text = render([said], format=name)
+    except CannotCarry:
+        return
+    assert not text.startswith("<think>") and parse(text, format=name).parts == (said,)
+
+
+@pytest.mark.parametrize("name", [name for name in FORMATS if not FORMATS[name].reasoning])
+def test_tags_behind_text_are_text_where_the_format_has_none(name: str) -> None:
+    text = "The tag <think> opens a thought and </think> closes it."
+    reply = parse(text, format=name)
+    assert (reply.content, codes(reply)) == (text, [])
