@@ -151,12 +151,14 @@ def _loose(marker: str) -> str:
     tokens = getattr(marker, "tokens", ())
     if len(tokens) and marker not in tokens:
         parts = re.split("(" + "|".join(map(re.escape, tokens)) + ")", str(marker))
-        return r"\s*".join([_loose(part.strip()) for part in parts if part.strip()])
+        return r"\s*+".join([_loose(part.strip()) for part in parts if part.strip()])
     pieces = re.split(r"(\{(?:name|key|type|id|index|number|cite)\}|\s+|(?<=>)(?=\w)|(?<=\w)(?=<))", marker)
     return "".join([_loosened(piece) for piece in pieces if piece is not None])
 
 
 def _loosened(piece: str) -> str:
     if not piece.strip():
-        return r"\s*"
-    return r".{1,256}?" if re.fullmatch(r"\{[a-z]+\}", piece) else re.escape(piece)
+        return r"\s*+"
+    if piece in ("{key}", "{cite}"):
+        return r"[^\r\n]{1,256}?"
+    return r"\S{1,256}?" if re.fullmatch(r"\{[a-z]+\}", piece) else re.escape(piece)

@@ -60,6 +60,7 @@ _KEY = re.compile(rf"[^{_KEY_END}]{{0,256}}+").match
 _KEY_PROBE = Probe(look(Pat(rf"[^{_KEY_END}]{{0,256}}+[{_KEY_END}]", rf"[^{_KEY_END}]{{0,256}}+")))
 _GOOD_KEY = re.compile(r"[\w.\-]+").fullmatch
 _ENDS_VALUE = re.compile(r"[ \t\r\n]*+[,)]").match
+_MAY_CLOSE = re.compile(r"[<`]").search  # what a marker begins with
 _COMMAS = re.compile(r"[ \t\r\n,]*+").match  # all at once: what is not the usual argument is never looked at again
 # The usual argument: a name that was not there before, an equals sign, and the first character of its value.
 _ARGUMENT = re.compile(r"[ \t\r\n,]*+([\w.\-]{1,256}+)[ \t\r\n]*+=[ \t\r\n]*+(?=[^ \t\r\n,)])").match
@@ -243,7 +244,8 @@ class PythonicReader(BodyReader):
         ones = _takes_no_object(p, key)  # `{'a'}` is a set then, and no object without a colon
         start, depth = p.pos, p.limits.depth
         found = all_there(p, Reader(PYTHON, p.buf, start, depth=depth, ended=False, one_sets=ones))
-        if found is not None and _ENDS_VALUE(p.buf, p.pos):
+        # Outside quotes a marker may stand in it that closes the call: `Ends` sees that, the reader of values does not.
+        if found is not None and _ENDS_VALUE(p.buf, p.pos) and not _MAY_CLOSE(p.buf, start, p.pos):
             return found
         p.pos = start
         text = (yield from skipped(p, _ends(p, until=",)"))).strip()
