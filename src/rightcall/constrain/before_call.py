@@ -1,7 +1,7 @@
 """Text that a call may follow: it opens nothing that would show the call.
 
 Its paragraphs hold no code fence and no `<`; whatever else they open ends with them. The last one is of lines that
-begin with a letter or with `(`, without quotation marks, backticks and square brackets. Behind a role, or what may
+begin with a letter, `(`, `;` or `,`, without quotation marks, backticks and square brackets. Behind a role, or what may
 begin a date, its line has no colon: `User: ...` is a line of a transcript.
 """
 
@@ -59,7 +59,7 @@ def states() -> dict[str, Row]:
         rows[name] = [(_ASCII, behind), (LETTER, behind), (DIGIT, behind), (other, name), (_BREAK, "line")]
         rows[behind] = [*rows[name], (_APOSTROPHE, name)]
     rows["blank"] = []  # one that belongs to the opener
-    rows["line"] = [(_BREAK, "line"), (chars(" "), "blank"), (chars("("), "note"), *_following(rows, "")]
+    rows["line"] = [(_BREAK, "line"), (chars(" "), "blank"), (chars("("), "note"), (chars(";,"), "free"), *_following(rows, "")]
     return rows
 
 
@@ -83,7 +83,7 @@ def regex() -> str:
     """The same text as a regular expression, its paragraphs too, but for the lines of `records`."""
     word = regex_text(Chars((*_ASCII.spans, *LETTER.spans)))
     rest = f"(?:(?:{word}|[0-9])'?|{regex_text(_OTHER)})*"
-    line = f"(?:(?:{word}'?|\\(){rest})?"
+    line = f"(?:(?:{word}'?|[(;,]){rest})?"
     return f"(?:[^<]*\\n\\n)?{line}(?:\\n{line})* ?"
 
 

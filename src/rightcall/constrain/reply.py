@@ -263,10 +263,13 @@ class Replies:
 
     def wrapped(self) -> Node:
         """Text between the format's own markers for it."""
-        pairs = [pair for pair in self.format.content if all(first(marker).strip(BLANKS) for marker in pair)]
+        pairs = [pair for pair in self.format.content if first(pair[1]).strip(BLANKS)]
         return alt(*map(self._wrapped, pairs)) if pairs else NEVER
 
     def _wrapped(self, pair: Pair) -> Node:
+        if not first(pair[0]).strip(BLANKS):  # it begins with the reply, or behind the reasoning
+            close = plain(pieces(edges(first(pair[1])).core))
+            return Upto(close, 0, self.book.bounds.text, self.openers() + self._sections())
         # One terminal with the white space before it, which is otherwise taken for text.
         opener = Lexeme(Seq((maybe(SPACE), *pieces(edges(first(pair[0])).core))))
         return Seq((opener, self._section(pair, opened=True)))
