@@ -19,7 +19,7 @@ from rightcall.values.escapes import LONGEST, Escapes, template_text
 
 Taken = tuple[int, str, bool]
 Match = Callable[[str, int], "re.Match[str] | None"]
-_PAIR = r"u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+PAIR = r"u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
 
 
 FullMatch = Callable[[str], "re.Match[str] | None"]
@@ -38,6 +38,9 @@ class Text(Protocol):
     @property
     def odd(self) -> bool: ...
 
+    @property
+    def lost(self) -> bool: ...  # its end cannot come any more
+
     def take(self, text: str, pos: int, ended: bool) -> Taken: ...
 
     def plain(self, piece: str) -> str | None: ...
@@ -53,7 +56,7 @@ def _quoted(close: str, short: str) -> tuple[Match, Match, FullMatch]:
     held = "" if len(close) == 1 else rf"|(?=.{{{len(close)}}}){quote}(?!{re.escape(close[1:])})"
     # An escape of more than two characters is final only when the longest one there is has room to be whole.
     brief = rf"|\\[{re.escape(short)}]" if short else ""
-    safe = re.compile(rf"(?:[^{quote}\\]++{brief}|{room}\\(?:{_PAIR}|.){held})*+", re.S)
+    safe = re.compile(rf"(?:[^{quote}\\]++{brief}|{room}\\(?:{PAIR}|.){held})*+", re.S)
     plain = re.compile(rf"(?:[^{quote}\\]++|\\[{re.escape(short)}])*+") if short else re.compile(rf"[^{quote}\\]*+")
     return whole.match, safe.match, plain.fullmatch
 
@@ -62,6 +65,7 @@ class Quoted:
     """Behind its first quote. Without `escapes` a backslash keeps the quote behind it in the string, and stays."""
 
     __slots__ = ("_is_odd", "_plain", "_read", "_safe", "_whole", "easy", "odd")
+    lost = False
 
     def __init__(self, close: str, escapes: Escapes | None) -> None:
         self.easy = easy_without(close[0])
@@ -97,7 +101,7 @@ class Template:
 
     __slots__ = ("_level",)
     easy = staticmethod(easy_without("`${}"))
-    odd = False
+    odd = lost = False
 
     def __init__(self) -> None:
         self._level = 0  # of the braces of a hole
@@ -145,7 +149,7 @@ class Heredoc:
 
     __slots__ = ("_first", "_patterns", "_quote")
     easy = staticmethod(easy_without(""))
-    odd = False
+    odd = lost = False
 
     def __init__(self, tag: str, quote: str = "") -> None:
         self._patterns = _heredoc(tag)
