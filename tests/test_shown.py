@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rightcall import Call, Parser, Text, Tool, Toolset, parse, render
+from rightcall import Call, CannotCarry, Parser, Text, Tool, Toolset, parse, render
 from rightcall.formats import FORMATS
 from rightcall.wire.shown import shows
 from rightcall.wire.shown.fences import last_fence, only_fence
@@ -95,7 +95,83 @@ def test_a_call_behind_text_that_shows_nothing_any_more_runs(before: str) -> Non
     assert runs(before + CALL) == 1
 
 
+PROSE = [
+    "Let's get 'em. ",
+    "I do it 'cause you asked. ",
+    "'Cause you asked: ",
+    "Not 'til noon. ",
+    "'Tis done, 'twas easy. ",
+    "Rock 'n roll! ",
+    "Rock 'n' roll, the '90s. ",
+    "(look 'round, 'bout now) ",
+    "Get \u2018em, \u2019cause \u2018tis late. ",
+    "'s avonds en 't weer. ",
+    'Use the " key. ',
+    "Press ' to go. ",
+    "Press ' or \" to go. ",
+    'The " and the \t" \tkeys:\n',
+    "Set x='y then go. ",
+    "Set x='y. ",
+    'With path="/a now. ',
+    'With path="/a. ',
+    "Use --file=\".env and key='a_b.c: ",
+]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_prose_with_apostrophes_and_lone_marks_takes_no_call_away(name: str) -> None:
+    for before in PROSE:
+        try:
+            text = render([Text(before), Call("lookup", {"word": "owl"})], format=name, tools=TOOLS)
+        except CannotCarry:
+            continue
+        reply = parse(text, tools=TOOLS, format=name)
+        assert [call.arguments for call in reply.calls] == [{"word": "owl"}], before
+        assert runs(text, name) == 1
+
+
+@pytest.mark.parametrize("before", PROSE)
+def test_prose_with_apostrophes_and_lone_marks_shows_nothing(before: str) -> None:
+    assert not shows(before)
+    assert shows(before + '"see ') and shows(before + "'see ")
+
+
+@pytest.mark.parametrize("mark", ['"', "'", "\u201c", "\u00ab"])
+@pytest.mark.parametrize("name", [name for name, format in FORMATS.items() if format.channels or format.content])
+def test_a_quotation_that_a_message_leaves_open_hides_nothing_in_the_next(name: str, mark: str) -> None:
+    format, call = FORMATS[name], Call("lookup", {"word": "owl"})
+    for before in (f"Hello {mark}x", f"One.\n{mark}Two [three\nfour", f"a {mark}b {mark}c 'd"):
+        if format.channels:
+            text = render([Text(before + "\n"), call], format=name, tools=TOOLS)
+            assert runs(text, "auto") == 1, text
+        else:
+            opens, closes = format.content[0]
+            text = opens + before + closes + render([call], format=name, tools=TOOLS)
+        assert runs(text, name) == 1, text
+
+
+def test_a_header_in_code_and_one_in_a_quotation_on_its_line_are_shown() -> None:
+    for before in ("```\n", "a `b\n", 'a "b ', "> a\n> ", "a 'b `c\n"):
+        assert runs(f'all\n{before}>>>lookup\n{{"word": "owl"}}', "functionary_v32") == 0
+    assert runs('The page says "see\n>>>lookup\n{"word": "owl"}', "functionary_v32") == 0
+
+
 SHOWN = [
+    "he said 'please send ",
+    "he said '",
+    "he said ' ",
+    'he said " ',
+    '"""\n',
+    'he said "\n',
+    "'Round here we send ",
+    "'get 'em with ",
+    "body='please send ",
+    'body="I send ',
+    'path="/a ',
+    'body="/a',
+    'n="12 of ',
+    "x='",
+    'x=\'{"a": ',
     "```\n",
     "```xml ",
     "   ```\n",

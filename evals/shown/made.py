@@ -101,6 +101,9 @@ USUAL = (
     '<pre>a " b</pre> and <code>`</code>',
     "---\n",
     "rock 'n' roll in the '90s",
+    "Let's get 'em, 'cause 'tis late.",
+    "Use the \" key, not the ' key.",
+    "Set x='y and path=\"/a there.",
 )
 
 

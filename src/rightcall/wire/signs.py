@@ -272,7 +272,8 @@ def _is_shown_end(m: Machine, marker: str, sign: Sign) -> Steps[bool]:
         yield
     if not behind.strip() or behind[0] in QUOTES:
         return bool(behind.strip())
-    in_message = m.in_content or isinstance(m.state, InChannel)
+    is_implied = sign.action == "content_close" and m.compiled.is_content_implied
+    in_message = m.in_content or is_implied or isinstance(m.state, InChannel)
     return in_code and not (in_message and (yield from _goes_on(m, len(marker))))
 
 
@@ -289,6 +290,10 @@ def _goes_on(m: Machine, size: int) -> Steps[bool]:
 
 
 def on_header(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
+    channels = m.compiled.channels
+    if isinstance(m.state, InChannel) and channels is not None and not channels.messages["content"][1]:
+        # Nothing but the next header ends a message of such a format.
+        m.output.shown.end_quotations(found.group())
     if not m.output.thinking and m.is_shown(found, sign):
         m.output.shown.messages += 1
         m.output.shown.pass_marker()  # `>>>` at the beginning of a line is no block quote

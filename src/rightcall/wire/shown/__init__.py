@@ -133,6 +133,13 @@ class Shown:
         self.is_new = False
         self._raw = result_closing(marker)
 
+    def end_quotations(self, header: str) -> None:
+        """The header of another message comes next. On a line of its own it ends the quotations before it; code may
+        still show it."""
+        self._catch_up()
+        if self._marks.open and not self._marks.span and (header[0] == "\n" or not (self._begun or self._indent)):
+            self._marks.end()
+
     @property
     def in_fence(self) -> bool:
         """Does a line that begins here stand in a code fence?"""

@@ -1,8 +1,10 @@
 """Code spans and quotation marks in running text.
 
 A run of backticks opens a span, and a run as long closes it. A straight quotation mark opens where a word would begin
-and closes behind one: an apostrophe in a word and the inches of a `5" pipe` do neither. Inside quotation marks,
-brackets and attributes may hold strings of their own. Whatever is open ends with its paragraph.
+and closes behind one: an apostrophe in a word and the inches of a `5" pipe` do neither. No mark opens before a blank
+that text follows (`the " key`), for what a word left out (`'em`, `'til`), or for a value that is no prose and is not
+closed (`path="/a`). Inside quotation marks, brackets and attributes may hold strings of their own. Whatever is open
+ends with its paragraph.
 """
 
 from __future__ import annotations
@@ -27,6 +29,16 @@ _BLANK = frozenset(" \t\r\n\f\v\u00a0")
 _BEFORE_OPENING = _BLANK | frozenset("([{<=,:;>*_~/|&+-\u2013\u2014" + "".join(_PAIRS))
 _ENDS_PHRASE = _BLANK | frozenset(",.;:!?)]}")
 _BEFORE_STRING = _BLANK | frozenset("{[(:,=")
+_BEFORE_CLIPPED = _BLANK | frozenset('(*_-"\u201c\u2013\u2014')
+# What is left of a word behind an apostrophe, and endings that are spoken of. The last ones are words of their own too:
+# there a capital letter begins a quotation.
+_CLIPPED = re.compile(
+    r"(?:(?i:em|till?|cause|cuz|coz|tisn?|twas|twasn|twere|twill|twould|twixt|tween|nother|nuff|neath|cept|fraid|gainst"
+    r"|kay|scuse|sup|struth|ello|[nstdmk]|re|ve|ll|ne|nen|nem|ner)|round|bout|fore|hood|spose|specially|burbs)(?![\w'])"
+).match
+_TEXT_BEHIND = re.compile(r"[ \t\f\v\u00a0]++\S").match
+_FIRST_WORD = re.compile(r"([^\s\"'<>\[{(]{1,200}+)(?=\s)").match
+_ENDS_SENTENCE = ".,;:!?)"
 
 
 class Marks:
@@ -59,7 +71,9 @@ class Marks:
             if char == "`":
                 self.span = at - start if not self.span else 0 if self.span == at - start else self.span
             elif char in _QUOTES:
-                self._quote(char, text[start - 1] if start else self.last, text[at : at + 1] or "<")
+                before = text[start - 1] if start else self.last
+                if not _is_apostrophe(char, before, text, at) and (self._is_open(char) or _opens(before, text, at)):
+                    self._quote(char, before, text[at : at + 1] or "<")
             elif char in _BRACKETS and at - start == 1:
                 self.open.append(char)
             elif char in _CLOSERS:
@@ -69,6 +83,10 @@ class Marks:
                 return at, closing(found.group())
         self.last = text[stop - 1]
         return stop, None
+
+    def _is_open(self, char: str) -> bool:
+        """Is it any other mark than a straight one that would open a quotation?"""
+        return char not in _STRAIGHT or char in self.open[-64:]
 
     def _quote(self, char: str, before: str, behind: str) -> None:
         if char in _STRAIGHT:
@@ -121,3 +139,26 @@ class Marks:
             if _BRACKETS[opened[i]] == char:
                 del opened[i:]
                 return
+
+
+def _is_apostrophe(char: str, before: str, text: str, at: int) -> bool:
+    """Does it stand for what a word left out at its beginning?"""
+    return char in "'\u2018" and before in _BEFORE_CLIPPED and _CLIPPED(text, at) is not None
+
+
+def _opens(before: str, text: str, at: int) -> bool:
+    """May what stands behind a straight mark be quoted? Who shows a call in quotation marks writes prose before it, or
+    nothing."""
+    if before != "=":
+        return _TEXT_BEHIND(text, at) is None
+    word = _FIRST_WORD(text, at)
+    return word is None or not _is_value(word[0], _TEXT_BEHIND(text, word.end()) is not None)
+
+
+def _is_value(word: str, has_text_behind: bool) -> bool:
+    """Is it all of the value of an attribute or a variable? The first word of prose is not."""
+    said = word.rstrip(_ENDS_SENTENCE).replace("-", "")
+    if said.isalpha():
+        is_word = len(said) > 1 or said in "aAIoO"
+        return not is_word and (has_text_behind or said != word)
+    return word[-1] in _ENDS_SENTENCE or (has_text_behind and not word[0].isdigit())
