@@ -12,7 +12,8 @@ GRANITE3 = Format(
     call=(("<|tool_call|>", "<tool_call>", ""), ""),
     reasoning=(("<think>", "Here is my thought process:"), ("</think>", "Here is my response:")),
     content=(("<response>", "</response>"),),
-    ends=(Special("<|end_of_text|>"),),
+    # The second is Phi-4-mini's, which opens its calls with the same token.
+    ends=(Special("<|end_of_text|>"), Special("<|/tool_call|>")),
     tools="llama",
     aliases=("granite",),
     models="Granite 3.x",

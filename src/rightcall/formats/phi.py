@@ -6,7 +6,7 @@ PHI4_MINI = Format(
     "phi4_mini",
     body=Envelope(wrap=("[", ", ", "]")),
     call=("functools", ""),
-    ends=(Special("<|end|>"),),
+    ends=(Special("<|end|>"), Special("<|/tool_call|>")),
     tools="llama",
     aliases=("phi4_mini_json",),
     models="Phi-4-mini",

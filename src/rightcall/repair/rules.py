@@ -110,6 +110,15 @@ RULES: tuple[Rule, ...] = (
         '{"city": "Oslo" /* the capital */}',
         _OSLO,
     ),
+    Rule(
+        "ordinary_quotes",
+        "exact",
+        "Where a format has quotes of its own, a string in ordinary ones is a string, with JSON's escapes. With "
+        "another such quote inside that was not escaped it is a guess.",
+        '<|tool_call>call:get_weather{city:"Oslo"}<tool_call|>',
+        _OSLO,
+        format="gemma4",
+    ),
     Rule("unquoted_key", "exact", "A key without quotes is a key.", '{city: "Oslo"}', _OSLO),
     Rule("key_separator", "exact", "`=` or `=>` behind a key is `:`.", '{"city" = "Oslo"}', _OSLO),
     Rule(

@@ -38,6 +38,7 @@ def _odd(notation: Notation, until: str, stops: str) -> str:
     heads = {quote.open[0] for quote in notation.quotes} | ({"`"} if notation.templates else set())
     marks = {"<"} if notation.heredocs else set()
     marks |= {"/"} if notation.open_comment is not None else set()
+    marks |= set(",:") if notation.shy else set()
     brackets = {*notation.brackets, *notation.brackets.values()}
     return "".join(sorted(heads | marks | brackets | set(until) | set(stops)))
 
@@ -63,6 +64,7 @@ class Ends:
         self._outer = bool(stack)
         self._only_comment = comment  # what begins here is a comment, and nothing but that is looked for
         self._string: Text | None = None
+        self._fresh = False  # a value begins here, if anything does
         self._comment = ""
         self._run = _run(_odd(notation, until, stops if stop is not None else ""))
 
@@ -78,7 +80,8 @@ class Ends:
                 if self._only_comment and not self._comment:
                     return True
             else:
-                self.pos = self._run(text, self.pos).end()  # type: ignore[union-attr]
+                start, self.pos = self.pos, self._run(text, self.pos).end()  # type: ignore[union-attr]
+                self._fresh = self._fresh and not text[start : self.pos].strip()
                 if self.pos == len(text):
                     return False
                 try:
@@ -93,6 +96,8 @@ class Ends:
         self.pos, _, closed = self._string.take(text, self.pos, ended)
         if closed:
             self._string = None
+        elif self._string.lost:
+            raise LostEnd("unterminated_string", "a string is not closed before the end of the call; close it")
         return closed
 
     def _in_comment(self, text: str) -> bool:
@@ -114,6 +119,7 @@ class Ends:
             self._look_for_stop(text, ended)
         if char not in self._notation.brackets and self._opens(text, ended):
             return False
+        self._fresh = char in "[:" or (char == "," and stack[-1:] == ["]"])
         if char == "/" and self._notation.open_comment is not None:
             self._opens_comment(text, ended)
             return False
@@ -142,7 +148,7 @@ class Ends:
 
     def _opens(self, text: str, ended: bool) -> bool:
         """Does a string begin here?"""
-        if self._bare and not self._stack:
+        if (self._bare and not self._stack) or (text[self.pos] in self._notation.shy and not self._fresh):
             return False
         try:
             found = opening(self._notation, text, self.pos, ended)

@@ -55,6 +55,7 @@ class Notation(msgspec.Struct, frozen=True):
     bare_strings: bool = False  # what is neither word nor number is a string
     gaps: bool = False  # empty items between commas are skipped, and an absent value is ""
     sets: bool = False
+    shy: str = ""  # quotes that begin a string only where a value begins
     typed_keys: bool = False  # keys are values, of which only strings will do
 
 
@@ -110,14 +111,15 @@ TYPESCRIPT = Notation(
 )
 
 
-def braces(quote: str, make: Callable[[], Text]) -> Notation:
-    """Bare keys, and strings between two of these, which `make` reads."""
+def braces(quote: str, make: Callable[[], Text], others: tuple[Quote, ...]) -> Notation:
+    """Bare keys, and strings between two of these, which `make` reads; or, where a value begins, between others."""
     head = re.escape(quote[0])
     return Notation(
         name="braces",
         brackets={"[": "]", "{": "}"},
-        quotes=(Quote(quote, quote, None, make=make),),
-        heads=quote[0],
+        quotes=(Quote(quote, quote, None, make=make), *others),
+        heads=quote[0] + (shy := "".join([other.open for other in others])),
+        shy=shy,
         words=_BOTH,
         space=_BLANK,
         number=None,

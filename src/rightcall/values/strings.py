@@ -20,7 +20,7 @@ from rightcall.values.escapes import LONGEST, Escapes, template_text
 HOLE = "an f-string with braces is a program and no text; send the text itself, in plain quotes"
 Taken = tuple[int, str, bool]
 Match = Callable[[str, int], "re.Match[str] | None"]
-_PAIR = r"u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+PAIR = r"u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
 
 
 FullMatch = Callable[[str], "re.Match[str] | None"]
@@ -42,6 +42,9 @@ class Text(Protocol):
     @property
     def has_hole(self) -> bool: ...
 
+    @property
+    def lost(self) -> bool: ...  # its end cannot come any more
+
     def take(self, text: str, pos: int, ended: bool) -> Taken: ...
 
     def plain(self, piece: str) -> str | None: ...
@@ -57,7 +60,7 @@ def _quoted(close: str, short: str) -> tuple[Match, Match, FullMatch]:
     held = "" if len(close) == 1 else rf"|(?=.{{{len(close)}}}){quote}(?!{re.escape(close[1:])})"
     # An escape of more than two characters is final only when the longest one there is has room to be whole.
     brief = rf"|\\[{re.escape(short)}]" if short else ""
-    safe = re.compile(rf"(?:[^{quote}\\]++{brief}|{room}\\(?:{_PAIR}|.){held})*+", re.S)
+    safe = re.compile(rf"(?:[^{quote}\\]++{brief}|{room}\\(?:{PAIR}|.){held})*+", re.S)
     plain = re.compile(rf"(?:[^{quote}\\]++|\\[{re.escape(short)}])*+") if short else re.compile(rf"[^{quote}\\]*+")
     return whole.match, safe.match, plain.fullmatch
 
@@ -67,6 +70,7 @@ class Quoted:
     `holes` it is one of Python's `f'...'`, where braces stand for what nobody filled in."""
 
     __slots__ = ("_holes", "_is_odd", "_plain", "_read", "_safe", "_whole", "easy", "has_hole", "odd")
+    lost = False
 
     def __init__(self, close: str, escapes: Escapes | None, *, holes: bool = False) -> None:
         self.easy = easy_without(close[0] + "{}" if holes else close[0])
@@ -106,7 +110,7 @@ class Template:
 
     __slots__ = ("_level",)
     easy = staticmethod(easy_without("`${}"))
-    odd = has_hole = False
+    odd = has_hole = lost = False
 
     def __init__(self) -> None:
         self._level = 0  # of the braces of a hole
@@ -154,7 +158,7 @@ class Heredoc:
 
     __slots__ = ("_first", "_patterns", "_quote")
     easy = staticmethod(easy_without(""))
-    odd = has_hole = False
+    odd = has_hole = lost = False
 
     def __init__(self, tag: str, quote: str = "") -> None:
         self._patterns = _heredoc(tag)

@@ -126,6 +126,8 @@ def string(p: CallBuilder, text: Text, *, give: bool) -> Steps[str]:
                 p.give(quoted(piece)[1:-1])
         if closed:
             return "".join(pieces)
+        if text.lost:
+            raise Broken("unterminated_string", "a string is not closed before the end of the call; close it")
         if p.ended:
             p.pos = len(p.buf)
             raise Cut

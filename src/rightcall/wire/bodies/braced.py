@@ -15,10 +15,11 @@ from rightcall.formats.toml_rules import LITERAL, OPENER, marker_rule, template_
 from rightcall.strict_json import Undecodable, decode_unique
 from rightcall.types import Call, Repair
 from rightcall.values.ends import Ends
-from rightcall.values.notation import Notation, braces
-from rightcall.values.reader import Odd, Reader
-from rightcall.values.strings import Taken, easy_without
+from rightcall.values.notation import JSON_WORDS, Notation, braces
+from rightcall.values.reader import Odd
+from rightcall.values.strings import Taken, Text, easy_without
 from rightcall.wire.bodies.kind import Around, BodyKind, filled, first
+from rightcall.wire.bodies.ordinary_quotes import MARKS, Ordinary, OrdinaryReader, ordinary, receipts
 from rightcall.wire.buffer import Steps
 from rightcall.wire.calls import CallBuilder
 from rightcall.wire.interrupts import Broken, Cut, NotACall
@@ -40,7 +41,7 @@ from rightcall.wire.markers import (
 )
 from rightcall.wire.reader import BodyReader
 from rightcall.wire.typed import to_json, typed
-from rightcall.wire.values import TEXT_KINDS, Read, all_there, meant, skipped, string, whole
+from rightcall.wire.values import TEXT_KINDS, Read, all_there, bad_escape, meant, skipped, string, string_at, whole
 from rightcall.wire.writers import write_arguments
 
 if TYPE_CHECKING:
@@ -69,21 +70,11 @@ class BracedReader(BodyReader):
         quote = literal(body.quote)
         self.quote = Probe(quote)
         self.scan = Scan([("quote", quote)])
-        self.notation = braces(str(body.quote), self._string)
-        words = [literal(word) for word in self.notation.words]
-        value = alt(quote, *words, Pat(r"[-+.0-9\[{]", ""))
-        deeper = Pat(r"[,}\]]", "")
-        self.follows = there(
-            seq(
-                quote,
-                blanks(),
-                alt(
-                    seq(literal(","), blanks(), alt(seq(_KEY, blanks(), literal(":")), value)),
-                    seq(Pat(r"[}\]]", ""), blanks(), alt(deeper, *after, END)),
-                    END,
-                ),
-            )
-        )
+        words = [literal(word) for word in JSON_WORDS]
+        value = alt(quote, *words, Pat(rf"[-+.0-9\[{{{MARKS}]", ""))
+        behind = _behind_value(value, after)
+        self.follows = there(seq(quote, blanks(), behind))
+        self.notation = braces(str(body.quote), self._string, ordinary(closes, behind))
         self._calls = re.compile(alt(*[seq(pat, blanks(), *_named(body)) for pat in calls]).whole).finditer
         self._over = re.compile(seq(quote, blanks(), literal("}")).whole).search
         self._close = re.compile(seq(literal("}"), blanks(), alt(*closes)).whole).search if closes else None
@@ -187,19 +178,43 @@ class BracedReader(BodyReader):
         if not char:
             raise Cut
         if p.buf.startswith(self.body.quote, p.pos) or (char == self.body.quote[0] and (yield from p.test(self.quote))):
-            return (yield from self._quoted(p, kind, prefix))
-        read = (yield from self._nested(p)) if char in "[{" else (yield from self._bare(p, kind))
+            p.pos += len(self.body.quote)
+            return (yield from self._quoted(p, self._token, kind, prefix))
+        if char in MARKS:
+            return (yield from self._ordinary(p, key, kind, prefix))
+        read = (yield from self._nested(p, key)) if char in "[{" else (yield from self._bare(p, kind))
         json, value = meant(p, key, read)
         p.give(prefix + json)
         return value
 
-    def _quoted(self, p: CallBuilder, kind: str, prefix: str) -> Steps[Any]:
+    def _ordinary(self, p: CallBuilder, key: str, kind: str, prefix: str) -> Steps[Any]:
+        """A string between quotes that are not this format's."""
+        assert p.call is not None
+        self._may_repair(p, p.call.name)
+        taken = p.capture()
+        try:
+            text = yield from string_at(p, self.notation)
+            assert isinstance(text, Ordinary)
+            value = yield from self._quoted(p, text, kind, prefix)
+        except (Broken, Cut):
+            p.drop(taken)
+            raise
+        written = p.release(taken)
+        if text.odd:
+            p.call.repairs += (bad_escape(_pointer(key), written[1:-1]),)
+        p.call.repairs += receipts(_pointer(key), [(written, text.inner)], self.body.quote)
+        return value
+
+    def _may_repair(self, p: CallBuilder, name: str) -> None:
+        if p.policy(name) == "off":
+            raise Broken("invalid_value", f"these are not this format's quotes; use {self.body.quote}")
+
+    def _quoted(self, p: CallBuilder, inside: Text, kind: str, prefix: str) -> Steps[Any]:
         """A value between quotes: a string, or where quotes say nothing about types, what the schema says."""
-        p.pos += len(self.body.quote)
         give = kind == "plain"
         if give:
             p.give(prefix + '"')
-        text = yield from string(p, self._string(), give=give)
+        text = yield from string(p, inside, give=give)
         if give:
             p.give('"')
             return text
@@ -208,17 +223,23 @@ class BracedReader(BodyReader):
         p.give(prefix + json)
         return value
 
-    def _reader(self, p: CallBuilder, text: str, pos: int, *, ended: bool) -> Reader:
-        make = _Typed if self.body.quoted == "raw" else Reader
+    def _reader(self, p: CallBuilder, text: str, pos: int, *, ended: bool) -> OrdinaryReader:
+        make = _Typed if self.body.quoted == "raw" else OrdinaryReader
         return make(self.notation, text, pos, depth=p.limits.depth - 1, ended=ended)
 
-    def _nested(self, p: CallBuilder) -> Steps[Read]:
-        found = all_there(p, self._reader(p, p.buf, p.pos, ended=False))
+    def _nested(self, p: CallBuilder, key: str) -> Steps[Read]:
+        reader = self._reader(p, p.buf, p.pos, ended=False)
+        found = all_there(p, reader)
         if found is None:
             close = p.compiled.call_close
             stop = None if close is None else close.at
             text = yield from skipped(p, Ends(self.notation, stop=stop, stops="<"))
-            found = whole(self._reader(p, text, 0, ended=True))
+            reader = self._reader(p, text, 0, ended=True)
+            found = whole(reader)
+        if reader.ordinary:
+            assert p.call is not None
+            self._may_repair(p, p.call.name)
+            p.call.repairs += receipts(_pointer(key), reader.ordinary, self.body.quote)
         return found
 
     def _bare(self, p: CallBuilder, kind: str) -> Steps[Read]:
@@ -237,7 +258,7 @@ class BracedReader(BodyReader):
         return Read(text, value)
 
 
-class _Typed(Reader):
+class _Typed(OrdinaryReader):
     """Quotes say nothing about types: what is between them is JSON, or text."""
 
     def string_value(self, text: str) -> tuple[str, Any]:
@@ -248,7 +269,7 @@ class TokenQuoted:
     """A string between two quote tokens. A token that nothing structural follows is text."""
 
     __slots__ = ("_follows", "_quote", "_scan", "easy")
-    odd = has_hole = False
+    odd = has_hole = lost = False
 
     def __init__(self, quote: str, scan: Scan[str], follows: Probe) -> None:
         self.easy = easy_without(quote[0])
@@ -269,6 +290,20 @@ class TokenQuoted:
 
     def plain(self, piece: str) -> str | None:
         return None if self._quote[0] in piece else piece
+
+
+def _behind_value(value: Pat, after: list[Pat]) -> Pat:
+    """What follows a string: another entry or item, or a bracket that structure follows."""
+    deeper = Pat(r"[,}\]]", "")
+    return alt(
+        seq(literal(","), blanks(), alt(seq(_KEY, blanks(), literal(":")), value)),
+        seq(Pat(r"[}\]]", ""), blanks(), alt(deeper, *after, END)),
+        END,
+    )
+
+
+def _pointer(key: str) -> str:
+    return "/" + key.replace("~", "~0").replace("/", "~1")
 
 
 def _without_word(body: Braced) -> list[Probe]:
