@@ -156,7 +156,9 @@ class Compiled:
         self.closing = [(sign, re.compile(pat.whole).fullmatch) for sign, pat in closing]
         # What ends an opener that is only shown.
         self.ends_shown = {level: search_any(closing_sources(format, level)) for level in (SECTION, CALL, BODY)}
-        self.is_content_implied = any(not opens for opens, _ in format.content)  # nothing opens it, and a marker ends it
+        self.is_content_implied = any(
+            not opens for opens, _ in format.content
+        )  # nothing opens it, and a marker ends it
         around = self._around()
         lines: Entries = [(Sign("line"), literal("\n"))] if self.lines else []
         self.closes_thoughts = any(sign.action == "think_close" for sign, _ in around)
