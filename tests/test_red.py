@@ -228,3 +228,82 @@ def test_a_backslash_is_what_was_meant_or_the_call_does_not_run(sent: str, meant
 def test_backslashes_that_can_mean_one_thing_only_are_mended(sent: str) -> None:
     text = f'<tool_call>{{"name": "grep", "arguments": {{"pattern": "{sent}"}}}}</tool_call>'
     assert runnable(parse(text, tools=GREP, format="hermes")) == [("grep", {"pattern": sent.replace("\\'", "'")})]
+
+
+# -- comments ----------------------------------------------------------------------------------------------------------
+
+NOTED: Json = {
+    "note": STRING,
+    "dry_run": {"type": "boolean"},
+    "filter": {"type": "object", "properties": {"keep": {"type": "boolean"}}, "additionalProperties": True},
+    "steps": {"type": "array", "items": FREE},
+}
+NOTE = Toolset([Tool(name="f", parameters={"type": "object", "properties": NOTED, "required": ["note"]})])
+
+
+def in_json_wires(arguments: str) -> list[tuple[str, str]]:
+    """The arguments in an envelope with all its brackets, in one without its last, and behind a name."""
+    return [
+        (f'<tool_call>{{"name": "f", "arguments": {arguments}}}</tool_call>', "hermes"),
+        (f'<tool_call>{{"name": "f", "arguments": {arguments}</tool_call>', "hermes"),
+        (f'[TOOL_CALLS][{{"name": "f", "arguments": {arguments}}}]', "mistral"),
+        (f"<function=f>{arguments}</function>", "functionary_v31"),
+        (f"<function=f>{arguments}}}</function>", "functionary_v31"),
+        (f"<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{arguments}<|tool_call_end|>", "kimi_k2"),
+    ]
+
+
+def as_written(text: str) -> list[str]:
+    return [text, text.replace('"', "'"), text.replace(":", " =>"), text.replace("//", "#")]
+
+
+COMMENTED = [
+    '{"note": "x", // the note "dry_run": true}',
+    '{"note": "x" // the note, "dry_run": true}',
+    '{"note": "x", // the note "dry_run": true\n}',
+    '{"note": "x", // the note "dry_run": true}\n}',
+    '{"note": ""// all", "dry_run": true}',
+    '{"note": ""// all"\n}',
+    '{"note": "x"} // so, "dry_run": true}',
+    '{"note": "x", "steps": [{"a": 1}, // one {"a": 2},\n {"a": 3}]}',
+    '{"note": "x", "steps": [{"a": 1} // one ]\n}',
+]
+
+
+@pytest.mark.parametrize("sent", [each for text in COMMENTED for each in as_written(text)])
+def test_a_comment_that_may_hold_an_argument_is_not_skipped_for_certain(sent: str) -> None:
+    for text, format in in_json_wires(sent):
+        assert runnable(parse(text, tools=NOTE, format=format)) == [], text
+
+
+@pytest.mark.parametrize(
+    "comment", ["// as the user said: now (see [1])", "# it's so", '/* "x": 1 */', "// http://a.b/", '// not "x"]}']
+)
+def test_a_comment_that_is_nothing_else_is_skipped(comment: str) -> None:
+    text = f'<tool_call>{{"name": "f", "arguments": {{"note": "x", {comment}\n"dry_run": true}}}}</tool_call>'
+    assert runnable(parse(text, tools=NOTE, format="hermes")) == [("f", {"note": "x", "dry_run": True})]
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        '{"note": "x", "filter": {"keep": true, "dry_run": true}',
+        '{"note": "x", "filter": {"dry_run": true, "keep": true}',
+        '{"note": "x", "filter": {"keep": true, "dry_run": true, "a": 1}',
+        '{"note": "x", "filter": {"a": {"dry_run": true, "b": 1}}',
+    ],
+)
+def test_an_argument_is_not_moved_into_an_object_that_happens_to_take_it(sent: str) -> None:
+    for written in as_written(sent):
+        for text, format in in_json_wires(written):
+            if text.count("{") > text.count("}"):
+                assert runnable(parse(text, tools=NOTE, format=format)) == [], text
+
+
+@pytest.mark.parametrize("steps", ["[{]", "[{}", "{]", "{}", "[[]", "[}", "[{}, {}"])
+def test_an_object_is_not_made_of_a_bracket_too_many(steps: str) -> None:
+    for text, format in in_json_wires(f'{{"note": "x", "steps": {steps}}}'):
+        if not text.endswith(
+            "}}}</function>"
+        ):  # there the last bracket of the list is a wrong one, and all others right
+            assert runnable(parse(text, tools=NOTE, format=format)) == [], text

@@ -55,12 +55,25 @@ def opener_law(format: Format, text: str, *, tools: Toolset | None = None, how: 
 
 
 def _silence(format: Format, text: str, at: int, end: int, reply: Reply, tools: Toolset | None) -> str:
-    if not is_plain(text, at, reply.spans or ()):
+    if not is_plain(text, at, reply.spans or ()) or _is_inside_shown(format, text, at, reply):
         return ""
     if not (_is_heard(reply, text, at, end) or _in_message(format, reply, text, at, end)):
         return "is silent"
     needs_attempt = _body_follows(format, text[end:], tools) and not _is_thought(reply, at)
     return "with a body behind it is no attempt" if needs_attempt and not reply.attempts else ""
+
+
+def _is_inside_shown(format: Format, text: str, at: int, reply: Reply) -> bool:
+    """Does an opener that may be shown stand before the place, around it, and not yet its close?"""
+    for pair in (format.section, format.call):
+        opens, closes = [
+            [marker.strip() for marker in alternatives(side) if marker.strip()] for side in pair or ("", "")
+        ]
+        begin = max([text.rfind(marker, 0, at) for marker in opens], default=-1)
+        is_open = begin > max([text.rfind(marker, 0, at) for marker in closes], default=-1)
+        if is_open and not text.startswith(tuple(opens), at) and not is_plain(text, begin, reply.spans or ()):
+            return True
+    return False
 
 
 def _seen(reply: Reply) -> str:

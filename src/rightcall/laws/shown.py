@@ -22,8 +22,9 @@ def is_plain(text: str, at: int, spans: tuple[Span, ...]) -> bool:
     if _CODE.search(before):
         return False
     paragraph = _BLANK_LINE.split(before)[-1]
-    # What stands right behind a marker begins a message, and so a line.
-    behind = text[max([span.end for span in spans if span.kind == "marker" and span.end <= at], default=0) : at]
+    # What stands right behind a marker or a call begins a message, and so a line.
+    begun = max([span.end for span in spans if span.kind in ("marker", "call") and span.end <= at], default=0)
+    behind = text[begun:at]
     lines = (before.rpartition("\n")[2], behind.rpartition("\n")[2])
     return not _QUOTES.search(paragraph) and not any(map(_LINE.match, lines))
 

@@ -92,7 +92,7 @@ class _Look:
         members = _members(value)
         if not members:
             return False
-        if (len(members) > 1 and self._moves_out(*members[-1], around)) or self._is_doubled(value, schema):
+        if self._moves_out(members, schema, around) or self._is_doubled(value, schema):
             return True
         here = [*around, (value, schema)][-max(self._out, 1) :]
         for index, (key, item) in enumerate(members):
@@ -104,10 +104,18 @@ class _Look:
                     return True
         return False
 
-    def _moves_out(self, key: Any, item: Any, around: list[tuple[Any, Any]]) -> bool:
-        """Could the last member stand in one of the values around this one?"""
-        found = around[len(around) - self._out :] if self._out < len(around) else around
-        return any(self._takes(value, schema, key, item) for value, schema in found if self._out)
+    def _moves_out(self, members: list[tuple[Any, Any]], schema: Any, around: list[tuple[Any, Any]]) -> bool:
+        """Could the last member stand in one of the values around this one, or is one declared there and not here?"""
+        found = around[-self._out :] if self._out else []
+        if len(members) > 1 and any(self._takes(value, outer, *members[-1]) for value, outer in found):
+            return True
+        here = self._properties(schema)
+        for value, outer in found if isinstance(members[0][0], str) else ():
+            declared = self._properties(outer) if isinstance(value, dict) else {}
+            strays = [each for each in members if each[0] in declared and each[0] not in here]
+            if any(self._takes(value, outer, *each) for each in strays):
+                return True
+        return False
 
     def _is_doubled(self, value: Any, schema: Any) -> bool:
         """Could one of the two brackets that open a list in a list be one too many?"""

@@ -258,12 +258,14 @@ def _retyped(where: list[Any], value: Any, given: Given) -> Iterator[Change]:
 
 
 def _kind_of_wrapping(at: tuple[Any, ...], value: Any) -> Kind:
-    """One value is a list of one, unless it may be a list in other clothes, or belong to a list beside it."""
+    """One value is a list of one, unless it may be a list in other clothes, an empty one among them, or belong to a
+    list beside it."""
     is_item = bool(at) and isinstance(at[-1], int)
     is_list = isinstance(value, str) and (
         bool(_LISTED(value)) or not _BRACKETS.isdisjoint(value.strip()[:: max(1, len(value.strip()) - 1)])
     )
-    return "guess" if is_item or is_list else "schema"
+    is_empty = value in ({}, "")
+    return "guess" if is_item or is_list or is_empty else "schema"
 
 
 def _is_infinite(value: float) -> bool:

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from rightcall.repair import backslashes
+from rightcall.repair.comments import holds_bracket, may_hold_more
 from rightcall.repair.fences import begins_fence
 from rightcall.repair.liberties import AGAIN, MOST_OBJECTS, SHOWN, Liberty, Loose, Spelled, Unreadable, one_object
 from rightcall.strict_json import MAX_DEPTH, is_same
@@ -83,6 +84,8 @@ def _read(text: str, pos: int, depth: int, closed: bool, *, swap: bool) -> Loose
         reader.doubt("python_literal")
     if reader.single and reader.controls:
         reader.doubt("bad_escape")
+    if reader.hidden and (reader.missing or reader.swapped):
+        reader.doubt("comment")
     found = tuple(reader.found.values())
     spelled, at_end = tuple(reader.spelled), tuple(reader.at_end)
     return Loose(value, reader.pos, found, spelled, reader.missing, reader.swapped, at_end, reader.mixed)
@@ -108,6 +111,7 @@ class _Reader:
         self.styles: list[str | None] = []  # how the keys of the objects around are written
         # Where one backslash was not doubled, those of a line break or a tab may not have been either.
         self.single = self.controls = False
+        self.hidden = False  # is there a bracket in a comment?
 
     def doubt(self, rule: str) -> None:
         self.found[rule] = msgspec.structs.replace(self.found[rule], guess=True)
@@ -122,15 +126,11 @@ class _Reader:
             comment = LOOSE.comments(self.text, self.pos)
             if comment is None:
                 return self.text[self.pos : self.pos + 1]
-            self._took("comment", comment.group(), "", guess=self._may_be_item(comment))
+            doubtful = may_hold_more(self.text, comment, in_list=self.wanted[-1:] == ["]"])
+            self._took("comment", comment.group(), "", guess=doubtful)
+            self.hidden = self.hidden or holds_bracket(comment.group())
             self.comments += 1
             self.pos = comment.end()
-
-    def _may_be_item(self, comment: re.Match[str]) -> bool:
-        """May it be an item of a list that lost its quotes? `#urgent` or `//host/share` on a line of its own."""
-        line = self.text.rfind("\n", max(0, self.pos - 256), self.pos) + 1
-        own = bool(line) and not self.text[line : self.pos].strip()
-        return own and self.wanted[-1:] == ["]"] and not comment.group().startswith("/*")
 
     def value(self, level: int) -> Any:
         if level > self.depth:
@@ -284,7 +284,7 @@ class _Reader:
             self._swap(char, wanted, bool(value))
             self.pos += 1
         elif char in self.wanted:
-            self._missing(char, wanted)
+            self._missing(char, wanted, value)
         elif self.closed and _OUTSIDE(self.text, self.pos):
             self._at_end(value, comma)  # it closes a list around what is read here
         else:
@@ -300,11 +300,13 @@ class _Reader:
         if not self.at_end and _IN_WORD(self.text[max(0, self.pos - 64) : self.pos].rstrip()[-1:]):
             self.at_end.append(None)
         self.at_end.append(value)
-        self._missing(self.text[self.pos : self.pos + 1], self.wanted[-1])
+        self._missing(self.text[self.pos : self.pos + 1], self.wanted[-1], value)
 
-    def _missing(self, char: str, wanted: str) -> None:
+    def _missing(self, char: str, wanted: str, value: Any) -> None:
+        """A bracket that is not there. Of `[{]` and `[{}` nobody knows whether the `{` is one too many."""
         self.missing += 1
-        self._took("missing_closer", char, wanted + char)
+        is_empty = not value or (isinstance(value, list) and value[-1] in ({}, []))
+        self._took("missing_closer", char, wanted + char, guess=is_empty)
 
     def _swap(self, char: str, wanted: str, filled: bool) -> None:
         """A bracket of the wrong kind. Of `{]` nobody knows which of the two is wrong."""

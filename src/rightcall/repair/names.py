@@ -73,7 +73,8 @@ def infer_name(arguments: Any, tools: Toolset | None) -> str | None:
     and no other tool requires the same."""
     if not isinstance(arguments, dict) or not arguments or tools is None:
         return None
-    fitting = [tool for tool in tools if _takes(tool, set(arguments))]
+    keys = set(arguments)
+    fitting = [tool for tool in tools if required(tool.parameters) <= keys <= declared(tool.parameters)]
     needs = required(fitting[0].parameters) if len(fitting) == 1 else set()
     if not needs:
         return None

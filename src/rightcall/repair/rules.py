@@ -105,7 +105,8 @@ RULES: tuple[Rule, ...] = (
         "comment",
         "exact",
         "Comments are dropped: `// ...`, `# ...` and `/* ... */`. One in the place of a list's item is dropped as a "
-        "guess: `#urgent` may have lost its quotes.",
+        "guess: `#urgent` may have lost its quotes; and so is one that may hold an argument, because its line break was "
+        "lost.",
         '{"city": "Oslo" /* the capital */}',
         _OSLO,
     ),

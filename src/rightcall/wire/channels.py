@@ -142,6 +142,7 @@ def _call(m: Machine, name: str) -> Steps[None]:
         if p.full:
             yield from m.rest_is_text()
             return
+        m.output.mark("marker", p.at)  # the blanks behind it were looked past
     m.output.fresh = True
     m.forget_thought()
 
