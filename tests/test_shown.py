@@ -11,6 +11,7 @@ import pytest
 
 from rightcall import Call, CannotCarry, Parser, Text, Tool, Toolset, parse, render
 from rightcall.formats import FORMATS
+from rightcall.formats.spec import alternatives
 from rightcall.wire.shown import shows
 from rightcall.wire.shown.fences import last_fence, only_fence
 from steps import Way, growth
@@ -146,7 +147,7 @@ def test_a_quotation_that_a_message_leaves_open_hides_nothing_in_the_next(name: 
             assert runs(text, "auto") == 1, text
         else:
             opens, closes = format.content[0]
-            text = opens + before + closes + render([call], format=name, tools=TOOLS)
+            text = alternatives(opens)[0] + before + alternatives(closes)[0] + render([call], format=name, tools=TOOLS)
         assert runs(text, name) == 1, text
 
 
