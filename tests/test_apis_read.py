@@ -53,6 +53,37 @@ def test_a_custom_chat_call_has_its_text_as_input() -> None:
     assert calls(read(chat(content=None, tool_calls=[entry]))) == [("patch", {"input": "{"})]
 
 
+@pytest.mark.parametrize("said", ["a@b.c", '{"to": "a"}', "x" * 9_999])
+def test_a_function_that_is_called_as_a_custom_tool_is_told_with_its_text(said: str) -> None:
+    mail = {"type": "object", "properties": {"to": {"type": "string"}}, "required": ["to"]}
+    tools = [{"name": "mail", "parameters": mail}]
+    entry = {"id": "c", "type": "custom", "custom": {"name": "mail", "input": said}}
+    item = {"type": "custom_tool_call", "call_id": "c", "name": "mail", "input": said}
+    for answer in (chat(content=None, tool_calls=[entry]), {"output": [item]}):
+        reply = read(answer, tools=tools)
+        (problem,) = reply.problems
+        assert not reply.calls and reply.attempts[0].raw == said
+        assert problem.code == "arguments_not_object" and "custom tool" in problem.message
+        assert said[:100] in problem.message and len(problem.message) < 500
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"type": "tool_use", "id": "c", "name": "mail", "input": {"to": "a"}},
+        {"type": "tool_call", "id": "c", "name": "mail", "arguments": '{"to": "a"}'},
+        {"type": "function_call", "call_id": "c", "name": "mail", "arguments": '{"to": "a"}'},
+        {"type": "function", "id": "c", "function": {"name": "mail", "arguments": '{"to": "a"}'}},
+    ],
+)
+def test_a_call_among_the_parts_of_a_chat_message_is_read_once(part: dict[str, Any]) -> None:
+    parts = [{"type": "text", "text": "Yes."}, part]
+    beside = {"id": "c", "type": "function", "function": {"name": "mail", "arguments": '{"to": "a"}'}}
+    for message in (chat(content=parts), chat(content=parts, tool_calls=[beside])):
+        reply = read(message, api="chat")
+        assert (reply.content, calls(reply)) == ("Yes.", [("mail", {"to": "a"})])
+
+
 # -- OpenAI chat -------------------------------------------------------------------------------------------------------
 
 

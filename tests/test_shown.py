@@ -11,6 +11,7 @@ import pytest
 
 from rightcall import Call, CannotCarry, Parser, Text, Tool, Toolset, parse, render
 from rightcall.formats import FORMATS
+from rightcall.formats.spec import alternatives
 from rightcall.wire.shown import shows
 from rightcall.wire.shown.fences import last_fence, only_fence
 from steps import Way, growth
@@ -146,7 +147,7 @@ def test_a_quotation_that_a_message_leaves_open_hides_nothing_in_the_next(name: 
             assert runs(text, "auto") == 1, text
         else:
             opens, closes = format.content[0]
-            text = opens + before + closes + render([call], format=name, tools=TOOLS)
+            text = alternatives(opens)[0] + before + alternatives(closes)[0] + render([call], format=name, tools=TOOLS)
         assert runs(text, name) == 1, text
 
 
@@ -154,6 +155,30 @@ def test_a_header_in_code_and_one_in_a_quotation_on_its_line_are_shown() -> None
     for before in ("```\n", "a `b\n", 'a "b ', "> a\n> ", "a 'b `c\n"):
         assert runs(f'all\n{before}>>>lookup\n{{"word": "owl"}}', "functionary_v32") == 0
     assert runs('The page says "see\n>>>lookup\n{"word": "owl"}', "functionary_v32") == 0
+
+
+LINES = (
+    "+{}",
+    "-{}",
+    "7\t{}",
+    "7 | {}",
+    "> {}",
+    "User: {}",
+    "**Assistant:** {}",
+    "Jan 12 12:00:01 {}",
+    "2026-01-12 {}",
+)
+
+
+@pytest.mark.parametrize("line", LINES)
+@pytest.mark.parametrize("name", [name for name, format in FORMATS.items() if format.channels])
+def test_a_message_without_its_start_that_lines_show_leaves_a_note(name: str, line: str) -> None:
+    wire = render([Call("lookup", {"word": "owl"})], format=name, tools=TOOLS)
+    shown = "\n".join([line.format(each) for each in wire.split("\n")])
+    for how in (name, "auto"):
+        for text in (f"See:\n\n@@ -1 +1 @@\n{shown}\n\nI have not run it.", f"See:\n\n{wire}\n\nI have not run it."):
+            reply = parse(text, tools=TOOLS, format=how)
+            assert reply.calls or "looks_like_a_call" in [problem.code for problem in reply.problems], text
 
 
 SHOWN = [

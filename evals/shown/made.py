@@ -52,7 +52,7 @@ def call(dice: Random, lines: bool) -> Call:
 def wire(dice: Random, format: Format, way: str) -> str | None:
     calls = [call(dice, way not in BY_LINE) for _ in range(dice.choice((1, 1, 2)))]
     try:
-        text = (_start(format) + render(calls, format=format, tools=TOOLS)).strip()
+        text = (dice.choice((_start(format), "")) + render(calls, format=format, tools=TOOLS)).strip()
     except CannotCarry:
         return None
     if way in IN_PARAGRAPH and ("\n\n" in text or "```" in text or "~~~" in text):
@@ -61,7 +61,7 @@ def wire(dice: Random, format: Format, way: str) -> str | None:
 
 
 def _start(format: Format) -> str:
-    """What the first header of a reply leaves out, because the prompt ends with it: who shows a message writes it."""
+    """What the first header of a reply leaves out, because the prompt ends with it: who shows one may write it."""
     return alternatives(format.channels.start)[0] if format.channels else ""
 
 

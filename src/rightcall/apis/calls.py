@@ -24,6 +24,7 @@ from rightcall.wire.options import Limits
 
 _BLANKS = " \t\r\n"
 _KEYS = Keys(("name",), ("arguments", "parameters", "args", "input"), ("id", "call_id", "tool_call_id"))
+_MOST_SAID = 200  # characters of free text that a message repeats
 _BLANKS_AND_TICKS = _BLANKS + "`"
 
 
@@ -187,6 +188,12 @@ class Calls:
         wrong = call.fault
         if wrong is None and len(text) > self._limits.call:
             wrong = "too_large", f"the call is longer than {self._limits.call} characters"
+        if wrong is None and call.custom and not self._takes_text(call.name):
+            said = f"{text[:_MOST_SAID]!r}{' and more' if len(text) > _MOST_SAID else ''}"
+            message = (
+                f"{call.name!r} was called as a custom tool, with free text: {said}; it is a function, so send its"
+            )
+            wrong = "arguments_not_object", f"{message} arguments as a JSON object"
         early = isinstance(value, Undecodable) and value.code == "invalid_json" and ends_early(text)
         if wrong is None and (early or (cut and not _ends(call, text))):
             wrong = "truncated", "the answer ended before the call did; send the whole call again"
@@ -208,6 +215,12 @@ class Calls:
             beside=self._beside(call, bool(text.strip(_BLANKS))),
             last=self._last_rung,
         )
+
+    def _takes_text(self, name: str) -> bool:
+        """May this tool be a custom one, whose one argument is the text? What is not declared may be anything."""
+        tool = self._tools.get(name) if self._tools is not None else None
+        properties = tool.parameters.get("properties") if tool is not None else None
+        return not isinstance(properties, dict) or "input" in properties
 
     def _beside(self, call: Gathered, has_args: bool) -> tuple[Member, ...]:
         """What the call has beside its name and arguments. What a server may have added is none of the model's, unless

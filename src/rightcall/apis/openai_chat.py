@@ -23,6 +23,7 @@ from rightcall.types import Call, Json, Reply
 _KNOWN = frozenset(("id", "type", "index", "function", "custom"))
 _ARGUMENTS = ("arguments", "parameters", "args", "input")
 _FUNCTION = frozenset(("name", "arguments", "parsed_arguments", "description", "strict"))
+_CALL_PARTS = frozenset(("tool_use", "tool_call", "function_call", "function"))
 REASONING = ("reasoning_content", "reasoning")  # wanted back, under the name it came under, beside the calls it led to
 OPAQUE = (*REASONING, "reasoning_details", "extra_content", "thought_signature", "encrypted_content")
 
@@ -85,9 +86,12 @@ def _ending(choice: Json) -> Iterator[Delta]:
 
 
 def _message(message: Json) -> Iterator[Delta]:
-    yield from _words(message)
     found = calls_of(message)
+    known = {each.id for each in found if isinstance(each, Piece) and each.id}
+    said = list(_words(message))
+    yield from [each for each in said if not (isinstance(each, Piece) and each.id in known)]
     yield from found
+    found += [each for each in said if isinstance(each, Piece)]
     legacy = obj(message.get("function_call"))
     if legacy is not None and not found:
         yield _piece({"function": legacy}, None, whole=True)
@@ -166,7 +170,7 @@ def _words(message: Json) -> Iterator[Delta]:
 
 
 def _parts(content: Any) -> Iterator[Delta]:
-    """Content in parts: text, refusals, and thinking, which is itself text or parts."""
+    """Content in parts: text, refusals, thinking, which is itself text or parts, and calls as another API has them."""
     for part in items(content):
         found = obj(part)
         if found is None:
@@ -177,8 +181,19 @@ def _parts(content: Any) -> Iterator[Delta]:
             thought = text(inner) or "".join([text(each.get("text")) for each in objects(inner)])
             if thought:
                 yield Thought(thought)
+        elif text(found.get("type")) in _CALL_PARTS:
+            yield _part_call(found)
         elif said := text(found.get("text")) or text(found.get("refusal")):
             yield Thought(said) if text(found.get("type")) == "reasoning" else Said(said)
+
+
+def _part_call(part: Json) -> Piece:
+    """A call among the parts of the content, where some gateways leave it."""
+    if obj(part.get("function")) is not None:
+        return _piece(part, None, whole=True)
+    said = next((part[key] for key in ("input", *_ARGUMENTS) if part.get(key) is not None), None)
+    id = text(part.get("call_id")) or text(part.get("id"))
+    return Piece(id=id, name=text(part.get("name")), arguments=arguments(said), whole=True)
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------

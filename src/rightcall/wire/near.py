@@ -6,6 +6,7 @@ import re
 
 from rightcall.declare.toolset import Toolset
 from rightcall.types import Problem, Span
+from rightcall.wire.shown.line_starts import RECORD
 
 # A name where a call would have it: behind a key, an attribute or a label, or before what opens its arguments.
 _BEFORE = {
@@ -23,13 +24,19 @@ _BEHIND = {
     "apertus": r"[\"']\s{0,8}+:\s{0,8}+\{",
     "mistral_v11": r"\s{0,8}+(?:\[ARGS\]|\{)",
     "glm45": r"\s{0,8}+<",
+    # At the end of its line, the arguments on the next: `_is_argument_line` says the rest.
+    "functionary_v32": r"[ \t]{0,4}+\r?+\n[^\n{]{0,80}+\{",
 }
 _NAME = r"[A-Za-z_][\w.\-]{0,255}+"
 _SHAPES = [f"(?:{source})(?P<a{i}>{_NAME})" for i, source in enumerate(_BEFORE.values())]
 _SHAPES += [f"(?<![\\w.])(?<!\\w-)(?P<b{i}>{_NAME})(?={source})" for i, source in enumerate(_BEHIND.values())]
 _NEAR = re.compile("|".join([*_SHAPES, _BETWEEN])).finditer
 _FORMATS = {f"a{i}": name for i, name in enumerate(_BEFORE)} | {f"b{i}": name for i, name in enumerate(_BEHIND)}
+_LAST = f"b{len(_BEHIND) - 1}"
 _FORMATS["c"] = "glm45"
+_CONTENT = "<|content|>"  # what Functionary 2 writes before arguments
+_BEFORE_ARGUMENTS = re.compile(r"[ \t\r]*+\n([^\n{]*+)").match
+_LETTER = re.compile("[A-Za-z]").search
 _TAG = re.compile(r"[\"'>\s]{0,8}+<").match
 _MOST = 8
 _LONGEST = 400_000
@@ -38,7 +45,7 @@ _FEW = 64  # tools: so many names are looked for one by one, which costs less th
 
 def near_calls(source: str, spans: list[Span], tools: Toolset | None) -> list[Problem]:
     """A note for each place of the text where a declared tool seems to be called; at most a few."""
-    said = [span for span in spans if span.kind == "text"]
+    said = _said(source, spans)
     if not said or not tools:
         return []
     names = [tool.name for tool in tools]
@@ -50,13 +57,37 @@ def near_calls(source: str, spans: list[Span], tools: Toolset | None) -> list[Pr
         end = min(span.end, span.start + _LONGEST)
         for found in _NEAR(source, span.start, end):
             group = found.lastgroup or ""
-            if found[group] in known:
+            if found[group] in known and (group != _LAST or _is_argument_line(source, found.end())):
                 notes.append(_note(found[group], found.start(), end, _FORMATS[group]))
                 if len(notes) == _MOST:
                     return notes
         if not notes and len(names) <= _FEW:
             notes += _glued(source, span.start, end, names)
     return notes
+
+
+def _said(source: str, spans: list[Span]) -> list[Span]:
+    """The text. What stands around a marker that opens content in one format and arguments in another is one."""
+    said: list[Span] = []
+    for i, span in enumerate(spans):
+        if span.kind != "text":
+            continue
+        if i > 1 and said and said[-1].end == spans[i - 1].start and _is_content(source, spans[i - 1]):
+            said[-1] = Span(said[-1].start, span.end, "text")
+        else:
+            said.append(span)
+    return said
+
+
+def _is_content(source: str, span: Span) -> bool:
+    return span.end - span.start < 2 * len(_CONTENT) and source[span.start : span.end].strip() == _CONTENT
+
+
+def _is_argument_line(source: str, end: int) -> bool:
+    """Does nothing but what shows a line stand before the arguments on the line behind that place?"""
+    found = _BEFORE_ARGUMENTS(source, end)
+    before = found[1].removesuffix(_CONTENT) if found else ""
+    return not _LETTER(before) or RECORD(before) is not None
 
 
 def _glued(source: str, start: int, end: int, names: list[str]) -> list[Problem]:
