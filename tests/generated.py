@@ -82,9 +82,9 @@ def any_json(format: Format) -> st.SearchStrategy[Any]:
 
 KEYS = st.sampled_from(["city", "n", "max_items", "a-b", "x.y", "K9", "_", "größe"])
 NAMES = st.sampled_from(["f", "get_weather", "search.docs-v2", "mcp__x__y", "F2"])
-WORDS = st.lists(st.sampled_from(["So", "the", "plan", "is", "this:", "ok.", "é", "then (1)"]), min_size=1, max_size=6).map(
-    " ".join
-)
+WORDS = st.lists(
+    st.sampled_from(["So", "the", "plan", "is", "this:", "ok.", "é", "then (1)"]), min_size=1, max_size=6
+).map(" ".join)
 SCALARS = ("string", "integer", "number", "boolean", "null", "nullable")
 
 

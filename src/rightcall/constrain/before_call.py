@@ -59,7 +59,13 @@ def states() -> dict[str, Row]:
         rows[name] = [(_ASCII, behind), (LETTER, behind), (DIGIT, behind), (other, name), (_BREAK, "line")]
         rows[behind] = [*rows[name], (_APOSTROPHE, name)]
     rows["blank"] = []  # one that belongs to the opener
-    rows["line"] = [(_BREAK, "line"), (chars(" "), "blank"), (chars("("), "note"), (chars(";,"), "free"), *_following(rows, "")]
+    rows["line"] = [
+        (_BREAK, "line"),
+        (chars(" "), "blank"),
+        (chars("("), "note"),
+        (chars(";,"), "free"),
+        *_following(rows, ""),
+    ]
     return rows
 
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rightcall.constrain.before_call import OPENING
 from rightcall.constrain.grammar import Frame
 from rightcall.formats.spec import Channels
 from rightcall.shapes.algebra import EMPTY, Alt, Free, Node, Ref, Upto, alt, maybe, repeat, seq
 from rightcall.shapes.arguments import Arguments
-from rightcall.shapes.markers import BLANKS, first, pieces, plain
+from rightcall.shapes.markers import BLANKS, first, pieces, plain, text_of
 
 if TYPE_CHECKING:
     from rightcall.constrain.reply import Replies
+
+_ALLOWED = (":", "\uff1a", ">")  # most texts hold a colon, and headers begin with the last
 
 
 class Messages:
@@ -65,7 +68,14 @@ class Messages:
         opens, closes = self.channels.messages[kind]  # type: ignore[index]
         if str(closes):
             return seq(*pieces(opens), Upto(plain(pieces(closes)), 0, self.book.bounds.text), *self.start)
-        return seq(*pieces(opens), Upto(plain(self.start), 0, self.book.bounds.text))
+        return seq(*pieces(opens), self._until_next())
+
+    def _until_next(self) -> Upto:
+        """Text up to the next header, of a message that has no end of its own. Unless the header is a line of its own,
+        what the text leaves open would show it."""
+        own_line = text_of(self.start).startswith("\n")
+        opening = () if own_line else tuple([each for each in OPENING if each not in _ALLOWED])
+        return Upto(plain(self.start), 0, self.book.bounds.text, opening)
 
     def reply(self, calls: Node, start: Node) -> Node:
         options = self.options
@@ -89,7 +99,7 @@ class Messages:
         if str(closes):
             text: Node = seq(Upto(plain(pieces(closes)), 0, self.book.bounds.text, without[:1]), maybe(more))
         else:
-            text = seq(Upto(plain(self.start), 0, self.book.bounds.text), Ref("messages"))
+            text = seq(self._until_next(), Ref("messages"))
         content = seq(*pieces(opens), alt(text, last))
         if self.options.choice == "none":
             return content

@@ -25,6 +25,7 @@ from rightcall.shapes.algebra import (
     alt,
     chars,
     has,
+    maybe,
     repeat,
     seq,
 )
@@ -81,6 +82,10 @@ class Tags:
             field.name, field.name, lambda stop: self.by_kind(kind, field.shape, stop, field.name), field.shape
         )
 
+    def _behind(self, rendered: str) -> Node:
+        """White space behind a value: other than a line break, it would not tell a body's close from the value's."""
+        return maybe(Lit("\n")) if rendered in ("", "\n") and not self.book.exact else self.book.gap(rendered)
+
     def parameter(self, key: str | Node, name: str, write: object, shape: Shape) -> Node:
         close = edges(first(self.body.value_close))
         opener = edges(first(self.body.param))
@@ -91,12 +96,12 @@ class Tags:
         if self.body.types:
             return alt(
                 *[
-                    seq(*self._open(opener, key, word, line), value, self.book.gap(close.after))
+                    seq(*self._open(opener, key, word, line), value, self._behind(close.after))
                     for word, value in self.typed(shape, stop, name)
                 ]
             )
         value = write(stop)  # type: ignore[operator]
-        return seq(*self._open(opener, key, "", line), value, self.book.gap(close.after)) if value != NEVER else NEVER
+        return seq(*self._open(opener, key, "", line), value, self._behind(close.after)) if value != NEVER else NEVER
 
     def _open(self, opener: tuple[str, str, str], key: str | Node, word: str, line: str) -> list[Node]:
         nodes = pieces(opener[1], key=escaped(self.body, key) if isinstance(key, str) else key, type=word)
