@@ -73,7 +73,7 @@ class Messages:
     def _until_next(self) -> Upto:
         """Text up to the next header, of a message that has no end of its own. Unless the header is a line of its own,
         what the text leaves open would show it."""
-        own_line = text_of(self.start).startswith("\n")
+        own_line = text_of(plain(self.start)).startswith("\n")
         opening = () if own_line else tuple([each for each in OPENING if each not in _ALLOWED])
         return Upto(plain(self.start), 0, self.book.bounds.text, opening)
 
