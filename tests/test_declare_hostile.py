@@ -214,4 +214,5 @@ def test_four_times_the_tools_take_four_times_the_steps(name: str, used: str) ->
         if len(tools):
             USED[used](rightcall, tools)
 
-    assert growth_of(work, size=1_000) <= MOST
+    # The places of the first thousand alternatives are looked up in another way.
+    assert growth_of(work, size=6_000 if name == "allOf of objects" else 1_000) <= MOST

@@ -17,8 +17,11 @@ def test_without_the_model_the_recording_answers_and_says_how_to_get_it(
     scene = model_scene()
     assert scene.source.startswith("a recording of smollm2 (") and "rightcall model pull smollm2" in scene.source
     reply = scene.play()
-    assert [call.name for call in reply.calls] == ["get_directions"]
-    assert [(problem.code, problem.blocking) for problem in reply.problems] == [("unknown_key", False)]
+    assert [call.name for call in reply.refused] == ["get_directions"]
+    assert [(problem.code, problem.blocking) for problem in reply.problems] == [
+        ("uncertain", True),
+        ("unknown_key", False),
+    ]
     assert [repair.rule for repair in reply.attempts[0].repairs] == ["extra_closer"]
 
 
