@@ -39,6 +39,7 @@ _CLIPPED = re.compile(
 _TEXT_BEHIND = re.compile(r"[ \t\f\v\u00a0]++\S").match
 _FIRST_WORD = re.compile(r"([^\s\"'<>\[{(]{1,200}+)(?=\s)").match
 _ENDS_SENTENCE = ".,;:!?)"
+_NEVER_FIRST = frozenset(":,;)]}")  # in a quotation: what is left of a broken call begins so
 
 
 class Marks:
@@ -113,7 +114,7 @@ class Marks:
         if char == "'" and behind.isdigit() and before in _BLANK and char not in opened[-64:]:
             return  # the '90s
         if char not in opened[-64:]:
-            if before in _BEFORE_OPENING or before in _STRAIGHT:
+            if (before in _BEFORE_OPENING or before in _STRAIGHT) and behind not in _NEVER_FIRST:
                 opened.append(char)
             return
         if self._is_inner(char, before, behind):
