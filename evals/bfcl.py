@@ -20,6 +20,7 @@ from damage import KINDS, PLAIN, Damaged
 from detection import measure_detection
 from prose import measure_prose
 from report import PAGE, Figure, Section, faults, figures_table, page, percent, table, tighten
+from same import equal
 
 from rightcall import Call, CannotCarry, Problem, Reply, check, parse, render, repair
 from rightcall.formats import FORMATS
@@ -42,17 +43,6 @@ options declared for an array are those of its items).
 Of the values that a truth accepts for an argument, the first that the schema allows is taken. Turns that appear in
 several sets of conversations count once.
 """
-
-
-def equal(a: Any, b: Any) -> bool:
-    """The same JSON value: 1 and 1.0 are, 1 and true are not."""
-    if isinstance(a, bool) or isinstance(b, bool):
-        return a is b
-    if isinstance(a, dict) and isinstance(b, dict):
-        return a.keys() == b.keys() and all(equal(a[key], b[key]) for key in a)
-    if isinstance(a, list) and isinstance(b, list):
-        return len(a) == len(b) and all(map(equal, a, b))
-    return (type(a) is type(b) and a == b) or (isinstance(a, (int, float)) and isinstance(b, (int, float)) and a == b)
 
 
 def same_call(got: Call, want: Call) -> bool:

@@ -1,9 +1,15 @@
-"""How far hypothesis looks: a little, the same on every run; RIGHTCALL_EXAMPLES=1000 looks further, elsewhere."""
+"""How far hypothesis looks: a little, the same on every run; RIGHTCALL_EXAMPLES=1000 looks further, elsewhere. And what
+several files of tests begin with."""
 
+import asyncio
 import os
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from loopback import ask, backend, chat, json_answer, serving
+from rightcall.backend.record import Recorder
 
 pytest.register_assert_rewrite("cuts", "replies")
 
@@ -12,3 +18,16 @@ _MANY = int(os.environ.get("RIGHTCALL_EXAMPLES", "0"))
 settings.register_profile("ci", max_examples=20, derandomize=True, deadline=None, suppress_health_check=_QUIET)
 settings.register_profile("deep", max_examples=_MANY or 1000, deadline=None, suppress_health_check=_QUIET)
 settings.load_profile("deep" if _MANY else "ci")
+
+
+@pytest.fixture
+def cassette(tmp_path: Path) -> Path:
+    """A recording of one answer, "Hello!"."""
+    path = tmp_path / "c.jsonl"
+
+    async def record() -> None:
+        async with serving(json_answer(chat("Hello!"))) as server:
+            await Recorder(backend(server), path).complete(ask())
+
+    asyncio.run(record())
+    return path

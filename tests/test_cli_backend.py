@@ -13,23 +13,10 @@ import typer
 from typer.testing import CliRunner
 
 from command import failed, run
-from loopback import ask, backend, chat, json_answer, serving
+from loopback import ask, chat, json_answer, serving
 from rightcall.backend.cassette import load
-from rightcall.backend.record import Recorder
 from rightcall.cli import endpoint as options
 from rightcall.cli.endpoint import backend_errors, endpoint
-
-
-@pytest.fixture
-def cassette(tmp_path: Path) -> Path:
-    path = tmp_path / "c.jsonl"
-
-    async def record() -> None:
-        async with serving(json_answer(chat("Hello!"))) as server:
-            await Recorder(backend(server), path).complete(ask())
-
-    asyncio.run(record())
-    return path
 
 
 @pytest.mark.parametrize("as_json", [False, True])

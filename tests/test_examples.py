@@ -5,11 +5,9 @@ import importlib.util
 import json
 import subprocess
 import sys
-import threading
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -56,33 +54,11 @@ CUT: list[dict[str, Any]] = [*NATIVE[:3]]
 @contextmanager
 def server(deltas: list[dict[str, Any]], finish: str = "stop") -> Iterator[tuple[str, list[Any]]]:
     """Streams these deltas to whoever asks. Gives its address, and the requests that came."""
-    asked: list[Any] = []
-
-    class Answer(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            asked.append(json.loads(self.rfile.read(int(self.headers["content-length"]))))
-            self.send_response(200)
-            self.send_header("content-type", "text/event-stream")
-            self.end_headers()
-            last = {"index": 0, "delta": {}, "finish_reason": finish}
-            for choice in [*({"index": 0, "delta": delta, "finish_reason": None} for delta in deltas), last]:
-                chunk = {"id": "c", "object": "chat.completion.chunk", "created": 0, "model": "m", "choices": [choice]}
-                self.wfile.write(f"data: {json.dumps(chunk)}\n\n".encode())
-                self.wfile.flush()
-            self.wfile.write(b"data: [DONE]\n\n")
-
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
-
-    running = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
-    thread = threading.Thread(target=running.serve_forever)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{running.server_address[1]}/v1", asked
-    finally:
-        running.shutdown()
-        running.server_close()
-        thread.join()
+    head = {"id": "c", "object": "chat.completion.chunk", "created": 0, "model": "m"}
+    choices: list[dict[str, Any]] = [{"index": 0, "delta": delta, "finish_reason": None} for delta in deltas]
+    choices.append({"index": 0, "delta": {}, "finish_reason": finish})
+    with scripted(lambda path, body: [{**head, "choices": [choice]} for choice in choices]) as (url, asked):
+        yield url + "/v1", asked
 
 
 def plain_client(url: str) -> Any:

@@ -16,7 +16,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loopback import ask, chat, json_answer, serving
 from rightcall.backend.cassette import Head as CassetteHead
 from rightcall.backend.cassette import load, start
 from rightcall.backend.local import LocalServer
@@ -269,21 +268,6 @@ def in_a_loop(entering: Callable[[], Any]) -> Iterator[Any]:
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()
-
-
-@pytest.fixture
-def cassette(tmp_path: Path) -> Path:
-    from loopback import backend
-    from rightcall.backend.record import Recorder
-
-    path = tmp_path / "c.jsonl"
-
-    async def record() -> None:
-        async with serving(json_answer(chat("Hello!"))) as server:
-            await Recorder(backend(server), path).complete(ask())
-
-    asyncio.run(record())
-    return path
 
 
 @contextmanager
