@@ -1,7 +1,7 @@
 """`dispatch`: runs the calls that may run, each exactly once, and says of every call what became of it.
 
     results = await dispatch(reply, tools, hooks=[approve], trace=trace)
-    messages += [{"role": "tool", "tool_call_id": result.id, "content": result.text} for result in results]
+    messages += [reply.message(), *answers(reply, results)]
 
 A call that is incomplete, unknown or otherwise wrong never runs; its result tells the model what to send instead.
 Calls run in order. What a tool raises is a result too, unless `stop_on_error` says otherwise; what a hook raises or
