@@ -12,7 +12,6 @@ from rightcall.types import Event, Problem, Reasoning, Recast, Span, SpanKind, T
 from rightcall.wire.markers import BLANKS
 from rightcall.wire.shown import OUTSIDE, Shown
 
-
 Tile = tuple[int, SpanKind]  # where a span ends that begins where the one before it does
 
 
