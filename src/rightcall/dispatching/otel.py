@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from rightcall.dispatching.bounded_output import Bounds, bound, written
-from rightcall.dispatching.hooks import Hook, Invocation
+from rightcall.dispatching.hook import Hook, Invocation
 from rightcall.dispatching.plain import plain
 from rightcall.dispatching.result import Result
 from rightcall.errors import CallerError, DispatchTerminated

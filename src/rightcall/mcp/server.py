@@ -19,7 +19,7 @@ from rightcall.declare.provider_forms import to_provider
 from rightcall.declare.toolset import Tools, Toolset
 from rightcall.dispatching.bounded_output import Bounds
 from rightcall.dispatching.dispatcher import dispatch
-from rightcall.dispatching.hooks import HookLike
+from rightcall.dispatching.hook import HookLike
 from rightcall.dispatching.result import Result
 from rightcall.dispatching.run_limits import RunLimits
 from rightcall.errors import DispatchStopped

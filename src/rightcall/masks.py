@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 NEVER = -math.inf
 
+__all__ = ["LogitsProcessor", "Matcher", "Vocabulary"]
+
 
 class Vocabulary:
     """The bytes of every token by its id. `specials` are those that stand for a marker, by the marker's text."""
