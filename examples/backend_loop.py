@@ -3,8 +3,7 @@
 import sys
 
 from rightcall import Toolset, answers, dispatch_sync, tool
-from rightcall.backend.http import Backend
-from rightcall.backend.request import Request
+from rightcall.backends import Backend, Request
 
 
 @tool

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from captured import CONVERSATIONS, conversation
-from rightcall.dataset.assemble import assemble
-from rightcall.dataset.export import export
-from rightcall.dataset.imported import import_files
-from rightcall.dataset.label import Labeller, label_files
-from rightcall.dataset.redact import redact_files
-from rightcall.dataset.split import split
-from rightcall.dataset.stats import gather
-from rightcall.dataset.validate import validate
-from rightcall.files.lines import encode_row
+from rightcall.datasets.assembling import assemble
+from rightcall.datasets.exporting import export
+from rightcall.datasets.imported import import_files
+from rightcall.datasets.label import Labeller, label_files
+from rightcall.datasets.releasing import redact_files
+from rightcall.datasets.splitting import split
+from rightcall.datasets.stats import statistics
+from rightcall.datasets.validating import validate
+from rightcall.files.jsonl import encode_row
 
 SMALL, LARGE = 100, 1_000
 
@@ -27,7 +27,7 @@ def _ignore(where: object, why: str) -> None:
 
 COMMANDS: dict[str, Callable[[Path, Path], Any]] = {
     "validate": lambda rows, out: validate([rows], tell=_ignore),
-    "stats": lambda rows, out: gather([rows]),
+    "stats": lambda rows, out: statistics([rows]),
     "label": lambda rows, out: label_files([rows], out / "a"),
     "split": lambda rows, out: split([rows], out / "a"),
     "redact": lambda rows, out: redact_files([rows], out / "a"),

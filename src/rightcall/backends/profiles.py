@@ -1,0 +1,206 @@
+"""What a server can do, as data, and how it is recognised.
+
+A profile is knowledge of a kind of server, not of a model: a server that has native tools may serve a model that has
+none. So `mode="auto"` starts from here and believes its own eyes. `docs/backends.md` shows the table.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from rightcall.constrain.grammar_value import Server
+from rightcall.errors import CallerError
+
+Choice = Literal["required", "none", "named"]
+
+
+class Sign(msgspec.Struct, frozen=True, kw_only=True):
+    """One way to recognise a server: all that is said must hold.
+
+    `host` is how the address ends. `path` is asked for with GET; its answer has this `header` (name, and how the value
+    begins), this `key` in its JSON, or a model `owned_by` that.
+    """
+
+    host: str = ""
+    path: str = ""
+    header: tuple[str, str] | None = None
+    key: str = ""
+    owned_by: str = ""
+
+
+class IdRule(msgspec.Struct, frozen=True):
+    """Ids of calls that a server takes: characters as the inside of a regex class, shortest and longest."""
+
+    chars: str = ""
+    shortest: int = 1
+    longest: int = 0
+
+
+class Profile(msgspec.Struct, frozen=True, kw_only=True):
+    """`grammar` is the server's name in `Grammar.for_server`, empty if that has none; it goes into the `grammar_fields`
+    of requests by one of `grammar_apis`. `reasoning` are the fields that reasoning comes in, `max_tokens` the field
+    that limits the answer."""
+
+    name: str
+    title: str
+    native: bool = True
+    choices: tuple[Choice, ...] = ("required", "none", "named")
+    grammar: Server | Literal[""] = ""
+    grammar_apis: tuple[str, ...] = ("chat", "completions")
+    grammar_fields: tuple[str, ...] = ()
+    reasoning: tuple[str, ...] = ()
+    ids: IdRule = IdRule()
+    max_tokens: str = "max_tokens"
+    signs: tuple[Sign, ...] = ()
+    note: str = ""
+
+
+_MODELS = "/v1/models"
+PROPS = "/props"
+PROFILES: dict[str, Profile] = {
+    "openai": Profile(
+        name="openai",
+        title="OpenAI",
+        grammar="openai",
+        grammar_apis=("chat",),
+        grammar_fields=("tools",),
+        reasoning=("summary",),
+        ids=IdRule("A-Za-z0-9_-", 1, 40),
+        max_tokens="max_completion_tokens",
+        signs=(Sign(host="api.openai.com"), Sign(path=_MODELS, header=("openai-version", ""))),
+        note="strict tools are its grammar; reasoning is not shown in Chat",
+    ),
+    "anthropic": Profile(
+        name="anthropic",
+        title="Anthropic",
+        grammar="anthropic",
+        grammar_apis=("messages",),
+        grammar_fields=("tools",),
+        reasoning=("thinking",),
+        ids=IdRule("A-Za-z0-9_-", 1, 64),
+        signs=(Sign(host="api.anthropic.com"), Sign(path=_MODELS, header=("anthropic-organization-id", ""))),
+        note="strict tools are its grammar; demands max_tokens, and signed thinking back",
+    ),
+    "mistral": Profile(
+        name="mistral",
+        title="Mistral",
+        reasoning=("content",),
+        ids=IdRule("A-Za-z0-9", 9, 9),
+        signs=(Sign(host="api.mistral.ai"),),
+        note="demands ids of nine letters or digits",
+    ),
+    "llama.cpp": Profile(
+        name="llama.cpp",
+        title="llama.cpp",
+        choices=("required", "none"),
+        grammar="llama.cpp",
+        grammar_fields=("grammar",),
+        reasoning=("reasoning_content",),
+        signs=(
+            Sign(path=_MODELS, header=("server", "llama.cpp")),
+            Sign(path=_MODELS, owned_by="llamacpp"),
+            Sign(path=PROPS, key="default_generation_settings"),
+        ),
+        note="native tools need --jinja; a grammar and tools exclude each other",
+    ),
+    "vllm": Profile(
+        name="vllm",
+        title="vLLM",
+        grammar="vllm",
+        grammar_fields=("structured_outputs",),
+        reasoning=("reasoning", "reasoning_content"),
+        signs=(Sign(path=_MODELS, owned_by="vllm"),),
+        note='auto needs --enable-auto-tool-choice and --tool-call-parser; an empty "tools" is refused',
+    ),
+    "sglang": Profile(
+        name="sglang",
+        title="SGLang",
+        grammar="sglang",
+        grammar_fields=("response_format",),
+        reasoning=("reasoning_content",),
+        signs=(Sign(path=_MODELS, owned_by="sglang"), Sign(path="/get_model_info", key="model_path")),
+        note="native tools need --tool-call-parser",
+    ),
+    "ollama": Profile(
+        name="ollama",
+        title="Ollama",
+        choices=(),
+        grammar="ollama",
+        grammar_apis=("ollama",),
+        grammar_fields=("format",),
+        reasoning=("thinking", "reasoning"),
+        signs=(Sign(path="/api/version", key="version"), Sign(path=_MODELS, owned_by="library")),
+        note="tool_choice is ignored; constrains to a JSON Schema only; cuts a long prompt in silence (num_ctx)",
+    ),
+    "lmstudio": Profile(
+        name="lmstudio",
+        title="LM Studio",
+        choices=("required", "none"),
+        grammar_fields=("response_format",),
+        reasoning=("reasoning_content", "reasoning"),
+        signs=(Sign(path=_MODELS, owned_by="organization_owner"), Sign(path="/api/v0/models", key="data")),
+        note="a named tool_choice is refused; constrains to a JSON Schema only",
+    ),
+}
+UNKNOWN = Profile(name="", title="unknown")
+
+# Dialects that have tools by their own definition, whoever speaks them.
+BY_API: dict[str, str] = {"messages": "anthropic", "responses": "openai", "ollama": "ollama"}
+
+
+def find_profile(name: str) -> Profile:
+    if name in PROFILES:
+        return PROFILES[name]
+    raise CallerError(f"no profile {name!r}; there are {', '.join(PROFILES)}")
+
+
+def without_template_tools(profile: Profile, properties: object) -> Profile:
+    """llama.cpp as far as it goes with its model, by its own properties."""
+    caps = properties.get("chat_template_caps") if isinstance(properties, dict) else None
+    if not isinstance(caps, dict) or caps.get("supports_tools") is not False:
+        return profile
+    return no_tools(profile)
+
+
+def no_tools(profile: Profile) -> Profile:
+    title = f"{profile.title}, and a chat template that shows no tools"
+    return msgspec.structs.replace(profile, native=False, title=title)
+
+
+def by_host(host: str) -> Profile | None:
+    """The profile whose host this is, or is below."""
+    for profile in PROFILES.values():
+        if any(sign.host and (host == sign.host or host.endswith("." + sign.host)) for sign in profile.signs):
+            return profile
+    return None
+
+
+def paths() -> list[str]:
+    """What to ask an unknown server for, in this order."""
+    return list(dict.fromkeys(sign.path for profile in PROFILES.values() for sign in profile.signs if sign.path))
+
+
+def by_answer(path: str, headers: dict[str, str], body: object) -> tuple[Profile, str] | None:
+    """The profile that this answer to a GET gives away, and by what."""
+    for profile in PROFILES.values():
+        for sign in profile.signs:
+            if sign.path == path and (shown := _shown(sign, headers, body)):
+                return profile, f"GET {path} {shown}"
+    return None
+
+
+def _shown(sign: Sign, headers: dict[str, str], body: object) -> str:
+    """In which way an answer shows the sign; "" if it does not."""
+    if sign.header is not None:
+        name, begins = sign.header
+        value = headers.get(name)
+        return f"has the header {name}: {value[:60]}" if value is not None and value.startswith(begins) else ""
+    if not isinstance(body, dict) or "error" in body:
+        return ""
+    if sign.owned_by:
+        models = body.get("data")
+        owners = [each.get("owned_by") for each in models if isinstance(each, dict)] if isinstance(models, list) else []
+        return f"says owned_by {sign.owned_by}" if sign.owned_by in owners else ""
+    return f"answers with {sign.key}" if body.get(sign.key) is not None else ""

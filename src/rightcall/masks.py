@@ -1,0 +1,169 @@
+"""Masks in Python: which tokens may come next, for any tokenizer, by llguidance. No torch.
+
+matcher = Matcher(grammar, Vocabulary(tokens, eos=2, specials={"<|call|>": 7}))
+allowed = matcher.mask()      # one bit per token
+matcher.accept(token)         # False: the token was not allowed
+LogitsProcessor(matcher)(previous_tokens, logits)   # a list, a numpy array, or anything with the same brackets
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from rightcall.errors import CallerError, GrammarCompileError
+
+if TYPE_CHECKING:
+    from rightcall.constrain.grammar_value import Grammar
+
+NEVER = -math.inf
+
+__all__ = ["LogitsProcessor", "Matcher", "Vocabulary"]
+
+
+class Vocabulary:
+    """The bytes of every token by its id. `specials` are those that stand for a marker, by the marker's text."""
+
+    def __init__(self, tokens: Sequence[bytes], *, eos: int, specials: dict[str, int] | None = None) -> None:
+        from llguidance import LLTokenizer, TokenizerWrapper
+
+        if not 0 <= eos < len(tokens):
+            raise CallerError(f"the end token {eos} is none of the {len(tokens)} tokens")
+        self.tokens, self.eos, self.specials = list(tokens), eos, dict(specials or {})
+        self.tokenizer: Any = LLTokenizer(TokenizerWrapper(_Greedy(self)))
+
+    @classmethod
+    def of_bytes(cls, specials: Sequence[str] = ()) -> Vocabulary:
+        """Every byte, these special tokens, and an end: for tests, and for models that read bytes."""
+        tokens = [bytes([n]) for n in range(256)] + [text.encode() for text in specials] + [b""]
+        return cls(tokens, eos=len(tokens) - 1, specials={text: 256 + at for at, text in enumerate(specials)})
+
+    def decode(self, tokens: Sequence[int]) -> str:
+        return b"".join([self.tokens[token] for token in tokens if token != self.eos]).decode("utf-8", "replace")
+
+
+class _Greedy:
+    """What llguidance asks of a tokenizer. Forced text is written in the longest tokens that fit."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        # Others without bytes (padding, unused ids) stay so: they stand for no text and are never allowed.
+        self.tokens = [
+            token or (b"<end>" if at == vocabulary.eos else b"") for at, token in enumerate(vocabulary.tokens)
+        ]
+        self.eos_token_id, self.bos_token_id = vocabulary.eos, None
+        self.special_token_ids = sorted({*vocabulary.specials.values(), vocabulary.eos})
+        special = set(self.special_token_ids)
+        self._by_bytes = {token: at for at, token in enumerate(self.tokens) if token and at not in special}
+        self._longest = max(map(len, self._by_bytes), default=1)
+
+    def __call__(self, text: bytes | str) -> list[int]:
+        data = text if isinstance(text, bytes) else text.encode()
+        out: list[int] = []
+        at = 0
+        while at < len(data):
+            size = next(
+                (n for n in range(min(self._longest, len(data) - at), 0, -1) if data[at : at + n] in self._by_bytes), 0
+            )
+            if not size:
+                raise CallerError(f"no token of the vocabulary begins with the byte {data[at]:#04x}")
+            out.append(self._by_bytes[data[at : at + size]])
+            at += size
+        return out
+
+
+class Matcher:
+    """Follows one reply. The special tokens of the vocabulary are used as such where the grammar has them."""
+
+    def __init__(self, grammar: Grammar, vocabulary: Vocabulary) -> None:
+        from llguidance import LLMatcher
+
+        self.vocabulary = vocabulary
+        lark = grammar.lark(tokens=vocabulary.specials)
+        self._matcher: Any = LLMatcher(vocabulary.tokenizer, LLMatcher.grammar_from_lark(lark), log_level=0)
+        self._check()
+
+    def _check(self) -> None:
+        if self._matcher.is_error():
+            raise GrammarCompileError(f"llguidance refuses it: {self._matcher.get_error()[:500]}")
+
+    def mask(self) -> bytes:
+        """One bit per token, the first token in the lowest bit of the first byte. The end's bit is set where the reply
+        may end."""
+        found = bytes(self._matcher.compute_bitmask())
+        self._check()
+        return found
+
+    def allows(self, token: int) -> bool:
+        return 0 <= token < len(self.vocabulary.tokens) and bool(self.mask()[token >> 3] >> (token & 7) & 1)
+
+    def accept(self, token: int) -> bool:
+        """Takes a token; False, and nothing is taken, if it is not allowed."""
+        if token == self.vocabulary.eos:
+            return self.may_end
+        if not 0 <= token < len(self.vocabulary.tokens):
+            return False
+        return bool(self._matcher.try_consume_tokens([token]) == 1)
+
+    def accept_text(self, text: str | bytes) -> int:
+        """Takes a text byte by byte or token by token; the number of its tokens that were allowed."""
+        tokens = _Greedy(self.vocabulary)(text)
+        return int(self._matcher.try_consume_tokens(tokens))
+
+    def forced(self) -> list[int]:
+        """The tokens that must come now, where there is no choice."""
+        return list(self._matcher.compute_ff_tokens())
+
+    @property
+    def may_end(self) -> bool:
+        return bool(self._matcher.is_accepting())
+
+    @property
+    def ended(self) -> bool:
+        """Nothing but the end may follow."""
+        return bool(self._matcher.is_stopped())
+
+    def copy(self) -> Matcher:
+        made = object.__new__(Matcher)
+        made.vocabulary, made._matcher = self.vocabulary, self._matcher.deep_copy()
+        return made
+
+    def reset(self) -> None:
+        self._matcher.reset()
+
+
+class LogitsProcessor:
+    """Sets the logits of tokens that may not come next to minus infinity, in place, and gives them back.
+
+    Called with the tokens so far and the logits of the next, as samplers do; so many as `prompt` are not the reply's.
+    """
+
+    def __init__(self, matcher: Matcher, *, prompt: int | None = None) -> None:
+        self.matcher, self._seen = matcher, prompt
+
+    def __call__(self, tokens: Sequence[int], logits: Any) -> Any:
+        if self._seen is None:
+            self._seen = len(tokens)  # the first call comes right behind the prompt
+        for token in list(tokens)[self._seen :]:
+            if not self.matcher.accept(int(token)):
+                raise CallerError(f"the token {int(token)} was sampled although the mask forbids it")
+        self._seen = len(tokens)
+        mask = self.matcher.mask()
+        if hasattr(logits, "dtype"):
+            return _masked_array(logits, mask)
+        known = len(mask) * 8  # a model may have more logits than its vocabulary has tokens
+        for at in range(len(logits)):
+            if at >= known or not mask[at >> 3] >> (at & 7) & 1:
+                logits[at] = NEVER
+        return logits
+
+
+def _masked_array(logits: Any, mask: bytes) -> Any:
+    import numpy
+
+    bits = numpy.unpackbits(numpy.frombuffer(mask, dtype=numpy.uint8), bitorder="little")
+    allowed = numpy.zeros(logits.shape[-1], dtype=bool)
+    size = min(len(bits), len(allowed))
+    allowed[:size] = bits[:size].astype(bool)
+    logits[..., ~allowed] = NEVER
+    return logits
