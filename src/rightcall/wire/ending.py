@@ -75,10 +75,10 @@ class _Conclusion:
         if any(problem.call is None and problem.code == "too_large" for problem in piece.reply.problems):
             most = self.options.limits.calls
             self.p.problem("too_large", f"the reply has more than {most} calls; the rest of the reasoning was not read")
-        if is_open:
+        first = _first_call(piece.spans) if is_open else _last_run(piece.spans)
+        if is_open or first is not None:
             notes = [problem for problem in piece.reply.problems if problem.call is None and problem.code in _OPENED]
             self.output.events += notes[:_MOST_NOTES]
-        first = _first_call(piece.spans) if is_open else _last_run(piece.spans)
         if first is not None:
             self._take_out(start, first, piece, is_open)
 
