@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from dialects import ENDS, WIRES, Answer, Cutter, Json, Wired
 from rightcall import Ids, Reply, Stream, Tool, parse, read, read_all
-from rightcall.backend.rewrite import MODULES, Rewriter
+from rightcall.backends.rewrite import MODULES, Rewriter
 from rightcall.wire.finish import CUT
 
 TOOLS = [Tool(name="f", parameters={"type": "object", "properties": {"x": {}, "input": {}}})]

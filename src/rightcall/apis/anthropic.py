@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from rightcall.apis.deltas import Delta, Deltas, End, Piece, Said, Seen, Stop, Thought, unknown_fields
-from rightcall.apis.plain import arguments, items, obj, objects, text
-from rightcall.apis.writing import Extras, fields_of, output_text, turn
+from rightcall.apis.outgoing import Extras, fields_of, output_text, turn
+from rightcall.apis.sdk_view import arguments, items, obj, objects, text
 from rightcall.types import Call, Json, Reply
 from rightcall.wire.finish import finish_of
 

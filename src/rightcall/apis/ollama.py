@@ -13,8 +13,8 @@ from typing import Any
 
 from rightcall.apis import openai_chat
 from rightcall.apis.deltas import Delta, Deltas, Said, Seen, Stop, Thought
-from rightcall.apis.plain import obj, text
-from rightcall.apis.writing import Extras, fields_of, output_text, turn
+from rightcall.apis.outgoing import Extras, fields_of, output_text, turn
+from rightcall.apis.sdk_view import obj, text
 from rightcall.types import Call, Json, Reply
 from rightcall.wire.finish import finish_of
 

@@ -18,8 +18,8 @@ import msgspec
 
 from rightcall.apis import openai_chat
 from rightcall.apis.deltas import Delta, Deltas, End, Fault, Piece, Said, Seen, Slot, Stop, Thought, unknown_fields
-from rightcall.apis.plain import arguments, error_text, is_parsed, obj, objects, text
-from rightcall.apis.writing import Extras, argument_text, custom_input, fields_of, output_text, turn
+from rightcall.apis.outgoing import Extras, argument_text, custom_input, fields_of, output_text, turn
+from rightcall.apis.sdk_view import arguments, error_text, is_parsed, obj, objects, text
 from rightcall.types import Call, Json, Reply
 from rightcall.wire.finish import CUT, finish_of
 

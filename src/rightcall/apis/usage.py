@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rightcall.apis.plain import obj
+from rightcall.apis.sdk_view import obj
 from rightcall.types import Json
 
 _USAGE = ("usage", "usageMetadata", "usage_metadata")

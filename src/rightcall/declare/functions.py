@@ -28,8 +28,8 @@ import msgspec
 from rightcall.declare.annotations import allows_none, described, object_schema, understood
 from rightcall.declare.binding import Binding, Fields, Typed, attach, is_async
 from rightcall.declare.docstrings import read_docstring
-from rightcall.declare.faults import Refused
 from rightcall.declare.providers import judge
+from rightcall.schema.refusals import Refused
 from rightcall.types import Json, Tool
 
 F = TypeVar("F", bound=Callable[..., Any])
