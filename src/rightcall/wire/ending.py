@@ -12,6 +12,7 @@ import msgspec
 from rightcall.types import Call, Part, Problem, Reasoning, Recast, Reply, Span
 from rightcall.wire.auto import AutoMachine, read_auto
 from rightcall.wire.compile import compiled
+from rightcall.wire.how_ended import was_cut
 from rightcall.wire.machine import Machine
 from rightcall.wire.near import near_calls
 from rightcall.wire.piece import Piece, read_piece
@@ -24,12 +25,9 @@ _MOST_NOTES = 8
 _OPENED = frozenset(("opener_without_call", "truncated"))  # what is said of an opener that no call follows
 
 
-CUT = frozenset(("length", "content_filter", "error"))  # how an answer ends that was cut off
-
-
 def conclude(reading: Machine | AutoMachine, source: str, finish: str | None = None) -> None:
     """Closes a reading, and puts what only the end decides into its output. `source` is the whole text."""
-    cut = finish in CUT
+    cut = was_cut(finish)
     machine = reading.machine if isinstance(reading, AutoMachine) else reading
     is_known = cut or machine.p.told is not None
     held = reading.held if isinstance(reading, AutoMachine) and not is_known else ""
