@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from dialects import ENDS, WIRES, Answer, Cutter, Json, Wired
 from rightcall import Ids, Reply, Stream, Tool, parse, read, read_all
 from rightcall.backends.rewrite import MODULES, Rewriter
-from rightcall.wire.finish import CUT
+from rightcall.wire.how_ended import CUT
 
 TOOLS = [Tool(name="f", parameters={"type": "object", "properties": {"x": {}, "input": {}}})]
 OWN_TEXT = ("chat", "responses")  # whose arguments are the text that the model wrote

@@ -14,7 +14,7 @@ from rightcall.capture.scenario_run import SYSTEM
 from rightcall.datasets.schemas import PROMPT
 from rightcall.datasets.written_kinds import PROMPTS
 from rightcall.declare.provider_forms import to_provider
-from rightcall.files.whole_files import Output
+from rightcall.files.whole_files import WholeFile
 from rightcall.types import Json
 
 MODEL, OUTPUT = "test-model", "target/dataset/tool_prompts.jsonl"
@@ -60,7 +60,7 @@ def write_prompts(
     - `runs`: how often each scenario is run.
     - `force`: as in `export`.
     """
-    with Output(output, PROMPTS, force=force) as out:
+    with WholeFile(output, PROMPTS, force=force) as out:
         for row in prompts(domains, model=model, runs=runs):
             out.write(row)
     return out.rows
