@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from rightcall.dispatching.result import Result
     from rightcall.dispatching.trace import Trace
     from rightcall.repairs.finish import repair
+    from rightcall.shapes.builder import GrammarBounds
     from rightcall.wire.detection import detect
     from rightcall.wire.rendering import render
     from rightcall.wire.selection import select
@@ -59,6 +60,7 @@ __all__ = [
     "CannotCarry",
     "Done",
     "Format",
+    "GrammarBounds",
     "Ids",
     "Limits",
     "Parser",
@@ -101,6 +103,7 @@ __getattr__ = on_first_use(
     __name__,
     {
         "check": "rightcall.checks",
+        "GrammarBounds": "rightcall.shapes.builder",
         "contract": "rightcall.contracts",
         "repair": "rightcall.repairs.finish",
         "answers": "rightcall.dispatching.answering",
