@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rightcall.apis.deltas import Beside, DeltaPiece, Slot
-from rightcall.apis.json_state import JsonState
+from rightcall.apis.json_state import JsonState, is_repeated
 from rightcall.declare.toolset import Toolset
 from rightcall.strict_json import is_same
 from rightcall.types import Problem, Repair
@@ -76,7 +76,9 @@ class Gathered:
     def is_whole(self) -> bool:
         """Was its end seen, so that a limit that ended the answer cannot have cut it off? The provider said so; or the
         argument text is the model's own, and JSON to its last bracket. Of anything else nobody knows."""
-        return self.ended or (not (self.custom or self.parsed) and self.scan().whole)
+        if self.ended or self.custom or self.parsed:
+            return self.ended
+        return self.scan().whole or is_repeated(self.text)
 
     def watch(self, plain: Callable[[str], bool]) -> None:
         """From now on the state tells what may be passed on."""

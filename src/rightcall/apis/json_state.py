@@ -177,3 +177,13 @@ def ends_early(text: str) -> bool:
         char = found.group()
         depth += (char in "[{") - (char in "]}")
     return depth > 0
+
+
+def is_repeated(text: str) -> bool:
+    """Is this JSON that was sent again in the very same letters, as some servers do?"""
+    size = (text + text).find(text, 1)
+    if not 0 < size < len(text):
+        return False
+    state = JsonState()
+    state.feed(text[:size])
+    return state.whole

@@ -18,7 +18,7 @@ from rightcall.repairs.beside import BesideMember
 from rightcall.repairs.broken_blocks import Keys, role_of
 from rightcall.repairs.finish import LastRung, settle
 from rightcall.repairs.tool_meant import hoist_name, infer_name, settle_name
-from rightcall.strict_json import Undecodable, decode_unique
+from rightcall.strict_json import Undecodable, decode, decode_unique
 from rightcall.types import Arguments, Call, CallEnd, CallStart, Event, Problem, Repair, Text
 from rightcall.wire.options import Limits
 
@@ -156,6 +156,9 @@ class Calls:
             self._too_many(call)
             return
         text = call.sent
+        if call.custom:
+            self._start(call)
+            self._as_function(call, text)
         json, value = self._read(call, text)
         self._start(call)
         made, problems = self._made(call, text, json, value, cut)
@@ -167,6 +170,14 @@ class Calls:
         if call.problems or problems:
             made = msgspec.structs.replace(made, problems=(*call.problems, *problems))
         self._out.append(CallEnd(call.index, made))
+
+    def _as_function(self, call: Gathered, text: str) -> None:
+        """A function that was called as a custom tool: text that is a JSON object is its arguments, with a receipt."""
+        if self._takes_text(call.name) or self._policy(call.name) == "off" or len(text) > self._limits.call:
+            return
+        if isinstance(decode(text, self._limits.depth), dict):
+            call.custom = False
+            call.repairs += (Repair("double_encoded", "exact", "", dumps(text), text),)
 
     def _read(self, call: Gathered, text: str) -> tuple[str, Any]:
         """The arguments as JSON, and what that holds. A name that stands among them, or that they imply, is taken."""
