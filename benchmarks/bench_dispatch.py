@@ -14,9 +14,8 @@ import time
 from collections.abc import Awaitable, Callable
 
 from measure import table, verdict
-
 from rightcall import Call, Toolset, Trace, dispatch
-from rightcall.dispatching.hooks import Hook, Invocation
+from rightcall.dispatching.hook import Hook, Invocation
 from rightcall.dispatching.result import Result
 
 MOST = 25.0

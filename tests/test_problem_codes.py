@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from problems_page import page, tried
 from rightcall import Call, Limits, Problem, Toolset, check, parse
 from rightcall.apis.stream import Stream
 from rightcall.apis.whole import read
-from rightcall.cli.problems_page import page, tried
-from rightcall.contracts.ledger import Deliverable, Ledger, State
+from rightcall.contracts.ledger import Deliverable, Ledger, LedgerState
 from rightcall.contracts.protocol import violations
 from rightcall.declare.binding import binding
 from rightcall.declare.toolset import to_tool
@@ -117,7 +117,7 @@ def _late() -> tuple[Problem, ...]:
 
 CALL = '<tool_call>{"name": "book", "arguments": {"city": "Oslo"}}</tool_call>'
 BESIDE = '<tool_call>{"name": "book", "arguments": {"city": "Oslo"}, "nights": 2}</tool_call>'
-OPEN = Ledger(state=State(deliverables=(Deliverable("1", "a test"),)))
+OPEN = Ledger(state=LedgerState(deliverables=(Deliverable("1", "a test"),)))
 ELSEWHERE: dict[str, Callable[[], tuple[Problem, ...] | list[Problem]]] = {
     "not_authorised": lambda: parse(CALL, tools=Toolset(TOOLS).scoped(["list_bookings"])).problems,
     "tool_left_out": lambda: Toolset.lenient([{"name": "f", "input_schema": {"type": "colour"}}]).notes,
@@ -150,4 +150,4 @@ def test_every_code_is_shown_to_happen() -> None:
 
 def test_the_page_of_problems_is_up_to_date() -> None:
     shown = (ROOT / "docs" / "problems.md").read_text("utf-8")
-    assert shown == page(), "stale: run `rightcall check --codes --markdown > docs/problems.md`"
+    assert shown == page(), "stale: run `make pages`"

@@ -11,15 +11,16 @@ from typing import Any, Literal
 
 import msgspec
 
-from rightcall.apis.deltas import Delta, End, Fault, Piece, Said, Stop, Thought
+from rightcall.apis.deltas import Delta, DeltaPiece, End, Fault, Said, Stop, Thought
 from rightcall.apis.native_calls import Calls
 from rightcall.declare.toolset import Toolset
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import Format
 from rightcall.ids import Ids
 from rightcall.types import Call, CallEnd, CallStart, Done, Event, Problem, Reasoning, Recast, Reply, Text
-from rightcall.wire.ending import CUT, last_calls
+from rightcall.wire.ending import last_calls
 from rightcall.wire.fold import Fold
+from rightcall.wire.how_ended import CUT
 from rightcall.wire.options import Limits
 from rightcall.wire.parser import Parser, Policy, ReasoningCalls, Rescue, format_of
 
@@ -77,7 +78,7 @@ class Assembler:
             self._text(delta.text)
         elif isinstance(delta, Thought):
             self._thought(delta.text)
-        elif isinstance(delta, Piece):
+        elif isinstance(delta, DeltaPiece):
             self._native().add(delta)
         elif isinstance(delta, End):
             if self._calls is not None:
@@ -139,21 +140,22 @@ class Assembler:
 
     def _as_text(self, events: Iterable[Event]) -> list[Event]:
         """What was found in the text of an answer that has calls of its own: its calls are text."""
-        out: list[Event] = []
-        for event in events:
-            if event is _END_OF_TEXT:
-                self._again = False
-            elif isinstance(event, Recast) and event.kind != "reasoning":
-                self._again = True
-            elif isinstance(event, Problem):
-                self._again = self._again or event.code == "call_in_reasoning"
-                out += [msgspec.structs.replace(event, blocking=False)] if event.call is None else []
-            elif isinstance(event, CallEnd):
-                out += [] if self._again else [Text(event.call.raw)]
-                out.append(Problem("call_in_text", _CALL_IN_TEXT, blocking=False))
-            elif isinstance(event, (Text, Reasoning, Recast, Done)) and not self._again:
-                out.append(event)
-        return out
+        return [out for event in events for out in self._event_as_text(event)]
+
+    def _event_as_text(self, event: Event) -> list[Event]:
+        if event is _END_OF_TEXT:
+            self._again = False
+        elif isinstance(event, Recast) and event.kind != "reasoning":
+            self._again = True
+        elif isinstance(event, Problem):
+            self._again |= event.code == "call_in_reasoning"
+            return [msgspec.structs.replace(event, blocking=False)] if event.call is None else []
+        elif isinstance(event, CallEnd):
+            said: list[Event] = [] if self._again else [Text(event.call.raw)]
+            return [*said, Problem("call_in_text", _CALL_IN_TEXT, blocking=False)]
+        elif isinstance(event, (Text, Reasoning, Recast, Done)) and not self._again:
+            return [event]
+        return []
 
     # -- text ----------------------------------------------------------------------------------------------------------
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rightcall.apis.deltas import Beside, Piece, Slot
-from rightcall.apis.json_state import JsonState
+from rightcall.apis.deltas import Beside, DeltaPiece, Slot
+from rightcall.apis.json_state import JsonState, is_repeated
 from rightcall.declare.toolset import Toolset
 from rightcall.strict_json import is_same
 from rightcall.types import Problem, Repair
@@ -21,12 +21,13 @@ class Gathered:
     """A native call as far as it has come."""
 
     __slots__ = (
-        *("arguments", "begun", "beside", "clashes", "custom", "done", "draft", "fault", "given", "id", "index"),
-        *("name", "named_at", "problems", "repairs", "size", "slot", "started", "state", "used_id", "waiting"),
+        *("arguments", "begun", "beside", "clashes", "custom", "done", "draft", "ended", "fault", "given", "id"),
+        *("index", "name", "named_at", "parsed", "problems", "repairs", "size", "slot", "started", "state"),
+        *("used_id", "waiting"),
         "_scanned",
     )
 
-    def __init__(self, piece: Piece, index: int) -> None:
+    def __init__(self, piece: DeltaPiece, index: int) -> None:
         self.index = index
         self.slot, self.id, self.custom = piece.slot, piece.id, piece.custom
         self.name = self.draft = ""
@@ -35,6 +36,7 @@ class Gathered:
         self.begun = False  # argument text has come
         self.fault: tuple[str, str] | None = None
         self.done = False  # nothing more comes
+        self.parsed = self.ended = False
         self.started = False  # `CallStart` went out: id and name are final
         self.used_id = ""
         self.repairs: tuple[Repair, ...] = ()
@@ -58,6 +60,10 @@ class Gathered:
         """Is this what the arguments are so far? What has another size is not compared, since that joins the pieces."""
         return len(text) == self.size and text == self.text
 
+    def has_whole(self, text: str) -> bool:
+        """Are the arguments JSON that has ended, and is this what they are?"""
+        return self.begun and not self.custom and self.scan().whole and self.is_text(text)
+
     @property
     def sent(self) -> str:
         """The argument text: what came as such, or else what came with the call's beginning."""
@@ -70,13 +76,23 @@ class Gathered:
         self._scanned = len(self.arguments)
         return self.state
 
+    @property
+    def is_whole(self) -> bool:
+        """Was its end seen, so that a limit that ended the answer cannot have cut it off? The provider said so; or the
+        argument text is the model's own, and JSON to its last bracket. Of anything else nobody knows."""
+        if self.ended or self.custom or self.parsed:
+            return self.ended
+        return self.scan().whole or is_repeated(self.text)
+
     def watch(self, plain: Callable[[str], bool]) -> None:
         """From now on the state tells what may be passed on."""
         self.state, self._scanned = JsonState(plain), 0
         self.waiting = list(self.arguments)
 
     def passable(self) -> str:
-        """Argument text that is final and was not passed on yet."""
+        """Argument text that is final and was not passed on yet; of a custom tool's text nothing is."""
+        if self.custom:
+            return ""
         ready = self.scan().final - self.given
         if ready <= 0:
             return ""
@@ -84,6 +100,16 @@ class Gathered:
         self.waiting = [waiting[ready:]]
         self.given += ready
         return waiting[:ready]
+
+    def join(self, piece: DeltaPiece) -> None:
+        """What the piece says beside name, id and arguments."""
+        self.draft = self.draft or piece.draft
+        self.fault = self.fault or piece.fault
+        self.parsed, self.ended = self.parsed or piece.parsed, self.ended or piece.ended
+        for field in piece.beside:
+            known = self.beside.setdefault(field.key, field)
+            if not is_same(known.value, field.value):
+                self.clashes.append(field)
 
     def extend(self, text: str) -> None:
         self.arguments.append(text)
@@ -115,7 +141,7 @@ class Gather:
             return self.calls[-1] if self.calls else None
         return self._by_slot.get(slot)
 
-    def add(self, piece: Piece) -> Gathered:
+    def add(self, piece: DeltaPiece) -> Gathered:
         """The call that this piece went to; its argument text is the caller's to add."""
         call = None if piece.whole else self._known(piece)
         if call is None or self._begins_anew(call, piece):
@@ -124,21 +150,15 @@ class Gather:
             self._open.append(call)
         if piece.slot is not None:
             self._by_slot[piece.slot] = call
-        if piece.id and not call.id:
-            call.id = piece.id
         if piece.id:
+            call.id = call.id or piece.id
             self._by_id[piece.id] = call
         if piece.name:
             self._name(call, piece.name)
-        call.draft = call.draft or piece.draft
-        call.fault = call.fault or piece.fault
-        for field in piece.beside:
-            known = call.beside.setdefault(field.key, field)
-            if not is_same(known.value, field.value):
-                call.clashes.append(field)
+        call.join(piece)
         return call
 
-    def _known(self, piece: Piece) -> Gathered | None:
+    def _known(self, piece: DeltaPiece) -> Gathered | None:
         """The call that this piece points at, if any."""
         by_slot = None if piece.slot is None else self._by_slot.get(piece.slot)
         by_id = self._by_id.get(piece.id) if piece.id else None
@@ -148,27 +168,33 @@ class Gather:
             return by_slot
         if not self.calls or self._announces(piece):
             return None
-        if piece.name:
-            return self.calls[-1]
-        # An unheard-of index or id with nothing but arguments: they were announced under another one.
+        return self.calls[-1] if piece.name else self._last_open()
+
+    def _last_open(self) -> Gathered:
+        """Whose are arguments under an unheard-of index or id? They were announced under another one."""
         while self._open and (self._open[-1].done or self._open[-1].scan().whole):
             self._open.pop()
         return self._open[-1] if self._open else self.calls[-1]
 
-    def _announces(self, piece: Piece) -> bool:
+    def _announces(self, piece: DeltaPiece) -> bool:
         """Neither its id nor its index is known: is it the first piece of a call?"""
         new_id, new_slot = bool(piece.id), piece.slot is not None
         return (new_id and new_slot) or ((new_id or new_slot) and (bool(piece.name) or not piece.arguments))
 
-    def _begins_anew(self, call: Gathered, piece: Piece) -> bool:
+    def _begins_anew(self, call: Gathered, piece: DeltaPiece) -> bool:
         """The piece points at this call; but is it the beginning of another?"""
         if piece.id and call.id and piece.id != call.id and (piece.name or not piece.arguments):
             return True
         if piece.all:
             return False
-        if not piece.name:
-            begins = not self._is_of(call, piece) and _opens(piece) and call.scan().whole
-            return begins and not call.is_text(piece.arguments)
+        return self._names_another(call, piece) if piece.name else self._opens_another(call, piece)
+
+    def _opens_another(self, call: Gathered, piece: DeltaPiece) -> bool:
+        """Arguments without a name, at a call whose own are whole: are they the next call's?"""
+        begins = not self._is_of(call, piece) and _opens(piece) and call.scan().whole
+        return begins and not call.is_text(piece.arguments)
+
+    def _names_another(self, call: Gathered, piece: DeltaPiece) -> bool:
         if not call.name:
             return False
         if call.named_at == self.chunk or call.done:
@@ -177,11 +203,11 @@ class Gather:
             return self._is_another_name(call, piece)
         return piece.name != call.name or self._same_tool_again(call, piece)
 
-    def _is_of(self, call: Gathered, piece: Piece) -> bool:
+    def _is_of(self, call: Gathered, piece: DeltaPiece) -> bool:
         """Does the piece say, by its id or else by its index, that it is this call's?"""
         return piece.id == call.id if piece.id else piece.slot is not None and piece.slot == call.slot
 
-    def _is_another_name(self, call: Gathered, piece: Piece) -> bool:
+    def _is_another_name(self, call: Gathered, piece: DeltaPiece) -> bool:
         """No arguments yet: is this a part of the name, the name again, or the next call's?"""
         elsewhere = None not in (piece.slot, call.slot) and piece.slot != call.slot
         if elsewhere and (piece.name != call.name or not piece.arguments):
@@ -191,7 +217,7 @@ class Gather:
         tools = self._tools
         return tools is not None and call.name in tools and piece.name in tools and call.name + piece.name not in tools
 
-    def _same_tool_again(self, call: Gathered, piece: Piece) -> bool:
+    def _same_tool_again(self, call: Gathered, piece: DeltaPiece) -> bool:
         """The name came again after arguments: repeated with every chunk, or a second call of the same tool."""
         state = call.scan()
         if state.whole:
@@ -212,5 +238,5 @@ class Gather:
         call.name += name
 
 
-def _opens(piece: Piece) -> bool:
+def _opens(piece: DeltaPiece) -> bool:
     return piece.arguments.lstrip(_BLANKS).startswith("{")

@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from rightcall.apis.deltas import Delta, Deltas, Fault, Piece, Said, Seen, Stop, Thought, unknown_fields
+from rightcall.apis.deltas import Delta, DeltaPiece, Deltas, Fault, Said, Seen, Stop, Thought, unknown_fields
 from rightcall.apis.gemini_pieces import Pieces
-from rightcall.apis.how_ended import finish_of
 from rightcall.apis.outgoing import Extras, fields_of, output_text, turn
 from rightcall.apis.sdk_view import arguments, items, obj, objects, text
 from rightcall.types import Call, Json, Reply
+from rightcall.wire.how_ended import finish_of
 
 # The model tried to call, and the server took the call away.
 _FAILED = ("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MALFORMED_RESPONSE")
@@ -26,7 +26,7 @@ _KNOWN = frozenset(("id", "name", "args", "partialArgs", "partial_args", "willCo
 _WORDS = {"auto": "AUTO", "required": "ANY", "none": "NONE"}
 
 
-class _Fragment(Piece, frozen=True, kw_only=True):
+class _Fragment(DeltaPiece, frozen=True, kw_only=True):
     """A call that may be only a piece of one: in a stream it is joined, elsewhere it cannot be."""
 
     call: Json
@@ -49,13 +49,15 @@ def whole(response: Any) -> Deltas:
     """Everything in a response, a content, a list of parts or one part."""
     found = obj(response)
     if found is None:
-        return [(0, delta) for part in objects(items(response)) for delta in _part(part)]
+        return _of_parts(objects(items(response)))
     if "candidates" in found or field(found, "promptFeedback") is not None:
         return _response(found)
-    content = obj(found.get("content"))
-    if content is not None:
+    if obj(found.get("content")) is not None:
         return [(0, delta) for delta in _candidate(found)]
-    parts = objects(found["parts"]) if "parts" in found else [found]
+    return _of_parts(objects(found["parts"]) if "parts" in found else [found])
+
+
+def _of_parts(parts: Iterable[Json]) -> Deltas:
     return [(0, delta) for part in parts for delta in _part(part)]
 
 
@@ -72,7 +74,9 @@ def _joined(delta: Delta, seen: Seen, number: int) -> list[Delta]:
     pieces = seen.setdefault(number, Pieces(len(seen)))
     pieces.add(delta.call)
     if field(delta.call, "willContinue") is True:
-        return [Piece(slot=pieces.slot, id=pieces.id, name=pieces.name, arguments="{")] if first else []
+        return (
+            [DeltaPiece(slot=pieces.slot, id=pieces.id, name=pieces.name, arguments="{", parsed=True)] if first else []
+        )
     del seen[number]
     seen[number, pieces.slot] = True  # keeps the slots apart
     return [pieces.whole()]
@@ -107,12 +111,13 @@ def _part(part: Json) -> Iterator[Delta]:
     if call is not None:
         id, name, given = text(call.get("id")), text(call.get("name")), arguments(call.get("args"))
         if field(call, "partialArgs") is not None or field(call, "willContinue") is True:
-            yield _Fragment(call=call, id=id, name=name, arguments=given, whole=True, fault=_IN_PIECES)
+            yield _Fragment(call=call, id=id, name=name, arguments=given, whole=True, parsed=True, fault=_IN_PIECES)
         elif not name:
-            yield _Fragment(call=call, id=id, arguments=given, whole=True)  # may end a call that came in pieces
+            # It may end a call that came in pieces.
+            yield _Fragment(call=call, id=id, arguments=given, whole=True, parsed=True)
         else:
             beside = unknown_fields(call, _KNOWN, inner=True)
-            yield Piece(id=id, name=name, arguments=given, whole=True, beside=beside)
+            yield DeltaPiece(id=id, name=name, arguments=given, whole=True, parsed=True, beside=beside)
     elif said := text(part.get("text")):
         yield Thought(said) if part.get("thought") is True else Said(said)
 

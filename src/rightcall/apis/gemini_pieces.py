@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from rightcall.apis.deltas import Piece
+from rightcall.apis.deltas import DeltaPiece
 from rightcall.apis.sdk_view import dumps, obj, objects, text
 from rightcall.types import Json
 
@@ -40,11 +40,12 @@ class Pieces:
             if not steps or not _put(self._arguments, steps, _value(piece)):
                 self.lost = self.lost or path or "?"
 
-    def whole(self) -> Piece:
+    def whole(self) -> DeltaPiece:
         lost = ("malformed_response", f"a piece of the arguments has a path that leads nowhere: {self.lost}")
         fault = lost if self.lost else None
-        return Piece(
-            slot=self.slot, id=self.id, name=self.name, arguments=dumps(_joined(self._arguments)), all=True, fault=fault
+        said = dumps(_joined(self._arguments))
+        return DeltaPiece(
+            slot=self.slot, id=self.id, name=self.name, arguments=said, all=True, parsed=True, fault=fault
         )
 
 
@@ -66,13 +67,21 @@ def _steps(path: str) -> Iterator[str | int]:
     yield from found
 
 
+def _makes_room(into: Any, step: str | int) -> bool:
+    """Can this hold something there? A list that ends right before the position grows."""
+    if isinstance(into, dict):
+        return isinstance(step, str)
+    if not isinstance(into, list) or isinstance(into, _GeminiText) or not isinstance(step, int) or step > len(into):
+        return False
+    if step == len(into):
+        into.append(None)
+    return True
+
+
 def _put(into: Any, steps: list[str | int], value: Any) -> bool:
     """Puts a value where the steps lead, making what is missing on the way. False where that cannot be."""
     for step, follows in zip(steps, [*steps[1:], None], strict=True):
-        if isinstance(into, list) and not isinstance(into, _Text) and isinstance(step, int) and step <= len(into):
-            if step == len(into):
-                into.append(None)
-        elif not (isinstance(into, dict) and isinstance(step, str)):
+        if not _makes_room(into, step):
             return False
         before = into.get(step) if isinstance(into, dict) else into[step]
         if follows is None:
@@ -83,18 +92,18 @@ def _put(into: Any, steps: list[str | int], value: Any) -> bool:
     return True
 
 
-class _Text(list[str]):
+class _GeminiText(list[str]):
     """A string of which more may come."""
 
 
-def _longer(before: Any, more: str) -> _Text:
-    text = before if isinstance(before, _Text) else _Text([before] if isinstance(before, str) else ())
+def _longer(before: Any, more: str) -> _GeminiText:
+    text = before if isinstance(before, _GeminiText) else _GeminiText([before] if isinstance(before, str) else ())
     text.append(more)
     return text
 
 
 def _joined(value: Any) -> Any:
-    if isinstance(value, _Text):
+    if isinstance(value, _GeminiText):
         return "".join(value)
     if isinstance(value, dict):
         return {key: _joined(each) for key, each in value.items()}

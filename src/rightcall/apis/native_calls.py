@@ -8,24 +8,23 @@ from typing import Any
 import msgspec
 
 from rightcall.apis.call_pieces import Gather, Gathered
-from rightcall.apis.deltas import Piece, Slot
+from rightcall.apis.deltas import DeltaPiece, Slot
 from rightcall.apis.json_state import ends_early
 from rightcall.apis.sdk_view import dumps
 from rightcall.checks import name_problem
 from rightcall.declare.toolset import Toolset
 from rightcall.ids import Ids
-from rightcall.repairs.beside import Member
+from rightcall.repairs.beside import BesideMember
 from rightcall.repairs.broken_blocks import Keys, role_of
 from rightcall.repairs.finish import LastRung, settle
 from rightcall.repairs.tool_meant import hoist_name, infer_name, settle_name
-from rightcall.strict_json import Undecodable, decode_unique
+from rightcall.strict_json import Undecodable, decode, decode_unique
 from rightcall.types import Arguments, Call, CallEnd, CallStart, Event, Problem, Repair, Text
 from rightcall.wire.options import Limits
 
 _BLANKS = " \t\r\n"
 _KEYS = Keys(("name",), ("arguments", "parameters", "args", "input"), ("id", "call_id", "tool_call_id"))
 _MOST_SAID = 200  # characters of free text that a message repeats
-_BLANKS_AND_TICKS = _BLANKS + "`"
 
 
 class Calls:
@@ -55,12 +54,12 @@ class Calls:
     def next(self) -> int:
         return self._first + min(len(self.gather.calls), self._limits.calls)
 
-    def add(self, piece: Piece) -> None:
+    def add(self, piece: DeltaPiece) -> None:
         known = len(self.gather.calls)
         call = self.gather.add(piece)
-        if call.started and call.index - self._first < self._ended:
+        if call.done or (call.started and call.index - self._first < self._ended):
             if piece.arguments.strip(_BLANKS) and not piece.all and not call.is_text(piece.arguments):
-                # The call has gone out and may have run: what comes now can be told, and changes nothing.
+                # The call may have gone out and have run: what comes now can be told, and changes nothing.
                 message = "more arguments came after the call had ended; they were not read"
                 self._out.append(Problem("late_arguments", message, call=call.index, blocking=False))
             return
@@ -71,20 +70,19 @@ class Calls:
             call.done = True
             self._end_ready()
 
-    def _arguments(self, call: Gathered, piece: Piece) -> None:
+    def _arguments(self, call: Gathered, piece: DeltaPiece) -> None:
         text = piece.arguments
         if piece.all:
             if text.strip(_BLANKS) and not call.given:
                 call.replace(text)
         elif text:
-            if call.begun and not call.custom and call.scan().whole and call.is_text(text):
+            if call.has_whole(text):
                 return  # sent once more in whole
             call.extend(text)
-        # The name may turn out to stand among the arguments.
-        if call.begun and (call.name.strip() or self._tools is None):
-            self._start(call)
-            if self._live and not call.custom and (ready := call.passable()):
-                self._out.append(Arguments(call.index, ready))
+        if call.begun:
+            self._start_named(call)
+        if call.started and self._live and (ready := call.passable()):
+            self._out.append(Arguments(call.index, ready))
 
     def end(self, slot: Slot | None) -> None:
         """Nothing more comes for the call in this slot."""
@@ -101,7 +99,8 @@ class Calls:
             self._end(call, cut=False)
 
     def close(self, cut: bool) -> None:
-        """The answer is over; `cut` if the provider says that a limit ended it."""
+        """The answer is over; `cut` if the provider says that a limit ended it: then its last call must be known to be
+        whole. A call that anything follows is."""
         calls = self.gather.calls
         while self._ended < len(calls):
             self._end(calls[self._ended], cut=cut and self._ended == len(calls) - 1)
@@ -111,13 +110,21 @@ class Calls:
         calls = self.gather.calls
         while self._ended < len(calls):
             call, is_last = calls[self._ended], self._ended == len(calls) - 1
-            if is_last and not (call.done and _ends(call, call.sent)):
+            if is_last and not (call.done and call.is_whole):
                 return  # a limit may have cut it off, which is said last
             if not call.done and (call.custom or not call.scan().whole):
                 return
             self._end(call, cut=False)
 
     # -- one call ------------------------------------------------------------------------------------------------------
+
+    def _start_named(self, call: Gathered) -> None:
+        """Starts the calls up to this one, unless one has no name: that may turn out to stand among its arguments."""
+        while not call.started and self._started < self._limits.calls:
+            each = self.gather.calls[self._started]
+            if self._tools is not None and not each.name.strip():
+                return
+            self._start(each)
 
     def _start(self, call: Gathered) -> None:
         """Its id and name are final now, and those of the calls before it."""
@@ -149,6 +156,9 @@ class Calls:
             self._too_many(call)
             return
         text = call.sent
+        if call.custom:
+            self._start(call)
+            self._as_function(call, text)
         json, value = self._read(call, text)
         self._start(call)
         made, problems = self._made(call, text, json, value, cut)
@@ -161,6 +171,14 @@ class Calls:
             made = msgspec.structs.replace(made, problems=(*call.problems, *problems))
         self._out.append(CallEnd(call.index, made))
 
+    def _as_function(self, call: Gathered, text: str) -> None:
+        """A function that was called as a custom tool: text that is a JSON object is its arguments, with a receipt."""
+        if self._takes_text(call.name) or self._policy(call.name) == "off" or len(text) > self._limits.call:
+            return
+        if isinstance(decode(text, self._limits.depth), dict):
+            call.custom = False
+            call.repairs += (Repair("double_encoded", "exact", "", dumps(text), text),)
+
     def _read(self, call: Gathered, text: str) -> tuple[str, Any]:
         """The arguments as JSON, and what that holds. A name that stands among them, or that they imply, is taken."""
         if call.custom:
@@ -170,8 +188,13 @@ class Calls:
             value, twice = decode_unique(text, self._limits.depth)
             if twice and call.name.strip():
                 return text, Undecodable  # told where the call is settled
-        if call.name.strip() or call.started or call.fault is not None or self._policy("") == "off":
+        has_name = call.name.strip() or call.started or call.fault is not None
+        if has_name or self._policy("") == "off":
             return text, value
+        return self._with_name(call, text, value)
+
+    def _with_name(self, call: Gathered, text: str, value: Any) -> tuple[str, Any]:
+        """The arguments of a call without a name, which they may hold or imply."""
         hoisted = hoist_name(value, self._tools)
         if hoisted is not None:
             call.name, value = hoisted
@@ -185,18 +208,7 @@ class Calls:
 
     def _made(self, call: Gathered, text: str, json: str, value: Any, cut: bool) -> tuple[Call, list[Problem]]:
         """The call and what is wrong with it. One that ends early, or may have been cut off, is never completed."""
-        wrong = call.fault
-        if wrong is None and len(text) > self._limits.call:
-            wrong = "too_large", f"the call is longer than {self._limits.call} characters"
-        if wrong is None and call.custom and not self._takes_text(call.name):
-            said = f"{text[:_MOST_SAID]!r}{' and more' if len(text) > _MOST_SAID else ''}"
-            message = (
-                f"{call.name!r} was called as a custom tool, with free text: {said}; it is a function, so send its"
-            )
-            wrong = "arguments_not_object", f"{message} arguments as a JSON object"
-        early = isinstance(value, Undecodable) and value.code == "invalid_json" and ends_early(text)
-        if wrong is None and (early or (cut and not _ends(call, text))):
-            wrong = "truncated", "the answer ended before the call did; send the whole call again"
+        wrong = call.fault or self._fault_of(call, text, value, cut)
         if wrong is not None:
             broken = Call(call.name, {}, text, call.used_id, text, call.repairs, complete=False)
             return broken, [Problem(*wrong, call=call.index)]
@@ -216,21 +228,36 @@ class Calls:
             last=self._last_rung,
         )
 
+    def _fault_of(self, call: Gathered, text: str, value: Any, cut: bool) -> tuple[str, str] | None:
+        """Code and message of what stands in the way of reading the arguments at all."""
+        if len(text) > self._limits.call:
+            return "too_large", f"the call is longer than {self._limits.call} characters"
+        if call.custom and not self._takes_text(call.name):
+            said = f"{text[:_MOST_SAID]!r}{' and more' if len(text) > _MOST_SAID else ''}"
+            message = (
+                f"{call.name!r} was called as a custom tool, with free text: {said}; it is a function, so send its"
+            )
+            return "arguments_not_object", f"{message} arguments as a JSON object"
+        early = isinstance(value, Undecodable) and value.code == "invalid_json" and ends_early(text)
+        if early or (cut and not call.is_whole):
+            return "truncated", "the answer ended before the call did; send the whole call again"
+        return None
+
     def _takes_text(self, name: str) -> bool:
         """May this tool be a custom one, whose one argument is the text? What is not declared may be anything."""
         tool = self._tools.get(name) if self._tools is not None else None
         properties = tool.parameters.get("properties") if tool is not None else None
         return not isinstance(properties, dict) or "input" in properties
 
-    def _beside(self, call: Gathered, has_args: bool) -> tuple[Member, ...]:
+    def _beside(self, call: Gathered, has_args: bool) -> tuple[BesideMember, ...]:
         """What the call has beside its name and arguments. What a server may have added is none of the model's, unless
         it is an argument."""
-        members = [Member(field.key, field.value, "clash") for field in call.clashes if field.inner]
+        members = [BesideMember(field.key, field.value, "clash") for field in call.clashes if field.inner]
         for field in call.beside.values():
             role = role_of(field.key, field.value, _KEYS, self._tools, name=call.name, has_args=has_args)
             if role == "stranger" and not field.inner:
                 role = "known"
-            members += [Member(field.key, field.value, role)] if role is not None else []
+            members += [BesideMember(field.key, field.value, role)] if role is not None else []
         return tuple(members)
 
     def _too_many(self, call: Gathered) -> None:
@@ -243,8 +270,3 @@ class Calls:
         made = Problem(code, message, call=call.index)
         call.problems += (made,)
         self._out.append(made)
-
-
-def _ends(call: Gathered, text: str) -> bool:
-    """Did the call end before its answer was cut? Of free text, a word or a number nobody knows."""
-    return not call.custom and (text.rstrip(_BLANKS_AND_TICKS).endswith(("}", "]")) or call.scan().whole)

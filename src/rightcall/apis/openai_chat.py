@@ -14,11 +14,11 @@ from typing import Any
 
 import msgspec
 
-from rightcall.apis.deltas import Delta, Deltas, Fault, Piece, Said, Seen, Stop, Thought, unknown_fields
-from rightcall.apis.how_ended import finish_of
+from rightcall.apis.deltas import Delta, DeltaPiece, Deltas, Fault, Said, Seen, Stop, Thought, unknown_fields
 from rightcall.apis.outgoing import Extras, argument_text, custom_input, fields_of, output_text, turn
-from rightcall.apis.sdk_view import arguments, dumps, error_text, items, obj, objects, text
+from rightcall.apis.sdk_view import arguments, dumps, error_text, is_parsed, items, obj, objects, text
 from rightcall.types import Call, Json, Reply
+from rightcall.wire.how_ended import finish_of
 
 _KNOWN = frozenset(("id", "type", "index", "function", "custom"))
 _ARGUMENTS = ("arguments", "parameters", "args", "input")
@@ -37,15 +37,18 @@ def whole(response: Any) -> Deltas:
     if found is None:
         return [(0, delta) for delta in _calls(items(response))]
     if "choices" in found:
-        choices = found["choices"]
-        if not isinstance(choices, (list, tuple)):
-            return [(0, Fault("malformed_response", "the response's `choices` is no list"))]
-        return [(i, delta) for i, each in enumerate(objects(choices)) for delta in _choice(each)]
+        return _of_choices(found["choices"])
     if obj(found.get("message")) is not None:
         return [(0, delta) for delta in _choice(found)]
     if "function" in found or obj(found.get("custom")) is not None:
         return [(0, delta) for delta in _calls([found])]
     return [(0, delta) for delta in _message(found)]
+
+
+def _of_choices(choices: Any) -> Deltas:
+    if not isinstance(choices, (list, tuple)):
+        return [(0, Fault("malformed_response", "the response's `choices` is no list"))]
+    return [(i, delta) for i, each in enumerate(objects(choices)) for delta in _choice(each)]
 
 
 def chunk(payload: Json, seen: Seen) -> Deltas:
@@ -87,14 +90,19 @@ def _ending(choice: Json) -> Iterator[Delta]:
 
 def _message(message: Json) -> Iterator[Delta]:
     found = calls_of(message)
-    known = {each.id for each in found if isinstance(each, Piece) and each.id}
     said = list(_words(message))
-    yield from [each for each in said if not (isinstance(each, Piece) and each.id in known)]
+    yield from _without(said, found)
     yield from found
-    found += [each for each in said if isinstance(each, Piece)]
+    has_calls = found or any(isinstance(each, DeltaPiece) for each in said)
     legacy = obj(message.get("function_call"))
-    if legacy is not None and not found:
+    if legacy is not None and not has_calls:
         yield _piece({"function": legacy}, None, whole=True)
+
+
+def _without(said: list[Delta], calls: list[Delta]) -> list[Delta]:
+    """What was said, but for the calls among it that the list of calls has too."""
+    known = {each.id for each in calls if isinstance(each, DeltaPiece) and each.id}
+    return [each for each in said if not (isinstance(each, DeltaPiece) and each.id in known)]
 
 
 def calls_of(message: Json) -> list[Delta]:
@@ -116,19 +124,20 @@ def _delta(delta: Json) -> Iterator[Delta]:
         yield msgspec.structs.replace(_piece({"function": legacy}, None), slot="function_call")
 
 
-def _piece(entry: Json, position: int | None, *, whole: bool = False) -> Piece:
+def _piece(entry: Json, position: int | None, *, whole: bool = False) -> DeltaPiece:
     index = entry.get("index")
     slot = None if whole else index if type(index) is int else position
     function, custom = obj(entry.get("function")) or {}, obj(entry.get("custom"))
     id = text(entry.get("id"))
     if custom is not None:
         name, said = text(custom.get("name")), text(custom.get("input"))
-        return Piece(slot=slot, id=id, name=name, arguments=said, custom=True, whole=whole)
+        return DeltaPiece(slot=slot, id=id, name=name, arguments=said, custom=True, whole=whole)
     key = next((key for key in _ARGUMENTS if function.get(key) is not None), "arguments")
     inner = unknown_fields(function, _FUNCTION if key in _FUNCTION else _FUNCTION | {key}, inner=True)
     beside = (*inner, *unknown_fields(entry, _KNOWN, inner=False))
-    name, said = text(function.get("name")), arguments(function.get(key))
-    return Piece(slot=slot, id=id, name=name, arguments=said, beside=beside, whole=whole)
+    name, value = text(function.get("name")), function.get(key)
+    said, parsed = arguments(value), is_parsed(value)
+    return DeltaPiece(slot=slot, id=id, name=name, arguments=said, beside=beside, whole=whole, parsed=parsed)
 
 
 def _calls(entries: Iterable[Any]) -> Iterator[Delta]:
@@ -142,7 +151,7 @@ def _calls(entries: Iterable[Any]) -> Iterator[Delta]:
             yield _piece(found, None, whole=True)
             continue
         what = "`function` is no object" if "function" in found else "there is no `function`"
-        yield Piece(
+        yield DeltaPiece(
             id=text(found.get("id")),
             name=text(found.get("name")),
             arguments=arguments(found.get("arguments")) or dumps(found),
@@ -153,11 +162,7 @@ def _calls(entries: Iterable[Any]) -> Iterator[Delta]:
 
 def _words(message: Json) -> Iterator[Delta]:
     """Reasoning, then text; servers that give the reasoning under two names mean it once."""
-    thought = text(message.get("reasoning_content")) or text(message.get("reasoning")) or text(message.get("thinking"))
-    if not thought and "reasoning_details" in message:
-        details = objects(message.get("reasoning_details"))
-        thought = "".join([text(each.get("text")) or text(each.get("summary")) for each in details])
-    if thought:
+    if thought := _thought(message):
         yield Thought(thought)
     content = message.get("content")
     if type(content) is str:
@@ -169,6 +174,18 @@ def _words(message: Json) -> Iterator[Delta]:
         yield Said(refusal)
 
 
+def _thought(message: Json) -> str:
+    thought = text(message.get("reasoning_content")) or text(message.get("reasoning")) or text(message.get("thinking"))
+    if thought or "reasoning_details" not in message:
+        return thought
+    details = objects(message.get("reasoning_details"))
+    return "".join([text(each.get("text")) or text(each.get("summary")) for each in details])
+
+
+def _inner_text(thinking: Any) -> str:
+    return text(thinking) or "".join([text(each.get("text")) for each in objects(thinking)])
+
+
 def _parts(content: Any) -> Iterator[Delta]:
     """Content in parts: text, refusals, thinking, which is itself text or parts, and calls as another API has them."""
     for part in items(content):
@@ -177,9 +194,7 @@ def _parts(content: Any) -> Iterator[Delta]:
             if text(part):
                 yield Said(text(part))
         elif "thinking" in found:
-            inner = found["thinking"]
-            thought = text(inner) or "".join([text(each.get("text")) for each in objects(inner)])
-            if thought:
+            if thought := _inner_text(found["thinking"]):
                 yield Thought(thought)
         elif text(found.get("type")) in _CALL_PARTS:
             yield _part_call(found)
@@ -187,13 +202,14 @@ def _parts(content: Any) -> Iterator[Delta]:
             yield Thought(said) if text(found.get("type")) == "reasoning" else Said(said)
 
 
-def _part_call(part: Json) -> Piece:
+def _part_call(part: Json) -> DeltaPiece:
     """A call among the parts of the content, where some gateways leave it."""
     if obj(part.get("function")) is not None:
         return _piece(part, None, whole=True)
     said = next((part[key] for key in ("input", *_ARGUMENTS) if part.get(key) is not None), None)
     id = text(part.get("call_id")) or text(part.get("id"))
-    return Piece(id=id, name=text(part.get("name")), arguments=arguments(said), whole=True)
+    name = text(part.get("name"))
+    return DeltaPiece(id=id, name=name, arguments=arguments(said), whole=True, parsed=is_parsed(said))
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------

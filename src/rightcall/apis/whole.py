@@ -13,17 +13,17 @@ from typing import Any, Literal
 import msgspec
 
 from rightcall.apis.assembler import Assembler, Manner
-from rightcall.apis.deltas import Deltas, Fault, Seen
-from rightcall.apis.how_ended import usage_of
+from rightcall.apis.deltas import Delta, Deltas, Fault, Loss, Seen, Stop, of_choice
 from rightcall.apis.opaque_fields import Keepsakes
 from rightcall.apis.sdk_view import error_text, obj
 from rightcall.apis.sniff import DIALECTS, named, sniff
 from rightcall.apis.sse import as_payloads, json_value
+from rightcall.apis.usage import usage_of
 from rightcall.declare.toolset import ToolLike, Toolset
 from rightcall.formats.spec import Format
 from rightcall.ids import Ids
 from rightcall.types import Json, Reply
-from rightcall.wire.ending import CUT
+from rightcall.wire.how_ended import CUT
 from rightcall.wire.options import Limits
 from rightcall.wire.parser import Policy, ReasoningCalls, Rescue, parse, read_options
 
@@ -42,7 +42,17 @@ def read(
     ids: Ids | None = None,
     limits: Limits | None = None,
 ) -> Reply:
-    """The reply that a response holds; several choices are one after the other. See `read_all` for what it takes."""
+    """The reply that a provider's answer holds, whatever API it came through; several choices come one after the other.
+    Never raises because of what a model or a server sent: an error in place of an answer is a problem.
+
+    - `response`: a whole response, a message, a list of items or one item: a dict, an SDK's object, or JSON as str or
+      bytes. A recorded stream will do. Any other text is what a model wrote, and is parsed.
+    - `tools`: what may be called, as in `parse`; None checks neither names nor arguments.
+    - `api`: "auto" finds out which it is; else `chat`, `responses`, `messages`, `gemini`, `ollama` or `completions`, or
+      the name of its SDK.
+    - `format`, `reasoning`, `repair`, `rescue`, `reasoning_calls`, `choice`, `ids`, `limits`: as in `parse`, for the
+      text of the answer and for its native calls.
+    """
     how = manner(tools, format, reasoning, repair, rescue, reasoning_calls, choice, limits)
     return merged(_replies(response, api, how, Ids() if ids is None else ids, separate=False))
 
@@ -61,11 +71,8 @@ def read_all(
     ids: Ids | None = None,
     limits: Limits | None = None,
 ) -> list[Reply]:
-    """One reply per choice or candidate, at least one.
-
-    `response` is a whole response, a message, a list of items or one item: a dict, an SDK's object, or JSON as str or
-    bytes. Any other text is what a model wrote, and is parsed.
-    """
+    """One reply per choice or candidate, at least one. `response`, `tools`, `api`, `format`, `reasoning`, `repair`,
+    `rescue`, `reasoning_calls`, `choice`, `ids` and `limits` are those of `read`."""
     how = manner(tools, format, reasoning, repair, rescue, reasoning_calls, choice, limits)
     return _replies(response, api, how, Ids() if ids is None else ids, separate=True)
 
@@ -161,7 +168,7 @@ def _parsed(text: str, how: Manner, ids: Ids) -> Reply:
 def whole(response: Any, api: str) -> Deltas:
     """The deltas of a whole response; an error in its place is a fault."""
     if error := _error(response):
-        return [(0, Fault("provider_error", f"the server reported an error: {error}"))]
+        return [(0, Loss("provider_error", f"the server reported an error: {error}"))]
     if api == "auto":
         return [(0, _unknown(response))] if response else []
     return DIALECTS[api].whole(response)
@@ -170,7 +177,7 @@ def whole(response: Any, api: str) -> Deltas:
 def chunk(payload: Json, api: str, seen: Seen) -> Deltas:
     """The deltas of one chunk of a stream."""
     if error := _error(payload):
-        return [(0, Fault("provider_error", f"the server reported an error: {error}"))]
+        return [(0, Loss("provider_error", f"the server reported an error: {error}"))]
     return [(0, _unknown(payload))] if api == "auto" else DIALECTS[api].chunk(payload, seen)
 
 
@@ -188,14 +195,20 @@ def _error(response: Any) -> str:
     return error_text(error)
 
 
+def has_loss(chunks: list[Deltas]) -> bool:
+    return any(isinstance(delta, Loss) for deltas in chunks for _, delta in deltas)
+
+
 def _assembled(chunks: list[Deltas], api: str, how: Manner, ids: Ids, *, separate: bool) -> list[Reply]:
     numbers = sorted({number for deltas in chunks for number, _ in deltas}) or [0]
+    ending: list[Delta] = [Stop("error")] if has_loss(chunks) else []
     replies: list[Reply] = []
     first = 0
     for number in numbers:
         assembler = Assembler(api, how, ids, first)
         for deltas in chunks:
-            assembler.chunk([delta for each, delta in deltas if each == number])
+            assembler.chunk(of_choice(deltas, number))
+        assembler.chunk(ending)
         assembler.close()
         assembler.take()
         replies.append(assembler.reply)

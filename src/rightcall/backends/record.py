@@ -22,7 +22,7 @@ from rightcall.apis import openai_chat
 from rightcall.backends.address import own_secrets
 from rightcall.backends.base import BaseBackend, Streaming
 from rightcall.backends.body import write
-from rightcall.backends.cassette import Asked, Head, Recorded, Response, Tape, response_of, without_keys
+from rightcall.backends.cassette import Asked, CassetteHead, Recorded, Response, Tape, response_of, without_keys
 from rightcall.backends.exchange import Exchange, Received, Sent
 from rightcall.backends.http import Backend
 from rightcall.backends.plan import Choice, make_plan
@@ -32,10 +32,15 @@ from rightcall.types import Event, Json
 
 
 class Recorder(BaseBackend):
-    """Records a backend into a cassette. What is already in the file stays; more is added.
+    """A backend that records another one into a cassette. What is already in the file stays; more is added. Keys and
+    other secrets that are known by their shape are not written down.
 
-    With `fresh` the cassette begins anew, and with `force` so does a file that is none: the first exchange takes the
-    place of what was there. Raises `BadCassette`, `FileFailed`.
+    - `backend`: whom to ask.
+    - `path`: the cassette.
+    - `fresh`: begin it anew: the first exchange takes the place of what was there.
+    - `force`: also where the file is no cassette.
+
+    Raises `BadCassette`, `FileFailed`.
     """
 
     def __init__(
@@ -49,7 +54,7 @@ class Recorder(BaseBackend):
             self.backend = copy.copy(backend)
             self.backend.exchange = RecordingExchange(backend.exchange, self._tape, own)
         else:
-            self._tape = Tape(path, Head(), fresh=fresh, force=force)
+            self._tape = Tape(path, CassetteHead(), fresh=fresh, force=force)
 
     def __repr__(self) -> str:
         return f"Recorder({self.backend!r}, {str(self.path)!r})"
@@ -59,13 +64,17 @@ class Recorder(BaseBackend):
         return self
 
     async def aclose(self) -> None:
+        """Lets go of what the backend behind it holds open."""
         await self.backend.aclose()
 
     def stream(self, request: Request) -> Streaming:
+        """The events of the answer to this `request`, as the backend behind it gives them; written down when it has
+        ended."""
         stream = self.backend.stream(request)
         return stream if isinstance(self.backend, Backend) else Streaming(self._noted(request, stream))
 
     async def complete(self, request: Request) -> Answer:
+        """The answer of the backend behind it to this `request`, which is then written down."""
         answer = await self.backend.complete(request)
         if not isinstance(self.backend, Backend):
             self._note(request, answer, stream=False)
@@ -101,10 +110,10 @@ def _as_chat(answer: Answer, *, stream: bool) -> Response:
     return response_of(200, {"content-type": "text/event-stream"}, pieces, [0] * len(pieces), "")
 
 
-def _head(backend: Backend) -> Head:
+def _head(backend: Backend) -> CassetteHead:
     known = backend.known
     profile, native = ("", True) if known is None else (known.name, known.native)
-    return Head(api=backend.api, model=backend.model, mode=backend.mode, profile=profile, native=native)
+    return CassetteHead(api=backend.api, model=backend.model, mode=backend.mode, profile=profile, native=native)
 
 
 class RecordingExchange:

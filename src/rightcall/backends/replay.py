@@ -15,10 +15,10 @@ from contextlib import aclosing, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
-from rightcall.backends.cassette import KEPT_HEADERS, Asked, Cassette, Head, Recorded, Response, load
+from rightcall.backends.cassette import KEPT_HEADERS, Asked, Cassette, CassetteHead, Recorded, Response, load
 from rightcall.backends.exchange import Received, Retries, Sent, Timeouts
 from rightcall.backends.http import Backend
-from rightcall.backends.match import Matcher, route
+from rightcall.backends.match import RequestMatcher, route
 from rightcall.backends.profiles import PROFILES, Profile, no_tools
 from rightcall.backends.request import Mode
 from rightcall.errors import BodyError, NotRecorded, TransportError
@@ -38,7 +38,7 @@ class Player:
     """The exchange of a recording."""
 
     def __init__(self, cassette: Cassette, *, strict: bool = True, timing: bool = False) -> None:
-        self.matcher = Matcher(cassette, strict=strict)
+        self.matcher = RequestMatcher(cassette, strict=strict)
         self._timing = timing
 
     def keep(self) -> None:
@@ -68,9 +68,13 @@ async def pieces(response: Response, *, timing: bool) -> AsyncGenerator[bytes]:
 
 
 class ReplayBackend(Backend):
-    """Answers from a cassette. What is not given is as it was when the cassette was recorded.
+    """A backend that answers from a cassette, without a network. What is not given is as it was when the cassette was
+    recorded.
 
-    `strict`: a request that was not recorded is `NotRecorded`; otherwise it gets the nearest one's answer.
+    - `cassette`: the file, or one that was read.
+    - `api`, `model`, `mode`, `profile`, `timeouts`: as in `Backend`.
+    - `strict`: a request that was not recorded is `NotRecorded`; otherwise it gets the answer of the nearest one.
+    - `timing`: the pieces come at the pace they were recorded at.
     """
 
     def __init__(
@@ -103,16 +107,20 @@ class ReplayBackend(Backend):
         return f"ReplayBackend({self.cassette.path!r}, api={self.api!r}, model={self.model!r}, mode={self.mode!r})"
 
 
-def _profile(head: Head) -> Profile | None:
+def _profile(head: CassetteHead) -> Profile | None:
     """The kind of server that was recorded; None where that is not said, or not known to this version."""
     found = PROFILES.get(head.profile)
     return found if found is None or head.native else no_tools(found)
 
 
 class ReplayServer:
-    """A recording behind an address of this machine, for clients of any make who know its `key`.
+    """A recording behind an address of this machine, for clients of any make. An async context manager.
 
-    One is made for each start unless it is given; with `no_key` none is asked for. Pages of `origins` may use it too.
+    - `cassette`, `strict`, `timing`: as in `ReplayBackend`.
+    - `port`: 0 for any that is free; `url` has it.
+    - `key`: what clients must send; one is made for each start unless it is given.
+    - `no_key`: none is asked for.
+    - `origins`: web pages that may use it too.
     """
 
     def __init__(
@@ -128,7 +136,7 @@ class ReplayServer:
     ) -> None:
         self.cassette = cassette if isinstance(cassette, Cassette) else load(cassette)
         self.key = None if no_key else given_key(key) if key else new_key()
-        self._matcher = Matcher(self.cassette, strict=strict)
+        self._matcher = RequestMatcher(self.cassette, strict=strict)
         self._timing = timing
         self._server = WebServer(
             self._serve, guarding("127.0.0.1", key=self.key, no_key=no_key, origins=origins), port=port

@@ -28,7 +28,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from rightcall.capture.stubs import COMPARISONS, LISTS, NUMBERS, Answer, Outcome, answered, holes
+from rightcall.capture.stubs import COMPARISONS, LISTS, NUMBERS, StubAnswer, StubOutcome, answered, holes
 from rightcall.declare.toolset import Toolset
 from rightcall.errors import BadTools, CallerError
 from rightcall.types import Json, Tool
@@ -45,7 +45,7 @@ class Stub(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A tool and its answers."""
 
     name: str
-    answers: tuple[Answer, ...]
+    answers: tuple[StubAnswer, ...]
     description: str = ""
     parameters: Json = {}
     read_only: bool = False
@@ -66,7 +66,15 @@ Kind = Literal["single", "parallel", "dependent", "recover", "no_tool", "clarify
 
 
 class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One request, and what answers it. Without `calls` the right answer is text: an answer, or a question back."""
+    """One request, and what answers it.
+
+    - `name`: unique in its domain.
+    - `request`: what the user says.
+    - `calls`: those that are right; without any, the right answer is text: an answer, or a question back.
+    - `kind`: what it tries.
+    - `required_steps`: names of tools that must be called on the way.
+    - `tags`: words of your own.
+    """
 
     name: str
     request: str
@@ -84,22 +92,24 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Domain:
-    """Immutable. `run` is what the tools do."""
+    """Stub tools, and scenarios that ask for them: `name`, `about`, `tools`, `scenarios`. Immutable. `find_domains`
+    makes it, of a `file` that was read and the `tools` in it."""
 
     def __init__(self, file: _File, tools: Toolset) -> None:
         self.name, self.about, self.scenarios = file.name, file.about, file.scenarios
         self.tools = tools
         self._answers = {stub.name: stub.answers for stub in file.tools}
 
-    def run(self, name: str, arguments: Json) -> Outcome:
-        """What the stub answers: the same for the same arguments, and nothing happens."""
+    def run(self, name: str, arguments: Json) -> StubOutcome:
+        """What the stub of this `name` answers to these `arguments`: the same for the same, and nothing happens."""
         answers = self._answers.get(name)
         if answers is None:
-            return Outcome("error", {"error": f"unknown tool: {name}"})
+            return StubOutcome("error", {"error": f"unknown tool: {name}"})
         return answered(answers, arguments)
 
     @cached_property
     def by_name(self) -> dict[str, Scenario]:
+        """The scenarios by their names."""
         return {scenario.name: scenario for scenario in self.scenarios}
 
 

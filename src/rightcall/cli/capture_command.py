@@ -20,13 +20,13 @@ from rightcall.backends.exchange import Timeouts
 from rightcall.backends.local import LocalBackend
 from rightcall.backends.record import Recorder
 from rightcall.backends.replay import ReplayBackend
-from rightcall.capture.catalogue import DEFAULT, find_all
+from rightcall.capture.catalogue import DEFAULT, find_domains
 from rightcall.capture.domain import Domain
 from rightcall.capture.resumption import CannotResume, journal_of
 from rightcall.capture.runner import Capture, CaptureFailed, check_output
 from rightcall.capture.settings import Settings
 from rightcall.cli import endpoint as server
-from rightcall.cli.capture_watch import Shown, bar
+from rightcall.cli.capture_watch import ShownProgress, bar
 from rightcall.cli.chat_command import Local
 from rightcall.cli.inputs import AsJson, Force, refuse, say, usage_errors
 from rightcall.cli.safe import json_text, visible
@@ -190,7 +190,7 @@ def _find(domains: str) -> list[Domain]:
     from rightcall.capture.catalogue import names
 
     wanted = [name.strip() for name in domains.split(",") if name.strip()]
-    return find_all([each for name in wanted for each in (names() if name == "all" else [name])])
+    return find_domains([each for name in wanted for each in (names() if name == "all" else [name])])
 
 
 def _local_name(local: str) -> str:
@@ -230,7 +230,7 @@ def run_capture(
 ) -> Capture:
     """One run, told of on standard error. Raises what ended it."""
     with bar() as progress:
-        watch = Shown(progress, quiet=quiet)
+        watch = ShownProgress(progress, quiet=quiet)
         run = Capture(backend, domains, settings, output, resume=resume, force=force, watch=watch)
         asyncio.run(_within(backend, run))
     return run

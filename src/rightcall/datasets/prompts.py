@@ -1,6 +1,6 @@
 """`dataset prompts`: what a capture would send, as rows `forge-dataset-tool-prompt/v1`. Nothing is sent.
 
-for row in prompts(find_all(["shopping"]), model="test-model", runs=2): ...
+for row in prompts(find_domains(["shopping"]), model="test-model", runs=2): ...
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from rightcall.capture.scenario_run import SYSTEM
 from rightcall.datasets.schemas import PROMPT
 from rightcall.datasets.written_kinds import PROMPTS
 from rightcall.declare.provider_forms import to_provider
-from rightcall.files.whole_files import Output
+from rightcall.files.whole_files import WholeFile
 from rightcall.types import Json
 
 MODEL, OUTPUT = "test-model", "target/dataset/tool_prompts.jsonl"
@@ -51,8 +51,16 @@ def _row(domain: Domain, scenario: Scenario, model: str, run_index: int) -> Json
 def write_prompts(
     domains: Iterable[Domain], output: str | Path, *, model: str = MODEL, runs: int = 1, force: bool = False
 ) -> int:
-    """Writes the file, and gives how many rows it has."""
-    with Output(output, PROMPTS, force=force) as out:
+    """Writes what a capture would send, a row for each run of each scenario, and sends nothing. Gives how many rows
+    there are.
+
+    - `domains`: those of `find_domains`.
+    - `output`: the file.
+    - `model`: the name that the requests have.
+    - `runs`: how often each scenario is run.
+    - `force`: as in `export`.
+    """
+    with WholeFile(output, PROMPTS, force=force) as out:
         for row in prompts(domains, model=model, runs=runs):
             out.write(row)
     return out.rows

@@ -1,6 +1,6 @@
 """`dataset stats`: what lies in files of rows, counted in one pass and in memory that does not grow with them.
 
-stats = gather(["capture.jsonl"])
+stats = statistics(["capture.jsonl"])
 stats.counts["label"].most_common(3), stats.lengths["reply"].median
 """
 
@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from rightcall.apis.sdk_view import dumps
-from rightcall.capture.rows import FORGE, OUTCOME, SCHEMA, Fault
+from rightcall.capture.rows import FORGE, OUTCOME, SCHEMA, LineFault
 from rightcall.datasets.row_files import Seen, read_all
 from rightcall.datasets.schemas import faults
-from rightcall.datasets.validate import count, label_of
+from rightcall.datasets.validating import count, label_of
 from rightcall.types import Json
 
 
@@ -56,17 +56,19 @@ def edges(size: int) -> tuple[int, int]:
     return (0, 0) if size == 0 else (1 << (size - 1), (1 << size) - 1)
 
 
-class Stats:
-    """Counts by what a reader asks for first; rows of other schemas are counted by schema alone."""
+class RowStats:
+    """What `statistics` gives: `rows`, how many of them are `bad`, `counts` by name (label, tool, domain ...) and
+    `lengths` as histograms. Rows of other schemas than a capture's are counted by schema alone."""
 
     def __init__(self) -> None:
         self.rows = self.bad = 0
         self.counts: dict[str, Counter[str]] = {name: Counter() for name in ("schema", *COUNTED)}
         self.lengths: dict[str, Histogram] = {name: Histogram() for name in MEASURED}
 
-    def add(self, row: Json | Fault) -> None:
+    def add(self, row: Json | LineFault) -> None:
+        """One more `row`, or what stands in place of one."""
         self.rows += 1
-        if isinstance(row, Fault) or faults(row):
+        if isinstance(row, LineFault) or faults(row):
             self.bad += 1
             return
         count(self.counts["schema"], row["schema_version"])
@@ -88,8 +90,14 @@ class Stats:
         return {"rows": self.rows, "bad": self.bad, "counts": counted, "lengths": lengths}
 
 
-def gather(paths: Iterable[str | Path], *, seen: Seen | None = None) -> Stats:
-    stats = Stats()
+def statistics(paths: Iterable[str | Path], *, seen: Seen | None = None) -> RowStats:
+    """Counts what lies in files of rows, in one pass: `counts` by label, tool, domain and more, `lengths` of requests
+    and replies.
+
+    - `paths`: the files; rows that are not sound are counted as bad.
+    - `seen`: as in `export`.
+    """
+    stats = RowStats()
     for _, row in read_all(paths, seen=seen):
         stats.add(row)
     return stats

@@ -38,7 +38,7 @@ _OPTIONS = "__rightcall_options__"
 _TOOL = "__rightcall_tool__"
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True):
+class ToolOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What `tool(...)` was told. None means: see the function."""
 
     name: str | None = None
@@ -88,11 +88,17 @@ def tool(
 ) -> F | Callable[[F], F]:
     """Marks a function or a class as a tool. It stays what it was; a `Toolset` it is passed to goes by these options.
 
-    `aliases` maps other names of an argument to its own; `read_only` says that a call changes nothing; `compact` that a
-    prompt may show the tool in one line. A function that cannot be a tool raises `BadTools` here, unless it is a method
-    or its annotations name something that is defined later: those are judged when a `Toolset` gets them.
+    - `function`: left out in `@tool(...)`. Its signature gives the schema, its docstring the descriptions.
+    - `name`, `description`: instead of the function's own.
+    - `aliases`: other names of arguments, each with the name it stands for.
+    - `read_only`: a call changes nothing, so it may be guessed at, and run beside others.
+    - `compact`: a prompt may show the tool in one line.
+    - `output_schema`: the JSON Schema of what it gives; nothing is checked against it.
+
+    Raises `BadTools` for a function that cannot be a tool, unless it is a method or its annotations name something that
+    is defined later: those are judged when a `Toolset` gets them.
     """
-    options = Options(
+    options = ToolOptions(
         name=name,
         description=description,
         aliases=dict(aliases or {}),
@@ -105,7 +111,7 @@ def tool(
     return _mark(function, options)
 
 
-def _mark(function: F, options: Options) -> F:
+def _mark(function: F, options: ToolOptions) -> F:
     inner = function.__func__ if isinstance(function, (staticmethod, classmethod)) else function
     try:
         setattr(inner, _OPTIONS, options)
@@ -130,7 +136,7 @@ def callable_tool(function: Callable[..., Any]) -> Tool:
     if isinstance(own.get(_TOOL), Tool):
         return typing.cast(Tool, own[_TOOL])
     given = own.get(_OPTIONS) if isinstance(function, type) else getattr(function, _OPTIONS, None)
-    options = given if isinstance(given, Options) else Options()
+    options = given if isinstance(given, ToolOptions) else ToolOptions()
     name = options.name or _name(function)
     try:
         return class_tool(function, name, options) if isinstance(function, type) else _tool(function, name, options)
@@ -149,7 +155,7 @@ def is_class_tool(value: object) -> bool:
     )
 
 
-def class_tool(cls: type[Any], name: str, options: Options) -> Tool:
+def class_tool(cls: type[Any], name: str, options: ToolOptions) -> Tool:
     """A class whose fields are the arguments; running the tool makes an instance."""
     if not is_class_tool(cls):
         cure = "pass a function, a pydantic model, a dataclass or a TypedDict"
@@ -178,7 +184,7 @@ def _fields(cls: Any) -> list[str]:
     )
 
 
-def _tool(function: Callable[..., Any], name: str, options: Options) -> Tool:
+def _tool(function: Callable[..., Any], name: str, options: ToolOptions) -> Tool:
     parameters = _parameters(function)
     docs = read_docstring(_docstring(function))
     hints = {key: parameter.annotation for key, parameter in parameters.items()}
@@ -189,7 +195,7 @@ def _tool(function: Callable[..., Any], name: str, options: Options) -> Tool:
     return _made(name, docs.description, schema, _runner(function, parameters, adapter), options)
 
 
-def _made(name: str, description: str, schema: Json, run: Callable[..., Any], options: Options) -> Tool:
+def _made(name: str, description: str, schema: Json, run: Callable[..., Any], options: ToolOptions) -> Tool:
     return Tool(
         name=name,
         description=description if options.description is None else options.description,

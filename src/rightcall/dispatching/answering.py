@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from rightcall.apis.turns import Outcome
+from rightcall.apis.turns import CallOutcome
 from rightcall.apis.turns import results as written
 from rightcall.contracts.protocol import feedback
 from rightcall.dispatching.result import Result, not_run, refused
@@ -20,10 +20,13 @@ _CUSTOM = ("custom", "custom_tool_call")
 
 
 def answers(reply: Reply, results: Iterable[Result] = (), *, api: str = "chat") -> list[Json]:
-    """One answer for each attempt, in order: its result, or where there is none its refusal; then, if something is
-    wrong with the reply that is about no call, a message that says so. Empty where there is nothing to say.
+    """The messages to append to the history behind `reply.message()`: one answer for each attempt, in order, its result
+    or where there is none its refusal; then, if something is wrong with the reply that is about no call, a message that
+    says so. Empty where there is nothing to say.
 
-    Results are found by the ids of their calls, so those of `dispatch(reply)` and of `dispatch(reply.calls)` both do.
+    - `reply`: what was read.
+    - `results`: those of `dispatch(reply)` or of `dispatch(reply.calls)`; they are found by the ids of their calls.
+    - `api`: `chat`, `responses`, `messages`, `gemini` or `ollama`, or the name of its SDK.
     """
     given = list(results)
     outcomes = [_custom(_result(call, given).outcome, reply) for call in reply.attempts]
@@ -38,7 +41,7 @@ def _result(call: Call, given: list[Result]) -> Result:
     return not_run(call, "it has no result") if call.ok else refused(call, call.problems)
 
 
-def _custom(outcome: Outcome, reply: Reply) -> Outcome:
+def _custom(outcome: CallOutcome, reply: Reply) -> CallOutcome:
     kind = reply.extras.get(outcome.call.id, {}).get("type")
     return outcome._replace(custom=True) if kind in _CUSTOM else outcome
 

@@ -30,14 +30,26 @@ _NO_ROOM = 24  # bytes: less than that says nothing worth reading
 
 
 class Store(Protocol):
-    """Keeps outputs that were cut: `Pages`."""
+    """Keeps outputs that were cut, so that they can be read on: `Pages`, or something of your own."""
 
-    def new_key(self) -> str: ...
-    def keep(self, key: str, whole: Any, bounds: Any) -> None: ...
+    def new_key(self) -> str:
+        """A name for the next output to keep."""
+
+    def keep(self, key: str, whole: Any, bounds: Any) -> None:
+        """Keeps the `whole` of an output under its `key`, to be read on within `bounds`."""
 
 
 class Bounds(msgspec.Struct, frozen=True, kw_only=True):
-    """`spill` is given the whole output as text when something was left out, and says where it put it."""
+    """How much of an output a model gets to see. Redaction comes first; then long texts keep their head and tail, long
+    arrays their first items, and what is still too large gives up its largest values.
+
+    - `string_chars`: the most characters of one text.
+    - `array_items`: the most items of one array.
+    - `total_bytes`: the most bytes of the whole, as JSON.
+    - `redaction`: what no model may see.
+    - `pages`: keeps what was left out, so that the model can read on.
+    - `spill`: is given the whole output as text when something was left out, and says where it put it.
+    """
 
     string_chars: int = 4_000
     array_items: int = 64
@@ -55,8 +67,17 @@ class Omitted(msgspec.Struct, frozen=True):
     page_token: str
 
 
-class Envelope(msgspec.Struct, frozen=True):
-    """`payload` is plain JSON data. The counts are of everything left out, `omitted` lists the first places."""
+class BoundedOutput(msgspec.Struct, frozen=True):
+    """An output cut to size, with an account of what was left out.
+
+    - `payload`: what is left, as plain JSON data.
+    - `omitted_chars`, `omitted_items`, `omitted_values`: how much was left out of texts, of arrays, and of values as a
+      whole.
+    - `redacted_values`: how many were replaced because no model may see them.
+    - `omitted`: the first places where something was left out, each with its page token.
+    - `handle`: where the whole was put by `Bounds.spill`.
+    - `redeemable`: the page tokens are good for `Pages.read`.
+    """
 
     payload: Any
     omitted_chars: int = 0
@@ -69,6 +90,7 @@ class Envelope(msgspec.Struct, frozen=True):
 
     @property
     def truncated(self) -> bool:
+        """Was anything left out?"""
         return bool(self.omitted)
 
     @property
@@ -94,7 +116,7 @@ class Envelope(msgspec.Struct, frozen=True):
         return "\n".join(lines) + "]"
 
 
-class Token(msgspec.Struct, frozen=True):
+class PageToken(msgspec.Struct, frozen=True):
     """What a page token says. `of` names the output that was cut, `at` is the first character or item left out."""
 
     pointer: str
@@ -107,7 +129,7 @@ class Token(msgspec.Struct, frozen=True):
         return "v1:" + msgspec.json.encode(self).hex()
 
     @classmethod
-    def read(cls, text: str) -> Token | None:
+    def read(cls, text: str) -> PageToken | None:
         """The token that a text is, or None."""
         if not text.startswith("v1:") or len(text) > _LONGEST_TOKEN:
             return None
@@ -117,9 +139,9 @@ class Token(msgspec.Struct, frozen=True):
             return None
 
 
-def bound(output: Any, bounds: Bounds | None = None) -> Envelope:
+def bound(output: Any, bounds: Bounds | None = None) -> BoundedOutput:
     """The envelope of an output. One that is an envelope already was bounded by its tool, and stays as it is."""
-    if isinstance(output, Envelope):
+    if isinstance(output, BoundedOutput):
         return output
     bounds = bounds or _DEFAULT
     whole, count = redacted(plain(output), bounds.redaction)
@@ -137,21 +159,21 @@ class Place(msgspec.Struct, frozen=True):
     at: int = 0
 
 
-def cut(whole: Any, bounds: Bounds, place: Place, *, hidden: int = 0) -> Envelope:
+def cut(whole: Any, bounds: Bounds, place: Place, *, hidden: int = 0) -> BoundedOutput:
     """The envelope of plain data that is redacted already."""
     of = place.of or (bounds.pages.new_key() if bounds.pages is not None else "")
     made = _most_that_fits(whole, bounds, place)
     if not made.notes:
-        return Envelope(made.payload, redacted_values=hidden)
+        return BoundedOutput(made.payload, redacted_values=hidden)
     if bounds.pages is not None and not place.of:
         bounds.pages.keep(of, whole, bounds)
     handle = _spilled(whole, bounds)
     omitted = [
-        Omitted(note.pointer, note.reason, str(Token(note.pointer, note.reason, note.limit, of, note.at)))
+        Omitted(note.pointer, note.reason, str(PageToken(note.pointer, note.reason, note.limit, of, note.at)))
         for note in _still_true(made.notes)[:_LISTED]
     ]
     counts = (made.chars, made.items, made.values, hidden)
-    return Envelope(made.payload, *counts, tuple(omitted), handle, bounds.pages is not None)
+    return BoundedOutput(made.payload, *counts, tuple(omitted), handle, bounds.pages is not None)
 
 
 def _spilled(whole: Any, bounds: Bounds) -> str:

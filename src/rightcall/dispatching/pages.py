@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from rightcall.dispatching.bounded_output import Bounds, Envelope, Omitted, Place, Token, cut, size
+from rightcall.dispatching.bounded_output import BoundedOutput, Bounds, Omitted, PageToken, Place, cut, size
 from rightcall.dispatching.redact import steps
 from rightcall.types import Tool
 
@@ -25,7 +25,11 @@ _WRAPPING = 512
 
 
 class Pages:
-    """Safe to share between threads. Belongs to one conversation: every token that it gave is good for it."""
+    """Outputs kept so that a model can read on where they were cut. Belongs to one conversation: every token that it
+    gave is good for it. Safe to share between threads.
+
+    - `most_bytes`: how much is kept; the oldest outputs go first.
+    """
 
     def __init__(self, *, most_bytes: int = 64_000_000) -> None:
         self._most, self._used, self._made = most_bytes, 0, 0
@@ -33,11 +37,13 @@ class Pages:
         self._lock = threading.Lock()
 
     def new_key(self) -> str:
+        """A name for the next output to keep. `dispatch` asks for it."""
         with self._lock:
             self._made += 1
             return f"r{self._made}"
 
     def keep(self, key: str, whole: Any, bounds: Bounds) -> None:
+        """Keeps the `whole` of an output under its `key`, to be read on within `bounds`. `dispatch` does it."""
         used = size(whole)
         with self._lock:
             self._kept[key] = (whole, bounds, used)
@@ -45,9 +51,10 @@ class Pages:
             while self._used > self._most and len(self._kept) > 1:
                 self._used -= self._kept.popitem(last=False)[1][2]
 
-    def read(self, token: str) -> Envelope:
-        """The next piece: text from where it was cut, or the items after the last one given. Raises ValueError."""
-        found = Token.read(token.strip())
+    def read(self, token: str) -> BoundedOutput:
+        """The next piece that this `token` stands for: text from where it was cut, or the items after the last one
+        given. Raises ValueError."""
+        found = PageToken.read(token.strip())
         if found is None or found.at < 0:
             raise ValueError("this is no page token; send one exactly as a result showed it")
         kept = self._kept.get(found.of)
@@ -57,7 +64,7 @@ class Pages:
         return _piece(_at(whole, found.pointer), found, bounds)
 
     def tool(self, name: str = "read_more") -> Tool:
-        """The tool that redeems page tokens."""
+        """The tool that redeems page tokens, under this `name`."""
         return Tool(
             name=name,
             description=_DESCRIPTION,
@@ -71,7 +78,7 @@ class Pages:
             run=self._read_more,
         )
 
-    async def _read_more(self, token: str) -> Envelope:
+    async def _read_more(self, token: str) -> BoundedOutput:
         return self.read(token)
 
 
@@ -84,7 +91,7 @@ def _at(value: Any, pointer: str) -> Any:
     return value
 
 
-def _piece(value: Any, token: Token, bounds: Bounds) -> Envelope:
+def _piece(value: Any, token: PageToken, bounds: Bounds) -> BoundedOutput:
     """Text is given without gaps, so that pieces can be put together; arrays go on at the next item."""
     place = Place(token.of, token.pointer, token.at)
     inner = msgspec.structs.replace(
@@ -95,14 +102,14 @@ def _piece(value: Any, token: Token, bounds: Bounds) -> Envelope:
     rest = value[token.at :]
     piece = rest[: min(bounds.string_chars, inner.total_bytes // 6)]  # a character has at most six bytes in JSON
     if len(piece) == len(rest):
-        return Envelope(piece)
-    following = Token(token.pointer, "string_chars", bounds.string_chars, token.of, token.at + len(piece))
+        return BoundedOutput(piece)
+    following = PageToken(token.pointer, "string_chars", bounds.string_chars, token.of, token.at + len(piece))
     left = Omitted(token.pointer, "string_chars", str(following))
-    return Envelope(piece, omitted_chars=len(rest) - len(piece), omitted=(left,), redeemable=True)
+    return BoundedOutput(piece, omitted_chars=len(rest) - len(piece), omitted=(left,), redeemable=True)
 
 
 def spill_to(file: BinaryIO) -> Callable[[str], str]:
-    """For `Bounds.spill`: appends each output to an open file, and names the bytes it has there."""
+    """For `Bounds.spill`: appends each output to the open `file`, and names the bytes it has there."""
 
     def spill(text: str) -> str:
         start = file.tell()

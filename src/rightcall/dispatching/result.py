@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from rightcall.apis.turns import Outcome, results
-from rightcall.dispatching.bounded_output import Envelope, bound
+from rightcall.apis.turns import CallOutcome, results
+from rightcall.dispatching.bounded_output import BoundedOutput, bound
 from rightcall.dispatching.plain import plain
 from rightcall.errors import ToolError
 from rightcall.types import Call, Json, Problem, to_json
@@ -34,7 +34,18 @@ _LONGEST_SENT = 500
 
 
 class Result(msgspec.Struct, frozen=True):
-    """`duration` is in seconds, of the tool alone. `thread` names a thread that outlived its time limit."""
+    """What became of one call.
+
+    - `call`: as it was given.
+    - `output`: what the tool gave, or what is told where it gave nothing.
+    - `error`: the model is to take it for a failure.
+    - `kind`: "completed", or why it did not come to that.
+    - `reason`: the same in words.
+    - `problems`: why a call was refused, and notes.
+    - `duration`: seconds, of the tool alone.
+    - `envelope`: the output cut to size, where a limit was set.
+    - `thread`: the name of a thread that outlived its time limit.
+    """
 
     call: Call
     output: Any = None
@@ -43,15 +54,17 @@ class Result(msgspec.Struct, frozen=True):
     reason: str = ""
     problems: tuple[Problem, ...] = ()
     duration: float = 0.0
-    envelope: Envelope | None = None
+    envelope: BoundedOutput | None = None
     thread: str = ""
 
     @property
     def id(self) -> str:
+        """The call's."""
         return self.call.id
 
     @property
     def name(self) -> str:
+        """The tool's."""
         return self.call.name
 
     @property
@@ -61,13 +74,13 @@ class Result(msgspec.Struct, frozen=True):
         return f"ERROR: {said}" if self.error else said
 
     def message(self, api: str = "chat") -> Json:
-        """The message that answers the call, as this API wants it. Several results of one turn: `answers`."""
+        """The message that answers the call, as this `api` wants it. Several results of one turn: `answers`."""
         return results(api, [self.outcome])[0]
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> CallOutcome:
         """What to tell the model, and whether it is an error."""
-        return Outcome(self.call, (self.envelope or bound(self.output)).text, self.error)
+        return CallOutcome(self.call, (self.envelope or bound(self.output)).text, self.error)
 
     def to_json(self) -> Json:
         """Plain JSON data, to be kept or sent."""

@@ -10,7 +10,7 @@ from rightcall.formats.spec import Format
 from rightcall.laws.case import Case, Violation, raised
 from rightcall.laws.fold_of_events import events_law, joined
 from rightcall.laws.lost import nothing_lost_law
-from rightcall.laws.reading import USUAL, How, Read, at_once, cuttings, read
+from rightcall.laws.reading import USUAL, How, Reading, at_once, cuttings, read
 from rightcall.laws.samples import renderings, texts
 from rightcall.types import Arguments, Event, Recast, Reply
 
@@ -24,9 +24,15 @@ def cut_law(
     how: How = USUAL,
     cuts: Mapping[str, Sequence[str]] | None = None,
 ) -> list[Violation]:
-    """One reply and the same joined events however the text is cut; the events add up to it, and nothing is lost.
+    """One reply and the same joined events however the text is cut; the events add up to it, and nothing is lost. Read
+    `live` it holds the same calls. Held back, nothing is recast.
 
-    Read `live` it holds the same calls. Held back, nothing is recast. `cuts` are other ways to cut than the usual.
+    - `format`: a name, or a `Format`.
+    - `text`: any text.
+    - `tools`: what may be called; None: names are not checked.
+    - `seed`: says where it is cut at random.
+    - `how`: the other options of the reading.
+    - `cuts`: other ways to cut than `cuttings`, by name.
     """
     try:
         ways = cuttings(format, text, seed) if cuts is None else cuts
@@ -77,7 +83,7 @@ def reply_difference(whole: Reply, other: Reply) -> str:
     return ""
 
 
-def _difference(whole: Read, cut: Read) -> str:
+def _difference(whole: Reading, cut: Reading) -> str:
     what = reply_difference(whole.reply, cut.reply)
     if what:
         return what
@@ -85,7 +91,7 @@ def _difference(whole: Read, cut: Read) -> str:
     return "" if a == b else f"the joined events are {b!r}, not {a!r}"
 
 
-def _told(got: Read) -> list[Event]:
+def _told(got: Reading) -> list[Event]:
     """The joined events. How much went out of a call that never became one is up to the cut."""
     lost = {i for i, call in enumerate(got.reply.attempts) if not call.complete}
     return joined([event for event in got.events if not (isinstance(event, Arguments) and event.index in lost)])
@@ -95,7 +101,8 @@ def _told(got: Read) -> list[Event]:
 
 
 def live_law(at_rest: Reply, live: Reply, text: str) -> list[Violation]:
-    """Live pieces are a preview: the calls are the same, and so is what is wrong with them."""
+    """Live pieces are a preview: the calls are the same, and so is what is wrong with them. `at_rest` and `live` are
+    the replies that were read of the same `text` without and with it."""
     a, b = _gist(at_rest), _gist(live)
     return [] if a == b else [Violation("live", f"live it reads {b!r}, at rest {a!r}", text)]
 

@@ -16,7 +16,7 @@ import msgspec
 
 from rightcall.checks import JUDGED, argument_problems, disagreement_of, fits, is_finite, name_problem
 from rightcall.declare.toolset import ToolLike, Toolset
-from rightcall.repairs.beside import Member, name_members, place
+from rightcall.repairs.beside import BesideMember, name_members, place
 from rightcall.repairs.brackets import could_move
 from rightcall.repairs.fences import unfence
 from rightcall.repairs.liberties import AGAIN, Liberty, Unreadable
@@ -53,7 +53,7 @@ def settle(
     value: Any = Undecodable,
     repairs: tuple[Repair, ...] = (),
     closed: bool = True,
-    beside: tuple[Member, ...] = (),
+    beside: tuple[BesideMember, ...] = (),
     last: LastRung | None = None,
 ) -> tuple[Call, list[Problem]]:
     """A whole call and what is wrong with it. `value` is what `json` holds, if known, and no key of it stands there
@@ -172,7 +172,7 @@ class _Settling:
         """Is there nothing to be repaired?"""
         return self.tool is None or is_settled(self.tool, arguments)
 
-    def arguments(self, value: Any, json: str, beside: tuple[Member, ...]) -> dict[str, Any] | None:
+    def arguments(self, value: Any, json: str, beside: tuple[BesideMember, ...]) -> dict[str, Any] | None:
         self.text = json
         found = self._object(value, json)
         if found is None:
@@ -296,9 +296,13 @@ class _Settling:
 def repair(call: Call, tools: Toolset | Iterable[ToolLike] | None, *, policy: str = "safe") -> Call:
     """The call as it was meant, with a receipt for every change; the same call where none is needed or none helps.
 
+    - `call`: one that was made elsewhere. Arguments that nobody has read yet (`Call(name, json=text)`) are read. One
+      that was cut off comes back as it is: it is never completed.
+    - `tools`: what may be called, as in `parse`.
+    - `policy`: "off", "safe" or "lenient", as `repair` in `parse`.
+
     What is still wrong with a call that was changed is in its `problems`; what blocked it for another reason than its
-    name and its arguments blocks it still. Arguments that nobody has read yet (`Call(name, json=text)`) are read, and
-    what cannot be read is told. A call that was cut off comes back as it is: it is never completed.
+    name and its arguments blocks it still.
     """
     toolset = Toolset.of(tools)
     if not call.complete:

@@ -7,7 +7,7 @@ import json
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-from rightcall.servers.guard import Guard, Head, Refusal
+from rightcall.servers.guard import Guard, RequestHead, RequestRefusal
 from rightcall.servers.refused_requests import body_of
 
 Scope = MutableMapping[str, Any]
@@ -27,7 +27,8 @@ def guarded(app: App, guard: Guard) -> App:
             return await send({"type": "websocket.close", "code": 1008})
         head = _head(scope)
         origin = dict(head.headers).get("origin")
-        send = _with_headers(send, guard.cors(origin))
+        # One request for each connection: only the head of the first is timed.
+        send = _with_headers(send, {**guard.cors(origin), "Connection": "close"})
         refused = guard.refusal(head)
         if refused is None and (allowed := guard.preflight(head)) is not None:
             return await _answer(send, 204, allowed, b"")
@@ -41,9 +42,9 @@ def guarded(app: App, guard: Guard) -> App:
     return serve
 
 
-def _head(scope: Scope) -> Head:
+def _head(scope: Scope) -> RequestHead:
     headers = [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in scope["headers"]]
-    return Head(scope["method"], scope["path"], headers)
+    return RequestHead(scope["method"], scope["path"], headers)
 
 
 class _Stopped(Exception):
@@ -83,15 +84,13 @@ class _Bounded:
         self._has_begun = True
         await self._send(message)
 
-    async def _stop(self, refused: Refusal) -> _Stopped:
+    async def _stop(self, refused: RequestRefusal) -> _Stopped:
         if not self._has_begun:
             await _refuse(self._send, refused, self._path)
         return _Stopped()
 
 
 def _with_headers(send: Send, more: dict[str, str]) -> Send:
-    if not more:
-        return send
     added = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in more.items()]
 
     async def sending(message: MutableMapping[str, Any]) -> None:
@@ -102,9 +101,9 @@ def _with_headers(send: Send, more: dict[str, str]) -> Send:
     return sending
 
 
-async def _refuse(send: Send, refused: Refusal, path: str) -> None:
+async def _refuse(send: Send, refused: RequestRefusal, path: str) -> None:
     headers = {**refused.headers, "Content-Type": "application/json", "X-Content-Type-Options": "nosniff"}
-    await _answer(send, refused.status, {**headers, "Connection": "close"}, json.dumps(body_of(refused, path)).encode())
+    await _answer(send, refused.status, headers, json.dumps(body_of(refused, path)).encode())
 
 
 async def _answer(send: Send, status: int, headers: dict[str, str], body: bytes) -> None:

@@ -113,6 +113,9 @@ class Compiled:
         self.call_close = _probe(format.call[1])
         closes = templates(format.call[1])
         self.close_heads = frozenset(pat.head for pat in closes)
+        # What no call goes on behind: its close, and what opens or closes anything else that stands beside calls.
+        beside = [pat for pair in (format.call, *format.content) for side in pair for pat in templates(side)]
+        self.call_edge = Probe(alt(*beside)) if beside else Probe.never()
         resync = self._resync(inner)
         self.resync = Scan(resync)
         # Where a thought was left open, its close ends a call in it that cannot be read.
@@ -120,12 +123,14 @@ class Compiled:
         self.resync_thought = Scan(_unique(resync + [("stop", pat) for pat in thought_ends]))
         ends = [pat for end in format.channels.ends for pat in templates(end)] if format.channels else []
         closing = closes + self._body_closes() + ends
-        # Where nothing closes an envelope, it is over with its bracket, and more of them are text.
-        drops = all(BODIES[type(body)].drops_brackets for body in format.bodies)
         over = [*[pat for end in format.ends for pat in templates(end)], END]
-        self.extra_closers = _extra([*closing, *over] if drops or self.bare else closing)
+        # Brackets too many behind arguments are dropped at the text's end as well. Where nothing closes an envelope, it
+        # is over with its bracket, and more of them are text.
+        self.extra_behind_arguments = _extra([*closing, *over])
+        self.extra_closers = self.extra_behind_arguments if self.bare else _extra(closing)
         self.turn_end = Probe(alt(*ends)) if ends else None
         self.between = self._between()
+        self.again = self._again()
         self.first_header = self._first_header()
         starts = alternatives(format.channels.start) if format.channels else ()
         self.header_starts: list[Match] = [re.compile(template(start).whole).match for start in starts]
@@ -158,6 +163,8 @@ class Compiled:
         opens = [seq(pat, blanks(), follows) for _, pat in sections]
         self.section_start = there(alt(*opens)) if opens else None
         closing = section_closes + _entries("closer", format.call[1])
+        closes = [pat for _, pat in closing] + self._body_closes()
+        self.closes_calls = Probe(alt(*closes)) if closes else Probe.never()
         self.closing = [(sign, re.compile(pat.whole).fullmatch) for sign, pat in closing]
         # What ends an opener that is only shown.
         self.ends_shown = {level: search_any(closing_sources(format, level)) for level in (SECTION, CALL, BODY)}
@@ -175,11 +182,14 @@ class Compiled:
         # A special token says that the model has stopped thinking; what is plain text may be a thought about a call.
         tokens = [entry for entry in sections + inner + around if entry[0].special and entry[0].action in _OPENERS]
         thinks = _pair_entries(format.reasoning, "think", "think_close")
-        closes = [entry for entry in thinks if entry[0].action == "think_close"]
-        self.message = Scan(_unique(self._turns() + closes + self._strays()))
+        thought_ends = [entry for entry in thinks if entry[0].action == "think_close"]
+        self.message = Scan(_unique(self._turns() + thought_ends + self._strays()))
         cites = _pair_entries(format.citations, "inline", "inline")
         turns = [entry for entry in self._turns() if entry[0].special or entry[0].action != "header"]
         self.reasoning = Scan(_unique(thinks + turns + tokens + cites))
+        # A thought that was opened inside a text with a close of its own ends with the text.
+        ends = [entry for pair in format.content for entry in _entries("content_close", pair[1])]
+        self.reasoning_in_content = Scan(_unique(ends + thinks + turns + tokens + cites)) if ends else self.reasoning
 
     @cached_property
     def tagged(self) -> Compiled:
@@ -272,6 +282,14 @@ class Compiled:
         opener = alt(*(literal(char) for char in self.bare), *templates(self.format.call[0]))
         marks = {mark: template(mark) for mark in (self.format.between.strip(), ",", ";") if mark}
         return Probe(seq(alt(*marks.values()), blanks(), look(opener)))
+
+    def _again(self) -> Probe | None:
+        """How a call begins whose opener was left out: a name and a special token, right behind another call."""
+        if "" in alternatives(self.format.call[0]):
+            return None
+        opens = [text for body in self.format.bodies for text in ordered(body_open(body))]
+        begun = [template(text) for text in opens if isinstance(text, Special) and not text.startswith(text.tokens)]
+        return Probe(seq(Pat("[,;]?+", "[,;]?+", sure=RUN), blanks(), alt(*begun))) if begun else None
 
     def _first_header(self) -> Probe | None:
         """How the reply's first header begins, which has no `start` because the prompt ended with it."""

@@ -29,11 +29,15 @@ _STRING = re.compile(r'"((?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))
 _STRING_START = re.compile(
     r'"(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+(?:\\(?:u[0-9a-fA-F]{0,3})?)?\Z'
 ).match
+# A number, or the beginning of a word that is a value in JSON, Python or JavaScript.
+_WORDS = ("true", "false", "null", "nil", "none", "nan", "infinity", "undefined")
+_STARTS = "|".join(sorted({word[:size] for word in _WORDS for size in range(1, len(word) + 1)}, key=len, reverse=True))
+_MAY_GO_ON = re.compile(rf"[+-]?(?:[0-9.]|(?:{_STARTS})?\Z)", re.I).match
 _CLOSERS = {"{": "}", "[": "]"}
 MAX_KEY = 1024
 
 
-class LostEnd(Exception):
+class LostJsonEnd(Exception):
     """No end of the value can be found from here."""
 
 
@@ -58,7 +62,7 @@ def whole_value(p: CallBuilder) -> tuple[str, Any] | None:
 def json_value(p: CallBuilder) -> Generator[None, None, tuple[str, Any]]:
     """One value, with `p.pos` at its first character: its exact text, and what it holds (or `Undecodable`).
 
-    Raises `LostEnd` where no end can be found, `Cut` where the text ends first.
+    Raises `LostJsonEnd` where no end can be found, `Cut` where the text ends first.
     """
     found = whole_value(p)
     if found is not None:
@@ -66,7 +70,7 @@ def json_value(p: CallBuilder) -> Generator[None, None, tuple[str, Any]]:
     taken = p.capture()
     try:
         yield from skip_value(p)
-    except (LostEnd, Cut):
+    except (LostJsonEnd, Cut):
         p.drop(taken)
         raise
     text = p.release(taken)
@@ -85,17 +89,24 @@ def skip_value(p: CallBuilder) -> Generator[None, None, None]:
         start = p.base + p.pos
         yield from skip_scalar(p)
         if p.base + p.pos == start:
-            raise LostEnd
+            raise LostJsonEnd
 
 
 def skip_scalar(p: CallBuilder) -> Generator[None, None, None]:
-    while True:
-        p.pos = _SCALAR(p.buf, p.pos).end()  # type: ignore[union-attr]
-        if p.pos < len(p.buf):
-            return
-        if p.ended:
-            raise Cut
-        yield
+    """Takes a number or a word. Where the text ends with it, it was cut off, unless it is no word of JSON at all."""
+    taken = p.capture()
+    try:
+        while True:
+            p.pos = _SCALAR(p.buf, p.pos).end()  # type: ignore[union-attr]
+            if p.pos < len(p.buf):
+                return
+            if p.ended and not _MAY_GO_ON(p.captured(taken)):
+                return
+            if p.ended:
+                raise Cut
+            yield
+    finally:
+        p.drop(taken)
 
 
 def skip_nested(p: CallBuilder, stack: list[str]) -> Generator[None, None, None]:
@@ -126,7 +137,7 @@ def skip_nested(p: CallBuilder, stack: list[str]) -> Generator[None, None, None]
                     return
             else:
                 p.pos = pos
-                raise LostEnd
+                raise LostJsonEnd
         p.pos = pos
         if p.ended:
             raise Cut
@@ -142,7 +153,7 @@ def skip_string(p: CallBuilder) -> Generator[None, None, None]:
                 p.pos += 1
                 return
             if not escape_pending(p.buf, pos):
-                raise LostEnd
+                raise LostJsonEnd
         if p.ended:
             raise Cut
         yield

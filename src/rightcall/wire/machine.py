@@ -147,17 +147,21 @@ class Machine:
         if self.compiled.looks_first and not has_tag:
             yield from self._first(self.compiled)
         compiled = self.compiled
-        tries = compiled.may_begin or compiled.lines
+        tries = compiled.may_begin or compiled.lines or compiled.again is not None
         while True:
             if tries and output.at_start and not output.thinking:
                 if compiled.may_begin and (yield from self._try_bare()):
                     continue
                 if compiled.lines and (yield from self._try_line()):
                     continue
+                if compiled.again is not None and p.index and (yield from self._try_again(compiled.again)):
+                    continue
             scan = compiled.text if type(self.state) in _OUTSIDE else self._scan()
             found = (scan.ended if p.ended else scan.search)(p.buf, p.pos)
             end = found.start() if found else len(p.buf)
             if end > p.pos:
+                if found is None and p.ended and output.fresh and p.index:
+                    self._take_cut_close()
                 self.say(end)
             if found and (group := found.lastindex):
                 sign = scan.actions[group]
@@ -223,8 +227,16 @@ class Machine:
         """What to look for next."""
         state = self.state
         if isinstance(state, InReasoning):
-            return self.compiled.reasoning
+            return self.compiled.reasoning_in_content if self.in_content else self.compiled.reasoning
         return self.compiled.message if isinstance(state, InChannel) else self.compiled.text
+
+    def _take_cut_close(self) -> None:
+        """Behind a call the text may end inside a marker that closes something."""
+        p = self.p
+        rest = p.buf[p.pos :].lstrip(BLANKS)
+        if rest and self.compiled.closes_calls.is_begun(rest, 0):
+            p.note("unclosed", "the text ended inside a marker that closes calls")
+            self.marker(len(p.buf))
 
     def say(self, end: int) -> None:
         """Takes text up to there."""
@@ -298,7 +310,9 @@ class Machine:
 
     # -- calls ---------------------------------------------------------------------------------------------------------
 
-    def block(self, start: int, *, bare: bool = False, special: bool = False, headless: bool = False) -> Iterable[None]:
+    def block(
+        self, start: int, *, bare: bool = False, special: bool = False, headless: bool = False, inner: bool = False
+    ) -> Iterable[None]:
         """A block of calls: at once if all of it is there and as usual, else step by step."""
         p = self.p
         first = p.index
@@ -313,7 +327,8 @@ class Machine:
             self.state = InSection(first)
         whole = self._whole(start, bare)
         if whole is None or bare or not whole[2]:
-            return self._block(Block(p, bare=bare, special=special, headless=headless), start, whole, before)
+            block = Block(p, bare=bare, special=special, headless=headless, inner=inner)
+            return self._block(block, start, whole, before)
         self._take_whole(whole, 0)
         self._after_block("closed", before, first)
         return ()
@@ -388,6 +403,24 @@ class Machine:
         elif fence is not None and char == "`" and (found := (yield from p.test(fence))):
             yield from self.block(found.end(), bare=True)
         return output.at_start
+
+    def _try_again(self, again: Probe) -> Steps[bool]:
+        """Right behind a call, another may stand without its opener. True if it did."""
+        p, output = self.p, self.output
+        output.at_start = False
+        if not output.fresh:
+            return False
+        taken = p.capture()
+        yield from p.peek()
+        output.hold_blanks(p.release(taken), p.at)
+        found = yield from p.test(again)
+        if found and not p.is_letters(found.start(), found.end()):
+            start = found.end() - len(found.group().lstrip(BLANKS + ",;"))
+            if start > p.pos:
+                self.marker(start)
+            yield from self.block(p.pos, special=True)
+            return True
+        return False
 
     def _try_line(self) -> Steps[bool]:
         """Outside all blocks, at the beginning of a line: a call may stand here. True if one may stand here again."""

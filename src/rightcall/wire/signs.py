@@ -36,7 +36,7 @@ def on_body(m: Machine, found: re.Match[str], sign: Sign) -> Steps[None]:
         return
     m.leave_for_call()
     before = m.p.at
-    yield from m.block(found.start(), special=sign.special)
+    yield from m.block(found.start(), special=sign.special, inner=True)
     if m.p.at == before:  # nothing was taken: its first character is text
         m.say_exactly(m.p.pos + 1)
 
@@ -144,8 +144,8 @@ def on_think(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
     if isinstance(m.state, InReasoning):
         _stray(m, found.group(), Sign("think", True))
         return ()
-    if found.group()[0].isalpha() and m.output.text_chars:
-        m.say_exactly(found.end())  # a sentence, not a tag: behind other text it is text as well
+    if found.group()[0].isalpha() and (m.output.text_chars or m.has_thought):
+        m.say_exactly(found.end())  # a sentence, not a tag: behind other text, or a thought, it is text as well
         return ()
     m.p.settle_pending()
     m.trust()
@@ -178,14 +178,19 @@ def on_content(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
     if m.is_shown(found, sign):
         m.output.shown.messages += 1
         return ()
-    m.leave_reasoning()
+    m.leave_for_call()
     m.in_content = True
     m.marker(found.end())
     return ()
 
 
 def on_content_close(m: Machine, found: re.Match[str], sign: Sign) -> Steps[None]:
-    if (yield from _is_shown_end(m, found.group(), sign)):
+    if isinstance(m.state, InReasoning):  # that was opened inside the text
+        m.thought_end = m.p.at
+        m.leave_reasoning()
+        m.in_content = False
+        m.marker(found.end())
+    elif (yield from _is_shown_end(m, found.group(), sign)):
         m.say_exactly(m.p.pos + len(found.group()))
     elif m.in_content or not sign.special:
         m.in_content = False
@@ -245,8 +250,6 @@ def on_end(m: Machine, found: re.Match[str], sign: Sign) -> Steps[None]:
     if m.due_to is None and not m.output.fresh and ends_call(m, marker):
         m.due_to = p.index  # it ends like a call, and its header named no tool
     m.end_message()
-    if m.compiled.channels is None:  # there it ends a message, and a thought may still go on
-        m.trust()
     m.output.at_start = True
     if isinstance(m.state, InChannel):
         m.output.turn(thinking=False)

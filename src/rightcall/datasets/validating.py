@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from rightcall.capture.rows import Fault
+from rightcall.capture.rows import LineFault
 from rightcall.datasets.row_files import Seen, Where, read_all
 from rightcall.datasets.schemas import SCHEMAS, TRAINING, faults
 from rightcall.types import Json
@@ -22,7 +22,8 @@ MOST_NAMES = 1_000  # a hostile file must not fill the memory with names
 
 
 class Report(msgspec.Struct):
-    """Counts of a validation. `faults` are counted one by one, a bad row once."""
+    """What a validation found: how many `rows`, how many of them `bad`, how many `faults`; and rows by schema, label
+    and bucket (`schemas`, `labels`, `buckets`)."""
 
     rows: int = 0
     bad: int = 0
@@ -33,19 +34,24 @@ class Report(msgspec.Struct):
 
 
 def validate(paths: Iterable[str | Path], *, tell: Callable[[Where, str], None], seen: Seen | None = None) -> Report:
-    """Reads every line of every file; `tell` gets each fault with its place."""
+    """Reads every line of every file and says what is wrong with it.
+
+    - `paths`: files of any schema that is known.
+    - `tell`: gets each fault with its place.
+    - `seen`: as in `export`.
+    """
     schemas: Counter[str] = Counter()
     labels: Counter[str] = Counter()
     buckets: Counter[str] = Counter()
     report = Report()
     for where, row in read_all(paths, seen=seen):
         report.rows += 1
-        found = [row.message] if isinstance(row, Fault) else faults(row)
+        found = [row.message] if isinstance(row, LineFault) else faults(row)
         report.bad += bool(found)
         report.faults += len(found)
         for fault in found:
             tell(where, fault)
-        if not isinstance(row, Fault):
+        if not isinstance(row, LineFault):
             version = row.get("schema_version")
             count(schemas, version if isinstance(version, str) and version in SCHEMAS else None)
             for counter, value in ((labels, label_of(row)), (buckets, bucket_of(row))):

@@ -20,19 +20,26 @@ import msgspec
 from rightcall import formats
 from rightcall.capture.rows import unix_ms
 from rightcall.datasets.conversations import Conversation, Conversations
-from rightcall.datasets.message_shapes import SHAPES, Found, How, LeftOut
+from rightcall.datasets.message_shapes import SHAPES, Found, LeftOut, MessageOptions
 from rightcall.datasets.releasing import is_released
 from rightcall.datasets.row_files import BadRows, Seen, Where
-from rightcall.datasets.validate import count
+from rightcall.datasets.validating import count
 from rightcall.datasets.written_kinds import EXPORT, EXPORTED, PARQUET, manifest, manifest_of
 from rightcall.errors import CallerError
 from rightcall.files.streams import is_stream
-from rightcall.files.whole_files import PRIVATE, PUBLIC, Output, Outputs
+from rightcall.files.whole_files import PRIVATE, PUBLIC, Outputs, WholeFile
 from rightcall.types import Json
 
 
 class Exported(msgspec.Struct, frozen=True):
-    """What was written; `left_out` counts by reason."""
+    """What an export wrote.
+
+    - `examples`: how many, of so many `conversations`.
+    - `left_out`: what could not be said in the shape, counted by reason.
+    - `unlabelled`: rows without a label.
+    - `path`, `manifest`: the files.
+    - `public`: whether anybody may read them.
+    """
 
     examples: int
     conversations: int
@@ -44,7 +51,8 @@ class Exported(msgspec.Struct, frozen=True):
 
 
 class Unreleased(BadRows):
-    """Rows that may not be exported publicly. `rows` says which and why."""
+    """Rows that may not be exported publicly. `rows` says which and why, of the first thousand; `total` is how many
+    there are."""
 
     def __init__(self, rows: list[tuple[Where, str]], total: int) -> None:
         first = f"; the first is {rows[0][0]}: {rows[0][1]}"
@@ -75,7 +83,7 @@ class _Gate:
             raise Unreleased(self.refused, self.count)
 
 
-class Writer(Protocol):
+class ExportWriter(Protocol):
     rows: int
 
     def write(self, row: Json) -> None: ...
@@ -92,14 +100,24 @@ def export(
     seen: Seen | None = None,
     force: bool = False,
 ) -> Exported:
-    """Writes the rows of captures in a shape; a name that ends in .parquet is written as Parquet.
+    """Writes the rows of captures as a file for a trainer, and a manifest beside it. What cannot be said in the shape
+    is left out and counted with its reason.
+
+    - `paths`: captures, labelled or not.
+    - `output`: the file, JSON lines; a name that ends in .parquet is written as Parquet (extra `parquet`).
+    - `to`: the shape: "openai-sft", "trl-sft", "trl-preference", "trl-kto", "sharegpt", "verifier" or "text".
+    - `turns`: for "trl-sft": an example for each turn instead of the whole conversation.
+    - `format`: for "text", and needed there: the format to write calls in.
+    - `public`: every row must be released; the files may then be read by anybody, otherwise by you alone.
+    - `seen`: is called after every line with the bytes it took, to show progress.
+    - `force`: also write over a file of another kind.
 
     Raises `Unreleased` if a row may not be public, `BadRows` for rows that are not sound; then nothing is written.
     """
     files, how = [Path(path) for path in paths], _how(to, turns, format)
     mode = PUBLIC if public else PRIVATE
-    out = Output(output, PARQUET if _is_parquet(output) else EXPORT, sources=files, mode=mode, force=force)
-    beside = Output(manifest_of(out.path), manifest(EXPORTED), sources=files, mode=mode, force=force)
+    out = WholeFile(output, PARQUET if _is_parquet(output) else EXPORT, sources=files, mode=mode, force=force)
+    beside = WholeFile(manifest_of(out.path), manifest(EXPORTED), sources=files, mode=mode, force=force)
     # The manifest goes first: it is what an export is known by, should the two be torn apart.
     with Outputs(*([] if is_stream(output) else [beside]), out) as outputs:
         gate = _Gate(public)
@@ -131,24 +149,24 @@ def _is_parquet(output: str | Path) -> bool:
     return str(output).endswith(".parquet")
 
 
-def _how(to: str, turns: bool, format: str | None) -> How:
+def _how(to: str, turns: bool, format: str | None) -> MessageOptions:
     if to not in SHAPES:
         raise CallerError(f"no shape {to!r:.40}; there are {', '.join(SHAPES)}")
     if (format is not None) != (to == "text"):
         raise CallerError("plain text needs a format, such as --format hermes, and only plain text takes one")
     if turns and to != "trl-sft":
         raise CallerError("--turns is for trl-sft: the other shapes have their own unit")
-    return How(turns, formats.find(format) if format is not None else None)
+    return MessageOptions(turns, formats.find(format) if format is not None else None)
 
 
-def _examples(conversation: Conversation, to: str, how: How) -> Found:
+def _examples(conversation: Conversation, to: str, how: MessageOptions) -> Found:
     try:
         yield from SHAPES[to](conversation, how)
     except LeftOut as reason:
         yield reason
 
 
-def _writer(out: Output, to: str, how: How, public: bool) -> AbstractContextManager[Writer]:
+def _writer(out: WholeFile, to: str, how: MessageOptions, public: bool) -> AbstractContextManager[ExportWriter]:
     if not _is_parquet(out.path):
         return nullcontext(out)
     from rightcall.datasets.parquet import ParquetRows
@@ -157,7 +175,7 @@ def _writer(out: Output, to: str, how: How, public: bool) -> AbstractContextMana
 
 
 def _manifest(
-    files: list[Path], out: Output, to: str, how: How, public: bool, examples: int, left_out: Counter[str]
+    files: list[Path], out: WholeFile, to: str, how: MessageOptions, public: bool, examples: int, left_out: Counter[str]
 ) -> Json:
     return {
         "schema_version": EXPORTED,
