@@ -19,8 +19,8 @@ from pathlib import Path
 
 from measure import table, verdict
 
-from rightcall.backend.exchange import Received, Sent
-from rightcall.backend.http import Backend
+from rightcall.backends.exchange import Received, Sent
+from rightcall.backends.http import Backend
 from rightcall.capture.catalogue import find_all
 from rightcall.capture.runner import Capture
 from rightcall.capture.settings import Settings

@@ -19,7 +19,7 @@ from measure import table, verdict
 from rightcall.capture.catalogue import find
 from rightcall.capture.rows import Journal, Trace, capture_row, outcome_row
 from rightcall.capture.stubs import Outcome
-from rightcall.files.lines import encode_row
+from rightcall.files.jsonl import encode_row
 from rightcall.types import Call, Json
 
 SIZES = (5_000, 50_000)

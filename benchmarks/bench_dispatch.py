@@ -16,8 +16,8 @@ from collections.abc import Awaitable, Callable
 from measure import table, verdict
 
 from rightcall import Call, Toolset, Trace, dispatch
-from rightcall.dispatch.hooks import Hook, Invocation
-from rightcall.dispatch.result import Result
+from rightcall.dispatching.hooks import Hook, Invocation
+from rightcall.dispatching.result import Result
 
 MOST = 25.0
 CALLS = 100

@@ -11,8 +11,7 @@ from typing import Any
 
 from measure import best, table, verdict
 
-from rightcall import Tool, Toolset
-from rightcall.constrain import grammar
+from rightcall import Tool, Toolset, grammar
 
 TOOLS = 100
 HALF, MOST = 0.5, 1.5

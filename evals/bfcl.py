@@ -24,7 +24,7 @@ from same import equal
 
 from rightcall import Call, CannotCarry, Problem, Reply, check, parse, render, repair
 from rightcall.formats import FORMATS
-from rightcall.repair.names import infer_name
+from rightcall.repairs.tool_meant import infer_name
 
 HEAD = f"""
 # Results

@@ -21,12 +21,11 @@ from report import ROOT, Figure, faults, figures_table, tighten
 from schema_suite import Instance, instances
 from schema_suite import fetch as fetch_suite
 
-from rightcall import CannotCarry, Tool, check, render
-from rightcall.constrain import grammar
+from rightcall import CannotCarry, Tool, check, grammar, render
 from rightcall.constrain.value import value_grammar
-from rightcall.declare.faults import Refused
-from rightcall.declare.relax import relaxed
-from rightcall.declare.schema import check_schema, plain
+from rightcall.schema.refusals import Refused
+from rightcall.schema.relax import relaxed
+from rightcall.schema.walk import check_schema, plain
 
 RATCHET = ROOT / "evals" / "grammar_ratchet.json"
 PAGE = ROOT / "docs" / "constrain-results.md"

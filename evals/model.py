@@ -27,12 +27,12 @@ from model_cases import Case, cases
 from report import ROOT, keep_part, percent, table, wilson
 
 from rightcall import Reply, __version__, grammar, parse
-from rightcall.backend.base import BaseBackend
-from rightcall.backend.local import LocalBackend
-from rightcall.backend.models import MODELS
-from rightcall.backend.record import Recorder
-from rightcall.backend.replay import ReplayBackend
-from rightcall.backend.request import Request
+from rightcall.backends.base import BaseBackend
+from rightcall.backends.local import LocalBackend
+from rightcall.backends.models import MODELS
+from rightcall.backends.record import Recorder
+from rightcall.backends.replay import ReplayBackend
+from rightcall.backends.request import Request
 from rightcall.constrain import Bounds
 from rightcall.errors import RightcallError
 from rightcall.types import Json

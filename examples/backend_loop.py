@@ -3,8 +3,8 @@
 import sys
 
 from rightcall import Toolset, answers, dispatch_sync, tool
-from rightcall.backend.http import Backend
-from rightcall.backend.request import Request
+from rightcall.backends.http import Backend
+from rightcall.backends.request import Request
 
 
 @tool

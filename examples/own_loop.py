@@ -5,8 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 from rightcall import Toolset, Trace, answers, dispatch, parse, tool
-from rightcall.dispatch.budgets import call_budget
-from rightcall.dispatch.hooks import Invocation, Skip
+from rightcall.dispatching.budgets import call_budget
+from rightcall.dispatching.hooks import Invocation, Skip
 
 
 @tool(read_only=True)

@@ -14,7 +14,7 @@ sys.path[:0] = [str(HERE.parent / "tests"), str(HERE)]
 
 import atheris  # noqa: E402
 
-with atheris.instrument_imports(include=["rightcall.wire", "rightcall.repair"]):
+with atheris.instrument_imports(include=["rightcall.wire", "rightcall.repairs"]):
     import rightcall
 
 from hostile import check_laws, markers, places  # noqa: E402

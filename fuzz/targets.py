@@ -24,8 +24,7 @@ from mutate import mutated_text
 
 import samples
 from hostile import Broken, check_laws
-from rightcall import Call, Reply, Stream, Tool, Toolset, check, dispatch_sync, parse, read, repair
-from rightcall.constrain import grammar
+from rightcall import Call, Reply, Stream, Tool, Toolset, check, dispatch_sync, grammar, parse, read, repair
 from rightcall.formats import FORMATS
 from rightcall.laws import How
 from rightcall.wire.parser import Policy

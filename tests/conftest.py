@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from loopback import ask, backend, chat, json_answer, serving
-from rightcall.backend.record import Recorder
+from rightcall.backends.record import Recorder
 
 pytest.register_assert_rewrite("cuts", "replies")
 

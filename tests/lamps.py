@@ -11,7 +11,7 @@ from typing import Any
 from loopback import Answering, Loopback, backend, serving
 from rightcall.capture.catalogue import built_in
 from rightcall.capture.domain import Domain, read_domain
-from rightcall.capture.past import journal_of
+from rightcall.capture.resumption import journal_of
 from rightcall.capture.runner import Capture, Watch
 from rightcall.capture.settings import Settings
 

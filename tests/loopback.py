@@ -12,9 +12,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple, Protocol
 
-from rightcall.backend.exchange import Retries, Timeouts
-from rightcall.backend.http import Backend
-from rightcall.backend.request import Request
+from rightcall.backends.exchange import Retries, Timeouts
+from rightcall.backends.http import Backend
+from rightcall.backends.request import Request
 
 QUICK = Retries(first=0.001, longest=0.5)
 SHORT = Timeouts(connect=5, first_byte=20, idle=20, total=30)

@@ -29,8 +29,8 @@ from rightcall import (
     render,
     repair,
 )
-from rightcall.declare.names import Provider
-from rightcall.declare.wire import to_provider
+from rightcall.declare.provider_forms import to_provider
+from rightcall.declare.tool_names import Provider
 from rightcall.errors import EmptyToolList, GrammarCompileError
 from rightcall.types import Json
 

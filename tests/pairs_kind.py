@@ -18,13 +18,13 @@ from rightcall.shapes.write_json import Json, in_any_order
 from rightcall.strict_json import Undecodable
 from rightcall.types import Call
 from rightcall.wire.bodies.kind import Around, BodyKind
+from rightcall.wire.body_reader import BodyReader
 from rightcall.wire.buffer import Steps
-from rightcall.wire.calls import CallBuilder
+from rightcall.wire.call_builder import CallBuilder
 from rightcall.wire.interrupts import Broken, Cut, NotACall
 from rightcall.wire.json_stream import LostEnd, json_value
 from rightcall.wire.markers import Pat, Probe, blanks, literal
 from rightcall.wire.markers import seq as patterns
-from rightcall.wire.reader import BodyReader
 
 _NAME = Pat(r"[\w.\-]++", r"[\w.\-]*+")  # no colon: the first one ends it
 _WORD = re.compile(r"[\w.\-]*\s*\Z").match

@@ -48,15 +48,15 @@ import typer  # noqa: E402
 
 import rightcall  # noqa: E402
 from captured import rows, write  # noqa: E402
-from rightcall.backend.cassette import load  # noqa: E402
-from rightcall.backend.record import Recorder  # noqa: E402
-from rightcall.backend.replay import ReplayBackend  # noqa: E402
-from rightcall.backend.request import Request  # noqa: E402
+from rightcall.backends.cassette import load  # noqa: E402
+from rightcall.backends.record import Recorder  # noqa: E402
+from rightcall.backends.replay import ReplayBackend  # noqa: E402
+from rightcall.backends.request import Request  # noqa: E402
 from rightcall.capture.catalogue import find_all  # noqa: E402
 from rightcall.capture.runner import Capture  # noqa: E402
 from rightcall.cli.app import app  # noqa: E402
 from rightcall.cli.demo_capture import RECORDING, WAYS, recording  # noqa: E402
-from rightcall.dataset.export import export  # noqa: E402
+from rightcall.datasets.export import export  # noqa: E402
 
 APP = typer.main.get_command(app)
 
@@ -265,7 +265,7 @@ class Trial:
 
 def _preload() -> None:
     """What commands import when they run, once for all forks."""
-    for package in ("backend", "capture", "dataset", "cli"):
+    for package in ("backends", "capture", "datasets", "cli"):
         for module in pkgutil.iter_modules([str(Path(rightcall.__file__).parent / package)]):
             if module.name not in ("__main__", "llama_child", "pytest_plugin"):
                 importlib.import_module(f"rightcall.{package}.{module.name}")

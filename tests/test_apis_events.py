@@ -11,8 +11,8 @@ import pytest
 from provider_answers import LEAK, calls, codes, delta, entry
 from rightcall import Arguments, Call, CallEnd, CallStart, Ids, Reply, Tool, render
 from rightcall.apis.json_state import JsonState, ends_early
-from rightcall.apis.read import read
 from rightcall.apis.stream import Stream
+from rightcall.apis.whole import read
 from rightcall.errors import CallerError
 from rightcall.types import Event, Reasoning, Text
 

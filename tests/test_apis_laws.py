@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 from rightcall import Arguments, Call, CallEnd, CallStart, Ids, Reply, Tool, Toolset
 from rightcall.apis import anthropic, gemini, ollama, openai_chat, openai_responses
-from rightcall.apis.read import read
 from rightcall.apis.sniff import sniff
 from rightcall.apis.stream import Stream
+from rightcall.apis.whole import read
 from rightcall.types import Event
 from rightcall.wire.fold import Fold
 

@@ -9,8 +9,8 @@ import pytest
 
 from provider_answers import Json, calls, chat, chat_call, codes, item
 from rightcall import Call, Ids, Reply, Tool
-from rightcall.apis.read import read, read_all
 from rightcall.apis.stream import Stream
+from rightcall.apis.whole import read, read_all
 from rightcall.types import Reasoning, Text
 
 # -- OpenAI Responses --------------------------------------------------------------------------------------------------

@@ -11,9 +11,9 @@ import pytest
 
 from provider_answers import LEAK, Json, calls, chat, chat_call, codes, item
 from rightcall import Call, Ids, Problem, Reply, Tool, Toolset
-from rightcall.apis.read import read, read_all
 from rightcall.apis.sniff import sniff
 from rightcall.apis.stream import Stream
+from rightcall.apis.whole import read, read_all
 from rightcall.errors import CallerError
 from rightcall.types import Reasoning, Text
 

@@ -3,8 +3,8 @@
 import pytest
 
 from rightcall import RightcallError
-from rightcall.backend.address import address, check_api, find_base_url, find_key, root
-from rightcall.backend.http import Backend
+from rightcall.backends.address import address, check_api, find_base_url, find_key, root
+from rightcall.backends.http import Backend
 from rightcall.errors import CallerError
 from rightcall.redaction.key import Key
 from rightcall.servers.guard import is_loopback

@@ -20,11 +20,11 @@ from loopback import (
     serving,
     silence,
 )
-from rightcall.backend.address import HABITS
-from rightcall.backend.auto import Modes
-from rightcall.backend.plan import Choice, can_constrain
-from rightcall.backend.profiles import PROFILES, Profile, by_answer, by_host, find_profile, paths
-from rightcall.backend.request import Answer, Request
+from rightcall.backends.address import HABITS
+from rightcall.backends.auto_mode import Modes
+from rightcall.backends.plan import Choice, can_constrain
+from rightcall.backends.profiles import PROFILES, Profile, by_answer, by_host, find_profile, paths
+from rightcall.backends.request import Answer, Request
 from rightcall.errors import CallerError, StatusError, TransportError, Unauthorised, Unsupported
 
 PROBED = json_answer(chat(calls=(("tool_probe", "{}"),)))
@@ -241,7 +241,7 @@ def test_a_server_that_comes_back_is_not_given_up_for_one_lost_connection() -> N
 
 
 def test_a_server_that_does_not_say_what_it_is_in_time_is_probed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rightcall.backend.auto._PATIENCE", 0.2)
+    monkeypatch.setattr("rightcall.backends.auto_mode._PATIENCE", 0.2)
     (found,), _ = asked(PROBED, OSLO, gets={"/v1/models": silence})
     assert found.mode == "native" and "did not say of what kind" in found.evidence[0]
 
@@ -302,6 +302,6 @@ def test_an_answer_that_means_nothing_is_no_profile() -> None:
 
 
 def test_every_api_with_a_profile_of_its_own_exists() -> None:
-    from rightcall.backend.profiles import BY_API
+    from rightcall.backends.profiles import BY_API
 
     assert set(BY_API) <= set(HABITS) and set(BY_API.values()) <= set(PROFILES)

@@ -6,11 +6,11 @@ import pytest
 
 from loopback import ask
 from rightcall import Toolset
-from rightcall.backend.address import check_api
-from rightcall.backend.body import wire_id, write
-from rightcall.backend.plan import Choice, make_plan
-from rightcall.backend.profiles import PROFILES, UNKNOWN, IdRule, Profile
-from rightcall.backend.request import Request
+from rightcall.backends.address import check_api
+from rightcall.backends.body import wire_id, write
+from rightcall.backends.plan import Choice, make_plan
+from rightcall.backends.profiles import PROFILES, UNKNOWN, IdRule, Profile
+from rightcall.backends.request import Request
 from rightcall.types import Json
 
 CALL = {"id": "call_1", "type": "function", "function": {"name": "get_weather", "arguments": '{"city": "Oslo"}'}}

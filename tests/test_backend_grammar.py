@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from loopback import Heard, ask, backend, chat, json_answer, serving
-from rightcall.backend.address import check_api
-from rightcall.backend.body import write
-from rightcall.backend.plan import Choice, make_plan
-from rightcall.backend.profiles import PROFILES
+from rightcall.backends.address import check_api
+from rightcall.backends.body import write
+from rightcall.backends.plan import Choice, make_plan
+from rightcall.backends.profiles import PROFILES
 from rightcall.errors import Unsupported
 from rightcall.types import Json
 

@@ -28,9 +28,9 @@ from loopback import (
     silence,
 )
 from rightcall import CallEnd, CallStart, Ids, Text, Toolset
-from rightcall.backend.exchange import Retries, Timeouts
-from rightcall.backend.http import Backend
-from rightcall.backend.request import Answer, Request
+from rightcall.backends.exchange import Retries, Timeouts
+from rightcall.backends.http import Backend
+from rightcall.backends.request import Answer, Request
 from rightcall.errors import (
     AnswerTooLarge,
     BackendError,
@@ -580,25 +580,25 @@ def test_comments_keep_a_stream_alive_and_say_nothing() -> None:
 
 
 def test_a_line_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rightcall.backend.ask.MAX_LINE", 10_000)
+    monkeypatch.setattr("rightcall.backends.attempts.MAX_LINE", 10_000)
     pieces = [*events(delta(content="a"), done=False), b"data: " + b"x" * 20_000]
     _, whole, _ = stream(chunked(pieces, then=silence))
     assert whole.content == "a" and [problem.code for problem in whole.problems] == ["too_large"]
 
 
 def test_a_whole_answer_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rightcall.backend.ask.MAX_BODY", 10_000)
+    monkeypatch.setattr("rightcall.backends.attempts.MAX_BODY", 10_000)
     assert "larger than" in str(failure(chunked([b"x" * 20_000], then=silence), kind=AnswerTooLarge))
 
 
 def test_an_answer_that_is_too_large_is_not_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rightcall.backend.ask.MAX_BODY", 10_000)
+    monkeypatch.setattr("rightcall.backends.attempts.MAX_BODY", 10_000)
     error = failure(chunked([b"x" * 20_000]), kind=AnswerTooLarge, retries=QUICK)
     assert len(error.tries) == 1
 
 
 def test_a_stream_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rightcall.backend.ask.MAX_BODY", 10_000)
+    monkeypatch.setattr("rightcall.backends.attempts.MAX_BODY", 10_000)
     pieces = events(*[delta(content="word ")] * 300, done=False)
     _, whole, _ = stream(chunked(pieces, then=silence))
     assert [problem.code for problem in whole.problems] == ["too_large"] and whole.content.startswith("word word")

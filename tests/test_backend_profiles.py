@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from rightcall.backend.profiles import PROFILES, Profile, Sign
+from rightcall.backends.profiles import PROFILES, Profile, Sign
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "backends.md"
 

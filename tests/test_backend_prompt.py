@@ -6,10 +6,9 @@ import pytest
 
 from loopback import ask, get_weather
 from rightcall import Toolset, formats, parse
-from rightcall.backend.address import check_api
-from rightcall.backend.body import write
-from rightcall.backend.plan import Choice, make_plan
-from rightcall.backend.prompt import (
+from rightcall.backends.address import check_api
+from rightcall.backends.body import write
+from rightcall.backends.plain_prompt import (
     CHATML,
     FRAMES,
     PLAIN,
@@ -20,6 +19,7 @@ from rightcall.backend.prompt import (
     frame_of,
     text_format,
 )
+from rightcall.backends.plan import Choice, make_plan
 from rightcall.formats import FORMATS
 from rightcall.types import Json
 

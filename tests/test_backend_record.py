@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 from loopback import WEATHER, Answering, answer, ask, backend, chat, chunked, delta, drop, events, json_answer, serving
 from rightcall import Call, CallEnd, Text
-from rightcall.backend.base import BaseBackend, Streaming
-from rightcall.backend.cassette import (
+from rightcall.backends.base import BaseBackend, Streaming
+from rightcall.backends.cassette import (
     MAX_BYTES,
     Asked,
     Head,
@@ -30,10 +30,10 @@ from rightcall.backend.cassette import (
     load,
     start,
 )
-from rightcall.backend.match import canonical, route
-from rightcall.backend.record import Recorder
-from rightcall.backend.replay import ReplayBackend, ReplayServer
-from rightcall.backend.request import Answer, Request
+from rightcall.backends.match import canonical, route
+from rightcall.backends.record import Recorder
+from rightcall.backends.replay import ReplayBackend, ReplayServer
+from rightcall.backends.request import Answer, Request
 from rightcall.errors import BackendError, BadCassette, CallerError, FileFailed, NotRecorded, StatusError
 from rightcall.types import Event
 from test_backend_http import STREAMS, WHOLE
@@ -481,8 +481,8 @@ def test_the_server_answers_this_machine_only_and_refuses_what_is_no_request(tmp
 
 TEST = """
 import os
-from rightcall.backend.http import Backend
-from rightcall.backend.request import Request
+from rightcall.backends.http import Backend
+from rightcall.backends.request import Request
 
 def test_a_model(rightcall_cassette):
     backend = rightcall_cassette(Backend(os.environ.get("URL", "http://127.0.0.1:1"), model="m", mode="native"))
@@ -491,7 +491,7 @@ def test_a_model(rightcall_cassette):
 
 
 def _pytest(folder: Path, *args: str, **environ: str) -> "subprocess.CompletedProcess[str]":
-    command = [sys.executable, "-m", "pytest", "-p", "rightcall.backend.pytest_plugin", "-p", "no:cacheprovider", *args]
+    command = [sys.executable, "-m", "pytest", "-p", "rightcall.testing.pytest_plugin", "-p", "no:cacheprovider", *args]
     env = {**{k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}, **environ}
     env["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # the others only cost time
     return subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=120)

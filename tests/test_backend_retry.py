@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from rightcall.backend.exchange import Retries
-from rightcall.backend.retry import about_tools, is_passing, retry_after, wait_before
+from rightcall.backends.exchange import Retries
+from rightcall.backends.retry import about_tools, is_passing, retry_after, wait_before
 from rightcall.errors import (
     BackendError,
     BodyError,

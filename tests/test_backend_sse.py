@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rightcall.apis.deltas import Fault
-from rightcall.backend.sse import Payload, ServerEvents, Signal
+from rightcall.backends.event_stream import Payload, ServerEvents, Signal
 
 A, B = {"a": 1}, {"b": "ü→𝄞"}
 

@@ -11,8 +11,7 @@ import pytest
 from ebnf import Ebnf
 from generated import plainly
 from pairs_kind import Pairs, PairsKind
-from rightcall import Call, Parser, Text, Toolset, check, parse, render
-from rightcall.constrain import grammar
+from rightcall import Call, Parser, Text, Toolset, check, grammar, parse, render
 from rightcall.errors import BadFormat
 from rightcall.formats.spec import Body, Format
 from rightcall.laws import check_format

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rightcall import Call, Result, Trace, dispatch, dispatch_sync, tool
-from rightcall.dispatch.budgets import (
+from rightcall.dispatching.budgets import (
     Budget,
     BudgetFailed,
     BudgetHook,
@@ -22,9 +22,9 @@ from rightcall.dispatch.budgets import (
     about_tokens,
     call_budget,
 )
-from rightcall.dispatch.history import fingerprint, repair_history, retry_class
-from rightcall.dispatch.hooks import Hook, Invocation, Skip, Terminate
-from rightcall.dispatch.result import FINE, Kind, not_run
+from rightcall.dispatching.earlier_calls import fingerprint, repair_history, retry_class
+from rightcall.dispatching.hooks import Hook, Invocation, Skip, Terminate
+from rightcall.dispatching.result import FINE, Kind, not_run
 from rightcall.errors import CallerError, DispatchTerminated, HookFailed
 
 

@@ -10,13 +10,13 @@ import pytest
 
 from lamps import LAMPS, SHOPPING, captured, capturing, journal, rows
 from loopback import chat, json_answer
-from rightcall.capture.past import CannotResume, journal_of
+from rightcall.capture.resumption import CannotResume, journal_of
 from rightcall.capture.rows import capture_key
 from rightcall.capture.runner import CaptureFailed, Watch
+from rightcall.capture.scenario_run import Said
 from rightcall.capture.settings import Settings, Task, tasks
-from rightcall.capture.talk import Said
-from rightcall.dataset.conversations import verdict
-from rightcall.dataset.label import Labeller
+from rightcall.datasets.conversations import verdict
+from rightcall.datasets.label import Labeller
 from rightcall.errors import CallerError, FileFailed
 from rightcall.files.journal import Journal
 

@@ -15,11 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lamps import LAMPS, journal, rows, steady
-from rightcall.backend.exchange import Retries
-from rightcall.backend.http import Backend
+from rightcall.backends.exchange import Retries
+from rightcall.backends.http import Backend
 from rightcall.capture.commit import Commits
 from rightcall.capture.domain import Domain
-from rightcall.capture.past import CannotResume, journal_of
+from rightcall.capture.resumption import CannotResume, journal_of
 from rightcall.capture.rows import capture_key
 from rightcall.capture.runner import Capture, Watch
 from rightcall.capture.settings import Settings

@@ -33,8 +33,8 @@ from rightcall.capture.rows import (
     workflow_state,
 )
 from rightcall.capture.stubs import Outcome
-from rightcall.files import lines
-from rightcall.files.lines import encode_row
+from rightcall.files import jsonl
+from rightcall.files.jsonl import encode_row
 from rightcall.types import Call, Json, Problem, Repair
 
 TRACE = Trace(domain="shopping", scenario="compare_headphones", run_index=0, turn=0, model="m", tool_call_id="a")
@@ -240,7 +240,7 @@ def test_a_line_without_a_row_is_a_fault_and_the_next_is_read(tmp_path: Path, li
 
 
 def test_a_line_that_is_too_long_is_passed_over_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lines, "LONGEST", 100)
+    monkeypatch.setattr(jsonl, "LONGEST", 100)
     path = tmp_path / "a.jsonl"
     path.write_bytes(b'{"a": "' + b"x" * 1_000 + b'"}\n{"n":1}\n')
     first, second = read_rows(path)

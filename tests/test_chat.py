@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from command import failed, process, run
-from rightcall.backend.local import LocalBackend, LocalServer, LocalServerError
-from rightcall.backend.replay import ReplayBackend
-from rightcall.backend.request import Request
+from rightcall.backends.local import LocalBackend, LocalServer, LocalServerError
+from rightcall.backends.replay import ReplayBackend
+from rightcall.backends.request import Request
 from stand_in_llama import model_file, put
 
 TOOLS = [

@@ -11,7 +11,7 @@ import pytest
 from command import MINE, REPLY, failed, process, run
 from rightcall import __version__, formats, parse
 from rightcall.cli.app import app
-from rightcall.cli.demo import ALL_SCENES, SCENES, TOLD
+from rightcall.cli.demo_command import ALL_SCENES, SCENES, TOLD
 from rightcall.cli.demo_dispatch import RUN_SCENES
 
 BAD = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Os'

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from command import failed, run
 from loopback import ask, chat, json_answer, serving
-from rightcall.backend.cassette import load
+from rightcall.backends.cassette import load
 from rightcall.cli import endpoint as options
 from rightcall.cli.endpoint import backend_errors, endpoint
 

@@ -8,7 +8,7 @@ import pytest
 
 from command import failed, process, run
 from rightcall.problems import CODES
-from rightcall.repair.rules import RULES
+from rightcall.repairs.rules import RULES
 from test_cli_hostile import HOSTILE, unseen
 
 PARAMETERS = {

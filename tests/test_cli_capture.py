@@ -14,8 +14,8 @@ import pytest
 
 from command import failed, run
 from lamps import rows
-from rightcall.backend.cassette import load
-from rightcall.cli.capture import DEFAULT_OUTPUT, DEFAULT_URL, capture
+from rightcall.backends.cassette import load
+from rightcall.cli.capture_command import DEFAULT_OUTPUT, DEFAULT_URL, capture
 from stand_in_llama import model_file, put
 from stub_model import served
 
@@ -101,7 +101,7 @@ def test_wrong_usage_ends_in_exit_code_2_and_writes_nothing(
 
 
 def test_the_defaults_are_those_of_the_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    from rightcall.cli.capture import _address
+    from rightcall.cli.capture_command import _address
 
     for name in ("OPENAI_BASE_URL", "OPENAI_API_BASE"):
         monkeypatch.delenv(name, raising=False)

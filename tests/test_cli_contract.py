@@ -9,7 +9,7 @@ import pytest
 
 from command import MINE, failed, run
 from rightcall import contract
-from rightcall.contract.typescript import declarations
+from rightcall.contracts.typescript import declarations
 
 TOOLS = [
     {

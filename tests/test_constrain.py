@@ -12,11 +12,11 @@ import pytest
 
 import rightcall
 from judge import accepts, matcher
-from rightcall import Call, Tool, Toolset, parse, render
-from rightcall.constrain import Bounds, Grammar, grammar
+from rightcall import Call, Tool, Toolset, grammar, parse, render
+from rightcall.constrain import Bounds, Grammar
 from rightcall.constrain.json_schema import project
 from rightcall.constrain.masks import LogitsProcessor, Matcher, Vocabulary
-from rightcall.constrain.servers import SERVERS
+from rightcall.constrain.served_by import SERVERS
 from rightcall.errors import CallerError, EmptyToolList, GrammarCompileError
 from rightcall.formats import FORMATS
 from rightcall.shapes.order import MAX_ANY

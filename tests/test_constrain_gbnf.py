@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from candidates import broken_law, damaged_calls, drawn_reply, rendered, shown_calls
 from ebnf import Ebnf
 from judge import accepts
-from rightcall import Call, Toolset, check, render
-from rightcall.constrain import Bounds, grammar
+from rightcall import Call, Toolset, check, grammar, render
+from rightcall.constrain import Bounds
 from rightcall.constrain.gbnf import emit_with_limits
 from rightcall.formats import FORMATS
 from test_constrain_laws import left_out, one_call

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from judge import matcher
-from rightcall import Tool, Toolset
-from rightcall.constrain import grammar
-from rightcall.declare.faults import Refused
+from rightcall import Tool, Toolset, grammar
 from rightcall.errors import CallerError
+from rightcall.schema.refusals import Refused
 from rightcall.types import Json
 
 SECONDS = 20.0  # for each, on a busy machine; usual are a few tenths

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from generated import any_json, around, strings
 from judge import accepts_tokens, drawn, matcher, vocabulary
-from rightcall import Call, CannotCarry, Format, Toolset, check, parse, render
-from rightcall.constrain import Grammar, grammar
+from rightcall import Call, CannotCarry, Format, Toolset, check, grammar, parse, render
+from rightcall.constrain import Grammar
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import Braced, Params, alternatives
 from schemas import tools_and_calls

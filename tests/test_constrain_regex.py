@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from rightcall.constrain.formats import FORMAT_PATTERNS
+from rightcall.constrain.string_formats import FORMAT_PATTERNS
 from rightcall.shapes.algebra import NEVER, Node, chars, inverse, minus
 from rightcall.shapes.numbers import any_integer, any_number, integers, numbers
 from rightcall.shapes.patterns import Irregular, json_text, lengths, read_pattern, regex_text, sized

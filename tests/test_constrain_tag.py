@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from candidates import broken_law, damaged_calls, drawn_reply, shown_calls
-from rightcall.constrain import Grammar, Relaxation, grammar
+from rightcall import grammar
+from rightcall.constrain import Grammar, Relaxation
 from rightcall.constrain.structural_tag import emit_with_limits
 from rightcall.formats import FORMATS
 from tag_judge import Tag

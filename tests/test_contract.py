@@ -12,9 +12,9 @@ from hypothesis import given
 
 from made_schemas import Case, tools
 from rightcall import Format, Tool, Toolset, contract, parse
-from rightcall.contract.example import example_arguments
-from rightcall.contract.ledger import Ledger
-from rightcall.contract.prompt import brief_tool, estimate
+from rightcall.contracts.example import example_arguments
+from rightcall.contracts.ledger import Ledger
+from rightcall.contracts.prompt import brief_tool, estimate
 from rightcall.errors import CallerError, RightcallError, ToolError, UnknownFormat
 from rightcall.formats import FORMATS
 

@@ -27,7 +27,7 @@ from rightcall import (
     feedback,
     parse,
 )
-from rightcall.contract.protocol import prose, skeleton, stray, violations
+from rightcall.contracts.protocol import prose, skeleton, stray, violations
 from rightcall.formats import FORMATS
 from rightcall.types import Done, to_json
 from samples import CORPUS

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from made_schemas import HOSTILE
 from rightcall import Format
-from rightcall.contract.results import RESULTS, result_text
+from rightcall.contracts.results import RESULTS, result_text
 from rightcall.errors import UnknownFormat
 from rightcall.formats import FORMATS
 

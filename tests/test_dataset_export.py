@@ -14,13 +14,13 @@ from captured import FORGE_ROW, RIGHT, SHOP, conversation, rows, write
 from rightcall import Call, Toolset, formats
 from rightcall.capture.rows import Trace, call_of, capture_row, outcome_row, read_rows
 from rightcall.capture.stubs import Outcome
-from rightcall.dataset.conversations import Conversation
-from rightcall.dataset.export import export
-from rightcall.dataset.files import BadRows
-from rightcall.dataset.imported import import_files, rows_of
-from rightcall.dataset.label import Labeller
-from rightcall.dataset.schemas import faults
-from rightcall.dataset.shapes import SHAPES, How, LeftOut
+from rightcall.datasets.conversations import Conversation
+from rightcall.datasets.export import export
+from rightcall.datasets.imported import import_files, rows_of
+from rightcall.datasets.label import Labeller
+from rightcall.datasets.message_shapes import SHAPES, How, LeftOut
+from rightcall.datasets.row_files import BadRows
+from rightcall.datasets.schemas import faults
 from rightcall.errors import CallerError
 from rightcall.types import Json
 

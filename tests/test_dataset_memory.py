@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from captured import CONVERSATIONS, conversation
-from rightcall.dataset.assemble import assemble
-from rightcall.dataset.export import export
-from rightcall.dataset.imported import import_files
-from rightcall.dataset.label import Labeller, label_files
-from rightcall.dataset.redact import redact_files
-from rightcall.dataset.split import split
-from rightcall.dataset.stats import gather
-from rightcall.dataset.validate import validate
-from rightcall.files.lines import encode_row
+from rightcall.datasets.assemble import assemble
+from rightcall.datasets.export import export
+from rightcall.datasets.imported import import_files
+from rightcall.datasets.label import Labeller, label_files
+from rightcall.datasets.releasing import redact_files
+from rightcall.datasets.split import split
+from rightcall.datasets.stats import gather
+from rightcall.datasets.validate import validate
+from rightcall.files.jsonl import encode_row
 
 SMALL, LARGE = 100, 1_000
 

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from captured import RIGHT, conversation, rows, write
 from rightcall import parse
 from rightcall.capture.rows import read_rows
-from rightcall.dataset.conversations import Conversation
-from rightcall.dataset.export import Unreleased, export
-from rightcall.dataset.files import BadRows
-from rightcall.dataset.redact import PERSONAL, Redactor, is_released, redact_files, release_files, why_not
-from rightcall.dataset.schemas import faults
+from rightcall.datasets.conversations import Conversation
+from rightcall.datasets.export import Unreleased, export
+from rightcall.datasets.releasing import PERSONAL, Redactor, is_released, redact_files, release_files, why_not
+from rightcall.datasets.row_files import BadRows
+from rightcall.datasets.schemas import faults
 from rightcall.errors import CallerError
 from rightcall.types import Json
 

@@ -13,14 +13,14 @@ from captured import CONVERSATIONS, FORGE_ROW, conversation, rows, write
 from rightcall.capture import catalogue
 from rightcall.capture.rows import read_rows
 from rightcall.cli.stats_page import STYLE, page
-from rightcall.dataset.conversations import Conversation
-from rightcall.dataset.files import BadRows
-from rightcall.dataset.label import Labeller, label_files
-from rightcall.dataset.prompts import prompts, write_prompts
-from rightcall.dataset.schemas import SCHEMAS, faults
-from rightcall.dataset.stats import Histogram, gather
-from rightcall.dataset.validate import validate
-from rightcall.dataset.verifier import training_row
+from rightcall.datasets.conversations import Conversation
+from rightcall.datasets.label import Labeller, label_files
+from rightcall.datasets.prompts import prompts, write_prompts
+from rightcall.datasets.row_files import BadRows
+from rightcall.datasets.schemas import SCHEMAS, faults
+from rightcall.datasets.stats import Histogram, gather
+from rightcall.datasets.validate import validate
+from rightcall.datasets.verifier import training_row
 from rightcall.types import Json
 
 

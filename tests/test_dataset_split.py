@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from captured import rows, write
 from rightcall.capture.rows import read_rows
-from rightcall.dataset.assemble import assemble, says_public
-from rightcall.dataset.files import BadRows
-from rightcall.dataset.label import Labeller
-from rightcall.dataset.schemas import faults
-from rightcall.dataset.split import group_key, rank, split
-from rightcall.dataset.verifier import model_input, training_row
+from rightcall.datasets.assemble import assemble, says_public
+from rightcall.datasets.label import Labeller
+from rightcall.datasets.row_files import BadRows
+from rightcall.datasets.schemas import faults
+from rightcall.datasets.split import group_key, rank, split
+from rightcall.datasets.verifier import model_input, training_row
 from rightcall.types import Json
 
 

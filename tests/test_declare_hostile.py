@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from hostile_tools import TEXT, TOOLSETS, tool
 from odd_schemas import VALUES, parameters, tools_of, uses
 from rightcall import Call, Tool, Toolset, check, grammar, parse, repair
-from rightcall.declare.limits import MAX_CHAIN, MAX_EXPANSION, MAX_PATTERNS, MAX_SCHEMAS
-from rightcall.declare.pattern_size import pattern_size
 from rightcall.formats import FORMATS
+from rightcall.schema.pattern_size import pattern_size
+from rightcall.schema.tool_limits import MAX_CHAIN, MAX_EXPANSION, MAX_PATTERNS, MAX_SCHEMAS
 from rightcall.types import Json
 from steps import MOST, growth_of
 

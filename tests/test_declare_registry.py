@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from rightcall.declare.params import params
+from rightcall.declare.param_list import params
+from rightcall.declare.provider_forms import to_provider
 from rightcall.declare.toolset import Toolset, to_tool
-from rightcall.declare.wire import to_provider
 from rightcall.errors import BadTools
 from rightcall.types import Json
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rightcall.backend.models import MODELS, place
+from rightcall.backends.models import MODELS, place
 from rightcall.cli import demo_model
 from rightcall.cli.demo_model import RECORDING, model_scene
 from stand_in_llama import DIES, model_file, put

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rightcall import Call, Result, Trace, dispatch, dispatch_sync, parse
-from rightcall.dispatch.hooks import Continue, Hook, Invocation, Skip, Terminate
-from rightcall.dispatch.trace import (
+from rightcall.dispatching.hooks import Continue, Hook, Invocation, Skip, Terminate
+from rightcall.dispatching.trace import (
     HookAfter,
     HookAfterError,
     HookBefore,

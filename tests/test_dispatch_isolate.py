@@ -14,7 +14,7 @@ import pytest
 
 import isolated_tools
 from rightcall import Call, Result, dispatch, dispatch_sync
-from rightcall.dispatch.limits import RunLimits
+from rightcall.dispatching.run_limits import RunLimits
 from rightcall.errors import NotRunnable, ToolFailed
 from rightcall.types import Tool
 

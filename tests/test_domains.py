@@ -15,7 +15,7 @@ from rightcall.capture.domain import Acceptable, BadDomain, Domain, Scenario, re
 from rightcall.capture.rows import available_tools
 from rightcall.capture.score import label, score
 from rightcall.capture.stubs import COMPARISONS, filled, holds
-from rightcall.declare.wire import to_provider
+from rightcall.declare.provider_forms import to_provider
 from rightcall.errors import CallerError
 from rightcall.types import Json
 

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from rightcall import Call, Toolset, dispatch_sync
-from rightcall.dispatch.envelope import Bounds, Envelope, Token, bound, size
-from rightcall.dispatch.limits import RunLimits
-from rightcall.dispatch.pages import Pages, spill_to
-from rightcall.dispatch.plain import plain
-from rightcall.dispatch.redact import Redaction
+from rightcall.dispatching.bounded_output import Bounds, Envelope, Token, bound, size
+from rightcall.dispatching.pages import Pages, spill_to
+from rightcall.dispatching.plain import plain
+from rightcall.dispatching.redact import Redaction
+from rightcall.dispatching.run_limits import RunLimits
 
 texts = st.text(max_size=300)
 values = st.recursive(
@@ -324,8 +324,8 @@ def test_what_is_nested_without_end_is_cut() -> None:
 
 
 def test_hooks_see_the_whole_output_and_the_result_is_bounded() -> None:
-    from rightcall.dispatch.hooks import Hook, Invocation
-    from rightcall.dispatch.result import Result
+    from rightcall.dispatching.hooks import Hook, Invocation
+    from rightcall.dispatching.result import Result
 
     seen: list[int] = []
 

@@ -17,7 +17,7 @@ import openai
 import pytest
 
 from rightcall import Trace
-from rightcall.backend.http import Backend
+from rightcall.backends.http import Backend
 from scripted_server import scripted
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"

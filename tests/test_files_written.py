@@ -20,10 +20,10 @@ import typer
 
 from captured import rows, write
 from command import failed, process, run
-from rightcall.capture.past import journal_of
+from rightcall.capture.resumption import journal_of
 from rightcall.cli.app import app
-from rightcall.dataset.export import export
-from rightcall.dataset.redact import redact_files
+from rightcall.datasets.export import export
+from rightcall.datasets.releasing import redact_files
 from stub_model import served
 
 

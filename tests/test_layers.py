@@ -15,16 +15,16 @@ PACKAGE = Path(__file__).resolve().parent.parent / "src" / "rightcall"
 SOURCES = {file.relative_to(PACKAGE).as_posix(): file.read_text("utf-8") for file in sorted(PACKAGE.rglob("*.py"))}
 
 ORDER = (
-    "errors types api_names problems strict_json redaction servers values ids declare check repair formats shapes "
-    "wire laws templates apis contract constrain dispatch files workspace mcp guard backend run capture dataset "
-    "serve cli"
+    "errors extras types api_names problems strict_json redaction servers values ids schema declare checks repairs "
+    "formats shapes wire laws templates apis contracts constrain dispatching files workspace mcp guard backends "
+    "testing run capture datasets serve cli"
 ).split()
 
 # (file, imported layer): why this one import may point to a later layer
 EXCEPTIONS: dict[tuple[str, str], str] = {
     ("formats/toml.py", "wire"): "what a file may say of a body is said where the body kind is",
     ("types.py", "declare"): "a tool that comes out of another process is declared again",
-    ("types.py", "repair"): "a call is made of argument text with the repairs and checks of every other",
+    ("types.py", "repairs"): "a call is made of argument text with the repairs and checks of every other",
     ("types.py", "apis"): "a reply writes itself for a history, in the words of an API",
 }
 
@@ -53,12 +53,15 @@ PROCESSES = set(
 FILE_METHODS = {"read_text", "write_text", "read_bytes", "write_bytes"}
 HEAVY = set("pydantic jsonschema_rs llguidance typer rich jinja2 aiohttp starlette uvicorn xllamacpp".split())
 
-MAY_DIAL = {"backend", "mcp"}
-MAY_LISTEN = {"servers", "serve", "backend/replay.py", "backend/relay.py", "mcp"}
+MAY_DIAL = {"backends", "mcp"}
+MAY_LISTEN = {"servers", "serve", "backends/replay.py", "backends/relay.py", "mcp"}
 MAY_BIND = {"servers", "mcp/server.py"}
-MAY_USE_FILES = {"files", "workspace", "backend", "capture", "dataset", "serve", "cli", "dispatch/child.py"}
-MAY_WRITE = {"files", "backend/models.py"}  # the second fetches into a folder of its own
-MAY_START_PROCESSES = {"templates/render.py", "dispatch/isolate.py", "dispatch/child.py", "workspace", "mcp", "backend"}
+MAY_USE_FILES = {"files", "workspace", "backends", "capture", "datasets", "serve", "cli", "dispatching/tool_child.py"}
+MAY_USE_FILES.add("declare/hints/scalars.py")  # paths that are arguments of a tool; no file is looked at
+MAY_WRITE = {"files", "backends/models.py"}  # the second fetches into a folder of its own
+MAY_START_PROCESSES = set(
+    "templates/confined.py dispatching/isolate.py dispatching/tool_child.py workspace mcp backends".split()
+)
 
 CONTROL_FLOW = (
     *(ast.If, ast.For, ast.AsyncFor, ast.While, ast.Try, ast.TryStar, ast.With, ast.AsyncWith, ast.Match),
@@ -333,32 +336,32 @@ BROKEN = [
     (later_layers, "wire/engine.py", "import rightcall"),
     (later_layers, "errors.py", "from . import types"),
     (later_layers, "types.py", "def f():\n    import rightcall.wire.engine"),
-    (later_layers, "types.py", "if TYPE_CHECKING:\n    from rightcall.dispatch import Toolset"),
+    (later_layers, "types.py", "if TYPE_CHECKING:\n    from rightcall.dispatching import Toolset"),
     (later_layers, "formats/__init__.py", "import importlib\nimportlib.import_module('rightcall.wire')"),
     (dialling, "wire/engine.py", "import socket"),
     (dialling, "serve/proxy.py", "from aiohttp import ClientSession"),
-    (dialling, "declare/schema.py", "from urllib import request"),
+    (dialling, "schema/walk.py", "from urllib import request"),
     (dialling, "guard/turn.py", "import asyncio as aio\nasync def f():\n    await aio.open_connection('h', 1)"),
-    (listening, "backend/http.py", "import http.server"),
+    (listening, "backends/http.py", "import http.server"),
     (listening, "run.py", "import asyncio\nasyncio.start_server(f)"),
     (binding, "serve/proxy.py", "from aiohttp import web\nweb.run_app(app)"),
-    (binding, "backend/replay.py", "from aiohttp import web\ndef f():\n    web.TCPSite(runner)"),
+    (binding, "backends/replay.py", "from aiohttp import web\ndef f():\n    web.TCPSite(runner)"),
     (file_access, "formats/toml.py", "open('x')"),
     (file_access, "formats/toml.py", "path.read_text()"),
-    (file_access, "declare/schema.py", "from pathlib import Path"),
-    (file_access, "declare/schema.py", "import pathlib\npathlib.Path('x')"),
+    (file_access, "schema/walk.py", "from pathlib import Path"),
+    (file_access, "schema/walk.py", "import pathlib\npathlib.Path('x')"),
     (file_access, "run.py", "import os\ndef f():\n    return os.open('x', 0)"),
     (file_access, "run.py", "from os import remove as forget"),
     (file_access, "run.py", "import tempfile"),
     (file_writing, "cli/stats.py", "open('x', 'w')"),
     (file_writing, "cli/stats.py", "path.open(mode='ab')"),
-    (file_writing, "capture/past.py", "import os\nos.open('x', os.O_RDWR | os.O_CREAT)"),
-    (file_writing, "dataset/split.py", "from os import replace\nreplace('a', 'b')"),
-    (processes, "templates/detect.py", "import subprocess"),
-    (processes, "dispatch/running.py", "import asyncio\nasyncio.create_subprocess_exec('true')"),
-    (processes, "cli/templates.py", "import os\nos.system('true')"),
+    (file_writing, "capture/resumption.py", "import os\nos.open('x', os.O_RDWR | os.O_CREAT)"),
+    (file_writing, "datasets/split.py", "from os import replace\nreplace('a', 'b')"),
+    (processes, "templates/format_of_template.py", "import subprocess"),
+    (processes, "dispatching/running.py", "import asyncio\nasyncio.create_subprocess_exec('true')"),
+    (processes, "cli/templates_command.py", "import os\nos.system('true')"),
     (heavy_imports, "declare/model.py", "import pydantic"),
-    (heavy_imports, "check.py", "try:\n    from jsonschema_rs import validator_for\nexcept ImportError:\n    pass"),
+    (heavy_imports, "checks.py", "try:\n    from jsonschema_rs import validator_for\nexcept ImportError:\n    pass"),
     (format_files, "formats/hermes.py", "NAMES = [name for name in 'ab']"),
     (format_files, "formats/hermes.py", "A = 1 if B else 2"),
     (format_files, "formats/hermes.py", "def f(): ..."),
@@ -370,16 +373,16 @@ BROKEN = [
 SOUND = [
     ("__init__.py", "from rightcall.wire import parse\nfrom rightcall.types import Call"),
     ("__main__.py", "from rightcall.cli import main"),
-    ("cli/parse.py", "import typer, pathlib, rightcall\nfrom rightcall import __version__\nopen('x')"),
+    ("cli/parse_command.py", "import typer, pathlib, rightcall\nfrom rightcall import __version__\nopen('x')"),
     ("wire/engine.py", "from . import markers\nfrom ..types import Call\nfrom rightcall.formats.spec import Format"),
     ("wire/engine.py", "class Section:\n    def open(self): ...\ndef f(section): section.open()"),
     ("wire/engine.py", "from pathlib import PurePath\nimport os\nos.environ"),
     ("declare/model.py", "def f():\n    import pydantic"),
     ("declare/model.py", "if TYPE_CHECKING:\n    import pydantic\n    from pathlib import Path"),
-    ("backend/http.py", "def f():\n    import aiohttp"),
-    ("backend/replay.py", "def f():\n    from aiohttp import web\n    web.Response()\nopen('x')"),
-    ("templates/render.py", "import subprocess"),
-    ("dispatch/isolate.py", "import asyncio\nasyncio.create_subprocess_exec('true')"),
+    ("backends/http.py", "def f():\n    import aiohttp"),
+    ("backends/replay.py", "def f():\n    from aiohttp import web\n    web.Response()\nopen('x')"),
+    ("templates/confined.py", "import subprocess"),
+    ("dispatching/isolate.py", "import asyncio\nasyncio.create_subprocess_exec('true')"),
     ("formats/hermes.py", "HERMES = Format('hermes', call=('<tool_call>', '</tool_call>'))"),
     ("formats/spec.py", "def f(): ...\n" * 100),
 ]

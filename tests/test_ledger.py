@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from made_schemas import HOSTILE, LITERALS
 from rightcall import Call, Tool, Toolset, check
-from rightcall.contract.ledger import MAX_ITEMS, MAX_OBSERVATIONS, MAX_TEXT, Deliverable, Ledger, State
+from rightcall.contracts.ledger import MAX_ITEMS, MAX_OBSERVATIONS, MAX_TEXT, Deliverable, Ledger, State
 from rightcall.errors import CallerError, ToolError
 
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from made_schemas import HOSTILE
 from rightcall import Format, Tool, Toolset
-from rightcall.contract.harmless import Harmless
-from rightcall.contract.listing import JSON_LISTS, LISTINGS, function, listed
+from rightcall.contracts.escape import Harmless
+from rightcall.contracts.listing import JSON_LISTS, LISTINGS, function, listed
 from rightcall.errors import BadFormat
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import replace

@@ -19,8 +19,8 @@ from typing import Any
 import pytest
 
 from command import failed, run
-from rightcall.backend.local import LocalServer, LocalServerError
-from rightcall.backend.models import MODELS, ModelUnavailable, is_whole
+from rightcall.backends.local import LocalServer, LocalServerError
+from rightcall.backends.models import MODELS, ModelUnavailable, is_whole
 from stand_in_llama import DIES, MISSING, PACKAGE, model_file, put
 
 MODEL_IS_HERE = importlib.util.find_spec("xllamacpp") is not None and is_whole(MODELS["smollm2"])
@@ -81,7 +81,7 @@ def test_a_server_that_is_forgotten_is_ended(llama: Path, tmp_path: Path) -> Non
 
 PARENT = """
 import sys, time
-from rightcall.backend.local import LocalServer
+from rightcall.backends.local import LocalServer
 server = LocalServer(sys.argv[1])
 print(server.address, flush=True)
 {then}

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from rightcall import Call, Tool, Toolset, dispatch, tool
-from rightcall.dispatch.hooks import Invocation, Skip, Terminate
-from rightcall.dispatch.result import Result
+from rightcall.dispatching.hooks import Invocation, Skip, Terminate
+from rightcall.dispatching.result import Result
 from rightcall.errors import BackendError, CallerError
 
 pytest.importorskip("mcp")

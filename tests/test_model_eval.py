@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from rightcall import Parser, check, parse
-from rightcall.backend.cassette import load
-from rightcall.backend.replay import ReplayBackend
+from rightcall.backends.cassette import load
+from rightcall.backends.replay import ReplayBackend
 
 ROOT = Path(__file__).resolve().parent.parent
 pytestmark = pytest.mark.skipif(not (ROOT / "evals").is_dir(), reason="the evals are not part of the sdist")

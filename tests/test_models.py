@@ -12,9 +12,9 @@ import msgspec
 import pytest
 
 from command import failed, run
-from rightcall.backend import models
-from rightcall.backend.models import MODELS, Model, ModelUnavailable, UnknownModel, find, is_whole, place, pull, remove
-from rightcall.cli.model import _progress
+from rightcall.backends import models
+from rightcall.backends.models import MODELS, Model, ModelUnavailable, UnknownModel, find, is_whole, place, pull, remove
+from rightcall.cli.model_command import _progress
 from rightcall.errors import CallerError
 
 GGUF = b"GGUF" + bytes(range(256)) * 40

@@ -12,7 +12,7 @@ from cuts import Setting, hold_of_every_cut
 from replies import INTEGER, STRING, Json, args, blocking, hermes, runnable
 from rightcall import Call, Reply, Tool, Toolset, parse, read, render, repair
 from rightcall.formats import FORMATS
-from rightcall.repair.names import hoist_name, infer_name, settle_name
+from rightcall.repairs.tool_meant import hoist_name, infer_name, settle_name
 
 Policy = Literal["off", "safe", "lenient"]
 POSITIVE: Json = {"type": "integer", "minimum": 1}

@@ -12,9 +12,9 @@ import pytest
 from rightcall import Parser, Reply, Tool, parse
 from rightcall.formats import FORMATS, NAMED_ONLY
 from rightcall.formats.spec import Pythonic
-from rightcall.values.ends import Ends
 from rightcall.values.notation import PYTHON, PYTHON_LITERALS, TYPESCRIPT
-from rightcall.values.reader import BadValue, Reader, Unfinished
+from rightcall.values.value_ends import Ends
+from rightcall.values.value_reader import BadValue, Reader, Unfinished
 
 STRING = {"type": "string"}
 TOOL = Tool(

@@ -12,12 +12,13 @@ import pytest
 import rightcall
 from loopback import QUICK, SHORT, answer, ask, chat, json_answer, serving
 from rightcall import Call, Trace, dispatch_sync
-from rightcall.backend import address, http, local, record, replay, wire
-from rightcall.backend.exchange import Sent
-from rightcall.backend.http import Backend
-from rightcall.backend.record import Recorder
-from rightcall.backend.replay import ReplayServer
-from rightcall.dispatch.hooks import Invocation, Skip
+from rightcall.backends import address, http, local, record, replay
+from rightcall.backends import aiohttp_exchange as wire
+from rightcall.backends.exchange import Sent
+from rightcall.backends.http import Backend
+from rightcall.backends.record import Recorder
+from rightcall.backends.replay import ReplayServer
+from rightcall.dispatching.hooks import Invocation, Skip
 from rightcall.errors import BackendError
 from rightcall.mcp import server as mcp_server
 from rightcall.servers import guard
@@ -107,7 +108,7 @@ def test_traces_and_spans_show_no_secret() -> None:
     from opentelemetry.sdk.trace.export import SimpleSpanProcessor
     from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-    from rightcall.dispatch.otel import Spans
+    from rightcall.dispatching.otel import Spans
 
     exporter = InMemorySpanExporter()
     provider = TracerProvider()

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from rightcall import Call, Limits, Problem, Toolset, check, parse
-from rightcall.apis.read import read
 from rightcall.apis.stream import Stream
+from rightcall.apis.whole import read
 from rightcall.cli.problems_page import page, tried
-from rightcall.contract.ledger import Deliverable, Ledger, State
-from rightcall.contract.protocol import violations
+from rightcall.contracts.ledger import Deliverable, Ledger, State
+from rightcall.contracts.protocol import violations
 from rightcall.declare.binding import binding
 from rightcall.declare.toolset import to_tool
 from rightcall.problems import CODES, GROUPS, TOOLS, Code
@@ -24,10 +24,10 @@ PACKAGE = ROOT / "src" / "rightcall"
 LAYERS = (
     "wire",
     "values",
-    "repair",
+    "repairs",
     "apis",
-    "contract",
-    "check.py",
+    "contracts",
+    "checks.py",
     "strict_json.py",
     "declare/binding.py",
     "declare/toolset.py",

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rightcall.backend.cassette import response_of
-from rightcall.redaction.names import is_secret_name
+from rightcall.backends.cassette import response_of
+from rightcall.redaction.pieces import without_secrets
 from rightcall.redaction.scrubber import KEY, Scrubber
-from rightcall.redaction.stream import without_secrets
+from rightcall.redaction.secret_names import is_secret_name
 
 SCRUBBER = Scrubber()
 HEX = "0123456789abcdef"

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from rightcall import Toolset
-from rightcall.apis.read import read
+from rightcall.apis.whole import read
 from rightcall.cli.rules_page import page, tried
-from rightcall.repair.rules import RULES, TOOLS, Rule
+from rightcall.repairs.rules import RULES, TOOLS, Rule
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "rightcall"

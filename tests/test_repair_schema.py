@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from cuts import Setting, hold_of_every_cut
 from replies import INTEGER, NULLABLE, STRING, Json, args, blocking, hermes, runnable
 from rightcall import Call, Tool, Toolset, check, parse, repair
-from rightcall.check import errors, fits
+from rightcall.checks import errors, fits
 from rightcall.errors import BadTools
-from rightcall.repair.strangers import is_settled, strangers
+from rightcall.schema.unknown_names import is_settled, strangers
 
 Policy = Literal["off", "safe", "lenient"]
 NUMBER: Json = {"type": "number"}

@@ -20,9 +20,9 @@ from replies import INTEGER, STRING, Json, args, blocking, codes, hermes, made, 
 from rightcall import Call, Problem, Reply, Tool, Toolset, check, parse, read, render, repair
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import Envelope, NameThenJson
-from rightcall.repair.liberties import Unreadable
-from rightcall.repair.loose import read_loose
-from rightcall.repair.settle import settle
+from rightcall.repairs.finish import settle
+from rightcall.repairs.liberties import Unreadable
+from rightcall.repairs.loose import read_loose
 
 Policy = Literal["off", "safe", "lenient"]
 

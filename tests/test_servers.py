@@ -16,15 +16,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rightcall.backend.cassette import Head as CassetteHead
-from rightcall.backend.cassette import load, start
-from rightcall.backend.local import LocalServer
-from rightcall.backend.replay import ReplayServer
+from rightcall.backends.cassette import Head as CassetteHead
+from rightcall.backends.cassette import load, start
+from rightcall.backends.local import LocalServer
+from rightcall.backends.replay import ReplayServer
 from rightcall.errors import CallerError
 from rightcall.redaction.key import Key
 from rightcall.servers.asgi import guarded
-from rightcall.servers.faults import body_of
 from rightcall.servers.guard import Head, Limits, given_key, guarding, new_key
+from rightcall.servers.refused_requests import body_of
 from rightcall.servers.web import WebServer
 from stand_in_llama import model_file, put
 

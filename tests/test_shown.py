@@ -13,7 +13,7 @@ from rightcall import Call, CannotCarry, Parser, Text, Tool, Toolset, parse, ren
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import alternatives
 from rightcall.wire.shown import shows
-from rightcall.wire.shown.fences import last_fence, only_fence
+from rightcall.wire.shown.whole_fences import last_fence, only_fence
 from steps import Way, growth
 
 EVALS = Path(__file__).resolve().parent.parent / "evals"

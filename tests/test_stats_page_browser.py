@@ -11,7 +11,7 @@ import pytest
 
 from captured import rows, write
 from rightcall.cli.stats_page import page
-from rightcall.dataset.stats import gather
+from rightcall.datasets.stats import gather
 
 BROWSER = next(
     (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), ""

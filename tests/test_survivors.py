@@ -12,8 +12,7 @@ import pytest
 
 from cuts import Setting, fold, hold_of_every_cut
 from ebnf import Ebnf
-from rightcall import Call, Ids, Parser, Tool, Toolset, parse, render
-from rightcall.constrain import grammar
+from rightcall import Call, Ids, Parser, Tool, Toolset, grammar, parse, render
 from rightcall.formats import FORMATS
 
 TOOLS = Toolset(

@@ -16,13 +16,13 @@ import pytest
 from chat_templates import DEEPSEEK, GLM, HERMES, LLAMA3, STYLES, WITHOUT_TOOLS, gguf
 from command import failed, run
 from rightcall.errors import CallerError
-from rightcall.templates import child
 from rightcall.templates import gguf as header
-from rightcall.templates.detect import PROBES, detect_template, recovering
-from rightcall.templates.faults import BadTemplate, TemplateStopped
+from rightcall.templates import template_child as child
+from rightcall.templates.confined import Bounds, render
+from rightcall.templates.format_of_template import PROBES, detect_template, recovering
 from rightcall.templates.gguf import chat_templates
-from rightcall.templates.render import Bounds, render
 from rightcall.templates.source import Source, read_source
+from rightcall.templates.template_faults import BadTemplate, TemplateStopped
 
 pytest.importorskip("jinja2")
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from made_schemas import HOSTILE, LITERALS, Case, tools
 from rightcall import Tool, Toolset
-from rightcall.contract.type_expr import Literal, Primitive, Text, Unknown, render
-from rightcall.contract.typescript import Declarations, declarations, to_type
+from rightcall.contracts.type_expr import Literal, Primitive, Text, Unknown, render
+from rightcall.contracts.typescript import Declarations, declarations, to_type
 
 # -- the table ---------------------------------------------------------------------------------------------------------
 

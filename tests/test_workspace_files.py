@@ -22,7 +22,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rightcall.errors import CallerError, ToolError
-from rightcall.workspace import BASH, EDIT_FILE, LIST_DIR, READ_FILE, WRITE_FILE, Workspace, all_tools, files
+from rightcall.workspace import BASH, EDIT_FILE, LIST_DIR, READ_FILE, WRITE_FILE, Workspace, all_tools, file_tools
 from rightcall.workspace.root import Root
 
 SECRET = "the secret"
@@ -269,13 +269,13 @@ def test_a_long_file_comes_in_pieces_that_say_how_to_go_on(space: Workspace) -> 
     assert first.endswith("[lines 1 to 2000; the file goes on: read it with line=2001]")
     assert space.read_file("long.txt", line=2001).startswith("2001\n")
     space.write_file("wide.txt", ("x" * 1000 + "\n") * 1000)
-    assert len(space.read_file("wide.txt")) <= files.MOST_BYTES + 200
+    assert len(space.read_file("wide.txt")) <= file_tools.MOST_BYTES + 200
 
 
 def test_a_line_longer_than_anything_shown_is_cut_and_said_to_be(space: Workspace) -> None:
     space.write_file("one.txt", "é" * 400_000)
     text = space.read_file("one.txt")
-    assert len(text.encode()) < files.MOST_BYTES + 200 and "longer than" in text
+    assert len(text.encode()) < file_tools.MOST_BYTES + 200 and "longer than" in text
 
 
 @pytest.mark.parametrize("data, word", [(b"a\0b", "binary"), (b"\xff\xfeab", "UTF-8"), (b"\x89PNG\r\n\0", "binary")])
@@ -500,5 +500,5 @@ def test_a_name_with_a_line_break_looks_like_one_entry(space: Workspace, tmp_pat
 def test_a_long_folder_is_cut_and_says_so(tmp_path: Path) -> None:
     for number in range(1100):
         (tmp_path / f"{number:04}").touch()
-    listed = files.list_dir(Root(tmp_path), ".").splitlines()
+    listed = file_tools.list_dir(Root(tmp_path), ".").splitlines()
     assert len(listed) == 1001 and listed[-1] == "[100 more entries are not shown]"

@@ -14,7 +14,7 @@ import openai
 import pytest
 
 from rightcall import Reply, tool, wrap
-from rightcall.declare.wire import to_provider
+from rightcall.declare.provider_forms import to_provider
 from rightcall.errors import CallerError
 from scripted_server import scripted
 

@@ -31,22 +31,22 @@ from rightcall.wire.options import Limits
 from rightcall.wire.parser import Parser, parse
 
 if TYPE_CHECKING:
-    from rightcall.apis.read import read, read_all
     from rightcall.apis.stream import Stream
-    from rightcall.backend.sdk_client import wrap
-    from rightcall.check import check
+    from rightcall.apis.whole import read, read_all
+    from rightcall.backends.sdk_client import wrap
+    from rightcall.checks import check
     from rightcall.constrain.build import grammar
-    from rightcall.contract import contract
-    from rightcall.contract.protocol import canonical, feedback
+    from rightcall.contracts import contract
+    from rightcall.contracts.protocol import canonical, feedback
     from rightcall.declare.functions import tool
-    from rightcall.dispatch.answers import answers
-    from rightcall.dispatch.dispatcher import dispatch, dispatch_sync
-    from rightcall.dispatch.result import Result
-    from rightcall.dispatch.trace import Trace
-    from rightcall.repair.settle import repair
-    from rightcall.wire.detect import detect
-    from rightcall.wire.render import render
-    from rightcall.wire.select import select
+    from rightcall.dispatching.answering import answers
+    from rightcall.dispatching.dispatcher import dispatch, dispatch_sync
+    from rightcall.dispatching.result import Result
+    from rightcall.dispatching.trace import Trace
+    from rightcall.repairs.finish import repair
+    from rightcall.wire.detection import detect
+    from rightcall.wire.rendering import render
+    from rightcall.wire.selection import select
 
 __version__ = "0.1.0"
 
@@ -96,22 +96,25 @@ __all__ = [
 ]
 
 _ON_FIRST_USE = {
-    "answers": "rightcall.dispatch.answers",
-    "Result": "rightcall.dispatch.result",
+    "check": "rightcall.checks",
+    "contract": "rightcall.contracts",
+    "repair": "rightcall.repairs.finish",
+    "answers": "rightcall.dispatching.answering",
+    "Result": "rightcall.dispatching.result",
     "Stream": "rightcall.apis.stream",
-    "Trace": "rightcall.dispatch.trace",
-    "canonical": "rightcall.contract.protocol",
-    "detect": "rightcall.wire.detect",
-    "dispatch": "rightcall.dispatch.dispatcher",
-    "dispatch_sync": "rightcall.dispatch.dispatcher",
-    "feedback": "rightcall.contract.protocol",
+    "Trace": "rightcall.dispatching.trace",
+    "canonical": "rightcall.contracts.protocol",
+    "detect": "rightcall.wire.detection",
+    "dispatch": "rightcall.dispatching.dispatcher",
+    "dispatch_sync": "rightcall.dispatching.dispatcher",
+    "feedback": "rightcall.contracts.protocol",
     "grammar": "rightcall.constrain.build",
-    "read": "rightcall.apis.read",
-    "read_all": "rightcall.apis.read",
-    "render": "rightcall.wire.render",
-    "select": "rightcall.wire.select",
+    "read": "rightcall.apis.whole",
+    "read_all": "rightcall.apis.whole",
+    "render": "rightcall.wire.rendering",
+    "select": "rightcall.wire.selection",
     "tool": "rightcall.declare.functions",
-    "wrap": "rightcall.backend.sdk_client",
+    "wrap": "rightcall.backends.sdk_client",
 }
 
 
@@ -120,14 +123,3 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'rightcall' has no attribute {name!r}")
     found = globals()[name] = getattr(import_module(_ON_FIRST_USE[name]), name)
     return found
-
-
-# Functions that share their name with the package or module they live in: the function is the public one.
-from rightcall.check import check  # noqa: E402
-from rightcall.contract import contract  # noqa: E402
-from rightcall.repair.settle import repair  # noqa: E402
-
-# The same, but not every program needs this one: once the empty package is loaded and its name given back, the function
-# is found on first use, and nothing puts the package in its place again.
-import_module("rightcall.dispatch")
-globals().pop("dispatch", None)

@@ -32,7 +32,7 @@ _MODULES: dict[Extra, tuple[str, str]] = {
 
 def is_installed(extra: Extra) -> bool:
     module = _MODULES[extra][0]
-    return module in sys.modules or find_spec(module) is not None
+    return sys.modules[module] is not None if module in sys.modules else find_spec(module) is not None
 
 
 def needs(extra: Extra) -> None:

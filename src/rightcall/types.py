@@ -99,7 +99,7 @@ class Call(msgspec.Struct, frozen=True):
     ) -> Call:
         """The call of this tool with arguments given as text, repaired and checked as `parse` does it: what was changed
         is in `repairs`, what is wrong in `problems`, and `ok` says whether it may run."""
-        from rightcall.repair.from_text import call_from_text
+        from rightcall.repairs.from_text import call_from_text
 
         return call_from_text(name, text, tools, repair, id)
 
@@ -213,7 +213,7 @@ class Reply(msgspec.Struct, frozen=True):
         Every attempt is in it, so that each can be answered (`answers`). Arguments are always a JSON object: the text
         as it came where that is one, else `{}`. What the provider wants back unseen goes back to where it came from.
         """
-        from rightcall.apis.history import message
+        from rightcall.apis.turns import message
 
         return message(self, api)
 

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from rightcall.apis.deltas import Delta, Deltas, End, Piece, Said, Seen, Stop, Thought, unknown_fields
-from rightcall.apis.ending import finish_of
-from rightcall.apis.plain import arguments, items, obj, objects, text
-from rightcall.apis.writing import Extras, fields_of, output_text, turn
+from rightcall.apis.how_ended import finish_of
+from rightcall.apis.outgoing import Extras, fields_of, output_text, turn
+from rightcall.apis.sdk_view import arguments, items, obj, objects, text
 from rightcall.types import Call, Json, Reply
 
 _THINKING = ("thinking", "redacted_thinking")

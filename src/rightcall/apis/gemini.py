@@ -13,10 +13,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from rightcall.apis.deltas import Delta, Deltas, Fault, Piece, Said, Seen, Stop, Thought, unknown_fields
-from rightcall.apis.ending import finish_of
 from rightcall.apis.gemini_pieces import Pieces
-from rightcall.apis.plain import arguments, items, obj, objects, text
-from rightcall.apis.writing import Extras, fields_of, output_text, turn
+from rightcall.apis.how_ended import finish_of
+from rightcall.apis.outgoing import Extras, fields_of, output_text, turn
+from rightcall.apis.sdk_view import arguments, items, obj, objects, text
 from rightcall.types import Call, Json, Reply
 
 # The model tried to call, and the server took the call away.

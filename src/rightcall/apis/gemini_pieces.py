@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from rightcall.apis.deltas import Piece
-from rightcall.apis.plain import dumps, obj, objects, text
+from rightcall.apis.sdk_view import dumps, obj, objects, text
 from rightcall.types import Json
 
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d{1,4})\]|\[\s*(['\"])(.*?)\3\s*\]")

@@ -15,9 +15,9 @@ from typing import Any
 import msgspec
 
 from rightcall.apis.deltas import Delta, Deltas, Fault, Piece, Said, Seen, Stop, Thought, unknown_fields
-from rightcall.apis.ending import finish_of
-from rightcall.apis.plain import arguments, dumps, error_text, items, obj, objects, text
-from rightcall.apis.writing import Extras, argument_text, custom_input, fields_of, output_text, turn
+from rightcall.apis.how_ended import finish_of
+from rightcall.apis.outgoing import Extras, argument_text, custom_input, fields_of, output_text, turn
+from rightcall.apis.sdk_view import arguments, dumps, error_text, items, obj, objects, text
 from rightcall.types import Call, Json, Reply
 
 _KNOWN = frozenset(("id", "type", "index", "function", "custom"))

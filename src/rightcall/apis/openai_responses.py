@@ -16,9 +16,9 @@ from typing import Any
 
 from rightcall.apis import openai_chat
 from rightcall.apis.deltas import Delta, Deltas, End, Fault, Piece, Said, Seen, Slot, Stop, Thought, unknown_fields
-from rightcall.apis.ending import finish_of
-from rightcall.apis.plain import arguments, error_text, obj, objects, text
-from rightcall.apis.writing import Extras, argument_text, custom_input, fields_of, output_text, turn
+from rightcall.apis.how_ended import finish_of
+from rightcall.apis.outgoing import Extras, argument_text, custom_input, fields_of, output_text, turn
+from rightcall.apis.sdk_view import arguments, error_text, obj, objects, text
 from rightcall.types import Call, Json, Reply
 
 _CALLS = ("function_call", "custom_tool_call")

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from rightcall.api_names import api_name
 from rightcall.apis import anthropic, gemini, ollama, openai_chat, openai_responses
 from rightcall.apis.deltas import Deltas, Seen
-from rightcall.apis.plain import items, obj, objects, text
+from rightcall.apis.sdk_view import items, obj, objects, text
 from rightcall.types import Json
 
 

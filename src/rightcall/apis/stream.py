@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping
 from typing import Any, Literal, overload
 
-from rightcall.apis import read as reading
-from rightcall.apis.assemble import Assembler
+from rightcall.apis import whole as reading
+from rightcall.apis.assembler import Assembler
 from rightcall.apis.deltas import Delta, Deltas, Fault, Seen
-from rightcall.apis.ending import usage_of
-from rightcall.apis.keepsakes import Keepsakes
-from rightcall.apis.plain import items, obj
+from rightcall.apis.how_ended import usage_of
+from rightcall.apis.opaque_fields import Keepsakes
+from rightcall.apis.sdk_view import items, obj
 from rightcall.apis.sniff import named, sniff
 from rightcall.apis.sse import Payloads
 from rightcall.declare.toolset import ToolLike, Toolset
@@ -25,7 +25,7 @@ from rightcall.errors import CallerError
 from rightcall.formats.spec import Format
 from rightcall.ids import Ids
 from rightcall.types import Event, Json, Reply
-from rightcall.wire.events import all_events
+from rightcall.wire.all_events import all_events
 from rightcall.wire.hold import Hold
 from rightcall.wire.options import Limits
 from rightcall.wire.parser import Policy, ReasoningCalls, Rescue

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from rightcall.apis import openai_chat
-from rightcall.apis.plain import obj, objects, text
+from rightcall.apis.sdk_view import obj, objects, text
 from rightcall.apis.trusted import DONE, Frame
 from rightcall.types import Call, CallEnd, Event, Json, Reasoning, Reply, Text
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from rightcall.apis.plain import obj, objects, text
+from rightcall.apis.outgoing import argument_text
+from rightcall.apis.sdk_view import obj, objects, text
 from rightcall.apis.trusted import Frame
-from rightcall.apis.writing import argument_text
 from rightcall.types import Call, CallEnd, Event, Json, Reasoning, Reply, Text
 
 _DELTAS = frozenset(("text_delta", "thinking_delta", "input_json_delta"))

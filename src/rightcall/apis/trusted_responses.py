@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from rightcall.apis import openai_responses
-from rightcall.apis.plain import obj, objects, text
+from rightcall.apis.sdk_view import obj, objects, text
 from rightcall.apis.trusted import Frame
 from rightcall.types import Call, CallEnd, Event, Json, Reply, Text
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from rightcall.apis.plain import dumps
+from rightcall.apis.sdk_view import dumps
 from rightcall.capture.domain import Acceptable, Domain, Scenario
 from rightcall.types import Json
 

@@ -24,9 +24,9 @@ import msgspec
 from rightcall.capture.stubs import Outcome
 from rightcall.declare.toolset import Toolset
 from rightcall.errors import FileFailed
+from rightcall.files.file_kinds import json_lines
 from rightcall.files.journal import Journal, append_jsonl, touch_jsonl
-from rightcall.files.kinds import json_lines
-from rightcall.files.lines import Fault, encode_row, ensure_parent_dir, read_rows
+from rightcall.files.jsonl import Fault, encode_row, ensure_parent_dir, read_rows
 from rightcall.types import Call, Json, Problem, Repair, Tool
 
 __all__ = [

@@ -16,17 +16,17 @@ from typing import Literal
 
 import msgspec
 
-from rightcall.backend.base import BaseBackend
+from rightcall.backends.base import BaseBackend
 from rightcall.capture.commit import Commits
 from rightcall.capture.domain import Domain
-from rightcall.capture.past import ANSWERS, Past, check_same, head, journal_of, read_journal
+from rightcall.capture.resumption import ANSWERS, Past, check_same, head, journal_of, read_journal
 from rightcall.capture.rows import CAPTURE, unix_ms
+from rightcall.capture.scenario_run import Said, Talk
 from rightcall.capture.settings import Settings, Task, count, identity, tasks
-from rightcall.capture.talk import Said, Talk
 from rightcall.capture.tally import Tally
 from rightcall.errors import BackendError, ModelError, RightcallError
+from rightcall.files.file_kinds import existing
 from rightcall.files.journal import Journal
-from rightcall.files.kinds import existing
 from rightcall.files.streams import is_stream
 from rightcall.types import Json
 

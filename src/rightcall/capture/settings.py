@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from rightcall.backend.request import MODES, Mode
+from rightcall.backends.request import MODES, Mode
 from rightcall.capture.domain import Domain, Scenario
 from rightcall.errors import CallerError
 from rightcall.types import Json

@@ -7,22 +7,22 @@ from typing import Annotated
 import typer
 
 from rightcall import __version__
-from rightcall.cli.call import call
-from rightcall.cli.calls import check, repair
-from rightcall.cli.capture import capture
-from rightcall.cli.chat import chat
-from rightcall.cli.contract import contract
-from rightcall.cli.dataset import app as dataset
-from rightcall.cli.demo import demo
-from rightcall.cli.domains import domains
-from rightcall.cli.formats import formats
-from rightcall.cli.grammar import grammar
-from rightcall.cli.mcp import mcp
-from rightcall.cli.model import model
-from rightcall.cli.parse import detect, parse
-from rightcall.cli.render import render
-from rightcall.cli.replay import replay
-from rightcall.cli.tools import tools
+from rightcall.cli.call_command import call
+from rightcall.cli.calls_command import check, repair
+from rightcall.cli.capture_command import capture
+from rightcall.cli.chat_command import chat
+from rightcall.cli.contract_command import contract
+from rightcall.cli.dataset_command import app as dataset
+from rightcall.cli.demo_command import demo
+from rightcall.cli.domains_command import domains
+from rightcall.cli.formats_command import formats
+from rightcall.cli.grammar_command import grammar
+from rightcall.cli.mcp_command import mcp
+from rightcall.cli.model_command import model
+from rightcall.cli.parse_command import detect, parse
+from rightcall.cli.render_command import render
+from rightcall.cli.replay_command import replay
+from rightcall.cli.tools_command import tools
 
 app = typer.Typer(
     no_args_is_help=True,

@@ -12,8 +12,8 @@ import typer
 
 from rightcall.capture.rows import OUTCOME
 from rightcall.capture.runner import Capture, Watch
+from rightcall.capture.scenario_run import Said
 from rightcall.capture.settings import Task
-from rightcall.capture.talk import Said
 from rightcall.cli.safe import visible
 from rightcall.types import Json
 

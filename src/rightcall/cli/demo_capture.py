@@ -16,21 +16,21 @@ import msgspec
 from rich.console import Console
 from rich.rule import Rule
 
-from rightcall.backend.base import BaseBackend
-from rightcall.backend.local import LocalBackend
-from rightcall.backend.replay import ReplayBackend
+from rightcall.backends.base import BaseBackend
+from rightcall.backends.local import LocalBackend
+from rightcall.backends.replay import ReplayBackend
 from rightcall.capture.catalogue import find_all
 from rightcall.capture.runner import Capture, check_output
 from rightcall.capture.settings import Settings
 from rightcall.cli.safe import visible
 from rightcall.cli.show import row
 from rightcall.cli.tables import table
-from rightcall.dataset.export import Exported, export
-from rightcall.dataset.kinds import EXPORT, EXPORTED, LABELLED, manifest, manifest_of
-from rightcall.dataset.label import label_files
-from rightcall.dataset.validate import Report, validate
+from rightcall.datasets.export import Exported, export
+from rightcall.datasets.label import label_files
+from rightcall.datasets.validate import Report, validate
+from rightcall.datasets.written_kinds import EXPORT, EXPORTED, LABELLED, manifest, manifest_of
 from rightcall.errors import BackendError
-from rightcall.files.kinds import existing
+from rightcall.files.file_kinds import existing
 from rightcall.types import Json
 
 TITLE = "A small model makes its calls in three ways, and they become rows to train on"

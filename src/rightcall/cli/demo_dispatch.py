@@ -11,12 +11,12 @@ from rightcall.cli.safe import visible
 from rightcall.cli.show import row, show_reply
 from rightcall.declare.functions import tool
 from rightcall.declare.toolset import Toolset
-from rightcall.dispatch.dispatcher import dispatch_sync
-from rightcall.dispatch.envelope import Bounds
-from rightcall.dispatch.hooks import Invocation, Skip
-from rightcall.dispatch.limits import RunLimits
-from rightcall.dispatch.result import Result
-from rightcall.dispatch.trace import Trace
+from rightcall.dispatching.bounded_output import Bounds
+from rightcall.dispatching.dispatcher import dispatch_sync
+from rightcall.dispatching.hooks import Invocation, Skip
+from rightcall.dispatching.result import Result
+from rightcall.dispatching.run_limits import RunLimits
+from rightcall.dispatching.trace import Trace
 from rightcall.ids import Ids
 from rightcall.types import Reply, to_json
 from rightcall.wire.parser import parse

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rightcall.backend.cassette import load
-from rightcall.backend.local import LocalBackend
-from rightcall.backend.replay import ReplayBackend
-from rightcall.backend.request import Answer, Request
-from rightcall.cli.demo import Scene
+from rightcall.backends.cassette import load
+from rightcall.backends.local import LocalBackend
+from rightcall.backends.replay import ReplayBackend
+from rightcall.backends.request import Answer, Request
+from rightcall.cli.demo_command import Scene
 from rightcall.declare.toolset import Toolset
 from rightcall.errors import BackendError
 from rightcall.types import Json, Tool

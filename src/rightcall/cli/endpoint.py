@@ -14,11 +14,11 @@ from typing import Annotated
 
 import typer
 
-from rightcall.backend.address import HABITS, check_api
-from rightcall.backend.base import BaseBackend
-from rightcall.backend.exchange import Retries, Timeouts
-from rightcall.backend.http import Backend
-from rightcall.backend.record import Recorder
+from rightcall.backends.address import HABITS, check_api
+from rightcall.backends.base import BaseBackend
+from rightcall.backends.exchange import Retries, Timeouts
+from rightcall.backends.http import Backend
+from rightcall.backends.record import Recorder
 from rightcall.cli.inputs import checked, say, usage_errors
 from rightcall.errors import BackendError
 

@@ -11,7 +11,7 @@ from rightcall.errors import CannotCarry
 from rightcall.formats import FORMATS, NAMED_ONLY
 from rightcall.formats.spec import Format
 from rightcall.types import Call, Part, Reasoning, Text, Tool
-from rightcall.wire.render import render
+from rightcall.wire.rendering import render
 
 _TOOLS = Toolset(
     [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from rightcall.apis.read import read
+from rightcall.apis.whole import read
 from rightcall.cli.safe import visible
 from rightcall.problems import GROUPS, TOOLS, Code
 from rightcall.types import Reply

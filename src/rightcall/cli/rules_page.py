@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from itertools import groupby
 
-from rightcall.apis.read import read
+from rightcall.apis.whole import read
 from rightcall.cli.safe import visible
 from rightcall.cli.show import receipt
-from rightcall.repair.rules import RULES, TOOLS, Rule
+from rightcall.repairs.rules import RULES, TOOLS, Rule
 from rightcall.types import Reply
 from rightcall.wire.parser import parse
 

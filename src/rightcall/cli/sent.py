@@ -7,9 +7,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from rightcall.apis.read import read
 from rightcall.apis.sniff import sniff
-from rightcall.check import JUDGED, check
+from rightcall.apis.whole import read
+from rightcall.checks import JUDGED, check
 from rightcall.cli.inputs import refuse
 from rightcall.cli.safe import finite
 from rightcall.declare.toolset import Toolset

@@ -14,8 +14,8 @@ from rich.console import Console
 from rich.text import Text
 
 from rightcall.cli.safe import brief
-from rightcall.dataset.stats import Histogram, Stats, edges
-from rightcall.files.kinds import beginning
+from rightcall.datasets.stats import Histogram, Stats, edges
+from rightcall.files.file_kinds import beginning
 
 _MOST, _WIDTH = 20, 40
 _FIRST = "<!doctype html><!-- rightcall dataset stats -->"

@@ -1,7 +1,7 @@
 """One grammar from a format and some tools, for every engine: `build.grammar` makes it, `Grammar` is what it is."""
 
 from rightcall.constrain.build import grammar
-from rightcall.constrain.grammar import Grammar
+from rightcall.constrain.grammar_value import Grammar
 from rightcall.shapes.algebra import Rule
 from rightcall.shapes.builder import Bounds
 from rightcall.shapes.intersect import Relaxation

@@ -11,10 +11,10 @@ from typing import Literal
 
 import msgspec
 
-from rightcall.constrain.endless import without_endless
-from rightcall.constrain.grammar import Choice, Grammar, reachable
+from rightcall.constrain.grammar_value import Choice, Grammar, reachable
 from rightcall.constrain.reply import Options, Replies
-from rightcall.constrain.schema import Shapes
+from rightcall.constrain.schema_shapes import Shapes
+from rightcall.constrain.unbounded import without_endless
 from rightcall.declare.toolset import ToolLike, Toolset
 from rightcall.errors import CallerError, EmptyToolList, GrammarCompileError
 from rightcall.formats import find
@@ -23,7 +23,7 @@ from rightcall.shapes.algebra import NEVER, Alt, Node
 from rightcall.shapes.arguments import Arguments
 from rightcall.shapes.builder import Bounds, Builder
 from rightcall.shapes.intersect import MAX_SHAPES, Relaxation
-from rightcall.shapes.values import ANYTHING, NOTHING, Field, Object
+from rightcall.shapes.value_shapes import ANYTHING, NOTHING, Field, Object
 from rightcall.types import Tool
 from rightcall.wire.bodies import BODIES
 

@@ -43,7 +43,7 @@ from rightcall.shapes.intersect import Relaxation
 from rightcall.shapes.order import MAX_ANY, all_orders, declared_order
 
 if TYPE_CHECKING:
-    from rightcall.constrain.grammar import Grammar
+    from rightcall.constrain.grammar_value import Grammar
 
 
 _FALLBACKS, _FEW = 6, 2  # how often a piece may fall back; few where there are many markers

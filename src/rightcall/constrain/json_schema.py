@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from rightcall.declare.faults import step
-from rightcall.declare.schema import LISTS, MAPS, ONE, REFS, Refs, subschemas
 from rightcall.errors import CallerError
+from rightcall.schema.refusals import step
+from rightcall.schema.walk import LISTS, MAPS, ONE, REFS, Refs, subschemas
 from rightcall.shapes.intersect import Relaxation
 from rightcall.types import Json
 from rightcall.wire.bodies import BODIES
 
 if TYPE_CHECKING:
-    from rightcall.constrain.grammar import Grammar
+    from rightcall.constrain.grammar_value import Grammar
 
 _SHAPE = "type properties required additionalProperties items enum const anyOf $ref $defs description title".split()
 _NUMBERS = "minimum maximum exclusiveMinimum exclusiveMaximum multipleOf".split()

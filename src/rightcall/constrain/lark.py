@@ -31,7 +31,7 @@ from rightcall.shapes.order import declared_order
 from rightcall.shapes.patterns import anywhere, regex_text
 
 if TYPE_CHECKING:
-    from rightcall.constrain.grammar import Grammar
+    from rightcall.constrain.grammar_value import Grammar
 
 MAX_BITS = 60  # members of one object in any order; more come as declared
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from rightcall.errors import CallerError, GrammarCompileError
 
 if TYPE_CHECKING:
-    from rightcall.constrain.grammar import Grammar
+    from rightcall.constrain.grammar_value import Grammar
 
 NEVER = -math.inf
 

@@ -28,7 +28,7 @@ from rightcall.shapes.algebra import (
 )
 
 if TYPE_CHECKING:
-    from rightcall.constrain.grammar import Grammar
+    from rightcall.constrain.grammar_value import Grammar
 
 _HIGH, _GAP, _PAD, _CHAR = 26, 10, 10, 7.4
 _LONG = 46

@@ -10,8 +10,8 @@ Text in front of a call opens nothing that would show it (`before_call`), for wh
 from __future__ import annotations
 
 from rightcall.constrain.before_call import FENCES, RESULTS
-from rightcall.constrain.grammar import Frame
-from rightcall.constrain.messages import Messages
+from rightcall.constrain.channel_replies import Messages
+from rightcall.constrain.grammar_value import Frame
 from rightcall.formats.spec import Format, Pair, alternatives
 from rightcall.shapes.algebra import (
     EMPTY,
@@ -34,7 +34,7 @@ from rightcall.shapes.algebra import (
 )
 from rightcall.shapes.arguments import Arguments
 from rightcall.shapes.builder import SPACE, Builder
-from rightcall.shapes.markers import BLANKS, edges, first, pieces, plain, text_of
+from rightcall.shapes.marker_pieces import BLANKS, edges, first, pieces, plain, text_of
 from rightcall.shapes.write_json import JSON_CHAR
 from rightcall.wire.bodies import BODIES
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rightcall.constrain.grammar import Grammar, reachable
-from rightcall.constrain.schema import Shapes
+from rightcall.constrain.grammar_value import Grammar, reachable
+from rightcall.constrain.schema_shapes import Shapes
 from rightcall.declare.toolset import Toolset
 from rightcall.formats import FORMATS
 from rightcall.shapes.builder import Bounds, Builder

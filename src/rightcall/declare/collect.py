@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgspec
 
-from rightcall.declare.faults import Refused, step
-from rightcall.declare.schema import plain
+from rightcall.schema.refusals import Refused, step
+from rightcall.schema.walk import plain
 from rightcall.types import Tool
 
 if TYPE_CHECKING:
-    from rightcall.declare.mend import Mended
     from rightcall.declare.providers import Made
+    from rightcall.schema.mend import Mended
 
 
 class SdkObject(Protocol):

@@ -26,7 +26,6 @@ import msgspec
 
 from rightcall.declare.binding import Binding, Fields, Typed, attach, is_async, problems
 from rightcall.declare.docstrings import read_docstring
-from rightcall.declare.faults import Refused
 from rightcall.declare.hints.intake import Intake, Later, class_intake, function_intake
 from rightcall.declare.hints.meaning import Misfit
 from rightcall.declare.providers import judge
@@ -39,6 +38,7 @@ from rightcall.declare.signatures import (
     parameters_of,
 )
 from rightcall.errors import MalformedArguments
+from rightcall.schema.refusals import Refused
 from rightcall.types import Json, Tool
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -16,15 +16,15 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from rightcall.declare.compiled import check_compiles
-from rightcall.declare.faults import Refused, step
-from rightcall.declare.gemini import from_openapi, is_openapi
-from rightcall.declare.kinds import properties
-from rightcall.declare.mend import Mended, mend
-from rightcall.declare.names import stands_for
-from rightcall.declare.pattern_size import check_patterns
+from rightcall.declare.gemini_schema import from_openapi, is_openapi
 from rightcall.declare.registry import is_registry, parameters_schema
-from rightcall.declare.schema import check_parameters, check_schema, plain
+from rightcall.declare.tool_names import stands_for
+from rightcall.schema.compiled import check_compiles
+from rightcall.schema.mend import Mended, mend
+from rightcall.schema.pattern_size import check_patterns
+from rightcall.schema.refusals import Refused, step
+from rightcall.schema.text_kinds import properties
+from rightcall.schema.walk import check_parameters, check_schema, plain
 from rightcall.types import Json, Tool
 
 EXTENSION = "x-rightcall"

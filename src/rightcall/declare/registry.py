@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rightcall.declare.faults import Refused, step
-from rightcall.declare.mend import text_schema
-from rightcall.declare.schema import LISTS, MAPS, ONE, Refs, plain
-from rightcall.declare.type_names import word
+from rightcall.schema.mend import text_schema
+from rightcall.schema.refusals import Refused, step
+from rightcall.schema.type_names import word
+from rightcall.schema.walk import LISTS, MAPS, ONE, Refs, plain
 from rightcall.types import Json
 
 _LISTS = ("allOf", "anyOf", "oneOf")

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from rightcall.declare.annotations import allows_none
-from rightcall.declare.faults import Refused
 from rightcall.declare.hints.intake import unresolved
+from rightcall.schema.refusals import Refused
 
 
 def parameters_of(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:

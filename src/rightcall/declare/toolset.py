@@ -19,13 +19,13 @@ from typing import Literal
 import msgspec
 
 from rightcall.declare.collect import Found, ToolLike, collect, to_tool
-from rightcall.declare.faults import Refusal, Refused
-from rightcall.declare.kinds import Kind, kinds
-from rightcall.declare.limits import MAX_TOOLSET_PATTERNS
-from rightcall.declare.mend import Mended
-from rightcall.declare.names import check_provider, wire_names
-from rightcall.declare.pattern_size import CURE
-from rightcall.declare.relax import Relaxation, relaxed
+from rightcall.declare.tool_names import check_provider, wire_names
+from rightcall.schema.mend import Mended
+from rightcall.schema.pattern_size import CURE
+from rightcall.schema.refusals import Refusal, Refused
+from rightcall.schema.relax import Relaxation, relaxed
+from rightcall.schema.text_kinds import Kind, kinds
+from rightcall.schema.tool_limits import MAX_TOOLSET_PATTERNS
 from rightcall.types import Json, Problem, Tool
 
 __all__ = ["Clash", "Mended", "Refusal", "Relaxation", "ToolLike", "Tools", "Toolset", "to_tool"]
@@ -252,7 +252,7 @@ class Toolset:
     def definitions(self, api: str = "chat", *, extensions: bool = False) -> list[Json]:
         """What to send as `tools` through this API, or `mcp`. `extensions` adds what its form has no field for, under
         keys that begin with `x-`, which hosted servers refuse."""
-        from rightcall.declare.wire import to_provider
+        from rightcall.declare.provider_forms import to_provider
 
         return to_provider(self, api, extensions=extensions)
 

@@ -17,10 +17,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from rightcall.declare.annotations import described
-from rightcall.declare.faults import Refused
 from rightcall.declare.hints.intake import Intake, Parameters, type_name
 from rightcall.declare.hints.meaning import Fault, Misfit
 from rightcall.extras import needs
+from rightcall.schema.refusals import Refused
 from rightcall.types import Json
 
 _CODES = {"missing": "missing", "missing_argument": "missing", "missing_keyword_only_argument": "missing"}

@@ -17,8 +17,8 @@ from typing import Any, Literal
 
 from rightcall.errors import FileFailed, NotOurs
 from rightcall.files.draft import Draft, sweep
-from rightcall.files.kinds import LINES, LONGEST, Found, Kind, existing, failed, refuse_others
-from rightcall.files.lines import Fault, decode_row, encode_row, ensure_parent_dir
+from rightcall.files.file_kinds import LINES, LONGEST, Found, Kind, existing, failed, refuse_others
+from rightcall.files.jsonl import Fault, decode_row, encode_row, ensure_parent_dir
 from rightcall.files.streams import is_stream, open_stream
 from rightcall.types import Json
 

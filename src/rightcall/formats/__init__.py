@@ -5,7 +5,7 @@ from __future__ import annotations
 from rightcall.errors import UnknownFormat
 from rightcall.formats.apertus import APERTUS
 from rightcall.formats.cohere import COHERE_COMMAND3, COHERE_COMMAND4, COMMAND_R_PLUS
-from rightcall.formats.contract import CONTRACT
+from rightcall.formats.contract_format import CONTRACT
 from rightcall.formats.deepseek import DEEPSEEK_V3, DEEPSEEK_V31
 from rightcall.formats.deepseek_dsml import DEEPSEEK_V4, DEEPSEEK_V32
 from rightcall.formats.dots import DOTS

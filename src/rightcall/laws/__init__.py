@@ -20,12 +20,12 @@ from typing import NamedTuple
 
 from rightcall.declare.toolset import Toolset
 from rightcall.formats.spec import Format
-from rightcall.laws import auto, cut, ends, keys, openers, round_trip, swallowing, truncation
-from rightcall.laws.auto import auto_law
+from rightcall.laws import ambiguous_ends, auto_agrees, cut, keys, openers, round_trip, swallowing, truncation
+from rightcall.laws.ambiguous_ends import ends_law
+from rightcall.laws.auto_agrees import auto_law
 from rightcall.laws.case import Case, Violation, Written, from_line, line
 from rightcall.laws.cut import cut_law, live_law
-from rightcall.laws.ends import ends_law
-from rightcall.laws.events import events_law
+from rightcall.laws.fold_of_events import events_law
 from rightcall.laws.keys import keys_law
 from rightcall.laws.lost import nothing_lost_law
 from rightcall.laws.openers import opener_law
@@ -76,9 +76,9 @@ LAWS: dict[str, Law] = {
     "cut": Law(cut.cases, cut.judge),
     "round trip": Law(round_trip.cases, round_trip.judge),
     "truncation": Law(truncation.cases, truncation.judge),
-    "ends": Law(ends.cases, ends.judge),
+    "ends": Law(ambiguous_ends.cases, ambiguous_ends.judge),
     "opener": Law(openers.cases, openers.judge),
-    "auto": Law(auto.cases, auto.judge),
+    "auto": Law(auto_agrees.cases, auto_agrees.judge),
     "keys": Law(keys.cases, keys.judge),
     "swallowing": Law(swallowing.cases, swallowing.judge),
 }

@@ -8,7 +8,7 @@ from random import Random
 from rightcall.declare.toolset import Toolset
 from rightcall.formats.spec import Format
 from rightcall.laws.case import Case, Violation, raised
-from rightcall.laws.events import events_law, joined
+from rightcall.laws.fold_of_events import events_law, joined
 from rightcall.laws.lost import nothing_lost_law
 from rightcall.laws.reading import USUAL, How, Read, at_once, cuttings, read
 from rightcall.laws.samples import renderings, texts

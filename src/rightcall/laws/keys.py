@@ -14,7 +14,7 @@ from rightcall.laws.reading import USUAL, How, read
 from rightcall.laws.samples import call, rendering
 from rightcall.types import Reply
 from rightcall.wire.bodies import BODIES
-from rightcall.wire.render import same
+from rightcall.wire.rendering import same
 
 _TEXT, _ABOUT, _OTHER = "zqtextqz", "zqmatterqz", "zqotherqz"
 Pairs = list[tuple[str, Any]]

@@ -9,10 +9,10 @@ from random import Random
 from rightcall.declare.toolset import Toolset
 from rightcall.formats.spec import Format, Marker, Special, alternatives
 from rightcall.laws.case import Case, Violation, raised
-from rightcall.laws.markers import fill, markers_of, openers_of
+from rightcall.laws.format_markers import fill, markers_of, openers_of
 from rightcall.laws.reading import USUAL, How, read
 from rightcall.laws.samples import PROSE, damaged, heap, renderings
-from rightcall.laws.shown import is_plain
+from rightcall.laws.shown_text import is_plain
 from rightcall.types import Reply
 from rightcall.wire.bodies import BODIES
 from rightcall.wire.markers import BLANKS

@@ -11,7 +11,7 @@ from rightcall.laws.case import Case, Violation, raised
 from rightcall.laws.reading import USUAL, How, read
 from rightcall.laws.samples import samples
 from rightcall.types import Call, Part, Reply
-from rightcall.wire.render import render, same
+from rightcall.wire.rendering import render, same
 
 
 def round_trip_law(

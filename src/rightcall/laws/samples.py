@@ -16,10 +16,10 @@ import msgspec
 from rightcall.declare.toolset import Toolset
 from rightcall.errors import CannotCarry
 from rightcall.formats.spec import Format, alternatives
-from rightcall.laws.markers import markers_of
+from rightcall.laws.format_markers import markers_of
 from rightcall.types import Call, Part, Reasoning, Text, Tool
 from rightcall.wire.bodies import BODIES
-from rightcall.wire.render import render
+from rightcall.wire.rendering import render
 
 _STRING = {"type": "string"}
 TOOLS = Toolset(

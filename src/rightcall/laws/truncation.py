@@ -13,7 +13,7 @@ from rightcall.laws.case import Case, Violation, raised
 from rightcall.laws.reading import USUAL, How, read
 from rightcall.laws.samples import renderings
 from rightcall.types import Call, Reply
-from rightcall.wire.render import same
+from rightcall.wire.rendering import same
 
 _PREFIXES = 24
 _CUT = ("length", "content_filter", "error")

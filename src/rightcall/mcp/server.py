@@ -15,17 +15,17 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from rightcall.declare.provider_forms import to_provider
 from rightcall.declare.toolset import Tools, Toolset
-from rightcall.declare.wire import to_provider
-from rightcall.dispatch.dispatcher import dispatch
-from rightcall.dispatch.envelope import Bounds
-from rightcall.dispatch.hooks import HookLike
-from rightcall.dispatch.limits import RunLimits
-from rightcall.dispatch.result import Result
+from rightcall.dispatching.bounded_output import Bounds
+from rightcall.dispatching.dispatcher import dispatch
+from rightcall.dispatching.hooks import HookLike
+from rightcall.dispatching.result import Result
+from rightcall.dispatching.run_limits import RunLimits
 from rightcall.errors import DispatchStopped
 from rightcall.ids import random_id
 from rightcall.mcp.extra import needs_mcp
-from rightcall.repair.settle import repair as repaired
+from rightcall.repairs.finish import repair as repaired
 from rightcall.servers.asgi import guarded
 from rightcall.servers.guard import Limits, given_key, guarding
 from rightcall.types import Call, Json

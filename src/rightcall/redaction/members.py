@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from rightcall.redaction.names import is_placeholder, is_secret_name
+from rightcall.redaction.secret_names import is_placeholder, is_secret_name
 
 
 class Found(NamedTuple):

@@ -17,8 +17,8 @@ from typing import Any
 from urllib.parse import quote, quote_plus
 
 from rightcall.redaction.members import Found, named
-from rightcall.redaction.names import HOLDS_SCHEMAS, is_placeholder, is_schema, is_secret_name
-from rightcall.redaction.rules import RULES, Rule
+from rightcall.redaction.secret_names import HOLDS_SCHEMAS, is_placeholder, is_schema, is_secret_name
+from rightcall.redaction.secret_shapes import RULES, Rule
 from rightcall.strict_json import MAX_DEPTH, Undecodable, decode
 
 KEY = "[key]"

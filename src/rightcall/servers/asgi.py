@@ -7,8 +7,8 @@ import json
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-from rightcall.servers.faults import body_of
 from rightcall.servers.guard import Guard, Head, Refusal
+from rightcall.servers.refused_requests import body_of
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]

@@ -13,8 +13,8 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Self
 
 from rightcall.errors import CallerError
-from rightcall.servers.faults import body_of
 from rightcall.servers.guard import Guard, Head, Refusal
+from rightcall.servers.refused_requests import body_of
 
 if TYPE_CHECKING:
     from aiohttp import web

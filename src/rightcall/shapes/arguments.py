@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from rightcall.declare.kinds import Kind
+from rightcall.schema.text_kinds import Kind
 from rightcall.shapes.algebra import Node
 from rightcall.shapes.builder import Builder
-from rightcall.shapes.values import Object, Shape
+from rightcall.shapes.value_shapes import Object, Shape
 from rightcall.shapes.write_json import Json
 
 

@@ -13,7 +13,7 @@ import msgspec
 
 from rightcall.shapes.algebra import Node
 from rightcall.shapes.patterns import sized
-from rightcall.shapes.values import (
+from rightcall.shapes.value_shapes import (
     ANYTHING,
     NOTHING,
     Anything,

@@ -7,7 +7,7 @@ import re
 
 from rightcall.shapes.algebra import NEVER, Lexeme, Lit, Node, Token, Upto, Word, alt, chars, inverse, seq
 from rightcall.shapes.builder import Builder
-from rightcall.shapes.values import NOTHING, Array, Field, Number, Object, OneOf, Shape, Text, options
+from rightcall.shapes.value_shapes import NOTHING, Array, Field, Number, Object, OneOf, Shape, Text, options
 from rightcall.shapes.write_json import CONTROL, Json
 
 _BRACED_KEY = re.compile(r"[^\s:{}\[\],<>\"']{1,256}").fullmatch

@@ -30,7 +30,7 @@ from rightcall.shapes.algebra import (
 from rightcall.shapes.builder import Builder
 from rightcall.shapes.numbers import any_integer, any_number, integers, numbers
 from rightcall.shapes.patterns import json_text
-from rightcall.shapes.values import (
+from rightcall.shapes.value_shapes import (
     ANYTHING,
     NOTHING,
     Anything,

@@ -1,6 +1,6 @@
 """Arguments in tags:  <parameter=city>\\nOslo\\n</parameter>
 
-The text of a value is read by its schema's kind (`declare.kinds`), or by the type that stands in its tag, so it is
+The text of a value is read by its schema's kind (`schema.text_kinds`), or by the type that stands in its tag, so it is
 written by the same rule. A text never holds the marker that closes it: a model could not end such a value.
 """
 
@@ -10,8 +10,8 @@ import json
 import re
 import string
 
-from rightcall.declare.kinds import Kind
 from rightcall.formats.spec import Params, escaped
+from rightcall.schema.text_kinds import Kind
 from rightcall.shapes.algebra import (
     EMPTY,
     NEVER,
@@ -30,9 +30,9 @@ from rightcall.shapes.algebra import (
     seq,
 )
 from rightcall.shapes.builder import Builder
-from rightcall.shapes.markers import BLANKS, edges, first, pieces, plain, text_of
+from rightcall.shapes.marker_pieces import BLANKS, edges, first, pieces, plain, text_of
 from rightcall.shapes.patterns import alphabet
-from rightcall.shapes.values import (
+from rightcall.shapes.value_shapes import (
     ANYTHING,
     NOTHING,
     Array,

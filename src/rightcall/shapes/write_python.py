@@ -6,7 +6,7 @@ import json
 import re
 
 from rightcall.shapes.algebra import NEVER, Lexeme, Lit, Member, Node, Word, alt, chars, inverse, repeat, seq
-from rightcall.shapes.values import NOTHING, Field, Object, Text
+from rightcall.shapes.value_shapes import NOTHING, Field, Object, Text
 from rightcall.shapes.write_json import CONTROL, PLAIN_CHAR, Json, in_any_order, json_string
 
 _SINGLE = inverse(chars(CONTROL, "'\\"))

@@ -25,7 +25,7 @@ from rightcall.shapes.algebra import (
     seq,
 )
 from rightcall.shapes.builder import Builder
-from rightcall.shapes.values import NOTHING, Field, Object, Shape, Text
+from rightcall.shapes.value_shapes import NOTHING, Field, Object, Shape, Text
 from rightcall.shapes.write_json import PLAIN_CHAR, Json, json_string
 
 _IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*").fullmatch

@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 
-from rightcall.templates.faults import BadTemplate
+from rightcall.templates.template_faults import BadTemplate
 
 MAGIC = b"GGUF"
 KEY = "tokenizer.chat_template"

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from rightcall.templates import gguf
-from rightcall.templates.faults import BadTemplate
+from rightcall.templates.template_faults import BadTemplate
 
 MAX_BYTES = 64_000_000
 MAX_TEMPLATES = 16

@@ -16,11 +16,11 @@ from rightcall.formats import FORMATS, NAMED_ONLY
 from rightcall.formats.spec import Format, NameThenJson, Special, alternatives
 from rightcall.ids import Ids
 from rightcall.types import Event
+from rightcall.wire.arriving_fences import FENCE_BEGIN
 from rightcall.wire.bodies import BODIES
-from rightcall.wire.calls import MINTED
+from rightcall.wire.call_builder import MINTED
 from rightcall.wire.compile import THINK, Compiled, Sign, closing_sources, compiled, search_any, sign_of
-from rightcall.wire.detect import first_headers
-from rightcall.wire.fences import FENCE_BEGIN
+from rightcall.wire.detection import first_headers
 from rightcall.wire.machine import Machine
 from rightcall.wire.markers import HOLES, Pat, Probe, Scan, alt, blanks, look, ordered, seq, template, templates
 from rightcall.wire.options import ReadOptions

@@ -10,18 +10,18 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Literal
 
-from rightcall.repair.settle import allowed, receipts
-from rightcall.repair.sketch import Sketch
+from rightcall.repairs.broken_blocks import Sketch
+from rightcall.repairs.finish import allowed, receipts
 from rightcall.types import Problem, Repair
+from rightcall.wire.arriving_fences import FENCE_BEGIN, FENCE_END
 from rightcall.wire.buffer import Capture, Steps
-from rightcall.wire.fences import FENCE_BEGIN, FENCE_END
 from rightcall.wire.interrupts import Broken, Cut, NotACall, too_deep
 from rightcall.wire.markers import HOLES, RUN, Pat, Probe
 
 if TYPE_CHECKING:
-    from rightcall.wire.calls import CallBuilder
+    from rightcall.wire.body_reader import BodyReader
+    from rightcall.wire.call_builder import CallBuilder
     from rightcall.wire.piece import Piece
-    from rightcall.wire.reader import BodyReader
 
 # How a block ended: what was read was text; at its close; without its close, which may still come; at too many calls.
 Ending = Literal["text", "closed", "due", "full"]

@@ -23,6 +23,7 @@ from rightcall.formats.spec import (
 )
 from rightcall.wire.bodies import BODIES
 from rightcall.wire.bodies.kind import Around
+from rightcall.wire.body_reader import BodyReader
 from rightcall.wire.markers import (
     END,
     NAME,
@@ -41,7 +42,6 @@ from rightcall.wire.markers import (
     templates,
     there,
 )
-from rightcall.wire.reader import BodyReader
 from rightcall.wire.shown import BODY, CALL, INNERMOST, SECTION
 from rightcall.wire.shown.raw import Closes
 

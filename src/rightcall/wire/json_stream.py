@@ -16,7 +16,7 @@ from rightcall.strict_json import decode_unique, is_deep, scan_unique
 from rightcall.wire.interrupts import Cut
 
 if TYPE_CHECKING:
-    from rightcall.wire.calls import CallBuilder
+    from rightcall.wire.call_builder import CallBuilder
 
 
 # Outside strings. Letters are let through so that a value with Python's or JavaScript's words still has an end.

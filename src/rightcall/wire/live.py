@@ -10,7 +10,7 @@ from typing import Any
 
 from rightcall.strict_json import Undecodable
 from rightcall.wire.buffer import Capture, Steps
-from rightcall.wire.calls import CallBuilder
+from rightcall.wire.call_builder import CallBuilder
 from rightcall.wire.interrupts import Cut
 from rightcall.wire.json_stream import (
     STRING_RUN,

@@ -12,14 +12,14 @@ from collections.abc import Iterable, Iterator
 from rightcall.ids import Ids
 from rightcall.types import Event, Text
 from rightcall.wire.blocks import Block, Ending
+from rightcall.wire.body_reader import WholeBlock
 from rightcall.wire.buffer import Steps
-from rightcall.wire.calls import CallBuilder
+from rightcall.wire.call_builder import CallBuilder
 from rightcall.wire.channels import first_header
 from rightcall.wire.compile import LEVELS, Compiled, Sign
-from rightcall.wire.lines import PLAIN_LINES, line
 from rightcall.wire.markers import BLANKS, Scan
 from rightcall.wire.options import ReadOptions
-from rightcall.wire.reader import WholeBlock
+from rightcall.wire.protocol_lines import PLAIN_LINES, line
 from rightcall.wire.rehearsal import Rehearsal, begin, stands, take_back
 from rightcall.wire.shown import OUTSIDE, Shown
 from rightcall.wire.signs import ACTIONS

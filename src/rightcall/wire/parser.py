@@ -18,10 +18,10 @@ from rightcall.formats import find
 from rightcall.formats.spec import Format
 from rightcall.ids import Ids
 from rightcall.types import Event, Reply
+from rightcall.wire.all_events import all_events
 from rightcall.wire.auto import AutoMachine
 from rightcall.wire.compile import compiled
 from rightcall.wire.ending import conclude
-from rightcall.wire.events import all_events
 from rightcall.wire.fold import Fold
 from rightcall.wire.hold import Hold
 from rightcall.wire.machine import Machine

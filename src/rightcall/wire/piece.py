@@ -6,7 +6,7 @@ import msgspec
 
 from rightcall.ids import Ids
 from rightcall.types import Event, Reply, Span
-from rightcall.wire.calls import MINTED
+from rightcall.wire.call_builder import MINTED
 from rightcall.wire.compile import Compiled
 from rightcall.wire.fold import Fold
 from rightcall.wire.machine import Machine

@@ -21,7 +21,7 @@ from rightcall.wire.compile import Compiled, compiled
 from rightcall.wire.options import ReadOptions
 from rightcall.wire.piece import Piece, read_piece
 from rightcall.wire.shown import Shown, shows
-from rightcall.wire.shown.fences import last_fence, only_fence
+from rightcall.wire.shown.whole_fences import last_fence, only_fence
 from rightcall.wire.told import Told
 
 # A reply that is nothing but calls, said as if it had stood in the markers of a format that reads it.

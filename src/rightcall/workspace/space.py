@@ -9,7 +9,7 @@ from typing import Any, Literal
 import msgspec
 
 from rightcall.declare.toolset import Toolset
-from rightcall.workspace import files, shell
+from rightcall.workspace import file_tools, shell
 from rightcall.workspace.approval import Approval, Ask
 from rightcall.workspace.definitions import BASH, EDIT_FILE, LIST_DIR, READ_FILE, WRITE_FILE, all_tools
 from rightcall.workspace.root import Root
@@ -64,17 +64,17 @@ class Workspace:
         """The hook that asks before anything is written or run."""
         return Approval(self.root, ask, mode=mode, plan_dir=plan_dir)
 
-    def read_file(self, path: str, line: int = 1, limit: int = files.MOST_LINES) -> str:
-        return files.read_file(self.root, path, line, limit)
+    def read_file(self, path: str, line: int = 1, limit: int = file_tools.MOST_LINES) -> str:
+        return file_tools.read_file(self.root, path, line, limit)
 
     def write_file(self, path: str, content: str) -> str:
-        return files.write_file(self.root, path, content)
+        return file_tools.write_file(self.root, path, content)
 
     def edit_file(self, path: str, old_text: str, new_text: str) -> str:
-        return files.edit_file(self.root, path, old_text, new_text)
+        return file_tools.edit_file(self.root, path, old_text, new_text)
 
     def list_dir(self, path: str) -> str:
-        return files.list_dir(self.root, path)
+        return file_tools.list_dir(self.root, path)
 
     async def bash(self, command: str, cwd: str = "") -> str:
         parts = self.root.parts(cwd) if cwd else []

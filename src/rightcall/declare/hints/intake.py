@@ -14,10 +14,10 @@ import typing
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from rightcall.declare.faults import Refused
 from rightcall.declare.hints.meaning import Fault, Meaning, Misfit, NeedsPydantic, Unsayable
 from rightcall.declare.hints.meanings import Meanings
 from rightcall.declare.hints.records import Entry, Field, fields_reader, fields_schema, filled, typed_dict_fields
+from rightcall.schema.refusals import Refused
 from rightcall.types import Json
 
 _CURE = "use a type JSON can say, or fix the argument with functools.partial"

@@ -15,8 +15,6 @@ from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from typing import Any, LiteralString
 
-import msgspec
-
 from rightcall.declare.hints.meaning import Meaning, Read, copied, invalid, wrong_type
 
 
@@ -101,8 +99,19 @@ def _time(text: str) -> dt.time:
     return dt.time.fromisoformat(text.upper())
 
 
+_DURATION = re.compile(
+    r"(?P<sign>[+-]?)P(?=[\dT])(?:(?P<weeks>\d++)W)?(?:(?P<days>\d++)D)?"
+    r"(?:T(?=\d)(?:(?P<hours>\d++)H)?(?:(?P<minutes>\d++)M)?(?:(?P<seconds>\d++(?:\.\d++)?)S)?)?",
+    re.ASCII,
+).fullmatch
+
+
 def _duration(text: str) -> dt.timedelta:
-    return msgspec.convert(text, dt.timedelta)
+    found = _DURATION(text.upper())
+    if found is None:
+        raise ValueError
+    parts = {unit: float(number) for unit, number in found.groupdict().items() if unit != "sign" and number}
+    return dt.timedelta(**parts) * (-1 if found["sign"] == "-" else 1)
 
 
 def _written(kind: type[Any], format: str, parse: Callable[[str], Any], example: str) -> Meaning:

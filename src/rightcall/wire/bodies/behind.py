@@ -13,7 +13,7 @@ from rightcall.wire.markers import FINAL, RUN, Pat, Probe, blanks, literal, seq
 
 if TYPE_CHECKING:
     from rightcall.wire.buffer import Steps
-    from rightcall.wire.calls import CallBuilder
+    from rightcall.wire.call_builder import CallBuilder
 
 _ODD = ',;()[]{}"'
 _B = r"[ \t\r\n]*+"

@@ -14,14 +14,27 @@ from rightcall.formats.spec import Braced, Format, Marker
 from rightcall.formats.toml_rules import LITERAL, OPENER, marker_rule, template_rule
 from rightcall.strict_json import Undecodable, decode_unique
 from rightcall.types import Call, Repair
-from rightcall.values.ends import Ends
 from rightcall.values.notation import JSON_WORDS, Notation, braces
-from rightcall.values.reader import Odd
 from rightcall.values.strings import Taken, Text, easy_without
+from rightcall.values.value_ends import Ends
+from rightcall.values.value_reader import Odd
+from rightcall.wire.arriving_values import (
+    TEXT_KINDS,
+    Read,
+    all_there,
+    bad_escape,
+    meant,
+    skipped,
+    string,
+    string_at,
+    whole,
+)
+from rightcall.wire.bare_values import to_json, typed
 from rightcall.wire.bodies.kind import Around, BodyKind, filled, first
 from rightcall.wire.bodies.ordinary_quotes import MARKS, Ordinary, OrdinaryReader, ordinary, receipts
+from rightcall.wire.body_reader import BodyReader
 from rightcall.wire.buffer import Steps
-from rightcall.wire.calls import CallBuilder
+from rightcall.wire.call_builder import CallBuilder
 from rightcall.wire.interrupts import Broken, Cut, NotACall
 from rightcall.wire.markers import (
     END,
@@ -39,9 +52,6 @@ from rightcall.wire.markers import (
     templates,
     there,
 )
-from rightcall.wire.reader import BodyReader
-from rightcall.wire.typed import to_json, typed
-from rightcall.wire.values import TEXT_KINDS, Read, all_there, bad_escape, meant, skipped, string, string_at, whole
 from rightcall.wire.writers import write_arguments
 
 if TYPE_CHECKING:
@@ -346,7 +356,7 @@ class BracedKind(BodyKind[Braced]):
 
     def grammar(self, body: Braced, tool: Arguments, builder: Builder) -> list[Node]:
         from rightcall.shapes.algebra import NEVER, Lit, Member, seq
-        from rightcall.shapes.markers import pieces, plain
+        from rightcall.shapes.marker_pieces import pieces, plain
         from rightcall.shapes.write_braces import Braces
         from rightcall.shapes.write_json import in_any_order
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from rightcall.formats.spec import Envelope, Format, Marker
 from rightcall.formats.toml_rules import ANY_TEXT, LITERAL, OPTIONAL, each, json_key, refuse, template_rule
-from rightcall.repair.beside import Member
-from rightcall.repair.changes import fold
-from rightcall.repair.sketch import Keys, Sketch, role_of, sketch_envelopes
+from rightcall.repairs.beside import Member
+from rightcall.repairs.broken_blocks import Keys, Sketch, role_of, sketch_envelopes
+from rightcall.repairs.schema_rules import fold
 from rightcall.strict_json import Undecodable, is_deep, scan_unique
 from rightcall.types import Call, Repair
 from rightcall.wire.bodies.behind import goes_on, is_member_lost, what_stands_behind
@@ -30,13 +30,13 @@ from rightcall.wire.bodies.envelope_parts import (
     take_comma,
 )
 from rightcall.wire.bodies.kind import Around, BodyKind, KeyPair, Wrap
+from rightcall.wire.body_reader import BodyReader, WholeBlock
 from rightcall.wire.buffer import Steps
-from rightcall.wire.calls import CallBuilder, Whole
+from rightcall.wire.call_builder import CallBuilder, Whole
 from rightcall.wire.interrupts import Broken, Cut, NotACall
 from rightcall.wire.json_stream import LostEnd, json_string, json_value, skip_nested
 from rightcall.wire.live import read_arguments
 from rightcall.wire.markers import Pat, Probe, alt, blanks, literal, look, seq, templates
-from rightcall.wire.reader import BodyReader, WholeBlock
 from rightcall.wire.writers import write_arguments
 
 if TYPE_CHECKING:
@@ -452,7 +452,7 @@ class EnvelopeKind(BodyKind[Envelope]):
 
     def grammar(self, body: Envelope, tool: Arguments, builder: Builder) -> list[Node]:
         from rightcall.shapes.algebra import Lit
-        from rightcall.shapes.markers import QUOTED_ID
+        from rightcall.shapes.marker_pieces import QUOTED_ID
         from rightcall.shapes.write_json import json_string
 
         gap = builder.gap(" ")

@@ -6,12 +6,12 @@ import re
 from typing import Any
 
 from rightcall.declare.toolset import Toolset
-from rightcall.repair.beside import Member
-from rightcall.repair.names import find_name, hoist_name
+from rightcall.repairs.beside import Member
+from rightcall.repairs.tool_meant import find_name, hoist_name
 from rightcall.strict_json import Undecodable, is_same
 from rightcall.types import Repair
 from rightcall.wire.buffer import Steps
-from rightcall.wire.calls import CallBuilder
+from rightcall.wire.call_builder import CallBuilder
 from rightcall.wire.interrupts import Broken, Cut
 from rightcall.wire.json_stream import LostEnd, json_value
 

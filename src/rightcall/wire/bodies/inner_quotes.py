@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from rightcall.check import fits
+from rightcall.checks import fits
 from rightcall.types import Repair
 from rightcall.values.escapes import PYTHON as ESCAPES
 from rightcall.values.notation import PYTHON
-from rightcall.values.reader import BadValue, Reader, Unfinished
+from rightcall.values.value_reader import BadValue, Reader, Unfinished
 from rightcall.wire.buffer import Steps
-from rightcall.wire.calls import CallBuilder
+from rightcall.wire.call_builder import CallBuilder
 from rightcall.wire.interrupts import Broken, Cut
 
 _MOST_HELD = 4096

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from rightcall.formats.spec import Body, Format, Marker, alternatives
 from rightcall.types import Call
+from rightcall.wire.body_reader import BodyReader
 from rightcall.wire.markers import HOLES, Pat
-from rightcall.wire.reader import BodyReader
 
 if TYPE_CHECKING:  # a grammar is made long after a text was read
     from rightcall.shapes.algebra import Node

@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from rightcall.formats.spec import Format, Marker, NameThenJson, alternatives
 from rightcall.formats.toml_rules import OPENER, OPTIONAL, Rule, marker_rule, refuse, template_rule
-from rightcall.repair.names import find_name, settle_name
-from rightcall.repair.sketch import Sketch, sketch_arguments
+from rightcall.repairs.broken_blocks import Sketch, sketch_arguments
+from rightcall.repairs.tool_meant import find_name, settle_name
 from rightcall.strict_json import Undecodable, decode, is_deep, scan_unique
 from rightcall.types import Call, Repair
+from rightcall.wire.arriving_fences import LABELLED_BEGIN
 from rightcall.wire.bodies.behind import what_stands_behind
 from rightcall.wire.bodies.kind import Around, BodyKind, filled, first
+from rightcall.wire.body_reader import BodyReader, WholeBlock
 from rightcall.wire.buffer import Steps
-from rightcall.wire.calls import CallBuilder
-from rightcall.wire.fences import LABELLED_BEGIN
+from rightcall.wire.call_builder import CallBuilder
 from rightcall.wire.interrupts import Broken, Cut, NotACall
 from rightcall.wire.json_stream import LostEnd, json_value
 from rightcall.wire.live import read_arguments
 from rightcall.wire.markers import NAME, Holes, Pat, Probe, alt, blanks, literal, look, seq, templates
-from rightcall.wire.reader import BodyReader, WholeBlock
 
 if TYPE_CHECKING:
     from rightcall.shapes.algebra import Node
@@ -253,7 +253,7 @@ class NameThenJsonKind(BodyKind[NameThenJson]):
         return filled(body.open, call, index) + arguments + first(body.close)
 
     def grammar(self, body: NameThenJson, tool: Arguments, builder: Builder) -> list[Node]:
-        from rightcall.shapes.markers import around
+        from rightcall.shapes.marker_pieces import around
 
         arguments = tool.json(builder)
         if not first(body.open):

@@ -10,14 +10,14 @@ import re
 from json.encoder import encode_basestring as quoted
 from typing import Any
 
-from rightcall.declare.kinds import kind as kind_of
-from rightcall.declare.kinds import may_nest, resolve
 from rightcall.formats.spec import Marker, Params, alternatives
+from rightcall.schema.text_kinds import kind as kind_of
+from rightcall.schema.text_kinds import may_nest, resolve
+from rightcall.wire.bare_values import typed
 from rightcall.wire.buffer import Steps
-from rightcall.wire.calls import CallBuilder
+from rightcall.wire.call_builder import CallBuilder
 from rightcall.wire.interrupts import Broken, Cut
 from rightcall.wire.markers import Probe, Scan, alt, template
-from rightcall.wire.typed import typed
 
 
 def _first(marker: Marker) -> str:

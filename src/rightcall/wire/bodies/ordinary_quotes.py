@@ -13,8 +13,8 @@ from rightcall.types import Repair
 from rightcall.values import escapes
 from rightcall.values.escapes import LONGEST
 from rightcall.values.notation import Notation, Quote
-from rightcall.values.reader import BadValue, Odd, Reader, Unfinished, opening
 from rightcall.values.strings import PAIR, FullMatch, Taken, Text, easy_without
+from rightcall.values.value_reader import BadValue, Odd, Reader, Unfinished, opening
 from rightcall.wire.markers import Pat, Probe, Scan, blanks, literal, seq, there
 
 PAIRS = (*[(mark, mark) for mark in "\"'`\u201d\u2019"], ("\u201c", "\u201d"), ("\u2018", "\u2019"))

@@ -14,20 +14,20 @@ import msgspec
 
 from rightcall.formats.spec import Format, Marker, Params, alternatives, escaped
 from rightcall.formats.toml_rules import LITERAL, OPENER, OPTIONAL, Rule, each, marker_rule, refuse, template_rule
-from rightcall.repair.sketch import Sketch, sketch_arguments
+from rightcall.repairs.broken_blocks import Sketch, sketch_arguments
 from rightcall.types import Call, Repair
+from rightcall.wire.bare_values import Wrong, typed
 from rightcall.wire.bodies.kind import Around, BodyKind, filled, first
 from rightcall.wire.bodies.nested import NestedTags
 from rightcall.wire.bodies.tags import Tags
 from rightcall.wire.bodies.value_end import Value, ValueEnd
+from rightcall.wire.body_reader import BodyReader
 from rightcall.wire.buffer import Steps
-from rightcall.wire.calls import CallBuilder
+from rightcall.wire.call_builder import CallBuilder
 from rightcall.wire.interrupts import Broken, Cut, NotACall
 from rightcall.wire.json_stream import LostEnd
 from rightcall.wire.live import read_arguments
 from rightcall.wire.markers import Holes, Pat, Probe, alt, ordered
-from rightcall.wire.reader import BodyReader
-from rightcall.wire.typed import Wrong, typed
 from rightcall.wire.writers import write_arguments
 
 if TYPE_CHECKING:
@@ -307,7 +307,7 @@ class ParamsKind(BodyKind[Params]):
 
     def grammar(self, body: Params, tool: Arguments, builder: Builder) -> list[Node]:
         from rightcall.shapes.algebra import NEVER
-        from rightcall.shapes.markers import around
+        from rightcall.shapes.marker_pieces import around
         from rightcall.shapes.write_json import Json
         from rightcall.shapes.write_params import Tags as Writer
 

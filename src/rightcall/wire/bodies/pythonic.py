@@ -14,20 +14,11 @@ from rightcall.formats.spec import Format, Marker, Pythonic
 from rightcall.formats.toml_rules import ANY_TEXT, each
 from rightcall.strict_json import Undecodable, decode_unique
 from rightcall.types import Call
-from rightcall.values.ends import Ends
 from rightcall.values.notation import NOT_FINITE, PYTHON
-from rightcall.values.reader import BadValue, Odd, Reader, not_finite, number_of
 from rightcall.values.strings import HOLE
-from rightcall.wire.bodies.inner_quotes import inner_quotes
-from rightcall.wire.bodies.kind import CALLED, Around, BodyKind, Wrap
-from rightcall.wire.buffer import Steps
-from rightcall.wire.calls import CallBuilder
-from rightcall.wire.interrupts import Broken, Cut, NotACall
-from rightcall.wire.json_stream import whole_value
-from rightcall.wire.markers import Pat, Probe, alt, blanks, literal, look, seq, templates
-from rightcall.wire.reader import BodyReader
-from rightcall.wire.typed import to_json
-from rightcall.wire.values import (
+from rightcall.values.value_ends import Ends
+from rightcall.values.value_reader import BadValue, Odd, Reader, not_finite, number_of
+from rightcall.wire.arriving_values import (
     TEXT_KINDS,
     Read,
     all_there,
@@ -39,6 +30,15 @@ from rightcall.wire.values import (
     string_at,
     whole,
 )
+from rightcall.wire.bare_values import to_json
+from rightcall.wire.bodies.inner_quotes import inner_quotes
+from rightcall.wire.bodies.kind import CALLED, Around, BodyKind, Wrap
+from rightcall.wire.body_reader import BodyReader
+from rightcall.wire.buffer import Steps
+from rightcall.wire.call_builder import CallBuilder
+from rightcall.wire.interrupts import Broken, Cut, NotACall
+from rightcall.wire.json_stream import whole_value
+from rightcall.wire.markers import Pat, Probe, alt, blanks, literal, look, seq, templates
 from rightcall.wire.writers import write_arguments
 
 if TYPE_CHECKING:

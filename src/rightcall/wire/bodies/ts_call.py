@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Any
 from rightcall.formats.spec import Format, Marker, TsCall, alternatives
 from rightcall.formats.toml_rules import LITERAL, each, refuse
 from rightcall.types import Call
-from rightcall.values.ends import Ends
 from rightcall.values.notation import TYPESCRIPT
-from rightcall.values.reader import BadValue, Odd, Reader, not_finite, number_of, same
 from rightcall.values.strings import closing
+from rightcall.values.value_ends import Ends
+from rightcall.values.value_reader import BadValue, Odd, Reader, not_finite, number_of, same
+from rightcall.wire.arriving_values import Read, all_there, meant, skip, skipped, string, string_at, whole
+from rightcall.wire.bare_values import to_json
 from rightcall.wire.bodies.kind import CALLED, Around, BodyKind
+from rightcall.wire.body_reader import BodyReader
 from rightcall.wire.buffer import Steps
-from rightcall.wire.calls import CallBuilder
+from rightcall.wire.call_builder import CallBuilder
 from rightcall.wire.interrupts import Broken, Cut, NotACall
 from rightcall.wire.markers import END, Pat, Probe, alt, blanks, literal, seq, templates
-from rightcall.wire.reader import BodyReader
-from rightcall.wire.typed import to_json
-from rightcall.wire.values import Read, all_there, meant, skip, skipped, string, string_at, whole
 from rightcall.wire.writers import write_arguments
 
 if TYPE_CHECKING:

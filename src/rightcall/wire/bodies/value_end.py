@@ -17,7 +17,7 @@ import msgspec
 from rightcall.formats.spec import alternatives
 from rightcall.wire.bodies.tags import Tags
 from rightcall.wire.buffer import Steps
-from rightcall.wire.calls import CallBuilder
+from rightcall.wire.call_builder import CallBuilder
 from rightcall.wire.interrupts import Broken, Cut
 from rightcall.wire.markers import END, Holes, Pat, Probe, Scan, alt, blanks, literal, ordered, seq, template
 

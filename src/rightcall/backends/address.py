@@ -1,0 +1,134 @@
+"""Where a server listens, and under which key: base URLs made whole, and the names that people keep keys under.
+
+    address("http://127.0.0.1:8081/v1/", "chat")   ->   http://127.0.0.1:8081/v1/chat/completions
+
+A key goes to the address it is meant for: not through plain http to another machine, unless its variable was named.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import NamedTuple, cast
+from urllib.parse import SplitResult, urlsplit
+
+from rightcall.api_names import Api, api_name
+from rightcall.errors import CallerError
+from rightcall.redaction.key import Key
+from rightcall.redaction.secret_names import is_secret_name
+from rightcall.servers.guard import is_loopback
+
+
+class Habit(NamedTuple):
+    """How servers of one dialect are usually found: path, usual base URL, and the names in the environment."""
+
+    path: str
+    usual: str
+    url_names: tuple[str, ...]
+    key_names: tuple[str, ...]
+
+
+_OPENAI = ("https://api.openai.com", ("OPENAI_BASE_URL", "OPENAI_API_BASE"), ("OPENAI_API_KEY",))
+HABITS: dict[Api, Habit] = {
+    "chat": Habit("/v1/chat/completions", *_OPENAI),
+    "responses": Habit("/v1/responses", *_OPENAI),
+    "completions": Habit("/v1/completions", *_OPENAI),
+    "messages": Habit(
+        "/v1/messages",
+        "https://api.anthropic.com",
+        ("ANTHROPIC_BASE_URL",),
+        ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"),
+    ),
+    "ollama": Habit("/api/chat", "http://127.0.0.1:11434", ("OLLAMA_HOST",), ("OLLAMA_API_KEY",)),
+}
+# Ends that a base URL may have though it should not: the longest first.
+_ENDS = ("/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages", "/api/chat", "/v1")
+
+
+def check_api(api: str) -> Api:
+    return cast(Api, api_name(api, HABITS))
+
+
+def find_base_url(base_url: str | None, api: Api, environ: Mapping[str, str] | None = None) -> str:
+    """The base URL given, else the one in the environment, else the dialect's usual one."""
+    habit, environ = HABITS[api], os.environ if environ is None else environ
+    found = base_url or next((environ[name] for name in habit.url_names if environ.get(name)), habit.usual)
+    return _ollama_host(found) if api == "ollama" else found
+
+
+def _ollama_host(host: str) -> str:
+    """OLLAMA_HOST is often an address without a scheme or port, or the one to listen on."""
+    if "://" not in host:
+        bare = host.rstrip("/")
+        with_port = bare if ":" in bare.rpartition("]")[2] else f"{bare}:11434"
+        host = f"http://{with_port}"
+    return host.replace("://0.0.0.0", "://127.0.0.1", 1)
+
+
+def root(base_url: str) -> str:
+    """The base URL without the path of an API. Raises `CallerError` for what is no base URL."""
+    parts = _checked(base_url)
+    path = parts.path.rstrip("/")
+    end = next((each for each in _ENDS if path.endswith(each)), "")
+    return f"{parts.scheme}://{parts.netloc}{path.removesuffix(end)}"
+
+
+def address(base_url: str, api: Api) -> str:
+    """Where requests go. A URL that already ends in the path of this API, under any version, stays as it is."""
+    path, stripped = HABITS[api].path, base_url.rstrip("/")
+    ends = [short for each in HABITS.values() if stripped.endswith(short := each.path.removeprefix("/v1"))]
+    if ends and max(ends, key=len) == path.removeprefix("/v1"):
+        _checked(stripped)
+        return stripped
+    return root(base_url) + path
+
+
+def _checked(base_url: str) -> SplitResult:
+    try:
+        parts = urlsplit(base_url.strip())
+        host, _ = parts.hostname, parts.port
+    except ValueError as error:
+        raise CallerError(f"the base URL cannot be read: {error}; write it like http://127.0.0.1:8080") from None
+    if parts.username or parts.password or "@" in parts.netloc:
+        raise CallerError(
+            f"the base URL for {host} holds credentials; take them out and name the key's variable with api_key_env"
+        )
+    if parts.query or parts.fragment or "?" in base_url or "#" in base_url:
+        raise CallerError(f"the base URL for {host} has a query string or a fragment; give the address alone")
+    if parts.scheme not in ("http", "https") or not host:
+        raise CallerError(f"{base_url!r} is no base URL; write it like http://127.0.0.1:8080")
+    if any(ord(char) <= 32 or ord(char) == 127 for char in base_url.strip()):
+        raise CallerError(f"the base URL {base_url!r} has a blank or control character in it")
+    return parts
+
+
+def own_secrets(key: Key | None, headers: Mapping[str, str] | None = None) -> tuple[str, ...]:
+    """What of an exchange must never be shown, whatever it looks like: the key, and headers that are one."""
+    own = [] if key is None else [key.reveal()]
+    return (*own, *[value for name, value in (headers or {}).items() if is_secret_name(name)])
+
+
+def find_key(api: Api, api_key_env: str | None, url: str, environ: Mapping[str, str] | None = None) -> Key | None:
+    """The key to send to this address, or None. Raises `CallerError` if a variable was named and is not set."""
+    environ = os.environ if environ is None else environ
+    if api_key_env:
+        text = environ.get(api_key_env, "").strip()
+        if not text:
+            raise CallerError(f"the environment has no {api_key_env}; set it to the key, or name another variable")
+        return _usable(Key(text, api_key_env))
+    name = next((name for name in HABITS[api].key_names if environ.get(name, "").strip()), None)
+    if name is None or not is_private(url):
+        return None
+    return _usable(Key(environ[name].strip(), name))
+
+
+def _usable(key: Key) -> Key:
+    if not key.reveal().isascii() or not key.reveal().isprintable():
+        raise CallerError(f"the key in {key.name} has characters that no header can carry; set it again")
+    return key
+
+
+def is_private(url: str) -> bool:
+    """Can nobody on the way read what is sent: https, or this very machine?"""
+    parts = urlsplit(url)
+    return parts.scheme == "https" or is_loopback(parts.hostname or "")

@@ -1,0 +1,154 @@
+"""The exchange over a network, by aiohttp: keys, time limits, and what can go wrong on the way.
+
+The key is added here and nowhere else, so that nothing above can log or record it. Redirects are not followed: a key
+must not travel on, and a POST would lose its body.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from rightcall.api_names import Api
+from rightcall.backends.address import own_secrets
+from rightcall.backends.exchange import Received, Sent, Timeouts
+from rightcall.errors import BodyError, CallerError, TimedOut, TransportError
+from rightcall.redaction.key import Key
+from rightcall.redaction.scrubber import Scrubber
+
+if TYPE_CHECKING:
+    import aiohttp
+
+_CURE = "is the server running, and is the address right?"
+
+
+class Wire:
+    """Connects anew for each request, until `keep` is called: from then on connections stay open in between."""
+
+    def __init__(self, key: Key | None, api: Api, timeouts: Timeouts) -> None:
+        self._auth = _auth(key, api)
+        self._scrubbed, self._timeouts = Scrubber(own_secrets(key)).text, timeouts
+        self._kept: tuple[asyncio.AbstractEventLoop, aiohttp.ClientSession] | None = None
+
+    def keep(self) -> None:
+        if self._kept is None:
+            self._kept = asyncio.get_running_loop(), self._session()
+
+    async def aclose(self) -> None:
+        kept, self._kept = self._kept, None
+        if kept is not None:
+            await kept[1].close()
+
+    def _session(self) -> aiohttp.ClientSession:
+        import aiohttp
+
+        limits = aiohttp.ClientTimeout(total=None, sock_connect=self._timeouts.connect)
+        return aiohttp.ClientSession(timeout=limits, cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=True)
+
+    @asynccontextmanager
+    async def open(self, sent: Sent) -> AsyncIterator[Received]:
+        """Sends, and gives what comes back. The connection is closed unless the answer was read to its end."""
+        kept = self._kept
+        is_ours = kept is not None and kept[0] is asyncio.get_running_loop()
+        session = kept[1] if kept is not None and is_ours else self._session()
+        try:
+            begun = asyncio.get_running_loop().time()
+            response = await self._send(session, sent)
+            try:
+                headers = {name.lower(): value for name, value in response.headers.items()}
+                yield Received(response.status, headers, self._chunks(response, sent, begun))
+            finally:
+                response.close() if not response.content.at_eof() else response.release()
+        finally:
+            if not is_ours:
+                await session.close()
+
+    async def _send(self, session: aiohttp.ClientSession, sent: Sent) -> aiohttp.ClientResponse:
+        import aiohttp
+
+        # Compressed pieces would wait for each other.
+        loop = asyncio.get_running_loop()
+        headers = {"Accept-Encoding": "identity", **sent.headers, **self._auth}
+        data = None if sent.body is None else _json(sent.body)
+        try:
+            async with asyncio.timeout_at(_when(loop.time() + self._timeouts.first_byte, sent)):
+                return await session.request(sent.method, sent.url, data=data, headers=headers, allow_redirects=False)
+        except aiohttp.ConnectionTimeoutError:
+            raise TimedOut(
+                f"{sent.url}: no connection within {self._timeouts.connect:g} s; {_CURE}", "connect"
+            ) from None
+        except TimeoutError:
+            raise self._too_late(sent, "first_byte") from None
+        except aiohttp.ClientConnectorCertificateError as error:
+            cure = "have it trusted (SSL_CERT_FILE), if it is the right server"
+            raise TransportError(f"cannot call {sent.url}: {_reason(error)}; {cure}") from None
+        except aiohttp.ClientError as error:
+            raise TransportError(self._scrubbed(f"cannot call {sent.url}: {_reason(error)}; {_CURE}")) from None
+        except (OSError, ValueError) as error:
+            raise TransportError(self._scrubbed(f"cannot call {sent.url}: {error}; {_CURE}")) from None
+
+    async def _chunks(self, response: aiohttp.ClientResponse, sent: Sent, begun: float) -> AsyncIterator[bytes]:
+        import aiohttp
+
+        loop, idle, stage = asyncio.get_running_loop(), self._timeouts.idle, "first_byte"
+        until = begun + self._timeouts.first_byte
+        while True:
+            try:
+                async with asyncio.timeout_at(_when(until, sent)):
+                    piece, _ = await response.content.readchunk()
+            except TimeoutError:
+                raise self._too_late(sent, stage) from None
+            except (aiohttp.ClientError, OSError) as error:
+                said = f"{sent.url}: the connection broke in the middle of the answer: {_reason(error)}; ask again"
+                raise BodyError(self._scrubbed(said)) from None
+            if piece:
+                until, stage = loop.time() + idle, "idle"
+                yield piece
+            elif response.content.at_eof():
+                return
+
+    def _too_late(self, sent: Sent, stage: str) -> TimedOut:
+        limits, url = self._timeouts, sent.url
+        if asyncio.get_running_loop().time() >= sent.deadline:
+            return out_of_time(url, limits.total)
+        if stage == "idle":
+            what = f"nothing came for {limits.idle:g} s in the middle of the answer; raise the idle limit"
+        else:
+            what = f"no answer within {limits.first_byte:g} s; raise the first-byte limit"
+        return TimedOut(f"{url}: {what} if the model is that slow", stage)
+
+
+def out_of_time(url: str, total: float) -> TimedOut:
+    return TimedOut(f"{url}: not done within {total:g} s, all tries together; raise the total limit", "total")
+
+
+def _when(limit: float, sent: Sent) -> float:
+    return min(limit, sent.deadline)
+
+
+def _auth(key: Key | None, api: Api) -> dict[str, str]:
+    if key is None:
+        return {}
+    if api == "messages" and key.name != "ANTHROPIC_AUTH_TOKEN":
+        return {"x-api-key": key.reveal()}
+    return {"Authorization": f"Bearer {key.reveal()}"}
+
+
+def _json(body: Any) -> bytes:
+    import json
+
+    # The standard library's writer, since integers may be of any size; lone surrogates go out as escapes.
+    try:
+        return json.dumps(body, separators=(",", ":"), allow_nan=False).encode("ascii")
+    except (TypeError, ValueError, RecursionError) as error:
+        raise CallerError(f"the request cannot be written as JSON: {error}; look at its messages and `extra`") from None
+
+
+def _reason(error: BaseException) -> str:
+    """What the operating system or the HTTP parser says, on one line and not too long."""
+    inner = getattr(error, "os_error", None) or getattr(error, "certificate_error", None) or error
+    said = getattr(inner, "strerror", None) or str(inner) or type(inner).__name__
+    line = " ".join(str(said).split())
+    return line if len(line) <= 300 else f"{line[:297]}..."

@@ -1,0 +1,351 @@
+"""One question to a server, until there is an answer or no hope of one: retries, the total limit, refusals."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from rightcall.apis.deltas import Fault
+from rightcall.apis.sdk_view import error_text, obj
+from rightcall.apis.stream import Stream
+from rightcall.backends.aiohttp_exchange import out_of_time
+from rightcall.backends.body import Plan, write
+from rightcall.backends.event_stream import MAX_LINE, Payload, ServerEvents, Signal
+from rightcall.backends.exchange import Received, Sent
+from rightcall.backends.metadata import SHAPES, Facts
+from rightcall.backends.request import Answer, Timing, Try, answered
+from rightcall.backends.retry import retry_after, wait_before
+from rightcall.errors import (
+    AnswerTooLarge,
+    BackendError,
+    DecodeError,
+    ProviderError,
+    RateLimited,
+    StatusError,
+    TimedOut,
+    Unauthorised,
+)
+from rightcall.strict_json import Undecodable, decode
+from rightcall.types import Event, Json
+
+if TYPE_CHECKING:
+    from rightcall.backends.http import Backend
+
+MAX_BODY = 64_000_000  # bytes of a whole answer
+MAX_ERROR = 64_000  # bytes of an error that are read
+_SHOWN = 2_000  # characters of one that are shown
+_DEPTH = 400
+_PATIENCE = 0.5  # seconds for a connection to end after the answer did
+
+
+class Asking:
+    """One question. `tries` grows with every try."""
+
+    def __init__(self, backend: Backend, *, within: float | None = None) -> None:
+        self._backend = backend
+        self._loop = asyncio.get_running_loop()
+        self._total = backend.timeouts.total if within is None else within
+        self._begun = self._loop.time()
+        self._first_byte = 0.0
+        self._status = 0
+        self.tries: list[Try] = []
+
+    async def get(self, sent: Sent) -> tuple[dict[str, str], Any]:
+        async with self._opened(sent) as received:
+            body = await self._whole(received, sent.url)
+            return received.headers, _json(body, sent.url, self._scrub)
+
+    async def events(self, plan: Plan) -> AsyncGenerator[Event | Answer]:
+        """What the server says as events, then the answer."""
+        reader, facts = _reader(plan), Facts(plan.api)
+        raw: list[Json] = []
+        sent = Sent("POST", self._backend.address, write(plan), self._backend.headers)
+        async with aclosing(self._persistent(sent, plan)) as payloads:
+            async for payload in payloads:
+                if isinstance(payload, Signal):
+                    facts.ended = True
+                    continue
+                if isinstance(payload, Fault):
+                    if payload.code == "truncated" and facts.ended:
+                        continue  # the server had said all, and then hung up
+                else:
+                    facts.add(payload)
+                    raw.append(payload)
+                for event in reader.feed(payload if isinstance(payload, Fault) else first_choice(payload)):
+                    yield plan.naming.event(event)
+        if not facts.is_answer and not (reader.reply.parts or reader.reply.problems):
+            raise DecodeError(_no_answer(sent.url, plan.api, raw))
+        if plan.stream and not facts.ended and not _faulty(reader):
+            for event in reader.feed(Fault("truncated", _UNFINISHED)):
+                yield event
+        for event in reader.close():
+            yield plan.naming.event(event)
+        yield self._answer(plan, reader, facts, raw)
+
+    def _answer(self, plan: Plan, reader: Stream, facts: Facts, raw: list[Json]) -> Answer:
+        return answered(
+            plan.naming.reply(reader.reply),
+            tokens=facts.tokens,
+            model=facts.model or plan.model,
+            api=plan.api,
+            mode=plan.mode,
+            evidence=plan.evidence,
+            raw=raw if plan.stream or len(raw) != 1 else raw[0],
+            tries=tuple(self.tries),
+            timing=Timing(self._first_byte, self._loop.time() - self._begun),
+        )
+
+    # -- tries ---------------------------------------------------------------------------------------------------------
+
+    async def _persistent(self, sent: Sent, plan: Plan) -> AsyncGenerator[Payload]:
+        """The payloads of the first try that gives any. After the first payload nothing is tried again."""
+        while True:
+            given = False
+            try:
+                async with aclosing(self._payloads(sent, stream=plan.stream)) as payloads:
+                    async for payload in payloads:
+                        if not given and isinstance(payload, dict):
+                            self._raise_for_error(payload, sent.url)
+                        if not given:
+                            self.tries.append(Try(self._status))
+                        given = True
+                        yield payload
+                return
+            except BackendError as error:
+                if given:
+                    raise
+                await self._wait(error)
+
+    async def _wait(self, error: BackendError) -> None:
+        """Waits, if another try makes sense. Raises the error if none does."""
+        status = error.status if isinstance(error, StatusError) else 0
+        seconds = wait_before(len(self.tries) + 1, error, self._backend.retries)
+        is_late = seconds is not None and self._loop.time() + seconds > self._begun + self._total
+        self.tries.append(Try(status, str(error), 0.0 if is_late else seconds or 0.0))
+        if seconds is None or is_late:
+            error.tries = tuple(self.tries)
+            raise error
+        await asyncio.sleep(seconds)
+
+    async def _payloads(self, sent: Sent, *, stream: bool) -> AsyncGenerator[Payload]:
+        """One try."""
+        async with self._opened(sent) as received:
+            if not stream:
+                for payload in self._read_whole(await self._whole(received, sent.url), sent.url):
+                    yield self._clean(payload)
+                return
+            async with aclosing(self._streamed(received, sent.url)) as payloads:
+                async for payload in payloads:
+                    yield payload
+
+    def _read_whole(self, body: bytes, url: str) -> list[Payload]:
+        """The payload of an answer, or all of them if the server streamed though it was not asked to."""
+        reader = ServerEvents(longest=MAX_BODY)
+        found = [*reader.feed(body), *reader.close()]
+        if any(isinstance(payload, dict) for payload in found):
+            return found
+        value = _json(body, url, self._scrub)
+        return [each for each in (value if isinstance(value, list) else [value]) if isinstance(each, dict)]
+
+    async def _streamed(self, received: Received, url: str) -> AsyncGenerator[Payload]:
+        reader, given, size = ServerEvents(longest=MAX_LINE), False, 0
+        try:
+            async with aclosing(self._chunks(received)) as chunks:
+                async for chunk in chunks:
+                    size += len(chunk)
+                    for payload in reader.feed(chunk):
+                        given = True
+                        yield self._clean(payload)
+                        if payload is Signal.done:
+                            await _drain(chunks)
+                            return
+                    if reader.too_long:
+                        return
+                    if size > MAX_BODY:
+                        yield Fault("too_large", f"the answer is longer than {MAX_BODY:,} bytes; the rest is not read")
+                        return
+        except BackendError as error:
+            if not given:
+                raise
+            self.tries[-1] = Try(received.status, str(error))
+            yield Fault("truncated", _BROKEN)
+            return
+        for payload in reader.close():
+            if not given and isinstance(payload, Fault):
+                break  # all that came is no JSON
+            given = True
+            yield self._clean(payload)
+        if not given:
+            said = reader.head.decode("utf-8", "replace")
+            raise DecodeError(self._scrub(_no_json(url, said)), self._scrub(said))
+
+    def _clean(self, payload: Payload) -> Payload:
+        """A payload that may be shown: an error or a fault may repeat what was sent, the key too."""
+        if isinstance(payload, Signal):
+            return payload
+        if isinstance(payload, Fault):
+            return Fault(payload.code, self._scrub(payload.message), payload.blocking)
+        clean: Json = self._backend.scrubber.value(payload) if payload.get("error") else payload
+        return clean
+
+    # -- one connection ------------------------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def _opened(self, sent: Sent) -> AsyncIterator[Received]:
+        """The server's answer, if its status is 2xx."""
+        bounded = msgspec.structs.replace(sent, deadline=self._begun + self._total)
+        async with AsyncExitStack() as stack:
+            async with self._limit(sent.url):
+                received = await stack.enter_async_context(self._backend.exchange.open(bounded))
+            self._status = received.status
+            if not 200 <= received.status < 300:
+                raise await self._refusal(received, sent.url)
+            yield received
+
+    async def _refusal(self, received: Received, url: str) -> StatusError:
+        try:
+            body = await self._whole(received, url, most=MAX_ERROR, cut=True)
+        except BackendError:  # what it would have said is lost, that it refused is not
+            body = b""
+        said = self._scrub(body.decode("utf-8", "replace"))
+        status, after = received.status, retry_after(received.headers)
+        where = received.headers.get("location", "")
+        cure = f"it sends on to {where[:200]}: use that as the base URL" if where else _CURES.get(status, _cure(status))
+        message = f"{url} returned HTTP {status}: {shown(said.strip()) or '(nothing)'}; {cure}"
+        kind = {401: Unauthorised, 403: Unauthorised, 429: RateLimited}.get(status, StatusError)
+        return kind(self._scrub(message), status, said, after)
+
+    async def _whole(self, received: Received, url: str, *, most: int = 0, cut: bool = False) -> bytes:
+        most = most or MAX_BODY
+        pieces: list[bytes] = []
+        size = 0
+        async with aclosing(self._chunks(received)) as chunks:
+            async for chunk in chunks:
+                pieces.append(chunk)
+                size += len(chunk)
+                if size > most and cut:
+                    break
+                if size > most:
+                    raise AnswerTooLarge(f"{url}: the answer is larger than {most:,} bytes; nothing that long is read")
+        return b"".join(pieces)[:most]
+
+    async def _chunks(self, received: Received) -> AsyncGenerator[bytes]:
+        try:
+            async for chunk in received.chunks:
+                self._first_byte = self._first_byte or self._loop.time() - self._begun
+                yield chunk
+        except TimedOut as error:
+            raise (out_of_time(self._backend.address, self._total) if error.stage == "total" else error) from None
+
+    @asynccontextmanager
+    async def _limit(self, url: str) -> AsyncIterator[None]:
+        try:
+            async with asyncio.timeout_at(self._begun + self._total):
+                yield
+        except TimeoutError:
+            raise out_of_time(url, self._total) from None
+
+    def _raise_for_error(self, payload: Json, url: str) -> None:
+        """An error in place of an answer."""
+        error = payload.get("error")
+        if not error or any(payload.get(key) for key in ("choices", "output", "message")):
+            return
+        fields = obj(error) or {}
+        kind = " ".join([str(fields[key]) for key in ("type", "code", "status") if fields.get(key)])
+        said = shown(self._scrub(error_text(error)))
+        raise ProviderError(f"{url} answered with an error: {said}; see the server's own log", kind)
+
+    def _scrub(self, said: str) -> str:
+        return self._backend.scrubber.text(said)
+
+
+def _reader(plan: Plan) -> Stream:
+    request = plan.request
+    return Stream(
+        "chat" if plan.api == "completions" else plan.api,
+        tools=plan.allowed,
+        format=plan.format,
+        reasoning=request.reasoning,
+        repair=request.repair,
+        choice=request.choice,
+        ids=request.ids,
+        live=request.live,
+        limits=request.limits,
+    )
+
+
+def _no_answer(url: str, api: str, raw: list[Json]) -> str:
+    keys = ", ".join([repr(key)[:40] for key in list(raw[0])[:8]]) if raw else "nothing"
+    missing = SHAPES[api]
+    return f"the answer of {url} is missing {missing}: it has {keys}; does the server speak api={api!r}?"
+
+
+async def _drain(chunks: AsyncIterator[bytes]) -> None:
+    """The server said that it is done. A connection that is read to its end can be used again; one that stays open
+    for no reason is not waited for."""
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            async for _ in chunks:
+                pass
+    except (TimeoutError, BackendError):  # nothing is lost by it
+        pass
+
+
+_BROKEN = "the stream broke before its end; send the whole answer again"
+_UNFINISHED = "the stream ended without saying that it was over; the rest of the answer may be missing"
+_CURES = {
+    400: "the server refused the request itself: look at what it says",
+    401: "the key is missing or wrong: set OPENAI_API_KEY or the like, or name its variable with api_key_env",
+    403: "the key may not do this: set another, or name its variable with api_key_env",
+    404: "there is no such address or model: check the base URL, the api and the model's name",
+    413: "the request is too large: send fewer or shorter messages",
+    429: "too many requests: wait, or send fewer at a time",
+}
+
+
+def _cure(status: int) -> str:
+    return "the server failed: try again later, or look into its log" if status >= 500 else "look at what it says"
+
+
+def _faulty(reader: Stream) -> bool:
+    """Was it already said that the end is missing?"""
+    return any(problem.code in ("truncated", "too_large", "provider_error") for problem in reader.reply.problems)
+
+
+def first_choice(payload: Json) -> Json:
+    """The payload without the other choices: they are alternatives, not one turn, and their calls must not all run."""
+    choices = payload.get("choices")
+    if not isinstance(choices, list) or not any(_is_another(choice, at) for at, choice in enumerate(choices)):
+        return payload
+    return {**payload, "choices": [choice for at, choice in enumerate(choices) if not _is_another(choice, at)]}
+
+
+def _is_another(choice: Any, at: int) -> bool:
+    index = choice.get("index") if isinstance(choice, dict) else None
+    return (index if type(index) is int else at) > 0
+
+
+def shown(said: str) -> str:
+    """What a server said, within bounds; where it was cut is marked."""
+    return said if len(said) <= _SHOWN else f"{said[:_SHOWN].rstrip()} ... ({len(said) - _SHOWN:,} characters more)"
+
+
+def _json(body: bytes, url: str, scrub: Any) -> Any:
+    said = body.decode("utf-8-sig", "replace")
+    value = decode(said, _DEPTH)
+    if isinstance(value, Undecodable):
+        try:
+            return json.loads(said)  # NaN and the like: not JSON, but readable
+        except (ValueError, RecursionError):
+            raise DecodeError(scrub(_no_json(url, said)), scrub(shown(said))) from None
+    return value
+
+
+def _no_json(url: str, said: str) -> str:
+    shown = f"it begins {said[:80]!r}" if said.strip() else "it is empty"
+    return f"the answer of {url} is not JSON: {shown}; is this the address of an API?"

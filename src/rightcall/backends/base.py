@@ -1,0 +1,126 @@
+"""What every backend can do, and the same for programs without an event loop.
+
+async with Backend(url) as backend:        connections stay open in between
+    answer = await backend.complete(request)
+    async with backend.stream(request) as stream:
+        async for event in stream: ...
+    stream.answer
+
+Backend(url).complete_sync(request)        works inside a running loop too, on a thread of its own
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
+from types import TracebackType
+from typing import Self
+
+from rightcall.backends.loop_thread import LoopThread
+from rightcall.backends.request import Answer, Request
+from rightcall.errors import CallerError
+from rightcall.types import Event
+
+
+class Streaming(AsyncIterator[Event]):
+    """The events of one answer as they come, then `.answer`. Leaving it early, or cancelling, closes the connection."""
+
+    def __init__(self, events: AsyncGenerator[Event | Answer]) -> None:
+        self._events = events
+        self._answer: Answer | None = None
+
+    async def __anext__(self) -> Event:
+        async for event in self._events:
+            if not isinstance(event, Answer):
+                return event
+            self._answer = event
+        raise StopAsyncIteration
+
+    @property
+    def answer(self) -> Answer:
+        """The whole answer, once every event has been taken."""
+        if self._answer is None:
+            raise CallerError("the stream has not ended; take all of its events first")
+        return self._answer
+
+    async def aclose(self) -> None:
+        await self._events.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+
+class SyncStreaming(Iterator[Event]):
+    """`Streaming` for programs without an event loop."""
+
+    def __init__(self, events: Generator[Event | Answer]) -> None:
+        self._events = events
+        self._answer: Answer | None = None
+
+    def __next__(self) -> Event:
+        for event in self._events:
+            if not isinstance(event, Answer):
+                return event
+            self._answer = event
+        raise StopIteration
+
+    @property
+    def answer(self) -> Answer:
+        if self._answer is None:
+            raise CallerError("the stream has not ended; take all of its events first")
+        return self._answer
+
+    def close(self) -> None:
+        self._events.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class BaseBackend:
+    """A model that can be asked. A backend says how to `stream`; it may have a cheaper way to `complete`."""
+
+    def stream(self, request: Request) -> Streaming:
+        """The events of the answer, the same as a `Parser` gives. Raises a `BackendError` before the first of them, or
+        not at all: what breaks later is a problem of the answer."""
+        raise NotImplementedError
+
+    async def complete(self, request: Request) -> Answer:
+        """The whole answer. Raises a `BackendError` if there is none."""
+        async with self.stream(request) as stream:
+            async for _ in stream:
+                pass
+        return stream.answer
+
+    async def aclose(self) -> None:
+        """Lets go of what the backend holds open."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    def complete_sync(self, request: Request) -> Answer:
+        with LoopThread() as thread:
+            return thread.run(self.complete(request))
+
+    def stream_sync(self, request: Request) -> SyncStreaming:
+        return SyncStreaming(self._stream_sync(request))
+
+    def _stream_sync(self, request: Request) -> Generator[Event | Answer]:
+        with LoopThread() as thread:
+            stream = self.stream(request)
+            try:
+                while (event := thread.run(anext(stream, None))) is not None:
+                    yield event
+                yield stream.answer
+            finally:
+                thread.run(stream.aclose())

@@ -1,0 +1,89 @@
+"""Messages in the shape of OpenAI's Chat, read for the other dialects: who said what, with which calls and results.
+
+What a history holds was said before and is not judged again: a call that was broken goes out as the object it can be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from rightcall.apis.deltas import Piece
+from rightcall.apis.openai_chat import whole
+from rightcall.apis.outgoing import output_text
+from rightcall.apis.sdk_view import dumps, items, obj, text
+from rightcall.backends.request import OPAQUE
+from rightcall.strict_json import MAX_DEPTH, decode
+from rightcall.types import Call, Json
+
+
+class Turn(msgspec.Struct, frozen=True):
+    """One message. `content` is what it holds, text or parts; of a result `call` is the call it belongs to."""
+
+    role: str
+    content: Any = ""
+    reasoning: str = ""
+    calls: tuple[Call, ...] = ()
+    call: Call | None = None
+    extras: dict[str, Json] = {}
+
+    @property
+    def text(self) -> str:
+        return text_of(self.content)
+
+    @property
+    def name(self) -> str:
+        return self.call.name if self.call is not None else ""
+
+
+def text_of(content: Any) -> str:
+    """Text as it is; of parts, those that are text, joined."""
+    if isinstance(content, str):
+        return content
+    said = [text(part.get("text")) if isinstance(part, dict) else text(part) for part in items(content)]
+    return "\n".join([each for each in said if each])
+
+
+def turns(messages: Sequence[Json]) -> list[Turn]:
+    """The history, with every result beside the call that it answers."""
+    made: dict[str, Call] = {}
+    out: list[Turn] = []
+    for message in messages:
+        turn = _turn(message, made)
+        made |= {call.id: call for call in turn.calls}
+        out.append(turn)
+    return out
+
+
+def _turn(message: Json, made: dict[str, Call]) -> Turn:
+    role = text(message.get("role"))
+    content = message.get("content")
+    content = "" if content is None else content
+    if role in ("tool", "function"):
+        id, name = text(message.get("tool_call_id")), text(message.get("name"))
+        return Turn("tool", _result(content), call=made.get(id) or Call(name, {}, "{}", id))
+    if role != "assistant":
+        return Turn("system" if role == "developer" else role, content)
+    thought = text(message.get("reasoning_content")) or text(message.get("reasoning"))
+    return Turn(role, content, thought, _calls(message), extras=obj(message.get(OPAQUE)) or {})
+
+
+def _result(content: Any) -> Any:
+    """A result is text: servers drop or refuse anything else. Parts that are all text are that text."""
+    if isinstance(content, list) and all(isinstance(part, dict) and part.get("type") == "text" for part in content):
+        return "\n".join([text(part.get("text")) for part in content])
+    return content if isinstance(content, list) else output_text(content)
+
+
+def _calls(message: Json) -> tuple[Call, ...]:
+    found = [delta for _, delta in whole({"tool_calls": message.get("tool_calls") or []}) if isinstance(delta, Piece)]
+    return tuple([_call(piece) for piece in found])
+
+
+def _call(piece: Piece) -> Call:
+    value = {"input": piece.arguments} if piece.custom else decode(piece.arguments or "{}", MAX_DEPTH)
+    sent = dumps(value) if piece.custom else piece.arguments
+    is_object = isinstance(value, dict)
+    return Call(piece.name, value if is_object else {}, sent if is_object else "{}", piece.id, sent)

@@ -1,0 +1,166 @@
+"""One way to ask any server that speaks OpenAI's Chat or Responses, Anthropic's Messages, Ollama's own, or completions.
+
+    backend = Backend("http://127.0.0.1:8080", api="chat", model="qwen3")
+    answer = backend.complete_sync(Request(messages=[{"role": "user", "content": "Weather in Oslo?"}], tools=[weather]))
+
+An answer that could not be had is a `BackendError`. What a server or a model got wrong in an answer is a problem of it:
+a stream that breaks in the middle gives what came, a problem `truncated`, and never a call that was not whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from typing import Any, Self
+
+from rightcall.backends.address import address, check_api, find_base_url, find_key, own_secrets, root
+from rightcall.backends.aiohttp_exchange import Wire
+from rightcall.backends.attempts import Asking
+from rightcall.backends.auto_mode import Modes
+from rightcall.backends.base import BaseBackend, Streaming
+from rightcall.backends.exchange import Exchange, Retries, Sent, Timeouts
+from rightcall.backends.plan import Choice, make_plan
+from rightcall.backends.profiles import Profile, find_profile
+from rightcall.backends.request import MODES, Answer, Mode, Request
+from rightcall.errors import BackendError, CallerError
+from rightcall.redaction.scrubber import Scrubber
+from rightcall.types import Event
+
+
+class Backend(BaseBackend):
+    """A model behind an address. Without one it is looked up in the environment: OPENAI_BASE_URL, ANTHROPIC_BASE_URL,
+    OLLAMA_HOST; the key under `api_key_env`, or OPENAI_API_KEY, ANTHROPIC_API_KEY and the like.
+
+    `mode` is how tools are offered unless a request says otherwise, `profile` what kind of server it is, if you know.
+    `headers` go with every request; `exchange` carries the bytes, over the network unless you pass another; `environ`
+    is looked at in place of the environment of this process.
+    """
+
+    def __init__(
+        self,
+        base_url: str | None = None,
+        *,
+        api: str = "chat",
+        model: str = "",
+        mode: Mode = "auto",
+        api_key_env: str | None = None,
+        profile: str | Profile | None = None,
+        timeouts: Timeouts | None = None,
+        retries: Retries | None = None,
+        headers: Mapping[str, str] | None = None,
+        exchange: Exchange | None = None,
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
+        if mode not in MODES:
+            raise CallerError(f"mode={mode!r} is not one of {', '.join(MODES)}")
+        self.api = check_api(api)
+        found = find_base_url(base_url, self.api, environ)
+        self.root, self.address = root(found), address(found, self.api)
+        self.model, self.mode = model, mode
+        self.timeouts, self.retries = timeouts or Timeouts(), retries or Retries()
+        self.key = None if exchange is not None else find_key(self.api, api_key_env, self.address, environ)
+        self.exchange: Exchange = exchange or Wire(self.key, self.api, self.timeouts)
+        self.headers = _headers(headers or {}, self.api)
+        self.scrubber = Scrubber(own_secrets(self.key, self.headers))
+        self.known = find_profile(profile) if isinstance(profile, str) else profile
+        self._modes = Modes(self.api, self.root, self.known)
+
+    def __repr__(self) -> str:
+        return f"Backend({self.address!r}, api={self.api!r}, model={self.model!r}, mode={self.mode!r})"
+
+    async def __aenter__(self) -> Self:
+        self.exchange.keep()
+        return self
+
+    async def aclose(self) -> None:
+        await self.exchange.aclose()
+
+    def stream(self, request: Request) -> Streaming:
+        return Streaming(self._answer(request, stream=True))
+
+    async def complete(self, request: Request) -> Answer:
+        async with aclosing(self._answer(request, stream=False)) as events:
+            async for event in events:
+                if isinstance(event, Answer):
+                    return event
+        raise AssertionError("an answer ends the events")
+
+    async def models(self) -> list[str]:
+        """The names of the models that the server lists."""
+        listed = await self.get("/api/tags" if self.api == "ollama" else "/v1/models")
+        body = listed[1] if isinstance(listed[1], dict) else {}
+        entries = body.get("data") or body.get("models") or []
+        names = [each.get("id") or each.get("name") for each in entries if isinstance(each, dict)]
+        return [name for name in names if isinstance(name, str)]
+
+    async def profile(self) -> tuple[Profile | None, str]:
+        """What kind of server this is, if it can be told, and by what."""
+        return await self._modes.recognise(self.get)
+
+    async def get(self, path: str, *, within: float | None = None) -> tuple[dict[str, str], Any]:
+        """Headers and JSON of the answer to a GET below the base URL. Raises a `BackendError`."""
+        asking = Asking(self, within=within)
+        return await asking.get(Sent("GET", self.root + path, None, self.headers))
+
+    # -- asking --------------------------------------------------------------------------------------------------------
+
+    async def _answer(self, request: Request, *, stream: bool) -> AsyncGenerator[Event | Answer]:
+        """The events, then the answer. In mode auto a way that does not work is given up for the next one, once."""
+        asking = Asking(self)
+        choice = await self._modes.choose(request, self.mode, self._model(request), self._probe, self.get)
+        while True:
+            given = False
+            try:
+                async with aclosing(self._once(request, choice, asking, stream=stream)) as events:
+                    async for event in events:
+                        if isinstance(event, Answer):
+                            demoted = self._modes.judge(request, self._model(request), choice, event)
+                            if demoted is not None and not stream:
+                                break
+                            yield event
+                            return
+                        given = True
+                        if stream:
+                            yield event
+            except BackendError as error:
+                demoted = None if given else self._modes.refused(self._model(request), choice, error)
+                if demoted is None:
+                    error.tries = tuple(asking.tries)
+                    raise
+            assert demoted is not None
+            choice = demoted
+
+    async def _once(
+        self, request: Request, choice: Choice, asking: Asking, *, stream: bool
+    ) -> AsyncGenerator[Event | Answer]:
+        plan = make_plan(request, choice, self.api, self._model(request), stream=stream)
+        async with aclosing(asking.events(plan)) as events:
+            async for event in events:
+                yield event
+
+    async def _probe(self, request: Request, choice: Choice) -> Answer:
+        """One request in one way, outside of every other rule."""
+        async with aclosing(self._once(request, choice, Asking(self), stream=False)) as events:
+            async for event in events:
+                if isinstance(event, Answer):
+                    return event
+        raise AssertionError("an answer ends the events")
+
+    def _model(self, request: Request) -> str:
+        return request.model or self.model
+
+
+def _headers(given: Mapping[str, str], api: str) -> dict[str, str]:
+    usual = {
+        "Content-Type": "application/json",
+        "Accept": "application/json, text/event-stream",
+        "User-Agent": "rightcall",
+    }
+    if api == "messages":
+        usual["anthropic-version"] = "2023-06-01"
+    secret = [name for name in given if name.lower() in ("authorization", "x-api-key", "cookie", "proxy-authorization")]
+    if secret:
+        raise CallerError(
+            f"the header {secret[0]} holds a secret; set a variable to the key and name it with api_key_env"
+        )
+    return {**usual, **given}

@@ -1,0 +1,298 @@
+"""A model that runs here: llama.cpp in a child process, speaking the OpenAI dialect on loopback.
+
+    with LocalBackend("smollm2") as backend:
+        backend.complete_sync(Request(messages=[{"role": "user", "content": "Hi"}]))
+
+    with LocalServer("any.gguf") as server:
+        server.base_url  # "http://127.0.0.1:43211/v1"
+        server.key.reveal()  # what a client must send, made for this start
+
+The child is a process of its own, because a model can end its process (memory, a CPU too old) and must not end the
+caller's. It ends with `close`, and when this process ends in whatever way: it watches a pipe that this process holds.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import weakref
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import aclosing
+from types import TracebackType
+from typing import IO, Any, Self
+
+from rightcall.backends import llama_child
+from rightcall.backends.exchange import Timeouts
+from rightcall.backends.http import Backend
+from rightcall.backends.models import find, is_path
+from rightcall.backends.profiles import PROFILES, Profile, no_tools
+from rightcall.backends.request import Answer, Mode, Request
+from rightcall.errors import BackendError, TransportError
+from rightcall.redaction.key import Key
+from rightcall.servers.guard import given_key, guarding, new_key
+from rightcall.types import Event
+
+INSTALL = "models run here by xllamacpp, which is not installed: pip install 'rightcall[local]'"
+
+
+class LocalServerError(BackendError):
+    """The child process could not serve the model."""
+
+
+class LocalServer:
+    """One model, by name or by the path of a GGUF file, served on loopback until `close`. A context manager.
+
+    Whoever asks it must know its `key`: one is made for each start unless it is given, and with `no_key` none is asked
+    for. Pages of `origins` may use it too.
+
+    `context` is in tokens; `threads` is half the processors, four at most, unless it is said: llama.cpp's threads wait
+    for each other, and more of them than are free make it many times slower. Raises `LocalServerError` or
+    `ModelUnavailable` when the model cannot be had.
+    """
+
+    def __init__(
+        self,
+        model: str = "smollm2",
+        *,
+        port: int = 0,
+        threads: int | None = None,
+        context: int = 4096,
+        wait: float = 300.0,
+        key: str = "",
+        no_key: bool = False,
+        origins: Iterable[str] = (),
+    ) -> None:
+        self.key = None if no_key else given_key(key) if key else new_key()
+        allowed = guarding("127.0.0.1", key=self.key, no_key=no_key, origins=origins).origins
+        self.path = find(model)
+        self.model = self.path.stem if is_path(model) else model
+        self._log: IO[bytes] = tempfile.TemporaryFile(prefix="rightcall-llama-")  # noqa: SIM115 - closed by `close`
+        folder = tempfile.mkdtemp(prefix="rightcall-llama-")  # its owner's alone; long paths name no socket
+        self._process = _started(self._log)
+        self._finish = weakref.finalize(self, _end, self._process, self._log, folder, os.getpid())
+        order = {
+            "model": str(self.path.resolve()),
+            "name": self.model,
+            "port": port,
+            "threads": threads or max(1, min(4, _processors() // 2)),
+            "context": context,
+            "parent": os.getpid(),
+            "folder": folder,
+            "key": "" if self.key is None else self.key.reveal(),
+            "origins": sorted(allowed),
+            "sys_path": [os.path.abspath(entry) for entry in sys.path],
+        }
+        try:
+            answer = self._ready(order, wait)
+        except BaseException:
+            self.close()
+            raise
+        self.address = str(answer["address"])
+        self.has_native_tools = bool(answer["native"])
+
+    @property
+    def base_url(self) -> str:
+        return self.address + "/v1"
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def has_ended(self) -> bool:
+        return self._process.poll() is not None
+
+    def wait(self) -> None:
+        """Returns when the child has ended, which it does not do by itself."""
+        self._process.wait()
+
+    def close(self) -> None:
+        """Ends the child. May be called twice."""
+        self._finish()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def why(self) -> LocalServerError:
+        """Why the child ended, after it did."""
+        if not self._finish.alive:
+            return LocalServerError(f"the server of {self.model} was closed; start another one")
+        return _died(self.model, self._process.wait(), _last_words(self._log))
+
+    def _ready(self, order: dict[str, Any], wait: float) -> dict[str, Any]:
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(json.dumps(order).encode() + b"\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            raise self.why() from None
+        line = self._line(time.monotonic() + wait)
+        if line is None:
+            raise LocalServerError(
+                f"{self.model} was not ready after {wait:g} seconds; allow more time, or less context"
+            )
+        if not line:
+            raise self.why()
+        answer: dict[str, Any] = json.loads(line)
+        if "address" not in answer:
+            raise _refused(self.model, answer, order["port"], _last_words(self._log))
+        return answer
+
+    def _line(self, until: float) -> bytes | None:
+        """What the child says, nothing if it ended without a word, None if it took too long."""
+        assert self._process.stdout is not None
+        said = b""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._process.stdout, selectors.EVENT_READ)
+            while not said.endswith(b"\n"):
+                if not selector.select(max(0.0, until - time.monotonic())):
+                    return None
+                piece = os.read(self._process.stdout.fileno(), 4096)
+                if not piece:
+                    return b""
+                said += piece
+        return said
+
+
+class LocalBackend(Backend):
+    """A `Backend` of a model that runs here, with the server that it needs. Closing it ends the server.
+
+    Tools are offered as the model's chat template allows: where it does not show them, `mode="auto"` does not use it.
+    """
+
+    def __init__(
+        self,
+        model: str = "smollm2",
+        *,
+        mode: Mode = "auto",
+        threads: int | None = None,
+        context: int = 4096,
+        wait: float = 300.0,
+        timeouts: Timeouts | None = None,
+    ) -> None:
+        self.server = LocalServer(model, threads=threads, context=context, wait=wait)
+        try:
+            super().__init__(
+                self.server.base_url,
+                model=self.server.model,
+                mode=mode,
+                profile=_profile(self.server),
+                timeouts=timeouts,
+                environ=_environ(self.server.key),  # keys and addresses of other servers are none of its business
+            )
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Ends the server. May be called twice."""
+        self.server.close()
+
+    async def aclose(self) -> None:
+        await super().aclose()
+        self.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def _answer(self, request: Request, *, stream: bool) -> AsyncGenerator[Event | Answer]:
+        """What the server says; if it died, why, instead of a connection that was refused."""
+        try:
+            async with aclosing(super()._answer(request, stream=stream)) as events:
+                async for event in events:
+                    yield event
+        except TransportError as error:
+            if self.server.has_ended:
+                raise self.server.why() from error
+            raise
+
+
+def _environ(key: Key | None) -> dict[str, str]:
+    return {} if key is None else {"OPENAI_API_KEY": key.reveal()}
+
+
+def _profile(server: LocalServer) -> Profile:
+    """llama.cpp, as far as it goes with this model."""
+    known = PROFILES["llama.cpp"]
+    return known if server.has_native_tools else no_tools(known)
+
+
+def _started(log: IO[bytes]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-I", "-X", "utf8", llama_child.__file__],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=log,
+        start_new_session=True,  # Ctrl-C is for this process; the child is ended by it
+    )
+
+
+def _end(process: subprocess.Popen[bytes], log: IO[bytes], folder: str, owner: int) -> None:
+    process.kill()
+    process.wait()
+    if os.getpid() == owner:  # and no fork of it, for which there is nothing to kill either
+        shutil.rmtree(folder, ignore_errors=True)
+    for pipe in (process.stdin, process.stdout, log):
+        if pipe is not None:
+            pipe.close()
+
+
+def _processors() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _last_words(log: IO[bytes]) -> str:
+    """The last complaint of llama.cpp, without its clock; the first of a chain says most."""
+    log.seek(max(0, log.seek(0, os.SEEK_END) - 20_000))
+    lines = log.read().decode("utf-8", "replace").splitlines()
+    complaints = [line.partition(" E ")[2] for line in lines if " E " in line] or lines[-1:]
+    telling = [line for line in complaints if "error loading" in line or "invalid" in line or "bounds" in line]
+    return " ".join((telling or complaints or [""])[0].split())[:300]
+
+
+def _refused(model: str, answer: dict[str, str], port: int, words: str) -> LocalServerError:
+    if answer["error"] == "missing":
+        return LocalServerError(INSTALL + ("" if "xllamacpp" in answer["reason"] else f" ({answer['reason']})"))
+    if answer["error"] == "port":
+        return LocalServerError(
+            f"cannot listen on port {port}: {answer['reason']}; another --port, or 0 for a free one"
+        )
+    return LocalServerError(
+        f"llama.cpp cannot load {model}: {words or answer['reason']}; "
+        "the file may be damaged, or of a kind that this xllamacpp does not know"
+    )
+
+
+_DEATHS: dict[int, tuple[str, str]] = {
+    signal.SIGILL: (
+        "this processor lacks an instruction that the wheel of xllamacpp was built for (SIGILL)",
+        "build it here with `pip install --no-binary xllamacpp xllamacpp`, or use a model server with --base-url",
+    ),
+    signal.SIGKILL: ("it was killed from outside, most likely for want of memory", "a smaller model or less context"),
+    signal.SIGTERM: ("it was ended from outside", "start it again"),
+}
+
+
+def _died(model: str, code: int, words: str) -> LocalServerError:
+    said = f"its process ended with {code}" + (f": {words}" if words else "")
+    cause, cure = _DEATHS.get(-code, (said, "start it again; another model file tells whether this one is the cause"))
+    return LocalServerError(f"the server of {model} ended: {cause}; {cure}")

@@ -1,0 +1,109 @@
+"""What a server says beside its answer: tokens used, which model it was, and that it is over.
+
+One reader per dialect, asked of every payload: a whole response, or a chunk of a stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rightcall.api_names import Api
+from rightcall.apis.sdk_view import obj, objects, text
+from rightcall.backends.request import Usage
+from rightcall.types import Json
+
+
+class Facts:
+    """Collects; the last word counts."""
+
+    def __init__(self, api: Api) -> None:
+        self._read = _READERS[api]
+        self.model = ""
+        self.ended = False
+        self.is_answer = False  # something of it has the shape of an answer
+        self.counts: dict[str, int] = {}
+
+    def add(self, payload: Json) -> None:
+        self._read(self, payload)
+
+    @property
+    def tokens(self) -> Usage:
+        return Usage(**self.counts)
+
+    def count(self, **found: Any) -> None:
+        self.counts |= {name: value for name, value in found.items() if type(value) is int and value >= 0}
+
+    def end(self, reason: Any) -> None:
+        if text(reason):
+            self.ended = True
+
+
+def _chat(facts: Facts, payload: Json) -> None:
+    facts.model = text(payload.get("model")) or facts.model
+    for choice in objects(payload.get("choices"))[:1]:
+        facts.end(choice.get("finish_reason"))
+        facts.is_answer = facts.is_answer or any(key in choice for key in ("message", "delta", "text"))
+    usage = obj(payload.get("usage")) or {}
+    facts.count(
+        prompt=usage.get("prompt_tokens"),
+        completion=usage.get("completion_tokens"),
+        cached=(obj(usage.get("prompt_tokens_details")) or {}).get("cached_tokens"),
+        reasoning=(obj(usage.get("completion_tokens_details")) or {}).get("reasoning_tokens"),
+    )
+
+
+def _responses(facts: Facts, payload: Json) -> None:
+    response = obj(payload.get("response")) or payload
+    facts.is_answer = facts.is_answer or "output" in response or text(payload.get("type")).startswith("response.")
+    facts.model = text(response.get("model")) or facts.model
+    status = text(response.get("status"))
+    if status in ("completed", "incomplete", "failed", "cancelled"):
+        facts.end(text((obj(response.get("incomplete_details")) or {}).get("reason")) or status)
+    usage = obj(response.get("usage")) or {}
+    facts.count(
+        prompt=usage.get("input_tokens"),
+        completion=usage.get("output_tokens"),
+        cached=(obj(usage.get("input_tokens_details")) or {}).get("cached_tokens"),
+        reasoning=(obj(usage.get("output_tokens_details")) or {}).get("reasoning_tokens"),
+    )
+
+
+def _anthropic(facts: Facts, payload: Json) -> None:
+    message = obj(payload.get("message")) or payload
+    facts.is_answer = facts.is_answer or "content" in message
+    facts.model = text(message.get("model")) or facts.model
+    facts.end((obj(payload.get("delta")) or message).get("stop_reason"))
+    facts.ended = facts.ended or payload.get("type") == "message_stop"
+    usage = obj(message.get("usage")) or obj(payload.get("usage")) or {}
+    facts.count(
+        prompt=usage.get("input_tokens"),
+        completion=usage.get("output_tokens"),
+        cached=usage.get("cache_read_input_tokens"),
+    )
+
+
+def _ollama(facts: Facts, payload: Json) -> None:
+    facts.model = text(payload.get("model")) or facts.model
+    facts.is_answer = facts.is_answer or "message" in payload or "response" in payload
+    if payload.get("done") is True:
+        facts.end(text(payload.get("done_reason")) or "stop")
+    facts.count(prompt=payload.get("prompt_eval_count"), completion=payload.get("eval_count"))
+
+
+# What every answer of a dialect has, for an error that says what is missing.
+SHAPES: dict[str, str] = {
+    "chat": "`choices` with a message",
+    "completions": "`choices` with a text",
+    "responses": "`output`",
+    "messages": "`content`",
+    "ollama": "`message`",
+}
+
+_READERS: dict[Api, Callable[[Facts, Json], None]] = {
+    "chat": _chat,
+    "completions": _chat,
+    "responses": _responses,
+    "messages": _anthropic,
+    "ollama": _ollama,
+}

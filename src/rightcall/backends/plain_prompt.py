@@ -1,0 +1,125 @@
+"""A conversation as plain text, for models and servers that have no tools of their own.
+
+The tools go into the system message with the way to call them (`contract`), calls and results of the history become
+text in the same format, and what comes back is parsed in it. For a server that completes text, turns are framed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from rightcall.backends.chat_history import Turn, text_of, turns
+from rightcall.contracts import contract
+from rightcall.contracts.results import result_text
+from rightcall.declare.toolset import Toolset
+from rightcall.errors import CannotCarry
+from rightcall.formats import find
+from rightcall.formats.spec import Format
+from rightcall.types import Json, Part, Text
+from rightcall.wire.rendering import render
+
+DEFAULT = "hermes"
+
+
+def text_format(format: str | Format) -> Format:
+    """The format to ask for: the one given, or the one most models have seen."""
+    return find(DEFAULT if format == "auto" else format)
+
+
+def contract_text(tools: Toolset, format: Format, choice: str) -> str:
+    """What the model is told: the tools, how to call one, and whether it must. Of a choice that names a tool, only that
+    one is shown."""
+    shown = tools if choice in ("auto", "required") else tools.scoped([choice])
+    return contract(shown, format=format, require_action=choice != "auto").text.strip()
+
+
+def as_text(messages: Sequence[Json], tools: Toolset | None, format: Format, choice: str) -> list[Json]:
+    """The same conversation in messages that hold nothing but text."""
+    out = [_written(turn, tools, format) for turn in turns(messages)]
+    if not tools or choice == "none":
+        return out
+    told = contract_text(tools, format, choice)
+    if out and out[0]["role"] == "system":
+        return [{"role": "system", "content": f"{text_of(out[0]['content'])}\n\n{told}"}, *out[1:]]
+    return [{"role": "system", "content": told}, *out]
+
+
+def _written(turn: Turn, tools: Toolset | None, format: Format) -> Json:
+    if turn.role == "tool":
+        return {"role": "user", "content": result_text(turn.text, name=turn.name, format=format)}
+    if turn.calls:
+        return {"role": "assistant", "content": _with_calls(turn, tools, format)}
+    return {"role": turn.role, "content": turn.content}
+
+
+def _with_calls(turn: Turn, tools: Toolset | None, format: Format) -> str:
+    parts: list[Part] = [*([Text(turn.text)] if turn.text else []), *turn.calls]
+    try:
+        return render(parts, format=format, tools=tools)
+    except CannotCarry:  # a call that was broken when it was made: shown as it was, so that the model can see it
+        return "\n".join([turn.text, *[f"{call.name} {call.json}" for call in turn.calls]]).strip()
+
+
+# -- completions -------------------------------------------------------------------------------------------------------
+
+
+class Frame(msgspec.Struct, frozen=True):
+    """How turns stand in a prompt: before and after each, what ends the model's own, and what no message may hold, or
+    it could forge a turn."""
+
+    before: str
+    after: str
+    stop: str
+    markers: tuple[str, ...]
+    roles: dict[str, str] = {}
+
+
+CHATML = Frame("<|im_start|>{role}\n", "<|im_end|>\n", "<|im_end|>", ("<|im_start|>", "<|im_end|>"))
+LLAMA = Frame(
+    "<|start_header_id|>{role}<|end_header_id|>\n\n",
+    "<|eot_id|>",
+    "<|eot_id|>",
+    ("<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"),
+)
+GEMMA = Frame(
+    "<start_of_turn>{role}\n",
+    "<end_of_turn>\n",
+    "<end_of_turn>",
+    ("<start_of_turn>", "<end_of_turn>"),
+    {"assistant": "model"},
+)
+PHI = Frame("<|{role}|>", "<|end|>", "<|end|>", ("<|end|>", "<|system|>", "<|user|>", "<|assistant|>"))
+PLAIN = Frame("### {role}:\n", "\n\n", "\n### user:", ("### system:", "### user:", "### assistant:"))
+FRAMES: dict[str, Frame] = {  # by the token that ends a turn in a format
+    "<|im_end|>": CHATML,
+    "<|eot_id|>": LLAMA,
+    "<end_of_turn>": GEMMA,
+    "<|end|>": PHI,
+}
+
+
+def frame_of(format: Format) -> Frame:
+    return next((FRAMES[str(end)] for end in format.ends if str(end) in FRAMES), PLAIN)
+
+
+def as_prompt(messages: Iterable[Json], frame: Frame) -> str:
+    """The prompt of a server that goes on with a text: every turn, then the beginning of the model's."""
+    said = [_framed(message, frame) for message in messages]
+    return "".join(said) + _opened("assistant", frame)
+
+
+def _framed(message: Json, frame: Frame) -> str:
+    return _opened(message["role"], frame) + _harmless(text_of(message["content"]), frame) + frame.after
+
+
+def _harmless(text: str, frame: Frame) -> str:
+    """The text with a blank in every marker, so that no message ends its own turn and begins another's."""
+    for marker in frame.markers:
+        text = text.replace(marker, f"{marker[0]} {marker[1:]}")
+    return text
+
+
+def _opened(role: str, frame: Frame) -> str:
+    return frame.before.replace("{role}", frame.roles.get(role, role))

@@ -1,0 +1,79 @@
+"""A request and the way chosen for it become a plan: which messages, which tools, which format to read."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import msgspec
+
+from rightcall.api_names import Api
+from rightcall.backends.body import Plan
+from rightcall.backends.naming import Naming
+from rightcall.backends.plain_prompt import as_text, text_format
+from rightcall.backends.profiles import UNKNOWN, Profile
+from rightcall.backends.request import Request
+from rightcall.declare.toolset import Toolset
+from rightcall.errors import GrammarCompileError, Unsupported
+from rightcall.formats.spec import Format
+from rightcall.types import Json
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """How tools are offered, by what kind of server, and why."""
+
+    mode: str
+    profile: Profile = UNKNOWN
+    evidence: tuple[str, ...] = ()
+    is_auto: bool = False  # found out, and so open to second thoughts
+
+
+def make_plan(request: Request, choice: Choice, api: Api, model: str, *, stream: bool) -> Plan:
+    """Raises `Unsupported` where the mode cannot work with this API."""
+    tools, mode = request.toolset, choice.mode
+    if mode == "native" and api == "completions" and tools and request.choice != "none":
+        raise Unsupported("api='completions' has no tools of its own; use mode='text' or 'grammar', or api='chat'")
+    format: str | Format = text_format(request.format)
+    fields = grammar_fields(tools, format, request.choice, choice.profile, api) if mode == "grammar" and tools else {}
+    if api != "completions" and (mode == "native" or "tools" in fields):  # or a grammar of the server's own tools
+        naming, messages, format = Naming(tools, api), list(request.messages), request.format
+    else:
+        naming = Naming(None, api)  # names stand in the text as they are
+        messages = as_text(request.messages, tools, text_format(request.format), request.choice)
+    return Plan(
+        request=request,
+        api=api,
+        mode=mode,
+        model=model,
+        stream=stream,
+        profile=choice.profile,
+        naming=naming,
+        messages=messages,
+        format=format,
+        fields=fields,
+        evidence=choice.evidence,
+    )
+
+
+def can_constrain(profile: Profile, api: Api) -> bool:
+    """Is there a grammar for this server?"""
+    known = profile.grammar and api in profile.grammar_apis
+    return bool(known) and find_spec("rightcall.constrain") is not None
+
+
+def grammar_fields(tools: Toolset, format: str | Format, choice: str, profile: Profile, api: Api) -> Json:
+    """The fields of a body that hold a server to these tools. Which ones they are is the grammar's knowledge."""
+    if find_spec("rightcall.constrain") is None:
+        raise Unsupported(
+            "mode='grammar' needs grammars, which this version does not have; use mode='native' or 'text'"
+        )
+    if not can_constrain(profile, api):
+        kind = f"{profile.title} takes" if profile.name else "a server of a kind that is not known takes"
+        raise Unsupported(f"mode='grammar': {kind} no grammar with api={api!r}; use mode='native' or 'text'")
+    grammar: Any = import_module("rightcall.constrain").grammar
+    try:
+        fields: Json = grammar(tools, format=format, choice=choice).for_server(profile.grammar)
+    except GrammarCompileError as error:
+        raise Unsupported(f"mode='grammar': {error}; use mode='native' or 'text'") from None
+    return fields

@@ -1,0 +1,84 @@
+"""When a request is tried again, and how long is waited before. Pure: nothing here waits."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+from rightcall.backends.exchange import Retries
+from rightcall.errors import (
+    AnswerTooLarge,
+    BackendError,
+    BodyError,
+    ProviderError,
+    StatusError,
+    TimedOut,
+    TransportError,
+)
+
+AGAIN = frozenset((408, 425, 429, 500, 502, 503, 504, 529))
+_PASSING = (
+    "overloaded",
+    "rate_limit",
+    "server_error",
+    "unavailable",
+    "timeout",
+    "internal",
+    "429",
+    "500",
+    "502",
+    "503",
+    "529",
+)
+_LASTING = ("certificate", "name or service not known", "nodename nor servname", "not http")
+
+
+def is_passing(error: BackendError) -> bool:
+    """May the same request work in a moment?"""
+    if isinstance(error, StatusError):
+        return error.status in AGAIN and not about_tools(error)
+    if isinstance(error, TimedOut):
+        return error.stage == "connect"
+    if isinstance(error, TransportError):
+        return not any(word in str(error).lower() for word in _LASTING)
+    if isinstance(error, ProviderError):
+        return any(word in error.kind.lower() for word in _PASSING)
+    return isinstance(error, BodyError) and not isinstance(error, AnswerTooLarge)
+
+
+def about_tools(error: BackendError) -> bool:
+    """Does the server say that it, or its model, has no tools? Such an answer does not change by waiting."""
+    if not isinstance(error, StatusError | ProviderError):
+        return False
+    if isinstance(error, StatusError) and error.status not in (400, 404, 405, 422, 500, 501):
+        return False
+    said = (error.body if isinstance(error, StatusError) else str(error)).lower()
+    return any(word in said for word in ("tool", "jinja", "function call"))
+
+
+def wait_before(tried: int, error: BackendError, retries: Retries) -> float | None:
+    """Seconds to wait before try number `tried` + 1 is made; None if none should be made."""
+    if tried > retries.most or not is_passing(error):
+        return None
+    asked = error.retry_after if isinstance(error, StatusError) else None
+    if asked is not None:
+        return asked if asked <= retries.longest else None
+    longest = min(retries.longest, retries.first * 2.0 ** min(tried - 1, 30))
+    return longest * random.uniform(0.5, 1.0)
+
+
+def retry_after(headers: dict[str, str], now: datetime | None = None) -> float | None:
+    """Seconds that a server asks to wait: `retry-after-ms`, or `retry-after` in seconds or as a date."""
+    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        try:
+            seconds = float(headers[name]) * unit
+        except (KeyError, ValueError):
+            continue
+        return seconds if 0 <= seconds < 1e9 else None
+    try:
+        until = parsedate_to_datetime(headers["retry-after"])
+    except (KeyError, ValueError, TypeError):
+        return None
+    until = until if until.tzinfo else until.replace(tzinfo=UTC)
+    return max(0.0, (until - (now or datetime.now(UTC))).total_seconds())

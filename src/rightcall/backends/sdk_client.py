@@ -1,0 +1,157 @@
+"""`wrap`: an `openai` or `anthropic` client whose answers hold only calls that may run.
+
+    client = wrap(OpenAI())
+    client.chat.completions.create(model=..., messages=..., tools=[...])
+
+It is the client's own kind, with everything it can do: only the bytes of an answer to a request with tools are put
+right, below the client, before it reads them. So its streams, helpers and types are its own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from typing import Any, Literal, TypeVar
+from urllib.parse import urlsplit
+
+from rightcall.backends.rewrite import Refused, Rewriter
+from rightcall.declare.toolset import ToolLike, Toolset
+from rightcall.errors import CallerError
+from rightcall.formats.spec import Format
+from rightcall.types import Json, Reply
+from rightcall.wire.options import Limits
+from rightcall.wire.parser import Policy, ReasoningCalls, Rescue
+
+Client = TypeVar("Client")
+_APIS = {"/chat/completions": "chat", "/responses": "responses", "/messages": "messages"}
+_DROPPED = frozenset(("content-length", "content-encoding", "transfer-encoding"))
+
+
+def wrap(
+    client: Client,
+    *,
+    tools: Toolset | Iterable[ToolLike] | None = None,
+    format: str | Format = "auto",
+    reasoning: Literal["auto", "open", "off"] = "auto",
+    repair: Policy | Mapping[str, Policy] = "safe",
+    rescue: Rescue = "safe",
+    reasoning_calls: ReasoningCalls = "safe",
+    refused: Refused = "error",
+    on_reply: Callable[[Reply], None] | None = None,
+    limits: Limits | None = None,
+) -> Client:
+    """A copy of an `openai` or `anthropic` client, sync or async, whose answers have trustworthy tool calls.
+
+    Calls are read, repaired and checked as `read` does it, whether they came as calls or leaked as text; against
+    `tools`, or where none are given those of each request. Requests without tools are left alone. Of an answer, the
+    calls that may run are kept. Where calls were made and none may run, the client raises its own error for status 422,
+    which says what to send instead; `refused="drop"` gives the answer without them, `"pass"` with them as they were
+    written. `on_reply` is called with every reply, so that receipts and refusals can be seen.
+    """
+    inner = getattr(client, "_client", None)
+    copy = getattr(client, "copy", None)
+    base = _base(inner)
+    if base is None or not callable(copy):
+        raise CallerError(
+            f"wrap takes a client of openai or anthropic, not {type(client).__name__}; "
+            "give the answers of others to rightcall.read or rightcall.Stream"
+        )
+    reading: Json = {"format": format, "reasoning": reasoning, "repair": repair, "rescue": rescue}
+    reading |= {"reasoning_calls": reasoning_calls, "limits": limits}
+    toolset = Toolset.of(tools)
+
+    def rewriter(request: Any) -> Rewriter | None:
+        found = _asked(request, toolset)
+        if found is None:
+            return None
+        api, declared, streamed = found
+        return Rewriter(api, {**reading, "tools": declared}, streamed=streamed, refused=refused, on_reply=on_reply)
+
+    made: Client = copy(http_client=_trusting(base, inner, rewriter))
+    return made
+
+
+def _base(inner: Any) -> type[Any] | None:
+    """The HTTP client's class of the library that the SDK is built on."""
+    for each in type(inner).__mro__:
+        if each.__module__.split(".")[0] in ("httpx", "httpx2") and each.__name__ in ("Client", "AsyncClient"):
+            return each
+    return None
+
+
+def _asked(request: Any, tools: Toolset | None) -> tuple[str, Toolset, bool] | None:
+    """The API, the tools and whether to stream, of a request whose answer may hold calls."""
+    path = urlsplit(str(request.url)).path
+    api = next((api for end, api in _APIS.items() if path.endswith(end)), "")
+    if request.method != "POST" or not api:
+        return None
+    try:
+        body = json.loads(request.content)
+    except (ValueError, RecursionError, AttributeError):
+        return None
+    if not isinstance(body, dict) or not (body.get("tools") or tools is not None):
+        return None
+    declared = Toolset.lenient(body["tools"]) if tools is None else tools
+    return api, declared, body.get("stream") is True
+
+
+def _trusting(base: type[Any], inner: Any, rewriter: Callable[[Any], Rewriter | None]) -> Any:
+    """An HTTP client that sends through `inner`, and puts answers right on their way back."""
+    library = __import__(base.__module__.split(".")[0])
+
+    class Trusting(base):  # type: ignore[misc]
+        def send(self, request: Any, *, stream: bool = False, **options: Any) -> Any:
+            made = rewriter(request)
+            response = inner.send(request, stream=stream, **options)
+            return response if made is None else _put_right(library, request, response, made)
+
+        def close(self) -> None:
+            inner.close()
+
+    class AsyncTrusting(base):  # type: ignore[misc]
+        async def send(self, request: Any, *, stream: bool = False, **options: Any) -> Any:
+            made = rewriter(request)
+            response = await inner.send(request, stream=stream, **options)
+            if made is not None and not made.streamed:
+                await response.aread()
+            return response if made is None else _put_right(library, request, response, made)
+
+        async def aclose(self) -> None:
+            await inner.aclose()
+
+    kind = AsyncTrusting if base.__name__ == "AsyncClient" else Trusting
+    return kind(timeout=inner.timeout, follow_redirects=inner.follow_redirects)
+
+
+def _put_right(library: Any, request: Any, response: Any, rewriter: Rewriter) -> Any:
+    """The response with its body put right. One that is no success stays as it is."""
+    if response.status_code != 200:
+        return response
+    headers = [(name, value) for name, value in response.headers.multi_items() if name.lower() not in _DROPPED]
+    if rewriter.streamed:
+        return library.Response(200, headers=headers, stream=_body(library, response, rewriter), request=request)
+    content = rewriter.feed(response.read()) + rewriter.close()
+    return library.Response(rewriter.status, headers=headers, content=content, request=request)
+
+
+def _body(library: Any, response: Any, rewriter: Rewriter) -> Any:
+    class Body(library.SyncByteStream, library.AsyncByteStream):  # type: ignore[misc]
+        def __iter__(self) -> Iterator[bytes]:
+            for piece in response.iter_bytes():
+                if made := rewriter.feed(piece):
+                    yield made
+            yield rewriter.close()
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            async for piece in response.aiter_bytes():
+                if made := rewriter.feed(piece):
+                    yield made
+            yield rewriter.close()
+
+        def close(self) -> None:
+            response.close()
+
+        async def aclose(self) -> None:
+            await response.aclose()
+
+    return Body()

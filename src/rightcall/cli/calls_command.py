@@ -1,0 +1,118 @@
+"""`rightcall check` and `rightcall repair`: calls given as JSON, judged, or put right with receipts."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from rightcall.cli.inputs import POLICIES, AsJson, File, Policy, ToolsFile, read_json, read_tools, refuse, usage_errors
+from rightcall.cli.problems_page import page as problems_page
+from rightcall.cli.rules_page import page as rules_page
+from rightcall.cli.safe import brief, json_text
+from rightcall.cli.sent import Judged, judged, sent_in
+from rightcall.cli.show import console, row, show_problems
+from rightcall.problems import CODES
+from rightcall.repairs.rules import RULES
+from rightcall.types import to_json
+
+Markdown = Annotated[bool, typer.Option("--markdown", help="With the list: print it as the page in docs/.")]
+
+
+def check(
+    file: File = "-",
+    tools: ToolsFile = None,
+    json: AsJson = False,
+    codes: Annotated[bool, typer.Option("--codes", help="List every problem code instead.")] = False,
+    markdown: Markdown = False,
+) -> None:
+    """Say what is wrong with calls, given as JSON.
+
+    Takes a call {"name": ..., "arguments": {...}}, a list of them, a provider's message or response, or a reply as
+    `rightcall parse --json` prints it. Nothing is repaired. Exit code 1 means that a call must not run.
+    """
+    if codes:
+        _list_codes(json, markdown)
+        return
+    found = _read(file, tools, "off", markdown)
+    problems = [problem for each in found for problem in each.problems]
+    if json:
+        bad = sum(not each.call.ok for each in found)
+        listed = [to_json(problem) for problem in problems]
+        typer.echo(json_text({"calls": len(found) - bad, "refused": bad, "problems": listed}))
+    else:
+        out = console()
+        show_problems(out, problems)
+        bad = sum(not each.call.ok for each in found)
+        counted = f"{len(found)} call{'' if len(found) == 1 else 's'}"
+        verdict = f"{bad} of {counted} must not run" if bad else f"{counted}, nothing blocks"
+        row(out, "check", verdict, "bold red" if bad else "bold green")
+    _end(found)
+
+
+def repair(
+    file: File = "-",
+    tools: ToolsFile = None,
+    policy: Annotated[Policy, typer.Option("--policy", "--repair", help=POLICIES)] = Policy.safe,
+    json: Annotated[bool, typer.Option("--json", help="With --rules: print the list as JSON.")] = False,
+    rules: Annotated[bool, typer.Option("--rules", help="List every repair rule instead.")] = False,
+    markdown: Markdown = False,
+) -> None:
+    """Put calls right that are given as JSON, with a receipt for each change.
+
+    Takes what `rightcall check` takes; "arguments" may be an object, or a string with the exact text that was sent.
+    Prints JSON: the calls with their receipts, those that must not run under "refused", and what is still wrong with
+    them. A call that was cut off is never completed. Exit code 1 means that a call must not run all the same.
+    """
+    if rules:
+        _list_rules(json, markdown)
+        return
+    found = _read(file, tools, policy.value, markdown)
+    problems = [to_json(problem) for each in found for problem in each.problems]
+    calls = [to_json(each.call) for each in found if each.call.ok]
+    refused = [to_json(each.call) for each in found if not each.call.ok]
+    typer.echo(json_text({"calls": calls, "refused": refused, "problems": problems}))
+    _end(found)
+
+
+def _read(file: str, tools: str | None, policy: str, markdown: bool) -> list[Judged]:
+    if markdown:
+        refuse("--markdown prints a list as a page: add --codes or --rules")
+    if tools is None:
+        refuse("say which tools there are: --tools FILE")
+    with usage_errors():
+        toolset = read_tools(tools)
+        return judged(sent_in(read_json(file)), toolset, policy)
+
+
+def _end(found: list[Judged]) -> None:
+    if not all(each.call.ok for each in found):
+        raise typer.Exit(1)
+
+
+def _list_codes(json: bool, markdown: bool) -> None:
+    if markdown:
+        typer.echo(problems_page(), nl=False)
+    elif json:
+        kept = ("code", "blocking", "cause", "cure")
+        typer.echo(json_text([{key: getattr(code, key) for key in kept} for code in CODES.values()]))
+    else:
+        _table([(code.code, "" if code.blocking else "note", code.cause) for code in CODES.values()])
+
+
+def _list_rules(json: bool, markdown: bool) -> None:
+    if markdown:
+        typer.echo(rules_page(), nl=False)
+    elif json:
+        kept = ("name", "kind", "what", "sent", "arguments")
+        rows: list[Any] = [msgspec.to_builtins({key: getattr(rule, key) for key in kept}) for rule in RULES]
+        typer.echo(json_text(rows))
+    else:
+        _table([(rule.name, rule.kind, rule.what) for rule in RULES])
+
+
+def _table(rows: list[tuple[str, str, str]]) -> None:
+    out = console()
+    for name, kind, what in rows:
+        out.print(f"{name:<24}{kind:<8}{brief(what, 500)}")

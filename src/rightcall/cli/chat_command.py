@@ -1,0 +1,238 @@
+"""`rightcall chat`: a conversation with any model. Calls are shown with their receipts and problems, and not run.
+
+In a terminal it is a dialogue; otherwise every line of standard input is one turn, and only answers are written.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, closing, nullcontext, suppress
+from typing import Annotated
+
+import msgspec
+import typer
+from rich.console import Console
+
+from rightcall.backends.base import BaseBackend, SyncStreaming
+from rightcall.backends.exchange import Timeouts
+from rightcall.backends.local import LocalBackend
+from rightcall.backends.record import Recorder
+from rightcall.backends.request import Answer, Request
+from rightcall.cli.endpoint import (
+    LIMITS,
+    Api,
+    ApiKeyEnv,
+    BaseUrl,
+    Mode,
+    Model,
+    ModeName,
+    Record,
+    RetryCount,
+    TotalTimeout,
+    backend_errors,
+    endpoint,
+)
+from rightcall.cli.inputs import AsJson, Force, FormatName, ToolsFile, choose_format, read_tools, refuse, say
+from rightcall.cli.safe import json_line, visible
+from rightcall.cli.show import STYLES, console, show_call, show_problems
+from rightcall.errors import BackendError
+from rightcall.ids import Ids
+from rightcall.types import CallEnd, Event, Json, Reasoning, Recast, Text, to_json
+
+MAX_LINE = 1_000_000  # characters of one turn
+NOT_RUN = "This call was shown to the user and was not run."
+
+Local = Annotated[
+    str | None,
+    typer.Option(
+        "--local",
+        metavar="NAME|FILE",
+        help="Run this model here: a name of `rightcall model list`, or a GGUF file.",
+        rich_help_panel="The server",
+    ),
+]
+
+
+class Talk:
+    """One conversation: what was said, and how it is shown."""
+
+    def __init__(self, backend: BaseBackend, asked: Request, *, as_json: bool) -> None:
+        self.backend, self.asked, self.as_json = backend, asked, as_json
+        self.out = console()
+        self.is_sound = True
+
+    def turn(self, line: str) -> None:
+        """One question and its answer. A turn that fails leaves no trace in the conversation."""
+        asked = _with(self.asked, {"role": "user", "content": line})
+        with closing(self.backend.stream_sync(asked)) as stream:
+            self._show(stream)
+            answer = stream.answer
+        self.asked = _with(asked, answer.message(), *not_run(answer))
+        self.is_sound = self.is_sound and not any(problem.blocking for problem in answer.problems)
+
+    def _show(self, stream: SyncStreaming) -> None:
+        if self.as_json:
+            for _ in stream:
+                pass
+            typer.echo(json_line(as_json(stream.answer)))
+            return
+        if not show_events(self.out, _waiting(stream)):
+            self.out.print("(nothing)", style="dim")
+        show_problems(self.out, stream.answer.problems)
+
+
+def _with(asked: Request, *messages: Json) -> Request:
+    return msgspec.structs.replace(asked, messages=[*asked.messages, *messages])
+
+
+def show_events(out: Console, events: Iterator[Event]) -> int:
+    """Writes text as it comes and calls when they are whole. Gives how many things were written."""
+    written, calls, open_line = 0, 0, False
+    for event in events:
+        if isinstance(event, Text | Reasoning):
+            style = STYLES["reasoning" if isinstance(event, Reasoning) else "text"]
+            out.print(visible(event.text), style=style, end="")
+            open_line = True
+        elif isinstance(event, CallEnd | Recast):
+            if open_line:
+                out.print()
+            open_line = False
+            if isinstance(event, CallEnd):
+                calls += 1
+                show_call(out, calls, event.call)
+            else:
+                out.print(f"(the last {event.chars} characters were {event.kind})", style="dim")
+        else:
+            continue
+        written += 1
+    if open_line:
+        out.print()
+    return written
+
+
+def _waiting(stream: Iterator[Event]) -> Iterator[Event]:
+    """The events; until the first one comes, a terminal shows that something is being waited for."""
+    with _status("waiting for the model"):
+        first = next(stream, None)
+    if first is not None:
+        yield first
+    yield from stream
+
+
+def _status(text: str) -> AbstractContextManager[object]:
+    if not sys.stderr.isatty():
+        return nullcontext()
+    return Console(stderr=True).status(text)
+
+
+def not_run(answer: Answer) -> list[Json]:
+    """What the model is told of its calls: every call of a history needs a result."""
+    return [
+        {"role": "tool", "tool_call_id": call.id, "name": call.name, "content": NOT_RUN} for call in answer.attempts
+    ]
+
+
+def as_json(answer: Answer) -> Json:
+    how = {"model": answer.model, "mode": answer.mode, "evidence": list(answer.evidence), "finish": answer.finish}
+    return {**to_json(answer), **how}
+
+
+def chat(
+    local: Local = None,
+    base_url: BaseUrl = None,
+    api: Api = "chat",
+    model: Model = "",
+    api_key_env: ApiKeyEnv = None,
+    mode: Mode = ModeName.auto,
+    timeout: TotalTimeout = LIMITS.total,
+    retries: RetryCount = 2,
+    record: Record = None,
+    tools: ToolsFile = None,
+    format: FormatName = "auto",
+    system: Annotated[str, typer.Option(metavar="TEXT", help="What the model is told first.")] = "",
+    temperature: Annotated[float | None, typer.Option(min=0.0, help="0 gives the likeliest answer.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(min=1, metavar="N", help="The longest answer, in tokens.")] = None,
+    seed: Annotated[int | None, typer.Option(metavar="N", help="For the same answer again, if the server can.")] = None,
+    force: Force = False,
+    json: AsJson = False,
+) -> None:
+    """Talk to a model; its calls are shown with their receipts and problems, and not run.
+
+    In a terminal Ctrl-D ends it and Ctrl-C stops an answer. Otherwise every line of standard input is one turn, and
+    exit code 1 means that an answer could not be had or has blocking problems.
+    """
+    with backend_errors():
+        asked = Request(
+            messages=[{"role": "system", "content": system}] if system else [],
+            tools=read_tools(tools),
+            format=choose_format(format, None),
+            temperature=temperature,
+            max_tokens=max_tokens,
+            seed=seed,
+            ids=Ids(),
+        )
+        if local is None:
+            backend = endpoint(
+                base_url,
+                api=api,
+                model=model,
+                api_key_env=api_key_env,
+                mode=mode,
+                timeout=timeout,
+                retries=retries,
+                record=record,
+                force=force,
+            )
+            converse(Talk(backend, asked, as_json=json))
+        elif base_url is not None or model:
+            refuse("--local says which model; --base-url and --model are for models elsewhere")
+        else:
+            with _loaded(local, mode, timeout) as own:
+                backend = own if record is None else Recorder(own, record, force=force)
+                converse(Talk(backend, asked, as_json=json))
+
+
+def _loaded(name: str, mode: ModeName, timeout: float) -> LocalBackend:
+    with _status(f"loading {visible(name, one_line=True)}"):
+        return LocalBackend(name, mode=mode.value, timeouts=Timeouts(total=timeout))
+
+
+def converse(talk: Talk) -> None:
+    """Every turn until there are no more. In a terminal a failure ends its turn only."""
+    if not sys.stdin.isatty():
+        for line in _lines():
+            talk.turn(line)
+        if not talk.is_sound:
+            raise typer.Exit(1)
+        return
+    say("Ctrl-D ends it")
+    for line in _typed():
+        try:
+            talk.turn(line)
+        except BackendError as error:
+            say(str(error))
+        except KeyboardInterrupt:
+            talk.out.print()
+            say("stopped; what was said is forgotten")
+
+
+def _lines() -> Iterator[str]:
+    if hasattr(sys.stdin, "reconfigure"):
+        sys.stdin.reconfigure(encoding="utf-8", errors="replace")
+    while line := sys.stdin.readline(MAX_LINE):
+        if line.strip():
+            yield line.rstrip("\n")
+
+
+def _typed() -> Iterator[str]:
+    with suppress(ImportError):
+        import readline  # noqa: F401 - gives `input` its line editing
+    while True:
+        try:
+            line = input("> ")
+        except (EOFError, KeyboardInterrupt):
+            typer.echo(err=True)
+            return
+        if line.strip():
+            yield line

@@ -1,0 +1,337 @@
+"""`rightcall dataset`: from captured rows to data worth training on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from rightcall.capture import catalogue
+from rightcall.cli.inputs import (
+    AsJson,
+    Force,
+    Policy,
+    ReasoningCalls,
+    ReasoningCallsPolicy,
+    Rescue,
+    RescuePolicy,
+    ToolsFile,
+    read_text,
+    read_tools,
+    refuse,
+    say,
+    usage_errors,
+)
+from rightcall.cli.progress import reading
+from rightcall.cli.safe import brief, json_text
+from rightcall.cli.show import console, row
+from rightcall.datasets.row_files import BadRows, Where
+from rightcall.errors import CallerError
+from rightcall.files.streams import is_standard_output
+
+app = typer.Typer(
+    help="Check, label, split, redact, export and import rows of captures.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+Files = Annotated[list[str], typer.Argument(metavar="FILES", help="Files of rows, as JSON lines.")]
+To = Annotated[
+    str, typer.Option("--output", "-o", metavar="FILE", help="The file to write. It appears when it is whole.")
+]
+OutDir = Annotated[str, typer.Option("--out-dir", "-o", metavar="DIR", help="The folder to write into.")]
+DomainNames = Annotated[str, typer.Option("--domains", metavar="A,B", help="Names of domains, or TOML files.")]
+
+
+class Shape(StrEnum):
+    openai_sft = "openai-sft"
+    trl_sft = "trl-sft"
+    trl_preference = "trl-preference"
+    trl_kto = "trl-kto"
+    sharegpt = "sharegpt"
+    verifier = "verifier"
+    text = "text"
+
+
+class Kind(StrEnum):
+    auto = "auto"
+    openai = "openai"
+    anthropic = "anthropic"
+    responses = "responses"
+    sharegpt = "sharegpt"
+    text = "text"
+
+
+@contextmanager
+def failures() -> Iterator[None]:
+    """Rows that are not sound and files that cannot be used end in one line and exit code 1; wrong usage in 2."""
+    with usage_errors():
+        try:
+            yield
+        except BadRows as error:
+            say(str(error))
+            raise typer.Exit(1) from error
+
+
+def _told(json: bool, value: Mapping[str, Any], lines: Mapping[str, object]) -> None:
+    """The result as JSON, or as labelled lines; on standard error if the rows went to standard output."""
+    aside = is_standard_output(str(value.get("output") or value.get("path")))
+    if json:
+        typer.echo(json_text(dict(value)), err=aside)
+        return
+    out = console(stderr=aside)
+    shown = {label: said for label, said in lines.items() if said not in ("", {}, None)}
+    wide = max(map(len, shown)) + 2
+    for label, said in shown.items():
+        out.print(f"{label.replace('_', ' '):<{wide}}{brief(_counts(said), 2_000)}")
+
+
+def _counts(said: object) -> str:
+    if isinstance(said, bool):
+        return "yes" if said else "no"
+    if isinstance(said, Mapping):
+        return ", ".join([f"{name} {number:,}" for name, number in said.items()])
+    return f"{said:,}" if isinstance(said, int) else str(said)
+
+
+def _tell(where: Where, why: str) -> None:
+    typer.echo(brief(f"{where} {why}", 1_000), err=True)
+
+
+@app.command()
+def validate(files: Files, json: AsJson = False) -> None:
+    """Say everything that is wrong with rows, each with its path and line.
+
+    Knows captures (ours and forge-dataset's), tool prompts, proxy captures, training rows, rejects and conflicts. Exit
+    code 1 means that a row is not as its schema says.
+    """
+    from rightcall.datasets.validate import validate as validated
+
+    with failures(), reading("validate", files) as seen:
+        report = validated(files, tell=_tell, seen=seen)
+    told = msgspec.to_builtins(report)
+    lines = {"rows": report.rows, "bad": report.bad, "schemas": report.schemas, "labels": report.labels}
+    _told(json, told, {**lines, "buckets": report.buckets})
+    if report.bad:
+        raise typer.Exit(1)
+
+
+@app.command()
+def stats(
+    files: Files,
+    html: Annotated[
+        str | None, typer.Option("--html", metavar="FILE", help="Write a page with charts too; it needs nothing else.")
+    ] = None,
+    force: Force = False,
+    json: AsJson = False,
+) -> None:
+    """Count rows by label, tool, domain, format and repair, and measure their lengths."""
+    from rightcall.cli.stats_page import PAGE, bars, page
+    from rightcall.datasets.stats import gather
+    from rightcall.files.whole_files import Output
+
+    with failures(), reading("stats", files) as seen:
+        found = gather(files, seen=seen)
+        if html is not None:
+            with Output(html, PAGE, sources=files, force=force) as out:
+                title = files[0] if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
+                out.write_bytes(page(found, title).encode())
+    if json:
+        typer.echo(json_text(found.told()))
+    else:
+        bars(console(), found)
+        row(console(), "rows", f"{found.rows:,}" + (f", {found.bad:,} not as they should be" if found.bad else ""))
+
+
+@app.command()
+def prompts(
+    domains: DomainNames = "repo_docs,shopping,calendar,support",
+    model: Annotated[str, typer.Option(help="The model's name in the requests.")] = "test-model",
+    runs: Annotated[int, typer.Option(min=1, help="How often each scenario is asked.")] = 1,
+    output: To = "target/dataset/tool_prompts.jsonl",
+    force: Force = False,
+    json: AsJson = False,
+) -> None:
+    """Write what a capture would send, one row for each run of each scenario. Nothing is sent."""
+    from rightcall.datasets.prompts import write_prompts
+
+    with failures():
+        rows = write_prompts(catalogue.find_all(_names(domains)), output, model=model, runs=runs, force=force)
+    _told(json, {"rows": rows, "output": output}, {"rows": rows, "output": output})
+
+
+def _names(given: str) -> list[str]:
+    names = [name.strip() for name in given.split(",") if name.strip()]
+    if not names:
+        refuse("name at least one domain: --domains shopping")
+    return names
+
+
+@app.command()
+def label(
+    files: Files,
+    output: To,
+    domains: Annotated[
+        str,
+        typer.Option("--domains", metavar="A,B", help="TOML files of your own domains; the built-in ones are known."),
+    ] = "",
+    force: Force = False,
+    json: AsJson = False,
+) -> None:
+    """Label calls without a model: by `check`, and by the calls that their scenario accepts."""
+    from rightcall.datasets.label import label_files
+
+    with failures(), reading("label", files) as seen:
+        own = catalogue.find_all([name.strip() for name in domains.split(",") if name.strip()])
+        counts = dict(label_files(files, output, domains=own, seen=seen, force=force).most_common())
+    _told(json, {"labels": counts, "output": output}, {"labels": counts, "output": output})
+
+
+@app.command()
+def assemble(
+    files: Files,
+    out_dir: OutDir,
+    combined: Annotated[str, typer.Option("--combined-output", metavar="NAME", help="Name of the merged file.")] = (
+        "training.jsonl"
+    ),
+    drop_conflicts: Annotated[
+        bool, typer.Option("--drop-conflicts", help="Drop every row of an input that has two labels.")
+    ] = False,
+    force: Force = False,
+    json: AsJson = False,
+) -> None:
+    """Merge files of training rows: doubles once, contradictions and bad rows put aside, all counted in a manifest."""
+    from rightcall.datasets.assemble import assemble as assembled
+
+    with failures(), reading("assemble", files) as seen:
+        if Path(combined).name != combined:
+            raise CallerError("--combined-output is a name inside the folder, not a path")
+        made = assembled(files, out_dir, combined=combined, drop_conflicts=drop_conflicts, seen=seen, force=force)
+    told = msgspec.to_builtins(made)
+    _told(json, told, told)
+
+
+@app.command()
+def split(
+    files: Files,
+    out_dir: OutDir,
+    ratio: Annotated[
+        float, typer.Option("--validation-ratio", min=0, max=1, help="Share of rows to validate on.")
+    ] = 0.1,
+    seed: Annotated[str, typer.Option(help="Another seed, another choice of groups.")] = "forge-dataset-v1",
+    force: Force = False,
+    json: AsJson = False,
+) -> None:
+    """Split rows into training and validation, conversations whole. The same rows and seed give the same split."""
+    from rightcall.datasets.split import split as made
+
+    with failures(), reading("split", files, passes=2) as seen:
+        told = msgspec.to_builtins(made(files, out_dir, ratio=ratio, seed=seed, seen=seen, force=force))
+    _told(json, told, told)
+
+
+@app.command()
+def redact(
+    files: Files,
+    output: To,
+    term: Annotated[
+        list[str] | None, typer.Option("--term", metavar="TEXT", help="Redact this too; repeatable.")
+    ] = None,
+    terms: Annotated[str | None, typer.Option("--terms", metavar="FILE", help="Such terms, one on each line.")] = None,
+    force: Force = False,
+    json: AsJson = False,
+) -> None:
+    """Replace what looks like a secret or a person's data. It finds patterns, not meaning: read what you release."""
+    from rightcall.datasets.releasing import redact_files
+
+    listed = read_text(terms).splitlines() if terms is not None else []
+    with failures(), reading("redact", files) as seen:
+        rows, counts = redact_files(files, output, terms=[*(term or []), *listed], seen=seen, force=force)
+    found = dict(counts.most_common())
+    _told(json, {"rows": rows, "found": found, "output": output}, {"rows": rows, "found": found, "output": output})
+
+
+@app.command()
+def release(
+    files: Files,
+    output: To,
+    by: Annotated[str, typer.Option(help="Who answers for it.")],
+    note: Annotated[str, typer.Option(help="Why it may be public.")] = "",
+    force: Force = False,
+    json: AsJson = False,
+) -> None:
+    """Mark redacted rows as public. Rows that were not redacted, or have changed since, are refused: exit code 1."""
+    from rightcall.datasets.releasing import release_files
+
+    with failures(), reading("release", files) as seen:
+        rows, refused = release_files(files, output, by=by, note=note, refused=_tell, seen=seen, force=force)
+    told = {"released": rows, "refused": refused, "output": output}
+    _told(json, told, told)
+    if refused:
+        raise typer.Exit(1)
+
+
+@app.command()
+def export(
+    files: Files,
+    output: To,
+    to: Annotated[Shape, typer.Option("--to", help="The shape that the trainer reads.")],
+    turns: Annotated[bool, typer.Option("--turns", help="trl-sft: an example for each good turn.")] = False,
+    format: Annotated[str | None, typer.Option("--format", "-f", help="text: the wire format to write.")] = None,
+    public: Annotated[bool, typer.Option("--public", help="A file for everyone: only of released rows.")] = False,
+    force: Force = False,
+    json: AsJson = False,
+) -> None:
+    """Write rows in the shape of a trainer; a name that ends in .parquet is written as Parquet.
+
+    The file is private (mode 0600) unless --public, which refuses every row that was not released: exit code 1, and
+    nothing is written. What a shape cannot say is left out and counted.
+    """
+    from rightcall.datasets.export import Unreleased
+    from rightcall.datasets.export import export as exported
+
+    with failures(), reading("export", files) as seen:
+        try:
+            options: dict[str, Any] = {"to": to.value, "turns": turns, "format": format, "public": public}
+            made = exported(files, output, seen=seen, force=force, **options)
+        except Unreleased as error:
+            for where, why in error.rows:
+                _tell(where, why)
+            raise
+    told = msgspec.to_builtins(made)
+    _told(json, told, told)
+
+
+@app.command("import")
+def import_(
+    files: Files,
+    output: To,
+    kind: Annotated[Kind, typer.Option("--from", help="What the logs are.")] = Kind.auto,
+    tools: ToolsFile = None,
+    format: Annotated[str, typer.Option("--format", "-f", help="The format of texts that a model wrote.")] = "auto",
+    policy: Annotated[Policy, typer.Option("--repair", help="How much may be repaired.")] = Policy.safe,
+    rescue: RescuePolicy = Rescue.safe,
+    reasoning_calls: ReasoningCallsPolicy = ReasoningCalls.safe,
+    model: Annotated[str, typer.Option(help="The model, where a log does not say it.")] = "unknown",
+    force: Force = False,
+    json: AsJson = False,
+) -> None:
+    """Turn logs and datasets of others into rows: read, repaired and checked as a live model is, receipts kept.
+
+    Lines that hold no conversation are refused, each with its reason: exit code 1.
+    """
+    from rightcall.datasets.imported import import_files
+
+    with failures(), reading("import", files) as seen:
+        options: dict[str, Any] = {"kind": kind.value, "format": format, "repair": policy.value, "model": model}
+        options |= {"rescue": rescue.value, "reasoning_calls": reasoning_calls.value}
+        counts = import_files(files, output, tools=read_tools(tools), refused=_tell, seen=seen, force=force, **options)
+    _told(json, {**counts, "output": output}, {**counts, "output": output})
+    if counts["refused"]:
+        raise typer.Exit(1)

@@ -1,0 +1,160 @@
+"""`rightcall grammar`: the grammar of calls of some tools, in the words of an engine, and what it cannot say."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from rightcall.cli.inputs import (
+    AsJson,
+    FormatFile,
+    FormatName,
+    ToolsFile,
+    choose_format,
+    read_tools,
+    refuse,
+    say,
+    usage_errors,
+)
+from rightcall.cli.safe import brief, json_text, visible
+from rightcall.constrain.build import grammar as make_grammar
+from rightcall.constrain.build import refuse as refuse_limits
+from rightcall.constrain.grammar_value import Grammar
+from rightcall.constrain.served_by import SERVERS, fragment_and_limits
+from rightcall.shapes.builder import Bounds
+from rightcall.shapes.intersect import Relaxation
+
+_EMIT = ("gbnf", "lark", "structural-tag", "json-schema", "regex", "rules", "svg")
+
+
+def grammar(
+    tools: ToolsFile = None,
+    format: FormatName = "hermes",
+    format_file: FormatFile = None,
+    emit: Annotated[str, typer.Option("--emit", "-e", metavar="|".join(_EMIT), help="What to print.")] = "gbnf",
+    server: Annotated[
+        str | None, typer.Option("--server", metavar="|".join(SERVERS), help="Print the fields of a request instead.")
+    ] = None,
+    choice: Annotated[str, typer.Option("--choice", metavar="auto|required|none|TOOL", help="Which calls.")] = "auto",
+    one: Annotated[bool, typer.Option("--one", help="One call at most, not several.")] = False,
+    reasoning: Annotated[
+        str, typer.Option("--reasoning", metavar="none|auto|open|required", help="A thinking section first.")
+    ] = "none",
+    text: Annotated[bool, typer.Option("--text", help="Allow text before a required call.")] = False,
+    any_arguments: Annotated[
+        bool, typer.Option("--any-arguments", help="Fix the call's shape alone, not its arguments.")
+    ] = False,
+    undeclared: Annotated[
+        bool, typer.Option("--undeclared", help="Allow arguments that a schema neither declares nor forbids.")
+    ] = False,
+    formats: Annotated[
+        bool, typer.Option("--formats", help="Assert `format` (date, email, uuid ...) as well.")
+    ] = False,
+    max_string: Annotated[
+        int | None, typer.Option("--max-string", metavar="N", help="The longest string.", min=1)
+    ] = None,
+    max_items: Annotated[int | None, typer.Option("--max-items", metavar="N", help="The longest array.", min=1)] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Refuse what cannot be said, instead of relaxing it.")
+    ] = False,
+    json: AsJson = False,
+) -> None:
+    """Make a grammar for constrained decoding from tools and a format.
+
+    The grammar goes to standard output; what it cannot say goes to standard error as a table. With --json both are one
+    object. Exit code 1 means that a tool had to be left out; 2, with --strict, that something cannot be said.
+    """
+    with usage_errors():
+        if emit not in _EMIT:
+            refuse(f"--emit is one of {', '.join(_EMIT)}, not {emit!r}")
+        if tools is None:
+            refuse("say the tools: --tools FILE, JSON with tool definitions")
+        chosen = choose_format(format if format_file is None else "auto", format_file)
+        if chosen == "auto":
+            refuse("'auto' is for reading; to constrain, name a format: `rightcall formats` lists them")
+        toolset = read_tools(tools)
+        made = make_grammar(
+            toolset or (),
+            format=chosen,
+            choice=choice,
+            parallel=not one,
+            reasoning=reasoning,  # type: ignore[arg-type]  # judged there
+            text=text,
+            arguments="any" if any_arguments else "schema",
+            undeclared=undeclared,
+            formats=formats,
+            bounds=Bounds(string=max_string, array=max_items),
+            strict=strict,
+        )
+        result, limits = _result(made, emit, server)
+        if strict:
+            refuse_limits(limits, made.omitted)
+    if json:
+        typer.echo(
+            json_text({"result": result, "relaxations": [_row(limit) for limit in limits], "omitted": made.omitted})
+        )
+    else:
+        _write(result if isinstance(result, str) else json_text(result))
+        _show_limits(limits)
+        for name, why in made.omitted.items():
+            say(f"left out: {name}: {why}")
+    if made.omitted:
+        raise typer.Exit(1)
+
+
+def _result(made: Grammar, emit: str, server: str | None) -> tuple[Any, tuple[Relaxation, ...]]:
+    if server is not None:
+        return fragment_and_limits(made, server)
+    if emit == "structural-tag":
+        from rightcall.constrain.structural_tag import emit_with_limits
+
+        tag, limits = emit_with_limits(made)
+        return tag, (*made.relaxations, *limits)
+    if emit == "gbnf":
+        from rightcall.constrain.gbnf import emit_with_limits as emit_gbnf
+
+        text, more = emit_gbnf(made)
+        return text, (*made.relaxations, *more)
+    if emit == "svg":
+        if not made.called:
+            refuse("there is no tool to draw")
+        return made.svg(made.called[0]), made.relaxations
+    writers: dict[str, Callable[[], Any]] = {
+        "lark": made.lark,
+        "json-schema": made.json_schema,
+        "regex": made.regex,
+        "rules": lambda: str(made),
+    }
+    return writers[emit](), made.relaxations
+
+
+def _row(limit: Relaxation) -> dict[str, str]:
+    return {"tool": limit.tool, "path": limit.path, "keyword": limit.keyword, "allows": limit.allows}
+
+
+def _write(text: str) -> None:
+    text = text.rstrip("\n") + "\n"
+    if sys.stdout.isatty():
+        typer.echo(visible(text), nl=False)
+    else:
+        sys.stdout.buffer.write(text.encode("utf-8", "replace"))
+        sys.stdout.buffer.flush()
+
+
+def _show_limits(limits: tuple[Relaxation, ...]) -> None:
+    """On standard error, so that the grammar alone goes on through a pipe."""
+    from rich.console import Console
+
+    if not limits:
+        return
+    out = Console(stderr=True, markup=False, highlight=False, emoji=False, soft_wrap=False)
+    table = Table(box=None, pad_edge=False)
+    for head in ("tool", "path", "keyword", "what is now allowed; check still judges it"):
+        table.add_column(head, overflow="fold")
+    for limit in limits:
+        table.add_row(*(brief(cell, 200) for cell in (limit.tool, limit.path or "/", limit.keyword, limit.allows)))
+    out.print(table)

@@ -1,0 +1,129 @@
+"""`rightcall parse` and `rightcall detect`: from a model's text to calls, and to the format it is written in."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from rightcall.cli.inputs import (
+    AsJson,
+    File,
+    FormatFile,
+    FormatName,
+    Policy,
+    ReasoningCalls,
+    ReasoningCallsPolicy,
+    RepairPolicy,
+    Rescue,
+    RescuePolicy,
+    ToolsFile,
+    choose_format,
+    read_text,
+    read_tools,
+    say,
+    usage_errors,
+)
+from rightcall.cli.safe import json_text
+from rightcall.cli.show import console, show_events, show_reply, show_spans
+from rightcall.types import Event, Reply, to_json
+from rightcall.wire.detection import detect as detect_formats
+from rightcall.wire.parser import Parser
+
+
+class ReasoningMode(StrEnum):
+    auto = "auto"
+    open = "open"
+    off = "off"
+
+
+def parse(
+    file: File = "-",
+    format: FormatName = "auto",
+    format_file: FormatFile = None,
+    tools: ToolsFile = None,
+    reasoning: Annotated[
+        ReasoningMode, typer.Option(help="auto: by its markers; open: the prompt had opened it; off: take it as text.")
+    ] = ReasoningMode.auto,
+    repair: RepairPolicy = Policy.safe,
+    rescue: RescuePolicy = Rescue.safe,
+    reasoning_calls: ReasoningCallsPolicy = ReasoningCalls.safe,
+    finish: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WORD", help="How the answer ended; length, content_filter and error mean that it was cut."
+        ),
+    ] = None,
+    stream: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Feed N characters at a time; the reply is the same.")
+    ] = None,
+    live: Annotated[bool, typer.Option("--live", help="Pass string arguments on while they arrive.")] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show what every character became, and the events in order.")
+    ] = False,
+    json: AsJson = False,
+) -> None:
+    """Read a model's reply: its text, reasoning and tool calls, and what is wrong with them.
+
+    Exit code 1 means that there are blocking problems.
+    """
+    with usage_errors():
+        chosen, toolset = choose_format(format, format_file), read_tools(tools)
+        parser = Parser(
+            chosen,
+            tools=toolset,
+            reasoning=reasoning.value,
+            repair=repair.value,
+            rescue=rescue.value,
+            reasoning_calls=reasoning_calls.value,
+            spans=explain,
+            live=live,
+        )
+    text = read_text(file)
+    events = _feed(parser, text, stream or len(text) or 1, finish)
+    reply = parser.reply
+    if json:
+        data = to_json(reply)
+        typer.echo(json_text({**data, "events": to_json([event for _, event in events])} if explain else data))
+    else:
+        _show(text, reply, events, explain)
+    if any(problem.blocking for problem in reply.problems):
+        raise typer.Exit(1)
+
+
+def _feed(parser: Parser, text: str, size: int, finish: str | None) -> list[tuple[int, Event]]:
+    """Every event, with how much of the text had been fed when it came."""
+    events: list[tuple[int, Event]] = []
+    for start in range(0, len(text), size):
+        fed = min(start + size, len(text))
+        events += [(fed, event) for event in parser.feed(text[start:fed])]
+    return events + [(len(text), event) for event in parser.close(finish)]
+
+
+def _show(text: str, reply: Reply, events: list[tuple[int, Event]], explain: bool) -> None:
+    out = console()
+    if explain:
+        out.print("What every character became", style="bold underline")
+        show_spans(out, text, reply.spans or ())
+        out.print("\nEvents, after so many characters", style="bold underline")
+        show_events(out, events)
+        out.print("\nReply", style="bold underline")
+    show_reply(out, reply)
+
+
+def detect(file: File = "-", tools: ToolsFile = None, json: AsJson = False) -> None:
+    """Name the formats a text may be written in, the likeliest first.
+
+    Exit code 1 means that no format's opener occurs in it.
+    """
+    with usage_errors():
+        toolset = read_tools(tools)
+    names = detect_formats(read_text(file), tools=toolset)
+    if json:
+        typer.echo(json_text(names))
+    for name in [] if json else names:
+        typer.echo(name)
+    if not names:
+        say("no format's opener occurs in the text; it is plain text")
+        raise typer.Exit(1)

@@ -1,0 +1,109 @@
+"""`rightcall render`: from JSON to the text a model would have written."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+from rightcall.cli.inputs import (
+    AsJson,
+    File,
+    FormatFile,
+    ToolsFile,
+    choose_format,
+    read_json,
+    read_tools,
+    refuse,
+    say,
+    usage_errors,
+    write_text,
+)
+from rightcall.cli.safe import finite, json_text
+from rightcall.errors import CannotCarry
+from rightcall.formats import find
+from rightcall.types import Call, Part, Reasoning, Text
+from rightcall.wire.rendering import render as render_parts
+
+_EXPECTED = 'expected a reply as `rightcall parse --json` prints it, or calls: [{"name": "f", "arguments": {}}]'
+
+
+def render(
+    file: File = "-",
+    format: Annotated[
+        str | None, typer.Option("--format", "-f", metavar="NAME", help="Name or alias of the format.")
+    ] = None,
+    format_file: FormatFile = None,
+    tools: ToolsFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write calls, given as JSON, in a format.
+
+    Takes a reply as `rightcall parse --json` prints it, or a list of calls. The text is exact when it goes to a file or
+    a pipe; on a terminal, characters that cannot be seen are shown as escapes. Exit code 1 means that the format cannot
+    carry it.
+    """
+    with usage_errors():
+        if format is None and format_file is None:
+            refuse("say the format: --format NAME (`rightcall formats` lists them) or --format-file FILE")
+        chosen, toolset = choose_format(format or "auto", format_file), read_tools(tools)
+        if chosen == "auto":
+            refuse("'auto' is for reading; to write, name a format: `rightcall formats` lists them")
+        parts = parts_of(read_json(file))
+        try:
+            text = render_parts(parts, format=chosen, tools=toolset)
+        except CannotCarry as error:
+            say(str(error))
+            raise typer.Exit(1) from None
+    if as_json:
+        typer.echo(json_text({"format": find(chosen).name, "text": text}))
+    else:
+        write_text(text)
+
+
+def parts_of(data: Any) -> list[Part]:
+    """The parts that JSON data says; anything else is wrong usage."""
+    if isinstance(data, dict):
+        data = data["parts"] if "parts" in data else data.get("calls", [data])
+    if not isinstance(data, list):
+        refuse(f"the input is {type(data).__name__}; {_EXPECTED}")
+    return [_part(item, i) for i, item in enumerate(data)]
+
+
+def _part(item: Any, i: int) -> Part:
+    if not isinstance(item, dict):
+        refuse(f"item {i} is {type(item).__name__}; {_EXPECTED}")
+    kind = item.get("type", "call")
+    if kind in ("text", "reasoning"):
+        text = item.get("text")
+        if not isinstance(text, str):
+            refuse(f'item {i} is {kind} without a string "text"; {_EXPECTED}')
+        return Text(text, str(item.get("tag") or "")) if kind == "text" else Reasoning(text)
+    inner = item["function"] if isinstance(item.get("function"), dict) else item
+    name, arguments = inner.get("name"), inner.get("arguments")
+    if not isinstance(name, str):
+        refuse(f'item {i} has no "name"; {_EXPECTED}')
+    arguments, exact = _arguments(arguments, item.get("json"))
+    if not isinstance(arguments, dict):
+        refuse(f'the "arguments" of item {i} are no JSON object; {_EXPECTED}')
+    id = item.get("id")
+    complete = item.get("complete", True) is not False
+    return Call(name, arguments, exact, id if isinstance(id, str) else "", complete=complete)
+
+
+def _arguments(given: Any, exact: Any) -> tuple[Any, str]:
+    """The arguments and, if it says the same, their exact text. The providers give that text instead of an object."""
+    if isinstance(given, str):
+        return (_decoded(given), given) if given.strip() else ({}, "{}")
+    decoded = _decoded(exact) if isinstance(exact, str) else None
+    if isinstance(decoded, dict) and finite(decoded) == given:
+        return decoded, exact
+    return ({} if given is None else given), ""
+
+
+def _decoded(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text

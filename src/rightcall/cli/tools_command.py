@@ -1,0 +1,111 @@
+"""`rightcall tools`: tool definitions in the form that another provider takes, and what is wrong with them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, cast
+
+import typer
+
+from rightcall.api_names import api_name
+from rightcall.cli.inputs import AsJson, checked, read_json, refuse, say, usage_errors, write_text
+from rightcall.cli.safe import brief, json_text
+from rightcall.cli.show import console
+from rightcall.contracts.typescript import declarations
+from rightcall.declare.provider_forms import to_provider
+from rightcall.declare.tool_names import RULES, Provider
+from rightcall.declare.toolset import Toolset
+from rightcall.types import to_json
+
+_TYPESCRIPT = "typescript"
+_FORMS = (*RULES, _TYPESCRIPT)
+
+
+def _form(given: str) -> str:
+    return api_name(given, _FORMS, what="form of tools")
+
+
+To = Annotated[
+    str | None,
+    typer.Option(
+        parser=checked(_form),
+        metavar="|".join(_FORMS),
+        help="Whose form to print them in; openai and anthropic are known too. Without it they are only listed.",
+    ),
+]
+
+
+def tools(
+    file: Annotated[str, typer.Argument(metavar="FILE|-", help="JSON with tool definitions of any provider.")],
+    to: To = None,
+    extensions: Annotated[
+        bool, typer.Option("--extensions/--no-extensions", help="Keep what the provider has no field for, as x-...")
+    ] = False,
+    json: AsJson = False,
+) -> None:
+    """Convert tool definitions, and say what is wrong with them.
+
+    Takes OpenAI, Anthropic, Gemini, Ollama and MCP definitions, a registry or plain schemas, also mixed. They go to
+    standard output, as JSON or, for a prompt, as TypeScript declarations; what was refused or mended, clashes, is not
+    checked or got another name goes to standard error, or with --json beside them. Exit code 1 means that something was
+    refused.
+    """
+    data = read_json(file)
+    if not isinstance(data, (list, dict)):
+        refuse(f"{file!r} holds no tools: expected definitions, found {type(data).__name__}")
+    with usage_errors():
+        toolset = Toolset.lenient(data)
+        written = _written(toolset, to, extensions=extensions) if to else []
+    provider = to if to and to != _TYPESCRIPT else ""
+    renamed = {name: wire for name, wire in toolset.wire_names(provider).items() if name != wire} if provider else {}
+    if json:
+        typer.echo(json_text(_report(toolset, to, written, renamed)))
+    else:
+        _complain(toolset, renamed)
+        if isinstance(written, str):
+            write_text(written)
+        elif to:
+            typer.echo(json_text(written))
+        else:
+            _list(toolset)
+    if toolset.refused:
+        raise typer.Exit(1)
+
+
+def _written(toolset: Toolset, to: str, *, extensions: bool) -> list[Any] | str:
+    if to == _TYPESCRIPT:
+        return declarations(toolset)
+    return to_provider(toolset, cast(Provider, to), extensions=extensions)
+
+
+def _report(toolset: Toolset, to: str | None, written: list[Any] | str, renamed: dict[str, str]) -> dict[str, Any]:
+    listed = [{"name": tool.name, "source": toolset.source(tool.name)} for tool in toolset]
+    return {
+        "tools": written if to else listed,
+        "refused": [to_json(refusal) for refusal in toolset.refused],
+        "mended": [to_json(note) for note in toolset.mended],
+        "clashes": [to_json(clash) for clash in toolset.clashes],
+        "relaxed": [to_json(relaxation) for relaxation in toolset.relaxed],
+        "renamed": renamed,
+    }
+
+
+def _complain(toolset: Toolset, renamed: dict[str, str]) -> None:
+    for refusal in toolset.refused:
+        say(f"refused: {refusal.message}")
+    for note in toolset.mended:
+        say(f"mended: {note.tool!r} {note.path}: {note.before} was taken for {note.after}")
+    for clash in toolset.clashes:
+        twice = "says the same twice" if clash.same else "is declared twice, differently"
+        say(f"clash: {clash.name!r} {twice}: kept {clash.kept}, dropped {clash.dropped}")
+    for relaxation in toolset.relaxed:
+        say(f"not checked: {relaxation.tool!r} {relaxation.path} ({relaxation.keyword}): {relaxation.reason}")
+    for name, wire in renamed.items():
+        say(f"renamed: {name!r} is {wire!r} there")
+
+
+def _list(toolset: Toolset) -> None:
+    out = console()
+    for tool in toolset:
+        out.print(
+            f"{brief(tool.name):<32}  {brief(toolset.source(tool.name)):<24}  {brief(tool.description, 80)}".rstrip()
+        )

@@ -1,0 +1,162 @@
+"""What `grammar(...)` gives: rules, a start, what was relaxed, and every engine's spelling of it.
+
+g = grammar(tools, format="hermes", choice="required")
+g.gbnf()   g.lark()   g.structural_tag()   g.json_schema()   g.regex()   g.for_server("llama.cpp")
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from rightcall.declare.toolset import Toolset
+from rightcall.formats.spec import Format
+from rightcall.shapes.algebra import EMPTY, Alt, Node, Rule, Token, children, references
+from rightcall.shapes.intersect import Relaxation
+from rightcall.types import Json
+
+Choice = str  # auto | required | none | the name of a tool
+Server = Literal["llama.cpp", "vllm", "sglang", "ollama", "openai", "anthropic"]
+
+
+class Frame(msgspec.Struct, frozen=True):
+    """What the calls of a reply are made of, for engines that are told it in parts: what stands before the first, one
+    call per tool, what stands between two and behind the last. `joined` is False where the only tool's arguments are
+    the whole reply."""
+
+    before: Node = EMPTY
+    calls: tuple[Node, ...] = ()
+    joint: Node = EMPTY
+    after: Node = EMPTY
+    joined: bool = True
+
+
+class Grammar(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """Immutable. `definitions` maps each rule's name to what it stands for; `start` is where a reply begins.
+
+    `triggers` are the texts by which a call begins, for engines that wake up only there; `lazy` is then the start.
+    `omitted` are the tools that cannot be written at all, and why."""
+
+    start: str
+    definitions: dict[str, Node]
+    relaxations: tuple[Relaxation, ...] = ()
+    omitted: dict[str, str] = {}
+    frame: Frame = Frame()
+    triggers: tuple[str, ...] = ()
+    lazy: str = ""
+    format: Format
+    tools: Toolset
+    choice: Choice = "auto"
+    parallel: bool = True
+    made_with: dict[str, Any] = {}
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """The productions, the start's first. Alternatives are productions of their own."""
+        names = [self.start, *(name for name in self.definitions if name != self.start)]
+        return tuple(Rule(name, rhs) for name in names for rhs in _alternatives(self.definitions[name]))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The tools that may be called, in the order of declaration."""
+        return tuple(tool.name for tool in self.tools if tool.name not in self.omitted)
+
+    @property
+    def called(self) -> tuple[str, ...]:
+        """The tools that this choice allows, in the order of the alternatives of `call`."""
+        return self.names if self.choice in ("auto", "required") else tuple(n for n in self.names if n == self.choice)
+
+    @property
+    def specials(self) -> tuple[str, ...]:
+        """The special tokens that stand in it."""
+        found: dict[str, None] = {}
+        waiting = list(self.definitions.values())
+        while waiting:
+            node = waiting.pop()
+            if isinstance(node, Token):
+                found[node.text] = None
+            waiting += children(node)
+        return tuple(sorted(found))
+
+    def rendered(self) -> Grammar:
+        """The same with all white space as `render` writes it."""
+        from rightcall.constrain.build import grammar
+
+        return grammar(self.tools, **{**self.made_with, "whitespace": "rendered"})
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.rules))
+
+    def begun(self) -> Grammar:
+        """The same, but a reply begins with the opener of its first call: for engines that wait for a trigger."""
+        if not self.lazy:
+            return self
+        return msgspec.structs.replace(
+            self, start=self.lazy, definitions=reachable(self.definitions, self.lazy), lazy=""
+        )
+
+    def gbnf(self, *, tokens: dict[str, int] | bool = False) -> str:
+        """For llama.cpp. Special tokens are written as their text, as names (`True`), or as the ids given."""
+        from rightcall.constrain.gbnf import emit
+
+        return emit(self, tokens)
+
+    def lark(self, *, tokens: dict[str, int] | bool = False) -> str:
+        """For llguidance. `tokens=True` where the tokenizer has the format's special tokens under their names; ids
+        where a name is not written `<...>`."""
+        from rightcall.constrain.lark import emit
+
+        return emit(self, tokens)
+
+    def structural_tag(self) -> Json:
+        """For xgrammar, and so for vLLM and SGLang."""
+        from rightcall.constrain.structural_tag import emit
+
+        return emit(self)
+
+    def json_schema(self, *, dialect: str = "") -> Json:
+        """One JSON Schema for a call, or for a list of calls; see `constrain.json_schema`."""
+        from rightcall.constrain.json_schema import emit
+
+        return emit(self, dialect)
+
+    def regex(self) -> str:
+        """One regular expression. Raises `GrammarCompileError` where the language is not regular."""
+        from rightcall.constrain.to_regex import emit
+
+        return emit(self)
+
+    def for_server(self, server: Server) -> Json:
+        """Exactly the fields to add to a request."""
+        from rightcall.constrain.served_by import fragment
+
+        return fragment(self, server)
+
+    def for_server_with_limits(self, server: Server) -> tuple[Json, tuple[Relaxation, ...]]:
+        """The fields, and everything that they do not enforce: `relaxations` and what this server cannot be told."""
+        from rightcall.constrain.served_by import fragment_and_limits
+
+        return fragment_and_limits(self, server)
+
+    def svg(self, tool: str) -> str:
+        """A picture of one tool's grammar."""
+        from rightcall.constrain.picture import svg
+
+        return svg(self, tool)
+
+
+def _alternatives(node: Node) -> tuple[Node, ...]:
+    return node.items if isinstance(node, Alt) else (node,)
+
+
+def reachable(rules: dict[str, Node], *starts: str) -> dict[str, Node]:
+    """The rules that the start needs, in the order in which they are first mentioned."""
+    found: dict[str, Node] = {}
+    waiting = list(starts)
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found[name] = rules[name]
+            waiting += [other for other in references(rules[name]) if other not in found]
+    return found

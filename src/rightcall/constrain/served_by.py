@@ -1,0 +1,128 @@
+"""Exactly the fields to add to a request, per server, so that it enforces a grammar.
+
+    grammar(tools, choice="required").for_server("llama.cpp")  ->  {"grammar": "root ::= ..."}
+
+Where calls are optional llama.cpp waits for the text that begins one (`grammar_lazy`); servers that hide special tokens
+are told not to, since the calls are made of them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from rightcall.constrain.gbnf import emit_with_limits as emit_gbnf
+from rightcall.constrain.json_schema import call_schema, project
+from rightcall.constrain.structural_tag import emit_with_limits
+from rightcall.errors import CallerError, GrammarCompileError
+from rightcall.shapes.intersect import Relaxation
+from rightcall.types import Json
+
+if TYPE_CHECKING:
+    from rightcall.constrain.grammar_value import Grammar
+
+Made = tuple[Json, tuple[Relaxation, ...]]
+_FREE = Relaxation("", "", "choice", "any text: this server cannot be told to forbid calls")
+_WORD = 1  # llama.cpp's number for a trigger that is a text
+
+
+def fragment(grammar: Grammar, server: str) -> Json:
+    return fragment_and_limits(grammar, server)[0]
+
+
+def fragment_and_limits(grammar: Grammar, server: str) -> Made:
+    make = SERVERS.get(server)
+    if make is None:
+        raise CallerError(f"there is no server {server!r}; name one of {', '.join(SERVERS)}")
+    fields, limits = make(grammar)
+    return fields, tuple(dict.fromkeys([*grammar.relaxations, *limits]))
+
+
+def _llama_cpp(grammar: Grammar) -> Made:
+    if grammar.choice != "auto" or not grammar.lazy:
+        text, limits = emit_gbnf(grammar)
+        return {"grammar": text}, limits
+    triggers = [{"type": _WORD, "value": text} for text in grammar.triggers]
+    text, limits = emit_gbnf(grammar.begun())
+    fields: Json = {"grammar": text, "grammar_lazy": True, "grammar_triggers": triggers}
+    tokens = grammar.specials
+    return fields | ({"preserved_tokens": list(tokens)} if tokens else {}), limits
+
+
+def _vllm(grammar: Grammar) -> Made:
+    if grammar.choice == "none":
+        return {"skip_special_tokens": False}, (_FREE,)
+    tag, limits = emit_with_limits(grammar)
+    return {
+        "structured_outputs": {"structural_tag": json.dumps(tag, ensure_ascii=False)},
+        "skip_special_tokens": False,
+    }, limits
+
+
+def _sglang(grammar: Grammar) -> Made:
+    if grammar.choice == "none":
+        return {"skip_special_tokens": False}, (_FREE,)
+    tag, limits = emit_with_limits(grammar)
+    return {"response_format": tag, "skip_special_tokens": False}, limits
+
+
+def _ollama(grammar: Grammar) -> Made:
+    """It takes a JSON Schema for the whole reply, which is then bare JSON: only a required call can be enforced."""
+    if grammar.choice == "auto":
+        raise GrammarCompileError("ollama takes no grammar for calls that are optional; ask for choice='required'")
+    if grammar.choice == "none":
+        return {}, (_FREE,)
+    schema, limits = call_schema(grammar, "ollama")
+    return {"format": schema}, limits
+
+
+def _openai(grammar: Grammar) -> Made:
+    tools: list[Json] = []
+    limits: list[Relaxation] = []
+    names = grammar.tools.wire_names("chat")
+    for name in grammar.names:
+        tool = grammar.tools.get(name)
+        assert tool is not None
+        schema, made = project(grammar.tools.schema(name) or {}, "openai", name)
+        limits += made
+        function = {"name": names[name], "description": tool.description, "parameters": schema, "strict": True}
+        tools.append({"type": "function", "function": function})
+    choice: str | Json = grammar.choice
+    if choice not in ("auto", "required", "none"):
+        choice = {"type": "function", "function": {"name": names[grammar.choice]}}
+    return {"tools": tools, "tool_choice": choice, "parallel_tool_calls": grammar.parallel}, tuple(limits)
+
+
+def _anthropic(grammar: Grammar) -> Made:
+    tools: list[Json] = []
+    limits: list[Relaxation] = []
+    names = grammar.tools.wire_names("messages")
+    for name in grammar.names:
+        tool = grammar.tools.get(name)
+        assert tool is not None
+        schema, made = project(grammar.tools.schema(name) or {}, "anthropic", name)
+        limits += made
+        tools.append(
+            {
+                "name": names[name],
+                "description": tool.description,
+                "input_schema": {"type": "object", **schema},
+                "strict": True,
+            }
+        )
+    kind = {"auto": "auto", "required": "any", "none": "none"}.get(grammar.choice, "tool")
+    choice: Json = {"type": kind} | ({"name": names[grammar.choice]} if kind == "tool" else {})
+    if kind != "none":
+        choice["disable_parallel_tool_use"] = not grammar.parallel
+    return {"tools": tools, "tool_choice": choice}, tuple(limits)
+
+
+SERVERS: dict[str, Callable[[Grammar], Made]] = {
+    "llama.cpp": _llama_cpp,
+    "vllm": _vllm,
+    "sglang": _sglang,
+    "ollama": _ollama,
+    "openai": _openai,
+    "anthropic": _anthropic,
+}

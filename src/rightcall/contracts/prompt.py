@@ -1,0 +1,349 @@
+"""How the text of a contract comes about: see `rightcall.contracts`.
+
+    write(tools, Wanted()).text                      # our own protocol, for any model
+    write(tools, Wanted(format="hermes")).text       # the wire of a family of models, for a plain completion endpoint
+
+Sections, in this order: mode, protocol, ledger, action gate, examples, shared types, tools in full, tools in short.
+Given a budget, the tools whose declarations cost most are shortened until the text fits.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from itertools import islice
+from typing import Any, Literal, get_args
+
+import msgspec
+
+from rightcall.contracts import texts as words
+from rightcall.contracts.escape import Harmless
+from rightcall.contracts.example import example_arguments
+from rightcall.contracts.ledger import Ledger
+from rightcall.contracts.listing import listed
+from rightcall.contracts.lookup import tool_schema
+from rightcall.contracts.type_expr import Text
+from rightcall.contracts.typescript import Declarations, summary
+from rightcall.declare.toolset import Tools, Toolset
+from rightcall.errors import CallerError, CannotCarry
+from rightcall.formats import find
+from rightcall.formats.spec import Format
+from rightcall.schema.walk import LISTS, MAPS, ONE
+from rightcall.types import Call, Json, Tool
+from rightcall.wire.bodies import BODIES
+from rightcall.wire.rendering import render
+
+Mode = Literal["text", "native"]
+Level = Literal["full", "compact", "named"]
+LEVELS: tuple[Level, ...] = get_args(Level)
+
+PROTOCOL = "contract"  # the format that `contract` speaks when none is named
+DONE = "##DONE##"
+LEDGER = "ledger"
+_LOOK_AT = 32  # tools that an example is sought among
+_PROSE = {"description", "title", "examples", "example", "$comment"}
+
+
+class Stats(msgspec.Struct, frozen=True, kw_only=True):
+    """What the text costs, and which tools are told how. `costs` are the tokens of each tool as it is told; `fits` is
+    False if not even the shortest form is in the budget."""
+
+    characters: int
+    tokens: int
+    full: tuple[str, ...]
+    compact: tuple[str, ...]
+    named: tuple[str, ...]
+    costs: dict[str, int]
+    types: int
+    budget: int | None
+    fits: bool
+
+
+class Contract(msgspec.Struct, frozen=True):
+    """`text` goes into the prompt; `tools` are those that may then be called, `tool_schema` and the ledger included."""
+
+    text: str
+    stats: Stats
+    tools: Toolset
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """The options of `contract`."""
+
+    mode: Mode = "text"
+    format: str | Format = PROTOCOL
+    require_action: bool = False
+    examples: str = ""
+    compact: bool | Iterable[str] = False
+    budget: int | None = None
+    count: Callable[[str], int] | None = None
+    schemas: bool | None = None
+    ledger: Ledger | None = None
+    done: str = DONE
+
+
+def write(tools: Tools, wanted: Wanted) -> Contract:
+    if wanted.mode not in ("text", "native"):
+        raise CallerError(f"no mode {wanted.mode!r}; write 'text', or 'native' for an API with a tool channel")
+    given = (Toolset.of(tools) or Toolset([])).sorted()  # the same tools are the same prompt, and one cache prefix
+    levels = _levels(given, wanted.compact)
+    if wanted.ledger is not None:
+        given = Toolset([*[tool for tool in given if tool.name != LEDGER], wanted.ledger.tool()])
+        levels = {**levels, LEDGER: "full"}
+    prompt = _Prompt(tools=given, wanted=wanted)
+    size = wanted.count or estimate
+    if wanted.budget is not None and prompt.schemas:
+        levels = _shortened(prompt, levels, wanted.budget, size)
+    text = prompt.text(levels)
+    return Contract(text, _stats(prompt, levels, text, size), prompt.callable_tools(levels))
+
+
+def estimate(text: str) -> int:
+    """About how many tokens a text is: one for four bytes of UTF-8."""
+    return -(-len(text.encode("utf-8", "replace")) // 4)
+
+
+def _levels(tools: Toolset, compact: bool | Iterable[str]) -> dict[str, Level]:
+    named = {compact} if isinstance(compact, str) else set() if isinstance(compact, bool) else set(compact)
+    unknown = sorted(name for name in named if name not in tools)
+    if unknown:
+        raise CallerError(
+            f"compact names {unknown[0]!r}, which is no tool here; the tools are {', '.join(tools.names)}"
+        )
+    return {tool.name: "compact" if tool.compact or compact is True or tool.name in named else "full" for tool in tools}
+
+
+def by_level(levels: dict[str, Level]) -> dict[Level, dict[str, None]]:
+    """The names of the tools that are told in full, in short and by name, in the order of declaration."""
+    return {level: dict.fromkeys(name for name in levels if levels[name] == level) for level in LEVELS}
+
+
+def _stats(prompt: _Prompt, levels: dict[str, Level], text: str, size: Callable[[str], int]) -> Stats:
+    tokens = size(text)
+    budget = prompt.wanted.budget
+    names = by_level(levels)
+    return Stats(
+        characters=len(text),
+        tokens=tokens,
+        full=tuple(names["full"]),
+        compact=tuple(names["compact"]),
+        named=tuple(names["named"]),
+        costs={name: size(prompt.piece(name, level)) for name, level in levels.items()},
+        types=len(prompt.types(levels)),
+        budget=budget,
+        fits=budget is None or tokens <= budget,
+    )
+
+
+def _shortened(prompt: _Prompt, levels: dict[str, Level], budget: int, size: Callable[[str], int]) -> dict[str, Level]:
+    """The fewest tools shortened, dearest first, so that the text fits: first to one line, then to the name alone. The
+    shortest text there is if none fits."""
+    tried = [levels]
+    for shorter in ("compact", "named"):
+        if size(prompt.text(levels)) <= budget:
+            return levels
+        levels = _fewest(prompt, levels, shorter, lambda text: size(text) <= budget, size)
+        tried.append(levels)
+    return min(tried, key=lambda each: (size(prompt.text(each)) > budget, size(prompt.text(each))))
+
+
+def _fewest(
+    prompt: _Prompt, levels: dict[str, Level], shorter: Level, fits: Callable[[str], bool], size: Callable[[str], int]
+) -> dict[str, Level]:
+    cost = {name: size(prompt.piece(name, level)) for name, level in levels.items()}
+    order = sorted(cost, key=lambda name: -cost[name])
+    low, high = 1, len(order)
+    while low < high:
+        middle = (low + high) // 2
+        enough = fits(prompt.text(_with(levels, order[:middle], shorter)))
+        low, high = (low, middle) if enough else (middle + 1, high)
+    return _with(levels, order[:low], shorter)
+
+
+def _with(levels: dict[str, Level], names: Iterable[str], level: Level) -> dict[str, Level]:
+    return {**levels, **dict.fromkeys(names, level)}
+
+
+class _Prompt:
+    def __init__(self, *, tools: Toolset, wanted: Wanted) -> None:
+        self.tools, self.wanted = tools, wanted
+        named = wanted.format if isinstance(wanted.format, str) else wanted.format.name
+        self.wire = None if named == PROTOCOL else find(wanted.format)
+        self.schemas = wanted.mode == "text" if wanted.schemas is None else wanted.schemas
+        self.harmless = Harmless() if self.wire is None else Harmless.of(self.wire)
+        self.lookup = tool_schema(tools, self.declaration)
+        self.declared = Declarations(Toolset(tools, self.lookup), self.harmless)
+
+    # -- the whole ----------------------------------------------------------------------------------------------------
+
+    def text(self, levels: dict[str, Level]) -> str:
+        sections = [
+            words.TITLE,
+            words.MODE.format(mode=self.wanted.mode),
+            *(self.protocol if self.wanted.mode == "text" or self.schemas else ()),
+            *(self.ledger_help()),
+            *([words.ACTION] if self.wanted.require_action else ()),
+            *([f"{words.EXAMPLES}\n\n{self.wanted.examples.strip()}"] if self.wanted.examples.strip() else ()),
+            *(self.described(levels) if self.schemas else self.names()),
+        ]
+        if self.wanted.mode == "native":
+            sections.insert(2, words.NATIVE.replace("{example}", self.instead()))
+        return "\n" + "\n\n".join([section.strip("\n") for section in sections]) + "\n"
+
+    def callable_tools(self, levels: dict[str, Level]) -> Toolset:
+        return Toolset(self.tools, self.lookup) if self.shortened(levels) else self.tools
+
+    def shortened(self, levels: dict[str, Level]) -> bool:
+        return self.schemas and any(level != "full" for level in levels.values())
+
+    def types(self, levels: dict[str, Level]) -> list[str]:
+        """The lines of the shared types that are shown; a list of JSON holds its own."""
+        if self.wire is not None or not self.schemas:
+            return []
+        return self.declared.aliases([tool for tool in self.tools if levels[tool.name] != "named"])
+
+    # -- how to answer ------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def protocol(self) -> list[str]:
+        if self.wire is not None:
+            return [words.WIRE, *self.wire_examples(self.wire)]
+        rules = words.PROTOCOL.replace("DONE_MARK", self.harmless.line(self.wanted.done))
+        calls = self.calls()
+        worked = [words.EXAMPLE.replace("{example}", self.written(calls[0], ""))] if calls else []
+        return [rules, *worked, self.heredoc()]
+
+    def instead(self) -> str:
+        """How a call is written where the tool channel is gone."""
+        return words.CALL if self.wire is None else self.rendered(self.wire, [_PLACEHOLDER], None)
+
+    def ledger_help(self) -> list[str]:
+        if self.wanted.ledger is None:
+            return []
+        return [words.LEDGER if self.wire is None else words.LEDGER_PLAIN]
+
+    def calls(self) -> list[Call]:
+        """Up to two tools called as they could be."""
+        able = (tool for tool in islice(self.tools, _LOOK_AT) if _PLAIN_NAME(tool.name) and tool.name != LEDGER)
+        made = ((tool, example_arguments(tool)) for tool in able)
+        return list(islice((Call(tool.name, args, "", "call12345") for tool, args in made if args is not None), 2))
+
+    def written(self, call: Call, heredoc: str) -> str:
+        """A call in our own protocol; the argument `heredoc` as text of several lines."""
+        text = Text(self.harmless)
+        values = {key: text.literal(value) for key, value in call.arguments.items() if key != heredoc}
+        if heredoc:
+            values[heredoc] = words.LINES
+        inside = ", ".join([f"{text.name(key)}: {value}" for key, value in values.items()])
+        arguments = f"{{ {inside} }}" if inside else "{}"
+        return f"<tool_call>\n{call.name}({arguments})\n</tool_call>"
+
+    def heredoc(self) -> str:
+        """How several lines are written, with a tool that takes such a text if there is one."""
+        for tool in islice(self.tools, _LOOK_AT):
+            key = next(
+                (key for key, kind in self.tools.kinds(tool.name).items() if kind == "plain" and key in _LONG), ""
+            )
+            made = example_arguments(tool) if key and _PLAIN_NAME(tool.name) and tool.name != LEDGER else None
+            if made is not None:
+                return words.HEREDOC.replace("{example}", self.written(Call(tool.name, made, ""), key))
+        return words.HEREDOC_ANY.replace("{example}", self.written(_CREATE, "content"))
+
+    def wire_examples(self, wire: Format) -> list[str]:
+        calls = self.calls()
+        one = self.rendered(wire, calls[:1], self.tools) or self.rendered(wire, [_PLACEHOLDER], None)
+        joined = wire.section is not None or BODIES[type(wire.bodies[0])].wrap(wire.bodies[0]) is not None
+        two = self.rendered(wire, calls, self.tools) if joined and len(calls) == 2 else ""
+        found = [words.WIRE_ONE.replace("{example}", one)] if one else []
+        return [*found, words.WIRE_TWO.replace("{example}", two)] if two else found
+
+    def rendered(self, wire: Format, calls: Sequence[Call], tools: Toolset | None) -> str:
+        try:
+            return render(calls, format=wire, tools=tools) if calls else ""
+        except CannotCarry:
+            return ""
+
+    # -- the tools ----------------------------------------------------------------------------------------------------
+
+    def names(self) -> list[str]:
+        lines = [f"- `{self.harmless.line(tool.name)}`" for tool in self.tools]
+        return [words.NAMES + "\n\n" + "\n".join(lines)] if lines else []
+
+    def described(self, levels: dict[str, Level]) -> list[str]:
+        told = {level: [tool for tool in self.tools if tool.name in names] for level, names in by_level(levels).items()}
+        if self.shortened(levels):
+            told["full"].append(self.lookup)
+        found = [f"{words.TYPES}\n\n" + "\n".join(types)] if (types := self.types(levels)) else []
+        found += self.in_full(told["full"], told["compact"])
+        named = [self.named(tool) for tool in told["named"]]
+        if named:
+            found.append(words.NAMED.format(lookup=self.lookup.name) + "\n\n" + "\n".join(named))
+        return found
+
+    def in_full(self, full: list[Tool], compact: list[Tool]) -> list[str]:
+        other = words.COMPACT.format(lookup=self.lookup.name)
+        if self.wire is None:
+            found = [f"{words.TOOLS}\n\n" + "".join([self.declared.full(tool) for tool in full])] if full else []
+            lines = [self.declared.compact(tool) for tool in compact]
+            return [*found, f"{other}\n\n" + "\n".join(lines)] if lines else found
+        found = [f"{words.TOOLS}\n\n{listed(full, self.wire, self.declared)}"] if full else []
+        brief = self.brief_tools(compact)
+        return [*found, f"{other}\n\n{listed(brief, self.wire, self.briefly)}"] if brief else found
+
+    @cached_property
+    def briefly(self) -> Declarations:
+        """The declarations of all tools without prose."""
+        return Declarations([brief_tool(tool) for tool in self.tools], self.harmless)
+
+    def brief_tools(self, tools: Iterable[Tool]) -> list[Tool]:
+        return [brief for tool in tools if (brief := self.briefly.tools.get(tool.name)) is not None]
+
+    def named(self, tool: Tool) -> str:
+        said = self.harmless.line(summary(tool))
+        return f"- `{self.harmless.line(tool.name)}`" + (f" — {said}" if said else "")
+
+    def piece(self, name: str, level: Level) -> str:
+        """What one tool takes up in the text."""
+        tool = self.tools.get(name)
+        assert tool is not None
+        if level == "named" or not self.schemas:
+            return self.named(tool)
+        if self.wire is not None and level == "full":
+            return listed([tool], self.wire, self.declared)
+        if self.wire is not None:
+            return listed(self.brief_tools([tool]), self.wire, self.briefly)
+        return self.declared.full(tool) if level == "full" else self.declared.compact(tool)
+
+    def declaration(self, tool: Tool) -> str:
+        """All there is to know of one tool, in the manner of the prompt: what `tool_schema` answers."""
+        if self.wire is not None:
+            return listed([tool], self.wire)
+        made = Declarations([tool], self.harmless)
+        return "\n".join([*made.aliases(), made.full(tool)]).rstrip("\n")
+
+
+_PLAIN_NAME = re.compile(r"[A-Za-z_$][\w$.-]*", re.ASCII).fullmatch
+_LONG = frozenset("content contents text body code source script patch diff new_text message query".split())
+_CREATE = Call("create", {"path": "notes/today.md"}, "")
+_PLACEHOLDER = Call("tool_name", {"argument": "value"}, "", "call12345")
+
+
+def brief_tool(tool: Tool) -> Tool:
+    """The same tool, its description cut to one sentence and its schema without prose."""
+    return msgspec.structs.replace(tool, description=summary(tool), parameters=_without_prose(tool.parameters))
+
+
+def _without_prose(schema: Any) -> Any:
+    if not isinstance(schema, dict):
+        return schema
+    kept: Json = {}
+    for word, value in schema.items():
+        if word in _PROSE:
+            continue
+        if word in LISTS and isinstance(value, list):
+            value = [_without_prose(item) for item in value]
+        elif word in MAPS and isinstance(value, dict):
+            value = {key: _without_prose(item) for key, item in value.items()}
+        kept[word] = _without_prose(value) if word in ONE else value
+    return kept

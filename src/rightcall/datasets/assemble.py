@@ -1,0 +1,214 @@
+"""`dataset assemble`: files of training rows as one, without doubles and without contradictions.
+
+The same input with the same label is kept once, from the first file that has it. With another label it is a conflict:
+written down in conflicts.jsonl, and with `drop_conflicts` every row of that input goes. Rows that are not as they
+should be, or that say they are public, lie in quarantine.jsonl with the reason.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from rightcall.capture.rows import Fault, unix_ms
+from rightcall.datasets.row_files import Reader, Scratch, Seen, digest
+from rightcall.datasets.schemas import CONFLICT, REJECT, TRAINING, faults
+from rightcall.datasets.validate import count
+from rightcall.datasets.verifier import model_input, notebook_row
+from rightcall.datasets.written_kinds import ASSEMBLED, CONFLICTS, MERGED, NOTEBOOK, QUARANTINE, manifest
+from rightcall.errors import CallerError
+from rightcall.files.jsonl import Line, read_lines
+from rightcall.files.whole_files import Output, Outputs
+from rightcall.types import Json
+
+COMBINED, MANIFEST = "training.jsonl", "dataset_manifest.json"
+
+
+class Assembled(msgspec.Struct, frozen=True):
+    """What came of it, in rows."""
+
+    accepted: int
+    duplicates: int
+    conflicts: int
+    dropped: int
+    quarantine: int
+    combined_path: str
+
+
+def assemble(
+    paths: Iterable[str | Path],
+    out_dir: str | Path,
+    *,
+    combined: str = COMBINED,
+    drop_conflicts: bool = False,
+    seen: Seen | None = None,
+    force: bool = False,
+) -> Assembled:
+    """Writes the combined rows, notebook.jsonl (the same laid flat), conflicts, quarantine, dataset_manifest.json."""
+    files, folder = [Path(path) for path in paths], Path(out_dir)
+    names = _names(combined)
+    if len({*names.values(), MANIFEST}) <= len(names):
+        raise CallerError(f"{combined} is the name of another file that is written; name the merged file otherwise")
+    outs = {name: Output(folder / names[name], _KINDS[name], sources=files, force=force) for name in names}
+    told = Output(folder / MANIFEST, manifest(ASSEMBLED), sources=files, force=force)
+    with (
+        Scratch() as scratch,
+        Outputs(*outs.values(), told) as outputs,
+        closing(Reader(files)) as reader,
+    ):
+        outputs.open()
+        merge = _Merge(scratch, files, reader, seen)
+        stats = [merge.read(at, outs["conflicts"], outs["quarantine"]) for at in range(len(files))]
+        labels, dropped = merge.write(outs["training"], outs["notebook"], drop_conflicts)
+        totals: Counter[str] = sum(stats, Counter())
+        told.write_json(_manifest(files, folder, names, stats, totals, labels, dropped, drop_conflicts))
+    named = {name: totals[name] for name in ("duplicates", "conflicts", "quarantine")}
+    accepted = sum(labels.values())
+    return Assembled(accepted=accepted, dropped=dropped, combined_path=str(folder / combined), **named)
+
+
+def _manifest(
+    files: list[Path],
+    folder: Path,
+    names: dict[str, str],
+    stats: list[Counter[str]],
+    totals: Counter[str],
+    labels: Counter[str],
+    dropped: int,
+    drop_conflicts: bool,
+) -> Json:
+    counts = {name: totals[name] for name in _COUNTED}
+    return {
+        "schema_version": ASSEMBLED,
+        "created_unix_ms": unix_ms(),
+        "drop_conflicts": drop_conflicts,
+        "inputs": [{"path": str(file), **each} for file, each in zip(files, stats, strict=True)],
+        "outputs": {name: str(folder / file) for name, file in names.items()},
+        "counts": {**counts, "accepted": sum(labels.values()), "dropped": dropped},
+        "labels": dict(sorted(labels.items())),
+    }
+
+
+_COUNTED = ("rows_seen", "accepted", "duplicates", "conflicts", "quarantine")
+
+
+_KINDS = {"training": MERGED, "notebook": NOTEBOOK, "conflicts": CONFLICTS, "quarantine": QUARANTINE}
+
+
+def _names(combined: str) -> dict[str, str]:
+    files = {name: f"{name}.jsonl" for name in ("notebook", "conflicts", "quarantine")}
+    return {"training": combined, **files}
+
+
+class _Merge:
+    """The inputs seen so far are on disk: their digest, label and place."""
+
+    def __init__(self, scratch: Scratch, files: list[Path], reader: Reader, seen: Seen | None) -> None:
+        self.db, self.files, self.reader, self.seen = scratch.db, files, reader, seen
+        self.db.execute(
+            "CREATE TABLE inputs (key BLOB, label TEXT, file INT, number INT, place INT, size INT, bad INT)"
+        )
+        self.db.execute("CREATE UNIQUE INDEX by_key ON inputs (key)")
+
+    def read(self, at: int, conflicts: Output, quarantine: Output) -> Counter[str]:
+        stats: Counter[str] = Counter(dict.fromkeys(_COUNTED, 0))
+        self.db.execute("BEGIN")
+        for line in read_lines(self.files[at], seen=self.seen):
+            stats["rows_seen"] += 1
+            wrong = _wrong(line.row)
+            if wrong is not None:
+                stats["quarantine"] += 1
+                quarantine.write(_put_aside(str(self.files[at]), line, *wrong))
+            else:
+                assert not isinstance(line.row, Fault)
+                stats[self._add(at, line, line.row, conflicts)] += 1
+        self.db.execute("COMMIT")
+        return stats
+
+    def _add(self, at: int, line: Line, row: Json, conflicts: Output) -> str:
+        text = model_input(row["input"])
+        key = digest(text)
+        known = self.db.execute("SELECT label, file, number, place, size FROM inputs WHERE key = ?", (key,)).fetchone()
+        if known is None:
+            values = (key, row["label"], at, line.number, line.place, line.size)
+            self.db.execute("INSERT INTO inputs VALUES (?, ?, ?, ?, ?, ?, 0)", values)
+            return "accepted"
+        if known[0] == row["label"]:
+            return "duplicates"
+        self.db.execute("UPDATE inputs SET bad = 1 WHERE key = ?", (key,))
+        conflicts.write(
+            {
+                "schema_version": CONFLICT,
+                "scorer_input": text,
+                "kept": self._told(known[1], known[2], self.reader.row(known[1], known[3], known[4])),
+                "conflict": self._told(at, line.number, row),
+            }
+        )
+        return "conflicts"
+
+    def _told(self, file: int, number: int, row: Json) -> Json:
+        return {"path": str(self.files[file]), "line_number": number, "label": row["label"], "row": row}
+
+    def write(self, out: Output, notebook: Output, drop: bool) -> tuple[Counter[str], int]:
+        """The accepted rows in the order they came; gives the counts of their labels, and how many were dropped."""
+        labels: Counter[str] = Counter()
+        dropped = 0
+        for file, place, size, bad in self.db.execute("SELECT file, place, size, bad FROM inputs ORDER BY rowid"):
+            if bad and drop:
+                dropped += 1
+                continue
+            row = _private(self.reader.row(file, place, size))
+            count(labels, row["label"])
+            out.write(row)
+            notebook.write(notebook_row(row))
+        return labels, dropped
+
+
+def _wrong(row: Json | Fault) -> tuple[str, str] | None:
+    """Why a row cannot be taken: a reason in one word, and in many."""
+    if isinstance(row, Fault):
+        return "invalid_json", row.message
+    if row.get("schema_version") != TRAINING:
+        return "invalid_training_row", f"schema_version must be {TRAINING}"
+    found = faults(row)
+    if found:
+        return "invalid_training_row", "; ".join(found)
+    public = says_public(row)
+    return ("public_row", public) if public else None
+
+
+def says_public(row: Json) -> str:
+    """Where in a row it says that it is public, in words; "" if nowhere."""
+    waiting: list[tuple[str, Any]] = [("", row)]
+    while waiting:
+        path, value = waiting.pop()
+        if isinstance(value, dict):
+            if value.get("public_export_allowed") is True:
+                return f"{path}/public_export_allowed must not be true"
+            if value.get("private_agent_log") is False:
+                return f"{path}/private_agent_log must not be false"
+            waiting += [(f"{path}/{name}", each) for name, each in value.items() if isinstance(each, dict | list)]
+        else:
+            waiting += [(f"{path}/{at}", each) for at, each in enumerate(value) if isinstance(each, dict | list)]
+    return ""
+
+
+def _private(row: Json) -> Json:
+    return {**row, "review": {**row["review"], "private_agent_log": True, "public_export_allowed": False}}
+
+
+def _put_aside(path: str, line: Line, reason: str, detail: str) -> Json:
+    row = None if isinstance(line.row, Fault) else line.row
+    return {
+        "schema_version": REJECT,
+        "reason": reason,
+        "detail": detail,
+        "path": path,
+        "line_number": line.number,
+        "row": row,
+    }

@@ -1,0 +1,191 @@
+"""Rows of captures as conversations: the turns of one run of a scenario, in order, with their verdict.
+
+    for conversation in Conversations(["capture.jsonl"]):
+        conversation.turns[-1].messages, conversation.turns[-1].assistant, conversation.turns[-1].good
+
+Rows of one conversation may lie anywhere in the files. Their places are kept on disk; memory holds one conversation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property, lru_cache
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from rightcall.apis.openai_chat import assistant_message
+from rightcall.apis.sdk_view import dumps
+from rightcall.capture.rows import FORGE, OUTCOME, SCHEMA, asked, blocking_of, call_of, tools_of
+from rightcall.datasets.label import sound
+from rightcall.datasets.row_files import Reader, Scratch, Seen, Where, digest
+from rightcall.datasets.validate import label_of
+from rightcall.declare.provider_forms import to_provider
+from rightcall.declare.toolset import Toolset
+from rightcall.files.jsonl import read_lines
+from rightcall.types import Call, Json
+
+LONGEST = 1_000  # rows of one conversation; those behind are left out
+
+
+def verdict(row: Json) -> bool | None:
+    """True for a row that is right, False for one that is wrong, None where nobody has said."""
+    label = label_of(row)
+    if label is not None:
+        return label == "valid"
+    return False if blocking_of(row) else None
+
+
+class Turn:
+    """One turn of a model: what it was told before, what it said, and the rows of its calls."""
+
+    def __init__(self, rows: list[Json], messages: list[Json]) -> None:
+        self.rows, self.messages = rows, messages
+
+    @property
+    def outcome(self) -> bool:
+        return bool(self.rows[0]["kind"] == OUTCOME)
+
+    @cached_property
+    def calls(self) -> list[Call]:
+        return [] if self.outcome else [call_of(row) for row in self.rows]
+
+    @cached_property
+    def good(self) -> bool | None:
+        """False if any of its rows is wrong, True if all are right, None where nobody has said."""
+        found = {verdict(row) for row in self.rows}
+        return False if False in found or not self._said else None if None in found else True
+
+    @property
+    def _said(self) -> bool:
+        """Is there anything that could be trained on? A run that ended in an error says nothing."""
+        return not self.outcome or self.rows[0]["outcome"]["ended"] == "answer"
+
+    @cached_property
+    def assistant(self) -> Json:
+        """The turn in OpenAI chat form, with the calls as they were settled."""
+        said = self.rows[0].get("assistant") or {}
+        thought = said.get("reasoning_content") or said.get("reasoning")
+        message = assistant_message(
+            _text(said.get("content")),
+            self.calls,
+            reasoning=thought if isinstance(thought, str) else None,
+            reasoning_key="reasoning_content",
+        )
+        return message if message["content"] or not self.calls else {**message, "content": None}
+
+
+class Conversation:
+    """The rows of one run, in order. There is at least one."""
+
+    def __init__(self, rows: list[Json]) -> None:
+        self.rows = sorted(rows, key=_order)
+
+    @cached_property
+    def tools(self) -> Toolset:
+        return tools_of(self.rows[0])
+
+    @cached_property
+    def definitions(self) -> list[Json]:
+        """The tools, OpenAI style."""
+        return _definitions(self.tools)
+
+    @cached_property
+    def turns(self) -> list[Turn]:
+        made: list[Turn] = []
+        for _, rows in groupby(self.rows, key=lambda row: _order(row)[:3]):
+            found = list(rows)
+            made.append(Turn(found, asked(found[0]) if "messages" in found[0] else _history(found[0], made)))
+        return made
+
+
+@lru_cache(64)
+def _definitions(tools: Toolset) -> list[Json]:
+    return to_provider(tools, "chat")
+
+
+def _order(row: Json) -> tuple[int, bool, int, int]:
+    trace = row["proxy_trace"]
+    attempt = row.get("attempt")
+    return trace["turn"], row["kind"] == OUTCOME, attempt if isinstance(attempt, int) else 1, trace["call_index"]
+
+
+def _history(row: Json, before: list[Turn]) -> list[Json]:
+    """The conversation before a row that does not tell it: the request, the calls and what they gave."""
+    messages: list[Json] = [{"role": "user", "content": row["user_request"]}]
+    for turn in before:
+        messages.append(turn.assistant)
+        messages += [_result(each, call) for each, call in zip(turn.rows, turn.calls, strict=True)]
+    return messages
+
+
+def _result(row: Json, call: Call) -> Json:
+    content: Any = (row.get("tool_result") or {}).get("content")
+    said = content if isinstance(content, str) else dumps(content)
+    return {"role": "tool", "tool_call_id": call.id, "name": call.name, "content": said}
+
+
+def _text(content: Any) -> str:
+    """Text, or the texts of parts."""
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else []
+    return "\n".join([part["text"] for part in parts if isinstance(part, dict) and isinstance(part.get("text"), str)])
+
+
+# -- out of files ------------------------------------------------------------------------------------------------------
+
+_IN_ORDER = """
+    SELECT key, file, place, size FROM (
+        SELECT rowid AS number, key, file, place, size, min(rowid) OVER (PARTITION BY key) AS first FROM lines
+    ) ORDER BY first, number
+"""
+
+
+class Conversations:
+    """The conversations of files, in the order in which they begin. Raises `BadRows` at a row that is not sound.
+
+    `each` is shown every row before the first conversation is given. `left_out` counts rows of conversations that are
+    longer than any real one.
+    """
+
+    def __init__(
+        self,
+        paths: Iterable[str | Path],
+        *,
+        each: Callable[[Where, Json], None] | None = None,
+        seen: Seen | None = None,
+    ) -> None:
+        self._paths = [Path(path) for path in paths]
+        self._each, self._seen = each, seen
+        self.left_out = 0
+
+    def __iter__(self) -> Iterator[Conversation]:
+        reader = Reader(self._paths)
+        with Scratch() as scratch:
+            scratch.db.execute("CREATE TABLE lines (key BLOB, file INT, place INT, size INT)")
+            scratch.insert("INSERT INTO lines VALUES (?, ?, ?, ?)", self._places())
+            try:
+                for _, lines in groupby(scratch.db.execute(_IN_ORDER), key=lambda line: line[0]):
+                    yield Conversation(self._rows(lines, reader))
+            finally:
+                reader.close()
+
+    def _places(self) -> Iterator[tuple[bytes, int, int, int]]:
+        for at, path in enumerate(self._paths):
+            for line in read_lines(path, seen=self._seen):
+                where = Where(str(path), line.number)
+                row = sound(where, line.row, SCHEMA, FORGE)
+                if self._each is not None:
+                    self._each(where, row)
+                key = f"{row['example_group_id']}\0{row['proxy_trace']['model']}"
+                yield digest(key), at, line.place, line.size
+
+    def _rows(self, lines: Iterable[Any], reader: Reader) -> list[Json]:
+        rows: list[Json] = []
+        for _, file, place, size in lines:
+            if len(rows) < LONGEST:
+                rows.append(reader.row(file, place, size))
+            else:
+                self.left_out += 1
+        return rows

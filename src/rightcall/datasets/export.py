@@ -1,0 +1,180 @@
+"""`dataset export`: captured rows as a file for a trainer, JSON lines or Parquet.
+
+    export(["capture.jsonl"], "train.jsonl", to="trl-sft")
+
+What is left out is counted with its reason. Files are private (mode 0600, and the manifest beside them says so) unless
+every row was released and `public` is asked for.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
+from hashlib import sha256
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from rightcall import formats
+from rightcall.capture.rows import unix_ms
+from rightcall.datasets.conversations import Conversation, Conversations
+from rightcall.datasets.message_shapes import SHAPES, Found, How, LeftOut
+from rightcall.datasets.releasing import is_released
+from rightcall.datasets.row_files import BadRows, Seen, Where
+from rightcall.datasets.validate import count
+from rightcall.datasets.written_kinds import EXPORT, EXPORTED, PARQUET, manifest, manifest_of
+from rightcall.errors import CallerError
+from rightcall.files.streams import is_stream
+from rightcall.files.whole_files import PRIVATE, PUBLIC, Output, Outputs
+from rightcall.types import Json
+
+
+class Exported(msgspec.Struct, frozen=True):
+    """What was written; `left_out` counts by reason."""
+
+    examples: int
+    conversations: int
+    left_out: dict[str, int]
+    unlabelled: int
+    path: str
+    manifest: str
+    public: bool
+
+
+class Unreleased(BadRows):
+    """Rows that may not be exported publicly. `rows` says which and why."""
+
+    def __init__(self, rows: list[tuple[Where, str]], total: int) -> None:
+        first = f"; the first is {rows[0][0]}: {rows[0][1]}"
+        super().__init__(f"{total} rows are not released, so nothing is exported with --public{first}")
+        self.rows = rows
+
+
+_MOST_TOLD = 1_000
+
+
+class _Gate:
+    """Looks at every row before the first example is written."""
+
+    def __init__(self, public: bool) -> None:
+        self.public, self.unlabelled, self.count = public, 0, 0
+        self.refused: list[tuple[Where, str]] = []
+
+    def __call__(self, where: Where, row: Json) -> None:
+        self.unlabelled += "label" not in row
+        why = is_released(row) if self.public else ""
+        if why:
+            self.count += 1
+            if len(self.refused) < _MOST_TOLD:
+                self.refused.append((where, why))
+
+    def open(self) -> None:
+        if self.count:
+            raise Unreleased(self.refused, self.count)
+
+
+class Writer(Protocol):
+    rows: int
+
+    def write(self, row: Json) -> None: ...
+
+
+def export(
+    paths: Iterable[str | Path],
+    output: str | Path,
+    *,
+    to: str,
+    turns: bool = False,
+    format: str | None = None,
+    public: bool = False,
+    seen: Seen | None = None,
+    force: bool = False,
+) -> Exported:
+    """Writes the rows of captures in a shape; a name that ends in .parquet is written as Parquet.
+
+    Raises `Unreleased` if a row may not be public, `BadRows` for rows that are not sound; then nothing is written.
+    """
+    files, how = [Path(path) for path in paths], _how(to, turns, format)
+    mode = PUBLIC if public else PRIVATE
+    out = Output(output, PARQUET if _is_parquet(output) else EXPORT, sources=files, mode=mode, force=force)
+    beside = Output(manifest_of(out.path), manifest(EXPORTED), sources=files, mode=mode, force=force)
+    # The manifest goes first: it is what an export is known by, should the two be torn apart.
+    with Outputs(*([] if is_stream(output) else [beside]), out) as outputs:
+        gate = _Gate(public)
+        conversations = Conversations(files, each=gate, seen=seen)
+        stream = iter(conversations)
+        first = next(stream, None)  # every row has passed the gate by now
+        gate.open()
+        outputs.open()
+        left_out: Counter[str] = Counter()
+        number = 0
+        with _writer(out, to, how, public) as writer:
+            while first is not None:
+                number += 1
+                for example in _examples(first, to, how):
+                    if isinstance(example, LeftOut):
+                        count(left_out, str(example), 100)
+                    else:
+                        writer.write(example)
+                first = next(stream, None)
+        if conversations.left_out:
+            left_out["rows behind the first thousand of a conversation"] = conversations.left_out
+        if not is_stream(output):
+            beside.write_json(_manifest(files, out, to, how, public, writer.rows, left_out))
+    reasons, told = dict(left_out.most_common()), "" if is_stream(output) else str(beside.path)
+    return Exported(writer.rows, number, reasons, gate.unlabelled, str(output), told, public)
+
+
+def _is_parquet(output: str | Path) -> bool:
+    return str(output).endswith(".parquet")
+
+
+def _how(to: str, turns: bool, format: str | None) -> How:
+    if to not in SHAPES:
+        raise CallerError(f"no shape {to!r:.40}; there are {', '.join(SHAPES)}")
+    if (format is not None) != (to == "text"):
+        raise CallerError("plain text needs a format, such as --format hermes, and only plain text takes one")
+    if turns and to != "trl-sft":
+        raise CallerError("--turns is for trl-sft: the other shapes have their own unit")
+    return How(turns, formats.find(format) if format is not None else None)
+
+
+def _examples(conversation: Conversation, to: str, how: How) -> Found:
+    try:
+        yield from SHAPES[to](conversation, how)
+    except LeftOut as reason:
+        yield reason
+
+
+def _writer(out: Output, to: str, how: How, public: bool) -> AbstractContextManager[Writer]:
+    if not _is_parquet(out.path):
+        return nullcontext(out)
+    from rightcall.datasets.parquet import ParquetRows
+
+    return ParquetRows(out, shape="trl-turns" if how.turns else to, public=public)
+
+
+def _manifest(
+    files: list[Path], out: Output, to: str, how: How, public: bool, examples: int, left_out: Counter[str]
+) -> Json:
+    return {
+        "schema_version": EXPORTED,
+        "private": not public,
+        "shape": to,
+        "format": None if how.format is None else how.format.name,
+        "turns": how.turns,
+        "inputs": [{"path": str(file), "sha256": _sha256(file)} for file in files],
+        "output": {"path": str(out.path), "sha256": out.sha256(), "examples": examples},
+        "left_out": dict(left_out.most_common()),
+        "created_unix_ms": unix_ms(),
+    }
+
+
+def _sha256(path: Path) -> str:
+    found = sha256()
+    with path.open("rb") as file:
+        while data := file.read(1 << 16):
+            found.update(data)
+    return found.hexdigest()

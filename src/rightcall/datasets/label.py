@@ -1,0 +1,146 @@
+"""`dataset label`: what each row deserves, said without a model.
+
+A call that must not run is `deterministic_invalid`: `check` says so. A call of a known scenario gets what the
+scenario's acceptable calls say of it (`capture/score.py`). How a conversation ended is `valid` if every call that was
+needed was made rightly and none that ran was wrong, else `incomplete`. Rows of unknown scenarios stay as they are.
+
+    labelled = Labeller().label(row)      ->  row["label"] = {"label": "valid", "by": "scenario", "why": ""}
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from rightcall.capture import catalogue
+from rightcall.capture.domain import Domain, Scenario
+from rightcall.capture.rows import FORGE, OUTCOME, SCHEMA, Fault, asked, blocking_of, call_of, tools_of
+from rightcall.capture.score import label as judged
+from rightcall.capture.score import score
+from rightcall.checks import check
+from rightcall.datasets.row_files import BadRows, Seen, Where, read_all
+from rightcall.datasets.schemas import faults
+from rightcall.datasets.written_kinds import LABELLED
+from rightcall.declare.toolset import Toolset
+from rightcall.files.whole_files import Output
+from rightcall.strict_json import MAX_DEPTH, decode
+from rightcall.types import Call, Json, Problem
+
+
+class Labeller:
+    """Labels rows one at a time. `domains` are those of users; the built-in ones are always known."""
+
+    def __init__(self, domains: Iterable[Domain] = ()) -> None:
+        self._domains: dict[str, Domain | None] = {domain.name: domain for domain in domains}
+        self._group = ""  # of rows that do not tell their history
+        self._calls: list[Call] = []
+
+    def label(self, row: Json) -> Json:
+        """The row with its label; as it is if nothing is known of it."""
+        scenario = self._scenario(row)
+        found = self._of_outcome(row, scenario) if row["kind"] == OUTCOME else self._of_call(row, scenario)
+        return row if found is None else {**row, "label": found}
+
+    def _of_call(self, row: Json, scenario: Scenario | None) -> Json | None:
+        call, before = call_of(row), self._before(row)
+        problem = next((each for each in self._problems(row, call) if each.blocking), None)
+        if problem is not None:
+            return {"label": "deterministic_invalid", "by": "check", "why": f"{problem.code}: {problem.message}"[:300]}
+        if scenario is None:
+            return None
+        return {"label": judged(scenario, call, before), "by": "scenario", "why": ""}
+
+    def _of_outcome(self, row: Json, scenario: Scenario | None) -> Json | None:
+        """Judged by the calls that could run: one that could not was a mistake without effect, and has its own row."""
+        if scenario is None:
+            return None
+        ended, tools = row["outcome"]["ended"], self._toolset(row)
+        if ended != "answer":
+            return {"label": "incomplete", "by": "scenario", "why": f"ended by {ended}"}
+        found = score(scenario, [call for call in calls_before(row) if not check(call, tools)])
+        wrong: list[str] = [label for label in found.labels if label != "valid"]
+        why = ", ".join([f"not called: {name}" for name in found.missing] + wrong)
+        return {"label": "valid" if found.complete else "incomplete", "by": "scenario", "why": why[:300]}
+
+    def _problems(self, row: Json, call: Call) -> list[Problem]:
+        """Those said when the call was captured, and those that it has now."""
+        return blocking_of(row) + check(call, self._toolset(row))
+
+    def _toolset(self, row: Json) -> Toolset | None:
+        return tools_of(row) or None  # without any, names are not checked
+
+    def _before(self, row: Json) -> list[Call]:
+        if "messages" in row:
+            return calls_before(row)
+        if row["example_group_id"] != self._group:
+            self._group, self._calls = row["example_group_id"], []
+        before = list(self._calls)
+        self._calls.append(call_of(row))
+        return before
+
+    def _scenario(self, row: Json) -> Scenario | None:
+        trace = row["proxy_trace"]
+        name, scenario = trace.get("domain"), trace.get("scenario")
+        if name not in self._domains:
+            self._domains[name] = catalogue.built_in(name) if name in catalogue.names() else None
+        domain = self._domains[name]
+        return domain.by_name.get(scenario) if domain is not None else None
+
+
+def calls_before(row: Json) -> list[Call]:
+    """The calls of the conversation before this one, in order, its own turn's included."""
+    own = row["proxy_trace"].get("call_index") if row["kind"] != OUTCOME else 0
+    turn = (row.get("assistant") or {}).get("tool_calls") or []
+    said = [each for message in asked(row) if message.get("role") == "assistant" for each in _calls_in(message)]
+    return [call for each in [*said, *turn[:own]] if (call := _call(each)) is not None]
+
+
+def _calls_in(message: Json) -> list[Any]:
+    calls = message.get("tool_calls")
+    return calls if isinstance(calls, list) else []
+
+
+def _call(entry: Any) -> Call | None:
+    """A call of the history; None if it could not be read."""
+    function = entry.get("function") if isinstance(entry, dict) else None
+    if not isinstance(function, dict) or not isinstance(function.get("name"), str):
+        return None
+    given = function.get("arguments")
+    arguments = decode(given, MAX_DEPTH) if isinstance(given, str) and given.strip() else given or {}
+    return Call(function["name"], arguments, "") if isinstance(arguments, dict) else None
+
+
+# -- files -------------------------------------------------------------------------------------------------------------
+
+
+def label_files(
+    paths: Iterable[str | Path],
+    output: str | Path,
+    *,
+    domains: Iterable[Domain] = (),
+    seen: Seen | None = None,
+    force: bool = False,
+) -> Counter[str]:
+    """Writes the rows with their labels, and gives how many got which."""
+    labeller, files = Labeller(domains), list(paths)
+    counts: Counter[str] = Counter()
+    with Output(output, LABELLED, sources=files, force=force) as out:
+        for where, row in read_all(files, seen=seen):
+            made = labeller.label(sound(where, row, SCHEMA, FORGE))
+            counts[made["label"]["label"] if "label" in made else "unlabelled"] += 1
+            out.write(made)
+    return counts
+
+
+def sound(where: Where, row: Json | Fault, *schemas: str) -> Json:
+    """A row that is as its schema says, and of a schema that will do. Raises `BadRows`."""
+    if isinstance(row, Fault):
+        raise BadRows(f"{where} {row.message}; `rightcall dataset validate` lists every fault")
+    if row.get("schema_version") not in schemas:
+        raise BadRows(f"{where} is {row.get('schema_version')!r:.80}; this takes {' or '.join(schemas)}")
+    found = faults(row)
+    if found:
+        raise BadRows(f"{where} {found[0]}; `rightcall dataset validate` lists every fault")
+    return row

@@ -1,0 +1,316 @@
+"""Captured conversations in the shapes that trainers read: one function each, all in `SHAPES`.
+
+    for example in SHAPES["trl-sft"](conversation, How()):    # a dict, or a `LeftOut` that says why there is none
+
+A turn is good if its rows are labelled valid, or have no label and nothing that blocks. What cannot be said in a shape
+is left out, never bent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+
+from rightcall.apis.sdk_view import dumps
+from rightcall.apis.whole import read
+from rightcall.datasets.conversations import Conversation, Turn
+from rightcall.datasets.verifier import training_row
+from rightcall.errors import CannotCarry
+from rightcall.formats.spec import Format
+from rightcall.strict_json import MAX_DEPTH, decode
+from rightcall.types import Call, Json, Part, Text
+from rightcall.wire.rendering import render
+
+
+class LeftOut(Exception):
+    """This conversation, or this turn, cannot be said in the shape that was asked for. The message is the reason."""
+
+
+class How(msgspec.Struct, frozen=True):
+    """What the shapes need to know: whole conversations or single turns, and for plain text the format."""
+
+    turns: bool = False
+    format: Format | None = None
+
+
+Found = Iterator[Json | LeftOut]
+
+
+# -- messages ----------------------------------------------------------------------------------------------------------
+
+
+def _plain(message: Json, *, objects: bool) -> Json:
+    """A message with the keys that trainers know. Arguments are text, or with `objects` the object itself."""
+    role = message.get("role")
+    made: Json = {"role": role, "content": _content(message.get("content"))}
+    calls = message.get("tool_calls")
+    if role == "assistant" and isinstance(calls, list) and calls:
+        made["content"] = made["content"] or None
+        made["tool_calls"] = [_call(each, objects=objects) for each in calls]
+    if role == "tool":
+        names = ("tool_call_id", "name") if objects else ("tool_call_id",)
+        made |= {key: message[key] for key in names if isinstance(message.get(key), str)}
+    if objects and isinstance(message.get("reasoning_content"), str):
+        made["reasoning_content"] = message["reasoning_content"]
+    return made
+
+
+def _content(content: Any) -> str:
+    if isinstance(content, str) or content is None:
+        return content or ""
+    parts = content if isinstance(content, list) else []
+    said = [part["text"] for part in parts if isinstance(part, dict) and isinstance(part.get("text"), str)]
+    if len(said) < len(parts) or not parts:
+        raise LeftOut("a message holds something else than text")
+    return "\n".join(said)
+
+
+def _call(entry: Any, *, objects: bool) -> Json:
+    function = entry.get("function") if isinstance(entry, dict) else None
+    said = function.get("arguments") if isinstance(function, dict) else None
+    text = "{}" if said is None or said == "" else said if isinstance(said, str) else dumps(said)
+    arguments = decode(text, MAX_DEPTH)
+    if not isinstance(function, dict) or not isinstance(function.get("name"), str) or not isinstance(arguments, dict):
+        raise LeftOut("the history holds a call that cannot be read")
+    given = arguments if objects else text
+    return {"id": entry.get("id") or "", "type": "function", "function": {"name": function["name"], "arguments": given}}
+
+
+def _messages(turn: Turn, *, objects: bool) -> list[Json]:
+    return [_plain(message, objects=objects) for message in turn.messages]
+
+
+def _said(turn: Turn, *, objects: bool) -> Json:
+    return _plain(turn.assistant, objects=objects)
+
+
+def _whole(conversation: Conversation) -> tuple[Turn, list[Turn]]:
+    """The last turn that may be learned from, and the turns before it."""
+    turns = conversation.turns
+    last = max((at for at, turn in enumerate(turns) if turn.good is not False), default=None)
+    if last is None:
+        raise LeftOut("no good turn")
+    end, before = turns[last], turns[:last]
+    if any(end.messages[: len(turn.messages)] != turn.messages for turn in before):
+        raise LeftOut("the history was rewritten between turns (--turns keeps its good turns)")
+    return end, before
+
+
+def _good(conversation: Conversation) -> Turn:
+    """The last good turn of a conversation without a bad one before it."""
+    end, before = _whole(conversation)
+    if any(turn.good is False for turn in before):
+        raise LeftOut("a turn before the last is bad (--turns keeps the good ones)")
+    return end
+
+
+# -- the shapes --------------------------------------------------------------------------------------------------------
+
+
+def _openai_sft(conversation: Conversation, how: How) -> Found:
+    """{"messages", "tools", "parallel_tool_calls"}; arguments are text; a bad turn has weight 0: not learned from."""
+    end, before = _whole(conversation)
+    messages = [*_messages(end, objects=False), _said(end, objects=False)]
+    for turn in before:
+        if turn.good is False and not turn.outcome:
+            messages[len(turn.messages)]["weight"] = 0
+    several = any(len(message.get("tool_calls", ())) > 1 for message in messages)
+    yield {"messages": messages, "tools": conversation.definitions, "parallel_tool_calls": several}
+
+
+def _trl_sft(conversation: Conversation, how: How) -> Found:
+    """{"messages", "tools"}, or with single turns {"prompt", "completion", "tools"}; arguments are objects."""
+    if how.turns:
+        yield from _each(conversation, _prompted)
+        return
+    end = _good(conversation)
+    yield {"messages": [*_messages(end, objects=True), _said(end, objects=True)], "tools": conversation.definitions}
+
+
+def _prompted(conversation: Conversation, turn: Turn) -> Json:
+    completion = [_said(turn, objects=True)]
+    return {"prompt": _messages(turn, objects=True), "completion": completion, "tools": conversation.definitions}
+
+
+def _each(conversation: Conversation, make: Callable[[Conversation, Turn], Json]) -> Found:
+    """One example of each good turn."""
+    for turn in conversation.turns:
+        if turn.good is False:
+            yield LeftOut("a bad turn")
+            continue
+        try:
+            yield make(conversation, turn)
+        except LeftOut as reason:
+            yield reason
+
+
+def _trl_kto(conversation: Conversation, how: How) -> Found:
+    """{"prompt", "completion", "label", "tools"}: each turn with whether it is good; what nobody judged is left out."""
+    for turn in conversation.turns:
+        if turn.good is None or (turn.outcome and turn.rows[0]["outcome"]["ended"] != "answer"):
+            yield LeftOut("a turn without a label" if turn.good is None else "ended without an answer")
+            continue
+        try:
+            said = _said(turn, objects=True) if turn.good else _as_sent(turn)
+            example = {"prompt": _messages(turn, objects=True), "completion": [said], "label": turn.good}
+            yield {**example, "tools": conversation.definitions}
+        except LeftOut as reason:
+            yield reason
+
+
+def _trl_preference(conversation: Conversation, how: How) -> Found:
+    """{"prompt", "chosen", "rejected", "tools"}: a call as it was repaired against the call as it was sent, and the
+    good turn that followed a bad one against the bad one."""
+    for turn, following in zip(conversation.turns, [*conversation.turns[1:], None], strict=True):
+        try:
+            pair = _pair(turn, following)
+        except LeftOut as reason:
+            yield reason
+            continue
+        if pair is not None:
+            chosen, rejected = pair
+            prompt = _messages(turn, objects=True)
+            yield {"prompt": prompt, "chosen": [chosen], "rejected": [rejected], "tools": conversation.definitions}
+
+
+def _pair(turn: Turn, following: Turn | None) -> tuple[Json, Json] | None:
+    if turn.outcome:
+        return None
+    if turn.good is not False and any(call.repairs for call in turn.calls):
+        chosen = _said(turn, objects=True)
+    elif turn.good is False and following is not None and following.good is not False and not following.outcome:
+        chosen = _said(following, objects=True)
+    else:
+        return None
+    rejected = _as_sent(turn)
+    if _bare(chosen) == _bare(rejected):
+        raise LeftOut("the call as it was sent is the same")
+    return chosen, rejected
+
+
+def _bare(message: Json) -> Any:
+    """What was said, without the ids that we gave."""
+    calls = message.get("tool_calls") or []
+    return message.get("content") or "", [each["function"] for each in calls]
+
+
+def _as_sent(turn: Turn) -> Json:
+    """The turn as the model wrote it: text as text; a provider's message with its calls, where these can be read."""
+    raw = turn.rows[0].get("reply")
+    if isinstance(raw, str):
+        return {"role": "assistant", "content": raw}
+    sent = read(raw, repair="off") if isinstance(raw, dict | list) and raw else None
+    if sent is None or sent.refused or not sent.calls:
+        texts = [call.raw or call.json for call in turn.calls]
+        return {"role": "assistant", "content": "\n".join([sent.content if sent else "", *texts]).strip()}
+    entries = [_entry(call) for call in sent.calls]
+    return {"role": "assistant", "content": sent.content or None, "tool_calls": entries}
+
+
+def _entry(call: Call) -> Json:
+    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+
+
+_FROM = {"user": "human", "tool": "observation"}
+
+
+def _sharegpt(conversation: Conversation, how: How) -> Found:
+    """LLaMA-Factory: {"conversations": [{"from", "value"}], "system", "tools"}; several calls, and several results, of
+    one turn are one entry each, so that the sides alternate."""
+    end = _good(conversation)
+    entries: list[Json] = []
+    system: list[str] = []
+    for message in [*_messages(end, objects=True), _said(end, objects=True)]:
+        if message["role"] in ("system", "developer"):
+            system.append(message["content"])
+        else:
+            _add(entries, *_entry_of(message))
+    tools = dumps([definition["function"] for definition in conversation.definitions])
+    observed = {"conversations": [_closed(entry) for entry in entries], "system": "\n\n".join(system), "tools": tools}
+    sides = [entry["from"] in ("human", "observation") for entry in entries]
+    if sides != [at % 2 == 0 for at in range(len(entries))]:
+        raise LeftOut("the two sides do not take turns")
+    yield observed
+
+
+def _entry_of(message: Json) -> tuple[str, Any]:
+    if message["role"] != "assistant":
+        if message["role"] not in _FROM:
+            raise LeftOut(f"there is no place for the role {message['role']!r:.40}")
+        return _FROM[message["role"]], message["content"]
+    calls = message.get("tool_calls")
+    if not calls:
+        return "gpt", message["content"] or ""
+    if message["content"]:
+        raise LeftOut("there is no place for text beside calls")
+    return "function_call", [each["function"] for each in calls]
+
+
+def _add(entries: list[Json], side: str, value: Any) -> None:
+    if side == "observation" and entries and entries[-1]["from"] == side:
+        entries[-1]["value"].append(value)
+    else:
+        entries.append({"from": side, "value": [value] if side == "observation" else value})
+
+
+def _closed(entry: Json) -> Json:
+    value = entry["value"]
+    if entry["from"] == "function_call":
+        value = dumps(value[0] if len(value) == 1 else value)
+    elif entry["from"] == "observation":
+        value = value[0] if len(value) == 1 else dumps(value)
+    return {"from": entry["from"], "value": value}
+
+
+def _verifier(conversation: Conversation, how: How) -> Found:
+    """`toolcall-verifier-training/v1`: each call that has a label."""
+    for row in conversation.rows:
+        made = training_row(row)
+        yield (
+            made if made is not None else LeftOut("an outcome" if row["kind"] == "outcome" else "a row without a label")
+        )
+
+
+def _text(conversation: Conversation, how: How) -> Found:
+    """{"prompt", "completion", "format", "tools"}: each good turn as the model would write it in that format; its
+    history too."""
+    assert how.format is not None
+    chosen = how.format
+
+    def written(conversation: Conversation, turn: Turn) -> Json:
+        try:
+            history = [_rendered(message, chosen, conversation) for message in _messages(turn, objects=True)]
+            completion = _render(_said(turn, objects=True), chosen, conversation)
+        except CannotCarry as error:
+            raise LeftOut(f"{chosen.name} cannot carry it: {error.cause}") from error
+        example = {"prompt": history, "completion": completion, "format": chosen.name}
+        return {**example, "tools": conversation.definitions}
+
+    yield from _each(conversation, written)
+
+
+def _rendered(message: Json, format: Format, conversation: Conversation) -> Json:
+    if message["role"] != "assistant":
+        return {"role": message["role"], "content": message["content"]}
+    return {"role": "assistant", "content": _render(message, format, conversation)}
+
+
+def _render(message: Json, format: Format, conversation: Conversation) -> str:
+    parts: list[Part] = [Text(message["content"])] if message["content"] else []
+    for each in message.get("tool_calls", ()):
+        function = each["function"]
+        parts.append(Call(function["name"], function["arguments"], "", each["id"]))
+    return render(parts, format=format, tools=conversation.tools)
+
+
+SHAPES: dict[str, Callable[[Conversation, How], Found]] = {
+    "openai-sft": _openai_sft,
+    "trl-sft": _trl_sft,
+    "trl-preference": _trl_preference,
+    "trl-kto": _trl_kto,
+    "sharegpt": _sharegpt,
+    "verifier": _verifier,
+    "text": _text,
+}

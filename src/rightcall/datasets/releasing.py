@@ -1,0 +1,227 @@
+"""`dataset redact` and `dataset release`: the only way out of private.
+
+Redaction replaces what looks like a secret (`rightcall.redaction`) or a person's data: e-mail addresses, telephone and
+card numbers, bank accounts, network addresses, home folders, and the terms you name. The same value is replaced by the
+same word everywhere in a run, under a key that is then forgotten. It finds patterns, not meaning: a name in a sentence
+stays, so read what you release. Release marks redacted rows as public, under the name of whoever answers for it, and
+refuses rows that were not redacted or have changed since.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+from collections import Counter
+from collections.abc import Callable, Iterable
+from hashlib import blake2b, sha256
+from pathlib import Path
+from typing import Any
+
+from rightcall.capture.rows import Fault, unix_ms
+from rightcall.datasets.row_files import BadRows, Seen, Where, read_all
+from rightcall.datasets.schemas import faults
+from rightcall.datasets.written_kinds import REDACTED, RELEASED
+from rightcall.errors import CallerError
+from rightcall.files.whole_files import Output
+from rightcall.redaction.scrubber import Scrubber
+from rightcall.redaction.secret_shapes import Rule, start
+from rightcall.types import Json
+
+VERSION = "rightcall-redaction/v2"
+_MOST_KEPT = 5_000
+
+
+def _luhn(text: str) -> bool:
+    digits = [int(char) for char in text if char.isdigit()]
+    doubled = [digit if at % 2 else sum(divmod(digit * 2, 10)) for at, digit in enumerate(reversed(digits), 1)]
+    return 14 <= len(digits) <= 19 and sum(doubled) % 10 == 0
+
+
+def _iban(text: str) -> bool:
+    plain = text.replace(" ", "").upper()
+    number = "".join([str(int(char, 36)) for char in plain[4:] + plain[:4]])
+    return 15 <= len(plain) <= 34 and int(number) % 97 == 1
+
+
+# Who somebody is and where: beside the secrets, for what leaves this machine.
+PERSONAL: dict[str, Rule] = {
+    "email": Rule(
+        re.compile(start(r"\w.+%-") + r"[\w.+%-]{1,64}@(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}(?![A-Za-z0-9])"),
+        ("@",),
+    ),
+    "iban": Rule(
+        re.compile(start("A-Za-z0-9_") + r"[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?![A-Za-z0-9])"),
+        sure=_iban,
+    ),
+    "card": Rule(re.compile(start("A-Za-z0-9_.-") + r"\d(?:[ -]?\d){13,18}(?![\w-])"), sure=_luhn),
+    "phone": Rule(
+        re.compile(start("A-Za-z0-9_.+") + r"\+\d{1,3}[ ()./-]{0,2}\d(?:[ ()./-]{0,2}\d){6,12}(?!\w)"), ("+",)
+    ),
+    "address": Rule(
+        re.compile(
+            start("A-Za-z0-9_.")
+            + r"(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)\.){3}(?:25[0-5]|2[0-4]\d|1?\d?\d)(?![A-Za-z0-9]|\.\d)"
+        ),
+        (".",),
+    ),
+    "home": Rule(
+        re.compile(r"(?:/home/|/Users/|[A-Za-z]:\\{1,4}Users\\{1,4})([^\s/\\\"':<>|]{1,64})"),
+        ("/home/", "users"),
+        part=1,
+    ),
+}
+_STAYS = {"127.0.0.1", "0.0.0.0", "255.255.255.255", "user", "example"}
+# Written by redaction itself: looking into them again must find nothing.
+_OURS = re.compile(
+    r"redacted-[a-z-]+-[0-9a-f]{8}(?:@.{1,300})?|user-[0-9a-f]{8}@example\.com|\+0000000\d{0,8}|10{12,18}"
+).fullmatch
+
+
+class Redactor(Scrubber):
+    """Replaces what is secret, what is personal, and the terms, in one run. `key` makes two runs agree; without one
+    nobody can."""
+
+    def __init__(self, terms: Iterable[str] = (), *, key: bytes | None = None) -> None:
+        named = sorted({term for term in terms if term.strip()}, key=lambda term: (-len(term), term))
+        if any(len(term) < 3 for term in named):
+            raise CallerError("a term to redact must have at least three characters")
+        own = {"term": Rule(re.compile("|".join(map(re.escape, named)), re.I))} if named else {}
+        super().__init__(stand_in=self._counted, more={**PERSONAL, **own})
+        self._key = key or secrets.token_bytes(32)
+        self._clean: set[str] = set()
+        self.counts: Counter[str] = Counter()
+
+    def redact(self, row: Json) -> Json:
+        """The row without what was found, and marked so that `release` can tell."""
+        before = self.counts.copy()
+        cleaned: Json = self.value(
+            {key: value for key, value in row.items() if key not in ("schema_version", "metadata")}
+        )
+        marks = {key: row["metadata"][key] for key in row["metadata"] if key not in ("release", "redaction")}
+        marks = {**self.value(marks), "private_agent_log": True, "public_export_allowed": False}
+        made: Json = {"schema_version": row["schema_version"], **cleaned, "metadata": marks}
+        found = dict(sorted((self.counts - before).items()))
+        made["metadata"]["redaction"] = {"version": VERSION, "found": found, "sha256": fingerprint(made)}
+        return made
+
+    def number(self, value: Any) -> Any:
+        """A card's number may be one of JSON's."""
+        if type(value) is int and 10**14 <= value < 10**16 and _luhn(str(value)):
+            self.counts["card"] += 1
+            return 10 ** (len(str(value)) - 1)
+        return value
+
+    def text(self, text: str) -> str:
+        """Keys and short texts come again and again: those without a find are kept."""
+        if text in self._clean:
+            return text
+        cleaned = super().text(text)
+        if len(text) <= 200 and cleaned == text:
+            if len(self._clean) >= _MOST_KEPT:
+                self._clean.clear()
+            self._clean.add(text)
+        return cleaned
+
+    def is_kept(self, kind: str, said: str) -> bool:
+        return said in _STAYS or _OURS(said) is not None or super().is_kept(kind, said)
+
+    def _counted(self, kind: str, said: str) -> str:
+        self.counts[kind] += 1
+        return self._word(kind, said)
+
+    def _word(self, name: str, said: str) -> str:
+        """A word of the same kind, the same for the same value. A card number stays a number, for JSON's sake."""
+        tag = blake2b(said.casefold().encode("utf-8", "surrogatepass"), key=self._key[:64], digest_size=4).hexdigest()
+        if name == "card":
+            return "1" + "0" * (sum(char.isdigit() for char in said) - 1)
+        if name == "phone":
+            return "+0000000" + str(int(tag, 16) % 10**8)
+        return f"user-{tag}@example.com" if name == "email" else f"redacted-{name}-{tag}"
+
+
+def fingerprint(row: Json) -> str:
+    """Of everything that was redacted: whatever is changed afterwards changes it."""
+    marks = ("redaction", "release", "private_agent_log", "public_export_allowed")
+    kept = {key: value for key, value in row["metadata"].items() if key not in marks}
+    plain = json.dumps({**row, "metadata": kept}, sort_keys=True, separators=(",", ":"))
+    return sha256(plain.encode()).hexdigest()
+
+
+def why_not(row: Json) -> str:
+    """Why this row may not be released, in words; "" if it may."""
+    mark = row["metadata"].get("redaction")
+    if not isinstance(mark, dict) or mark.get("version") != VERSION:
+        return "it was not redacted; run `rightcall dataset redact` first"
+    if mark.get("sha256") != fingerprint(row):
+        return "it has changed since it was redacted; redact it again"
+    return ""
+
+
+def is_released(row: Json) -> str:
+    """Why this row is not public, in words; "" if it is."""
+    marks = row.get("metadata")
+    if not isinstance(marks, dict) or not isinstance(marks.get("release"), dict):
+        return "it was not released; run `rightcall dataset redact`, then `rightcall dataset release`"
+    if marks.get("public_export_allowed") is not True or marks.get("private_agent_log") is not False:
+        return "its marks say that it is private"
+    return why_not(row)
+
+
+# -- files -------------------------------------------------------------------------------------------------------------
+
+
+def redact_files(
+    paths: Iterable[str | Path],
+    output: str | Path,
+    *,
+    terms: Iterable[str] = (),
+    seen: Seen | None = None,
+    force: bool = False,
+) -> tuple[int, Counter[str]]:
+    """Writes redacted rows; gives how many, and what was found how often."""
+    redactor, files = Redactor(terms), list(paths)
+    with Output(output, REDACTED, sources=files, force=force) as out:
+        for where, row in read_all(files, seen=seen):
+            try:
+                out.write(redactor.redact(_marked(where, row)))
+            except RecursionError as error:
+                raise BadRows(f"{where} is nested too deeply to be redacted") from error
+    return out.rows, redactor.counts
+
+
+def release_files(
+    paths: Iterable[str | Path],
+    output: str | Path,
+    *,
+    by: str,
+    note: str = "",
+    refused: Callable[[Where, str], None],
+    seen: Seen | None = None,
+    force: bool = False,
+) -> tuple[int, int]:
+    """Writes the rows that may be released, marked public; `refused` is told of the others. Gives both counts."""
+    if not by.strip():
+        raise CallerError("say who answers for the release: --by NAME")
+    mark = {"by": by, "note": note, "at_unix_ms": unix_ms()}
+    kept_back, files = 0, list(paths)
+    with Output(output, RELEASED, sources=files, force=force) as out:
+        for where, row in read_all(files, seen=seen):
+            why = why_not(_marked(where, row))
+            if why:
+                kept_back += 1
+                refused(where, why)
+                continue
+            assert not isinstance(row, Fault)
+            marks = {**row["metadata"], "private_agent_log": False, "public_export_allowed": True, "release": mark}
+            out.write({**row, "metadata": marks})
+    return out.rows, kept_back
+
+
+def _marked(where: Where, row: Json | Fault) -> Json:
+    found = [row.message] if isinstance(row, Fault) else faults(row)
+    if not found and not isinstance(row, Fault) and not isinstance(row.get("metadata"), dict):
+        found = ["this takes rows of captures, which carry their marks in `metadata`"]
+    if found or isinstance(row, Fault):
+        raise BadRows(f"{where} {found[0]}; `rightcall dataset validate` lists every fault")
+    return row

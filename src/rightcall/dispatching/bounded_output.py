@@ -1,0 +1,358 @@
+"""A tool's output, cut to a size that fits a model's context, with an account of what was left out.
+
+    envelope = bound({"log": "x" * 90_000, "code": 0})
+    envelope.payload          {"log": "xxx... [... 86,040 characters left out ...] ...xxx", "code": 0}
+    envelope.omitted[0]       Omitted(pointer="/log", reason="string_chars", page_token="v1:7b22...")
+
+Redaction comes first. Then long texts keep their head and their tail, and long arrays their first items. What is still
+too large as a whole gives up the largest values first, at any depth; small ones stay whole. Items that are kept keep
+their places. With `Bounds.pages`, what was left out can be read on by its page token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple, Protocol
+
+import msgspec
+
+from rightcall.dispatching.plain import plain
+from rightcall.dispatching.redact import Redaction, redacted
+
+Reason = Literal["string_chars", "array_items", "total_bytes"]
+
+_LISTED = 64  # omitted places that are told one by one; all are counted
+_SHOWN = 3
+_LONGEST_TOKEN = 2_000  # a token holds its pointer, and keys may be of any length
+_LEAST_CHARS = 64
+_LEAST_ITEMS = 4
+_NO_ROOM = 24  # bytes: less than that says nothing worth reading
+
+
+class Store(Protocol):
+    """Keeps outputs that were cut: `Pages`."""
+
+    def new_key(self) -> str: ...
+    def keep(self, key: str, whole: Any, bounds: Any) -> None: ...
+
+
+class Bounds(msgspec.Struct, frozen=True, kw_only=True):
+    """`spill` is given the whole output as text when something was left out, and says where it put it."""
+
+    string_chars: int = 4_000
+    array_items: int = 64
+    total_bytes: int = 256_000
+    redaction: Redaction | None = None
+    pages: Store | None = None
+    spill: Callable[[str], str] | None = None
+
+
+class Omitted(msgspec.Struct, frozen=True):
+    """Something left out at `pointer`. Without pages the token is readable, but cannot be redeemed."""
+
+    pointer: str
+    reason: Reason
+    page_token: str
+
+
+class Envelope(msgspec.Struct, frozen=True):
+    """`payload` is plain JSON data. The counts are of everything left out, `omitted` lists the first places."""
+
+    payload: Any
+    omitted_chars: int = 0
+    omitted_items: int = 0
+    omitted_values: int = 0
+    redacted_values: int = 0
+    omitted: tuple[Omitted, ...] = ()
+    handle: str = ""
+    redeemable: bool = False
+
+    @property
+    def truncated(self) -> bool:
+        return bool(self.omitted)
+
+    @property
+    def page_token(self) -> str:
+        """Where the first omission can be read on; "" if nothing was left out."""
+        return self.omitted[0].page_token if self.omitted else ""
+
+    @property
+    def text(self) -> str:
+        """For the model: the payload, and how to get at what is not in it."""
+        said = self.payload if isinstance(self.payload, str) else written(self.payload)
+        return said + "\n" + self._footer() if self.omitted else said
+
+    def _footer(self) -> str:
+        counts = {"characters": self.omitted_chars, "items": self.omitted_items, "values": self.omitted_values}
+        what = ", ".join([f"{count:,} {name}" for name, count in counts.items() if count])
+        redeemable = [each for each in self.omitted if len(each.page_token) <= _LONGEST_TOKEN and self.redeemable]
+        cure = "Call read_more with a token:" if redeemable else "Ask for less, or for a part."
+        lines = [f"[left out: {what}. {cure}"]
+        lines += [f"{each.pointer or '(the whole)'} {each.page_token}" for each in redeemable[:_SHOWN]]
+        if self.handle:
+            lines.append(f"The whole is in {self.handle}")
+        return "\n".join(lines) + "]"
+
+
+class Token(msgspec.Struct, frozen=True):
+    """What a page token says. `of` names the output that was cut, `at` is the first character or item left out."""
+
+    pointer: str
+    reason: Reason
+    limit: int
+    of: str = ""
+    at: int = 0
+
+    def __str__(self) -> str:
+        return "v1:" + msgspec.json.encode(self).hex()
+
+    @classmethod
+    def read(cls, text: str) -> Token | None:
+        """The token that a text is, or None."""
+        if not text.startswith("v1:") or len(text) > _LONGEST_TOKEN:
+            return None
+        try:
+            return msgspec.json.decode(bytes.fromhex(text[3:]), type=cls)
+        except ValueError:  # msgspec's errors are ValueErrors too
+            return None
+
+
+def bound(output: Any, bounds: Bounds | None = None) -> Envelope:
+    """The envelope of an output. One that is an envelope already was bounded by its tool, and stays as it is."""
+    if isinstance(output, Envelope):
+        return output
+    bounds = bounds or _DEFAULT
+    whole, count = redacted(plain(output), bounds.redaction)
+    return cut(whole, bounds, Place(), hidden=count)
+
+
+_DEFAULT = Bounds()
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where in a kept output a value comes from: `at` is the index of its first item there."""
+
+    of: str = ""
+    pointer: str = ""
+    at: int = 0
+
+
+def cut(whole: Any, bounds: Bounds, place: Place, *, hidden: int = 0) -> Envelope:
+    """The envelope of plain data that is redacted already."""
+    of = place.of or (bounds.pages.new_key() if bounds.pages is not None else "")
+    made = _most_that_fits(whole, bounds, place)
+    if not made.notes:
+        return Envelope(made.payload, redacted_values=hidden)
+    if bounds.pages is not None and not place.of:
+        bounds.pages.keep(of, whole, bounds)
+    handle = _spilled(whole, bounds)
+    omitted = [
+        Omitted(note.pointer, note.reason, str(Token(note.pointer, note.reason, note.limit, of, note.at)))
+        for note in _still_true(made.notes)[:_LISTED]
+    ]
+    counts = (made.chars, made.items, made.values, hidden)
+    return Envelope(made.payload, *counts, tuple(omitted), handle, bounds.pages is not None)
+
+
+def _spilled(whole: Any, bounds: Bounds) -> str:
+    if bounds.spill is None:
+        return ""
+    try:
+        return bounds.spill(whole if isinstance(whole, str) else written(whole))
+    except (OSError, ValueError):  # a full disk, a closed file: the result is told all the same
+        return ""
+
+
+class _Note(NamedTuple):
+    """Something left out: from `at` on, of the text or the array at `pointer`; all of it where `at` is 0."""
+
+    pointer: str
+    reason: Reason
+    limit: int
+    at: int
+
+
+def _still_true(notes: list[_Note]) -> list[_Note]:
+    """Without those about something that was itself left out later, or cut again."""
+    last = {note.pointer: note for note in notes}
+    ends = {note.pointer: note.at for note in last.values() if note.reason == "total_bytes"}
+    if not ends:
+        return notes
+    return [note for note in notes if last[note.pointer] is note and not _is_inside(note.pointer, ends)]
+
+
+def _is_inside(pointer: str, ends: dict[str, int]) -> bool:
+    steps = pointer.split("/")
+    for count in range(1, len(steps)):
+        end = ends.get("/".join(steps[:count]))
+        if end is not None and (end == 0 or (steps[count].isdigit() and int(steps[count]) >= end)):
+            return True
+    return False
+
+
+def _most_that_fits(whole: Any, bounds: Bounds, place: Place) -> _Cutter:
+    """Each round halves what one text may have, then what one array may; the first round that fits is taken."""
+    rounds = _rounds(bounds)
+    made = _Cutter(*rounds[0]).of(whole, place)
+    if size(made.payload) <= bounds.total_bytes:
+        return made
+    low, high = 1, len(rounds)
+    best = None
+    while low < high:
+        middle = (low + high) // 2
+        made = _Cutter(*rounds[middle]).of(whole, place)
+        if size(made.payload) <= bounds.total_bytes:
+            best, high = made, middle
+        else:
+            low = middle + 1
+    if best is not None:
+        return best
+    made = _Cutter(*rounds[-1]).of(whole, place)
+    made.payload = _Fitter(made, bounds.total_bytes).fit(made.payload, bounds.total_bytes, place.pointer, place.at)
+    return made
+
+
+def _rounds(bounds: Bounds) -> list[tuple[int, int]]:
+    chars, items = min(bounds.string_chars, bounds.total_bytes), bounds.array_items
+    found = [(chars, items)]
+    while chars > _LEAST_CHARS:
+        chars = max(chars // 2, _LEAST_CHARS)
+        found.append((chars, items))
+    while items > _LEAST_ITEMS:
+        items = max(items // 2, _LEAST_ITEMS)
+        found.append((chars, items))
+    return found
+
+
+class _Cutter:
+    """Cuts texts and arrays, and keeps account. `parts` says how much of a text's head and tail was kept."""
+
+    def __init__(self, most_chars: int, most_items: int) -> None:
+        self.most_chars, self.most_items = most_chars, most_items
+        self.payload: Any = None
+        self.chars = self.items = self.values = 0
+        self.notes: list[_Note] = []
+        self.parts: dict[str, tuple[int, int]] = {}
+
+    def of(self, whole: Any, place: Place) -> _Cutter:
+        self.payload = self.walk(whole, place.pointer, place.at)
+        return self
+
+    def walk(self, value: Any, pointer: str, start: int = 0) -> Any:
+        if isinstance(value, str):
+            return value if len(value) <= self.most_chars else self.text(value, pointer)
+        if isinstance(value, dict):
+            return {
+                key: self.walk(item, f"{pointer}/{escaped(key)}") if self.may_shrink(item) else item
+                for key, item in value.items()
+            }
+        return self.array(value, pointer, start) if isinstance(value, list) else value
+
+    def may_shrink(self, value: Any) -> bool:
+        return isinstance(value, (dict, list)) or (isinstance(value, str) and len(value) > self.most_chars)
+
+    def text(self, value: str, pointer: str) -> str:
+        room = self.most_chars - len(_mark(len(value)))
+        tail = room // 4 if room >= _LEAST_CHARS else 0
+        head = room - tail if tail else self.most_chars
+        self.parts[pointer] = (head, tail)
+        lost = len(value) - head - tail
+        self.chars += lost
+        self.notes.append(_Note(pointer, "string_chars", self.most_chars, head))
+        return value[:head] + _mark(lost) + value[-tail:] if tail else value[:head]
+
+    def array(self, value: list[Any], pointer: str, start: int) -> list[Any]:
+        kept = [self.walk(item, f"{pointer}/{start + at}") for at, item in enumerate(value[: self.most_items])]
+        if len(kept) < len(value):
+            self.items += len(value) - len(kept)
+            self.notes.append(_Note(pointer, "array_items", self.most_items, start + len(kept)))
+        return kept
+
+
+def _mark(lost: int) -> str:
+    return f"\n[... {lost:,} characters left out ...]\n"
+
+
+class _Fitter:
+    """Drops what still does not fit. Every field gets an equal share of the room, and what a small one does not need
+    goes to the larger ones."""
+
+    def __init__(self, made: _Cutter, limit: int) -> None:
+        self.made, self.limit = made, limit
+        self.sizes: dict[int, int] = {}
+
+    def size(self, value: Any) -> int:
+        if not isinstance(value, (dict, list)):
+            return size(value)
+        found = self.sizes.get(id(value))
+        if found is None:
+            inner = (
+                [self.size(item) + 1 for item in value]
+                if isinstance(value, list)
+                else [size(key) + self.size(item) + 2 for key, item in value.items()]
+            )
+            found = self.sizes[id(value)] = max(2, sum(inner) + 1)
+        return found
+
+    def fit(self, value: Any, room: int, pointer: str, start: int = 0) -> Any:
+        if self.size(value) <= room:
+            return value
+        if isinstance(value, list):
+            return self.items(value, room - 2, pointer, start)
+        if isinstance(value, dict):
+            return self.fields(value, room - 2, pointer)
+        return self.head(value if isinstance(value, str) else written(value), room, pointer)
+
+    def head(self, value: str, room: int, pointer: str) -> str:
+        head, tail = self.made.parts.get(pointer, (len(value), 0))
+        low, high = 0, min(head, room)
+        while low < high:
+            middle = (low + high + 1) // 2
+            low, high = (middle, high) if size(value[:middle]) <= room else (low, middle - 1)
+        self.made.chars += head + tail - low
+        self.note(pointer, low)
+        return value[:low]
+
+    def items(self, value: list[Any], room: int, pointer: str, start: int) -> list[Any]:
+        kept: list[Any] = []
+        for at, item in enumerate(value):
+            if room < min(self.size(item) + 1, _NO_ROOM):
+                break
+            kept.append(self.fit(item, room - 1, f"{pointer}/{start + at}"))
+            room -= (self.size(item) if kept[-1] is item else size(kept[-1])) + 1
+        if len(kept) < len(value):
+            self.made.items += len(value) - len(kept)
+            self.note(pointer, start + len(kept))
+        return kept
+
+    def fields(self, value: dict[str, Any], room: int, pointer: str) -> dict[str, Any]:
+        kept: dict[str, Any] = {}
+        waiting = sorted(value, key=lambda key: self.size(value[key]))
+        for done, key in enumerate(waiting):
+            name, share = size(key) + 2, room // (len(waiting) - done)
+            whole = name + self.size(value[key])
+            if whole > max(share, min(room, _NO_ROOM)) and share - name < _NO_ROOM:
+                self.made.values += 1
+                self.note(f"{pointer}/{escaped(key)}", 0)
+                continue
+            kept[key] = self.fit(value[key], max(share, min(room, _NO_ROOM)) - name, f"{pointer}/{escaped(key)}")
+            room -= name + size(kept[key])
+        return {key: kept[key] for key in value if key in kept}
+
+    def note(self, pointer: str, at: int) -> None:
+        self.made.notes.append(_Note(pointer, "total_bytes", self.limit, at))
+
+
+def written(value: Any) -> str:
+    """Compact JSON of plain data."""
+    return msgspec.json.encode(value).decode()
+
+
+def size(value: Any) -> int:
+    """Bytes of the compact JSON."""
+    return len(msgspec.json.encode(value))
+
+
+def escaped(step: str) -> str:
+    """A step of a JSON Pointer."""
+    return step.replace("~", "~0").replace("/", "~1")

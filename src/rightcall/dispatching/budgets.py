@@ -1,0 +1,211 @@
+"""Budgets: so many calls, so much cost, so many tokens, so much time. Each is a hook that stops the batch once spent.
+
+    dispatch(calls, tools, hooks=[call_budget(20), BudgetHook(Budget(5.0), cost={"search": 0.1}), TimeBudget(60)])
+
+What a call may cost is reserved before it runs, so that calls in parallel cannot overspend together, and given back if
+the call did not run to its end. A clean-up without a reservation, which a hook must expect, gives nothing back.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Literal, Protocol
+
+from rightcall.dispatching.bounded_output import written
+from rightcall.dispatching.hooks import Hook, Invocation, Terminate
+from rightcall.dispatching.plain import plain
+from rightcall.dispatching.result import Result
+from rightcall.errors import CallerError
+
+Cost = float | Mapping[str, float] | Callable[[Invocation], float]
+
+
+class BudgetFailed(CallerError):
+    """More was given back or recorded than was ever reserved."""
+
+    def __init__(self, cause: str) -> None:
+        super().__init__(f"budget failed: {cause}")
+
+
+class BudgetGuard(Protocol):
+    """What `BudgetHook` needs of a budget, so that one shared by several machines can take its place."""
+
+    def try_reserve(self, cost: float) -> bool: ...
+    def release(self, cost: float) -> None: ...
+
+
+class Budget:
+    """So much may be in use. Safe to share between threads."""
+
+    def __init__(self, capacity: float) -> None:
+        if not capacity >= 0:
+            raise CallerError(f"a budget has a capacity of 0 or more, not {capacity!r}")
+        self.capacity = capacity
+        self._used = 0.0
+        self._lock = threading.Lock()
+
+    @property
+    def used(self) -> float:
+        return self._used
+
+    @property
+    def left(self) -> float:
+        return max(0.0, self.capacity - self._used)
+
+    @property
+    def utilisation(self) -> float:
+        """From 0 to 1; a budget of nothing is always used up."""
+        return self._used / self.capacity if self.capacity else 1.0
+
+    def try_reserve(self, cost: float) -> bool:
+        """Takes this much if it is there. Takes all of it or nothing."""
+        if not cost >= 0:
+            raise BudgetFailed(f"a cost is 0 or more, not {cost!r}")
+        with self._lock:
+            if self._used + cost > self.capacity:
+                return False
+            self._used += cost
+            return True
+
+    def release(self, cost: float) -> None:
+        """Gives back. Never makes more of a budget than it was."""
+        with self._lock:
+            self._used = max(0.0, self._used - cost)
+
+    def spend(self, cost: float) -> None:
+        """Takes this much whether it is there or not: it has been spent already."""
+        with self._lock:
+            self._used += cost
+
+    def refill(self) -> None:
+        with self._lock:
+            self._used = 0.0
+
+
+class BudgetHook(Hook):
+    """Reserves what a call costs. `keeps` says when that is not given back: when the call has "completed" (a budget for
+    the whole conversation), or "never" (a limit on what is in use at the same time)."""
+
+    def __init__(
+        self,
+        budget: BudgetGuard,
+        *,
+        cost: Cost = 1.0,
+        keeps: Literal["completed", "never"] = "completed",
+        name: str = "budget",
+    ) -> None:
+        self.budget, self._cost, self._keeps, self._name = budget, cost, keeps, name
+        self._reserved: dict[Invocation, float] = {}
+
+    def before(self, invocation: Invocation) -> Terminate | None:
+        cost = self.cost(invocation)
+        if not self.budget.try_reserve(cost):
+            return Terminate(f"{self._name} denied `{invocation.call.name}` at cost {cost:g}")
+        self._reserved[invocation] = cost
+        return None
+
+    def after(self, invocation: Invocation, result: Result) -> None:
+        cost = self._reserved.pop(invocation, None)
+        if cost is not None and (self._keeps == "never" or result.kind != "completed"):
+            self.budget.release(cost)
+
+    def cleanup(self, invocation: Invocation, error: BaseException) -> None:
+        cost = self._reserved.pop(invocation, None)
+        if cost is not None:
+            self.budget.release(cost)
+
+    def cost(self, invocation: Invocation) -> float:
+        if callable(self._cost):
+            return self._cost(invocation)
+        return self._cost.get(invocation.call.name, 0.0) if isinstance(self._cost, Mapping) else self._cost
+
+
+def call_budget(most: int) -> BudgetHook:
+    """At most so many calls that complete."""
+    return BudgetHook(Budget(most), name="call budget")
+
+
+class Reservation:
+    """Tokens set aside. `record` says how many it really were; one that is dropped without gives all of them back."""
+
+    def __init__(self, budget: Budget, tokens: float) -> None:
+        self._budget, self._tokens = budget, tokens
+
+    def record(self, tokens: float) -> None:
+        """Settles the reservation. May be more than was reserved: it is spent all the same."""
+        if not tokens >= 0:
+            raise BudgetFailed(f"{tokens!r} tokens cannot have been used")
+        self.refund()
+        self._budget.spend(tokens)
+
+    def refund(self) -> None:
+        self._budget.release(self._tokens)
+        self._tokens = 0
+
+    def __enter__(self) -> Reservation:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.refund()
+
+    def __del__(self) -> None:
+        self.refund()
+
+
+class TokenBudget(Budget):
+    def reserve(self, estimate: float) -> Reservation | None:
+        """The reservation, or None when there is not enough left."""
+        return Reservation(self, estimate) if self.try_reserve(estimate) else None
+
+
+def about_tokens(text: str) -> int:
+    """A rule of thumb, four bytes each, for those who have no tokenizer at hand."""
+    return len(text.encode("utf-8", "replace")) // 4 + 1
+
+
+class TokenHook(Hook):
+    """Reserves an estimate of a call's tokens and settles it with what the call and its result really have."""
+
+    def __init__(
+        self, budget: TokenBudget, *, estimate: int = 1_000, count: Callable[[str], int] = about_tokens
+    ) -> None:
+        self.budget, self._estimate, self._count = budget, estimate, count
+        self._reserved: dict[Invocation, Reservation] = {}
+
+    def before(self, invocation: Invocation) -> Terminate | None:
+        reservation = self.budget.reserve(self._estimate)
+        if reservation is None:
+            return Terminate(f"token budget denied `{invocation.call.name}` at {self._estimate} tokens")
+        self._reserved[invocation] = reservation
+        return None
+
+    def after(self, invocation: Invocation, result: Result) -> None:
+        reservation = self._reserved.pop(invocation, None)
+        if reservation is None:
+            return
+        output = plain(result.output)
+        text = output if isinstance(output, str) else written(output)
+        reservation.record(self._count(written(plain(invocation.call.arguments))) + self._count(text))
+
+    def cleanup(self, invocation: Invocation, error: BaseException) -> None:
+        reservation = self._reserved.pop(invocation, None)
+        if reservation is not None:
+            reservation.refund()
+
+
+class TimeBudget(Hook):
+    """No call starts later than so many seconds after the first one did."""
+
+    def __init__(self, seconds: float, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._seconds, self._clock = seconds, clock
+        self._started: float | None = None
+
+    def before(self, invocation: Invocation) -> Terminate | None:
+        now = self._clock()
+        if self._started is None:
+            self._started = now
+        if now - self._started > self._seconds:
+            return Terminate(f"time budget denied `{invocation.call.name}`: {self._seconds:g} seconds are over")
+        return None

@@ -1,0 +1,184 @@
+"""`dispatch`: runs the calls that may run, each exactly once, and says of every call what became of it.
+
+    results = await dispatch(reply, tools, hooks=[approve], trace=trace)
+    messages += [reply.message(), *answers(reply, results)]
+
+A call that is incomplete, unknown or otherwise wrong never runs; its result tells the model what to send instead.
+Calls run in order. What a tool raises is a result too, unless `stop_on_error` says otherwise; what a hook raises or
+terminates always ends the batch, with an exception whose `results` has one result for every call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+
+from rightcall.declare.toolset import Tools, Toolset
+from rightcall.dispatching.hooks import HookLike, as_hooks
+from rightcall.dispatching.invoke import Ended, invoke
+from rightcall.dispatching.prepare import Batch, plans_of
+from rightcall.dispatching.result import Result, cut_short, not_run
+from rightcall.dispatching.run_limits import RunLimits
+from rightcall.dispatching.trace import Row, Trace
+from rightcall.errors import CallerError, CallRefused, DispatchStopped, ToolFailed
+from rightcall.types import Call, Reply
+
+_LIMITS = RunLimits()
+
+
+async def dispatch(
+    calls: Reply | Call | Iterable[Call],
+    tools: Tools,
+    *,
+    hooks: Iterable[HookLike] = (),
+    trace: Trace | None = None,
+    limits: RunLimits = _LIMITS,
+    parallel: bool = False,
+    stop_on_error: bool = False,
+    isolate: bool = False,
+) -> list[Result]:
+    """One result for each call, in order; of a `Reply` for every attempt. Each call is judged by itself: one that is
+    not `ok` is refused with its problems, and so is one that does not fit these tools.
+
+    `parallel` runs consecutive calls of read-only tools at the same time; `isolate` runs each tool in a process of its
+    own, which is killed when its time is over. With `stop_on_error` a call that fails or must not run ends the batch.
+    Raises a `DispatchStopped` when the batch ends early; that, and a `CancelledError` too, has the `results` so far.
+    """
+    batch, given = _batch(calls, tools, hooks, limits, isolate)
+    rows: list[Row] = trace._rows if trace is not None else []
+    results: list[Result] = []
+    try:
+        if parallel:
+            for group in _groups(given, batch.tools):
+                for stop in await _together(batch, group, rows, results):
+                    _raise_if_over(stop, stop_on_error, results, given)
+            return results
+        for index, call in enumerate(given):
+            result, stop = await invoke(batch, index, call, rows)
+            results.append(result)
+            if stop is not None:
+                _raise_if_over(stop, stop_on_error, results, given)
+    except asyncio.CancelledError as cancelled:
+        if not parallel:
+            results.append(cut_short(given[len(results)], cancelled))
+        cancelled.results = _all(results, given, "it was cancelled")  # type: ignore[attr-defined]
+        raise
+    return results
+
+
+def _raise_if_over(
+    stop: DispatchStopped | None, stop_on_error: bool, results: list[Result], given: Sequence[Call]
+) -> None:
+    if stop is not None and (stop_on_error or not isinstance(stop, (ToolFailed, CallRefused))):
+        stop.results = _all(results, given, f"an earlier call ended the batch ({type(stop).__name__})")
+        raise stop
+
+
+def _all(results: list[Result], given: Sequence[Call], why: str) -> tuple[Result, ...]:
+    """A result for every call, also for those that were not reached."""
+    return (*results, *[not_run(call, why) for call in given[len(results) :]])
+
+
+def dispatch_sync(
+    calls: Reply | Call | Iterable[Call],
+    tools: Tools,
+    *,
+    hooks: Iterable[HookLike] = (),
+    trace: Trace | None = None,
+    limits: RunLimits = _LIMITS,
+    parallel: bool = False,
+    stop_on_error: bool = False,
+    isolate: bool = False,
+) -> list[Result]:
+    """`dispatch` for programs without an event loop."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(
+            dispatch(
+                calls,
+                tools,
+                hooks=hooks,
+                trace=trace,
+                limits=limits,
+                parallel=parallel,
+                stop_on_error=stop_on_error,
+                isolate=isolate,
+            )
+        )
+    raise CallerError("dispatch_sync cannot wait inside a running event loop; write `await dispatch(...)` there")
+
+
+def _batch(
+    calls: Reply | Call | Iterable[Call], tools: Tools, hooks: Iterable[HookLike], limits: RunLimits, isolate: bool
+) -> tuple[Batch, Sequence[Call]]:
+    toolset = Toolset.of(tools)
+    if toolset is None:
+        raise CallerError("tools is None: dispatch runs declared tools only; pass the tools that may be called")
+    if isinstance(calls, Reply):
+        calls = _attempts(calls)
+    given = (calls,) if isinstance(calls, Call) else tuple(calls)
+    deadline = None if limits.batch is None else asyncio.get_running_loop().time() + limits.batch
+    quick = plans_of(toolset).quick if deadline is None else {}
+    whole = limits.result is None
+    return Batch(toolset, as_hooks(hooks), limits, deadline, isolate, quick, whole), given
+
+
+def _attempts(reply: Reply) -> list[Call]:
+    """The calls of a reply. One that a program put together may name problems that its calls do not know of."""
+    calls = list(reply.attempts)
+    for problem in reply.problems:
+        at = problem.call
+        if at is not None and 0 <= at < len(calls) and problem not in calls[at].problems:
+            calls[at] = msgspec.structs.replace(calls[at], problems=(*calls[at].problems, problem))
+    return calls
+
+
+def _groups(calls: Sequence[Call], tools: Toolset) -> Iterator[Sequence[Call]]:
+    """Consecutive calls that change nothing, together; every other one alone."""
+    group: list[Call] = []
+    for call in calls:
+        tool = tools.get(call.name)
+        if tool is not None and tool.read_only:
+            group.append(call)
+            continue
+        if group:
+            yield group
+        group = []
+        yield (call,)
+    if group:
+        yield group
+
+
+async def _together(
+    batch: Batch, calls: Sequence[Call], rows: list[Row], results: list[Result]
+) -> list[DispatchStopped | None]:
+    """Those that have begun are finished, also when one fails. In the trace each stands in its place; so it does in the
+    results, which get one for every call, whatever happens."""
+    first = len(results)
+    room = asyncio.Semaphore(max(1, batch.limits.together))
+    ended: list[Ended] = [(not_run(call, "it was cancelled"), None) for call in calls]
+    traced: list[list[Row]] = [[] for _ in calls]
+
+    async def run(at: int, call: Call) -> None:
+        async with room:
+            try:
+                ended[at] = await invoke(batch, first + at, call, traced[at])
+            except asyncio.CancelledError as cancelled:
+                ended[at] = cut_short(call, cancelled), None
+                raise
+
+    try:
+        if len(calls) == 1:
+            await run(0, calls[0])
+            return [ended[0][1]]
+        async with asyncio.TaskGroup() as group:
+            for at, call in enumerate(calls):
+                group.create_task(run(at, call))
+    finally:
+        for own in traced:
+            rows += own
+        results += [result for result, _ in ended]
+    return [stop for _, stop in ended]

@@ -1,0 +1,102 @@
+"""Hooks: asked before a call runs, told after it, told to clean up when it did not come to that.
+
+    class Approve(Hook):
+        async def before(self, invocation):
+            return None if invocation.tool.read_only or await ask(invocation) else Skip("the user said no", "denied")
+
+| what happens                    | who cleans up              | who is told after          |
+|---------------------------------|----------------------------|----------------------------|
+| every hook continues, tool ok   | nobody                     | all, in order              |
+| every hook continues, it fails  | all                        | nobody                     |
+| a hook skips                    | nobody                     | all, also those not asked  |
+| a hook terminates               | all, also those not asked  | nobody                     |
+| a hook raises before            | those asked before it      | nobody                     |
+
+A hook that raises after a call, or while it cleans up, keeps neither the others from being told nor the outcome from
+the trace; its error is raised then. Methods may be async or not. A plain function is a hook that is only asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from rightcall.dispatching.result import Result
+from rightcall.errors import CallerError
+from rightcall.types import Call, Problem, Repair, Tool
+
+
+class Continue(msgspec.Struct, frozen=True):
+    """Go on. A hook that gives None says the same."""
+
+
+class Skip(msgspec.Struct, frozen=True):
+    """Do not run the tool: this is its output."""
+
+    output: Any
+    reason: str = ""
+
+
+class Terminate(msgspec.Struct, frozen=True):
+    """Do not run the tool, nor any call after it."""
+
+    reason: str
+
+
+Action = Continue | Skip | Terminate
+
+
+class Invocation(msgspec.Struct, frozen=True, eq=False):
+    """A call that is about to run. `arguments` are the very values that the tool gets, in its own types.
+
+    Each is equal to itself only, so that a hook can keep something for it in a dictionary.
+    """
+
+    index: int
+    call: Call
+    tool: Tool
+    arguments: Mapping[str, Any]
+    notes: tuple[Problem, ...] = ()
+
+    @property
+    def repairs(self) -> tuple[Repair, ...]:
+        """The receipts: what was changed in what the model wrote."""
+        return self.call.repairs
+
+
+class Hook:
+    """Overrides what it needs. A hook may see several calls at once, when they run in parallel."""
+
+    def before(self, invocation: Invocation) -> Action | Awaitable[Action | None] | None:
+        return None
+
+    def after(self, invocation: Invocation, result: Result) -> Awaitable[None] | None:
+        """`result.kind` says whether the tool ran ("completed") or not ("skipped"); its output is whole."""
+
+    def cleanup(self, invocation: Invocation, error: BaseException) -> Awaitable[None] | None:
+        """The call failed, or was stopped. Also comes without a `before`."""
+
+
+HookLike = Hook | Callable[[Invocation], Any]
+
+
+def as_hooks(hooks: Iterable[HookLike]) -> list[Hook]:
+    """Each as a hook; a plain function is one that is only asked."""
+    found = list(hooks)
+    for hook in found:
+        if not isinstance(hook, Hook):
+            return [each if isinstance(each, Hook) else _function(each, at) for at, each in enumerate(found)]
+    return found  # type: ignore[return-value]
+
+
+class _Function(Hook):
+    def __init__(self, function: Callable[[Invocation], Any]) -> None:
+        self.before = function  # type: ignore[method-assign,assignment]
+
+
+def _function(hook: object, at: int) -> Hook:
+    if isinstance(hook, type) or not callable(hook):
+        raise CallerError(f"hook {at} is {hook!r:.80}; pass an object of a class made from Hook, or a function")
+    return _Function(hook)

@@ -1,0 +1,275 @@
+"""One call: judged, bound to its types, put to the hooks, run, told to the hooks, traced.
+
+Nothing is raised for what a call, a tool or a hook got wrong: the second value that comes back is the exception to end
+the batch with, if it is to end. Only being cancelled is raised, after the hooks have cleaned up.
+
+`invoke` is written for the call that goes well, which costs little more than its awaits; every other way leaves it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Sequence
+from time import perf_counter
+from types import CoroutineType
+from typing import Any, NamedTuple
+
+import msgspec
+
+from rightcall.declare.binding import Typed
+from rightcall.dispatching.bounded_output import Envelope, bound
+from rightcall.dispatching.hooks import Continue, Hook, Invocation, Skip, Terminate
+from rightcall.dispatching.prepare import NO_ARGUMENTS, Batch, Plan, Refusal, prepared, tool_failed
+from rightcall.dispatching.result import Kind, Result, failed, said
+from rightcall.dispatching.running import Begun, in_thread, timed
+from rightcall.dispatching.trace import (
+    WENT_WELL,
+    HookAfter,
+    HookAfterError,
+    HookBefore,
+    HookBeforeError,
+    HookCleanup,
+    HookCleanupError,
+    Outcome,
+    Row,
+)
+from rightcall.errors import DispatchStopped, DispatchTerminated, HookFailed, NotApplicable, NotRunnable, ToolTimedOut
+from rightcall.types import Call
+
+Ended = tuple[Result, DispatchStopped | None]
+Raised = dict[int, BaseException]
+
+_RAISED = (Exception, SystemExit, asyncio.CancelledError)
+
+
+class _Stage(NamedTuple):
+    """When hooks are told: by which method, and the events for told and for raised."""
+
+    method: str
+    told: type[HookAfter | HookCleanup]
+    raised: type[HookAfterError | HookCleanupError]
+
+
+_AFTER = _Stage("after", HookAfter, HookAfterError)
+_CLEANUP = _Stage("cleanup", HookCleanup, HookCleanupError)
+
+
+async def invoke(batch: Batch, index: int, call: Call, rows: list[Row]) -> Ended:
+    plan = batch.quick.get(call.name)
+    if plan is not None and call.json == "{}" and not call.arguments and call.complete and not call.problems:
+        invocation = Invocation(index, call, plan.tool, NO_ARGUMENTS)
+        typed: Typed = {}
+    else:
+        ready = prepared(batch, index, call)
+        if isinstance(ready, Refusal):
+            rows.append((Outcome, index, call.name, ready.result.kind, ready.reason))
+            return ready.result, ready.stop
+        plan, invocation, typed = ready
+    at = 0
+    answer: Any = None
+    try:
+        for hook in batch.hooks:
+            answer = hook.before(invocation)
+            if answer is not None:
+                answer = await (answer if type(answer) is CoroutineType else _waited(answer))
+                if answer is not None and _stops(answer):
+                    break
+            at += 1
+    except _RAISED as error:
+        return await _broken(batch, invocation, rows, at, error)
+    if at < len(batch.hooks):
+        return await _stopped(batch, invocation, rows, at, answer)
+    started = perf_counter()
+    try:
+        if plan.runs_here and not batch.isolate:
+            made = plan.call(typed)
+            try:  # The first step is taken at once: a tool that never waits needs no clock.
+                first = made.send(None)
+            except StopIteration as done:
+                output = done.value
+            else:
+                output = await timed(call.name, Begun(made, first), batch.seconds)
+        else:
+            output = await _run(batch, plan, invocation, typed)
+        result = Result(call, output, False, "completed", "", (), perf_counter() - started)
+    except NotApplicable as nothing:
+        result = Result(call, str(nothing), kind="not_applicable", duration=perf_counter() - started)
+    except _RAISED as error:
+        return await _failed(batch, invocation, rows, error, perf_counter() - started)
+    wrong: Raised | None = None
+    told = 0
+    try:
+        for hook in batch.hooks:
+            waiting = hook.after(invocation, result)
+            if waiting is not None:
+                await (waiting if type(waiting) is CoroutineType else _waited(waiting))
+            told += 1
+    except _RAISED as error:
+        rest = await _notify(batch.hooks[told + 1 :], _AFTER, invocation, result) or {}
+        wrong = {told: error, **{told + 1 + later: each for later, each in rest.items()}}
+    if wrong is not None or result.kind != "completed":
+        return _told(batch, invocation, rows, result, at, wrong)
+    rows.append((WENT_WELL, index, call.name, at))
+    return (result if batch.keeps_whole and type(result.output) is not Envelope else _bounded(batch, result)), None
+
+
+async def _waited(answer: Any) -> Any:
+    return await answer if inspect.isawaitable(answer) else answer
+
+
+def _stops(answer: Any) -> bool:
+    """Is this an answer that does not let the call run? Raises TypeError if it is none at all."""
+    if not isinstance(answer, (Continue, Skip, Terminate)):
+        raise TypeError(f"a hook answers with Continue, Skip, Terminate or None, not {answer!r:.80}")
+    return not isinstance(answer, Continue)
+
+
+async def _run(batch: Batch, plan: Plan, invocation: Invocation, typed: Typed) -> Any:
+    name, way = plan.tool.name, plan.way
+    if way is None:
+        raise NotRunnable(f"the tool {name!r} has no code to run: declare it with a function, or set Tool.run")
+    if not batch.isolate:
+        return await in_thread(name, way.call, typed, batch.seconds)
+    from rightcall.dispatching.isolate import in_process
+
+    return await in_process(name, way, invocation.call.arguments, typed, batch.seconds)
+
+
+def _bounded(batch: Batch, result: Result) -> Result:
+    """What the hooks have seen whole, cut to size."""
+    if batch.limits.result is None and type(result.output) is not Envelope:
+        return result
+    envelope = bound(result.output, batch.limits.result)
+    return msgspec.structs.replace(result, output=envelope.payload, envelope=envelope)
+
+
+# -- telling the hooks -------------------------------------------------------------------------------------------------
+
+
+async def _notify(hooks: Sequence[Hook], stage: _Stage, invocation: Invocation, about: Any) -> Raised | None:
+    """Tells every hook, whatever the others do; those that raised, with what they raised."""
+    wrong: Raised | None = None
+    method = stage.method
+    at = 0
+    for hook in hooks:
+        try:
+            waiting = getattr(hook, method)(invocation, about)
+            if waiting is not None:
+                await (waiting if type(waiting) is CoroutineType else _waited(waiting))
+        except _RAISED as error:
+            wrong = wrong or {}
+            wrong[at] = error
+        at += 1  # noqa: SIM113 - counted by hand: `enumerate` costs more
+    return wrong
+
+
+# The events of a call are written without an await between them: two dispatches may share a trace.
+
+
+def _asked(rows: list[Row], index: int, count: int) -> None:
+    """So many hooks said that it may go on."""
+    rows += [(HookBefore, index, at, "continue") for at in range(count)]
+
+
+def _listed(rows: list[Row], index: int, stage: _Stage, count: int, wrong: Raised | None) -> None:
+    """So many hooks were told."""
+    wrong = wrong or {}
+    rows += [
+        (stage.raised, index, at, said(wrong[at])) if at in wrong else (stage.told, index, at) for at in range(count)
+    ]
+
+
+def _told(
+    batch: Batch, invocation: Invocation, rows: list[Row], result: Result, asked: int, wrong: Raised | None
+) -> Ended:
+    _asked(rows, invocation.index, asked)
+    _listed(rows, invocation.index, _AFTER, len(batch.hooks), wrong)
+    return _closed(invocation, _bounded(batch, result), rows, wrong, None, result.reason)
+
+
+async def _stopped(batch: Batch, invocation: Invocation, rows: list[Row], at: int, answer: Skip | Terminate) -> Ended:
+    """Hook `at` did not let it run."""
+    call, index, reason = invocation.call, invocation.index, answer.reason
+    if isinstance(answer, Skip):
+        result = Result(call, answer.output, kind="skipped", reason=reason)
+        wrong = await _notify(batch.hooks, _AFTER, invocation, result)
+        _asked(rows, index, at)
+        rows.append((HookBefore, index, at, "skip", reason))
+        return _told(batch, invocation, rows, result, 0, wrong)
+    stop = DispatchTerminated(reason)
+    wrong = await _notify(batch.hooks, _CLEANUP, invocation, stop)
+    _asked(rows, index, at)
+    rows.append((HookBefore, index, at, "terminate", reason))
+    _listed(rows, index, _CLEANUP, len(batch.hooks), wrong)
+    result = failed(call, "terminated", f"the call was not run: {reason}")
+    return _closed(invocation, result, rows, wrong, stop, reason)
+
+
+async def _broken(batch: Batch, invocation: Invocation, rows: list[Row], at: int, error: BaseException) -> Ended:
+    """Hook `at` raised when it was asked: those before it clean up."""
+    wrong = await _notify(batch.hooks[:at], _CLEANUP, invocation, error)
+    _asked(rows, invocation.index, at)
+    rows.append((HookBeforeError, invocation.index, at, said(error)))
+    _listed(rows, invocation.index, _CLEANUP, at, wrong)
+    _raise_if_cancelled(invocation, rows, error, wrong)
+    result = failed(invocation.call, "failed", "the call was not run: a check before it failed")
+    return _closed(invocation, result, rows, wrong, _hook_failed(at, error), said(error))
+
+
+async def _failed(
+    batch: Batch, invocation: Invocation, rows: list[Row], error: BaseException, duration: float
+) -> Ended:
+    """The tool raised, took too long, or was cancelled."""
+    wrong = await _notify(batch.hooks, _CLEANUP, invocation, error)
+    _asked(rows, invocation.index, len(batch.hooks))
+    _listed(rows, invocation.index, _CLEANUP, len(batch.hooks), wrong)
+    _raise_if_cancelled(invocation, rows, error, wrong)
+    kind: Kind = "timed_out" if isinstance(error, ToolTimedOut) else "failed"
+    message = str(error) if isinstance(error, (ToolTimedOut, NotRunnable)) else said(error)
+    thread = error.thread if isinstance(error, ToolTimedOut) else ""
+    result = failed(invocation.call, kind, message, duration=duration, thread=thread)
+    # One that has results already comes from a dispatch inside the tool: for this one, the tool failed.
+    is_ours = isinstance(error, NotRunnable) and not error.results
+    stop: Any = error if is_ours else tool_failed(invocation.call, error)
+    return _closed(invocation, result, rows, wrong, stop, message)
+
+
+def _closed(
+    invocation: Invocation,
+    result: Result,
+    rows: list[Row],
+    wrong: Raised | None,
+    stop: DispatchStopped | None,
+    reason: str,
+) -> Ended:
+    """The outcome, whatever the hooks did. A hook that raised when it was told ends the batch."""
+    if not wrong:
+        rows.append((Outcome, invocation.index, invocation.call.name, result.kind, reason))
+        return result, stop
+    at, error = min(wrong.items(), key=lambda each: each[0])
+    rows.append((Outcome, invocation.index, invocation.call.name, result.kind, reason, said(error)))
+    for each in wrong.values():
+        if isinstance(each, asyncio.CancelledError) and _is_being_cancelled():
+            raise each
+    return result, _hook_failed(at, error)
+
+
+def _raise_if_cancelled(invocation: Invocation, rows: list[Row], error: BaseException, wrong: Raised | None) -> None:
+    """A tool that was cancelled from inside has failed; one that is cancelled from outside is not waited for."""
+    if isinstance(error, asyncio.CancelledError) and _is_being_cancelled():
+        why = "; ".join(getattr(error, "__notes__", ()))
+        broken = said(wrong[min(wrong)]) if wrong else ""
+        rows.append((Outcome, invocation.index, invocation.call.name, "cancelled", why, broken))
+        raise error
+
+
+def _is_being_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def _hook_failed(at: int, error: BaseException) -> HookFailed:
+    stop = HookFailed(at, said(error))
+    stop.__cause__ = error
+    return stop

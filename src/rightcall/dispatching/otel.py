@@ -1,0 +1,90 @@
+"""OpenTelemetry: a span `execute_tool {name}` for each call, with the attributes of the GenAI conventions.
+
+    dispatch(calls, tools, hooks=[Spans(), approve])
+
+The span is the current one while the tool runs, so that whatever the tool does lands inside it. Pass `Spans` first: it
+then also times the other hooks. Arguments and results are not recorded unless `content=True`.
+Even then without the secrets that `rightcall.redaction` knows. Needs the extra `otel`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rightcall.dispatching.bounded_output import Bounds, bound, written
+from rightcall.dispatching.hooks import Hook, Invocation
+from rightcall.dispatching.plain import plain
+from rightcall.dispatching.result import Result
+from rightcall.errors import CallerError, DispatchTerminated
+from rightcall.redaction.scrubber import Scrubber
+
+INSTALL = "spans need opentelemetry, which is not installed here: pip install 'rightcall[otel]'"
+SCOPE = "rightcall.dispatching"
+_SCRUBBER = Scrubber()
+
+
+class Spans(Hook):
+    """`tracer_provider` is the global one unless given. `bounds` limits what is recorded with `content=True`."""
+
+    def __init__(self, *, tracer_provider: Any = None, content: bool = False, bounds: Bounds | None = None) -> None:
+        try:
+            from opentelemetry import trace
+        except ImportError:
+            raise CallerError(INSTALL) from None
+        self._tracer = trace.get_tracer(SCOPE, tracer_provider=tracer_provider)
+        self._content, self._bounds = content, bounds or Bounds(string_chars=8_000, total_bytes=32_000)
+        self._open: dict[Invocation, tuple[Any, Any]] = {}
+
+    def before(self, invocation: Invocation) -> None:
+        from opentelemetry import context, trace
+
+        span = self._tracer.start_span(
+            f"execute_tool {invocation.call.name}", kind=trace.SpanKind.INTERNAL, attributes=self._described(invocation)
+        )
+        self._open[invocation] = (span, context.attach(trace.set_span_in_context(span)))
+
+    def _described(self, invocation: Invocation) -> dict[str, Any]:
+        found = {
+            "gen_ai.operation.name": "execute_tool",
+            "gen_ai.tool.name": invocation.call.name,
+            "gen_ai.tool.call.id": invocation.call.id,
+            "gen_ai.tool.description": invocation.tool.description,
+            "gen_ai.tool.type": "function",
+        }
+        if self._content:
+            found["gen_ai.tool.call.arguments"] = written(_SCRUBBER.value(plain(invocation.call.arguments)))
+        return {key: value for key, value in found.items() if value}
+
+    def after(self, invocation: Invocation, result: Result) -> None:
+        span = self._closed(invocation)
+        if span is None:
+            return
+        if result.kind != "completed":
+            span.set_attribute("rightcall.outcome", result.kind)
+        if self._content:
+            clean = _SCRUBBER.value(plain(result.output))
+            span.set_attribute("gen_ai.tool.call.result", bound(clean, self._bounds).text)
+        span.end()
+
+    def cleanup(self, invocation: Invocation, error: BaseException) -> None:
+        from opentelemetry.trace import Status, StatusCode
+
+        span = self._closed(invocation)
+        if span is None:
+            return
+        if isinstance(error, DispatchTerminated):
+            span.set_attribute("rightcall.outcome", "terminated")
+        # What a tool raises may quote its arguments: the message is content too.
+        span.set_attribute("error.type", getattr(error, "type", None) or type(error).__qualname__)
+        span.set_status(Status(StatusCode.ERROR, _SCRUBBER.text(str(error))[:500] if self._content else None))
+        span.end()
+
+    def _closed(self, invocation: Invocation) -> Any:
+        """The span, no longer the current one. None for a call that this hook was not asked about."""
+        from opentelemetry import context
+
+        found = self._open.pop(invocation, None)
+        if found is None:
+            return None
+        context.detach(found[1])
+        return found[0]

@@ -1,0 +1,118 @@
+"""What became of one call.
+
+result.output    what the tool gave          result.kind      "completed", "failed", "refused" ...
+result.text      the same, for the model     result.error     did it fail?
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from rightcall.apis.turns import Outcome, results
+from rightcall.dispatching.bounded_output import Envelope, bound
+from rightcall.dispatching.plain import plain
+from rightcall.errors import ToolError
+from rightcall.types import Call, Json, Problem, to_json
+
+Kind = Literal[
+    "completed",  # the tool ran
+    "skipped",  # a hook gave the output instead
+    "not_applicable",  # the tool said that there is nothing to do
+    "failed",  # the tool, or a hook before it, raised
+    "timed_out",
+    "refused",  # the call must not run: `problems` says why
+    "terminated",  # a hook ended the batch here
+    "cancelled",
+    "not_run",  # the batch ended before it came to this call
+]
+FINE = frozenset({"completed", "skipped", "not_applicable"})
+LONGEST_ERROR = 2_000
+_LONGEST_SENT = 500
+
+
+class Result(msgspec.Struct, frozen=True):
+    """`duration` is in seconds, of the tool alone. `thread` names a thread that outlived its time limit."""
+
+    call: Call
+    output: Any = None
+    error: bool = False
+    kind: Kind = "completed"
+    reason: str = ""
+    problems: tuple[Problem, ...] = ()
+    duration: float = 0.0
+    envelope: Envelope | None = None
+    thread: str = ""
+
+    @property
+    def id(self) -> str:
+        return self.call.id
+
+    @property
+    def name(self) -> str:
+        return self.call.name
+
+    @property
+    def text(self) -> str:
+        """What to tell the model; bounded, also when the output was not."""
+        said = (self.envelope or bound(self.output)).text
+        return f"ERROR: {said}" if self.error else said
+
+    def message(self, api: str = "chat") -> Json:
+        """The message that answers the call, as this API wants it. Several results of one turn: `answers`."""
+        return results(api, [self.outcome])[0]
+
+    @property
+    def outcome(self) -> Outcome:
+        """What to tell the model, and whether it is an error."""
+        return Outcome(self.call, (self.envelope or bound(self.output)).text, self.error)
+
+    def to_json(self) -> Json:
+        """Plain JSON data, to be kept or sent."""
+        fields: Json = to_json(msgspec.structs.replace(self, output=None, envelope=None))
+        omitted = self.envelope.omitted if self.envelope is not None else ()
+        del fields["envelope"]
+        return {**fields, "output": plain(self.output), "omitted": [to_json(each) for each in omitted]}
+
+
+def failed(call: Call, kind: Kind, message: str, *, duration: float = 0.0, thread: str = "") -> Result:
+    message = message[:LONGEST_ERROR]
+    return Result(call, message, True, kind, message, duration=duration, thread=thread)
+
+
+def refused(call: Call, problems: Sequence[Problem]) -> Result:
+    """The call did not run; the model is told why, and what to send instead."""
+    message = "the call was not run: " + "; ".join([problem.message for problem in problems if problem.blocking])
+    message += _what_was_sent(call)
+    return Result(call, message[:LONGEST_ERROR], True, "refused", message[:LONGEST_ERROR], tuple(problems))
+
+
+def _what_was_sent(call: Call) -> str:
+    """A history holds arguments that are an object: where they were none, the model is shown what it wrote."""
+    if call.arguments or not call.json.strip("{} \t\r\n"):
+        return ""
+    sent = call.json if len(call.json) <= _LONGEST_SENT else call.json[:_LONGEST_SENT] + "..."
+    return f"; the arguments you sent: {sent}"
+
+
+def not_run(call: Call, why: str) -> Result:
+    return failed(call, "not_run", f"the call was not run: {why}; send it again if it is still needed")
+
+
+def cut_short(call: Call, cancelled: BaseException) -> Result:
+    """It had begun. What it did until then is done, so the model must not take it for a call that never ran."""
+    notes = "".join([f"; {note}" for note in getattr(cancelled, "__notes__", ())])
+    return failed(call, "cancelled", f"the call was cancelled; it may have done a part of its work{notes}")
+
+
+def said(error: BaseException) -> str:
+    """An exception in one line, for the model: no traceback, nothing endless."""
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 - an exception that cannot say what it is still has a type
+        text = ""
+    if text and type(error) is ToolError:  # raised on purpose, and worded for the model
+        return text[:LONGEST_ERROR]
+    return f"{type(error).__name__}: {text}"[:LONGEST_ERROR] if text else type(error).__name__

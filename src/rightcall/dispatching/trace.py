@@ -1,0 +1,164 @@
+"""What the hooks were asked and told, and what came of each call: values, to be kept, compared and printed.
+
+    trace = Trace()
+    await dispatch(calls, tools, hooks=[approve], trace=trace)
+    print(trace)
+
+    call 0  get_weather
+    |- hook 0 before: continue
+    |- hook 0 after
+    `- completed
+
+A trace says nothing of times, arguments or outputs: two runs that went the same way have equal traces. What a tool or
+a hook said is in it without the secrets that `rightcall.redaction` knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Literal
+
+import msgspec
+
+from rightcall.dispatching.result import Kind
+from rightcall.redaction.scrubber import Scrubber
+
+
+class Event(msgspec.Struct, frozen=True, tag_field="event"):
+    """`call` is the index of the call in its batch, `hook` the index of the hook."""
+
+
+class HookBefore(Event, frozen=True, tag="hook_before"):
+    call: int
+    hook: int
+    action: Literal["continue", "skip", "terminate"]
+    reason: str = ""
+
+
+class HookBeforeError(Event, frozen=True, tag="hook_before_error"):
+    call: int
+    hook: int
+    message: str
+
+
+class HookAfter(Event, frozen=True, tag="hook_after"):
+    call: int
+    hook: int
+
+
+class HookAfterError(Event, frozen=True, tag="hook_after_error"):
+    call: int
+    hook: int
+    message: str
+
+
+class HookCleanup(Event, frozen=True, tag="hook_cleanup"):
+    call: int
+    hook: int
+
+
+class HookCleanupError(Event, frozen=True, tag="hook_cleanup_error"):
+    call: int
+    hook: int
+    message: str
+
+
+class Outcome(Event, frozen=True, tag="outcome"):
+    """The last event of every call. `hook_error` is what a hook raised when it was told."""
+
+    call: int
+    name: str
+    kind: Kind
+    reason: str = ""
+    hook_error: str = ""
+
+
+TraceEvent = HookBefore | HookBeforeError | HookAfter | HookAfterError | HookCleanup | HookCleanupError | Outcome
+Row = tuple[Any, ...]
+_SCRUBBER = Scrubber()
+WENT_WELL = "went well"  # with a call's index, its name and the number of hooks: all that there is to say of most calls
+
+
+class Trace:
+    """Filled by `dispatch`, any number of times. Equal to a trace with the same events."""
+
+    __slots__ = ("_rows",)
+
+    def __init__(self, events: Iterable[TraceEvent] = ()) -> None:
+        # A class and its fields: an event is made when somebody looks, which in most runs nobody does.
+        self._rows: list[Row] = []
+        if events:
+            self._rows += [(type(event), *msgspec.structs.astuple(event)) for event in events]
+
+    @property
+    def events(self) -> tuple[TraceEvent, ...]:
+        return tuple([event for row in self._rows for event in _events(*row)])
+
+    def __iter__(self) -> Iterator[TraceEvent]:
+        return iter(self.events)
+
+    def __len__(self) -> int:
+        return len(self.events)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Trace) and self.events == other.events
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Trace({list(self.events)!r})"
+
+    def to_json(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = msgspec.to_builtins(self.events)
+        return found
+
+    @classmethod
+    def from_json(cls, data: Any) -> Trace:
+        """The trace that `to_json` gave. Raises `msgspec.ValidationError`."""
+        return cls(msgspec.convert(data, list[TraceEvent]))
+
+    def __str__(self) -> str:
+        """A tree, one branch for each call, with characters that cannot be seen as escapes."""
+        lines: list[str] = []
+        branch: list[str] = []
+        for event in self.events:
+            branch.append(_line(event))
+            if isinstance(event, Outcome):
+                lines += [_shown(f"call {event.call}  {event.name}"), *_tree(branch)]
+                branch = []
+        return "\n".join([*lines, *_tree(branch)])
+
+
+def _events(kind: Any, call: int, *fields: Any) -> list[TraceEvent]:
+    if kind is not WENT_WELL:
+        return [kind(call, *[_SCRUBBER.text(each) if isinstance(each, str) else each for each in fields])]
+    name, hooks = fields
+    asked: list[TraceEvent] = [HookBefore(call, at, "continue") for at in range(hooks)]
+    return [*asked, *[HookAfter(call, at) for at in range(hooks)], Outcome(call, name, "completed")]
+
+
+def _tree(branch: list[str]) -> list[str]:
+    return [("`- " if at == len(branch) else "|- ") + _shown(line) for at, line in enumerate(branch, 1)]
+
+
+def _line(event: TraceEvent) -> str:
+    match event:
+        case HookBefore():
+            return f"hook {event.hook} before: {event.action}{_in_brackets(event.reason)}"
+        case HookAfter():
+            return f"hook {event.hook} after"
+        case HookCleanup():
+            return f"hook {event.hook} cleanup"
+        case Outcome():
+            broken = f"; a hook failed: {event.hook_error}" if event.hook_error else ""
+            return event.kind + _in_brackets(event.reason) + broken
+    stage = {HookBeforeError: "before", HookAfterError: "after", HookCleanupError: "cleanup"}[type(event)]
+    return f"hook {event.hook} {stage}: raised {event.message}"
+
+
+def _in_brackets(reason: str) -> str:
+    return f" ({reason})" if reason else ""
+
+
+def _shown(text: str) -> str:
+    return "".join([char if char.isprintable() else char.encode("unicode_escape").decode() for char in text])

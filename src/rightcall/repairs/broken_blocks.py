@@ -1,0 +1,185 @@
+"""Calls in a block that is not valid JSON, read loosely, if every bracket and quote in it can be accounted for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from rightcall.declare.toolset import Toolset
+from rightcall.repairs.beside import Member, Role
+from rightcall.repairs.liberties import AGAIN, SHOWN, Liberty, Loose, Unreadable
+from rightcall.repairs.loose import read_loose
+from rightcall.repairs.objects import (
+    is_one_too_many_unsure,
+    objects_in_a_row,
+    read_arguments,
+    respelled,
+    weighed,
+)
+from rightcall.strict_json import is_same
+
+_BETWEEN = re.compile(r"[\s,;]*+").match
+_MOST = 64
+_BESIDE = ("type", "index", "function")  # what an envelope may hold beside its name, arguments and id
+_ONLY_CLOSERS = re.compile(r"[\s}\])]*+").fullmatch
+
+
+class Keys(msgspec.Struct, frozen=True):
+    """The keys of an envelope. Without `names` the name is the key."""
+
+    names: tuple[str, ...]
+    args: tuple[str, ...]
+    ids: tuple[str, ...]
+
+
+class Sketch(msgspec.Struct, frozen=True):
+    """One call of a block, and where in the text it stands."""
+
+    start: int
+    end: int
+    name: str
+    id: str
+    arguments: Any
+    liberties: tuple[Liberty, ...]
+    beside: tuple[Member, ...] = ()  # what stands in the envelope beside them
+
+
+def sketch_envelopes(text: str, keys: Keys, *, tools: Toolset | None, depth: int, closed: bool) -> list[Sketch]:
+    """The envelopes in a block. Where its end was seen (`closed`), all of it must be readable; else what stands behind
+    the envelopes may be anything, but every bracket in them must be closed."""
+    found: list[Sketch] = []
+    pos = _BETWEEN(text, 0).end()  # type: ignore[union-attr]
+    while pos < len(text) and not _ONLY_CLOSERS(text, pos):
+        if text[pos] != "{" or len(found) >= _MOST:
+            return found if found and not closed else []
+        try:
+            read = read_loose(text, pos, depth=depth, closed=closed)
+        except Unreadable:
+            return []
+        sketch = _sketch(read, pos, keys, tools)
+        if sketch is None or not (closed or _balanced(read.liberties)):
+            return []
+        found.append(sketch)
+        pos = _BETWEEN(text, read.end).end()  # type: ignore[union-attr]
+    if found and pos < len(text):
+        found[-1] = _with_closers(found[-1], text[pos:], tools)
+    return found
+
+
+def _with_closers(sketch: Sketch, rest: str, tools: Toolset | None) -> Sketch:
+    """A call with brackets behind it that close more than a list around it."""
+    extra = "".join(rest.split())
+    extra = extra.removesuffix("]}") if extra.endswith("]}") else extra.removesuffix("]")
+    if not extra:
+        return sketch
+    tool = tools.get(sketch.name) if tools is not None else None
+    guess = not _balanced(sketch.liberties) or is_one_too_many_unsure(sketch.arguments, tool, extra)
+    return msgspec.structs.replace(
+        sketch, liberties=(*sketch.liberties, Liberty("extra_closer", extra[:SHOWN], "", guess))
+    )
+
+
+def _balanced(liberties: tuple[Liberty, ...]) -> bool:
+    return all(liberty.rule != "missing_closer" for liberty in liberties)
+
+
+def _sketch(read: Loose, start: int, keys: Keys, tools: Toolset | None) -> Sketch | None:
+    """The call that an envelope holds, if it holds one."""
+    value: dict[str, Any] = read.value
+    inner = value.get("function")
+    prefix: tuple[str, ...] = ("function",) if isinstance(inner, dict) else ()
+    fields = {**value, **inner} if isinstance(inner, dict) else value
+    if not keys.names:
+        # The name is the key.
+        name = next(iter(value), "")
+        named, args, id = name, name or None, ""
+    else:
+        named = next((key for key in (*keys.names, "function") if is_name(fields.get(key))), "")
+        name = fields[named] if named else ""
+        args = next((key for key in keys.args if key in fields), None)
+        id = next((fields[key] for key in keys.ids if isinstance(fields.get(key), str)), "")
+    if not name and args is None:
+        return None
+    arguments = None if args is None else fields[args]
+    where = (*prefix, args) if prefix and args in value[prefix[0]] else (args,)
+    spelled = [(steps[len(where) :], text) for steps, text in read.spelled if steps[: len(where)] == where]
+    tool = tools.get(name) if tools is not None else None
+    arguments, made = respelled(arguments, spelled, tool)
+    beside = tuple(_members(fields, named, args, keys, tools))
+    beside += tuple(_clashes(value, inner))
+    beside += _repeated(read.liberties)
+    liberties = weighed(read, arguments, tool, beside=(*keys.names, *keys.args, *keys.ids, *_BESIDE))
+    return Sketch(start, read.end, name, id, arguments, (*liberties, *made), beside)
+
+
+def _repeated(liberties: tuple[Liberty, ...]) -> tuple[Member, ...]:
+    """Keys that stand twice with one value."""
+    return tuple([Member(each.before, None, "again") for each in liberties if each.rule == AGAIN])
+
+
+def is_name(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _members(
+    fields: dict[str, Any], named: str, args: str | None, keys: Keys, tools: Toolset | None
+) -> Iterator[Member]:
+    """What an envelope holds beside its name and arguments."""
+    name = fields[named] if keys.names and named else ""
+    for key, value in fields.items():
+        if key in (named, args) or (key == "function" and isinstance(value, dict)):
+            continue
+        role = role_of(key, value, keys, tools, name=name, has_args=args is not None)
+        if role is not None:
+            yield Member(key, value, role)
+
+
+def _clashes(value: dict[str, Any], inner: Any) -> Iterator[Member]:
+    """Keys that stand both in an envelope and in its `function`."""
+    for key in inner if isinstance(inner, dict) else ():
+        if key in value and not is_same(value[key], inner[key]):
+            yield Member(key, value[key], "clash")
+
+
+_TYPES = frozenset(("function", "tool", "tool_call", "tool_use", "function_call", "custom"))
+
+
+def role_of(key: str, value: Any, keys: Keys, tools: Toolset | None, *, name: str, has_args: bool) -> Role | None:
+    """What a key is that is neither the name nor the arguments of its envelope; None for what a call has beside them
+    and no argument can be."""
+    if not keys.names and isinstance(value, dict) and (tools is None or key in tools):
+        return "call"
+    if key in keys.args:
+        return "arguments"
+    if key in keys.names or (key == "function" and keys.names):
+        if value == name:
+            return None
+        return "clash" if isinstance(value, str) and tools is not None and value in tools else "stranger"
+    if key in keys.ids:
+        if not (isinstance(value, str) and has_args):
+            return "known"
+        return "id" if tools is not None and name in tools and key in tools.kinds(name) else None
+    if key == "type":
+        return None if isinstance(value, str) and value in _TYPES else "known"
+    return "known" if key == "index" else "stranger"
+
+
+def sketch_arguments(
+    text: str, start: int, name: str, *, tools: Toolset | None, depth: int, closed: bool
+) -> list[Sketch]:
+    """The call whose arguments begin at `start`; where the end was seen, with nothing but closing brackets behind."""
+    tool = tools.get(name) if tools is not None else None
+    try:
+        if closed:
+            value, liberties = read_arguments(text, start, tool, depth=depth, closed=True)
+            end = len(text.rstrip())
+        else:
+            value, liberties, end = objects_in_a_row(text, start, tool, depth=depth, closed=False)
+    except Unreadable:
+        return []
+    if not isinstance(value, dict) or not (closed or _balanced(liberties)):
+        return []
+    return [Sketch(0, end, name, "", value, liberties, _repeated(liberties))]

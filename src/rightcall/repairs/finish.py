@@ -1,0 +1,352 @@
+"""The end of every call, whatever wire it came on: its argument text becomes arguments, receipts and problems.
+
+The ladder, cheapest rung first: strict JSON; a code fence, or a JSON string that holds the object; JSON as models write
+it (`loose`); declared aliases; what the schema suggests (`schema`); under `lenient` json_repair. Arguments that fit are
+byte for byte what was sent. A call that was cut off never comes here, and none is ever completed.
+"""
+
+from __future__ import annotations
+
+import json as stdlib
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from rightcall.checks import JUDGED, argument_problems, disagreement_of, fits, is_finite, name_problem
+from rightcall.declare.toolset import ToolLike, Toolset
+from rightcall.repairs.beside import Member, name_members, place
+from rightcall.repairs.brackets import could_move
+from rightcall.repairs.fences import unfence
+from rightcall.repairs.liberties import AGAIN, Liberty, Unreadable
+from rightcall.repairs.looks import Looks
+from rightcall.repairs.number_text import dumps, with_spelling, without_spelling
+from rightcall.repairs.objects import is_one_too_many_unsure, read_arguments
+from rightcall.repairs.tool_meant import find_name, settle_name
+from rightcall.schema.unknown_names import is_settled, strangers
+from rightcall.strict_json import MAX_DEPTH, REFUSED, Twice, Undecodable, decode, decode_unique
+from rightcall.types import Call, Problem, Repair, Tool
+
+_BLANKS = " \t\r\n"
+_DOUBLED = ("duplicate_argument", "duplicate_key")
+_GUESSES = frozenset(("missing_comma", "unquoted_value", "merged_objects"))
+_CLOSED = frozenset(("extra_closer", "hoisted_argument"))
+_COMMENTED = re.compile(r"/\*|//|#").search  # a bracket in a comment may have ended the arguments too early
+_TOO_LONG = Problem(
+    "too_large",
+    "the arguments, with those of the calls before, are too long for json_repair, which was not tried; send valid JSON",
+)
+TRUNCATED = Problem("truncated", "the text ended before the call did; send the whole call again")
+
+
+def settle(
+    name: str,
+    json: str,
+    *,
+    index: int | None,
+    id: str = "",
+    raw: str = "",
+    tools: Toolset | None = None,
+    policy: str = "safe",
+    depth: int = MAX_DEPTH,
+    value: Any = Undecodable,
+    repairs: tuple[Repair, ...] = (),
+    closed: bool = True,
+    beside: tuple[Member, ...] = (),
+    last: LastRung | None = None,
+) -> tuple[Call, list[Problem]]:
+    """A whole call and what is wrong with it. `value` is what `json` holds, if known, and no key of it stands there
+    twice; `closed` says that the end of `json` is known to be the end of what was sent, so that brackets left open were
+    forgotten and not cut off. `beside` is what stands in the call's envelope beside its arguments. `last` is what all
+    calls of a reply share.
+
+    Blank, `null` or absent arguments are `{}`. Arguments that cannot be read leave `complete=False`.
+    """
+    tool = tools.get(name) if tools is not None else None
+    if not json.strip(_BLANKS):
+        value, json = {}, "{}"
+    settling = _Settling(tool, tools, policy, depth, closed, last or LastRung())
+    if value is Undecodable:
+        value = settling.decoded(json)
+    if not (beside or settling.notes or repairs) and type(value) is dict and settling.is_settled(value):
+        return Call(name, value, json, id, raw), []
+    arguments = settling.arguments(value, json, beside)
+    made = settling.weighed(repairs, arguments)
+    notes = [_about(note, index) for note in settling.notes]
+    if arguments is None:
+        problem = settling.problem
+        complete = problem.code == "arguments_not_object"
+        return Call(name, {}, json, id, raw, made, complete=complete), [_about(problem, index), *notes]
+    text = dumps(arguments) if settling.changed else settling.text
+    arguments = without_spelling(arguments)
+    problems = argument_problems(tool, arguments, index) if tool is not None else []
+    guess = next((repair for repair in made if repair.kind == "guess"), None)
+    if guess is not None and not allowed((guess,), tool, policy):
+        problems.append(_uncertain(guess, index))
+    return Call(name, arguments, text, id, raw, made), [*problems, *notes]
+
+
+def _has_strangers(tool: Tool | None, arguments: dict[str, Any], before: dict[str, Any]) -> bool:
+    """Are there names that are not known, but for those that were put among the arguments just now?"""
+    return tool is not None and any(len(where) > 1 or where[0] in before for where in strangers(tool, arguments))
+
+
+def _uncertain(guess: Repair, index: int | None) -> Problem:
+    """What was read is one of several readings, and it may not be guessed which was meant."""
+    shown = f" at {guess.path}" if guess.path else ""
+    message = f"the call can be read in more than one way ({guess.rule}{shown}); send it again, well formed"
+    return Problem("uncertain", message, guess.path, index)
+
+
+def _about(problem: Problem, index: int | None) -> Problem:
+    return Problem(problem.code, problem.message, problem.path, index, problem.blocking)
+
+
+def _of_another(name: str, other: str) -> Problem:
+    said = f"these are no arguments of {name!r} but a whole call of {other[:80]!r}; send only the arguments"
+    return Problem("misplaced_argument", said)
+
+
+def _note(twice: Twice) -> Problem:
+    return Problem(twice.code, twice.message, blocking=False)
+
+
+class LastRung:
+    """What the last rung of the ladder may cost in one reply. json_repair takes some 7 ns for each bracket and each
+    pair of characters of a text that is made for it: what is left over is about half a second."""
+
+    __slots__ = ("left", "looks")
+
+    def __init__(self) -> None:
+        self.left = 50_000_000
+        self.looks = Looks()  # for mending what the schema says is wrong
+
+    def takes(self, text: str) -> bool:
+        """May it try this text? What it may cost is counted then."""
+        brackets = sum(map(text.count, "{[("))
+        cost = (1 + brackets) * len(text) ** 2
+        if cost > self.left:
+            return False
+        self.left -= cost
+        return True
+
+
+class _Settling:
+    """One climb up the ladder."""
+
+    def __init__(
+        self, tool: Tool | None, tools: Toolset | None, policy: str, depth: int, closed: bool, last: LastRung
+    ) -> None:
+        self._last = last
+        self.tool, self.tools, self.depth, self.closed, self.policy = tool, tools, depth, closed, policy
+        self.guesses = policy == "lenient" or (policy == "safe" and tool is not None and tool.read_only)
+        self.receipts: list[Repair] = []
+        self.text = ""  # the arguments as they were sent, where that still says what they are
+        self.changed = False
+        self.final = False  # what was sent cannot be read in any other way
+        self.problem = Problem("arguments_not_object", "the arguments must be a JSON object")
+        self.notes: list[Problem] = []  # beside what the schema says
+        self.early = False  # may another bracket than the arguments' own have come too early?
+        self.stranger = False  # is there something beside the arguments that is nobody's?
+
+    def weighed(self, repairs: tuple[Repair, ...], arguments: dict[str, Any] | None) -> tuple[Repair, ...]:
+        """All receipts. Brackets too many, and arguments that stand behind one, are certain only where no other bracket
+        can be the one too many."""
+        made = (*repairs, *self.receipts)
+        extra = [each.before for each in made if each.rule == "extra_closer"]
+        lost = self.stranger or any(each.rule == "trailing_comma" for each in made)
+        unsure = self.early or (lost and bool(extra))
+        if not unsure and not any(is_one_too_many_unsure(arguments, self.tool, each) for each in extra):
+            return made
+        return tuple([msgspec.structs.replace(each, kind="guess") if each.rule in _CLOSED else each for each in made])
+
+    def decoded(self, json: str) -> Any:
+        """What a text holds; a key that stands in it twice with one value leaves a note."""
+        value, twice = decode_unique(json, self.depth)
+        if not isinstance(value, Undecodable):
+            self.notes += [_note(each) for each in twice]
+        return value
+
+    def is_settled(self, arguments: dict[str, Any]) -> bool:
+        """Is there nothing to be repaired?"""
+        return self.tool is None or is_settled(self.tool, arguments)
+
+    def arguments(self, value: Any, json: str, beside: tuple[Member, ...]) -> dict[str, Any] | None:
+        self.text = json
+        found = self._object(value, json)
+        if found is None:
+            self.notes += name_members(beside)
+            return None
+        if self.tool is not None and self.policy != "off" and not self.changed:
+            found = with_spelling(found, self.text)
+        if beside:
+            placed = place(beside, found, self.tool, self.tools, self.policy)
+            self.stranger = placed.unsure or any(each.code == "unknown_key" for each in placed.problems)
+            self.early = bool(placed.receipts) and placed.unsure
+            if placed.receipts and found:
+                unsure = placed.unsure or is_one_too_many_unsure(found, self.tool, "}")
+                unsure = unsure or could_move(placed.arguments, self.tool, out=1)
+                self.early = unsure or _has_strangers(self.tool, placed.arguments, found)
+            found = placed.arguments
+            self._took(*placed.receipts)
+            self.notes += placed.problems
+        if self.tool is None or self.policy == "off" or self.is_settled(found):
+            return found
+        from rightcall.repairs.fitting import mend, rename_aliases
+        from rightcall.repairs.schema_rules import other_tool
+
+        other = other_tool(found, self.tool.name, self.tool.parameters.get("properties"))
+        if other is not None:
+            self.notes.append(_of_another(self.tool.name, other))
+            return found
+        found, receipts = rename_aliases(self.tool, found)
+        self._took(*receipts)
+        if strangers(self.tool, found) or not fits(self.tool, found):
+            found, receipts = mend(self.tool, found, guesses=self.guesses, depth=self.depth, looks=self._last.looks)
+            self._took(*receipts)
+        return found
+
+    def _took(self, *receipts: Repair) -> None:
+        if receipts:
+            self.receipts.extend(receipts)
+            self.changed = True
+
+    def _object(self, value: Any, json: str) -> dict[str, Any] | None:
+        """An object made of what was sent, or None with a problem."""
+        if isinstance(value, dict):
+            return value
+        if value is None or (isinstance(value, str) and not value.strip(_BLANKS)):
+            self.changed = True
+            return {}
+        if isinstance(value, Undecodable):
+            return self._unreadable(value, json)
+        if isinstance(value, str) and self.policy != "off":
+            inner = value.strip(_BLANKS)
+            found = self.decoded(inner) if inner.startswith("{") else None
+            if isinstance(found, Undecodable) and found.code in _DOUBLED:
+                self.problem = Problem(found.code, found.message)
+                return None
+            if isinstance(found, dict):
+                self.receipts.append(Repair("double_encoded", "exact", "", json, inner))
+                self.text = inner
+                return found
+        kind = {str: "a string", list: "an array", bool: "a boolean"}.get(type(value), "a number")
+        self.problem = Problem("arguments_not_object", f"the arguments must be a JSON object, not {kind}")
+        return None
+
+    def _unreadable(self, value: Undecodable, json: str) -> dict[str, Any] | None:
+        self.problem = Problem(value.code, value.message)
+        if self.policy == "off" or value.code in REFUSED:
+            return None
+        inner = unfence(json)
+        if inner is not None:
+            self.receipts.append(Repair("code_fence", "exact", "", json[:200], inner[:200]))
+            found = self.decoded(inner)
+            if isinstance(found, dict):
+                self.text = inner
+                return found
+        text = json if inner is None else inner
+        found = self._loosely(text)
+        if found is None and self.policy == "lenient" and self.problem.code != "truncated" and not self.final:
+            found = self._by_json_repair(text)
+        if found is None:
+            self.receipts.clear()
+            self.changed = False
+        return found
+
+    def _loosely(self, text: str) -> dict[str, Any] | None:
+        try:
+            found, liberties = read_arguments(text, 0, self.tool, depth=self.depth, closed=self.closed)
+        except Unreadable as error:
+            if error.cut and not self.closed:
+                self.problem = TRUNCATED
+            elif error.code:
+                self.problem = Problem(error.code, str(error))
+            self.final = error.final
+            return None
+        self.notes += again(liberties)
+        made = receipts(liberties)
+        if not isinstance(found, dict) or not allowed(made, self.tool, self.policy):
+            return None
+        self._took(*made)
+        return found
+
+    def _by_json_repair(self, text: str) -> dict[str, Any] | None:
+        """The last rung. It is cubic on some texts and inventive on others: short texts, and only if it fits."""
+        if _COMMENTED(text):
+            return None
+        if not self._last.takes(text):
+            self.notes.append(_TOO_LONG)
+            return None
+        import json_repair
+
+        try:
+            found = json_repair.loads(text)
+        except (ValueError, RecursionError):
+            return None
+        if not isinstance(found, dict) or not found or not is_finite(found):
+            return None
+        if self.tool is not None and not fits(self.tool, found):
+            return None
+        self._took(Repair("json_repair", "guess", "", text[:200], stdlib.dumps(found, ensure_ascii=False)[:200]))
+        return found
+
+
+def repair(call: Call, tools: Toolset | Iterable[ToolLike] | None, *, policy: str = "safe") -> Call:
+    """The call as it was meant, with a receipt for every change; the same call where none is needed or none helps.
+
+    What is still wrong with a call that was changed is in its `problems`; what blocked it for another reason than its
+    name and its arguments blocks it still. Arguments that nobody has read yet (`Call(name, json=text)`) are read, and
+    what cannot be read is told. A call that was cut off comes back as it is: it is never completed.
+    """
+    toolset = Toolset.of(tools)
+    if not call.complete:
+        return call
+    index = next((problem.call for problem in call.problems if problem.call is not None), None)
+    if call.arguments and (wrong := disagreement_of(call)) is not None:
+        kept = [problem for problem in call.problems if problem.code != wrong[0]]
+        return msgspec.structs.replace(call, problems=(*kept, Problem(*wrong, call=index)))
+    name, renamed = settle_name(call.name, toolset, policy)
+    json = call.json or stdlib.dumps(call.arguments, ensure_ascii=False)
+    if not name.strip() and policy != "off":
+        name, json, renamed = find_name(call.arguments or decode(json, MAX_DEPTH), json, toolset)
+    made, problems = settle(
+        name,
+        json,
+        index=index,
+        id=call.id,
+        raw=call.raw,
+        tools=toolset,
+        policy=policy,
+        repairs=(*call.repairs, *renamed),
+        closed=False,
+    )
+    if made.repairs == call.repairs and not call.problems and disagreement_of(call) is None:
+        return call
+    if toolset is None or name not in toolset:
+        problems = [*([Problem(*misnamed, call=index)] if (misnamed := name_problem(name, toolset)) else []), *problems]
+    kept = [problem for problem in call.problems if problem.code not in JUDGED]
+    made = msgspec.structs.replace(made, problems=(*kept, *problems))
+    return call if made == call else made
+
+
+def receipts(liberties: Iterable[Liberty]) -> tuple[Repair, ...]:
+    """What a loose reading is to be recorded as."""
+    return tuple([_receipt(liberty) for liberty in liberties if liberty.rule != AGAIN])
+
+
+def again(liberties: Iterable[Liberty]) -> list[Problem]:
+    """The note on a key that stands twice with one value."""
+    return [_note(Twice(each.before, False, True, "", "")) for each in liberties if each.rule == AGAIN]
+
+
+def allowed(made: Iterable[Repair], tool: Tool | None, policy: str) -> bool:
+    """May these repairs be made to a call of this tool?"""
+    may_guess = policy == "lenient" or (policy == "safe" and tool is not None and tool.read_only)
+    return policy != "off" and (may_guess or all(repair.kind != "guess" for repair in made))
+
+
+def _receipt(liberty: Liberty) -> Repair:
+    kind = "guess" if liberty.guess or liberty.rule in _GUESSES else "exact"
+    return Repair(liberty.rule, kind, "", liberty.before, liberty.after)  # type: ignore[arg-type]

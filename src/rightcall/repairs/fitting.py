@@ -1,0 +1,266 @@
+"""Arguments that are JSON but do not fit: mended until they do, or as far as that goes.
+
+Every rule (`changes`) answers one fault with one change. In each round every faulty place gets its next change, all are
+judged by one look at the whole, and those that left less wrong in their own place stay, each with its receipt. So the
+cost does not depend on how many places are wrong. Of very many values a sample is mended, and what helped there is done
+to all. Rules of kind `guess` are tried only where the policy allows them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+from typing import Any
+
+from rightcall.checks import faults as errors
+from rightcall.checks import fits, place, plain, pointer
+from rightcall.repairs.brackets import could_stand_elsewhere
+from rightcall.repairs.looks import Looks
+from rightcall.repairs.number_text import dumps
+from rightcall.repairs.sample import Lesson, lesson, mend_all, sample
+from rightcall.repairs.schema_rules import Change, Fault, Given, changes, with_changes
+from rightcall.schema.places import Places
+from rightcall.schema.text_kinds import may_be
+from rightcall.schema.tool_limits import MAX_MENDED, MOST_LOOKS
+from rightcall.schema.unknown_names import strangers
+from rightcall.types import Repair, Tool
+
+_ROUNDS = 64
+_MOST_RENAMED = 1_000
+_DEEPEST = 8
+
+Where = tuple[Any, ...]
+
+
+class _TooMany(Exception):
+    """There may be more errors than can be looked at."""
+
+
+def mend(
+    tool: Tool, arguments: dict[str, Any], *, guesses: bool, depth: int, looks: Looks | None = None
+) -> tuple[dict[str, Any], list[Repair]]:
+    """The arguments as the schema suggests they were meant, and the receipts. The same object if nothing helped."""
+    looks = looks or Looks()
+    try:
+        return _mended(tool, arguments, guesses, depth, looks) if looks.left > 0 else (arguments, [])
+    except _TooMany:
+        return arguments, []
+
+
+def _mended(
+    tool: Tool, arguments: dict[str, Any], guesses: bool, depth: int, looks: Looks
+) -> tuple[dict[str, Any], list[Repair]]:
+    places = Places(tool.parameters)
+    part = sample(arguments, places)
+    if part is not None:
+        mending = _Mending(tool, places, part, guesses, depth, looks)
+        mending.run()
+        if mending.left or mending.receipts:
+            return _like(mending, part, arguments)
+    mending = _Mending(tool, places, arguments, guesses, depth, looks)
+    mending.run()
+    return mending.value, mending.receipts
+
+
+def _like(mending: _Mending, part: dict[str, Any], arguments: dict[str, Any]) -> tuple[dict[str, Any], list[Repair]]:
+    """All arguments mended as a sample of them was; none if that would touch what was right, or not all fit then."""
+    again, _ = mend_all(part, mending.lessons, mending.places, mending.depth)
+    if mending.left or dumps(again) != dumps(mending.value):
+        return arguments, []
+    value, receipts = mend_all(arguments, mending.lessons, mending.places, mending.depth)
+    return (value, receipts) if fits(mending.tool, value) else (arguments, [])
+
+
+def rename_aliases(tool: Tool, arguments: dict[str, Any]) -> tuple[dict[str, Any], list[Repair]]:
+    """Declared aliases become the names they stand for, unless that name has a value of its own."""
+    receipts: list[Repair] = []
+    declared = tool.parameters.get("properties") if tool.aliases else None
+    declared = declared if isinstance(declared, dict) else {}
+    for alias, name in tool.aliases.items():
+        if alias in arguments and arguments.get(name) in (None, "") and alias not in declared:
+            arguments = {name if key == alias else key: v for key, v in arguments.items() if key != name}
+            receipts.append(Repair("alias", "exact", pointer([name]), alias, name))
+    return arguments, receipts
+
+
+class _Mending:
+    def __init__(
+        self, tool: Tool, places: Places, value: dict[str, Any], guesses: bool, depth: int, looks: Looks
+    ) -> None:
+        self.looks = looks
+        self.tool, self.places, self.guesses, self.depth = tool, places, guesses, depth
+        self.value = value
+        self.receipts: list[Repair] = []
+        self.lessons: list[Lesson] = []
+        self.left: list[Fault] = []
+        self._tried: dict[tuple[Any, ...], int] = {}
+        self._about: dict[Where, Fault] = {}  # the fault that the last change for a place answers
+        self._looks = 0
+
+    def run(self, *, ahead: bool = True) -> None:
+        before = self.value
+        self.left = self._faults(before)
+        most = _count(self.left)
+        for _ in range(_ROUNDS):
+            picked = self._pick() if self.left and self._looks < MOST_LOOKS and self.looks.left > 0 else {}
+            if not picked:
+                break
+            self._try(picked)
+        if ahead:
+            self._rename_and_go_on()
+        if self.left and _count(self.left) >= most:
+            self.value, self.receipts, self.lessons = before, [], []
+
+    def _faults(self, value: Any) -> list[Fault]:
+        """The checker's errors, and arguments of an unknown name where none was allowed for in so many words."""
+        wrong = errors(self.tool, plain(value), MAX_MENDED)
+        if wrong is None:
+            raise _TooMany
+        found = [_fault(error) for error in wrong]
+        found += [Fault(tuple(where), "stranger", where[-1]) for where in strangers(self.tool, value)]
+        self._looks += len(found) + 1
+        self.looks.left -= len(found) + 1
+        return found
+
+    def _pick(self) -> dict[Where, Change]:
+        """The next change for every faulty place; of two places one of which is inside the other, for the outer."""
+        picked: dict[Where, Change] = {}
+        turns: dict[Where, int] = {}
+        given = Given(self.value, self.places, self.depth)
+        for fault in sorted(self.left, key=lambda fault: len(fault.where)):
+            if _covering(fault.where, picked) is None:
+                turn, change = self._next(fault, given)
+                if change is not None and change.locus not in picked:
+                    picked[change.locus], turns[change.locus] = change, turn
+                    self._about[change.locus] = fault
+        picked = _outermost(picked)
+        for locus in picked:  # what stood inside another place has its turn later
+            self._tried[self._about[locus].key] = turns[locus]
+        return picked
+
+    def _next(self, fault: Fault, given: Given) -> tuple[int, Change | None]:
+        """The first change for a fault that was not tried yet, and how many were with this one."""
+        turn = self._tried.get(fault.key, 0)
+        for change in islice(changes(fault, given), turn, None):
+            turn += 1
+            if self.guesses or (change.kind != "guess" and not self._is_doubtful(change)):
+                return turn, change
+        return turn, None
+
+    def _is_doubtful(self, change: Change) -> bool:
+        """Is a value of the wrong type one that would be right in an object beside it, or around it?"""
+        if change.rule not in ("scalar_type", "wrapped_in_array", "null_dropped"):
+            return False
+        places = [[*change.where, name] for name in change.dropped] or [list(change.where)]
+        return any(could_stand_elsewhere(self.value, self.tool, place) for place in places)
+
+    def _may_be_item(self, change: Change) -> bool:
+        """A list that stood in a string: could the string be the one item of a list?"""
+        if change.rule != "double_encoded" or not isinstance(change.new, list):
+            return False
+        items = self.places.inner(self.places.at(list(change.where)), 0)
+        return may_be(items, "", self.places.refs)
+
+    def _try(self, picked: dict[Where, Change]) -> None:
+        candidate = with_changes(self.value, picked.values())
+        if not isinstance(candidate, dict) or self._was_large(candidate, picked.values()):
+            return
+        left = self._faults(candidate)
+        before, after = _weights(self.left, picked), _weights(left, picked)
+        good = {locus: change for locus, change in picked.items() if after[locus] < before[locus]}
+        if not self.guesses:  # a list in a string must be right as it is: a string may be the list's one item
+            good = {locus: each for locus, each in good.items() if not (self._may_be_item(each) and any(after[locus]))}
+        if good and len(good) < len(picked):
+            candidate = with_changes(self.value, good.values())
+            left = self._faults(candidate)
+        if good:
+            self._take(good.values(), candidate, left)
+
+    def _take(self, made: Iterable[Change], value: dict[str, Any], left: list[Fault]) -> None:
+        for change in made:
+            self.lessons.append(lesson(self._about[change.locus], change, self.value, self.places))
+            self.receipts += change.receipts(self.value)
+        self.value, self.left = value, left
+
+    def _was_large(self, candidate: dict[str, Any], made: Iterable[Change]) -> bool:
+        """A long text may hold very many values: then all of them are mended, or the text stays as it is."""
+        decoded = [each for each in made if each.rule == "double_encoded"]
+        if not decoded or sample(candidate, self.places) is None:
+            return False
+        value, receipts = mend(self.tool, candidate, guesses=self.guesses, depth=self.depth, looks=self.looks)
+        if fits(self.tool, value):
+            self._take(made, value, [])
+            self.receipts += receipts
+        return True
+
+    def _rename_and_go_on(self) -> None:
+        """Names that would be right but for their values: renamed, if what is wrong with the values can be mended."""
+        unknown = [fault for fault in self.left if fault.word == "stranger"]
+        given = Given(self.value, self.places, self.depth)
+        made: dict[Where, Change] = {}
+        for fault in unknown[:_MOST_RENAMED]:
+            change = next(changes(fault, given), None)
+            if change is not None:
+                made[change.locus] = change
+                self._about[change.locus] = fault
+        made = _outermost(made)
+        if not made:
+            return
+        renamed = with_changes(self.value, made.values())
+        further = _Mending(self.tool, self.places, renamed, self.guesses, self.depth, self.looks)
+        further.run(ahead=False)
+        lost = any(receipt.rule in ("null_dropped", "default") for receipt in further.receipts)
+        if not lost and _weight(further.left) < _weight(self.left):
+            self._take(made.values(), further.value, further.left)
+            self.receipts += further.receipts
+            self.lessons += further.lessons
+
+
+def _count(faults: list[Fault]) -> tuple[int, int]:
+    """How many errors, and how many names that are not known but do no harm."""
+    unknown = sum([fault.word == "stranger" for fault in faults])
+    return len(faults) - unknown, unknown
+
+
+def _fault(error: Any) -> Fault:
+    where, word = place(error), error.kind.name
+    name = ""
+    if word == "required":
+        name = error.kind.property
+        where.append(name)
+    return Fault(tuple(where), word, name, error.kind)
+
+
+def _outermost(picked: dict[Where, Change]) -> dict[Where, Change]:
+    return {locus: change for locus, change in picked.items() if not locus or _covering(locus[:-1], picked) is None}
+
+
+def _covering(where: Where, picked: dict[Where, Change]) -> Where | None:
+    """The picked place that this one is, or is inside of."""
+    for size in range(len(where) + 1):
+        if where[:size] in picked:
+            return where[:size]
+    return None
+
+
+def _weights(faults: Iterable[Fault], picked: dict[Where, Change]) -> dict[Where, list[int]]:
+    """How much is wrong in each of the picked places."""
+    found = {locus: [0] * (2 * _DEEPEST + 2) for locus in picked}
+    for fault in faults:
+        locus = _covering(fault.where, picked)
+        if locus is not None:
+            found[locus][_slot(fault)] += 1
+    return found
+
+
+def _weight(faults: Iterable[Fault]) -> list[int]:
+    counts = [0] * (2 * _DEEPEST + 2)
+    for fault in faults:
+        counts[_slot(fault)] += 1
+    return counts
+
+
+def _slot(fault: Fault) -> int:
+    """A fault further up weighs more than any number further down, and any more than a name that is not known."""
+    depth = min(len(fault.where), _DEEPEST)
+    return depth + _DEEPEST + 1 if fault.word == "stranger" else depth

@@ -1,0 +1,399 @@
+"""JSON as models write it when they do not write JSON: read in one pass, every liberty taken on record.
+
+    read_loose("{'city': 'Oslo', days: 3,} // done")  ->  {"city": "Oslo", "days": 3} and four rules
+
+Nothing is evaluated, each character is looked at once, and a text that ends inside a value is refused unless the caller
+knows that nothing was cut off.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import msgspec
+
+from rightcall.repairs import backslashes
+from rightcall.repairs.comments import holds_bracket, may_hold_more
+from rightcall.repairs.fences import begins_fence
+from rightcall.repairs.liberties import AGAIN, MOST_OBJECTS, SHOWN, Liberty, Loose, Spelled, Unreadable, one_object
+from rightcall.strict_json import MAX_DEPTH, is_same
+from rightcall.values.escapes import PYTHON
+from rightcall.values.notation import JSON_WORDS, LOOSE
+from rightcall.values.value_reader import programmers_number
+
+_BLANK = re.compile(r"[ \t\r\n]*+").match
+_NUMBER = re.compile(r"[+-]?(?:[0-9][0-9_]*+(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?(?![\w.])").match
+_ZEROS = re.compile(r"[+-]?0[0-9]").match
+_OUTSIDE = re.compile(r"\][ \t\r\n]*+(?:\}[ \t\r\n]*+)?\Z").match
+_IN_WORD = re.compile(r"[\w.+\-]").fullmatch
+_PLAIN = {
+    '"': re.compile(r'[^"\\\x00-\x1f]*+').match,
+    "'": re.compile(r"[^'\\\x00-\x1f]*+").match,
+    "\u201d": re.compile(r"[^\u201c\u201d\\\x00-\x1f]*+").match,
+    "\u2019": re.compile(r"[^\u2018\u2019\\\x00-\x1f]*+").match,
+    "`": re.compile(r"[^`\\\x00-\x1f]*+").match,
+}
+_CLOSING = {quote.open: quote.close for quote in LOOSE.quotes}
+
+
+def read_loose(text: str, pos: int = 0, *, depth: int = MAX_DEPTH, closed: bool = False) -> Loose:
+    """One value from `pos` on. `closed`: the end of the text is known to be the end of what was sent. A bracket of the
+    wrong kind means that those before it are missing, or that it closes what is open: what takes less is read."""
+    unreadable: Unreadable | None = None
+    found: Loose | None = None
+    try:
+        found = _read(text, pos, depth, closed, swap=False)
+    except Unreadable as error:
+        if not error.mismatched:
+            raise
+        unreadable = error
+    if found is not None and (not found.missing or _ends_well(text, found)):
+        return found
+    other = _swapped(text, pos, depth, closed)
+    if other is not None:
+        return other
+    if found is None:
+        assert unreadable is not None
+        raise unreadable
+    return found
+
+
+def _swapped(text: str, pos: int, depth: int, closed: bool) -> Loose | None:
+    """The value in which a bracket of the wrong kind closes what is open, if nothing but that one is wrong."""
+    try:
+        found = _read(text, pos, depth, closed, swap=True)
+    except Unreadable:
+        return None
+    return found if found.swapped == 1 and not found.missing and _ends_well(text, found) else None
+
+
+def _ends_well(text: str, found: Loose) -> bool:
+    """Is there nothing behind a value but what closes a list around it?"""
+    return found.missing < 2 and text[found.end : found.end + 256].strip(" \t\r\n") in ("", "]", "]}")
+
+
+def _read(text: str, pos: int, depth: int, closed: bool, *, swap: bool) -> Loose:
+    reader = _Reader(text, pos, depth, closed, swap)
+    try:
+        value = reader.value(0)
+    except RecursionError:
+        raise Unreadable(f"nested deeper than {depth} levels") from None
+    if len(reader.words) > 1 and "python_literal" in reader.found:
+        reader.doubt("python_literal")
+    if reader.single and reader.controls:
+        reader.doubt("bad_escape")
+    if reader.hidden and (reader.missing or reader.swapped):
+        reader.doubt("comment")
+    found = tuple(reader.found.values())
+    spelled, at_end = tuple(reader.spelled), tuple(reader.at_end)
+    return Loose(value, reader.pos, found, spelled, reader.missing, reader.swapped, at_end, reader.mixed)
+
+
+def skip_comments(text: str, pos: int) -> tuple[int, tuple[Liberty, ...]]:
+    """Past blanks and comments, and what was skipped."""
+    reader = _Reader(text, pos, 0, True, False)
+    reader.peek()
+    return reader.pos, tuple(reader.found.values())
+
+
+class _Reader:
+    def __init__(self, text: str, pos: int, depth: int, closed: bool, swap: bool) -> None:
+        self.text, self.pos, self.depth, self.closed, self.swap = text, pos, depth, closed, swap
+        self.found: dict[str, Liberty] = {}
+        self.steps: list[str | int] = []  # to the value being read
+        self.spelled: list[Spelled] = []
+        self.wanted: list[str] = []  # the brackets that are to close what is open
+        self.words: set[bool] = set()  # were there words of JSON's, and of Python's?
+        self.at_end: list[Any] = []
+        self.missing = self.swapped = self.mixed = self.comments = 0
+        self.styles: list[str | None] = []  # how the keys of the objects around are written
+        # Where one backslash was not doubled, those of a line break or a tab may not have been either.
+        self.single = self.controls = False
+        self.hidden = False  # is there a bracket in a comment?
+
+    def doubt(self, rule: str) -> None:
+        self.found[rule] = msgspec.structs.replace(self.found[rule], guess=True)
+
+    def _took(self, rule: str, before: str, after: str, *, guess: bool = False) -> None:
+        if rule not in self.found or (guess and not self.found[rule].guess):
+            self.found[rule] = Liberty(rule, before[:SHOWN], after[:SHOWN], guess)
+
+    def peek(self) -> str:
+        while True:
+            self.pos = _BLANK(self.text, self.pos).end()  # type: ignore[union-attr]
+            comment = LOOSE.comments(self.text, self.pos)
+            if comment is None:
+                return self.text[self.pos : self.pos + 1]
+            doubtful = may_hold_more(self.text, comment, in_list=self.wanted[-1:] == ["]"])
+            self._took("comment", comment.group(), "", guess=doubtful)
+            self.hidden = self.hidden or holds_bracket(comment.group())
+            self.comments += 1
+            self.pos = comment.end()
+
+    def value(self, level: int) -> Any:
+        if level > self.depth:
+            raise Unreadable(f"nested deeper than {self.depth} levels")
+        char = self.peek()
+        if char == "{":
+            return self._object(level)
+        if char == "[":
+            return self._array(level)
+        if char == "`" and (fence := begins_fence(self.text, self.pos)):
+            return self._fenced(fence, level)
+        if char in _CLOSING:
+            return self._string(char)
+        if not char:
+            raise Unreadable("the text ends where a value should be", cut=True)
+        return self._scalar()
+
+    def _fenced(self, fence: re.Match[str], level: int) -> Any:
+        """A code fence around a value."""
+        self.pos = fence.end()
+        value = self.value(level)
+        self.peek()
+        if not self.text.startswith("```", self.pos):
+            raise Unreadable("a code fence is not closed", cut=self.pos >= len(self.text))
+        self.pos += 3
+        self._took("code_fence", fence.group().strip(), "")
+        return value
+
+    def _scalar(self) -> Any:
+        number = _NUMBER(self.text, self.pos)
+        # Zeros in front are no number's: a code or a telephone number without its quotes.
+        if number is not None and not _ZEROS(number.group()):
+            self.pos = number.end()
+            return self._number(number.group())
+        word = LOOSE.bare_key(self.text, self.pos)
+        if word is not None and word.group() in LOOSE.words:
+            self.pos = word.end()
+            value = LOOSE.words[word.group()]
+            self.words.add(word.group() in JSON_WORDS)
+            if word.group() not in JSON_WORDS:
+                self._took("python_literal", word.group(), {True: "true", False: "false", None: "null"}[value])
+                if value is not None:
+                    self.spelled.append((tuple(self.steps), word.group()))
+            return value
+        bare = LOOSE.bare_value(self.text, self.pos)
+        if bare is None:
+            raise Unreadable(f"no value can be read at {self.text[self.pos :][:30]!r}")
+        self.pos = bare.end()
+        text = bare.group().rstrip()
+        self._took("unquoted_value", text, f'"{text}"')
+        return text
+
+    def _number(self, text: str) -> int | float:
+        clean = text.replace("_", "")
+        value = programmers_number(clean)
+        if value in (float("inf"), float("-inf")):
+            code = "" if clean.lstrip("+-").isdigit() else "not_finite"
+            raise Unreadable(f"{text[:30]} is not a number that JSON can carry", final=True, code=code)
+        if text != repr(value):
+            self.spelled.append((tuple(self.steps), text))
+        return value
+
+    def _array(self, level: int) -> list[Any]:
+        self.pos += 1
+        self.wanted.append("]")
+        items: list[Any] = []
+        comma = True
+        while True:
+            comments = self.comments
+            char = self.peek()
+            if comma and self.comments > comments and char in ("]", ","):
+                self.doubt("comment")  # it stands where an item should
+            if char == ",":
+                self._comma(comma, bool(items))
+                comma = True
+            elif self._closes(char, items, comma):
+                return items
+            else:
+                if not comma:
+                    self._took("missing_comma", char, "," + char)
+                self.steps.append(len(items))
+                items.append(self.value(level + 1))
+                self.steps.pop()
+                comma = False
+
+    def _object(self, level: int) -> dict[str, Any]:
+        self.pos += 1
+        self.wanted.append("}")
+        self.styles.append(None)
+        found: dict[str, Any] = {}
+        key = ""
+        comma = True
+        while True:
+            char = self.peek()
+            if char == ",":
+                self._comma(comma, bool(found))
+                comma = True
+            elif self._closes(char, found, comma):
+                self.styles.pop()
+                return found
+            elif char == "{" and not comma and isinstance(found[key], dict):
+                self.steps.append(key)
+                found[key] = self._more_objects(found[key], level)
+                self.steps.pop()
+            else:
+                if not comma:
+                    self._took("missing_comma", char, "," + char)
+                self._styled(char, level)
+                key = self._key(char)
+                self.steps.append(key)
+                value = self.value(level + 1)
+                self.steps.pop()
+                if key in found:
+                    self._again(key, found[key], value, level)
+                found[key] = value
+                comma = False
+
+    def _again(self, key: str, before: Any, after: Any, level: int) -> None:
+        """A key that the object has already."""
+        if not is_same(before, after):
+            shown = [json.dumps(value, ensure_ascii=False)[:80] for value in (before, after)]
+            reason = f"{key[:80]!r} is given twice, as {shown[0]} and as {shown[1]}; send it once"
+            raise Unreadable(reason, final=True, code="duplicate_key" if level else "duplicate_argument")
+        self._took(AGAIN, key, key)
+
+    def _more_objects(self, first: dict[str, Any], level: int) -> Any:
+        """Several objects in a row where one should be."""
+        objects = [first]
+        while self.peek() == "{":
+            if len(objects) >= MOST_OBJECTS:
+                raise Unreadable("too many objects stand in a row", final=True)
+            objects.append(self._object(level + 1))
+        value, liberty = one_object(objects)
+        self._took(liberty.rule, liberty.before, liberty.after)
+        return value
+
+    def _comma(self, comma: bool, begun: bool) -> None:
+        """A comma. Before the first member, or as a second one in a list, it may be what a lost value left behind."""
+        self.pos += 1
+        if comma:
+            self._took("trailing_comma", ",,", ",", guess=not begun or self.wanted[-1] == "]")
+
+    def _closes(self, char: str, value: Any, comma: bool) -> bool:
+        """Is this where what is being read ends: at its bracket, or where that should have been?"""
+        if char and char not in "}])":
+            return False
+        wanted = self.wanted[-1]
+        if not char:
+            self._at_end(value, comma)
+        elif char == wanted or (self.swap and len(self.wanted) > 1):
+            self._swap(char, wanted, bool(value))
+            self.pos += 1
+        elif char in self.wanted:
+            self._missing(char, wanted, value)
+        elif self.closed and _OUTSIDE(self.text, self.pos):
+            self._at_end(value, comma)  # it closes a list around what is read here
+        else:
+            raise Unreadable(f"{char!r} closes nothing that is open", mismatched=True)
+        if comma and value and char:
+            self._took("trailing_comma", "," + char, char)
+        self.wanted.pop()
+        return True
+
+    def _at_end(self, value: Any, comma: bool) -> None:
+        if not self.closed or (comma and value):
+            raise Unreadable("the text ends inside a value", cut=True)
+        if not self.at_end and _IN_WORD(self.text[max(0, self.pos - 64) : self.pos].rstrip()[-1:]):
+            self.at_end.append(None)
+        self.at_end.append(value)
+        self._missing(self.text[self.pos : self.pos + 1], self.wanted[-1], value)
+
+    def _missing(self, char: str, wanted: str, value: Any) -> None:
+        """A bracket that is not there. Of `[{]` and `[{}` nobody knows whether the `{` is one too many."""
+        self.missing += 1
+        is_empty = not value or (isinstance(value, list) and value[-1] in ({}, []))
+        self._took("missing_closer", char, wanted + char, guess=is_empty)
+
+    def _swap(self, char: str, wanted: str, filled: bool) -> None:
+        """A bracket of the wrong kind. Of `{]` nobody knows which of the two is wrong."""
+        if char != wanted:
+            self.swapped += 1
+            self._took("swapped_closer", char, wanted, guess=not filled)
+
+    def _styled(self, char: str, level: int) -> None:
+        """Notes how an object writes its first key. A text that lost its quotes may be what looks like an object."""
+        if self.styles[-1] is None:
+            self.styles[-1] = char if char in _CLOSING else ""
+            around = next((style for style in reversed(self.styles[:-1]) if style is not None), self.styles[-1])
+            if around != self.styles[-1]:
+                self.mixed = max(self.mixed, level)
+
+    def _key(self, char: str) -> str:
+        if char in _CLOSING:
+            key = self._string(char)
+        else:
+            bare = LOOSE.bare_key(self.text, self.pos)
+            if bare is None:
+                raise Unreadable(f"no key can be read at {self.text[self.pos :][:30]!r}")
+            key = bare.group()
+            self.pos = bare.end()
+            self._took("unquoted_key", key, f'"{key}"')
+        separator = self.peek()
+        if separator == "=":
+            self.pos += 1 + self.text.startswith("=>", self.pos)
+            self._took("key_separator", "=", ":")
+        elif separator == ":":
+            self.pos += 1
+        else:
+            raise Unreadable(f"the key {key[:40]!r} has no ':'", cut=not separator)
+        return key
+
+    def _string(self, quote: str) -> str:
+        start = self.pos
+        self.pos += 1
+        close = _CLOSING[quote]
+        run = _PLAIN[close]
+        pieces: list[str] = []
+        odd: set[str] = set()
+        while True:
+            end = run(self.text, self.pos).end()  # type: ignore[union-attr]
+            pieces.append(self.text[self.pos : end])
+            self.pos = end
+            char = self.text[end : end + 1]
+            if char == close or (char and char in "\u201c\u2018" and _CLOSING[char] == close):
+                self.pos += 1
+                break
+            if not char:
+                raise Unreadable("a string is not closed", cut=True)
+            if char == "\\":
+                pieces.append(self._escape(odd))
+            else:
+                odd.add("raw_newline")
+                pieces.append(char)
+                self.pos += 1
+        return self._decoded(pieces, quote, start, odd)
+
+    def _escape(self, odd: set[str]) -> str:
+        found = backslashes.escape(self.text, self.pos)
+        size = 2 if found is None else found.end() - found.start()
+        piece = self.text[self.pos : self.pos + size]
+        self.pos += size
+        if found is None:
+            odd.add("python_escape" if piece in backslashes.QUOTES else "bad_escape")
+        return piece
+
+    def _decoded(self, pieces: list[str], quote: str, start: int, odd: set[str]) -> str:
+        source = "".join(pieces)
+        single = "bad_escape" in odd
+        value = PYTHON.read(source) if not odd else backslashes.read(pieces, source, single=single)
+        self.single = self.single or single
+        self.controls = self.controls or (value is not source and backslashes.has_control(pieces))
+        if quote != '"' or odd:
+            guess = bool(odd - {"raw_newline"}) and not backslashes.is_sure(pieces, source, quote)
+            after = json.dumps(value[:SHOWN], ensure_ascii=False)
+            self._took_string(self.text[start : self.pos], quote, odd, after, guess)
+        return value
+
+    def _took_string(self, before: str, quote: str, odd: set[str], after: str, guess: bool) -> None:
+        if quote in "'`":
+            self._took("single_quotes", before, after)
+        elif quote != '"':
+            self._took("smart_quotes", before, after)
+        if "raw_newline" in odd:
+            self._took("raw_newline", before, after)
+        if len(odd) > ("raw_newline" in odd):
+            self._took("bad_escape", before, after, guess=guess)

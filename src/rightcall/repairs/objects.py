@@ -1,0 +1,152 @@
+"""An argument object read loosely, with what stands behind it: too many brackets, or the object again.
+
+read_arguments("{'zip': 02134}}", 0, tool, ...)  ->  {"zip": "02134"} and its liberties
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from rightcall.repairs.brackets import could_go_on, could_move, has_odd_key
+from rightcall.repairs.liberties import MOST_OBJECTS, Liberty, Loose, Spelled, Unreadable, one_object
+from rightcall.repairs.loose import read_loose, skip_comments
+from rightcall.repairs.number_text import Written
+from rightcall.schema.places import Places, value_at
+from rightcall.schema.text_kinds import may_be, wants_text
+from rightcall.schema.unknown_names import strangers
+from rightcall.types import Tool
+from rightcall.values.notation import STRICT_NUMBER
+
+_BLANK = re.compile(r"[ \t\r\n]*+").match
+_CLOSERS = re.compile(r"(?:[ \t\r\n]*+[}\])]){1,3}[ \t\r\n]*+").fullmatch
+
+
+def read_arguments(
+    text: str, start: int, tool: Tool | None, *, depth: int, closed: bool
+) -> tuple[Any, tuple[Liberty, ...]]:
+    """The arguments that are all of the text from `start` on. Raises `Unreadable`."""
+    value, liberties, end = objects_in_a_row(text, start, tool, depth=depth, closed=closed)
+    end, comments = skip_comments(text, end)
+    liberties += tuple([each for each in comments if each.rule not in {liberty.rule for liberty in liberties}])
+    rest = text[end:]
+    if rest:
+        if not _CLOSERS(rest):
+            raise Unreadable("there is more text behind the arguments", final=True)
+        extra = rest.strip(" \t\r\n")
+        unsure = any(each.rule in ("missing_closer", "trailing_comma") for each in liberties)
+        unsure = unsure or is_one_too_many_unsure(value, tool, extra)
+        liberties += (Liberty("extra_closer", extra, "", unsure),)
+    return value, liberties
+
+
+def is_one_too_many_unsure(arguments: Any, tool: Tool | None, extra: str) -> bool:
+    """Brackets too many at the end: could another one be the one too many, or was one that opens lost?"""
+    if could_move(arguments, tool, into=len("".join(extra.split()))):
+        return True
+    return _has_odd_names(arguments, tool)
+
+
+def _has_odd_names(arguments: Any, tool: Tool | None) -> bool:
+    """Is there a name that is not known, or looks like two?"""
+    return has_odd_key(arguments) or (tool is not None and bool(strangers(tool, arguments)))
+
+
+def objects_in_a_row(
+    text: str, start: int, tool: Tool | None, *, depth: int, closed: bool
+) -> tuple[Any, tuple[Liberty, ...], int]:
+    """One value, or several objects that are one; and where they end."""
+    read = read_loose(text, start, depth=depth, closed=closed)
+    value, taken = as_meant(read, tool)
+    objects, liberties = [value], {liberty.rule: liberty for liberty in taken}
+    while isinstance(value, dict) and text.startswith("{", here := _BLANK(text, read.end).end()):  # type: ignore[union-attr]
+        if len(objects) >= MOST_OBJECTS:
+            raise Unreadable("too many objects stand in a row", final=True)
+        read = read_loose(text, here, depth=depth, closed=closed)
+        value, taken = as_meant(read, tool)
+        objects.append(value)
+        liberties = {liberty.rule: liberty for liberty in taken} | liberties
+    if len(objects) > 1:
+        value, liberty = one_object(objects)
+        liberties[liberty.rule] = liberty
+    return value, tuple(liberties.values()), read.end
+
+
+def as_meant(read: Loose, tool: Tool | None) -> tuple[Any, tuple[Liberty, ...]]:
+    """The value and its liberties, now that it is known whose arguments they are."""
+    value, made = respelled(read.value, read.spelled, tool) if read.spelled else (read.value, ())
+    return value, (*weighed(read, value, tool), *made)
+
+
+def weighed(read: Loose, arguments: Any, tool: Tool | None, *, beside: tuple[str, ...] = ()) -> tuple[Liberty, ...]:
+    """The liberties of a reading. That brackets were missing is certain only where they could have stood in no other
+    place, and where no more than they can be missing at the end. `beside` are names that what stands around the
+    arguments may hold."""
+    unsure = {"single_quotes", "smart_quotes", "unquoted_key"} if read.mixed > bool(beside) else set()
+    if read.missing and _is_missing_unsure(read, arguments, tool, beside):
+        unsure.add("missing_closer")
+    return tuple(
+        [msgspec.structs.replace(each, guess=True) if each.rule in unsure else each for each in read.liberties]
+    )
+
+
+def _is_missing_unsure(read: Loose, arguments: Any, tool: Tool | None, beside: tuple[str, ...]) -> bool:
+    unsure = None in read.open or could_go_on([each for each in read.open if each is not None], arguments, tool)
+    unsure = unsure or (isinstance(arguments, dict) and next(reversed(arguments), None) in beside)
+    return unsure or could_move(arguments, tool, out=read.missing) or _has_odd_names(arguments, tool)
+
+
+def respelled(value: Any, spelled: Iterable[Spelled], tool: Tool | None) -> tuple[Any, tuple[Liberty, ...]]:
+    """Numbers in an odd spelling (`+3`, `1_000`, `1.10`) are numbers, but where a string is wanted they are what was
+    written: a telephone number without its quotes. The value is changed in place."""
+    wanted = _Wanted(tool)
+    made: dict[str, Liberty] = {}
+    for where, text in spelled:
+        *before, last = where or (None,)
+        holder = value_at(value, before)
+        number = value if not where else value_at(holder, [last])
+        if type(number) not in (int, float, bool):
+            continue  # a key that was given twice
+        if where and wanted.as_text(where, type(number)):
+            holder[last] = text
+            made.setdefault("unquoted_value", Liberty("unquoted_value", text, f'"{text}"'))
+        elif where and type(number) is float and STRICT_NUMBER(text):
+            holder[last] = Written(text)
+        elif type(number) is not bool and STRICT_NUMBER(text) is None:
+            guess = text.startswith("+") and not wanted.as_number(where)  # a telephone number, maybe
+            made.setdefault("number_spelling", Liberty("number_spelling", text, repr(number), guess))
+    return value, tuple(made.values())
+
+
+class _Wanted:
+    """Where the schema wants a string. Many numbers stand in few lists, so what was found out is kept."""
+
+    def __init__(self, tool: Tool | None) -> None:
+        self._places = Places(tool.parameters) if tool is not None else None
+        self._around: dict[tuple[str | int, ...], Any] = {}
+        self._found: dict[int, bool] = {}
+
+    def as_number(self, where: tuple[str | int, ...]) -> bool:
+        """Is only a number wanted there?"""
+        return self._places is not None and bool(where) and not may_be(self._schema(where), "", self._places.refs)
+
+    def _schema(self, where: tuple[str | int, ...]) -> Any:
+        assert self._places is not None
+        around = where[:-1]
+        if around not in self._around:
+            self._around[around] = self._places.at(list(around))
+        return self._places.inner(self._around[around], where[-1])
+
+    def as_text(self, where: tuple[str | int, ...], read_as: type) -> bool:
+        """Is a string wanted there, and not what was read?"""
+        if self._places is None:
+            return False
+        schema = self._schema(where)
+        if read_as is bool and may_be(schema, True, self._places.refs):
+            return False
+        if id(schema) not in self._found:  # a part of the tool's schema, which outlives this
+            self._found[id(schema)] = wants_text(schema, self._places.refs)
+        return self._found[id(schema)]

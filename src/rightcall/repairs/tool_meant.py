@@ -1,0 +1,127 @@
+"""Which tool was meant: names with control tokens, namespaces, another spelling, or none at all."""
+
+from __future__ import annotations
+
+import json as stdlib
+import re
+from typing import Any
+
+from rightcall.declare.toolset import Toolset
+from rightcall.repairs.schema_rules import fold
+from rightcall.types import Repair, Tool
+
+_CONTROL = re.compile(r"<\|.*|\|>.*|<｜.*|\x00.*", re.S)
+_TOKEN = re.compile(r"<[|｜][^|｜<>]{1,64}[|｜]>")
+_SPLIT = re.compile(r"__|[./:]")
+_CLOSE = 0.85
+_NAME_KEYS = ("name", "tool", "tool_name", "function")
+_LONGEST = 512  # a longer name is no tool's in other clothes, and each reading of it costs
+
+
+def settle_name(name: str, tools: Toolset | None, policy: str) -> tuple[str, tuple[Repair, ...]]:
+    """The declared tool that a name stands for, with the receipt; the name as it is where none is certain."""
+    if policy == "off" or tools is None or name in tools or not 0 < len(name) <= _LONGEST:
+        return name, ()
+    if tools.left_out(name) is not None:
+        return name, ()  # it was meant, and cannot be used: another tool was not meant
+    clean = _CONTROL.sub("", _TOKEN.sub("", name) if _TOKEN.match(name) else name).strip()
+    if clean and clean in tools:
+        return clean, (Repair("control_tokens", "exact", "", name, clean),)
+    for rule, kind, found in _readings(clean or name, tools, policy):
+        if found is not None:
+            return found, (Repair(rule, kind, "", name, found),)
+    return name, ()
+
+
+def _readings(name: str, tools: Toolset, policy: str) -> Any:
+    yield "namespace", "exact", _without_namespace(name, tools)
+    yield "namespace", "schema", _only([tool.name for tool in tools if _last(tool.name) == name])
+    folded = fold(name)
+    for wanted in (folded, fold(_last(name))):
+        yield "folded_name", "schema", _only([tool.name for tool in tools if wanted and fold(tool.name) == wanted])
+    if policy == "lenient":
+        yield "near_name", "guess", _nearest(name, tools)
+
+
+def _only(names: list[str]) -> str | None:
+    return names[0] if len(names) == 1 else None
+
+
+def _last(name: str) -> str:
+    return _SPLIT.split(name)[-1]
+
+
+def _without_namespace(name: str, tools: Toolset) -> str | None:
+    """`functions.f`, `default_api.f`, `mcp__server__f`: the longest end of the name that is declared."""
+    for found in _SPLIT.finditer(name):
+        rest = name[found.end() :]
+        if rest in tools:
+            return rest
+    return None
+
+
+def _nearest(name: str, tools: Toolset) -> str | None:
+    import difflib
+
+    near = tools.nearest(name)
+    close = [other for other in near if difflib.SequenceMatcher(None, name.lower(), other.lower()).ratio() >= _CLOSE]
+    return _only(close)
+
+
+def infer_name(arguments: Any, tools: Toolset | None) -> str | None:
+    """The one tool that these arguments fit: its required arguments are all there, every argument is one of its own,
+    and no other tool requires the same."""
+    if not isinstance(arguments, dict) or not arguments or tools is None:
+        return None
+    keys = set(arguments)
+    fitting = [tool for tool in tools if required(tool.parameters) <= keys <= declared(tool.parameters)]
+    needs = required(fitting[0].parameters) if len(fitting) == 1 else set()
+    if not needs:
+        return None
+    name = fitting[0].name
+    if any(arguments.get(key) == name for key in _NAME_KEYS):
+        return None  # the name stands among the arguments, where it may be one
+    rivals = [tool for tool in tools if tool is not fitting[0] and required(tool.parameters) == needs]
+    return None if rivals else name
+
+
+def _takes(tool: Tool, keys: set[str]) -> bool:
+    """Does a tool take these arguments, by their names? One that declares none takes any."""
+    parameters = tool.parameters
+    is_free = "properties" not in parameters and parameters.get("additionalProperties") is not False
+    return required(parameters) <= keys and (is_free or keys <= declared(parameters))
+
+
+def required(parameters: dict[str, Any]) -> set[str]:
+    found = parameters.get("required")
+    return {name for name in found if isinstance(name, str)} if isinstance(found, list) else set()
+
+
+def declared(parameters: dict[str, Any]) -> set[str]:
+    found = parameters.get("properties")
+    return set(found) if isinstance(found, dict) else set()
+
+
+def hoist_name(arguments: Any, tools: Toolset | None) -> tuple[str, dict[str, Any]] | None:
+    """A name that stands among the arguments, of a tool that has no such argument; and the arguments without it."""
+    if not isinstance(arguments, dict) or tools is None:
+        return None
+    if any(_takes(tool, set(arguments)) for tool in tools):
+        return None  # the name may be an argument
+    for key in _NAME_KEYS:
+        name = arguments.get(key)
+        tool = tools.get(name) if isinstance(name, str) else None
+        if tool is not None and key not in declared(tool.parameters):
+            return tool.name, {k: v for k, v in arguments.items() if k != key}
+    return None
+
+
+def find_name(arguments: Any, json: str, tools: Toolset | None) -> tuple[str, str, tuple[Repair, ...]]:
+    """The name that stands among the arguments, or that of the one tool they fit; and their JSON without it."""
+    hoisted = hoist_name(arguments, tools)
+    if hoisted is not None:
+        name, rest = hoisted
+        made = stdlib.dumps(rest, ensure_ascii=False)
+        return name, made, (Repair("hoisted_name", "schema", "", json, made),)
+    inferred = infer_name(arguments, tools)
+    return (inferred, json, (Repair("inferred_name", "schema", "", "", inferred),)) if inferred else ("", json, ())

@@ -1,0 +1,1 @@
+"""JSON Schema: the only code that walks one."""

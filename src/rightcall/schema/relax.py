@@ -1,0 +1,234 @@
+"""The copy of a schema that is compiled to check calls: plain 2020-12, and nothing that a linear engine cannot run.
+
+    {"pattern": "^(?!x)"}  ->  {}     and a `Relaxation` that says so
+
+A relaxed schema lets through whatever the original does: where leaving out a pattern would forbid something, as under
+`not`, the keyword around it is left out as well. `Tool.parameters` keeps what was declared.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from rightcall.schema.refusals import step
+from rightcall.schema.tool_limits import REGEX_SIZE
+from rightcall.schema.walk import LISTS, MAPS, ONE, REFS, Refs, all_schemas, reachable, subschemas
+from rightcall.types import Json
+
+_FORBIDDING = {"not", "if", "contains", "oneOf"}  # they let less through when what is inside lets more through
+_LEFT_OUT = {
+    *("$schema", "$id", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$vocabulary", "$defs", "definitions"),
+    *REFS,
+}
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_.\-]{1,64}").fullmatch
+
+
+class Relaxation(msgspec.Struct, frozen=True):
+    """A keyword that is not checked, and why. `path` is a JSON Pointer into the tool's parameters."""
+
+    tool: str
+    path: str
+    keyword: str
+    reason: str
+
+
+def relaxed(tool: str, parameters: Json) -> tuple[Json, tuple[Relaxation, ...]]:
+    """The copy to compile, and what was left out of it. Every reference in it is one into its `$defs`, or to its root:
+    drafts differ in where an anchor counts and which places a pointer may name, and this needs none of it."""
+    relaxer = _Relaxer(tool, Refs(parameters))
+    return relaxer.whole(parameters), tuple(dict.fromkeys(relaxer.made))
+
+
+@lru_cache(4096)
+def runs_in_linear_time(pattern: str) -> bool:
+    """Does the regex engine that never backtracks take this pattern? Look-around and back-references it does not."""
+    return _all_run([pattern])
+
+
+def _all_run(patterns: list[str]) -> bool:
+    import jsonschema_rs
+
+    options = jsonschema_rs.RegexOptions(size_limit=REGEX_SIZE)
+    try:
+        jsonschema_rs.Draft202012Validator({"allOf": [{"pattern": each} for each in patterns]}, pattern_options=options)
+    except ValueError:
+        return False
+    return True
+
+
+def _refused(patterns: set[str]) -> set[str]:
+    """Those that do not run. Asked for all at once, which is many times quicker."""
+    if not patterns or _all_run(sorted(patterns)):
+        return set()
+    return {pattern for pattern in patterns if not runs_in_linear_time(pattern)}
+
+
+class _Relaxer:
+    def __init__(self, tool: str, refs: Refs) -> None:
+        self.tool, self.refs = tool, refs
+        self.names = {id(refs.root): "#"}  # of all that references point at
+        self.waiting: dict[str, tuple[Json, str]] = {}  # named, and not copied yet
+        self.copied: set[str] = {"#"}
+        self.made: list[Relaxation] = []
+        named, patterns = set[str](), set[str]()
+        taken: dict[str, int] = {}
+        for schema in reachable(refs):
+            named.update(schema.get("patternProperties", ()))
+            patterns.update([schema["pattern"]] if "pattern" in schema else ())
+            for word in REFS:
+                target = refs.get(schema[word]) if word in schema else None
+                if isinstance(target, dict) and id(target) not in self.names:
+                    self.names[id(target)] = f"#/$defs/{_fresh(schema[word], taken)}"
+        self.refused = _refused(patterns | named)
+        self.names_lost = not named.isdisjoint(self.refused)
+
+    def whole(self, root: Json) -> Json:
+        copy = self.copy(root, "")
+        definitions: Json = {}
+        while self.waiting:
+            name = next(iter(self.waiting))
+            schema, path = self.waiting.pop(name)
+            definitions[name.removeprefix("#/$defs/")] = self.copy(schema, path)
+        return {**copy, "$defs": definitions} if definitions else copy
+
+    def schema(self, schema: Any, path: str) -> Any:
+        """What references point at stands under `$defs`, and where it was declared there is one more reference."""
+        if not isinstance(schema, dict):
+            return schema
+        return {"$ref": self.name(schema, path)} if id(schema) in self.names else self.copy(schema, path)
+
+    def name(self, schema: Json, path: str) -> str:
+        name = self.names[id(schema)]
+        if name not in self.copied:
+            self.copied.add(name)
+            self.waiting[name] = schema, path
+        return name
+
+    def copy(self, schema: Json, path: str) -> Json:
+        words = [(word, value) for word, value in schema.items() if word not in _LEFT_OUT]
+        copy = {word: self.keyword(word, value, f"{path}{step(word)}") for word, value in words}
+        _modernise(copy)
+        self.point(copy, schema)
+        if self.refused:
+            self.relax(copy, schema, path)
+        if copy.pop("nullable", None) is True:
+            _allow_null(copy)
+        return copy
+
+    def point(self, copy: Json, schema: Json) -> None:
+        """In one document, without inner ids, every kind of reference means the same."""
+        from urllib.parse import unquote
+
+        for word in REFS:
+            target = self.refs.get(schema[word]) if word in schema else True
+            if target is True:
+                continue
+            made: Any = {"$ref": self.name(target, unquote(schema[word][1:]))} if isinstance(target, dict) else False
+            if made is False or "$ref" in copy:
+                copy["allOf"] = [*copy.get("allOf", ()), made]
+            else:
+                copy |= made
+
+    def keyword(self, word: str, value: Any, path: str) -> Any:
+        if word in LISTS or (word == "items" and isinstance(value, list)):
+            return [self.schema(item, f"{path}/{at}") for at, item in enumerate(value)]
+        if word in MAPS:
+            return {key: self.schema(item, path + step(key)) for key, item in value.items()}
+        return self.schema(value, path) if word in ONE else value
+
+    def relax(self, copy: Json, schema: Json, path: str) -> None:
+        if copy.get("pattern") in self.refused:
+            self.drop(copy, "pattern", path, "no regex engine that runs in linear time takes this pattern")
+        named = [key for key in copy.get("patternProperties", ()) if key in self.refused]
+        for key in named:
+            del copy["patternProperties"][key]
+            self.note(
+                f"{path}/patternProperties{step(key)}", "patternProperties", "its pattern cannot run in linear time"
+            )
+        if named:
+            self.drop(copy, "additionalProperties", path, "a pattern beside it that allows names was left out")
+        if self.names_lost:
+            self.drop(copy, "unevaluatedProperties", path, "a pattern that allows names was left out")
+        self.relax_around(copy, schema, path)
+
+    def relax_around(self, copy: Json, schema: Json, path: str) -> None:
+        """Keywords that forbid more when a schema inside them lets more through."""
+        inside = {
+            sub.keyword for sub in subschemas(schema) if sub.keyword in _FORBIDDING and self.may_change(sub.schema)
+        }
+        why = "a pattern inside it was left out"
+        if "not" in inside:
+            self.drop(copy, "not", path, why)
+        if "if" in inside:
+            for word in ("then", "else", "if"):
+                self.drop(copy, word, path, why)
+        if "contains" in inside:
+            self.drop(copy, "maxContains", path, why)
+        if "oneOf" in inside:
+            self.note(f"{path}/oneOf", "oneOf", f"{why}; it is checked as anyOf")
+            copy.setdefault("allOf", []).append({"anyOf": copy.pop("oneOf")})
+
+    def may_change(self, schema: Any) -> bool:
+        """Was something left out in there, or, which nobody needs to know exactly, behind a reference from there?"""
+        return any(
+            any(word in inner for word in REFS)
+            or inner.get("pattern") in self.refused
+            or (self.names_lost and "unevaluatedProperties" in inner)
+            or not self.refused.isdisjoint(inner.get("patternProperties", ()))
+            for inner in all_schemas(schema)
+        )
+
+    def drop(self, copy: Json, word: str, path: str, reason: str) -> None:
+        if word in copy:
+            del copy[word]
+            self.note(f"{path}{step(word)}", word, reason)
+
+    def note(self, path: str, word: str, reason: str) -> None:
+        self.made.append(Relaxation(self.tool, path, word, reason))
+
+
+def _modernise(schema: Json) -> None:
+    """Older drafts' spellings, as 2020-12 writes them."""
+    if isinstance(schema.get("items"), list):
+        schema["prefixItems"] = schema.pop("items")
+        if "additionalItems" in schema:
+            schema["items"] = schema.pop("additionalItems")
+        if not schema["prefixItems"]:
+            del schema["prefixItems"]
+    schema.pop("additionalItems", None)  # without a list of items it never meant anything
+    for limit, word in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
+        if isinstance(schema.get(word), bool) and schema.pop(word) and limit in schema:
+            schema[word] = schema.pop(limit)
+    for key, needs in schema.pop("dependencies", {}).items():
+        schema.setdefault("dependentRequired" if isinstance(needs, list) else "dependentSchemas", {})[key] = needs
+
+
+def _allow_null(schema: Json) -> None:
+    """`nullable: true`, which only OpenAPI knows, said in JSON Schema."""
+    if "type" in schema:
+        said = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+        schema["type"] = said if "null" in said else [*said, "null"]
+    if "const" in schema:
+        schema["enum"] = [schema.pop("const")]
+    if "enum" in schema and None not in schema["enum"]:
+        schema["enum"] = [*schema["enum"], None]
+    for word in ("anyOf", "oneOf"):
+        if word in schema:
+            schema[word] = [*schema[word], {"type": "null"}]
+    taken = {word: schema.pop(word) for word in ("$ref", "allOf") if word in schema}
+    if taken:
+        inner = schema.pop("anyOf", None)
+        both: Json = {"anyOf": [taken, {"type": "null"}]}
+        schema.update(both if inner is None else {"allOf": [both, {"anyOf": inner}]})
+
+
+def _fresh(ref: str, taken: dict[str, int]) -> str:
+    """A name for what a reference points at: its own last step where that is plain."""
+    last = ref.rpartition("/")[2]
+    name = last if _PLAIN_NAME(last) else "part"
+    count = taken[name] = taken.get(name, 0) + 1
+    return name if count == 1 else _fresh(f"/{name[:40]}_{count}", taken)

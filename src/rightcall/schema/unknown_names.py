@@ -1,0 +1,127 @@
+"""Arguments of a name that the schema does not know, at any depth, where it does not allow for any in so many words.
+
+A schema without `additionalProperties` lets every name pass; a model that writes `UNIT` for `unit` still meant `unit`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rightcall.schema.compiled import Kept, compile_schema, judge_of
+from rightcall.schema.places import Places
+from rightcall.schema.validation import fits
+from rightcall.types import Json, Tool
+
+_OPEN = frozenset(
+    ("additionalProperties", "patternProperties", "unevaluatedProperties", "$ref", "allOf", "anyOf", "oneOf")
+)
+_ELSEWHERE = frozenset(("$ref", "anyOf", "oneOf"))
+
+
+class Shape:
+    """What of a schema matters here: the names it declares, and the places below that declare some."""
+
+    __slots__ = ("inner", "items", "names")
+
+    def __init__(self, names: frozenset[str]) -> None:
+        self.names = names
+        self.inner: dict[str, Shape] = {}
+        self.items: Shape | None = None
+
+
+def strangers(tool: Tool, arguments: Any) -> list[list[Any]]:
+    """The places of all such arguments."""
+    found: list[list[Any]] = []
+    shape = _asked_of(tool)[2]
+    if shape is not None:
+        _look(arguments, shape, [], found)
+    return found
+
+
+def is_settled(tool: Tool, arguments: dict[str, Any]) -> bool:
+    """Do the arguments fit, with no stranger among them and no alias? Then there is nothing to repair. It is asked of
+    every call: what the tool has to say to it is looked up once."""
+    _, is_closed, _ = _ASKED.found.get(id(tool)) or _asked_of(tool)
+    if tool.aliases:
+        return False
+    try:
+        if is_closed(arguments):
+            return True
+    except ValueError:  # a lone surrogate
+        pass
+    return fits(tool, arguments) and not strangers(tool, arguments)
+
+
+def _look(value: Any, shape: Shape, where: list[Any], found: list[list[Any]]) -> None:
+    if isinstance(value, dict):
+        if shape.names and not value.keys() <= shape.names:
+            found += [[*where, key] for key in value if key not in shape.names]
+        for key in shape.inner if len(shape.inner) < len(value) else value:
+            if key in value and key in shape.inner:
+                _look(value[key], shape.inner[key], [*where, key], found)
+    elif isinstance(value, list) and shape.items is not None:
+        for index, item in enumerate(value):
+            _look(item, shape.items, [*where, index], found)
+
+
+_ASKED: Kept[tuple[Tool, Callable[[Any], bool], Shape | None]] = Kept()
+
+
+def _asked_of(tool: Tool) -> tuple[Tool, Callable[[Any], bool], Shape | None]:
+    """What tells at once that arguments fit and no stranger is among them, and their shape. The tool is kept beside it:
+    an id is only unique among the living."""
+    found = _ASKED.found.get(id(tool))
+    if found is None:
+        judge = judge_of(tool)
+        shape = _shape(tool.parameters, Places(tool.parameters))
+        closed = _closed(judge.schema, shape) if judge.is_always_light else None
+        is_closed = _never if closed is None else compile_schema(closed).is_valid
+        found = _ASKED.keep(tool, (tool, is_closed, shape), 2 * judge.held)
+    return found
+
+
+def _never(arguments: Any) -> bool:
+    return False
+
+
+def _closed(schema: Any, shape: Shape | None) -> Any:
+    """The schema without room for strangers; None where a place that may hold some is not its own (`$ref`)."""
+    if shape is None:
+        return schema
+    declared = schema.get("properties", {})
+    if not _ELSEWHERE.isdisjoint(schema) or not declared.keys() >= {*shape.names, *shape.inner}:
+        return None
+    made = {**schema, "additionalProperties": False} if shape.names else {**schema}
+    if declared:
+        made["properties"] = {key: _closed(each, shape.inner.get(key)) for key, each in declared.items()}
+    if shape.items is not None:
+        made["items"] = _closed(schema["items"], shape.items)
+    return None if None in (made.get("items", True), *made.get("properties", {}).values()) else made
+
+
+def _shape(root: Any, places: Places) -> Shape | None:
+    """None where nothing is declared. A schema that holds itself has a shape that does."""
+    made: dict[int, Shape] = {}
+    waiting: list[Json] = []
+
+    def shape(schema: Any) -> Shape | None:
+        schema = places.only(schema)
+        if not isinstance(schema, dict) or ("properties" not in schema and "items" not in schema):
+            return None
+        if id(schema) not in made:
+            declared = schema.get("properties")
+            names = declared if isinstance(declared, dict) and _OPEN.isdisjoint(schema) else {}
+            made[id(schema)] = Shape(frozenset(names))
+            waiting.append(schema)
+        return made[id(schema)]
+
+    found = shape(root)
+    while waiting:  # not one inside another: a chain of references may be as long as the schema
+        schema = waiting.pop()
+        declared = schema.get("properties")
+        here = made[id(schema)]
+        here.items = shape(schema.get("items"))
+        inner = {key: shape(each) for key, each in declared.items()} if isinstance(declared, dict) else {}
+        here.inner = {key: each for key, each in inner.items() if each is not None}
+    return found

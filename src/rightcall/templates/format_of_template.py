@@ -1,0 +1,181 @@
+"""Which formats read what a chat template writes? Tried out: calls go in, and must come out of the text again.
+
+Templates differ in what they take: arguments as an object or as text, one call at a time, empty or no content. So
+several conversations are rendered, the most telling first, and the first that any format reads decides.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from rightcall.declare.provider_forms import to_provider
+from rightcall.declare.toolset import Toolset
+from rightcall.errors import CannotCarry
+from rightcall.formats import FORMATS
+from rightcall.formats.spec import Format
+from rightcall.templates.confined import Bounds, Rendering, render
+from rightcall.templates.template_faults import BadTemplate
+from rightcall.types import Call, Json, Tool
+from rightcall.wire.compile import compiled
+from rightcall.wire.detection import read_whole
+from rightcall.wire.options import ReadOptions
+from rightcall.wire.rendering import render as write
+
+
+class Probe(msgspec.Struct, frozen=True):
+    """Calls to be found again. `shows` says what it shows if they are."""
+
+    shows: str
+    calls: tuple[Call, ...]
+
+
+class Detection(msgspec.Struct, frozen=True):
+    """The formats that recover the calls, the best first, and what was rendered: the assistant's part of the text."""
+
+    formats: tuple[str, ...]
+    shows: str
+    text: str
+
+
+def _call(name: str, id: str, arguments: Json) -> Call:
+    return Call(name, arguments, json.dumps(arguments), id)
+
+
+TOOLS = Toolset(
+    [
+        Tool(
+            name="get_weather",
+            description="The weather of the next days.",
+            parameters={
+                "type": "object",
+                "properties": {
+                    "city": {"type": "string", "description": "Where."},
+                    "days": {"type": "integer", "description": "How many."},
+                    "place": {
+                        "type": "object",
+                        "description": "Where exactly.",
+                        "properties": {
+                            "lat": {"type": "number"},
+                            "tags": {"type": "array", "items": {"type": "string"}},
+                        },
+                    },
+                },
+                "required": ["city"],
+            },
+        ),
+        Tool(
+            name="take_note",
+            description="Keeps a text.",
+            parameters={
+                "type": "object",
+                "properties": {"text": {"type": "string", "description": "What to keep."}},
+                "required": ["text"],
+            },
+        ),
+    ]
+)
+_WEATHER = {"city": "Oslo", "days": 3, "place": {"lat": 59.9, "tags": ["north", "fjord"]}}
+_FIRST = _call("get_weather", "abcde0001", _WEATHER)
+PROBES = (
+    Probe(
+        "two calls, nested arguments, a closing marker inside a string",
+        (_FIRST, _call("take_note", "abcde0002", {"text": "calls end with </tool_call>, I think"})),
+    ),
+    Probe("two calls, nested arguments", (_FIRST, _call("take_note", "abcde0002", {"text": "Buy milk."}))),
+    Probe("one call, nested arguments", (_FIRST,)),
+    Probe("one call, plain arguments", (_call("get_weather", "abcde0001", {"city": "Oslo", "days": 3}),)),
+)
+_MOST = 20_000  # characters: what a template writes around two short calls
+_QUESTION: Json = {"role": "user", "content": "How is the weather in Oslo?"}
+
+
+def detect_template(template: str, tokens: Mapping[str, str] | None = None, bounds: Bounds | None = None) -> Detection:
+    """Which formats read what this template writes. Raises `BadTemplate` where it cannot be rendered."""
+    answers = [(probe, answer) for probe in PROBES for answer in _answers(probe.calls)]
+    opened, closed, *rendered = render(template, _contexts([answer for _, answer in answers], tokens or {}), bounds)
+    texts = [
+        (probe, _part(one.text, opened, closed)) for (probe, _), one in zip(answers, rendered, strict=True) if one.text
+    ]
+    if not texts:
+        raise BadTemplate(f"the template refuses the conversation: {rendered[0].error or 'it writes nothing'}")
+    for probe, text in texts:
+        formats = recovering(text, probe.calls)
+        if formats:
+            return Detection(formats, probe.shows, text)
+    return Detection((), "", texts[0][1])
+
+
+def _contexts(answers: list[Json], tokens: Mapping[str, str]) -> list[Json]:
+    """What the template is rendered with: two prompts without an answer, then each answer."""
+    # A template adds the tokens to text, so they must be there.
+    common: Json = {
+        "tools": to_provider(TOOLS, "chat"),
+        "documents": None,
+        "bos_token": "",
+        "eos_token": "",
+        **tokens,
+    }
+    opened = {"messages": [_QUESTION], "add_generation_prompt": True}
+    others = [
+        {"messages": [_QUESTION, *more], "add_generation_prompt": False} for more in ([], *([a] for a in answers))
+    ]
+    return [{**common, **context} for context in (opened, *others)]
+
+
+def _answers(calls: tuple[Call, ...]) -> list[Json]:
+    """The assistant's message, in the ways that templates want it."""
+    return [
+        {"role": "assistant", "content": content, "tool_calls": [_entry(call, as_text) for call in calls]}
+        for as_text in (False, True)
+        for content in ("", None)
+    ]
+
+
+def _entry(call: Call, as_text: bool) -> Json:
+    arguments: Any = call.json if as_text else call.arguments
+    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}}
+
+
+def _part(text: str, opened: Rendering, closed: Rendering) -> str:
+    """What the assistant wrote: all that a rendering without its message does not have."""
+    for prompt in (opened.text, closed.text):
+        if prompt and text.startswith(prompt):
+            return text[len(prompt) :]
+    prompt = closed.text or opened.text
+    same = (at for at, (one, other) in enumerate(zip(text, prompt, strict=False)) if one != other)
+    return text[next(same, min(len(text), len(prompt))) :]
+
+
+def recovering(text: str, calls: tuple[Call, ...]) -> tuple[str, ...]:
+    """The formats that find just these calls in a text, the best first. None in a text far too long for them."""
+    if len(text) > _MOST:
+        return ()
+    ranked = [(rank, name) for name, format in FORMATS.items() if (rank := _rank(text, calls, format)) is not None]
+    return tuple([name for _, name in sorted(ranked, key=lambda each: each[0])])
+
+
+def _rank(text: str, calls: tuple[Call, ...], format: Format) -> tuple[int, int, int, int] | None:
+    """Written just so, then little text left over, then a marker rather than none, then at least the bodies written
+    just so. None: not the same calls."""
+    found = compiled(format)
+    reply = read_whole(text, found, ReadOptions(TOOLS, repair="off"))
+    if any(problem.blocking for problem in reply.problems):
+        return None
+    if [(call.name, call.arguments, call.complete) for call in reply.calls] != [
+        (call.name, call.arguments, True) for call in calls
+    ]:
+        return None
+    left = len(reply.content.strip()) + len(reply.reasoning.strip())
+    bodies = all(_written((call,), msgspec.structs.replace(format, call=("", ""))) in text for call in calls)
+    return int(_written(calls, format) not in text), left, int(bool(found.bare)), int(not bodies)
+
+
+def _written(calls: tuple[Call, ...], format: Format) -> str:
+    try:
+        return write(calls, format=format, tools=TOOLS).strip()
+    except CannotCarry:
+        return "\0"

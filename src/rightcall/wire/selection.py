@@ -1,0 +1,27 @@
+"""The one call a text holds, for callers who want a call or an exception."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rightcall.checks import check
+from rightcall.declare.toolset import ToolLike, Toolset
+from rightcall.errors import NoToolCallFound
+from rightcall.formats.spec import Format
+from rightcall.types import Call, as_error
+from rightcall.wire.parser import parse
+
+
+def select(
+    text: str, tools: Toolset | Iterable[ToolLike] | None, *, format: str | Format = "auto", repair: str = "safe"
+) -> Call:
+    """The first call that may run. Raises `NoToolCallFound`, or what is wrong with the first where none may. A block
+    that names no tool is no call."""
+    reply = parse(text, tools=tools, format=format, repair=repair)  # type: ignore[arg-type]
+    if reply.calls:
+        return reply.calls[0]
+    for call in reply.attempts:
+        wrong = check(call, tools)[0]
+        if call.name.strip() or wrong.code != "invalid_name":
+            raise as_error(wrong, call.name)
+    raise NoToolCallFound
