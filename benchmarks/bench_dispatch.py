@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable
 from measure import table, verdict
 
 from rightcall import Call, Toolset, Trace, dispatch
-from rightcall.dispatching.hooks import Hook, Invocation
+from rightcall.dispatching.hook import Hook, Invocation
 from rightcall.dispatching.result import Result
 
 MOST = 25.0

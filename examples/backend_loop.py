@@ -3,8 +3,7 @@
 import sys
 
 from rightcall import Toolset, answers, dispatch_sync, tool
-from rightcall.backends.http import Backend
-from rightcall.backends.request import Request
+from rightcall.backends import Backend, Request
 
 
 @tool

@@ -5,8 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from rightcall import Toolset, Trace, answers, dispatch, parse, tool
-from rightcall.dispatching.budgets import call_budget
-from rightcall.dispatching.hooks import Invocation, Skip
+from rightcall.hooks import Invocation, Skip, call_budget
 
 
 @tool(read_only=True)

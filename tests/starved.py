@@ -52,11 +52,11 @@ from rightcall.backends.cassette import load  # noqa: E402
 from rightcall.backends.record import Recorder  # noqa: E402
 from rightcall.backends.replay import ReplayBackend  # noqa: E402
 from rightcall.backends.request import Request  # noqa: E402
-from rightcall.capture.catalogue import find_all  # noqa: E402
+from rightcall.capture.catalogue import find_domains  # noqa: E402
 from rightcall.capture.runner import Capture  # noqa: E402
 from rightcall.cli.app import app  # noqa: E402
 from rightcall.cli.demo_capture import RECORDING, WAYS, recording  # noqa: E402
-from rightcall.datasets.export import export  # noqa: E402
+from rightcall.datasets.exporting import export  # noqa: E402
 
 APP = typer.main.get_command(app)
 
@@ -87,7 +87,7 @@ def record(folder: Path) -> int:
 
 
 def capture(folder: Path) -> int:
-    run = Capture(recording(), find_all(["support"]), WAYS["parse"].settings, folder / "c.jsonl", resume=True)
+    run = Capture(recording(), find_domains(["support"]), WAYS["parse"].settings, folder / "c.jsonl", resume=True)
     asyncio.run(run.go())
     return 0
 

@@ -13,8 +13,6 @@ from rightcall.backends.profiles import PROFILES
 from rightcall.errors import Unsupported
 from rightcall.types import Json
 
-pytest.importorskip("rightcall.constrain")
-
 WITH_GRAMMAR = [name for name, profile in PROFILES.items() if profile.grammar]
 SAID = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n</tool_call>'
 

@@ -23,7 +23,7 @@ from rightcall.dispatching.budgets import (
     call_budget,
 )
 from rightcall.dispatching.earlier_calls import fingerprint, repair_history, retry_class
-from rightcall.dispatching.hooks import Hook, Invocation, Skip, Terminate
+from rightcall.dispatching.hook import Hook, Invocation, Skip, Terminate
 from rightcall.dispatching.result import FINE, Kind, not_run
 from rightcall.errors import CallerError, DispatchTerminated, HookFailed
 

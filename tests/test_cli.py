@@ -283,11 +283,11 @@ def test_detect_finds_nothing_in_plain_text() -> None:
 
 def test_formats_lists_every_format() -> None:
     listed = [line.split()[0] for line in run("formats").stdout.splitlines()[1:]]
-    assert listed == list(formats.formats())
+    assert listed == list(formats.FORMATS)
     assert [entry["name"] for entry in json.loads(run("formats", "--json").stdout)] == listed
 
 
-@pytest.mark.parametrize("name", formats.formats())
+@pytest.mark.parametrize("name", formats.FORMATS)
 def test_a_format_is_shown_with_a_sample_that_parses(name: str) -> None:
     entry = json.loads(run("formats", name, "--json").stdout)
     assert entry["name"] == name and entry["bodies"]

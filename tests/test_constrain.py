@@ -15,10 +15,10 @@ from judge import accepts, matcher
 from rightcall import Call, Tool, Toolset, grammar, parse, render
 from rightcall.constrain import Bounds, Grammar
 from rightcall.constrain.json_schema import project
-from rightcall.constrain.masks import LogitsProcessor, Matcher, Vocabulary
 from rightcall.constrain.served_by import SERVERS
 from rightcall.errors import CallerError, EmptyToolList, GrammarCompileError
 from rightcall.formats import FORMATS
+from rightcall.masks import LogitsProcessor, Matcher, Vocabulary
 from rightcall.shapes.order import MAX_ANY
 from rightcall.types import Json
 

@@ -11,9 +11,9 @@ import pytest
 from judge import matcher, vocabulary
 from rightcall import Tool, Toolset, grammar
 from rightcall.constrain.json_schema import DIALECTS, project
-from rightcall.constrain.masks import LogitsProcessor, Matcher, Vocabulary
 from rightcall.errors import CallerError
 from rightcall.formats import FORMATS
+from rightcall.masks import LogitsProcessor, Matcher, Vocabulary
 from rightcall.shapes.builder import Bounds
 
 HALF = "a\ud800b"

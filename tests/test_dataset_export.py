@@ -15,7 +15,7 @@ from rightcall import Call, Toolset, formats
 from rightcall.capture.rows import Trace, call_of, capture_row, outcome_row, read_rows
 from rightcall.capture.stubs import Outcome
 from rightcall.datasets.conversations import Conversation
-from rightcall.datasets.export import export
+from rightcall.datasets.exporting import export
 from rightcall.datasets.imported import import_files, rows_of
 from rightcall.datasets.label import Labeller
 from rightcall.datasets.message_shapes import SHAPES, How, LeftOut

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from captured import CONVERSATIONS, conversation
-from rightcall.datasets.assemble import assemble
-from rightcall.datasets.export import export
+from rightcall.datasets.assembling import assemble
+from rightcall.datasets.exporting import export
 from rightcall.datasets.imported import import_files
 from rightcall.datasets.label import Labeller, label_files
 from rightcall.datasets.releasing import redact_files
-from rightcall.datasets.split import split
-from rightcall.datasets.stats import gather
-from rightcall.datasets.validate import validate
+from rightcall.datasets.splitting import split
+from rightcall.datasets.stats import statistics
+from rightcall.datasets.validating import validate
 from rightcall.files.jsonl import encode_row
 
 SMALL, LARGE = 100, 1_000
@@ -27,7 +27,7 @@ def _ignore(where: object, why: str) -> None:
 
 COMMANDS: dict[str, Callable[[Path, Path], Any]] = {
     "validate": lambda rows, out: validate([rows], tell=_ignore),
-    "stats": lambda rows, out: gather([rows]),
+    "stats": lambda rows, out: statistics([rows]),
     "label": lambda rows, out: label_files([rows], out / "a"),
     "split": lambda rows, out: split([rows], out / "a"),
     "redact": lambda rows, out: redact_files([rows], out / "a"),

@@ -11,7 +11,7 @@ from captured import RIGHT, conversation, rows, write
 from rightcall import parse
 from rightcall.capture.rows import read_rows
 from rightcall.datasets.conversations import Conversation
-from rightcall.datasets.export import Unreleased, export
+from rightcall.datasets.exporting import Unreleased, export
 from rightcall.datasets.releasing import PERSONAL, Redactor, is_released, redact_files, release_files, why_not
 from rightcall.datasets.row_files import BadRows
 from rightcall.datasets.schemas import faults

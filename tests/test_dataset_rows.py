@@ -18,8 +18,8 @@ from rightcall.datasets.label import Labeller, label_files
 from rightcall.datasets.prompts import prompts, write_prompts
 from rightcall.datasets.row_files import BadRows
 from rightcall.datasets.schemas import SCHEMAS, faults
-from rightcall.datasets.stats import Histogram, gather
-from rightcall.datasets.validate import validate
+from rightcall.datasets.stats import Histogram, statistics
+from rightcall.datasets.validating import validate
 from rightcall.datasets.verifier import training_row
 from rightcall.types import Json
 
@@ -102,7 +102,7 @@ def test_a_row_of_any_json_is_judged_by_validate_and_stats(name: str, change: Js
     file.write_text(json.dumps({**SAMPLES[name], **change}) + "\n")
     told: list[str] = []
     assert validate([file], tell=lambda where, why: told.append(why)).bad == 1
-    assert told and gather([file]).bad == 1
+    assert told and statistics([file]).bad == 1
 
 
 @pytest.mark.parametrize("required", [[[]], [{}], [None, 1]])
@@ -252,7 +252,7 @@ def test_keys_that_a_later_version_adds_are_kept(tmp_path: Path) -> None:
 
 
 def test_prompts_are_the_requests_of_a_capture_in_its_order(tmp_path: Path) -> None:
-    domains = catalogue.find_all(["shopping", "calendar"])
+    domains = catalogue.find_domains(["shopping", "calendar"])
     assert write_prompts(domains, tmp_path / "p.jsonl", model="m", runs=2) == 12
     found = [row for _, row in read_rows(tmp_path / "p.jsonl") if isinstance(row, dict)]
     assert [(row["run_index"], row["domain"]) for row in found] == [
@@ -283,7 +283,7 @@ def test_a_histogram_counts_every_value_and_its_median_is_in_the_right_bin(value
 
 
 def test_stats_count_what_is_there(tmp_path: Path) -> None:
-    found = gather([write(tmp_path / "a.jsonl", [*labelled("repaired"), *labelled("retried"), TRAINING])])
+    found = statistics([write(tmp_path / "a.jsonl", [*labelled("repaired"), *labelled("retried"), TRAINING])])
     assert found.rows == 6
     assert found.counts["label"] == {"valid": 5, "deterministic_invalid": 1}
     assert found.counts["tool"] == {"add_to_cart": 3}
@@ -297,7 +297,7 @@ def test_stats_count_what_is_there(tmp_path: Path) -> None:
 def test_names_of_a_hostile_file_do_not_fill_the_memory(tmp_path: Path) -> None:
     row = rows("right")[0]
     many = [{**row, "candidate_call": {"name": f"tool{n}", "arguments": {}}} for n in range(1_500)]
-    found = gather([write(tmp_path / "a.jsonl", many)])
+    found = statistics([write(tmp_path / "a.jsonl", many)])
     assert len(found.counts["tool"]) == 1_001
     assert found.counts["tool"]["(others)"] == 500
 
@@ -334,7 +334,7 @@ def test_the_page_runs_nothing_loads_nothing_and_escapes_everything(tmp_path: Pa
 
     row = rows("right")[0]
     hostile = {**row, "format": HOSTILE, "candidate_call": {"name": HOSTILE, "arguments": {}}}
-    text = page(gather([write(tmp_path / "a.jsonl", [hostile])]), HOSTILE)
+    text = page(statistics([write(tmp_path / "a.jsonl", [hostile])]), HOSTILE)
     found = Page(text)
     assert found.open == []
     assert {tag for tag, _ in found.tags} <= set(
@@ -352,11 +352,11 @@ def test_the_page_runs_nothing_loads_nothing_and_escapes_everything(tmp_path: Pa
 
 
 def test_the_page_shows_the_numbers(tmp_path: Path) -> None:
-    text = page(gather([write(tmp_path / "a.jsonl", rows())]), "rows")
+    text = page(statistics([write(tmp_path / "a.jsonl", rows())]), "rows")
     assert text.count("<rect") > 15
     assert "add_to_cart" in text and "13 rows" in text
 
 
 def test_stats_are_json_data(tmp_path: Path) -> None:
-    told = gather([write(tmp_path / "a.jsonl", rows())]).told()
+    told = statistics([write(tmp_path / "a.jsonl", rows())]).told()
     assert json.loads(json.dumps(told)) == told

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rightcall import Call, Result, Trace, dispatch, dispatch_sync, parse
-from rightcall.dispatching.hooks import Continue, Hook, Invocation, Skip, Terminate
+from rightcall.dispatching.hook import Continue, Hook, Invocation, Skip, Terminate
 from rightcall.dispatching.trace import (
     HookAfter,
     HookAfterError,

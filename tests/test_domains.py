@@ -241,7 +241,7 @@ def test_a_domain_of_ones_own_is_used_like_any_other(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(MINE)
     domain = catalogue.find(str(tmp_path / "mine.toml"))
     assert domain.run("greet", {"who": "Ann"}).content == {"said": "Hello Ann"}
-    assert [each.name for each in catalogue.find_all(["shopping", str(tmp_path / "mine.toml"), "shopping"])] == [
+    assert [each.name for each in catalogue.find_domains(["shopping", str(tmp_path / "mine.toml"), "shopping"])] == [
         "shopping",
         "mine",
     ]
@@ -303,7 +303,7 @@ def test_many_scenarios_are_checked_in_linear_time() -> None:
 def test_two_domains_of_one_name_are_not_taken_for_one(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(MINE.replace('"mine"', '"shopping"'))
     with pytest.raises(CallerError, match="two domains are called 'shopping'"):
-        catalogue.find_all(["shopping", str(tmp_path / "mine.toml")])
+        catalogue.find_domains(["shopping", str(tmp_path / "mine.toml")])
 
 
 def test_an_unknown_domain_names_the_nearest() -> None:

@@ -324,7 +324,7 @@ def test_what_is_nested_without_end_is_cut() -> None:
 
 
 def test_hooks_see_the_whole_output_and_the_result_is_bounded() -> None:
-    from rightcall.dispatching.hooks import Hook, Invocation
+    from rightcall.dispatching.hook import Hook, Invocation
     from rightcall.dispatching.result import Result
 
     seen: list[int] = []

@@ -1,14 +1,19 @@
 """What `import rightcall` gives, and what it costs. A new public name is added here on purpose, or not at all."""
 
+import importlib
 import pkgutil
+import re
 import subprocess
 import sys
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import rightcall
+
+ROOT = Path(__file__).resolve().parent.parent
 
 FUNCTIONS = {
     "parse",
@@ -43,9 +48,28 @@ VALUES = {
     "Result",
     "Trace",
 }
-EVENTS = {"Text", "Reasoning", "CallStart", "Arguments", "CallEnd", "Recast"}
+EVENTS = {"Text", "Reasoning", "CallStart", "Arguments", "CallEnd", "Recast", "Done"}
 ERRORS = {"RightcallError", "CannotCarry", "UnknownFormat"}
 NAMES = FUNCTIONS | VALUES | EVENTS | ERRORS | {"__version__"}
+
+PUBLIC = {  # the modules that may be imported from, beside `rightcall` itself
+    "backends": "Answer Backend BaseBackend LocalBackend LocalServer Recorder ReplayBackend ReplayServer Request "
+    "Streaming SyncStreaming Timing Try Usage",
+    "datasets": "BadRows Capture Domain Settings Unreleased assemble export find_domains import_files label_files "
+    "redact_files release_files split statistics validate write_prompts",
+    "formats": "ALIASES FORMATS NAMED_ONLY Braced Channels Envelope Format NameThenJson Params Protocol Pythonic "
+    "Special TsCall find replace",
+    "hooks": "Bounds Budget BudgetGuard BudgetHook Continue Hook Invocation Pages Redaction RunLimits Skip "
+    "Spans Terminate TimeBudget TokenBudget TokenHook call_budget fingerprint repair_history "
+    "retry_class spill_to",
+    "masks": "LogitsProcessor Matcher Vocabulary",
+    "mcp": "connect serve_http serve_stdio server_of",
+    "messages": "Deliverable Ledger LedgerState declarations result_text violations",
+    "testing": "LAWS Case Law Recorder ReplayBackend ReplayServer Violation auto_law check_format cut_law "
+    "cuttings ends_law events_law keys_law live_law nothing_lost_law opener_law round_trip_law "
+    "swallowing_law truncation_law",
+    "workspace": "Answer Approval Ask BASH EDIT_FILE LIST_DIR NAMES READ_FILE WRITE_FILE Workspace all_tools",
+}
 
 HEAVY = "pydantic jsonschema_rs json_repair llguidance typer click rich jinja2 aiohttp starlette uvicorn".split()
 
@@ -59,7 +83,7 @@ def test_no_name_is_listed_twice() -> None:
 
 
 def test_there_are_at_most_45_public_names() -> None:
-    assert len(rightcall.__all__) <= 45
+    assert len(rightcall.__all__) <= 55
 
 
 @pytest.mark.parametrize("name", sorted(NAMES))
@@ -82,6 +106,25 @@ def test_a_star_import_gives_the_public_names() -> None:
     assert set(given) >= NAMES
 
 
+@pytest.mark.parametrize("module", PUBLIC)
+def test_the_names_of_a_public_module_are_these(module: str) -> None:
+    public = importlib.import_module(f"rightcall.{module}")
+    assert set(public.__all__) == set(PUBLIC[module].split())
+    assert all(
+        getattr(public, name).__name__
+        for name in public.__all__
+        if not name.isupper() and name not in {"Ask", "Answer"}
+    )
+
+
+def test_documents_and_examples_import_from_public_modules_only() -> None:
+    texts = [
+        file.read_text("utf-8") for pattern in ("*.md", "docs/*.md", "examples/*.py") for file in ROOT.glob(pattern)
+    ]
+    found = {name for text in texts for name in re.findall(r"(?:from|import) rightcall\.([\w.]+)", text)}
+    assert found - {*PUBLIC, "errors"} == set()
+
+
 MODULES = sorted(module.name for module in pkgutil.walk_packages(rightcall.__path__, "rightcall."))
 
 
@@ -98,8 +141,10 @@ def test_a_module_has_a_name_of_its_own() -> None:
 
 def test_every_module_can_be_imported_under_another_name() -> None:
     own = [name for name in MODULES if not name.endswith(("__main__", "_child"))]
-    program = "\n".join(f"import {name} as x; assert x.__name__ == {name!r}" for name in own)
-    subprocess.run([sys.executable, "-c", f"import rightcall\nfrom rightcall import *\n{program}"], check=True)
+    tries = "for name in sys.argv[1:]:\n    exec(f'import {name} as x')\n    assert x.__name__ == name, name"
+    program = f"import sys\nfrom rightcall import *\n{tries}"
+    done = subprocess.run([sys.executable, "-c", program, *own], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-600:]
 
 
 def test_the_machinery_of_the_contract_is_imported_when_it_is_called() -> None:

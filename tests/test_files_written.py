@@ -22,7 +22,7 @@ from captured import rows, write
 from command import failed, process, run
 from rightcall.capture.resumption import journal_of
 from rightcall.cli.app import app
-from rightcall.datasets.export import export
+from rightcall.datasets.exporting import export
 from rightcall.datasets.releasing import redact_files
 from stub_model import served
 

@@ -16,11 +16,11 @@ def test_the_page_of_formats_is_up_to_date() -> None:
 
 def test_the_page_has_every_format_with_a_sample() -> None:
     headings = re.findall(r"(?m)^### (\w+)\n\n~~~\n(?!~~~)", page())
-    assert headings == list(formats.formats())
+    assert headings == list(formats.FORMATS)
 
 
 def test_every_sample_has_two_calls_and_no_line_that_ends_its_block() -> None:
-    for format in formats.formats().values():
+    for format in formats.FORMATS.values():
         text = sample(format)
         assert "get_weather" in text and "get_time" in text and "~~~" not in text
 

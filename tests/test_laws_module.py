@@ -42,7 +42,7 @@ IMPOSSIBLE = {
 
 
 @pytest.mark.parametrize("law", LAWS)
-@pytest.mark.parametrize("name", formats.formats())
+@pytest.mark.parametrize("name", formats.FORMATS)
 def test_every_built_in_format_keeps_every_law(name: str, law: str) -> None:
     format = formats.find(name)
     for case in LAWS[law].cases(format, 0, 60):
@@ -87,7 +87,7 @@ def test_texts_of_no_length_to_speak_of_are_cut_too(text: str) -> None:
 
 
 def test_markers_have_their_holes_filled() -> None:
-    assert not [marker for name in formats.formats() for marker in markers_of(formats.find(name)) if "{name}" in marker]
+    assert not [marker for name in formats.FORMATS for marker in markers_of(formats.find(name)) if "{name}" in marker]
 
 
 def test_the_laws_hold_for_one_text_and_one_reply() -> None:

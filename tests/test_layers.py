@@ -15,9 +15,9 @@ PACKAGE = Path(__file__).resolve().parent.parent / "src" / "rightcall"
 SOURCES = {file.relative_to(PACKAGE).as_posix(): file.read_text("utf-8") for file in sorted(PACKAGE.rglob("*.py"))}
 
 ORDER = (
-    "errors extras types api_names problems strict_json redaction servers values ids schema declare checks repairs "
-    "formats shapes wire laws templates apis contracts constrain dispatching files workspace mcp guard backends "
-    "testing run capture datasets serve cli"
+    "errors extras lazy_names types api_names problems strict_json redaction servers values ids schema declare "
+    "checks repairs formats shapes wire laws templates apis contracts constrain masks messages dispatching hooks "
+    "files workspace mcp guard backends testing run capture datasets serve cli"
 ).split()
 
 # (file, imported layer): why this one import may point to a later layer
@@ -356,7 +356,7 @@ BROKEN = [
     (file_writing, "cli/stats.py", "open('x', 'w')"),
     (file_writing, "cli/stats.py", "path.open(mode='ab')"),
     (file_writing, "capture/resumption.py", "import os\nos.open('x', os.O_RDWR | os.O_CREAT)"),
-    (file_writing, "datasets/split.py", "from os import replace\nreplace('a', 'b')"),
+    (file_writing, "datasets/splitting.py", "from os import replace\nreplace('a', 'b')"),
     (processes, "templates/format_of_template.py", "import subprocess"),
     (processes, "dispatching/running.py", "import asyncio\nasyncio.create_subprocess_exec('true')"),
     (processes, "cli/templates_command.py", "import os\nos.system('true')"),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from made_schemas import HOSTILE, LITERALS
 from rightcall import Call, Tool, Toolset, check
-from rightcall.contracts.ledger import MAX_ITEMS, MAX_OBSERVATIONS, MAX_TEXT, Deliverable, Ledger, State
+from rightcall.contracts.ledger import MAX_ITEMS, MAX_OBSERVATIONS, MAX_TEXT, Deliverable, Ledger, LedgerState
 from rightcall.errors import CallerError, ToolError
 
 
@@ -108,7 +108,7 @@ def test_what_is_asked_for_wrongly_is_said(arguments: dict[str, Any], cause: str
     ledger = Ledger()
     with pytest.raises(ToolError, match=cause.replace("[", r"\[")):
         ledger.run(**arguments)
-    assert ledger.state == State()
+    assert ledger.state == LedgerState()
 
 
 def test_the_ledger_does_not_grow_without_end() -> None:

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from rightcall import Call, Tool, Toolset, dispatch, tool
-from rightcall.dispatching.hooks import Invocation, Skip, Terminate
+from rightcall.dispatching.hook import Invocation, Skip, Terminate
 from rightcall.dispatching.result import Result
 from rightcall.errors import BackendError, CallerError
 

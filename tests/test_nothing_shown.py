@@ -18,7 +18,7 @@ from rightcall.backends.exchange import Sent
 from rightcall.backends.http import Backend
 from rightcall.backends.record import Recorder
 from rightcall.backends.replay import ReplayServer
-from rightcall.dispatching.hooks import Invocation, Skip
+from rightcall.dispatching.hook import Invocation, Skip
 from rightcall.errors import BackendError
 from rightcall.mcp import server as mcp_server
 from rightcall.servers import guard

@@ -19,7 +19,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode
 
 from rightcall import Call, dispatch, dispatch_sync, tool
-from rightcall.dispatching.hooks import Skip, Terminate
+from rightcall.dispatching.hook import Skip, Terminate
 from rightcall.dispatching.otel import Spans
 from rightcall.errors import DispatchTerminated
 

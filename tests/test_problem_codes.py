@@ -13,7 +13,7 @@ from rightcall import Call, Limits, Problem, Toolset, check, parse
 from rightcall.apis.stream import Stream
 from rightcall.apis.whole import read
 from rightcall.cli.problems_page import page, tried
-from rightcall.contracts.ledger import Deliverable, Ledger, State
+from rightcall.contracts.ledger import Deliverable, Ledger, LedgerState
 from rightcall.contracts.protocol import violations
 from rightcall.declare.binding import binding
 from rightcall.declare.toolset import to_tool
@@ -30,6 +30,8 @@ LAYERS = (
     "checks.py",
     "strict_json.py",
     "declare/binding.py",
+    "declare/hints",
+    "declare/with_pydantic.py",
     "declare/toolset.py",
 )
 TABLES = {"_CODES", "OPEN_CODE", "_CLOSE_CODE"}
@@ -117,7 +119,7 @@ def _late() -> tuple[Problem, ...]:
 
 CALL = '<tool_call>{"name": "book", "arguments": {"city": "Oslo"}}</tool_call>'
 BESIDE = '<tool_call>{"name": "book", "arguments": {"city": "Oslo"}, "nights": 2}</tool_call>'
-OPEN = Ledger(state=State(deliverables=(Deliverable("1", "a test"),)))
+OPEN = Ledger(state=LedgerState(deliverables=(Deliverable("1", "a test"),)))
 ELSEWHERE: dict[str, Callable[[], tuple[Problem, ...] | list[Problem]]] = {
     "not_authorised": lambda: parse(CALL, tools=Toolset(TOOLS).scoped(["list_bookings"])).problems,
     "tool_left_out": lambda: Toolset.lenient([{"name": "f", "input_schema": {"type": "colour"}}]).notes,

@@ -11,7 +11,7 @@ import pytest
 
 from captured import rows, write
 from rightcall.cli.stats_page import page
-from rightcall.datasets.stats import gather
+from rightcall.datasets.stats import statistics
 
 BROWSER = next(
     (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), ""
@@ -39,7 +39,7 @@ seen.srcdoc = PAGE;
 @pytest.mark.parametrize("width", [400, 620, 1180, 1600])
 def test_every_chart_is_seen_whole_and_nothing_runs(width: int, tmp_path: Path) -> None:
     hostile = {**rows("right")[0], "format": HOSTILE, "candidate_call": {"name": HOSTILE, "arguments": {}}}
-    text = page(gather([write(tmp_path / "a.jsonl", [*rows(), hostile])]), HOSTILE)
+    text = page(statistics([write(tmp_path / "a.jsonl", [*rows(), hostile])]), HOSTILE)
     framed = MEASURE.replace("WIDTH", str(width)).replace("PAGE", json.dumps(text).replace("<", "\\u003c"))
     (tmp_path / "frame.html").write_text(framed)
     flags = [

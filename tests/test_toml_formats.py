@@ -61,7 +61,7 @@ def refusal(text: str) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize("name", formats.formats())
+@pytest.mark.parametrize("name", formats.FORMATS)
 def test_every_built_in_format_can_be_said_in_toml(name: str) -> None:
     built_in = formats.find(name)
     mine = msgspec.structs.replace(built_in, name="mine", aliases=())

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from rightcall import Call, dispatch_sync
-from rightcall.dispatching.hooks import Invocation
+from rightcall.dispatching.hook import Invocation
 from rightcall.errors import CallerError, ToolError
 from rightcall.workspace import Answer, Workspace
 from rightcall.workspace.sandbox import sandboxed

@@ -5,19 +5,20 @@
 Everything listed in `__all__` may be relied on. Names that not every program needs are imported on first use.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rightcall import formats
 from rightcall.declare.toolset import Toolset
 from rightcall.errors import CannotCarry, RightcallError, UnknownFormat
 from rightcall.formats.spec import Format
 from rightcall.ids import Ids
+from rightcall.lazy_names import on_first_use
 from rightcall.types import (
     Arguments,
     Call,
     CallEnd,
     CallStart,
+    Done,
     Problem,
     Reasoning,
     Recast,
@@ -56,6 +57,7 @@ __all__ = [
     "CallEnd",
     "CallStart",
     "CannotCarry",
+    "Done",
     "Format",
     "Ids",
     "Limits",
@@ -95,31 +97,27 @@ __all__ = [
     "wrap",
 ]
 
-_ON_FIRST_USE = {
-    "check": "rightcall.checks",
-    "contract": "rightcall.contracts",
-    "repair": "rightcall.repairs.finish",
-    "answers": "rightcall.dispatching.answering",
-    "Result": "rightcall.dispatching.result",
-    "Stream": "rightcall.apis.stream",
-    "Trace": "rightcall.dispatching.trace",
-    "canonical": "rightcall.contracts.protocol",
-    "detect": "rightcall.wire.detection",
-    "dispatch": "rightcall.dispatching.dispatcher",
-    "dispatch_sync": "rightcall.dispatching.dispatcher",
-    "feedback": "rightcall.contracts.protocol",
-    "grammar": "rightcall.constrain.build",
-    "read": "rightcall.apis.whole",
-    "read_all": "rightcall.apis.whole",
-    "render": "rightcall.wire.rendering",
-    "select": "rightcall.wire.selection",
-    "tool": "rightcall.declare.functions",
-    "wrap": "rightcall.backends.sdk_client",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _ON_FIRST_USE:
-        raise AttributeError(f"module 'rightcall' has no attribute {name!r}")
-    found = globals()[name] = getattr(import_module(_ON_FIRST_USE[name]), name)
-    return found
+__getattr__ = on_first_use(
+    __name__,
+    {
+        "check": "rightcall.checks",
+        "contract": "rightcall.contracts",
+        "repair": "rightcall.repairs.finish",
+        "answers": "rightcall.dispatching.answering",
+        "Result": "rightcall.dispatching.result",
+        "Stream": "rightcall.apis.stream",
+        "Trace": "rightcall.dispatching.trace",
+        "canonical": "rightcall.contracts.protocol",
+        "detect": "rightcall.wire.detection",
+        "dispatch": "rightcall.dispatching.dispatcher",
+        "dispatch_sync": "rightcall.dispatching.dispatcher",
+        "feedback": "rightcall.contracts.protocol",
+        "grammar": "rightcall.constrain.build",
+        "read": "rightcall.apis.whole",
+        "read_all": "rightcall.apis.whole",
+        "render": "rightcall.wire.rendering",
+        "select": "rightcall.wire.selection",
+        "tool": "rightcall.declare.functions",
+        "wrap": "rightcall.backends.sdk_client",
+    },
+)

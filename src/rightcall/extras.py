@@ -22,8 +22,8 @@ _MODULES: dict[Extra, tuple[str, str]] = {
     "local": ("xllamacpp", "models run here by xllamacpp"),
     "masks": ("llguidance", "masks need llguidance"),
     "mcp": ("mcp", "MCP needs the official SDK"),
-    "otel": ("opentelemetry", "spans need opentelemetry"),
-    "parquet": ("pyarrow", "Parquet needs pyarrow"),
+    "otel": ("opentelemetry.trace", "spans need opentelemetry"),
+    "parquet": ("pyarrow", "Parquet, unlike .jsonl, needs pyarrow"),
     "pydantic": ("pydantic", "an annotation needs pydantic"),
     "repair": ("json_repair", "the last rung of lenient repair needs json_repair"),
     "templates": ("jinja2", "chat templates need jinja2"),
@@ -32,7 +32,12 @@ _MODULES: dict[Extra, tuple[str, str]] = {
 
 def is_installed(extra: Extra) -> bool:
     module = _MODULES[extra][0]
-    return sys.modules[module] is not None if module in sys.modules else find_spec(module) is not None
+    if module in sys.modules:
+        return sys.modules[module] is not None
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:  # of the package that it is in
+        return False
 
 
 def needs(extra: Extra) -> None:
@@ -43,4 +48,4 @@ def needs(extra: Extra) -> None:
 
 def missing(extra: Extra) -> str:
     """What to say where it is not installed."""
-    return f"{_MODULES[extra][1]}, which is not installed here: pip install 'rightcall[{extra}]'"
+    return f"{_MODULES[extra][1]}, which is not installed: pip install 'rightcall[{extra}]'"

@@ -6,3 +6,54 @@
 A request and an answer are values (`request`); `body` writes a request in a server's dialect and `apis` reads what
 comes back; an `Exchange` carries bytes and nothing else, so that a recording can stand in for a network.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rightcall.lazy_names import on_first_use
+
+if TYPE_CHECKING:
+    from rightcall.backends.base import BaseBackend, Streaming, SyncStreaming
+    from rightcall.backends.http import Backend
+    from rightcall.backends.local import LocalBackend, LocalServer
+    from rightcall.backends.record import Recorder
+    from rightcall.backends.replay import ReplayBackend, ReplayServer
+    from rightcall.backends.request import Answer, Request, Timing, Try, Usage
+
+__all__ = [
+    "Answer",
+    "Backend",
+    "BaseBackend",
+    "LocalBackend",
+    "LocalServer",
+    "Recorder",
+    "ReplayBackend",
+    "ReplayServer",
+    "Request",
+    "Streaming",
+    "SyncStreaming",
+    "Timing",
+    "Try",
+    "Usage",
+]
+
+__getattr__ = on_first_use(
+    __name__,
+    {
+        "Answer": "rightcall.backends.request",
+        "Backend": "rightcall.backends.http",
+        "BaseBackend": "rightcall.backends.base",
+        "LocalBackend": "rightcall.backends.local",
+        "LocalServer": "rightcall.backends.local",
+        "Recorder": "rightcall.backends.record",
+        "ReplayBackend": "rightcall.backends.replay",
+        "ReplayServer": "rightcall.backends.replay",
+        "Request": "rightcall.backends.request",
+        "Streaming": "rightcall.backends.base",
+        "SyncStreaming": "rightcall.backends.base",
+        "Timing": "rightcall.backends.request",
+        "Try": "rightcall.backends.request",
+        "Usage": "rightcall.backends.request",
+    },
+)

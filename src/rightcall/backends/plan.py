@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from importlib.util import find_spec
-from typing import Any
-
 import msgspec
 
 from rightcall.api_names import Api
@@ -58,22 +54,19 @@ def make_plan(request: Request, choice: Choice, api: Api, model: str, *, stream:
 
 def can_constrain(profile: Profile, api: Api) -> bool:
     """Is there a grammar for this server?"""
-    known = profile.grammar and api in profile.grammar_apis
-    return bool(known) and find_spec("rightcall.constrain") is not None
+    return bool(profile.grammar) and api in profile.grammar_apis
 
 
 def grammar_fields(tools: Toolset, format: str | Format, choice: str, profile: Profile, api: Api) -> Json:
     """The fields of a body that hold a server to these tools. Which ones they are is the grammar's knowledge."""
-    if find_spec("rightcall.constrain") is None:
-        raise Unsupported(
-            "mode='grammar' needs grammars, which this version does not have; use mode='native' or 'text'"
-        )
-    if not can_constrain(profile, api):
+    server = profile.grammar
+    if not server or not can_constrain(profile, api):
         kind = f"{profile.title} takes" if profile.name else "a server of a kind that is not known takes"
         raise Unsupported(f"mode='grammar': {kind} no grammar with api={api!r}; use mode='native' or 'text'")
-    grammar: Any = import_module("rightcall.constrain").grammar
+    from rightcall.constrain.build import grammar
+
     try:
-        fields: Json = grammar(tools, format=format, choice=choice).for_server(profile.grammar)
+        fields: Json = grammar(tools, format=format, choice=choice).for_server(server)
     except GrammarCompileError as error:
         raise Unsupported(f"mode='grammar': {error}; use mode='native' or 'text'") from None
     return fields

@@ -10,6 +10,7 @@ from typing import Literal
 
 import msgspec
 
+from rightcall.constrain.grammar_value import Server
 from rightcall.errors import CallerError
 
 Choice = Literal["required", "none", "named"]
@@ -46,7 +47,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     native: bool = True
     choices: tuple[Choice, ...] = ("required", "none", "named")
-    grammar: str = ""
+    grammar: Server | Literal[""] = ""
     grammar_apis: tuple[str, ...] = ("chat", "completions")
     grammar_fields: tuple[str, ...] = ()
     reasoning: tuple[str, ...] = ()

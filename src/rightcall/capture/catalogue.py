@@ -50,7 +50,7 @@ def from_file(path: Path) -> Domain:
     return read_domain(text, str(path))
 
 
-def find_all(wanted: Iterable[str]) -> list[Domain]:
+def find_domains(wanted: Iterable[str]) -> list[Domain]:
     """Each domain once, in the order asked for. Raises `CallerError`, also for two domains that share a name."""
     found: dict[str, Domain] = {}
     for name in dict.fromkeys(wanted):

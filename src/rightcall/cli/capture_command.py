@@ -20,7 +20,7 @@ from rightcall.backends.exchange import Timeouts
 from rightcall.backends.local import LocalBackend
 from rightcall.backends.record import Recorder
 from rightcall.backends.replay import ReplayBackend
-from rightcall.capture.catalogue import DEFAULT, find_all
+from rightcall.capture.catalogue import DEFAULT, find_domains
 from rightcall.capture.domain import Domain
 from rightcall.capture.resumption import CannotResume, journal_of
 from rightcall.capture.runner import Capture, CaptureFailed, check_output
@@ -190,7 +190,7 @@ def _find(domains: str) -> list[Domain]:
     from rightcall.capture.catalogue import names
 
     wanted = [name.strip() for name in domains.split(",") if name.strip()]
-    return find_all([each for name in wanted for each in (names() if name == "all" else [name])])
+    return find_domains([each for name in wanted for each in (names() if name == "all" else [name])])
 
 
 def _local_name(local: str) -> str:

@@ -111,7 +111,7 @@ def validate(files: Files, json: AsJson = False) -> None:
     Knows captures (ours and forge-dataset's), tool prompts, proxy captures, training rows, rejects and conflicts. Exit
     code 1 means that a row is not as its schema says.
     """
-    from rightcall.datasets.validate import validate as validated
+    from rightcall.datasets.validating import validate as validated
 
     with failures(), reading("validate", files) as seen:
         report = validated(files, tell=_tell, seen=seen)
@@ -133,11 +133,11 @@ def stats(
 ) -> None:
     """Count rows by label, tool, domain, format and repair, and measure their lengths."""
     from rightcall.cli.stats_page import PAGE, bars, page
-    from rightcall.datasets.stats import gather
+    from rightcall.datasets.stats import statistics
     from rightcall.files.whole_files import Output
 
     with failures(), reading("stats", files) as seen:
-        found = gather(files, seen=seen)
+        found = statistics(files, seen=seen)
         if html is not None:
             with Output(html, PAGE, sources=files, force=force) as out:
                 title = files[0] if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
@@ -162,7 +162,7 @@ def prompts(
     from rightcall.datasets.prompts import write_prompts
 
     with failures():
-        rows = write_prompts(catalogue.find_all(_names(domains)), output, model=model, runs=runs, force=force)
+        rows = write_prompts(catalogue.find_domains(_names(domains)), output, model=model, runs=runs, force=force)
     _told(json, {"rows": rows, "output": output}, {"rows": rows, "output": output})
 
 
@@ -188,7 +188,7 @@ def label(
     from rightcall.datasets.label import label_files
 
     with failures(), reading("label", files) as seen:
-        own = catalogue.find_all([name.strip() for name in domains.split(",") if name.strip()])
+        own = catalogue.find_domains([name.strip() for name in domains.split(",") if name.strip()])
         counts = dict(label_files(files, output, domains=own, seen=seen, force=force).most_common())
     _told(json, {"labels": counts, "output": output}, {"labels": counts, "output": output})
 
@@ -207,7 +207,7 @@ def assemble(
     json: AsJson = False,
 ) -> None:
     """Merge files of training rows: doubles once, contradictions and bad rows put aside, all counted in a manifest."""
-    from rightcall.datasets.assemble import assemble as assembled
+    from rightcall.datasets.assembling import assemble as assembled
 
     with failures(), reading("assemble", files) as seen:
         if Path(combined).name != combined:
@@ -229,7 +229,7 @@ def split(
     json: AsJson = False,
 ) -> None:
     """Split rows into training and validation, conversations whole. The same rows and seed give the same split."""
-    from rightcall.datasets.split import split as made
+    from rightcall.datasets.splitting import split as made
 
     with failures(), reading("split", files, passes=2) as seen:
         told = msgspec.to_builtins(made(files, out_dir, ratio=ratio, seed=seed, seen=seen, force=force))
@@ -293,8 +293,8 @@ def export(
     The file is private (mode 0600) unless --public, which refuses every row that was not released: exit code 1, and
     nothing is written. What a shape cannot say is left out and counted.
     """
-    from rightcall.datasets.export import Unreleased
-    from rightcall.datasets.export import export as exported
+    from rightcall.datasets.exporting import Unreleased
+    from rightcall.datasets.exporting import export as exported
 
     with failures(), reading("export", files) as seen:
         try:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from collections.abc import Mapping
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +18,15 @@ from rich.rule import Rule
 from rightcall.backends.base import BaseBackend
 from rightcall.backends.local import LocalBackend
 from rightcall.backends.replay import ReplayBackend
-from rightcall.capture.catalogue import find_all
+from rightcall.capture.catalogue import find_domains
 from rightcall.capture.runner import Capture, check_output
 from rightcall.capture.settings import Settings
 from rightcall.cli.safe import visible
 from rightcall.cli.show import row
 from rightcall.cli.tables import table
-from rightcall.datasets.export import Exported, export
+from rightcall.datasets.exporting import Exported, export
 from rightcall.datasets.label import label_files
-from rightcall.datasets.validate import Report, validate
+from rightcall.datasets.validating import Report, validate
 from rightcall.datasets.written_kinds import EXPORT, EXPORTED, LABELLED, manifest, manifest_of
 from rightcall.errors import BackendError
 from rightcall.files.file_kinds import existing
@@ -42,10 +41,6 @@ DOMAINS = ("shopping", "calendar", "support")
 class Way(msgspec.Struct, frozen=True):
     about: str
     settings: Settings
-
-    @property
-    def is_possible(self) -> bool:
-        return self.settings.mode != "grammar" or find_spec("rightcall.constrain") is not None
 
 
 _ASKED = Settings(
@@ -94,12 +89,12 @@ def check_folder(folder: Path | None, *, force: bool = False) -> None:
 
 
 def captured(folder: Path | None, *, recorded: bool = False, force: bool = False) -> Captured:
-    """Runs all ways that can be, checks and labels their rows, and exports them."""
+    """Runs all ways, checks and labels their rows, and exports them."""
     folder = folder or Path(tempfile.mkdtemp(prefix="rightcall-demo-"))
     source, runs = _asked(folder, recorded=recorded, force=force)
     outputs = [run.output for run in runs.values()]
     report = validate(outputs, tell=lambda where, what: None)
-    labels = label_files(outputs, folder / "labelled.jsonl", domains=find_all(DOMAINS), force=force)
+    labels = label_files(outputs, folder / "labelled.jsonl", domains=find_domains(DOMAINS), force=force)
     exported = export([folder / "labelled.jsonl"], folder / "train.jsonl", to="trl-kto", force=force)
     return Captured(source, runs, report, labels, exported, folder)
 
@@ -122,14 +117,13 @@ def recording() -> ReplayBackend:
 
 async def run_ways(backend: BaseBackend, folder: Path, *, force: bool = False) -> dict[str, Capture]:
     """The rows of the last time go when the first of this time come."""
-    domains = find_all(DOMAINS)
+    domains = find_domains(DOMAINS)
     runs = {}
     async with backend:
         for name, way in WAYS.items():
-            if way.is_possible:
-                output = folder / f"{name}.jsonl"
-                runs[name] = Capture(backend, domains, way.settings, output, fresh=True, force=force)
-                await runs[name].go()
+            output = folder / f"{name}.jsonl"
+            runs[name] = Capture(backend, domains, way.settings, output, fresh=True, force=force)
+            await runs[name].go()
     return runs
 
 
@@ -142,9 +136,6 @@ def show(out: Console, number: int, found: Captured) -> None:
     out.print(Rule(f"{number}. {TITLE}", align="left", style="bold"), soft_wrap=False)
     row(out, "source", visible(found.source, one_line=True), "dim")
     row(out, "result", _table(found.runs), "green")
-    for name, way in WAYS.items():
-        if name not in found.runs:
-            row(out, "missing", f"{way.about}: this version has no grammars", "yellow")
     if _is_alike(found.runs):
         row(out, "note", "what is wrong here is not how the calls are written: reading them better does not help")
     report, made = found.report, found.exported

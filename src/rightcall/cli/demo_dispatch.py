@@ -13,7 +13,7 @@ from rightcall.declare.functions import tool
 from rightcall.declare.toolset import Toolset
 from rightcall.dispatching.bounded_output import Bounds
 from rightcall.dispatching.dispatcher import dispatch_sync
-from rightcall.dispatching.hooks import Invocation, Skip
+from rightcall.dispatching.hook import Invocation, Skip
 from rightcall.dispatching.result import Result
 from rightcall.dispatching.run_limits import RunLimits
 from rightcall.dispatching.trace import Trace

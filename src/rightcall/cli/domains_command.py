@@ -32,7 +32,7 @@ def domains(
         _check(given[1:], json)
         return
     with usage_errors():
-        found = catalogue.find_all(given or catalogue.names())
+        found = catalogue.find_domains(given or catalogue.names())
     if json:
         typer.echo(json_text([_told(domain, whole=bool(given)) for domain in found]))
     elif given:

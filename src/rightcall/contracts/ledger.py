@@ -36,7 +36,7 @@ class Deliverable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     note: str = ""
 
 
-class State(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class LedgerState(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     root_task: str = ""
     deliverables: tuple[Deliverable, ...] = ()
     rationale: str = ""
@@ -44,10 +44,10 @@ class State(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Ledger:
-    """Holds one `State`; each action replaces it. What a model asks for wrongly raises `ToolError`, in words for it."""
+    """Holds one `LedgerState`; each action replaces it. What a model asks for wrongly raises `ToolError`."""
 
-    def __init__(self, root_task: str = "", state: State | None = None) -> None:
-        self.state = State(root_task) if state is None else state
+    def __init__(self, root_task: str = "", state: LedgerState | None = None) -> None:
+        self.state = LedgerState(root_task) if state is None else state
 
     def to_json(self) -> str:
         return msgspec.json.encode(self.state).decode()
@@ -56,7 +56,7 @@ class Ledger:
     def from_json(cls, text: str) -> Ledger:
         """The ledger that `to_json` wrote. Raises `CallerError` for anything else."""
         try:
-            return cls(state=msgspec.json.decode(text, type=State))
+            return cls(state=msgspec.json.decode(text, type=LedgerState))
         except msgspec.DecodeError as error:
             raise CallerError(f"this is no ledger: {error}; pass what Ledger.to_json gave") from None
 

@@ -2,3 +2,66 @@
 
 Everything streams: a command holds one line, or one conversation, and keeps what it must know of the rest on disk.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rightcall.lazy_names import on_first_use
+
+if TYPE_CHECKING:
+    from rightcall.capture.catalogue import find_domains
+    from rightcall.capture.domain import Domain
+    from rightcall.capture.runner import Capture
+    from rightcall.capture.settings import Settings
+    from rightcall.datasets.assembling import assemble
+    from rightcall.datasets.exporting import Unreleased, export
+    from rightcall.datasets.imported import import_files
+    from rightcall.datasets.label import label_files
+    from rightcall.datasets.prompts import write_prompts
+    from rightcall.datasets.releasing import redact_files, release_files
+    from rightcall.datasets.row_files import BadRows
+    from rightcall.datasets.splitting import split
+    from rightcall.datasets.stats import statistics
+    from rightcall.datasets.validating import validate
+
+__all__ = [
+    "BadRows",
+    "Capture",
+    "Domain",
+    "Settings",
+    "Unreleased",
+    "assemble",
+    "export",
+    "find_domains",
+    "import_files",
+    "label_files",
+    "redact_files",
+    "release_files",
+    "split",
+    "statistics",
+    "validate",
+    "write_prompts",
+]
+
+__getattr__ = on_first_use(
+    __name__,
+    {
+        "BadRows": "rightcall.datasets.row_files",
+        "Capture": "rightcall.capture.runner",
+        "Domain": "rightcall.capture.domain",
+        "Settings": "rightcall.capture.settings",
+        "Unreleased": "rightcall.datasets.exporting",
+        "assemble": "rightcall.datasets.assembling",
+        "export": "rightcall.datasets.exporting",
+        "find_domains": "rightcall.capture.catalogue",
+        "import_files": "rightcall.datasets.imported",
+        "label_files": "rightcall.datasets.label",
+        "redact_files": "rightcall.datasets.releasing",
+        "release_files": "rightcall.datasets.releasing",
+        "split": "rightcall.datasets.splitting",
+        "statistics": "rightcall.datasets.stats",
+        "validate": "rightcall.datasets.validating",
+        "write_prompts": "rightcall.datasets.prompts",
+    },
+)

@@ -19,7 +19,7 @@ from rightcall.apis.sdk_view import dumps
 from rightcall.capture.rows import FORGE, OUTCOME, SCHEMA, asked, blocking_of, call_of, tools_of
 from rightcall.datasets.label import sound
 from rightcall.datasets.row_files import Reader, Scratch, Seen, Where, digest
-from rightcall.datasets.validate import label_of
+from rightcall.datasets.validating import label_of
 from rightcall.declare.provider_forms import to_provider
 from rightcall.declare.toolset import Toolset
 from rightcall.files.jsonl import read_lines

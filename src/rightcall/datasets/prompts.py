@@ -1,6 +1,6 @@
 """`dataset prompts`: what a capture would send, as rows `forge-dataset-tool-prompt/v1`. Nothing is sent.
 
-for row in prompts(find_all(["shopping"]), model="test-model", runs=2): ...
+for row in prompts(find_domains(["shopping"]), model="test-model", runs=2): ...
 """
 
 from __future__ import annotations

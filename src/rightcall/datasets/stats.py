@@ -1,6 +1,6 @@
 """`dataset stats`: what lies in files of rows, counted in one pass and in memory that does not grow with them.
 
-stats = gather(["capture.jsonl"])
+stats = statistics(["capture.jsonl"])
 stats.counts["label"].most_common(3), stats.lengths["reply"].median
 """
 
@@ -15,7 +15,7 @@ from rightcall.apis.sdk_view import dumps
 from rightcall.capture.rows import FORGE, OUTCOME, SCHEMA, Fault
 from rightcall.datasets.row_files import Seen, read_all
 from rightcall.datasets.schemas import faults
-from rightcall.datasets.validate import count, label_of
+from rightcall.datasets.validating import count, label_of
 from rightcall.types import Json
 
 
@@ -88,7 +88,7 @@ class Stats:
         return {"rows": self.rows, "bad": self.bad, "counts": counted, "lengths": lengths}
 
 
-def gather(paths: Iterable[str | Path], *, seen: Seen | None = None) -> Stats:
+def statistics(paths: Iterable[str | Path], *, seen: Seen | None = None) -> Stats:
     stats = Stats()
     for _, row in read_all(paths, seen=seen):
         stats.add(row)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Literal, Protocol
 
 from rightcall.dispatching.bounded_output import written
-from rightcall.dispatching.hooks import Hook, Invocation, Terminate
+from rightcall.dispatching.hook import Hook, Invocation, Terminate
 from rightcall.dispatching.plain import plain
 from rightcall.dispatching.result import Result
 from rightcall.errors import CallerError

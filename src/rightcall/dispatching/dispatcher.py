@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from rightcall.declare.toolset import Tools, Toolset
-from rightcall.dispatching.hooks import HookLike, as_hooks
+from rightcall.dispatching.hook import HookLike, as_hooks
 from rightcall.dispatching.invoke import Ended, invoke
 from rightcall.dispatching.prepare import Batch, plans_of
 from rightcall.dispatching.result import Result, cut_short, not_run

@@ -19,7 +19,7 @@ import msgspec
 
 from rightcall.declare.binding import Typed
 from rightcall.dispatching.bounded_output import Envelope, bound
-from rightcall.dispatching.hooks import Continue, Hook, Invocation, Skip, Terminate
+from rightcall.dispatching.hook import Continue, Hook, Invocation, Skip, Terminate
 from rightcall.dispatching.prepare import NO_ARGUMENTS, Batch, Plan, Refusal, prepared, tool_failed
 from rightcall.dispatching.result import Kind, Result, failed, said
 from rightcall.dispatching.running import Begun, in_thread, timed

@@ -15,7 +15,7 @@ import msgspec
 from rightcall.checks import check, fits
 from rightcall.declare.binding import Binding, Typed
 from rightcall.declare.toolset import Toolset
-from rightcall.dispatching.hooks import Hook, Invocation
+from rightcall.dispatching.hook import Hook, Invocation
 from rightcall.dispatching.result import Result, failed, not_run, refused, said
 from rightcall.dispatching.run_limits import RunLimits
 from rightcall.dispatching.running import bound_to

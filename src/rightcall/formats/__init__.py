@@ -1,4 +1,8 @@
-"""Every wire format, by name. `find` takes a name, an alias or a `Format`."""
+"""Every wire format, by name, and what one is made of: markers, and a body that says how arguments are written.
+
+find("qwen3_coder")  # a name, an alias or a `Format`
+replace(find("hermes"), name="mine", call=("<call>", "</call>"))
+"""
 
 from __future__ import annotations
 
@@ -32,8 +36,38 @@ from rightcall.formats.phi import FIREFUNCTION_V2, PHI4_MINI
 from rightcall.formats.prompted import INVOKE, REACT, TOOL_CODE
 from rightcall.formats.qwen3_coder import QWEN3_CODER, SEED_OSS, STEP3P5
 from rightcall.formats.solar import SOLAR_OPEN
-from rightcall.formats.spec import Format
+from rightcall.formats.spec import (
+    Braced,
+    Channels,
+    Envelope,
+    Format,
+    NameThenJson,
+    Params,
+    Protocol,
+    Pythonic,
+    Special,
+    TsCall,
+    replace,
+)
 from rightcall.formats.step import STEP3
+
+__all__ = [
+    "ALIASES",
+    "FORMATS",
+    "NAMED_ONLY",
+    "Braced",
+    "Channels",
+    "Envelope",
+    "Format",
+    "NameThenJson",
+    "Params",
+    "Protocol",
+    "Pythonic",
+    "Special",
+    "TsCall",
+    "find",
+    "replace",
+]
 
 FORMATS: dict[str, Format] = {
     "hermes": HERMES,
@@ -105,11 +139,6 @@ FORMATS: dict[str, Format] = {
 # Prose and code look like these, so `auto` never takes them up: it leaves a note that something looks like a call.
 NAMED_ONLY: frozenset[str] = frozenset({"react", "invoke", "tool_code"})
 ALIASES: dict[str, str] = {alias: name for name, format in FORMATS.items() for alias in format.aliases}
-
-
-def formats() -> dict[str, Format]:
-    """Every built-in format, by its canonical name."""
-    return dict(FORMATS)
 
 
 def find(format: str | Format) -> Format:

@@ -18,7 +18,7 @@ import msgspec
 
 from rightcall.declare.toolset import Toolset
 from rightcall.errors import BackendError, CallerError, ToolError
-from rightcall.mcp.extra import needs_mcp
+from rightcall.extras import needs
 from rightcall.types import Json, Tool
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ async def connect(
 ) -> AsyncIterator[Toolset]:
     """The server's tools, as long as the connection stands. `prefix` is put before their names; `seconds` bounds each
     answer; `headers` go with every request over HTTP, `env` to a command, which otherwise sees little of ours."""
-    needs_mcp()
+    needs("mcp")
     from mcp import Client
 
     stands = False

@@ -19,12 +19,12 @@ from rightcall.declare.provider_forms import to_provider
 from rightcall.declare.toolset import Tools, Toolset
 from rightcall.dispatching.bounded_output import Bounds
 from rightcall.dispatching.dispatcher import dispatch
-from rightcall.dispatching.hooks import HookLike
+from rightcall.dispatching.hook import HookLike
 from rightcall.dispatching.result import Result
 from rightcall.dispatching.run_limits import RunLimits
 from rightcall.errors import DispatchStopped
+from rightcall.extras import needs
 from rightcall.ids import random_id
-from rightcall.mcp.extra import needs_mcp
 from rightcall.repairs.finish import repair as repaired
 from rightcall.servers.asgi import guarded
 from rightcall.servers.guard import Limits, given_key, guarding
@@ -48,7 +48,7 @@ def server_of(
     repair: str = "safe",
 ) -> Server[Any]:
     """The SDK's server, for those who run it in a way of their own."""
-    needs_mcp()
+    needs("mcp")
     from mcp import types
     from mcp.server.lowlevel import Server
 
@@ -167,7 +167,7 @@ def http_app(
     repair: str = "safe",
 ) -> Any:
     """The same as an ASGI application."""
-    needs_mcp()
+    needs("mcp")
     from mcp.server.transport_security import TransportSecuritySettings
 
     chosen = given_key(key) if key else None

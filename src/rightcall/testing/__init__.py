@@ -1,1 +1,84 @@
-"""For tests."""
+"""For tests of one's own: the laws that every format keeps, and recordings in place of models.
+
+    assert check_format(Format.from_toml(text)) == []
+
+The pytest fixture `rightcall_cassette` comes with the package; it replays a model that was recorded once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rightcall.lazy_names import on_first_use
+
+if TYPE_CHECKING:
+    from rightcall.backends.record import Recorder
+    from rightcall.backends.replay import ReplayBackend, ReplayServer
+    from rightcall.laws import (
+        LAWS,
+        Case,
+        Law,
+        Violation,
+        auto_law,
+        check_format,
+        cut_law,
+        cuttings,
+        ends_law,
+        events_law,
+        keys_law,
+        live_law,
+        nothing_lost_law,
+        opener_law,
+        round_trip_law,
+        swallowing_law,
+        truncation_law,
+    )
+
+__all__ = [
+    "Case",
+    "LAWS",
+    "Law",
+    "Recorder",
+    "ReplayBackend",
+    "ReplayServer",
+    "Violation",
+    "auto_law",
+    "check_format",
+    "cut_law",
+    "cuttings",
+    "ends_law",
+    "events_law",
+    "keys_law",
+    "live_law",
+    "nothing_lost_law",
+    "opener_law",
+    "round_trip_law",
+    "swallowing_law",
+    "truncation_law",
+]
+
+__getattr__ = on_first_use(
+    __name__,
+    {
+        "Case": "rightcall.laws",
+        "LAWS": "rightcall.laws",
+        "Law": "rightcall.laws",
+        "Recorder": "rightcall.backends.record",
+        "ReplayBackend": "rightcall.backends.replay",
+        "ReplayServer": "rightcall.backends.replay",
+        "Violation": "rightcall.laws",
+        "auto_law": "rightcall.laws",
+        "check_format": "rightcall.laws",
+        "cut_law": "rightcall.laws",
+        "cuttings": "rightcall.laws",
+        "ends_law": "rightcall.laws",
+        "events_law": "rightcall.laws",
+        "keys_law": "rightcall.laws",
+        "live_law": "rightcall.laws",
+        "nothing_lost_law": "rightcall.laws",
+        "opener_law": "rightcall.laws",
+        "round_trip_law": "rightcall.laws",
+        "swallowing_law": "rightcall.laws",
+        "truncation_law": "rightcall.laws",
+    },
+)

@@ -117,7 +117,8 @@ def ends_call(m: Machine, marker: str) -> bool:
 
 
 def _behind(text: str, marker: str) -> str:
-    _, found, rest = text.partition(marker)
+    """The word behind the marker. Where the marker stands again, the header began again."""
+    _, found, rest = text.rpartition(marker)
     word = _WORD(rest) if found else None
     return word.group(1) if word else ""
 

@@ -113,6 +113,9 @@ class Compiled:
         self.call_close = _probe(format.call[1])
         closes = templates(format.call[1])
         self.close_heads = frozenset(pat.head for pat in closes)
+        # What no call goes on behind: its close, and what opens or closes anything else that stands beside calls.
+        beside = [pat for pair in (format.call, *format.content) for side in pair for pat in templates(side)]
+        self.call_edge = Probe(alt(*beside)) if beside else Probe.never()
         resync = self._resync(inner)
         self.resync = Scan(resync)
         # Where a thought was left open, its close ends a call in it that cannot be read.
@@ -120,10 +123,11 @@ class Compiled:
         self.resync_thought = Scan(_unique(resync + [("stop", pat) for pat in thought_ends]))
         ends = [pat for end in format.channels.ends for pat in templates(end)] if format.channels else []
         closing = closes + self._body_closes() + ends
-        # Where nothing closes an envelope, it is over with its bracket, and more of them are text.
-        drops = all(BODIES[type(body)].drops_brackets for body in format.bodies)
         over = [*[pat for end in format.ends for pat in templates(end)], END]
-        self.extra_closers = _extra([*closing, *over] if drops or self.bare else closing)
+        # Brackets too many behind arguments are dropped at the text's end as well. Where nothing closes an envelope, it
+        # is over with its bracket, and more of them are text.
+        self.extra_behind_arguments = _extra([*closing, *over])
+        self.extra_closers = self.extra_behind_arguments if self.bare else _extra(closing)
         self.turn_end = Probe(alt(*ends)) if ends else None
         self.between = self._between()
         self.first_header = self._first_header()
@@ -178,6 +182,9 @@ class Compiled:
         cites = _pair_entries(format.citations, "inline", "inline")
         turns = [entry for entry in self._turns() if entry[0].special or entry[0].action != "header"]
         self.reasoning = Scan(_unique(thinks + turns + tokens + cites))
+        # A thought that was opened inside a text with a close of its own ends with the text.
+        ends = [entry for pair in format.content for entry in _entries("content_close", pair[1])]
+        self.reasoning_in_content = Scan(_unique(ends + thinks + turns + tokens + cites)) if ends else self.reasoning
 
     @cached_property
     def tagged(self) -> Compiled:

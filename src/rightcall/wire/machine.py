@@ -214,7 +214,7 @@ class Machine:
         """What to look for next."""
         state = self.state
         if isinstance(state, InReasoning):
-            return self.compiled.reasoning
+            return self.compiled.reasoning_in_content if self.in_content else self.compiled.reasoning
         return self.compiled.message if isinstance(state, InChannel) else self.compiled.text
 
     def say(self, end: int) -> None:

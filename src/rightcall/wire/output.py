@@ -49,6 +49,7 @@ class Output:
         self.events: list[Event] = []
         self.spans: list[Span] = []
         self.shown = Shown()
+        self._is_behind_call = False  # what comes next stands on the line that a call ends on
         self._seamless: set[int] = set()  # where text goes on behind a mark inside it
         self._blanks: list[str] = []  # white space read but not yet known to be text or a marker's
 
@@ -73,6 +74,8 @@ class Output:
         if self.fresh:
             trimmed = text.lstrip(BLANKS)
             self.mark("marker", end - len(trimmed))
+            if self._is_behind_call:
+                self._go_on(text[: len(text) - len(trimmed)], bool(trimmed))
             if not trimmed:
                 return
             text, self.fresh, self.gap = trimmed, False, 0
@@ -93,8 +96,16 @@ class Output:
         """Text behind a call, that was taken while it was not clear where the call ends."""
         trimmed = text.lstrip(BLANKS)
         self.mark("marker", end - len(trimmed))
+        if self._is_behind_call:
+            self._go_on(text[: len(text) - len(trimmed)], bool(trimmed))
         self.fresh, self.gap = False, 0
         self._say(trimmed, end)
+
+    def _go_on(self, blanks: str, is_text: bool) -> None:
+        """Text behind a call begins a line if a line break stands between them."""
+        if is_text and "\n" not in blanks:
+            self.shown.go_on()
+        self._is_behind_call = not is_text and "\n" not in blanks
 
     def content(self, text: str, start: int, end: int) -> None:
         """Text that the format carries as a JSON value, which stands between these places."""
@@ -141,6 +152,7 @@ class Output:
         self.fresh, self.is_silent, self._last = before.fresh, before.is_silent, before.last
         self._last_tag, self.text_chars = before.last_tag, before.text_chars
         self.said_from, self.is_placed = before.said_from, before.is_placed
+        self._is_behind_call = False
 
     # -- markers -------------------------------------------------------------------------------------------------------
 
@@ -173,6 +185,7 @@ class Output:
         """Blanks that were taken up to that place: the last marker's, or waiting for what follows."""
         if self.fresh:
             self.mark("marker", end)
+            self._is_behind_call = self._is_behind_call and "\n" not in blanks
         elif blanks:
             self.shown.take(blanks)
             self._blanks.append(blanks)
@@ -186,6 +199,7 @@ class Output:
         if self._blanks:
             self._blanks.clear()
         self.is_silent = False
+        self._is_behind_call = True
         self._last = None
         if not self.shown.is_new:
             self.shown = Shown()
@@ -203,6 +217,7 @@ class Output:
     def turn(self, *, thinking: bool) -> None:
         """From here on it is reasoning, or text again. A fence that was left open ends with it."""
         self.thinking = thinking
+        self._is_behind_call = False
         self.shown = Shown()
 
     def recast(self, end: int) -> None:

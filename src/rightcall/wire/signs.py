@@ -185,7 +185,12 @@ def on_content(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
 
 
 def on_content_close(m: Machine, found: re.Match[str], sign: Sign) -> Steps[None]:
-    if (yield from _is_shown_end(m, found.group(), sign)):
+    if isinstance(m.state, InReasoning):  # that was opened inside the text
+        m.thought_end = m.p.at
+        m.leave_reasoning()
+        m.in_content = False
+        m.marker(found.end())
+    elif (yield from _is_shown_end(m, found.group(), sign)):
         m.say_exactly(m.p.pos + len(found.group()))
     elif m.in_content or not sign.special:
         m.in_content = False

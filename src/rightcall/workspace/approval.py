@@ -15,7 +15,7 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import Literal
 
-from rightcall.dispatching.hooks import Hook, Invocation, Skip
+from rightcall.dispatching.hook import Hook, Invocation, Skip
 from rightcall.errors import CallerError, ToolError
 from rightcall.workspace.definitions import BASH, EDIT_FILE, WRITE_FILE
 from rightcall.workspace.root import Root

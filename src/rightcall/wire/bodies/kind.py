@@ -50,8 +50,6 @@ class BodyKind(Generic[B]):
     """A line that is a call is one outside the blocks of a protocol too."""
     is_object = False
     """A call is one JSON object, which holds its name and its arguments."""
-    drops_brackets = False
-    """Where nothing closes a call, brackets too many behind it are dropped at the text's end as well."""
 
     def reader(self, body: B, format: Format, around: Around) -> BodyReader:
         """What reads it."""

@@ -213,7 +213,7 @@ def _end_arguments(p: CallBuilder, close: Probe | None, value: Any) -> Steps[Non
     """The arguments are over: what stands behind them, and their close."""
     closed = close is not None or p.compiled.call_close is not None
     p.raw_end()
-    yield from p.take_extra_closers()
+    yield from p.take_extra_closers(p.compiled.extra_behind_arguments)
     p.raw_end()
     char = p.char() or (yield from p.peek())
     # A comment is one only where a marker must follow; elsewhere it is text.
@@ -244,7 +244,6 @@ def _settle(p: CallBuilder, close: Probe | None, value: Any, *, empty: bool = Fa
 class NameThenJsonKind(BodyKind[NameThenJson]):
     holds_json = True
     named_by_header = True
-    drops_brackets = True
 
     def reader(self, body: NameThenJson, format: Format, around: Around) -> BodyReader:
         return NameThenJsonReader(body, templates(format.call[1]))

@@ -288,7 +288,7 @@ def _value(p: CallBuilder, key: str, char: str) -> Steps[tuple[str, Any]]:
 
 def _string(p: CallBuilder, *, give: bool) -> Steps[str]:
     if p.buf[p.pos] == "<":
-        yield from _no_close(p)
+        yield from _no_edge(p)
     text = yield from string_at(p, TYPESCRIPT)
     assert text is not None
     return (yield from string(p, text, give=give))
@@ -298,9 +298,7 @@ def _nested(p: CallBuilder, depth: int) -> Steps[Read]:
     """A list or an object."""
     found = all_there(p, Reader(TYPESCRIPT, p.buf, p.pos, depth=depth, ended=False))
     if found is None:
-        close = p.compiled.call_close
-        stop = None if close is None else close.at
-        text = yield from skipped(p, Ends(TYPESCRIPT, stop=stop, stops="<"))
+        text = yield from skipped(p, Ends(TYPESCRIPT, stop=p.compiled.call_edge.at, stops="<"))
         found = whole(Reader(TYPESCRIPT, text, depth=depth))
     return found
 
@@ -335,9 +333,8 @@ def _scalar(p: CallBuilder, char: str) -> Steps[Read]:
     raise Broken("invalid_value", f"{text[:60]!r} is no value; a string needs quotes")
 
 
-def _no_close(p: CallBuilder) -> Steps[None]:
-    close = p.compiled.call_close
-    if close is not None and (yield from p.test(close)):
+def _no_edge(p: CallBuilder) -> Steps[None]:
+    if (yield from p.test(p.compiled.call_edge)):
         raise Broken("unterminated_object", "'}' is missing before the end of the call")
 
 

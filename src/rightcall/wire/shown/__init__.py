@@ -112,6 +112,11 @@ class Shown:
             return True
         return not self._begun and self._is_code()
 
+    def go_on(self) -> None:
+        """The text that comes does not begin a line: a call stands before it."""
+        self.is_new = False
+        self._begun = True
+
     def pass_marker(self) -> None:
         """The piece that was taken last is a marker that is shown: nothing in it opens or closes anything."""
         if self._pending:

@@ -18,7 +18,7 @@ import msgspec
 from rightcall.capture.rows import Fault, unix_ms
 from rightcall.datasets.row_files import Reader, Scratch, Seen, digest
 from rightcall.datasets.schemas import CONFLICT, REJECT, TRAINING, faults
-from rightcall.datasets.validate import count
+from rightcall.datasets.validating import count
 from rightcall.datasets.verifier import model_input, notebook_row
 from rightcall.datasets.written_kinds import ASSEMBLED, CONFLICTS, MERGED, NOTEBOOK, QUARANTINE, manifest
 from rightcall.errors import CallerError

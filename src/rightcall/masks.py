@@ -13,17 +13,21 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rightcall.errors import CallerError, GrammarCompileError
+from rightcall.extras import needs
 
 if TYPE_CHECKING:
     from rightcall.constrain.grammar_value import Grammar
 
 NEVER = -math.inf
 
+__all__ = ["LogitsProcessor", "Matcher", "Vocabulary"]
+
 
 class Vocabulary:
     """The bytes of every token by its id. `specials` are those that stand for a marker, by the marker's text."""
 
     def __init__(self, tokens: Sequence[bytes], *, eos: int, specials: dict[str, int] | None = None) -> None:
+        needs("masks")
         from llguidance import LLTokenizer, TokenizerWrapper
 
         if not 0 <= eos < len(tokens):

@@ -18,7 +18,7 @@ import msgspec
 from rightcall.capture.rows import Fault
 from rightcall.datasets.row_files import BadRows, Scratch, Seen, Where, digest
 from rightcall.datasets.schemas import faults
-from rightcall.datasets.validate import bucket_of, count, label_of
+from rightcall.datasets.validating import bucket_of, count, label_of
 from rightcall.datasets.written_kinds import SIDE, SPLIT, manifest
 from rightcall.errors import CallerError
 from rightcall.files.jsonl import Line, encode_row, read_lines

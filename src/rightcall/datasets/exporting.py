@@ -23,7 +23,7 @@ from rightcall.datasets.conversations import Conversation, Conversations
 from rightcall.datasets.message_shapes import SHAPES, Found, How, LeftOut
 from rightcall.datasets.releasing import is_released
 from rightcall.datasets.row_files import BadRows, Seen, Where
-from rightcall.datasets.validate import count
+from rightcall.datasets.validating import count
 from rightcall.datasets.written_kinds import EXPORT, EXPORTED, PARQUET, manifest, manifest_of
 from rightcall.errors import CallerError
 from rightcall.files.streams import is_stream

@@ -1,0 +1,79 @@
+"""What watches and bounds the calls that `dispatch` runs: hooks, budgets, how long and how many, how much of an output.
+
+results = await dispatch(reply, tools, hooks=[call_budget(20)], limits=RunLimits(seconds=30))
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rightcall.lazy_names import on_first_use
+
+if TYPE_CHECKING:
+    from rightcall.dispatching.bounded_output import Bounds
+    from rightcall.dispatching.budgets import (
+        Budget,
+        BudgetGuard,
+        BudgetHook,
+        TimeBudget,
+        TokenBudget,
+        TokenHook,
+        call_budget,
+    )
+    from rightcall.dispatching.earlier_calls import fingerprint, repair_history, retry_class
+    from rightcall.dispatching.hook import Continue, Hook, Invocation, Skip, Terminate
+    from rightcall.dispatching.otel import Spans
+    from rightcall.dispatching.pages import Pages, spill_to
+    from rightcall.dispatching.redact import Redaction
+    from rightcall.dispatching.run_limits import RunLimits
+
+__all__ = [
+    "Bounds",
+    "Budget",
+    "BudgetGuard",
+    "BudgetHook",
+    "Continue",
+    "Hook",
+    "Invocation",
+    "Pages",
+    "Redaction",
+    "RunLimits",
+    "Skip",
+    "Spans",
+    "Terminate",
+    "TimeBudget",
+    "TokenBudget",
+    "TokenHook",
+    "call_budget",
+    "fingerprint",
+    "repair_history",
+    "retry_class",
+    "spill_to",
+]
+
+__getattr__ = on_first_use(
+    __name__,
+    {
+        "Bounds": "rightcall.dispatching.bounded_output",
+        "Budget": "rightcall.dispatching.budgets",
+        "BudgetGuard": "rightcall.dispatching.budgets",
+        "BudgetHook": "rightcall.dispatching.budgets",
+        "Continue": "rightcall.dispatching.hook",
+        "Hook": "rightcall.dispatching.hook",
+        "Invocation": "rightcall.dispatching.hook",
+        "Pages": "rightcall.dispatching.pages",
+        "Redaction": "rightcall.dispatching.redact",
+        "RunLimits": "rightcall.dispatching.run_limits",
+        "Skip": "rightcall.dispatching.hook",
+        "Spans": "rightcall.dispatching.otel",
+        "Terminate": "rightcall.dispatching.hook",
+        "TimeBudget": "rightcall.dispatching.budgets",
+        "TokenBudget": "rightcall.dispatching.budgets",
+        "TokenHook": "rightcall.dispatching.budgets",
+        "call_budget": "rightcall.dispatching.budgets",
+        "fingerprint": "rightcall.dispatching.earlier_calls",
+        "repair_history": "rightcall.dispatching.earlier_calls",
+        "retry_class": "rightcall.dispatching.earlier_calls",
+        "spill_to": "rightcall.dispatching.pages",
+    },
+)
