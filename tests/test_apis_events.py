@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from provider_answers import LEAK, calls, codes, delta, entry
+from provider_answers import LEAK, calls, chat, codes, delta, entry
 from rightcall import Arguments, Call, CallEnd, CallStart, Ids, Reply, Tool, render
 from rightcall.apis.json_state import JsonState, ends_early
 from rightcall.apis.stream import Stream
@@ -211,3 +211,15 @@ def test_the_problem_of_a_call_in_a_later_text_names_that_call() -> None:
     reply = run(*chunks, tools=TOOLS, format="hermes")
     assert [(problem.code, problem.call) for problem in reply.problems] == [("unknown_tool", 1)]
     assert [problem.call for call in reply.refused for problem in call.problems] == [1]
+
+
+def test_a_call_whose_name_stands_nowhere_is_known_by_its_arguments_though_others_are_open() -> None:
+    pieces = [entry(0, "a", "lookup", '{"word'), entry(1, "b", "", '{"word": "owl"}'), entry(2, "c", "ping", "{}")]
+    schema = {"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]}
+    tools = [Tool(name="ping"), Tool(name="lookup", parameters=schema)]
+    for reply in (run(*map(delta, pieces), tools=tools), read(chat(tool_calls=pieces), tools=tools)):
+        assert [(call.name, call.ok) for call in reply.attempts] == [
+            ("lookup", False),
+            ("lookup", True),
+            ("ping", True),
+        ]

@@ -7,8 +7,7 @@ arguments in pieces, several deltas in one chunk, the stream's bytes cut anywher
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from itertools import pairwise
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import msgspec
@@ -16,6 +15,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from dialects import WIRES, Answer, Cutter, Wired, chat_whole
 from rightcall import Arguments, Call, CallEnd, CallStart, Ids, Reply, Tool, Toolset
 from rightcall.apis import anthropic, gemini, ollama, openai_chat, openai_responses
 from rightcall.apis.sniff import sniff
@@ -25,18 +25,6 @@ from rightcall.types import Event
 from rightcall.wire.fold import Fold
 
 Json = dict[str, Any]
-
-
-class Wired(NamedTuple):
-    id: str
-    name: str
-    arguments: str  # JSON text
-
-
-class Answer(NamedTuple):
-    reasoning: str
-    text: str
-    calls: tuple[Wired, ...]
 
 
 # -- what is said ------------------------------------------------------------------------------------------------------
@@ -68,170 +56,6 @@ def answers(draw: st.DrawFn, texts: st.SearchStrategy[str] = TEXTS) -> Answer:
     return Answer(draw(WORDS), draw(texts), wired)
 
 
-class Cutter:
-    """Splits texts and joins chunks, at places that hypothesis chooses."""
-
-    def __init__(self, data: st.DataObject) -> None:
-        self.draw = data.draw
-
-    def pieces(self, text: str) -> list[str]:
-        places = sorted(self.draw(st.lists(st.integers(0, len(text)), max_size=4)))
-        edges = [0, *places, len(text)]
-        return [text[a:b] for a, b in pairwise(edges)]
-
-    def yes(self) -> bool:
-        return self.draw(st.booleans())
-
-
-# -- every dialect, whole and streamed ---------------------------------------------------------------------------------
-
-
-USAGE = {"total_tokens": 3}
-
-
-def chat_whole(answer: Answer) -> Json:
-    calls = [
-        {"id": c.id, "type": "function", "function": {"name": c.name, "arguments": c.arguments}} for c in answer.calls
-    ]
-    message = {"role": "assistant", "content": answer.text, "reasoning_content": answer.reasoning, "tool_calls": calls}
-    return {
-        "object": "chat.completion",
-        "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
-        "usage": USAGE,
-    }
-
-
-def chat_stream(answer: Answer, cut: Cutter) -> Iterator[Json]:
-    def chunk(**delta: Any) -> Json:
-        return {"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
-
-    yield chunk(role="assistant", content="")
-    yield from (chunk(reasoning_content=piece) for piece in cut.pieces(answer.reasoning))
-    yield from (chunk(content=piece, tool_calls=None) for piece in cut.pieces(answer.text))
-    for i, call in enumerate(answer.calls):
-        yield chunk(
-            tool_calls=[{"index": i, "id": call.id, "type": "function", "function": {"name": "", "arguments": ""}}]
-        )
-        for piece in cut.pieces(call.name):
-            yield chunk(tool_calls=[{"index": i, "function": {"name": piece}}])
-        for piece in cut.pieces(call.arguments):
-            yield chunk(tool_calls=[{"index": i, "function": {"arguments": piece}}])
-    yield {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
-    yield {"choices": [], "usage": USAGE}
-
-
-def responses_whole(answer: Answer) -> Json:
-    output: list[Json] = []
-    if answer.reasoning:
-        output.append({"type": "reasoning", "summary": [{"type": "summary_text", "text": answer.reasoning}]})
-    if answer.text:
-        output.append({"type": "message", "content": [{"type": "output_text", "text": answer.text}]})
-    for i, c in enumerate(answer.calls):
-        call = {"id": f"fc_{i}", "call_id": c.id, "name": c.name, "arguments": c.arguments}
-        output.append({"type": "function_call", **call})
-    return {"object": "response", "status": "completed", "output": output}
-
-
-def responses_stream(answer: Answer, cut: Cutter) -> Iterator[Json]:
-    whole = responses_whole(answer)
-    yield {"type": "response.created", "response": {"object": "response", "output": []}}
-    shown = cut.yes()
-    for i, item in enumerate(whole["output"]):
-        at = {"output_index": i, "item_id": item.get("id", f"x{i}")}
-        empty = (
-            {**item, "arguments": ""} if "arguments" in item else {"type": item["type"], "content": [], "summary": []}
-        )
-        yield {"type": "response.output_item.added", "item": empty, **at}
-        if item["type"] == "function_call":
-            for piece in cut.pieces(item["arguments"]) if shown else []:
-                yield {"type": "response.function_call_arguments.delta", "delta": piece, **at}
-            yield {"type": "response.function_call_arguments.done", "arguments": item["arguments"], **at}
-        elif item["type"] == "reasoning":
-            for piece in cut.pieces(answer.reasoning) if shown else []:
-                yield {"type": "response.reasoning_summary_text.delta", "summary_index": 0, "delta": piece, **at}
-        else:
-            for piece in cut.pieces(answer.text) if shown else []:
-                yield {"type": "response.output_text.delta", "content_index": 0, "delta": piece, **at}
-            yield {"type": "response.output_text.done", "text": answer.text, **at}
-        yield {"type": "response.output_item.done", "item": item, **at}
-    yield {"type": "response.completed", "response": whole}
-
-
-def anthropic_whole(answer: Answer) -> Json:
-    content: list[Json] = []
-    if answer.reasoning:
-        content.append({"type": "thinking", "thinking": answer.reasoning, "signature": "s"})
-    if answer.text:
-        content.append({"type": "text", "text": answer.text})
-    content += [
-        {"type": "tool_use", "id": c.id, "name": c.name, "input": json.loads(c.arguments)} for c in answer.calls
-    ]
-    return {"type": "message", "role": "assistant", "content": content, "stop_reason": "end_turn"}
-
-
-def compact(arguments: str) -> str:
-    return json.dumps(json.loads(arguments), ensure_ascii=False, separators=(",", ":"))
-
-
-def anthropic_stream(answer: Answer, cut: Cutter) -> Iterator[Json]:
-    arguments = iter(call.arguments for call in answer.calls)
-    yield {"type": "message_start", "message": {"type": "message", "role": "assistant", "content": []}}
-    yield {"type": "ping"}
-    for i, block in enumerate(anthropic_whole(answer)["content"]):
-        kind = block["type"]
-        empty = {"text": {"text": ""}, "thinking": {"thinking": "", "signature": ""}}.get(kind, {**block, "input": {}})
-        yield {"type": "content_block_start", "index": i, "content_block": {"type": kind, **empty}}
-        wire = compact(next(arguments)) if kind == "tool_use" else block[kind]
-        name, key = {"tool_use": ("input_json_delta", "partial_json")}.get(kind, (f"{kind}_delta", kind))
-        for piece in cut.pieces(wire):
-            yield {"type": "content_block_delta", "index": i, "delta": {"type": name, key: piece}}
-        if "signature" in block:
-            signed = {"type": "signature_delta", "signature": block["signature"]}
-            yield {"type": "content_block_delta", "index": i, "delta": signed}
-        yield {"type": "content_block_stop", "index": i}
-    yield {"type": "message_delta", "delta": {"stop_reason": "end_turn"}}
-    yield {"type": "message_stop"}
-
-
-def gemini_whole(answer: Answer) -> Json:
-    parts: list[Json] = [{"text": answer.reasoning, "thought": True}] if answer.reasoning else []
-    parts += [{"text": answer.text}] if answer.text else []
-    parts += [{"functionCall": {"id": c.id, "name": c.name, "args": json.loads(c.arguments)}} for c in answer.calls]
-    return {"candidates": [{"content": {"role": "model", "parts": parts}, "finishReason": "STOP"}]}
-
-
-def gemini_stream(answer: Answer, cut: Cutter) -> Iterator[Json]:
-    for part in gemini_whole(answer)["candidates"][0]["content"]["parts"]:
-        pieces = [{**part, "text": piece} for piece in cut.pieces(part["text"])] if "text" in part else [part]
-        for piece in pieces:
-            yield {"candidates": [{"content": {"role": "model", "parts": [piece]}, "index": 0}]}
-    yield {"candidates": [{"content": {"parts": [{"text": ""}]}, "finishReason": "STOP"}], "usageMetadata": {}}
-
-
-def ollama_whole(answer: Answer) -> Json:
-    calls = [{"id": c.id, "function": {"name": c.name, "arguments": json.loads(c.arguments)}} for c in answer.calls]
-    message = {"role": "assistant", "content": answer.text, "thinking": answer.reasoning, "tool_calls": calls}
-    return {"model": "m", "message": message, "done": True, "done_reason": "stop"}
-
-
-def ollama_stream(answer: Answer, cut: Cutter) -> Iterator[Json]:
-    def chunk(**message: Any) -> Json:
-        return {"model": "m", "message": {"role": "assistant", "content": "", **message}, "done": False}
-
-    yield from (chunk(thinking=piece) for piece in cut.pieces(answer.reasoning))
-    yield from (chunk(content=piece) for piece in cut.pieces(answer.text))
-    calls = ollama_whole(answer)["message"]["tool_calls"]
-    yield from (chunk(tool_calls=[call]) for call in calls) if cut.yes() else [chunk(tool_calls=calls)]
-    yield {"model": "m", "message": {"role": "assistant", "content": ""}, "done": True, "done_reason": "stop"}
-
-
-WIRES: dict[str, tuple[Callable[[Answer], Json], Callable[[Answer, Cutter], Iterator[Json]]]] = {
-    "chat": (chat_whole, chat_stream),
-    "responses": (responses_whole, responses_stream),
-    "messages": (anthropic_whole, anthropic_stream),
-    "gemini": (gemini_whole, gemini_stream),
-    "ollama": (ollama_whole, ollama_stream),
-}
 every_dialect = pytest.mark.parametrize("api", list(WIRES))
 
 STRING = {"type": "string"}

@@ -251,7 +251,9 @@ CUT = ["length", "content_filter", "error", "max_tokens", "refusal"]
 
 
 @pytest.mark.parametrize("finish", CUT)
-@pytest.mark.parametrize("text", ["", " ", "null", "tr", '"{', "city=Oslo", '{"x": 1', "{'x': 1"])
+@pytest.mark.parametrize(
+    "text", ["", " ", "null", "tr", '"{', "city=Oslo", '{"x": 1', "{'x': 1", "{'x': {'y': 1}", "{'x': 1}"]
+)
 def test_the_last_call_of_an_answer_that_was_cut_is_never_completed(finish: str, text: str) -> None:
     sent = chat(finish, tool_calls=[chat_call(), chat_call(arguments=text, id="b")])
     for policy in ("off", "safe", "lenient"):
@@ -260,7 +262,7 @@ def test_the_last_call_of_an_answer_that_was_cut_is_never_completed(finish: str,
 
 
 @pytest.mark.parametrize("finish", CUT)
-@pytest.mark.parametrize("text", ['{"x": 1}', "{}", "{'x': 1}", '```json\n{"x": 1}\n```'])
+@pytest.mark.parametrize("text", ['{"x": 1}', "{}", ' {"x": {"y": [1]}}\n'])
 def test_a_call_that_ended_before_the_cut_stands(finish: str, text: str) -> None:
     assert len(read(chat(finish, tool_calls=[chat_call(arguments=text)])).calls) == 1
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from typing import Literal
 
 import pytest
 from hypothesis import given
@@ -265,3 +266,18 @@ def test_a_call_is_recognised_behind_any_number_of_signs_that_begin_like_its_ope
     text = "Is " + f"1 {call.strip()[0]} 2, " * 200 + "yes.\n" + call
     assert name in detect(text)
     assert [made.name for made in parse(text, tools=[tool("ping")]).calls] == ["ping"]
+
+
+@pytest.mark.parametrize("rescue", ["off", "safe"])
+def test_prose_that_mentions_an_opener_does_not_decide_the_format(rescue: Literal["off", "safe"]) -> None:
+    call = f"<tool_call>{CALL}</tool_call>"
+    for text in (f"A <tool_call> is next. {call}", f"<think>A <tool_call> is next. {call}</think>"):
+        reply = parse(text, tools=TOOLS, rescue=rescue)
+        assert [call.name for call in reply.calls] == ["f"], text
+
+
+def test_a_token_between_a_name_and_arguments_is_never_silent() -> None:
+    for text in ('Ok.[ARGS]{"city": "Oslo"}', 'Now nobody<｜tool▁sep｜>{"city": "Oslo"}'):
+        reply = read_auto(text)
+        assert reply.content == text
+        assert [problem.code for problem in reply.problems] == ["looks_like_a_call"]

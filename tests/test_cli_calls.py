@@ -118,7 +118,6 @@ def test_what_holds_no_calls_is_one_line(command: str, text: str, words: str, to
 def test_calls_cannot_be_judged_without_tools(command: str) -> None:
     assert "--tools FILE" in failed(run(command, stdin="[]"))
     assert "No such file" in failed(run(command, "--tools", "no.json", stdin="[]"))
-    assert "add --codes or --rules" in failed(run(command, "--markdown", stdin="[]"))
 
 
 def test_every_code_and_every_rule_can_be_listed() -> None:
@@ -127,8 +126,6 @@ def test_every_code_and_every_rule_can_be_listed() -> None:
     names = [rule.name for rule in RULES]
     assert [entry["name"] for entry in json.loads(run("repair", "--rules", "--json").stdout)] == names
     assert [line.split()[0] for line in run("repair", "--rules").stdout.splitlines()] == names
-    assert run("check", "--codes", "--markdown").stdout.startswith("# Problems\n")
-    assert run("repair", "--rules", "--markdown").stdout.startswith("# Repair rules\n")
 
 
 # -- repair ------------------------------------------------------------------------------------------------------------

@@ -1,17 +1,18 @@
-"""docs/formats.md is what `rightcall formats --markdown` prints, and the TOML it shows is a format that works."""
+"""docs/formats.md is what `make pages` writes, and the TOML it shows is a format that works."""
 
 import re
 from pathlib import Path
 
+from formats_page import page
 from rightcall import Format, formats
-from rightcall.cli.formats_page import page, sample
+from rightcall.cli.format_sample import sample
 from rightcall.laws import check_format
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "formats.md"
 
 
 def test_the_page_of_formats_is_up_to_date() -> None:
-    assert PAGE.read_text("utf-8") == page(), "stale: run `rightcall formats --markdown > docs/formats.md`"
+    assert PAGE.read_text("utf-8") == page(), "stale: run `make pages`"
 
 
 def test_the_page_has_every_format_with_a_sample() -> None:

@@ -11,10 +11,10 @@ from unittest.mock import patch
 
 import pytest
 
+from problems_page import page, tried
 from rightcall import Call, Limits, Problem, Toolset, check, parse
 from rightcall.apis.stream import Stream
 from rightcall.apis.whole import read
-from rightcall.cli.problems_page import page, tried
 from rightcall.contracts.ledger import Deliverable, Ledger, LedgerState
 from rightcall.contracts.protocol import violations
 from rightcall.declare.binding import binding
@@ -161,4 +161,4 @@ def test_every_code_is_shown_to_happen() -> None:
 
 def test_the_page_of_problems_is_up_to_date() -> None:
     shown = (ROOT / "docs" / "problems.md").read_text("utf-8")
-    assert shown == page(), "stale: run `rightcall check --codes --markdown > docs/problems.md`"
+    assert shown == page(), "stale: run `make pages`"

@@ -8,8 +8,8 @@ import pytest
 
 from rightcall import Toolset
 from rightcall.apis.whole import read
-from rightcall.cli.rules_page import page, tried
 from rightcall.repairs.rules import RULES, TOOLS, Rule
+from rules_page import page, tried
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "rightcall"
@@ -41,7 +41,7 @@ def recorded(source: str) -> Iterator[str]:
 
 
 def sources() -> list[str]:
-    files = [file for layer in ("repair", "wire", "apis") for file in (PACKAGE / layer).rglob("*.py")]
+    files = [file for layer in ("repairs", "wire", "apis") for file in (PACKAGE / layer).rglob("*.py")]
     return [file.read_text("utf-8") for file in files if file.name != "rules.py"]
 
 
@@ -101,4 +101,4 @@ def test_no_example_survives_being_cut_off(rule: Rule) -> None:
 
 def test_the_page_of_rules_is_up_to_date() -> None:
     shown = (ROOT / "docs" / "repair.md").read_text("utf-8")
-    assert shown == page(), "stale: run `rightcall repair --rules --markdown > docs/repair.md`"
+    assert shown == page(), "stale: run `make pages`"

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from rightcall.apis.deltas import Delta, Deltas, End, Piece, Said, Seen, Stop, Thought, unknown_fields
-from rightcall.apis.how_ended import finish_of
 from rightcall.apis.outgoing import Extras, fields_of, output_text, turn
 from rightcall.apis.sdk_view import arguments, items, obj, objects, text
 from rightcall.types import Call, Json, Reply
+from rightcall.wire.finish import finish_of
 
 _THINKING = ("thinking", "redacted_thinking")
 _KNOWN = frozenset(("type", "id", "name", "input"))
@@ -62,6 +62,7 @@ def _block(block: Json) -> Iterator[Delta]:
             name=text(block.get("name")),
             arguments=arguments(block.get("input")),
             whole=True,
+            parsed=True,
             beside=unknown_fields(block, _SERVERS, inner=False),
         )
 
@@ -107,6 +108,7 @@ def _opened(payload: Json, seen: Seen) -> Iterator[Delta]:
         id=text(block.get("id")),
         name=text(block.get("name")),
         draft=arguments(given) if given else "",
+        parsed=True,
         beside=unknown_fields(block, _SERVERS, inner=False),
     )
 
@@ -119,7 +121,7 @@ def _grown(payload: Json, seen: Seen) -> Iterator[Delta]:
         yield Thought(thought)
     # The arguments of a tool that the server runs come the same way.
     if "partial_json" in delta and seen.get(_slot(payload), "tool_use") == "tool_use":
-        yield Piece(slot=_slot(payload), arguments=arguments(delta["partial_json"]))
+        yield Piece(slot=_slot(payload), arguments=arguments(delta["partial_json"]), parsed=True)
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------

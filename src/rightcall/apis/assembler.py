@@ -18,7 +18,8 @@ from rightcall.formats import FORMATS
 from rightcall.formats.spec import Format
 from rightcall.ids import Ids
 from rightcall.types import Call, CallEnd, CallStart, Done, Event, Problem, Reasoning, Recast, Reply, Text
-from rightcall.wire.ending import CUT, last_calls
+from rightcall.wire.ending import last_calls
+from rightcall.wire.finish import CUT
 from rightcall.wire.fold import Fold
 from rightcall.wire.options import Limits
 from rightcall.wire.parser import Parser, Policy, ReasoningCalls, Rescue, format_of

@@ -21,8 +21,9 @@ class Gathered:
     """A native call as far as it has come."""
 
     __slots__ = (
-        *("arguments", "begun", "beside", "clashes", "custom", "done", "draft", "fault", "given", "id", "index"),
-        *("name", "named_at", "problems", "repairs", "size", "slot", "started", "state", "used_id", "waiting"),
+        *("arguments", "begun", "beside", "clashes", "custom", "done", "draft", "ended", "fault", "given", "id"),
+        *("index", "name", "named_at", "parsed", "problems", "repairs", "size", "slot", "started", "state"),
+        *("used_id", "waiting"),
         "_scanned",
     )
 
@@ -35,6 +36,7 @@ class Gathered:
         self.begun = False  # argument text has come
         self.fault: tuple[str, str] | None = None
         self.done = False  # nothing more comes
+        self.parsed = self.ended = False
         self.started = False  # `CallStart` went out: id and name are final
         self.used_id = ""
         self.repairs: tuple[Repair, ...] = ()
@@ -69,6 +71,12 @@ class Gathered:
             self.state.feed(piece)
         self._scanned = len(self.arguments)
         return self.state
+
+    @property
+    def is_whole(self) -> bool:
+        """Was its end seen, so that a limit that ended the answer cannot have cut it off? The provider said so; or the
+        argument text is the model's own, and JSON to its last bracket. Of anything else nobody knows."""
+        return self.ended or (not (self.custom or self.parsed) and self.scan().whole)
 
     def watch(self, plain: Callable[[str], bool]) -> None:
         """From now on the state tells what may be passed on."""
@@ -132,6 +140,7 @@ class Gather:
             self._name(call, piece.name)
         call.draft = call.draft or piece.draft
         call.fault = call.fault or piece.fault
+        call.parsed, call.ended = call.parsed or piece.parsed, call.ended or piece.ended
         for field in piece.beside:
             known = call.beside.setdefault(field.key, field)
             if not is_same(known.value, field.value):

@@ -41,8 +41,9 @@ class Piece(msgspec.Struct, frozen=True, kw_only=True):
     """A piece of a native call. What the wire did not say is empty.
 
     `slot` is where the provider counts the call. A `whole` piece is a call of its own, a piece that is `all` has the
-    final argument text whatever came before, `draft` is used if no argument text comes. `fault` is code and message of
-    what made the entry unusable.
+    final argument text whatever came before, `draft` is used if no argument text comes. `parsed` arguments are a
+    server's writing of what the model wrote: that they are whole JSON does not say that the call was. `ended` is the
+    provider's own word for it. `fault` is code and message of what made the entry unusable.
     """
 
     slot: Slot | None = None
@@ -53,6 +54,8 @@ class Piece(msgspec.Struct, frozen=True, kw_only=True):
     custom: bool = False
     whole: bool = False
     all: bool = False
+    parsed: bool = False
+    ended: bool = False
     fault: tuple[str, str] | None = None
     beside: tuple[Beside, ...] = ()
 
@@ -75,6 +78,10 @@ class Fault(msgspec.Struct, frozen=True):
     code: str
     message: str
     blocking: bool = True
+
+
+class Loss(Fault, frozen=True):
+    """Something of the answer was lost, so that the end of any of its choices may be missing."""
 
 
 def unknown_fields(fields: Json, known: frozenset[str], *, inner: bool) -> tuple[Beside, ...]:

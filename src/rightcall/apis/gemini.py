@@ -14,10 +14,10 @@ from typing import Any
 
 from rightcall.apis.deltas import Delta, Deltas, Fault, Piece, Said, Seen, Stop, Thought, unknown_fields
 from rightcall.apis.gemini_pieces import Pieces
-from rightcall.apis.how_ended import finish_of
 from rightcall.apis.outgoing import Extras, fields_of, output_text, turn
 from rightcall.apis.sdk_view import arguments, items, obj, objects, text
 from rightcall.types import Call, Json, Reply
+from rightcall.wire.finish import finish_of
 
 # The model tried to call, and the server took the call away.
 _FAILED = ("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MALFORMED_RESPONSE")
@@ -72,7 +72,7 @@ def _joined(delta: Delta, seen: Seen, number: int) -> list[Delta]:
     pieces = seen.setdefault(number, Pieces(len(seen)))
     pieces.add(delta.call)
     if field(delta.call, "willContinue") is True:
-        return [Piece(slot=pieces.slot, id=pieces.id, name=pieces.name, arguments="{")] if first else []
+        return [Piece(slot=pieces.slot, id=pieces.id, name=pieces.name, arguments="{", parsed=True)] if first else []
     del seen[number]
     seen[number, pieces.slot] = True  # keeps the slots apart
     return [pieces.whole()]
@@ -107,12 +107,13 @@ def _part(part: Json) -> Iterator[Delta]:
     if call is not None:
         id, name, given = text(call.get("id")), text(call.get("name")), arguments(call.get("args"))
         if field(call, "partialArgs") is not None or field(call, "willContinue") is True:
-            yield _Fragment(call=call, id=id, name=name, arguments=given, whole=True, fault=_IN_PIECES)
+            yield _Fragment(call=call, id=id, name=name, arguments=given, whole=True, parsed=True, fault=_IN_PIECES)
         elif not name:
-            yield _Fragment(call=call, id=id, arguments=given, whole=True)  # may end a call that came in pieces
+            # It may end a call that came in pieces.
+            yield _Fragment(call=call, id=id, arguments=given, whole=True, parsed=True)
         else:
             beside = unknown_fields(call, _KNOWN, inner=True)
-            yield Piece(id=id, name=name, arguments=given, whole=True, beside=beside)
+            yield Piece(id=id, name=name, arguments=given, whole=True, parsed=True, beside=beside)
     elif said := text(part.get("text")):
         yield Thought(said) if part.get("thought") is True else Said(said)
 

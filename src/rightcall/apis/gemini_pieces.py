@@ -43,9 +43,8 @@ class Pieces:
     def whole(self) -> Piece:
         lost = ("malformed_response", f"a piece of the arguments has a path that leads nowhere: {self.lost}")
         fault = lost if self.lost else None
-        return Piece(
-            slot=self.slot, id=self.id, name=self.name, arguments=dumps(_joined(self._arguments)), all=True, fault=fault
-        )
+        said = dumps(_joined(self._arguments))
+        return Piece(slot=self.slot, id=self.id, name=self.name, arguments=said, all=True, parsed=True, fault=fault)
 
 
 def _value(piece: Json) -> Any:

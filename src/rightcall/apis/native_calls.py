@@ -25,7 +25,6 @@ from rightcall.wire.options import Limits
 _BLANKS = " \t\r\n"
 _KEYS = Keys(("name",), ("arguments", "parameters", "args", "input"), ("id", "call_id", "tool_call_id"))
 _MOST_SAID = 200  # characters of free text that a message repeats
-_BLANKS_AND_TICKS = _BLANKS + "`"
 
 
 class Calls:
@@ -58,9 +57,9 @@ class Calls:
     def add(self, piece: Piece) -> None:
         known = len(self.gather.calls)
         call = self.gather.add(piece)
-        if call.started and call.index - self._first < self._ended:
+        if call.done or (call.started and call.index - self._first < self._ended):
             if piece.arguments.strip(_BLANKS) and not piece.all and not call.is_text(piece.arguments):
-                # The call has gone out and may have run: what comes now can be told, and changes nothing.
+                # The call may have gone out and have run: what comes now can be told, and changes nothing.
                 message = "more arguments came after the call had ended; they were not read"
                 self._out.append(Problem("late_arguments", message, call=call.index, blocking=False))
             return
@@ -80,11 +79,10 @@ class Calls:
             if call.begun and not call.custom and call.scan().whole and call.is_text(text):
                 return  # sent once more in whole
             call.extend(text)
-        # The name may turn out to stand among the arguments.
-        if call.begun and (call.name.strip() or self._tools is None):
-            self._start(call)
-            if self._live and not call.custom and (ready := call.passable()):
-                self._out.append(Arguments(call.index, ready))
+        if call.begun:
+            self._start_named(call)
+        if call.started and self._live and not call.custom and (ready := call.passable()):
+            self._out.append(Arguments(call.index, ready))
 
     def end(self, slot: Slot | None) -> None:
         """Nothing more comes for the call in this slot."""
@@ -101,7 +99,8 @@ class Calls:
             self._end(call, cut=False)
 
     def close(self, cut: bool) -> None:
-        """The answer is over; `cut` if the provider says that a limit ended it."""
+        """The answer is over; `cut` if the provider says that a limit ended it: then its last call must be known to be
+        whole. A call that anything follows is."""
         calls = self.gather.calls
         while self._ended < len(calls):
             self._end(calls[self._ended], cut=cut and self._ended == len(calls) - 1)
@@ -111,13 +110,21 @@ class Calls:
         calls = self.gather.calls
         while self._ended < len(calls):
             call, is_last = calls[self._ended], self._ended == len(calls) - 1
-            if is_last and not (call.done and _ends(call, call.sent)):
+            if is_last and not (call.done and call.is_whole):
                 return  # a limit may have cut it off, which is said last
             if not call.done and (call.custom or not call.scan().whole):
                 return
             self._end(call, cut=False)
 
     # -- one call ------------------------------------------------------------------------------------------------------
+
+    def _start_named(self, call: Gathered) -> None:
+        """Starts the calls up to this one, unless one has no name: that may turn out to stand among its arguments."""
+        while not call.started and self._started < self._limits.calls:
+            each = self.gather.calls[self._started]
+            if self._tools is not None and not each.name.strip():
+                return
+            self._start(each)
 
     def _start(self, call: Gathered) -> None:
         """Its id and name are final now, and those of the calls before it."""
@@ -195,7 +202,7 @@ class Calls:
             )
             wrong = "arguments_not_object", f"{message} arguments as a JSON object"
         early = isinstance(value, Undecodable) and value.code == "invalid_json" and ends_early(text)
-        if wrong is None and (early or (cut and not _ends(call, text))):
+        if wrong is None and (early or (cut and not call.is_whole)):
             wrong = "truncated", "the answer ended before the call did; send the whole call again"
         if wrong is not None:
             broken = Call(call.name, {}, text, call.used_id, text, call.repairs, complete=False)
@@ -243,8 +250,3 @@ class Calls:
         made = Problem(code, message, call=call.index)
         call.problems += (made,)
         self._out.append(made)
-
-
-def _ends(call: Gathered, text: str) -> bool:
-    """Did the call end before its answer was cut? Of free text, a word or a number nobody knows."""
-    return not call.custom and (text.rstrip(_BLANKS_AND_TICKS).endswith(("}", "]")) or call.scan().whole)

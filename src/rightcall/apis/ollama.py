@@ -13,10 +13,10 @@ from typing import Any
 
 from rightcall.apis import openai_chat
 from rightcall.apis.deltas import Delta, Deltas, Said, Seen, Stop, Thought
-from rightcall.apis.how_ended import finish_of
 from rightcall.apis.outgoing import Extras, fields_of, output_text, turn
 from rightcall.apis.sdk_view import obj, text
 from rightcall.types import Call, Json, Reply
+from rightcall.wire.finish import finish_of
 
 
 def whole(response: Any) -> Deltas:

@@ -15,10 +15,10 @@ from typing import Any
 import msgspec
 
 from rightcall.apis.deltas import Delta, Deltas, Fault, Piece, Said, Seen, Stop, Thought, unknown_fields
-from rightcall.apis.how_ended import finish_of
 from rightcall.apis.outgoing import Extras, argument_text, custom_input, fields_of, output_text, turn
-from rightcall.apis.sdk_view import arguments, dumps, error_text, items, obj, objects, text
+from rightcall.apis.sdk_view import arguments, dumps, error_text, is_parsed, items, obj, objects, text
 from rightcall.types import Call, Json, Reply
+from rightcall.wire.finish import finish_of
 
 _KNOWN = frozenset(("id", "type", "index", "function", "custom"))
 _ARGUMENTS = ("arguments", "parameters", "args", "input")
@@ -127,8 +127,9 @@ def _piece(entry: Json, position: int | None, *, whole: bool = False) -> Piece:
     key = next((key for key in _ARGUMENTS if function.get(key) is not None), "arguments")
     inner = unknown_fields(function, _FUNCTION if key in _FUNCTION else _FUNCTION | {key}, inner=True)
     beside = (*inner, *unknown_fields(entry, _KNOWN, inner=False))
-    name, said = text(function.get("name")), arguments(function.get(key))
-    return Piece(slot=slot, id=id, name=name, arguments=said, beside=beside, whole=whole)
+    name, value = text(function.get("name")), function.get(key)
+    said, parsed = arguments(value), is_parsed(value)
+    return Piece(slot=slot, id=id, name=name, arguments=said, beside=beside, whole=whole, parsed=parsed)
 
 
 def _calls(entries: Iterable[Any]) -> Iterator[Delta]:
@@ -193,7 +194,8 @@ def _part_call(part: Json) -> Piece:
         return _piece(part, None, whole=True)
     said = next((part[key] for key in ("input", *_ARGUMENTS) if part.get(key) is not None), None)
     id = text(part.get("call_id")) or text(part.get("id"))
-    return Piece(id=id, name=text(part.get("name")), arguments=arguments(said), whole=True)
+    name = text(part.get("name"))
+    return Piece(id=id, name=name, arguments=arguments(said), whole=True, parsed=is_parsed(said))
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------

@@ -14,15 +14,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+import msgspec
+
 from rightcall.apis import openai_chat
 from rightcall.apis.deltas import Delta, Deltas, End, Fault, Piece, Said, Seen, Slot, Stop, Thought, unknown_fields
-from rightcall.apis.how_ended import finish_of
 from rightcall.apis.outgoing import Extras, argument_text, custom_input, fields_of, output_text, turn
-from rightcall.apis.sdk_view import arguments, error_text, obj, objects, text
+from rightcall.apis.sdk_view import arguments, error_text, is_parsed, obj, objects, text
 from rightcall.types import Call, Json, Reply
+from rightcall.wire.finish import CUT, finish_of
 
 _CALLS = ("function_call", "custom_tool_call")
 _BREAK = "\n\n"  # between the parts of one item's reasoning
+_CUT_ITEM = ("truncated", "the answer ended before the call did; send the whole call again")
 _KNOWN = frozenset(("type", "id", "call_id", "name", "arguments", "input", "status"))
 
 
@@ -32,7 +35,8 @@ _KNOWN = frozenset(("type", "id", "call_id", "name", "arguments", "input", "stat
 def whole(response: Any) -> Deltas:
     """Everything in a response, a list of items or one item."""
     found = obj(response)
-    out: list[Delta] = [delta for item in _entries(response) for delta in _item(item)]
+    over = _is_over(found or {})
+    out: list[Delta] = [delta for item in _entries(response) for delta in _item(item, over=over)]
     if found is not None:
         out += [Said(said)] if (said := text(found.get("output"))) else []
         out += _beside(found, [delta for delta in out if isinstance(delta, Piece)])
@@ -47,6 +51,11 @@ def _entries(response: Any) -> list[Json]:
     return objects(output) if (lone := obj(output)) is None else [lone]
 
 
+def _is_over(response: Json) -> bool:
+    """Are its items over too, though one of them says that it is still in progress?"""
+    return text(response.get("status")) == "completed"
+
+
 def _beside(response: Json, output: list[Piece]) -> list[Delta]:
     """The calls under `tool_calls`, as Chat writes them, that `output` does not have too: nothing may run twice."""
     ids, same = {call.id for call in output}, {(call.name, call.arguments) for call in output}
@@ -59,14 +68,14 @@ def _ending(response: Json) -> Iterator[Delta]:
     if status == "failed" or response.get("error"):
         yield Fault("provider_error", f"the server reported an error: {error_text(response.get('error') or status)}")
     if status:
-        reason = text((obj(response.get("incomplete_details")) or {}).get("reason"))
-        yield Stop(finish_of(reason if status == "incomplete" and reason else status))
+        reason = finish_of(text((obj(response.get("incomplete_details")) or {}).get("reason")))
+        yield Stop(reason if status == "incomplete" and reason in CUT else finish_of(status))
 
 
-def _item(item: Json) -> Iterator[Delta]:
+def _item(item: Json, *, over: bool = True) -> Iterator[Delta]:
     kind = text(item.get("type"))
     if kind in _CALLS:
-        yield _call(item, None, whole=True)
+        yield _ended_call(item, None, over=over, whole=True)
     elif kind == "reasoning":
         if thought := _thought(item):
             yield Thought(thought)
@@ -74,6 +83,14 @@ def _item(item: Json) -> Iterator[Delta]:
         content = item.get("content")
         parts = [text(content)] if text(content) else [_said(part) for part in objects(content)]
         yield from (Said(part) for part in parts if part)
+
+
+def _ended_call(item: Json, slot: Slot | None, *, over: bool = True, whole: bool = False) -> Piece:
+    """A call of which nothing more comes; its status says whether it is whole."""
+    status = text(item.get("status"))
+    was_cut = finish_of(status) in CUT and not (over and status == "in_progress")
+    made = _call(item, slot, whole=whole, all=not whole)
+    return msgspec.structs.replace(made, ended=status == "completed", fault=_CUT_ITEM if was_cut else None)
 
 
 def _call(item: Json, slot: Slot | None, *, whole: bool = False, all: bool = False) -> Piece:
@@ -86,6 +103,7 @@ def _call(item: Json, slot: Slot | None, *, whole: bool = False, all: bool = Fal
         custom=custom,
         whole=whole,
         all=all,
+        parsed=not custom and is_parsed(item.get("arguments")),
         beside=() if custom else unknown_fields(item, _KNOWN, inner=False),
     )
 
@@ -150,7 +168,7 @@ def _on_done(payload: Json, seen: Seen) -> Iterator[Delta]:
     slot = _slot(payload)
     if item.get("type") in _CALLS:
         slot = slot if slot is not None else text(item.get("id")) or None
-        call = _call(item, slot, all=True)
+        call = _ended_call(item, slot)
         seen["ids", call.id] = True
         yield call
         yield End(slot)
@@ -168,8 +186,11 @@ def _on_end(payload: Json, seen: Seen) -> Iterator[Delta]:
     response = obj(payload.get("response")) or {}
     for item in _entries(response) if "output" in response else ():
         if item.get("type") in _CALLS:
-            if ("ids", _call(item, None).id) not in seen:
-                yield from _item(item)
+            call = _ended_call(item, None, over=_is_over(response))
+            if ("ids", call.id) not in seen:
+                yield from _item(item, over=_is_over(response))
+            elif call.fault is not None:
+                yield call
         elif ("thought" if item.get("type") == "reasoning" else "said") not in seen:
             yield from _item(item)
     ending = list(_ending(response))

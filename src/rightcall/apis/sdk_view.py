@@ -77,6 +77,11 @@ def arguments(value: Any) -> str:
     return "" if value is None else dumps(value)
 
 
+def is_parsed(value: Any) -> bool:
+    """Are these arguments a value that a server made, and not the text that a model wrote?"""
+    return value is not None and not isinstance(value, str)
+
+
 def error_text(value: Any) -> str:
     """What a provider's error object says."""
     found = obj(value)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import codecs
 from typing import Any
 
-from rightcall.apis.deltas import Fault
+from rightcall.apis.deltas import Loss
 from rightcall.apis.json_state import JsonState
 from rightcall.strict_json import Undecodable, decode
 from rightcall.types import Json
@@ -19,7 +19,7 @@ _DEPTH = 400  # of a payload; arguments have a limit of their own
 
 
 class Payloads:
-    """Feed it text or bytes; it gives objects, and a `Fault` for what cannot be read."""
+    """Feed it text or bytes; it gives objects, and a `Loss` for what cannot be read."""
 
     def __init__(self) -> None:
         self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
@@ -29,9 +29,9 @@ class Payloads:
         self._state = JsonState()
         self._event = ""
 
-    def feed(self, chunk: str | bytes) -> list[Json | Fault]:
+    def feed(self, chunk: str | bytes) -> list[Json | Loss]:
         text = chunk if isinstance(chunk, str) else self._decode(chunk)
-        out: list[Json | Fault] = []
+        out: list[Json | Loss] = []
         lines = text.split("\n")
         for line in lines[:-1]:
             self._take(line + "\n", out)
@@ -40,13 +40,13 @@ class Payloads:
             self._take(lines[-1], out)
         return out
 
-    def close(self) -> list[Json | Fault]:
-        out: list[Json | Fault] = []
+    def close(self) -> list[Json | Loss]:
+        out: list[Json | Loss] = []
         self._parts.append(self._head)
         self._refuse(out)
         return out
 
-    def _take(self, text: str, out: list[Json | Fault]) -> None:
+    def _take(self, text: str, out: list[Json | Loss]) -> None:
         """A line, or a piece of one."""
         if not self._field:
             text = self._head + text
@@ -63,7 +63,7 @@ class Payloads:
         elif self._field == "event:":
             self._event = (self._event + text)[:_EVENT]
 
-    def _data(self, text: str, out: list[Json | Fault]) -> None:
+    def _data(self, text: str, out: list[Json | Loss]) -> None:
         if not self._parts and not text.strip():
             return
         self._parts.append(text)
@@ -73,7 +73,7 @@ class Payloads:
         elif self._state.broken:
             self._refuse(out)
 
-    def _give(self, out: list[Json | Fault]) -> None:
+    def _give(self, out: list[Json | Loss]) -> None:
         value = decode("".join(self._parts), _DEPTH)
         if isinstance(value, Undecodable):
             self._refuse(out)
@@ -84,10 +84,10 @@ class Payloads:
                 out.append({"error": each} if is_error and "error" not in each else each)
         self._reset()
 
-    def _refuse(self, out: list[Json | Fault]) -> None:
+    def _refuse(self, out: list[Json | Loss]) -> None:
         said = "".join(self._parts).strip()
         if said and said != "[DONE]":
-            out.append(Fault("malformed_chunk", f"a chunk of the stream is not valid JSON: {said[:80]!r}"))
+            out.append(Loss("malformed_chunk", f"a chunk of the stream is not valid JSON: {said[:80]!r}"))
         self._reset()
 
     def _reset(self) -> None:
@@ -101,7 +101,7 @@ def as_payloads(text: str) -> list[Any] | None:
         return None
     reader = Payloads()
     found = [*reader.feed(text), *reader.close()]
-    return found if found and not any(isinstance(each, Fault) for each in found) else None
+    return found if found and not any(isinstance(each, Loss) for each in found) else None
 
 
 def json_value(text: str) -> Any:

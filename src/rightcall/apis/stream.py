@@ -14,12 +14,12 @@ from typing import Any, Literal, overload
 
 from rightcall.apis import whole as reading
 from rightcall.apis.assembler import Assembler
-from rightcall.apis.deltas import Delta, Deltas, Fault, Seen
-from rightcall.apis.how_ended import usage_of
+from rightcall.apis.deltas import Delta, Deltas, Fault, Loss, Seen, Stop
 from rightcall.apis.opaque_fields import Keepsakes
 from rightcall.apis.sdk_view import items, obj
 from rightcall.apis.sniff import named, sniff
 from rightcall.apis.sse import Payloads
+from rightcall.apis.usage import usage_of
 from rightcall.declare.toolset import ToolLike, Toolset
 from rightcall.errors import CallerError
 from rightcall.formats.spec import Format
@@ -68,6 +68,7 @@ class Stream:
         self._others: dict[int, list[list[Delta]]] = {}
         self._replies: list[Reply] = []
         self._usage: Json = {}
+        self._lost = False  # something of it, and so maybe the end of any choice
         self._closed = False
         self._hold = Hold() if hold else None
 
@@ -101,6 +102,7 @@ class Stream:
             other = Assembler(self._api, self._manner, self._ids, count)
             for deltas in self._others[number]:
                 other.chunk(deltas)
+            other.chunk([Stop("error")] if self._lost else [])
             other.close()
             events += other.take()
             self._replies.append(other.reply)
@@ -136,6 +138,7 @@ class Stream:
             self._usage |= usage_of(fields)
         if not deltas:
             return []
+        self._lost = self._lost or any(isinstance(delta, Loss) for _, delta in deltas)
         first = self._assembler()
         first.chunk([delta for number, delta in deltas if not number])
         for number in {number for number, _ in deltas} - {0}:

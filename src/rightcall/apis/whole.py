@@ -13,17 +13,17 @@ from typing import Any, Literal
 import msgspec
 
 from rightcall.apis.assembler import Assembler, Manner
-from rightcall.apis.deltas import Deltas, Fault, Seen
-from rightcall.apis.how_ended import usage_of
+from rightcall.apis.deltas import Deltas, Fault, Loss, Seen, Stop
 from rightcall.apis.opaque_fields import Keepsakes
 from rightcall.apis.sdk_view import error_text, obj
 from rightcall.apis.sniff import DIALECTS, named, sniff
 from rightcall.apis.sse import as_payloads, json_value
+from rightcall.apis.usage import usage_of
 from rightcall.declare.toolset import ToolLike, Toolset
 from rightcall.formats.spec import Format
 from rightcall.ids import Ids
 from rightcall.types import Json, Reply
-from rightcall.wire.ending import CUT
+from rightcall.wire.finish import CUT
 from rightcall.wire.options import Limits
 from rightcall.wire.parser import Policy, ReasoningCalls, Rescue, parse, read_options
 
@@ -161,7 +161,7 @@ def _parsed(text: str, how: Manner, ids: Ids) -> Reply:
 def whole(response: Any, api: str) -> Deltas:
     """The deltas of a whole response; an error in its place is a fault."""
     if error := _error(response):
-        return [(0, Fault("provider_error", f"the server reported an error: {error}"))]
+        return [(0, Loss("provider_error", f"the server reported an error: {error}"))]
     if api == "auto":
         return [(0, _unknown(response))] if response else []
     return DIALECTS[api].whole(response)
@@ -170,7 +170,7 @@ def whole(response: Any, api: str) -> Deltas:
 def chunk(payload: Json, api: str, seen: Seen) -> Deltas:
     """The deltas of one chunk of a stream."""
     if error := _error(payload):
-        return [(0, Fault("provider_error", f"the server reported an error: {error}"))]
+        return [(0, Loss("provider_error", f"the server reported an error: {error}"))]
     return [(0, _unknown(payload))] if api == "auto" else DIALECTS[api].chunk(payload, seen)
 
 
@@ -190,12 +190,14 @@ def _error(response: Any) -> str:
 
 def _assembled(chunks: list[Deltas], api: str, how: Manner, ids: Ids, *, separate: bool) -> list[Reply]:
     numbers = sorted({number for deltas in chunks for number, _ in deltas}) or [0]
+    lost = any(isinstance(delta, Loss) for deltas in chunks for _, delta in deltas)
     replies: list[Reply] = []
     first = 0
     for number in numbers:
         assembler = Assembler(api, how, ids, first)
         for deltas in chunks:
             assembler.chunk([delta for each, delta in deltas if each == number])
+        assembler.chunk([Stop("error")] if lost else [])
         assembler.close()
         assembler.take()
         replies.append(assembler.reply)

@@ -17,7 +17,7 @@ from typing import Any, Literal, Protocol
 import msgspec
 
 from rightcall.apis import trusted_chat, trusted_messages, trusted_responses
-from rightcall.apis.deltas import Fault
+from rightcall.apis.deltas import Loss
 from rightcall.apis.sdk_view import objects
 from rightcall.apis.sse import Payloads
 from rightcall.apis.stream import Stream
@@ -92,18 +92,24 @@ class Rewriter:
 
     # -- streamed ------------------------------------------------------------------------------------------------------
 
-    def _payload(self, payload: Json | Fault) -> bytes:
-        if isinstance(payload, Fault):
-            stream, _ = self._choice(0)
-            stream.feed(payload)
+    def _payload(self, payload: Json | Loss) -> bytes:
+        if isinstance(payload, Loss):
+            self._choice(0)
+            self._lose(payload)
             return b""
         if payload.get("error") and "choices" not in payload:
+            self._lose(payload)
             return Frame(payload, "error" if self._api == "messages" else "").encode()
         out: list[Frame] = []
         for number, part in self._parts(payload):
             stream, chunks = self._choice(number)
             out += chunks.take(part, self._passed(stream.feed(_first(part))))
         return b"".join([frame.encode() for frame in out])
+
+    def _lose(self, what: Json | Loss) -> None:
+        """Something of the answer was lost: no choice may take its last call for whole."""
+        for stream, _ in self._choices.values():
+            stream.feed(what)
 
     def _parts(self, payload: Json) -> list[tuple[Any, Json]]:
         """The payload of each choice; most have one."""

@@ -8,8 +8,6 @@ import msgspec
 import typer
 
 from rightcall.cli.inputs import POLICIES, AsJson, File, Policy, ToolsFile, read_json, read_tools, refuse, usage_errors
-from rightcall.cli.problems_page import page as problems_page
-from rightcall.cli.rules_page import page as rules_page
 from rightcall.cli.safe import brief, json_text
 from rightcall.cli.sent import Judged, judged, sent_in
 from rightcall.cli.show import console, row, show_problems
@@ -17,15 +15,12 @@ from rightcall.problems import CODES
 from rightcall.repairs.rules import RULES
 from rightcall.types import to_json
 
-Markdown = Annotated[bool, typer.Option("--markdown", help="With the list: print it as the page in docs/.")]
-
 
 def check(
     file: File = "-",
     tools: ToolsFile = None,
     json: AsJson = False,
     codes: Annotated[bool, typer.Option("--codes", help="List every problem code instead.")] = False,
-    markdown: Markdown = False,
 ) -> None:
     """Say what is wrong with calls, given as JSON.
 
@@ -33,9 +28,9 @@ def check(
     `rightcall parse --json` prints it. Nothing is repaired. Exit code 1 means that a call must not run.
     """
     if codes:
-        _list_codes(json, markdown)
+        _list_codes(json)
         return
-    found = _read(file, tools, "off", markdown)
+    found = _read(file, tools, "off")
     problems = [problem for each in found for problem in each.problems]
     if json:
         bad = sum(not each.call.ok for each in found)
@@ -57,7 +52,6 @@ def repair(
     policy: Annotated[Policy, typer.Option("--policy", "--repair", help=POLICIES)] = Policy.safe,
     json: Annotated[bool, typer.Option("--json", help="With --rules: print the list as JSON.")] = False,
     rules: Annotated[bool, typer.Option("--rules", help="List every repair rule instead.")] = False,
-    markdown: Markdown = False,
 ) -> None:
     """Put calls right that are given as JSON, with a receipt for each change.
 
@@ -66,9 +60,9 @@ def repair(
     them. A call that was cut off is never completed. Exit code 1 means that a call must not run all the same.
     """
     if rules:
-        _list_rules(json, markdown)
+        _list_rules(json)
         return
-    found = _read(file, tools, policy.value, markdown)
+    found = _read(file, tools, policy.value)
     problems = [to_json(problem) for each in found for problem in each.problems]
     calls = [to_json(each.call) for each in found if each.call.ok]
     refused = [to_json(each.call) for each in found if not each.call.ok]
@@ -76,9 +70,7 @@ def repair(
     _end(found)
 
 
-def _read(file: str, tools: str | None, policy: str, markdown: bool) -> list[Judged]:
-    if markdown:
-        refuse("--markdown prints a list as a page: add --codes or --rules")
+def _read(file: str, tools: str | None, policy: str) -> list[Judged]:
     if tools is None:
         refuse("say which tools there are: --tools FILE")
     with usage_errors():
@@ -91,20 +83,16 @@ def _end(found: list[Judged]) -> None:
         raise typer.Exit(1)
 
 
-def _list_codes(json: bool, markdown: bool) -> None:
-    if markdown:
-        typer.echo(problems_page(), nl=False)
-    elif json:
+def _list_codes(json: bool) -> None:
+    if json:
         kept = ("code", "blocking", "cause", "cure")
         typer.echo(json_text([{key: getattr(code, key) for key in kept} for code in CODES.values()]))
     else:
         _table([(code.code, "" if code.blocking else "note", code.cause) for code in CODES.values()])
 
 
-def _list_rules(json: bool, markdown: bool) -> None:
-    if markdown:
-        typer.echo(rules_page(), nl=False)
-    elif json:
+def _list_rules(json: bool) -> None:
+    if json:
         kept = ("name", "kind", "what", "sent", "arguments")
         rows: list[Any] = [msgspec.to_builtins({key: getattr(rule, key) for key in kept}) for rule in RULES]
         typer.echo(json_text(rows))

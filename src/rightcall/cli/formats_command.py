@@ -8,7 +8,7 @@ import msgspec
 import typer
 from rich.table import Table
 
-from rightcall.cli.formats_page import page, sample
+from rightcall.cli.format_sample import sample
 from rightcall.cli.inputs import AsJson, read_format, refuse, usage_errors
 from rightcall.cli.safe import brief, json_text, visible
 from rightcall.cli.show import console, row
@@ -27,9 +27,6 @@ def formats(
             metavar="FILE", help="After check: TOML of a format of your own. After detect: a chat template."
         ),
     ] = None,
-    markdown: Annotated[
-        bool, typer.Option("--markdown", help="Print the page docs/formats.md, made from the formats themselves.")
-    ] = False,
     seed: Annotated[int, typer.Option(min=0, help="After check: other samples.")] = 0,
     samples: Annotated[int, typer.Option(min=1, max=100_000, help="After check: how many samples.")] = 60,
     json: AsJson = False,
@@ -47,8 +44,6 @@ def formats(
         detect_formats(file, json=json)
     elif file is not None:
         refuse(f"one format at a time: {name!r} or {file!r}; did you mean `rightcall formats check {file}`?")
-    elif markdown:
-        typer.echo(page(), nl=False)
     elif name is None:
         _list(json)
     else:

@@ -19,7 +19,7 @@ MISTRAL_V3 = Format(
 )
 MISTRAL_V11 = Format(
     "mistral_v11",
-    body=_NAMED,
+    body=(_NAMED, _LIST),
     call=(_CALLS, ""),
     reasoning=(Special("[THINK]"), Special("[/THINK]")),
     ends=(Special("</s>"),),

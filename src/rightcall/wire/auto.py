@@ -101,7 +101,7 @@ def _signs(format: Format) -> Signs:
     """What tells this format: a marker to look for, the marker with what must follow it, whether it is special, and
     how far out it stands."""
     found = compiled(format)
-    begins = [look(reader.begins.pat) for reader in found.readers]
+    begins = [look((reader.tells or reader.begins).pat) for reader in found.readers]
     closes = [look(pat) for pat in templates(format.call[1])]
     fenced = found.envelope is not None
     fence = [look(seq(FENCE_BEGIN.pat, blanks(), begin)) for begin in begins] if fenced else []
@@ -160,6 +160,11 @@ def _ending_with(name: str, ends: tuple[str, ...]) -> Format:
     own = "".join(text for marker in markers for text in alternatives(marker))
     more = tuple(end for end in dict.fromkeys(ends) if end not in format.ends and end not in own)
     return msgspec.structs.replace(format, ends=format.ends + more) if more else format
+
+
+def _may_hold(found: Compiled, text: str) -> bool:
+    """Does a text begin as a body of this format?"""
+    return any(reader.begins.at(text, 0, True) for reader in found.readers)
 
 
 @lru_cache(1)
@@ -313,7 +318,8 @@ class AutoMachine:
         if not ended and (not behind or (name is not None and name.end() == len(behind))):
             return True
         if action in detector.special or behind[:1] in ("{", "[") or (name and tools is not None and name[0] in tools):
-            self._switch(detector.candidates[action][0][0], detector.candidates[action])
+            choices = detector.candidates[action]
+            self._switch(next((found for found, _ in choices if _may_hold(found, behind)), choices[0][0]), choices)
             return True
         self.machine.p.note("opener_without_call", f"{found.group()[:60]!r} opens a call, and none follows")
         return False

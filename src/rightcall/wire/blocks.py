@@ -261,10 +261,6 @@ class Block:
                 self.holds = bool(reader.closers) or (self.holds and not reader.looks_behind)
                 yield from reader.read(p, bare=self.bare)
                 return
-        if char in "[{" and compiled.envelope is not None and not self.bare:
-            self.reader = compiled.envelope
-            yield from compiled.envelope.read(p, bare=False)
-            return
         raise NotACall
 
     def _empty(self) -> None:

@@ -16,13 +16,15 @@ Quick = Callable[[CallBuilder, int, bool], WholeBlock | None]
 
 
 class BodyReader:
-    """Reads one block of calls. `begins` tells a body from its siblings.
+    """Reads one block of calls. `begins` tells a body from its siblings, `tells` from prose behind a marker, where
+    that needs more.
 
     `closers` are the markers that end a value or the body where values are raw text: behind a call they say that it did
     not end where it seemed to. `quick` is a short cut for whole texts that the laws hold to `read`.
     """
 
     begins: Probe
+    tells: Probe | None = None
     looks_behind = False  # what stands behind a call is told with the call by the reader itself
     closers: tuple[Pat, ...] = ()
     labels: frozenset[str] = frozenset()  # words that may stand before a call

@@ -130,6 +130,7 @@ class Compiled:
         self.extra_closers = self.extra_behind_arguments if self.bare else _extra(closing)
         self.turn_end = Probe(alt(*ends)) if ends else None
         self.between = self._between()
+        self.again = self._again()
         self.first_header = self._first_header()
         starts = alternatives(format.channels.start) if format.channels else ()
         self.header_starts: list[Match] = [re.compile(template(start).whole).match for start in starts]
@@ -277,6 +278,14 @@ class Compiled:
         opener = alt(*(literal(char) for char in self.bare), *templates(self.format.call[0]))
         marks = {mark: template(mark) for mark in (self.format.between.strip(), ",", ";") if mark}
         return Probe(seq(alt(*marks.values()), blanks(), look(opener)))
+
+    def _again(self) -> Probe | None:
+        """How a call begins whose opener was left out: a name and a special token, right behind another call."""
+        if "" in alternatives(self.format.call[0]):
+            return None
+        opens = [text for body in self.format.bodies for text in ordered(body_open(body))]
+        begun = [template(text) for text in opens if isinstance(text, Special) and not text.startswith(text.tokens)]
+        return Probe(seq(Pat("[,;]?+", "[,;]?+", sure=RUN), blanks(), alt(*begun))) if begun else None
 
     def _first_header(self) -> Probe | None:
         """How the reply's first header begins, which has no `start` because the prompt ended with it."""

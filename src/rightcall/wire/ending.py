@@ -12,6 +12,7 @@ import msgspec
 from rightcall.types import Call, Part, Problem, Reasoning, Recast, Reply, Span
 from rightcall.wire.auto import AutoMachine, read_auto
 from rightcall.wire.compile import compiled
+from rightcall.wire.finish import was_cut
 from rightcall.wire.machine import Machine
 from rightcall.wire.near import near_calls
 from rightcall.wire.piece import Piece, read_piece
@@ -24,12 +25,9 @@ _MOST_NOTES = 8
 _OPENED = frozenset(("opener_without_call", "truncated"))  # what is said of an opener that no call follows
 
 
-CUT = frozenset(("length", "content_filter", "error"))  # how an answer ends that was cut off
-
-
 def conclude(reading: Machine | AutoMachine, source: str, finish: str | None = None) -> None:
     """Closes a reading, and puts what only the end decides into its output. `source` is the whole text."""
-    cut = finish in CUT
+    cut = was_cut(finish)
     machine = reading.machine if isinstance(reading, AutoMachine) else reading
     is_known = cut or machine.p.told is not None
     held = reading.held if isinstance(reading, AutoMachine) and not is_known else ""
@@ -75,10 +73,10 @@ class _Conclusion:
         if any(problem.call is None and problem.code == "too_large" for problem in piece.reply.problems):
             most = self.options.limits.calls
             self.p.problem("too_large", f"the reply has more than {most} calls; the rest of the reasoning was not read")
-        if is_open:
+        first = _first_call(piece.spans) if is_open else _last_run(piece.spans)
+        if is_open or first is not None:
             notes = [problem for problem in piece.reply.problems if problem.call is None and problem.code in _OPENED]
             self.output.events += notes[:_MOST_NOTES]
-        first = _first_call(piece.spans) if is_open else _last_run(piece.spans)
         if first is not None:
             self._take_out(start, first, piece, is_open)
 

@@ -17,7 +17,7 @@ from rightcall.wire.buffer import Steps
 from rightcall.wire.call_builder import CallBuilder
 from rightcall.wire.channels import first_header
 from rightcall.wire.compile import LEVELS, Compiled, Sign
-from rightcall.wire.markers import BLANKS, Scan
+from rightcall.wire.markers import BLANKS, Probe, Scan
 from rightcall.wire.options import ReadOptions
 from rightcall.wire.protocol_lines import PLAIN_LINES, line
 from rightcall.wire.rehearsal import Rehearsal, begin, stands, take_back
@@ -148,6 +148,8 @@ class Machine:
                 if compiled.may_begin and (yield from self._try_bare()):
                     continue
                 if compiled.lines and (yield from self._try_line()):
+                    continue
+                if compiled.again is not None and p.index and (yield from self._try_again(compiled.again)):
                     continue
             state = type(self.state)
             scan = compiled.text if state is InText or state is InSection else self._scan()
@@ -379,6 +381,24 @@ class Machine:
         elif fence is not None and char == "`" and (found := (yield from p.test(fence))):
             yield from self.block(found.end(), bare=True)
         return output.at_start
+
+    def _try_again(self, again: Probe) -> Steps[bool]:
+        """Right behind a call, another may stand without its opener. True if it did."""
+        p, output = self.p, self.output
+        output.at_start = False
+        if not output.fresh:
+            return False
+        taken = p.capture()
+        yield from p.peek()
+        output.hold_blanks(p.release(taken), p.at)
+        found = yield from p.test(again)
+        if found and not p.is_letters(found.start(), found.end()):
+            start = found.end() - len(found.group().lstrip(BLANKS + ",;"))
+            if start > p.pos:
+                self.marker(start)
+            yield from self.block(p.pos, special=True)
+            return True
+        return False
 
     def _try_line(self) -> Steps[bool]:
         """Outside all blocks, at the beginning of a line: a call may stand here. True if one may stand here again."""

@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 
 from rightcall.declare.toolset import Toolset
+from rightcall.formats import FORMATS
+from rightcall.formats.spec import alternatives
 from rightcall.types import Problem, Span
+from rightcall.wire.bodies import BODIES
 from rightcall.wire.shown.line_starts import RECORD
 
 # A name where a call would have it: behind a key, an attribute or a label, or before what opens its arguments.
@@ -28,6 +31,17 @@ _BEHIND = {
     "functionary_v32": r"[ \t]{0,4}+\r?+\n[^\n{]{0,80}+\{",
 }
 _NAME = r"[A-Za-z_][\w.\-]{0,255}+"
+# A special token between a name and its arguments: whatever the name is, something was to be called.
+_TOKENS = {
+    token: format.name
+    for format in FORMATS.values()
+    for body in format.bodies
+    for text in alternatives(next(iter(BODIES[type(body)].opening(body)), ""))
+    if BODIES[type(body)].holds_json
+    for token in getattr(text, "tokens", ())[-1:]
+}
+_TOKEN = re.compile("(" + "|".join(map(re.escape, _TOKENS)) + r")\s{0,8}+(?:```\w{0,16}+\s{0,8}+)?+\{").search
+_WORD_BEFORE = re.compile(rf"{_NAME}(?::\d{{1,9}})?\s{{0,8}}\Z").search
 _SHAPES = [f"(?:{source})(?P<a{i}>{_NAME})" for i, source in enumerate(_BEFORE.values())]
 _SHAPES += [f"(?<![\\w.])(?<!\\w-)(?P<b{i}>{_NAME})(?={source})" for i, source in enumerate(_BEHIND.values())]
 _NEAR = re.compile("|".join([*_SHAPES, _BETWEEN])).finditer
@@ -39,6 +53,7 @@ _BEFORE_ARGUMENTS = re.compile(r"[ \t\r]*+\n([^\n{]*+)").match
 _LETTER = re.compile("[A-Za-z]").search
 _TAG = re.compile(r"[\"'>\s]{0,8}+<").match
 _MOST = 8
+_FAR = 280
 _LONGEST = 400_000
 _FEW = 64  # tools: so many names are looked for one by one, which costs less than the patterns
 
@@ -52,9 +67,10 @@ def near_calls(source: str, spans: list[Span], tools: Toolset | None) -> list[Pr
     known = frozenset(names)
     notes: list[Problem] = []
     for span in said:
-        if not _names_any(source, span, names):
-            continue
         end = min(span.end, span.start + _LONGEST)
+        if not _names_any(source, span, names):
+            notes += _at_token(source, span.start, end)
+            continue
         for found in _NEAR(source, span.start, end):
             group = found.lastgroup or ""
             if found[group] in known and (group != _LAST or _is_argument_line(source, found.end())):
@@ -63,7 +79,9 @@ def near_calls(source: str, spans: list[Span], tools: Toolset | None) -> list[Pr
                     return notes
         if not notes and len(names) <= _FEW:
             notes += _glued(source, span.start, end, names)
-    return notes
+        if not notes:
+            notes += _at_token(source, span.start, end)
+    return notes[:_MOST]
 
 
 def _said(source: str, spans: list[Span]) -> list[Span]:
@@ -97,6 +115,13 @@ def _glued(source: str, start: int, end: int, names: list[str]) -> list[Problem]
         if at >= 0 and _TAG(source, at + len(name), end):
             return [_note(name, at, end, "glm45")]
     return []
+
+
+def _at_token(source: str, start: int, end: int) -> list[Problem]:
+    """A call of no declared tool: a special token stands between its name and its arguments."""
+    found = _TOKEN(source, start, end)
+    name = _WORD_BEFORE(source, max(start, found.start() - _FAR), found.start()) if found else None
+    return [_note(name[0].strip(), name.start(), end, _TOKENS[found[1]])] if found and name else []
 
 
 def _names_any(source: str, span: Span, names: list[str]) -> bool:

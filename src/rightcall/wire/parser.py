@@ -107,8 +107,9 @@ class Parser:
     def close(self, finish: str | None = None) -> list[Event]:
         """The stream ended: the events that only the end could decide. Closing twice does nothing.
 
-        `finish` is how the provider says that the answer ended: `length`, `content_filter` and `error` mean that it was
-        cut off, and then nothing is rescued and nothing taken out of reasoning.
+        `finish` is how the provider says that the answer ended: `length`, `content_filter`, `error` or its own word for
+        one of them (`max_tokens`, `SAFETY`) means that it was cut off, and then nothing is rescued and nothing taken
+        out of reasoning.
         """
         if self._closed:
             return []

@@ -148,6 +148,8 @@ class EnvelopeReader(BodyReader):
     def read(self, p: CallBuilder, *, bare: bool) -> Steps[None]:
         char = p.char() or (yield from p.peek())
         if char == "[":
+            if not (yield from p.test(_BEGINS)) and not (p.ended and _BEGINS.is_begun(p.buf, p.pos)):
+                raise NotACall
             p.pos += 1
             yield from self._list(p, bare)
         elif char != "{":

@@ -129,7 +129,7 @@ class NameThenJsonReader(BodyReader):
         if cut or (p.ended and re.match(r"[\w.:-]*\Z", p.buf[p.pos :])):
             self._cut(p, p.buf[p.pos :])
         char = yield from p.peek()
-        if char and char in "{[" and not bare:
+        if char == "{" and not bare:
             yield from _nameless(p, self.close)
             return
         found = yield from p.test(_NAME_THEN_OBJECT)

@@ -27,7 +27,7 @@ from rightcall.wire.call_builder import CallBuilder
 from rightcall.wire.interrupts import Broken, Cut, NotACall
 from rightcall.wire.json_stream import LostEnd
 from rightcall.wire.live import read_arguments
-from rightcall.wire.markers import Holes, Pat, Probe, alt, ordered
+from rightcall.wire.markers import END, Holes, Pat, Probe, alt, blanks, literal, look, ordered, seq
 from rightcall.wire.writers import write_arguments
 
 if TYPE_CHECKING:
@@ -53,6 +53,9 @@ class ParamsReader(BodyReader):
         self.param = Holes(body.param, quoted=tags.quoted)
         self.begins = Probe(alt(*tags.opens, *tags.damaged_openers))
         self.is_name_only = "{name}" in ordered(body.open)
+        if self.is_name_only:  # any word of prose is a name too
+            follows = alt(*tags.param_starts, *tags.call_closes, literal("{"), END)
+            self.tells = Probe(seq(self.begins.pat, blanks(), look(follows)))
         self.opens_line = any(text.endswith("\n") for text in alternatives(body.param))
         self.is_inline = self.opens_line and not alternatives(body.param)[0].endswith("\n")
         self.close = _any(tags.body_closes)

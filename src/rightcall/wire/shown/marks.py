@@ -39,7 +39,7 @@ _CLIPPED = re.compile(
 _TEXT_BEHIND = re.compile(r"[ \t\f\v\u00a0]++\S").match
 _FIRST_WORD = re.compile(r"([^\s\"'<>\[{(]{1,200}+)(?=\s)").match
 _ENDS_SENTENCE = ".,;:!?)"
-_NEVER_FIRST = frozenset(":,;)]}")  # in a quotation: what is left of a broken call begins so
+_NEVER_FIRST = frozenset(":,;)]}%=>|&^+")  # in a quotation: what is left of a broken call begins so
 
 
 class Marks:

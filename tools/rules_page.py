@@ -21,7 +21,7 @@ A rule of syntax that was needed in several places leaves one receipt, with the 
 characters; `Call.raw` has the whole text as it was sent. Arguments that fit are byte for byte what was sent. A call
 that was cut off is never completed, by any rule.
 
-This page is made by `rightcall repair --rules --markdown`; every example on it was worked out then.
+This page is made by `make pages`; every example on it was worked out then.
 
 ```python
 from rightcall import Call, repair

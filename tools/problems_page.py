@@ -23,7 +23,7 @@ call gets at most five problems about its arguments, the most useful first.
 come, so treat one that you do not know by its `blocking`. Messages may be worded better at any time: show them to the
 model, but do not compare them.
 
-This page is made by `rightcall check --codes --markdown`; every message on it is what its example gave then.
+This page is made by `make pages`; every message on it is what its example gave then.
 
 ```python
 from rightcall import parse
