@@ -17,7 +17,7 @@ from rightcall.errors import MissingExtra
 Extra = Literal["cli", "http", "local", "masks", "mcp", "otel", "parquet", "pydantic", "repair", "templates"]
 
 _MODULES: dict[Extra, tuple[str, str]] = {
-    "cli": ("typer", "the command needs typer and rich"),
+    "cli": ("typer", "the command line needs typer"),
     "http": ("aiohttp", "talking to a server needs aiohttp"),
     "local": ("xllamacpp", "models run here by xllamacpp"),
     "masks": ("llguidance", "masks need llguidance"),
