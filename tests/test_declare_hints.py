@@ -506,6 +506,10 @@ UNSAYABLE: list[tuple[Any, str]] = [
     (enum.Enum("Nothing", []), r"Nothing is an Enum without members; give it some"),
     (Literal[print], r"has the value <built-in function print>, which JSON cannot say"),
     (Annotated[str, msgspec.Meta(ge=1)], r"has the bound ge=1, which is none for it"),
+    (
+        dataclasses.make_dataclass("Odd", [("a", "7 + 7")]),
+        r"Odd has an annotation that is no type .*annotate with a type",
+    ),
     (typing.ForwardRef("Nowhere"), r"ForwardRef\('Nowhere'\)"),
     (7, r"7; use a type"),
 ]

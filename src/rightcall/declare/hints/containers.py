@@ -49,7 +49,7 @@ def array(item: Meaning, make: Callable[[list[Any]], Any], *, unique: bool = Fal
 
 
 def array_of(value: Any) -> Iterable[Any]:
-    if isinstance(value, _ARRAYS):
+    if type(value) is list or isinstance(value, _ARRAYS):
         return value
     raise wrong_type("should be an array")
 

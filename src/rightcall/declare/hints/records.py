@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from rightcall.declare.hints.defaults import with_default
-from rightcall.declare.hints.meaning import MOST_FAULTS, Fault, Meaning, Misfit, Read, invalid, wrong_type
+from rightcall.declare.hints.meaning import MOST_FAULTS, Fault, Meaning, Misfit, Read, Unsayable, invalid, wrong_type
 from rightcall.types import Json
 
 NOTHING = inspect.Parameter.empty
@@ -52,30 +52,29 @@ def fields_reader(entries: Iterable[Entry], rest: Read | None = None) -> Callabl
     names = frozenset([name for name, _, _ in readers])
 
     def read(given: Any) -> dict[str, Any]:
-        if not isinstance(given, Mapping):
+        if type(given) is not dict and not isinstance(given, Mapping):
             raise wrong_type("should be an object")
         made: dict[str, Any] = {}
         faults: list[Fault] = []
         for name, inner, required in readers:
             if name in given:
-                _put(made, faults, name, inner, given[name])
+                try:
+                    made[name] = inner(given[name])
+                except Misfit as misfit:
+                    faults += misfit.within(name)
             elif required:
                 faults.append(Fault("missing", "is required", (name,)))
-        if rest is not None:
-            for name in given.keys() - names if len(made) < len(given) else ():
-                _put(made, faults, name, rest, given[name])
+        if rest is not None and len(made) < len(given):
+            for name in [name for name in given if name not in names]:
+                try:
+                    made[name] = rest(given[name])
+                except Misfit as misfit:
+                    faults += misfit.within(name)
         if faults:
             raise Misfit(faults[:MOST_FAULTS])
         return made
 
     return read
-
-
-def _put(made: dict[str, Any], faults: list[Fault], name: str, read: Read, value: Any) -> None:
-    try:
-        made[name] = read(value)
-    except Misfit as misfit:
-        faults += misfit.within(name)
 
 
 def filled(entries: Iterable[Entry], read: Callable[[Any], dict[str, Any]]) -> Callable[[Any], dict[str, Any]]:
@@ -98,8 +97,11 @@ def filled(entries: Iterable[Entry], read: Callable[[Any], dict[str, Any]]) -> C
 
 
 def class_hints(cls: Any) -> dict[str, Any]:
-    """The annotations of a class, resolved; it may name itself wherever it was defined. Raises NameError, TypeError."""
-    return typing.get_type_hints(cls, localns={cls.__name__: cls}, include_extras=True)
+    """The annotations of a class, resolved; it may name itself wherever it was defined. Raises NameError."""
+    try:
+        return typing.get_type_hints(cls, localns={cls.__name__: cls}, include_extras=True)
+    except TypeError as error:
+        raise Unsayable(cls, f"has an annotation that is no type ({error})", "annotate with a type") from None
 
 
 def class_notes(cls: Any) -> Json:
@@ -160,7 +162,7 @@ def made_by(cls: Any, read: Callable[[Any], dict[str, Any]]) -> Read:
     """Reads the fields and makes an instance. What the class itself refuses is a fault of the value."""
 
     def read_instance(value: Any) -> Any:
-        if isinstance(value, cls):
+        if type(value) is not dict and isinstance(value, cls):
             return value
         fields = read(value)
         try:
