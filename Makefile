@@ -76,6 +76,9 @@ fuzz: $(VENV)/.dev ## throw hostile text at every function, and look for what co
 	$(RUN) fuzz/superlinear.py $(if $(SEED),--seed $(SEED)) --seconds $(or $(SECONDS),60)
 	$(RUN) fuzz/schemas.py $(if $(SEED),--seed $(SEED)) --seconds $(or $(SECONDS),60)
 
+measure: $(VENV)/.dev ## how large and how knotted the package is; fails if a goal is missed
+	$(RUN) tools/measure.py $(FLAGS)
+
 pages: $(VENV)/.dev ## write the pages of docs/ that are made from the source
 	$(RUN) tools/pages.py
 

@@ -15,10 +15,9 @@ import time
 from pathlib import Path
 
 from measure import table, verdict
-
 from rightcall.capture.catalogue import find
-from rightcall.capture.rows import Journal, Trace, capture_row, outcome_row
-from rightcall.capture.stubs import Outcome
+from rightcall.capture.rows import CallTrace, Journal, capture_row, outcome_row
+from rightcall.capture.stubs import StubOutcome
 from rightcall.files.jsonl import encode_row
 from rightcall.types import Call, Json
 
@@ -52,14 +51,14 @@ def pair(number: int) -> tuple[Json, Json]:
         "content": "",
         "tool_calls": [{"id": call.id, "type": "function", "function": function}],
     }
-    result = Outcome("ok", {**arguments, "cart_id": "cart-001"})
+    result = StubOutcome("ok", {**arguments, "cart_id": "cart-001"})
     messages = [{"role": "user", "content": request}]
     after = [*messages, said, {"role": "tool", "tool_call_id": call.id, "content": result.message}]
     trace = {"domain": "shopping", "scenario": "add_dock", "run_index": number, "model": "bench"}
     shared = {"group": f"rightcall-shopping-add_dock-run-{number:08d}", "request": request, "tools": SHOP.tools}
     first = capture_row(
         call,
-        trace=Trace(**trace, turn=0, tool_call_id=call.id),  # type: ignore[arg-type]
+        trace=CallTrace(**trace, turn=0, tool_call_id=call.id),  # type: ignore[arg-type]
         messages=messages,
         assistant=said,
         reply=said,
@@ -67,7 +66,7 @@ def pair(number: int) -> tuple[Json, Json]:
         **shared,  # type: ignore[arg-type]
     )
     end = outcome_row(
-        trace=Trace(**trace, turn=1),  # type: ignore[arg-type]
+        trace=CallTrace(**trace, turn=1),  # type: ignore[arg-type]
         messages=after,
         reply="Done.",
         text="Done.",

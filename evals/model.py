@@ -33,7 +33,7 @@ from rightcall.backends.models import MODELS
 from rightcall.backends.record import Recorder
 from rightcall.backends.replay import ReplayBackend
 from rightcall.backends.request import Request
-from rightcall.constrain import Bounds
+from rightcall.constrain import GrammarBounds
 from rightcall.errors import RightcallError
 from rightcall.types import Json
 
@@ -91,7 +91,7 @@ def _gbnf(case: Case, arguments: Literal["schema", "any"]) -> str:
         choice="required",
         parallel=False,
         arguments=arguments,
-        bounds=Bounds(string=60, array=8, digits=9),
+        bounds=GrammarBounds(string=60, array=8, digits=9),
     )
     return made.gbnf()
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from rightcall import Ids, parse
 from rightcall.apis.openai_chat import assistant_message
 from rightcall.capture.catalogue import find
-from rightcall.capture.rows import Journal, Trace, capture_row, outcome_row
-from rightcall.capture.stubs import Outcome
+from rightcall.capture.rows import CallTrace, Journal, capture_row, outcome_row
+from rightcall.capture.stubs import StubOutcome
 from rightcall.types import Json
 
 SHOP = find("shopping")
@@ -46,8 +46,8 @@ def conversation(
         ids.next_turn()
         assistant, before = assistant_message(reply), list(messages)
 
-        def trace(index: int = 0, id: str = "", turn: int = turn) -> Trace:
-            return Trace(
+        def trace(index: int = 0, id: str = "", turn: int = turn) -> CallTrace:
+            return CallTrace(
                 domain="shopping",
                 scenario=scenario,
                 run_index=run,
@@ -78,7 +78,9 @@ def conversation(
         for index, made in enumerate(reply.attempts):
             problems = [problem for problem in reply.problems if problem.call in (None, index)]
             blocked = next((problem for problem in problems if problem.blocking), None)
-            result = Outcome("error", {"error": blocked.message}) if blocked else SHOP.run(made.name, made.arguments)
+            result = (
+                StubOutcome("error", {"error": blocked.message}) if blocked else SHOP.run(made.name, made.arguments)
+            )
             yield capture_row(
                 made,
                 group=group,

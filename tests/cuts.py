@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
 from rightcall import Format, Reply, Toolset
-from rightcall.laws import How, Read, cut_law, cuttings, nothing_lost_law
+from rightcall.laws import How, Reading, cut_law, cuttings, nothing_lost_law
 from rightcall.laws.fold_of_events import fold, joined
 from rightcall.laws.format_markers import literals as markers
 from rightcall.laws.reading import at_once
@@ -14,7 +14,7 @@ from rightcall.laws.reading import read as read_chunks
 from rightcall.wire.options import Limits
 
 __all__ = [
-    "Read",
+    "Reading",
     "Setting",
     "at_once",
     "cuts",
@@ -43,7 +43,7 @@ class Setting(NamedTuple):
         return How(self.reasoning, self.repair, self.choice, self.limits, self.finish)
 
 
-def read(chunks: Iterable[str], setting: Setting, *, live: bool = False, hold: bool = False) -> Read:
+def read(chunks: Iterable[str], setting: Setting, *, live: bool = False, hold: bool = False) -> Reading:
     return read_chunks(setting.format, chunks, tools=setting.tools, how=setting.how, live=live, hold=hold)
 
 

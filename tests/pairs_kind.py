@@ -12,7 +12,7 @@ from typing import Any
 from rightcall.formats.spec import Body, Format, Marker
 from rightcall.formats.toml_rules import LITERAL, template_rule
 from rightcall.shapes.algebra import NEVER, Lit, Member, Node, seq
-from rightcall.shapes.arguments import Arguments
+from rightcall.shapes.arguments import ArgumentsShape
 from rightcall.shapes.builder import Builder
 from rightcall.shapes.write_json import Json, in_any_order
 from rightcall.strict_json import Undecodable
@@ -22,7 +22,7 @@ from rightcall.wire.body_reader import BodyReader
 from rightcall.wire.buffer import Steps
 from rightcall.wire.call_builder import CallBuilder
 from rightcall.wire.interrupts import Broken, Cut, NotACall
-from rightcall.wire.json_stream import LostEnd, json_value
+from rightcall.wire.json_stream import LostJsonEnd, json_value
 from rightcall.wire.markers import Pat, Probe, blanks, literal
 from rightcall.wire.markers import seq as patterns
 
@@ -83,7 +83,7 @@ class PairsReader(BodyReader):
             raise Cut
         try:
             _, value = yield from json_value(p)
-        except LostEnd:
+        except LostJsonEnd:
             value = Undecodable
         if value is Undecodable or isinstance(value, Undecodable):
             raise Broken("invalid_json", "a value is not valid JSON; send the call again with JSON values")
@@ -98,7 +98,7 @@ class PairsKind(BodyKind[Pairs]):
         pairs = [f"{key}{body.is_}{json.dumps(value, ensure_ascii=False)}" for key, value in call.arguments.items()]
         return f"{call.name}:{body.then.join(pairs)}"
 
-    def grammar(self, body: Pairs, tool: Arguments, builder: Builder) -> list[Node]:
+    def grammar(self, body: Pairs, tool: ArgumentsShape, builder: Builder) -> list[Node]:
         shape = tool.object()
         if shape is None:
             return [NEVER]

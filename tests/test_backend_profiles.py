@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from rightcall.backends.profiles import PROFILES, Profile, Sign
+from rightcall.backends.profiles import PROFILES, Profile, ServerSign
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "backends.md"
 
@@ -19,7 +19,7 @@ def row(profile: Profile) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def shown(sign: Sign) -> str:
+def shown(sign: ServerSign) -> str:
     if sign.host:
         return f"host {sign.host}"
     what = " ".join(["header", *sign.header]).strip() if sign.header else sign.key

@@ -23,7 +23,7 @@ from rightcall.backends.base import BaseBackend, Streaming
 from rightcall.backends.cassette import (
     MAX_BYTES,
     Asked,
-    Head,
+    CassetteHead,
     Recorded,
     Response,
     append,
@@ -285,7 +285,7 @@ def test_a_file_that_is_no_cassette_is_not_touched(tmp_path: Path) -> None:
 
 def test_a_cassette_on_a_full_disk_keeps_what_it_has_and_says_so(tmp_path: Path) -> None:
     path = tmp_path / "c.jsonl"
-    start(path, Head(model="m"))
+    start(path, CassetteHead(model="m"))
     one = Recorded(Asked("POST", "/v1/chat/completions", {"a": "x" * 3000}), Response(200, {}, ["hello" * 500], [0]))
     append(path, one)
     before = path.read_bytes()

@@ -13,7 +13,7 @@ from loopback import chat, json_answer
 from rightcall.capture.resumption import CannotResume, journal_of
 from rightcall.capture.rows import capture_key
 from rightcall.capture.runner import CaptureFailed, Watch
-from rightcall.capture.scenario_run import Said
+from rightcall.capture.scenario_run import JournalEntry
 from rightcall.capture.settings import Settings, Task, tasks
 from rightcall.datasets.conversations import verdict
 from rightcall.datasets.label import Labeller
@@ -56,7 +56,7 @@ class Seen(Watch):
     def failed(self, task: Task, error: Exception) -> None:
         self.lines.append(f"failed {task.number}")
 
-    def renamed(self, said: Said, call: int, received: str, used: str) -> None:
+    def renamed(self, said: JournalEntry, call: int, received: str, used: str) -> None:
         self.lines.append(f"turn {said.turn} call {call}: {received} is {used}")
 
 

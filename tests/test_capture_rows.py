@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from captured import FORGE_ROW, SHOP, rows, write
 from rightcall.capture.rows import (
     SCHEMA,
-    Fault,
+    CallTrace,
     FileFailed,
     Journal,
-    Trace,
+    LineFault,
     append_jsonl,
     call_of,
     capture_key,
@@ -32,12 +32,12 @@ from rightcall.capture.rows import (
     unix_ms,
     workflow_state,
 )
-from rightcall.capture.stubs import Outcome
+from rightcall.capture.stubs import StubOutcome
 from rightcall.files import jsonl
 from rightcall.files.jsonl import encode_row
 from rightcall.types import Call, Json, Problem, Repair
 
-TRACE = Trace(domain="shopping", scenario="compare_headphones", run_index=0, turn=0, model="m", tool_call_id="a")
+TRACE = CallTrace(domain="shopping", scenario="compare_headphones", run_index=0, turn=0, model="m", tool_call_id="a")
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
@@ -56,7 +56,7 @@ def compare_products() -> Json:
         messages=[],
         assistant={"role": "assistant", "content": ""},
         reply="",
-        result=Outcome("ok", {"cheapest": "SKU-HEADPHONES-2"}),
+        result=StubOutcome("ok", {"cheapest": "SKU-HEADPHONES-2"}),
     )
 
 
@@ -196,7 +196,7 @@ def test_a_full_disk_leaves_whole_lines_and_says_which_step_failed(tmp_path: Pat
     command = [sys.executable, "-c", FILLS_THE_DISK, str(path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.startswith(f"cannot write {path}: ")
-    numbers = [row["number"] for _, row in read_rows(path) if not isinstance(row, Fault)]
+    numbers = [row["number"] for _, row in read_rows(path) if not isinstance(row, LineFault)]
     assert numbers == list(range(len(numbers)))
     assert numbers
     assert path.read_bytes().endswith(b"\n")
@@ -205,7 +205,7 @@ def test_a_full_disk_leaves_whole_lines_and_says_which_step_failed(tmp_path: Pat
 def test_a_torn_last_line_is_told_and_cut_only_when_asked(tmp_path: Path) -> None:
     path = write(tmp_path / "a.jsonl", [{"n": 1}])
     path.write_bytes(path.read_bytes() + b'{"n": ')
-    assert list(read_rows(path))[-1] == (2, Fault("the last line was not written to its end", torn=True))
+    assert list(read_rows(path))[-1] == (2, LineFault("the last line was not written to its end", torn=True))
     with pytest.raises(FileFailed, match="not written to its end"):
         Journal(path)
     with Journal(path, torn="cut") as journal:
@@ -235,7 +235,7 @@ def test_a_line_without_a_row_is_a_fault_and_the_next_is_read(tmp_path: Path, li
     path = tmp_path / "a.jsonl"
     path.write_bytes(line + b'\n{"n":1}\n')
     first, second = read_rows(path)
-    assert first[0] == 1 and isinstance(first[1], Fault) and message in first[1].message
+    assert first[0] == 1 and isinstance(first[1], LineFault) and message in first[1].message
     assert second == (3, {"n": 1})
 
 
@@ -244,5 +244,5 @@ def test_a_line_that_is_too_long_is_passed_over_in_pieces(tmp_path: Path, monkey
     path = tmp_path / "a.jsonl"
     path.write_bytes(b'{"a": "' + b"x" * 1_000 + b'"}\n{"n":1}\n')
     first, second = read_rows(path)
-    assert isinstance(first[1], Fault) and "longer than 100 bytes" in first[1].message
+    assert isinstance(first[1], LineFault) and "longer than 100 bytes" in first[1].message
     assert second == (2, {"n": 1})

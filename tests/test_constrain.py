@@ -13,7 +13,7 @@ import pytest
 import rightcall
 from judge import accepts, matcher
 from rightcall import Call, Tool, Toolset, grammar, parse, render
-from rightcall.constrain import Bounds, Grammar
+from rightcall.constrain import Grammar, GrammarBounds
 from rightcall.constrain.json_schema import project
 from rightcall.constrain.served_by import SERVERS
 from rightcall.errors import CallerError, EmptyToolList, GrammarCompileError
@@ -411,10 +411,12 @@ def test_formats_are_asserted_when_asked_for() -> None:
 
 
 def test_strings_arrays_and_digits_are_bounded_when_asked_for() -> None:
-    made = one({"type": "array", "items": {"type": ["string", "integer"]}}, bounds=Bounds(string=3, array=2, digits=4))
+    made = one(
+        {"type": "array", "items": {"type": ["string", "integer"]}}, bounds=GrammarBounds(string=3, array=2, digits=4)
+    )
     assert takes(made, ["abc", 1234]) and takes(made, [])
     assert not takes(made, ["abcd"]) and not takes(made, [1, 2, 3]) and not takes(made, [12345])
-    raw = grammar([tool(x=STRING)], format="qwen3_coder", choice="required", bounds=Bounds(string=5)).lark()
+    raw = grammar([tool(x=STRING)], format="qwen3_coder", choice="required", bounds=GrammarBounds(string=5)).lark()
     for size, fits in ((5, True), (6, False)):
         assert (
             accepts(raw, render(Call("f", {"x": "a" * size}, ""), format="qwen3_coder", tools=[tool(x=STRING)])) is fits

@@ -14,7 +14,7 @@ from rightcall.constrain.json_schema import DIALECTS, project
 from rightcall.errors import CallerError
 from rightcall.formats import FORMATS
 from rightcall.masks import LogitsProcessor, Matcher, Vocabulary
-from rightcall.shapes.builder import Bounds
+from rightcall.shapes.builder import GrammarBounds
 
 HALF = "a\ud800b"
 EVERY = pytest.mark.parametrize("name", list(FORMATS))
@@ -148,7 +148,7 @@ def test_a_structural_tag_says_what_it_does_not_enforce() -> None:
     short = tool("t", "x", x={"type": "string", "minLength": 2, "maxLength": 9})
     said = grammar([short], format="qwen3_coder", choice="required").for_server_with_limits("vllm")[1]
     assert {limit.keyword for limit in said} == {"minLength", "maxLength"}
-    asked = grammar([short], choice="required", reasoning="required", text=True, bounds=Bounds(string=5))
+    asked = grammar([short], choice="required", reasoning="required", text=True, bounds=GrammarBounds(string=5))
     said = asked.for_server_with_limits("sglang")[1]
     assert {limit.keyword for limit in said} == {"reasoning", "text", "bounds"}
 
@@ -159,7 +159,7 @@ def test_a_structural_tag_for_any_arguments_has_no_schema_of_them() -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"isolate": "all"}, {"arguments": "none"}, {"whitespace": "much"}, {"bounds": Bounds(string=-1)}]
+    "options", [{"isolate": "all"}, {"arguments": "none"}, {"whitespace": "much"}, {"bounds": GrammarBounds(string=-1)}]
 )
 def test_an_option_that_is_none_is_an_error(options: dict[str, Any]) -> None:
     with pytest.raises(CallerError, match=next(iter(options)).rstrip("s")):

@@ -16,7 +16,7 @@ from candidates import broken_law, damaged_calls, drawn_reply, rendered, shown_c
 from ebnf import Ebnf
 from judge import accepts
 from rightcall import Call, Toolset, check, grammar, render
-from rightcall.constrain import Bounds
+from rightcall.constrain import GrammarBounds
 from rightcall.constrain.gbnf import emit_with_limits
 from rightcall.formats import FORMATS
 from test_constrain_laws import left_out, one_call
@@ -103,7 +103,7 @@ def test_bounded_strings_are_bounded(name: str, judge: type[Judge]) -> None:
     tools = Toolset(
         [{"name": "f", "parameters": {"type": "object", "properties": {"s": {"type": "string"}}, "required": ["s"]}}]
     )
-    found = judge(grammar(tools, format=name, choice="required", bounds=Bounds(string=20)).gbnf())
+    found = judge(grammar(tools, format=name, choice="required", bounds=GrammarBounds(string=20)).gbnf())
     for size, fits in ((0, True), (20, True), (21, False)):
         text = render(Call("f", {"s": "a" * size}, ""), format=name, tools=tools)
         assert found.accepts(text) is fits
@@ -118,7 +118,7 @@ def test_bounded_texts_are_what_unbounded_ones_are_as_long_as_they_are_short(
 ) -> None:
     drawn = drawn_reply(data, FORMATS[name], lambda *_: False)
     how: dict[str, Any] = {"format": name, "choice": "auto", "reasoning": True}
-    bounded = judge(grammar(drawn.tools, bounds=Bounds(string=300), **how).gbnf())
+    bounded = judge(grammar(drawn.tools, bounds=GrammarBounds(string=300), **how).gbnf())
     free = judge(grammar(drawn.tools, **how).gbnf())
     text = drawn.alone
     at = data.draw(st.integers(0, len(text)))

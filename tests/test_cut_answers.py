@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from dialects import ENDS, WIRES, Answer, Cutter, Json, Wired
 from rightcall import Ids, Reply, Stream, Tool, parse, read, read_all
 from rightcall.backends.rewrite import MODULES, Rewriter
-from rightcall.wire.finish import CUT
+from rightcall.wire.how_ended import CUT
 
 TOOLS = [Tool(name="f", parameters={"type": "object", "properties": {"x": {}, "input": {}}})]
 OWN_TEXT = ("chat", "responses")  # whose arguments are the text that the model wrote
@@ -168,7 +168,7 @@ def test_a_client_never_sees_a_call_that_was_cut(api: str, refused: Any, data: s
         assert b'"last"' not in sent and (b"call_0" in sent) == (count > 1)
 
 
-@pytest.mark.parametrize("word", [*CUT, "max_tokens", "MAX_TOKENS", "SAFETY", "refusal", "failed"])
+@pytest.mark.parametrize("word", [*sorted(CUT), "max_tokens", "MAX_TOKENS", "SAFETY", "refusal", "failed"])
 def test_a_text_may_be_told_how_it_ended_in_the_providers_own_word(word: str) -> None:
     bare = '{"name": "f", "arguments": {"x": 1}}'
     assert len(parse(bare, tools=TOOLS, finish="end_turn").calls) == 1

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from captured import FORGE_ROW, RIGHT, SHOP, conversation, rows, write
 from rightcall import Call, Toolset, formats
-from rightcall.capture.rows import Trace, call_of, capture_row, outcome_row, read_rows
-from rightcall.capture.stubs import Outcome
+from rightcall.capture.rows import CallTrace, call_of, capture_row, outcome_row, read_rows
+from rightcall.capture.stubs import StubOutcome
 from rightcall.datasets.conversations import Conversation
 from rightcall.datasets.exporting import export
 from rightcall.datasets.imported import import_files, rows_of
 from rightcall.datasets.label import Labeller
-from rightcall.datasets.message_shapes import SHAPES, How, LeftOut
+from rightcall.datasets.message_shapes import SHAPES, LeftOut, MessageOptions
 from rightcall.datasets.row_files import BadRows
 from rightcall.datasets.schemas import faults
 from rightcall.errors import CallerError
@@ -213,11 +213,11 @@ def mixed_rows() -> list[Json]:
     made = []
     for at, arguments in enumerate(MIXED):
         call = Call("add_to_cart", arguments, json.dumps(arguments), f"c{at}")
-        trace = Trace(domain="d", scenario="s", run_index=at, turn=0, model="m", tool_call_id=call.id)
+        trace = CallTrace(domain="d", scenario="s", run_index=at, turn=0, model="m", tool_call_id=call.id)
         user = [{"role": "user", "content": "Go."}]
         shared: Any = {"group": f"g{at}", "request": "Go.", "tools": SHOP.tools, "reply": "x", "messages": user}
         said = {"role": "assistant", "content": ""}
-        row = capture_row(call, trace=trace, assistant=said, result=Outcome("ok", 1), **shared)
+        row = capture_row(call, trace=trace, assistant=said, result=StubOutcome("ok", 1), **shared)
         made.append({**row, "label": {"label": "valid", "by": "test", "why": ""}})
     return made
 
@@ -467,14 +467,16 @@ def run_of(turns: list[list[tuple[str, Json]]]) -> list[Json]:
         ]
         said = {"role": "assistant", "content": "", "tool_calls": functions}
         for at, call in enumerate(entries):
-            trace = Trace(
+            trace = CallTrace(
                 domain="d", scenario="s", run_index=0, turn=turn, model="m", call_index=at, tool_call_id=call.id
             )
             shared: Any = {"group": "g", "request": "Go.", "tools": OPEN, "messages": list(messages)}
-            made.append(capture_row(call, trace=trace, assistant=said, reply=said, result=Outcome("ok", 1), **shared))
+            made.append(
+                capture_row(call, trace=trace, assistant=said, reply=said, result=StubOutcome("ok", 1), **shared)
+            )
         results = [{"role": "tool", "tool_call_id": call.id, "name": call.name, "content": "1"} for call in entries]
         messages += [said, *results]
-    trace = Trace(domain="d", scenario="s", run_index=0, turn=len(turns), model="m")
+    trace = CallTrace(domain="d", scenario="s", run_index=0, turn=len(turns), model="m")
     end = outcome_row(group="g", request="Go.", tools=OPEN, trace=trace, messages=messages, reply="Done.", text="Done.")
     return [*made, end]
 
@@ -488,14 +490,14 @@ def calls_in(example: Json) -> list[tuple[str, Json]]:
 @pytest.mark.parametrize("to", ["openai-sft", "trl-sft", "sharegpt"])
 @given(turns=st.lists(CALLS, min_size=1, max_size=3))
 def test_export_then_import_gives_the_same_calls(to: str, turns: list[list[tuple[str, Json]]]) -> None:
-    (example,) = SHAPES[to](Conversation(run_of(turns)), How())
+    (example,) = SHAPES[to](Conversation(run_of(turns)), MessageOptions())
     assert isinstance(example, dict)
     assert calls_in(example) == [call for turn in turns for call in turn]
 
 
 @given(turns=st.lists(CALLS, min_size=1, max_size=2))
 def test_single_turns_out_and_back_give_the_same_calls(turns: list[list[tuple[str, Json]]]) -> None:
-    found = list(SHAPES["trl-sft"](Conversation(run_of(turns)), How(turns=True)))
+    found = list(SHAPES["trl-sft"](Conversation(run_of(turns)), MessageOptions(turns=True)))
     for at, example in enumerate(found):
         assert isinstance(example, dict)
         assert calls_in(example) == [call for turn in turns[: at + 1] for call in turn]
@@ -506,7 +508,7 @@ def test_single_turns_out_and_back_give_the_same_calls(turns: list[list[tuple[st
 def test_text_out_and_back_gives_the_same_calls_or_is_left_out(
     format: str, turns: list[list[tuple[str, Json]]]
 ) -> None:
-    how = How(format=formats.find(format))
+    how = MessageOptions(format=formats.find(format))
     for at, example in enumerate(SHAPES["text"](Conversation(run_of(turns)), how)):
         if isinstance(example, LeftOut):
             assert "cannot carry it" in str(example)

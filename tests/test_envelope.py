@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from rightcall import Call, Toolset, dispatch_sync
-from rightcall.dispatching.bounded_output import Bounds, Envelope, Token, bound, size
+from rightcall.dispatching.bounded_output import BoundedOutput, Bounds, PageToken, bound, size
 from rightcall.dispatching.pages import Pages, spill_to
 from rightcall.dispatching.plain import plain
 from rightcall.dispatching.redact import Redaction
@@ -83,7 +83,7 @@ def test_a_cut_text_can_be_read_on_to_its_end_without_a_gap(text: str, chars: in
     if not envelope.truncated:
         assert envelope.payload["log"] == whole
         return
-    head = Token.read(envelope.page_token)
+    head = PageToken.read(envelope.page_token)
     assert head is not None and head.pointer == "/log" and head.reason == "string_chars"
     assert envelope.payload["log"].startswith(whole[: head.at])
     joined, token = whole[: head.at], envelope.page_token
@@ -165,13 +165,13 @@ def test_a_very_large_output_is_cut_in_reasonable_time() -> None:
 def test_a_page_token_says_what_was_left_out() -> None:
     token = bound({"a/b": "x" * 5_000}).page_token
     assert token.startswith("v1:") and bytes.fromhex(token[3:]).decode().isascii()
-    read = Token.read(token)
+    read = PageToken.read(token)
     assert read is not None and (read.pointer, read.reason, read.limit) == ("/a~1b", "string_chars", 4_000)
 
 
 @pytest.mark.parametrize("text", ["", "v1:", "v1:zz", "v2:7b7d", "v1:7b7d", "v1:" + "00" * 20_000, "v1:" + b"[]".hex()])
 def test_what_is_no_page_token_is_none(text: str) -> None:
-    assert Token.read(text) is None
+    assert PageToken.read(text) is None
     with pytest.raises(ValueError, match="page token"):
         Pages().read(text)
 
@@ -183,7 +183,7 @@ def test_a_made_up_token_gives_a_piece_or_a_plain_refusal(pointer: str, at: int,
     bound({"log": "x" * 500, "rows": [[1, 2, 3]]}, Bounds(string_chars=10, pages=pages))
     told = "a page token"
     try:
-        pages.read(str(Token(pointer, "string_chars", 10, of, at)))
+        pages.read(str(PageToken(pointer, "string_chars", 10, of, at)))
     except ValueError as error:
         told = str(error)
     assert "page token" in told
@@ -338,7 +338,7 @@ def test_hooks_see_the_whole_output_and_the_result_is_bounded() -> None:
 
     result = dispatch_sync(Call("dump", {}, "{}"), [dump], hooks=[Watch()], limits=RunLimits(result=Bounds()))[0]
     assert seen == [50_000] and len(result.output) <= 4_000
-    assert isinstance(result.envelope, Envelope) and result.envelope.truncated
+    assert isinstance(result.envelope, BoundedOutput) and result.envelope.truncated
 
 
 def test_without_bounds_the_output_is_whole_and_only_its_text_is_bounded() -> None:
@@ -362,7 +362,7 @@ def test_a_model_can_read_on_with_the_tool_for_it() -> None:
         result.envelope is not None
         and f"read_more with a token:\n(the whole) {result.envelope.page_token}" in result.text
     )
-    head = Token.read(result.envelope.page_token)
+    head = PageToken.read(result.envelope.page_token)
     assert head is not None
     more = dispatch_sync(Call("read_more", {"token": result.envelope.page_token}, ""), tools, limits=limits)[0]
     assert more.envelope is not None and more.envelope.page_token

@@ -1,5 +1,6 @@
 """What `import rightcall` gives, and what it costs. A new public name is added here on purpose, or not at all."""
 
+import ast
 import importlib
 import pkgutil
 import re
@@ -42,6 +43,7 @@ VALUES = {
     "Ids",
     "Limits",
     "Format",
+    "GrammarBounds",
     "formats",
     "Parser",
     "Stream",
@@ -149,6 +151,12 @@ def test_a_module_has_a_name_of_its_own() -> None:
     """Only files of the machinery that Python itself names may share one."""
     stems = Counter(name.rpartition(".")[2] for name in MODULES)
     assert {stem for stem, count in stems.items() if count > 1} <= {"__main__"}
+
+
+def test_a_class_has_a_name_of_its_own() -> None:
+    trees = [ast.parse(file.read_text("utf-8")) for file in (ROOT / "src").rglob("*.py")]
+    names = Counter(node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    assert {name for name, count in names.items() if count > 1} == set()
 
 
 def test_every_module_can_be_imported_under_another_name() -> None:

@@ -14,7 +14,7 @@ from rightcall.formats import FORMATS, NAMED_ONLY
 from rightcall.formats.spec import Pythonic
 from rightcall.values.notation import PYTHON, PYTHON_LITERALS, TYPESCRIPT
 from rightcall.values.value_ends import Ends
-from rightcall.values.value_reader import BadValue, Reader, Unfinished
+from rightcall.values.value_reader import BadValue, Unfinished, ValueReader
 
 STRING = {"type": "string"}
 TOOL = Tool(
@@ -243,20 +243,20 @@ def test_a_number_is_not_taken_before_its_end() -> None:
         (TYPESCRIPT, "<<E\na"),
     ):
         with pytest.raises(Unfinished):
-            Reader(notation, text, ended=False).value()
+            ValueReader(notation, text, ended=False).value()
 
 
 @pytest.mark.parametrize("text", ["[", "[1", "{'a'", "{'a': 1", "'a", "[1 2 [", "{'a': 1 'b': 2}", "[)", "", "word"])
 def test_what_is_no_literal_is_refused(text: str) -> None:
     with pytest.raises(BadValue):
-        Reader(PYTHON_LITERALS, text).value()
+        ValueReader(PYTHON_LITERALS, text).value()
 
 
 def test_nesting_costs_no_stack_and_has_a_limit() -> None:
     deep = "[" * 50_000
     with pytest.raises(BadValue, match="deeper"):
-        Reader(PYTHON, deep + "]" * 50_000, depth=40_000).value()
-    Reader(PYTHON, "[" * 20_000 + "]" * 20_000, depth=20_000).value()
+        ValueReader(PYTHON, deep + "]" * 50_000, depth=40_000).value()
+    ValueReader(PYTHON, "[" * 20_000 + "]" * 20_000, depth=20_000).value()
 
 
 @pytest.mark.parametrize("text", ["['a)', (1, {2: 3})], b", "{'k': '''x'y'''}, b", "[\"\\\"\", '\\'']) "])

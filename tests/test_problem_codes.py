@@ -37,7 +37,7 @@ LAYERS = (
     "declare/toolset.py",
 )
 TABLES = {"_CODES", "OPEN_CODE", "_CLOSE_CODE"}
-MAKING = {"Problem", "problem", "_problem", "Undecodable", "Fault", "fail", "note", "block_pending"}
+MAKING = {"ValueFault", "Problem", "problem", "_problem", "Undecodable", "Fault", "fail", "note", "block_pending"}
 MAKING |= {"Broken", "BadValue", "LostEnd", "_Refused"}
 WORD = re.compile(r"[a-z]+(?:_[a-z]+)*").fullmatch
 

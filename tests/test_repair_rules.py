@@ -8,7 +8,7 @@ import pytest
 
 from rightcall import Toolset
 from rightcall.apis.whole import read
-from rightcall.repairs.rules import RULES, TOOLS, Rule
+from rightcall.repairs.rules import RULES, TOOLS, RepairRule
 from rules_page import page, tried
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -45,7 +45,7 @@ def sources() -> list[str]:
     return [file.read_text("utf-8") for file in files if file.name != "rules.py"]
 
 
-def name_of(rule: Rule) -> str:
+def name_of(rule: RepairRule) -> str:
     return f"{rule.name}-{rule.kind}"
 
 
@@ -60,7 +60,7 @@ def test_a_new_rule_would_be_noticed() -> None:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=name_of)
-def test_an_example_leaves_just_the_receipt_of_its_rule(rule: Rule) -> None:
+def test_an_example_leaves_just_the_receipt_of_its_rule(rule: RepairRule) -> None:
     reply = tried(rule)
     (call,) = reply.attempts
     assert (call.name, call.arguments, reply.problems) == (rule.of, rule.arguments, ())
@@ -69,14 +69,14 @@ def test_an_example_leaves_just_the_receipt_of_its_rule(rule: Rule) -> None:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=name_of)
-def test_nothing_is_changed_where_repair_is_off(rule: Rule) -> None:
+def test_nothing_is_changed_where_repair_is_off(rule: RepairRule) -> None:
     reply = tried(rule, policy="off")
     assert [call.repairs for call in reply.attempts] == [()]
     assert reply.problems or rule.name in ("alias", "folded_name")
 
 
 @pytest.mark.parametrize("rule", [rule for rule in RULES if rule.kind == "guess"], ids=name_of)
-def test_a_guess_is_made_only_for_tools_that_change_nothing(rule: Rule) -> None:
+def test_a_guess_is_made_only_for_tools_that_change_nothing(rule: RepairRule) -> None:
     reply = tried(rule, policy="safe")
     assert not any(made.kind == "guess" for call in reply.attempts for made in call.repairs)
     assert any(problem.blocking for problem in reply.problems)
@@ -90,7 +90,7 @@ def test_what_changes_nothing_may_be_guessed_at() -> None:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=name_of)
-def test_no_example_survives_being_cut_off(rule: Rule) -> None:
+def test_no_example_survives_being_cut_off(rule: RepairRule) -> None:
     cut = rule.sent.rstrip("`\n}]\"'”")
     said = {"name": rule.tool, "arguments": cut}
     message = {"role": "assistant", "tool_calls": [{"id": "a", "type": "function", "function": said}]}

@@ -16,14 +16,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rightcall.backends.cassette import Head as CassetteHead
+from rightcall.backends.cassette import CassetteHead as CassetteHead
 from rightcall.backends.cassette import load, start
 from rightcall.backends.local import LocalServer
 from rightcall.backends.replay import ReplayServer
 from rightcall.errors import CallerError
 from rightcall.redaction.key import Key
 from rightcall.servers.asgi import guarded
-from rightcall.servers.guard import Head, Limits, given_key, guarding, new_key
+from rightcall.servers.guard import RequestHead, RequestLimits, given_key, guarding, new_key
 from rightcall.servers.refused_requests import body_of
 from rightcall.servers.web import WebServer
 from stand_in_llama import model_file, put
@@ -38,7 +38,7 @@ HOST = {"host": "127.0.0.1:8080"}
 def status(method: str = "POST", path: str = "/v1/chat/completions", *, guard: Any = GUARD, **headers: Any) -> int:
     """200 for what may come in. Given headers take the place of those that a right request has."""
     given = {**HOST, **JSON, **BEARER, **{name.replace("_", "-"): value for name, value in headers.items()}}
-    refused = guard.refusal(Head(method, path, [(name, value) for name, value in given.items() if value]))
+    refused = guard.refusal(RequestHead(method, path, [(name, value) for name, value in given.items() if value]))
     return 200 if refused is None else refused.status
 
 
@@ -147,10 +147,10 @@ def test_only_who_has_the_key_comes_in(headers: dict[str, str], code: int) -> No
 
 def test_headers_and_bodies_have_limits_and_stand_once() -> None:
     right = [*HOST.items(), *JSON.items(), *BEARER.items()]
-    guard = guarding("127.0.0.1", key=Key(KEY, "t"), limits=Limits(headers=5, header_bytes=300, body=10))
+    guard = guarding("127.0.0.1", key=Key(KEY, "t"), limits=RequestLimits(headers=5, header_bytes=300, body=10))
 
     def code(*more: tuple[str, str]) -> int:
-        refused = guard.refusal(Head("POST", "/v1/chat/completions", [*right, *more]))
+        refused = guard.refusal(RequestHead("POST", "/v1/chat/completions", [*right, *more]))
         return 200 if refused is None else refused.status
 
     assert code() == code(("content-length", "10")) == 200
@@ -167,17 +167,17 @@ def test_headers_and_bodies_have_limits_and_stand_once() -> None:
     )
 )
 def test_no_header_makes_the_guard_raise_or_let_in_who_has_no_key(headers: list[tuple[str, str]]) -> None:
-    assert GUARD.refusal(Head("POST", "/v1/chat/completions", headers)) is not None
+    assert GUARD.refusal(RequestHead("POST", "/v1/chat/completions", headers)) is not None
 
 
 def test_a_browser_of_an_allowed_page_is_told_so_and_no_other() -> None:
     asks = {**HOST, "access-control-request-method": "POST"}
-    allowed = Head("OPTIONS", "/v1/chat/completions", [*asks.items(), ("origin", "http://localhost:3000")])
+    allowed = RequestHead("OPTIONS", "/v1/chat/completions", [*asks.items(), ("origin", "http://localhost:3000")])
     assert GUARD.refusal(allowed) is None
     headers = GUARD.preflight(allowed)
     assert headers is not None and headers["Access-Control-Allow-Origin"] == "http://localhost:3000"
     for origin in ("https://evil.com", "http://127.0.0.1:8080"):
-        other = Head("OPTIONS", "/v1/chat/completions", [*asks.items(), ("origin", origin)])
+        other = RequestHead("OPTIONS", "/v1/chat/completions", [*asks.items(), ("origin", origin)])
         assert GUARD.preflight(other) is None and GUARD.refusal(other) is not None and GUARD.cors(origin) == {}
 
 
@@ -208,7 +208,7 @@ def test_a_server_that_would_be_open_to_others_is_not_made() -> None:
     ],
 )
 def test_a_refusal_is_worded_as_the_api_of_the_path_does(path: str, where: list[str]) -> None:
-    refused = GUARD.refusal(Head("POST", path, [*HOST.items(), *JSON.items()]))
+    refused = GUARD.refusal(RequestHead("POST", path, [*HOST.items(), *JSON.items()]))
     assert refused is not None
     found: Any = body_of(refused, path)
     for name in where:
@@ -353,18 +353,18 @@ def test_a_recording_is_answered_to_who_has_the_key(cassette: Path) -> None:
 
 # -- limits ------------------------------------------------------------------------------------------------------------
 
-SMALL = Limits(body=100, together=1, seconds=0.3)
+SMALL = RequestLimits(body=100, together=1, seconds=0.3)
 
 
 @contextmanager
-def web(answer: Callable[[Any], Any], limits: Limits = SMALL) -> Iterator[int]:
+def web(answer: Callable[[Any], Any], limits: RequestLimits = SMALL) -> Iterator[int]:
     guard = guarding("127.0.0.1", key=Key(KEY, "t"), origins=["http://localhost:3000"], limits=limits)
     with in_a_loop(lambda: WebServer(answer, guard)) as server:
         yield server.port
 
 
 @contextmanager
-def asgi(answer: Callable[[Any], Any], limits: Limits = SMALL) -> Iterator[int]:
+def asgi(answer: Callable[[Any], Any], limits: RequestLimits = SMALL) -> Iterator[int]:
     from test_mcp import over_http
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
@@ -410,7 +410,7 @@ def test_more_requests_than_there_is_room_for_are_sent_away(server: Any) -> None
             await asyncio.sleep(0.01)
         return await at_once(request)
 
-    with server(slow, Limits(together=1)) as port:
+    with server(slow, RequestLimits(together=1)) as port:
         codes: list[int] = []
         first = threading.Thread(target=lambda: codes.append(exchanged(port, f"{HEAD}\nContent-Length: 2", b"{}")[0]))
         first.start()

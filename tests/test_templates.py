@@ -17,7 +17,7 @@ from command import failed, run
 from rightcall.errors import CallerError
 from rightcall.templates import gguf as header
 from rightcall.templates import template_child as child
-from rightcall.templates.confined import Bounds, render
+from rightcall.templates.confined import ChildBounds, render
 from rightcall.templates.format_of_template import PROBES, detect_template, recovering
 from rightcall.templates.gguf import chat_templates
 from rightcall.templates.source import Source, read_source
@@ -25,7 +25,7 @@ from rightcall.templates.template_faults import BadTemplate, TemplateStopped
 
 pytest.importorskip("jinja2")
 
-QUICK = Bounds(cpu_seconds=1)
+QUICK = ChildBounds(cpu_seconds=1)
 
 
 def source_of(data: bytes | str) -> Source:
@@ -133,7 +133,7 @@ def test_a_template_that_waits_is_stopped_by_the_clock() -> None:
     busy = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}"
     start = time.monotonic()
     with pytest.raises(TemplateStopped, match="longer than 1 seconds"):
-        detect_template(busy, bounds=Bounds(cpu_seconds=60, wall_seconds=1))
+        detect_template(busy, bounds=ChildBounds(cpu_seconds=60, wall_seconds=1))
     assert time.monotonic() - start < 10
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from made_schemas import HOSTILE, LITERALS, Case, tools
 from rightcall import Tool, Toolset
-from rightcall.contracts.type_expr import Literal, Primitive, Text, Unknown, render
+from rightcall.contracts.type_expr import Literal, Primitive, TextType, Unknown, render
 from rightcall.contracts.typescript import Declarations, declarations, to_type
 
 # -- the table ---------------------------------------------------------------------------------------------------------
@@ -368,5 +368,5 @@ def test_anything_at_all_is_some_type(schema: Any) -> None:
 
 
 def test_a_closing_comment_in_a_comment_is_parted() -> None:
-    assert Text(Declarations(RUN).text.harmless).comment(["**/ and */"]) == "/* ** / and * / */"
+    assert TextType(Declarations(RUN).text.harmless).comment(["**/ and */"]) == "/* ** / and * / */"
     assert render(Unknown()) == "unknown"

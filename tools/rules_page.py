@@ -8,7 +8,7 @@ from itertools import groupby
 from rightcall.apis.whole import read
 from rightcall.cli.safe import visible
 from rightcall.cli.show import receipt
-from rightcall.repairs.rules import RULES, TOOLS, Rule
+from rightcall.repairs.rules import RULES, TOOLS, RepairRule
 from rightcall.types import Reply
 from rightcall.wire.parser import parse
 
@@ -73,7 +73,7 @@ def page() -> str:
     return "".join([_HEAD, *rows, _DECLARED, ",\n".join(declared), "\n~~~\n", *sections])
 
 
-def tried(rule: Rule, *, policy: str | None = None) -> Reply:
+def tried(rule: RepairRule, *, policy: str | None = None) -> Reply:
     """What becomes of the example of a rule."""
     chosen = policy or ("lenient" if rule.kind == "guess" else "safe")
     if rule.format:
@@ -83,11 +83,11 @@ def tried(rule: Rule, *, policy: str | None = None) -> Reply:
     return read(message, tools=TOOLS, repair=chosen)  # type: ignore[arg-type]
 
 
-def _section(name: str, rules: list[Rule]) -> str:
+def _section(name: str, rules: list[RepairRule]) -> str:
     return f"\n### {name}\n" + "".join(map(_example, rules))
 
 
-def _example(rule: Rule) -> str:
+def _example(rule: RepairRule) -> str:
     call = tried(rule).attempts[0]
     name = f"{rule.tool or '(no name)'}  " if rule.tool != call.name else ""
     named = f"{call.name}  " if rule.tool != call.name else ""

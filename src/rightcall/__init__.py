@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from rightcall.formats.spec import Format
     from rightcall.ids import Ids
     from rightcall.repairs.finish import repair
+    from rightcall.shapes.builder import GrammarBounds
     from rightcall.types import (
         Arguments,
         Call,
@@ -60,6 +61,7 @@ __all__ = [
     "CannotCarry",
     "Done",
     "Format",
+    "GrammarBounds",
     "Ids",
     "Limits",
     "Parser",
@@ -103,6 +105,7 @@ _MODULES = "backends datasets errors formats hooks masks mcp messages testing wo
 __getattr__ = on_first_use(
     __name__,
     {
+        "GrammarBounds": "rightcall.shapes.builder",
         "Stream": "rightcall.apis.stream",
         "read": "rightcall.apis.whole",
         "read_all": "rightcall.apis.whole",

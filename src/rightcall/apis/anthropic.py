@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from rightcall.apis.deltas import Delta, Deltas, End, Piece, Said, Seen, Stop, Thought, unknown_fields
+from rightcall.apis.deltas import Delta, DeltaPiece, Deltas, End, Said, Seen, Stop, Thought, unknown_fields
 from rightcall.apis.outgoing import Extras, fields_of, output_text, turn
 from rightcall.apis.sdk_view import arguments, items, obj, objects, text
 from rightcall.types import Call, Json, Reply
-from rightcall.wire.finish import finish_of
+from rightcall.wire.how_ended import finish_of
 
 _THINKING = ("thinking", "redacted_thinking")
 _KNOWN = frozenset(("type", "id", "name", "input"))
@@ -57,7 +57,7 @@ def _block(block: Json) -> Iterator[Delta]:
     elif kind == "thinking" and text(block.get("thinking")):
         yield Thought(text(block["thinking"]))
     elif kind == "tool_use":
-        yield Piece(
+        yield DeltaPiece(
             id=text(block.get("id")),
             name=text(block.get("name")),
             arguments=arguments(block.get("input")),
@@ -103,7 +103,7 @@ def _opened(payload: Json, seen: Seen) -> Iterator[Delta]:
         yield from _block(block)
         return
     given = block.get("input")
-    yield Piece(
+    yield DeltaPiece(
         slot=_slot(payload),
         id=text(block.get("id")),
         name=text(block.get("name")),
@@ -121,7 +121,7 @@ def _grown(payload: Json, seen: Seen) -> Iterator[Delta]:
         yield Thought(thought)
     # The arguments of a tool that the server runs come the same way.
     if "partial_json" in delta and seen.get(_slot(payload), "tool_use") == "tool_use":
-        yield Piece(slot=_slot(payload), arguments=arguments(delta["partial_json"]), parsed=True)
+        yield DeltaPiece(slot=_slot(payload), arguments=arguments(delta["partial_json"]), parsed=True)
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------

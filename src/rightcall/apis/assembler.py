@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from rightcall.apis.deltas import Delta, End, Fault, Piece, Said, Stop, Thought
+from rightcall.apis.deltas import Delta, DeltaPiece, End, Fault, Said, Stop, Thought
 from rightcall.apis.native_calls import Calls
 from rightcall.declare.toolset import Toolset
 from rightcall.formats import FORMATS
@@ -19,8 +19,8 @@ from rightcall.formats.spec import Format
 from rightcall.ids import Ids
 from rightcall.types import Call, CallEnd, CallStart, Done, Event, Problem, Reasoning, Recast, Reply, Text
 from rightcall.wire.ending import last_calls
-from rightcall.wire.finish import CUT
 from rightcall.wire.fold import Fold
+from rightcall.wire.how_ended import CUT
 from rightcall.wire.options import Limits
 from rightcall.wire.parser import Parser, Policy, ReasoningCalls, Rescue, format_of
 
@@ -78,7 +78,7 @@ class Assembler:
             self._text(delta.text)
         elif isinstance(delta, Thought):
             self._thought(delta.text)
-        elif isinstance(delta, Piece):
+        elif isinstance(delta, DeltaPiece):
             self._native().add(delta)
         elif isinstance(delta, End):
             if self._calls is not None:

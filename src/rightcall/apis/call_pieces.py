@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rightcall.apis.deltas import Beside, Piece, Slot
+from rightcall.apis.deltas import Beside, DeltaPiece, Slot
 from rightcall.apis.json_state import JsonState
 from rightcall.declare.toolset import Toolset
 from rightcall.strict_json import is_same
@@ -27,7 +27,7 @@ class Gathered:
         "_scanned",
     )
 
-    def __init__(self, piece: Piece, index: int) -> None:
+    def __init__(self, piece: DeltaPiece, index: int) -> None:
         self.index = index
         self.slot, self.id, self.custom = piece.slot, piece.id, piece.custom
         self.name = self.draft = ""
@@ -123,7 +123,7 @@ class Gather:
             return self.calls[-1] if self.calls else None
         return self._by_slot.get(slot)
 
-    def add(self, piece: Piece) -> Gathered:
+    def add(self, piece: DeltaPiece) -> Gathered:
         """The call that this piece went to; its argument text is the caller's to add."""
         call = None if piece.whole else self._known(piece)
         if call is None or self._begins_anew(call, piece):
@@ -147,7 +147,7 @@ class Gather:
                 call.clashes.append(field)
         return call
 
-    def _known(self, piece: Piece) -> Gathered | None:
+    def _known(self, piece: DeltaPiece) -> Gathered | None:
         """The call that this piece points at, if any."""
         by_slot = None if piece.slot is None else self._by_slot.get(piece.slot)
         by_id = self._by_id.get(piece.id) if piece.id else None
@@ -164,12 +164,12 @@ class Gather:
             self._open.pop()
         return self._open[-1] if self._open else self.calls[-1]
 
-    def _announces(self, piece: Piece) -> bool:
+    def _announces(self, piece: DeltaPiece) -> bool:
         """Neither its id nor its index is known: is it the first piece of a call?"""
         new_id, new_slot = bool(piece.id), piece.slot is not None
         return (new_id and new_slot) or ((new_id or new_slot) and (bool(piece.name) or not piece.arguments))
 
-    def _begins_anew(self, call: Gathered, piece: Piece) -> bool:
+    def _begins_anew(self, call: Gathered, piece: DeltaPiece) -> bool:
         """The piece points at this call; but is it the beginning of another?"""
         if piece.id and call.id and piece.id != call.id and (piece.name or not piece.arguments):
             return True
@@ -186,11 +186,11 @@ class Gather:
             return self._is_another_name(call, piece)
         return piece.name != call.name or self._same_tool_again(call, piece)
 
-    def _is_of(self, call: Gathered, piece: Piece) -> bool:
+    def _is_of(self, call: Gathered, piece: DeltaPiece) -> bool:
         """Does the piece say, by its id or else by its index, that it is this call's?"""
         return piece.id == call.id if piece.id else piece.slot is not None and piece.slot == call.slot
 
-    def _is_another_name(self, call: Gathered, piece: Piece) -> bool:
+    def _is_another_name(self, call: Gathered, piece: DeltaPiece) -> bool:
         """No arguments yet: is this a part of the name, the name again, or the next call's?"""
         elsewhere = None not in (piece.slot, call.slot) and piece.slot != call.slot
         if elsewhere and (piece.name != call.name or not piece.arguments):
@@ -200,7 +200,7 @@ class Gather:
         tools = self._tools
         return tools is not None and call.name in tools and piece.name in tools and call.name + piece.name not in tools
 
-    def _same_tool_again(self, call: Gathered, piece: Piece) -> bool:
+    def _same_tool_again(self, call: Gathered, piece: DeltaPiece) -> bool:
         """The name came again after arguments: repeated with every chunk, or a second call of the same tool."""
         state = call.scan()
         if state.whole:
@@ -221,5 +221,5 @@ class Gather:
         call.name += name
 
 
-def _opens(piece: Piece) -> bool:
+def _opens(piece: DeltaPiece) -> bool:
     return piece.arguments.lstrip(_BLANKS).startswith("{")

@@ -37,7 +37,7 @@ class Beside(msgspec.Struct, frozen=True):
     inner: bool
 
 
-class Piece(msgspec.Struct, frozen=True, kw_only=True):
+class DeltaPiece(msgspec.Struct, frozen=True, kw_only=True):
     """A piece of a native call. What the wire did not say is empty.
 
     `slot` is where the provider counts the call. A `whole` piece is a call of its own, a piece that is `all` has the
@@ -91,7 +91,7 @@ def unknown_fields(fields: Json, known: frozenset[str], *, inner: bool) -> tuple
     return tuple([Beside(key, value, inner) for key, value in fields.items() if key not in known and value is not None])
 
 
-Delta = Said | Thought | Piece | End | Stop | Fault
+Delta = Said | Thought | DeltaPiece | End | Stop | Fault
 Deltas = list[tuple[int, Delta]]
 
 # What a stream has already shown, for the dialects that say things twice. Each dialect keeps its own keys here.

@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from rightcall.apis.deltas import Delta, Deltas, Fault, Piece, Said, Seen, Stop, Thought, unknown_fields
+from rightcall.apis.deltas import Delta, DeltaPiece, Deltas, Fault, Said, Seen, Stop, Thought, unknown_fields
 from rightcall.apis.gemini_pieces import Pieces
 from rightcall.apis.outgoing import Extras, fields_of, output_text, turn
 from rightcall.apis.sdk_view import arguments, items, obj, objects, text
 from rightcall.types import Call, Json, Reply
-from rightcall.wire.finish import finish_of
+from rightcall.wire.how_ended import finish_of
 
 # The model tried to call, and the server took the call away.
 _FAILED = ("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MALFORMED_RESPONSE")
@@ -26,7 +26,7 @@ _KNOWN = frozenset(("id", "name", "args", "partialArgs", "partial_args", "willCo
 _WORDS = {"auto": "AUTO", "required": "ANY", "none": "NONE"}
 
 
-class _Fragment(Piece, frozen=True, kw_only=True):
+class _Fragment(DeltaPiece, frozen=True, kw_only=True):
     """A call that may be only a piece of one: in a stream it is joined, elsewhere it cannot be."""
 
     call: Json
@@ -72,7 +72,9 @@ def _joined(delta: Delta, seen: Seen, number: int) -> list[Delta]:
     pieces = seen.setdefault(number, Pieces(len(seen)))
     pieces.add(delta.call)
     if field(delta.call, "willContinue") is True:
-        return [Piece(slot=pieces.slot, id=pieces.id, name=pieces.name, arguments="{", parsed=True)] if first else []
+        return (
+            [DeltaPiece(slot=pieces.slot, id=pieces.id, name=pieces.name, arguments="{", parsed=True)] if first else []
+        )
     del seen[number]
     seen[number, pieces.slot] = True  # keeps the slots apart
     return [pieces.whole()]
@@ -113,7 +115,7 @@ def _part(part: Json) -> Iterator[Delta]:
             yield _Fragment(call=call, id=id, arguments=given, whole=True, parsed=True)
         else:
             beside = unknown_fields(call, _KNOWN, inner=True)
-            yield Piece(id=id, name=name, arguments=given, whole=True, parsed=True, beside=beside)
+            yield DeltaPiece(id=id, name=name, arguments=given, whole=True, parsed=True, beside=beside)
     elif said := text(part.get("text")):
         yield Thought(said) if part.get("thought") is True else Said(said)
 

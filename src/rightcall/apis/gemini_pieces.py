@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from rightcall.apis.deltas import Piece
+from rightcall.apis.deltas import DeltaPiece
 from rightcall.apis.sdk_view import dumps, obj, objects, text
 from rightcall.types import Json
 
@@ -40,11 +40,13 @@ class Pieces:
             if not steps or not _put(self._arguments, steps, _value(piece)):
                 self.lost = self.lost or path or "?"
 
-    def whole(self) -> Piece:
+    def whole(self) -> DeltaPiece:
         lost = ("malformed_response", f"a piece of the arguments has a path that leads nowhere: {self.lost}")
         fault = lost if self.lost else None
         said = dumps(_joined(self._arguments))
-        return Piece(slot=self.slot, id=self.id, name=self.name, arguments=said, all=True, parsed=True, fault=fault)
+        return DeltaPiece(
+            slot=self.slot, id=self.id, name=self.name, arguments=said, all=True, parsed=True, fault=fault
+        )
 
 
 def _value(piece: Json) -> Any:
@@ -68,7 +70,7 @@ def _steps(path: str) -> Iterator[str | int]:
 def _put(into: Any, steps: list[str | int], value: Any) -> bool:
     """Puts a value where the steps lead, making what is missing on the way. False where that cannot be."""
     for step, follows in zip(steps, [*steps[1:], None], strict=True):
-        if isinstance(into, list) and not isinstance(into, _Text) and isinstance(step, int) and step <= len(into):
+        if isinstance(into, list) and not isinstance(into, _GeminiText) and isinstance(step, int) and step <= len(into):
             if step == len(into):
                 into.append(None)
         elif not (isinstance(into, dict) and isinstance(step, str)):
@@ -82,18 +84,18 @@ def _put(into: Any, steps: list[str | int], value: Any) -> bool:
     return True
 
 
-class _Text(list[str]):
+class _GeminiText(list[str]):
     """A string of which more may come."""
 
 
-def _longer(before: Any, more: str) -> _Text:
-    text = before if isinstance(before, _Text) else _Text([before] if isinstance(before, str) else ())
+def _longer(before: Any, more: str) -> _GeminiText:
+    text = before if isinstance(before, _GeminiText) else _GeminiText([before] if isinstance(before, str) else ())
     text.append(more)
     return text
 
 
 def _joined(value: Any) -> Any:
-    if isinstance(value, _Text):
+    if isinstance(value, _GeminiText):
         return "".join(value)
     if isinstance(value, dict):
         return {key: _joined(each) for key, each in value.items()}

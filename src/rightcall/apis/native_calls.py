@@ -8,13 +8,13 @@ from typing import Any
 import msgspec
 
 from rightcall.apis.call_pieces import Gather, Gathered
-from rightcall.apis.deltas import Piece, Slot
+from rightcall.apis.deltas import DeltaPiece, Slot
 from rightcall.apis.json_state import ends_early
 from rightcall.apis.sdk_view import dumps
 from rightcall.checks import name_problem
 from rightcall.declare.toolset import Toolset
 from rightcall.ids import Ids
-from rightcall.repairs.beside import Member
+from rightcall.repairs.beside import BesideMember
 from rightcall.repairs.broken_blocks import Keys, role_of
 from rightcall.repairs.finish import LastRung, settle
 from rightcall.repairs.tool_meant import hoist_name, infer_name, settle_name
@@ -54,7 +54,7 @@ class Calls:
     def next(self) -> int:
         return self._first + min(len(self.gather.calls), self._limits.calls)
 
-    def add(self, piece: Piece) -> None:
+    def add(self, piece: DeltaPiece) -> None:
         known = len(self.gather.calls)
         call = self.gather.add(piece)
         if call.done or (call.started and call.index - self._first < self._ended):
@@ -70,7 +70,7 @@ class Calls:
             call.done = True
             self._end_ready()
 
-    def _arguments(self, call: Gathered, piece: Piece) -> None:
+    def _arguments(self, call: Gathered, piece: DeltaPiece) -> None:
         text = piece.arguments
         if piece.all:
             if text.strip(_BLANKS) and not call.given:
@@ -229,15 +229,15 @@ class Calls:
         properties = tool.parameters.get("properties") if tool is not None else None
         return not isinstance(properties, dict) or "input" in properties
 
-    def _beside(self, call: Gathered, has_args: bool) -> tuple[Member, ...]:
+    def _beside(self, call: Gathered, has_args: bool) -> tuple[BesideMember, ...]:
         """What the call has beside its name and arguments. What a server may have added is none of the model's, unless
         it is an argument."""
-        members = [Member(field.key, field.value, "clash") for field in call.clashes if field.inner]
+        members = [BesideMember(field.key, field.value, "clash") for field in call.clashes if field.inner]
         for field in call.beside.values():
             role = role_of(field.key, field.value, _KEYS, self._tools, name=call.name, has_args=has_args)
             if role == "stranger" and not field.inner:
                 role = "known"
-            members += [Member(field.key, field.value, role)] if role is not None else []
+            members += [BesideMember(field.key, field.value, role)] if role is not None else []
         return tuple(members)
 
     def _too_many(self, call: Gathered) -> None:

@@ -16,7 +16,7 @@ from rightcall.apis.deltas import Delta, Deltas, Said, Seen, Stop, Thought
 from rightcall.apis.outgoing import Extras, fields_of, output_text, turn
 from rightcall.apis.sdk_view import obj, text
 from rightcall.types import Call, Json, Reply
-from rightcall.wire.finish import finish_of
+from rightcall.wire.how_ended import finish_of
 
 
 def whole(response: Any) -> Deltas:

@@ -14,11 +14,11 @@ from typing import Any
 
 import msgspec
 
-from rightcall.apis.deltas import Delta, Deltas, Fault, Piece, Said, Seen, Stop, Thought, unknown_fields
+from rightcall.apis.deltas import Delta, DeltaPiece, Deltas, Fault, Said, Seen, Stop, Thought, unknown_fields
 from rightcall.apis.outgoing import Extras, argument_text, custom_input, fields_of, output_text, turn
 from rightcall.apis.sdk_view import arguments, dumps, error_text, is_parsed, items, obj, objects, text
 from rightcall.types import Call, Json, Reply
-from rightcall.wire.finish import finish_of
+from rightcall.wire.how_ended import finish_of
 
 _KNOWN = frozenset(("id", "type", "index", "function", "custom"))
 _ARGUMENTS = ("arguments", "parameters", "args", "input")
@@ -87,11 +87,11 @@ def _ending(choice: Json) -> Iterator[Delta]:
 
 def _message(message: Json) -> Iterator[Delta]:
     found = calls_of(message)
-    known = {each.id for each in found if isinstance(each, Piece) and each.id}
+    known = {each.id for each in found if isinstance(each, DeltaPiece) and each.id}
     said = list(_words(message))
-    yield from [each for each in said if not (isinstance(each, Piece) and each.id in known)]
+    yield from [each for each in said if not (isinstance(each, DeltaPiece) and each.id in known)]
     yield from found
-    found += [each for each in said if isinstance(each, Piece)]
+    found += [each for each in said if isinstance(each, DeltaPiece)]
     legacy = obj(message.get("function_call"))
     if legacy is not None and not found:
         yield _piece({"function": legacy}, None, whole=True)
@@ -116,20 +116,20 @@ def _delta(delta: Json) -> Iterator[Delta]:
         yield msgspec.structs.replace(_piece({"function": legacy}, None), slot="function_call")
 
 
-def _piece(entry: Json, position: int | None, *, whole: bool = False) -> Piece:
+def _piece(entry: Json, position: int | None, *, whole: bool = False) -> DeltaPiece:
     index = entry.get("index")
     slot = None if whole else index if type(index) is int else position
     function, custom = obj(entry.get("function")) or {}, obj(entry.get("custom"))
     id = text(entry.get("id"))
     if custom is not None:
         name, said = text(custom.get("name")), text(custom.get("input"))
-        return Piece(slot=slot, id=id, name=name, arguments=said, custom=True, whole=whole)
+        return DeltaPiece(slot=slot, id=id, name=name, arguments=said, custom=True, whole=whole)
     key = next((key for key in _ARGUMENTS if function.get(key) is not None), "arguments")
     inner = unknown_fields(function, _FUNCTION if key in _FUNCTION else _FUNCTION | {key}, inner=True)
     beside = (*inner, *unknown_fields(entry, _KNOWN, inner=False))
     name, value = text(function.get("name")), function.get(key)
     said, parsed = arguments(value), is_parsed(value)
-    return Piece(slot=slot, id=id, name=name, arguments=said, beside=beside, whole=whole, parsed=parsed)
+    return DeltaPiece(slot=slot, id=id, name=name, arguments=said, beside=beside, whole=whole, parsed=parsed)
 
 
 def _calls(entries: Iterable[Any]) -> Iterator[Delta]:
@@ -143,7 +143,7 @@ def _calls(entries: Iterable[Any]) -> Iterator[Delta]:
             yield _piece(found, None, whole=True)
             continue
         what = "`function` is no object" if "function" in found else "there is no `function`"
-        yield Piece(
+        yield DeltaPiece(
             id=text(found.get("id")),
             name=text(found.get("name")),
             arguments=arguments(found.get("arguments")) or dumps(found),
@@ -188,14 +188,14 @@ def _parts(content: Any) -> Iterator[Delta]:
             yield Thought(said) if text(found.get("type")) == "reasoning" else Said(said)
 
 
-def _part_call(part: Json) -> Piece:
+def _part_call(part: Json) -> DeltaPiece:
     """A call among the parts of the content, where some gateways leave it."""
     if obj(part.get("function")) is not None:
         return _piece(part, None, whole=True)
     said = next((part[key] for key in ("input", *_ARGUMENTS) if part.get(key) is not None), None)
     id = text(part.get("call_id")) or text(part.get("id"))
     name = text(part.get("name"))
-    return Piece(id=id, name=name, arguments=arguments(said), whole=True, parsed=is_parsed(said))
+    return DeltaPiece(id=id, name=name, arguments=arguments(said), whole=True, parsed=is_parsed(said))
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------

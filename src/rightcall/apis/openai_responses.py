@@ -17,11 +17,11 @@ from typing import Any
 import msgspec
 
 from rightcall.apis import openai_chat
-from rightcall.apis.deltas import Delta, Deltas, End, Fault, Piece, Said, Seen, Slot, Stop, Thought, unknown_fields
+from rightcall.apis.deltas import Delta, DeltaPiece, Deltas, End, Fault, Said, Seen, Slot, Stop, Thought, unknown_fields
 from rightcall.apis.outgoing import Extras, argument_text, custom_input, fields_of, output_text, turn
 from rightcall.apis.sdk_view import arguments, error_text, is_parsed, obj, objects, text
 from rightcall.types import Call, Json, Reply
-from rightcall.wire.finish import CUT, finish_of
+from rightcall.wire.how_ended import CUT, finish_of
 
 _CALLS = ("function_call", "custom_tool_call")
 _BREAK = "\n\n"  # between the parts of one item's reasoning
@@ -39,7 +39,7 @@ def whole(response: Any) -> Deltas:
     out: list[Delta] = [delta for item in _entries(response) for delta in _item(item, over=over)]
     if found is not None:
         out += [Said(said)] if (said := text(found.get("output"))) else []
-        out += _beside(found, [delta for delta in out if isinstance(delta, Piece)])
+        out += _beside(found, [delta for delta in out if isinstance(delta, DeltaPiece)])
     return [(0, delta) for delta in (*out, *_ending(found or {}))]
 
 
@@ -56,11 +56,11 @@ def _is_over(response: Json) -> bool:
     return text(response.get("status")) == "completed"
 
 
-def _beside(response: Json, output: list[Piece]) -> list[Delta]:
+def _beside(response: Json, output: list[DeltaPiece]) -> list[Delta]:
     """The calls under `tool_calls`, as Chat writes them, that `output` does not have too: nothing may run twice."""
     ids, same = {call.id for call in output}, {(call.name, call.arguments) for call in output}
     calls = openai_chat.calls_of(response)
-    return [c for c in calls if not (isinstance(c, Piece) and (c.id in ids or (c.name, c.arguments) in same))]
+    return [c for c in calls if not (isinstance(c, DeltaPiece) and (c.id in ids or (c.name, c.arguments) in same))]
 
 
 def _ending(response: Json) -> Iterator[Delta]:
@@ -85,7 +85,7 @@ def _item(item: Json, *, over: bool = True) -> Iterator[Delta]:
         yield from (Said(part) for part in parts if part)
 
 
-def _ended_call(item: Json, slot: Slot | None, *, over: bool = True, whole: bool = False) -> Piece:
+def _ended_call(item: Json, slot: Slot | None, *, over: bool = True, whole: bool = False) -> DeltaPiece:
     """A call of which nothing more comes; its status says whether it is whole."""
     status = text(item.get("status"))
     was_cut = finish_of(status) in CUT and not (over and status == "in_progress")
@@ -93,9 +93,9 @@ def _ended_call(item: Json, slot: Slot | None, *, over: bool = True, whole: bool
     return msgspec.structs.replace(made, ended=status == "completed", fault=_CUT_ITEM if was_cut else None)
 
 
-def _call(item: Json, slot: Slot | None, *, whole: bool = False, all: bool = False) -> Piece:
+def _call(item: Json, slot: Slot | None, *, whole: bool = False, all: bool = False) -> DeltaPiece:
     custom = item.get("type") == "custom_tool_call"
-    return Piece(
+    return DeltaPiece(
         slot=slot,
         id=text(item.get("call_id")) or text(item.get("id")),
         name=text(item.get("name")),
@@ -154,13 +154,13 @@ def _on_added(payload: Json, seen: Seen) -> Iterator[Delta]:
 
 def _on_arguments(payload: Json, seen: Seen) -> Iterator[Delta]:
     custom = "custom" in text(payload.get("type"))
-    yield Piece(slot=_slot(payload), arguments=text(payload.get("delta")), custom=custom)
+    yield DeltaPiece(slot=_slot(payload), arguments=text(payload.get("delta")), custom=custom)
 
 
 def _on_arguments_done(payload: Json, seen: Seen) -> Iterator[Delta]:
     custom = "input" in payload
     said = text(payload.get("input")) if custom else arguments(payload.get("arguments"))
-    yield Piece(slot=_slot(payload), arguments=said, custom=custom, all=True)
+    yield DeltaPiece(slot=_slot(payload), arguments=said, custom=custom, all=True)
 
 
 def _on_done(payload: Json, seen: Seen) -> Iterator[Delta]:

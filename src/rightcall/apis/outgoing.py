@@ -13,7 +13,7 @@ from rightcall.types import Call, Json, Reply
 Extras = Mapping[str, Json]
 
 
-class Turn(NamedTuple):
+class AssistantTurn(NamedTuple):
     """What an assistant said."""
 
     text: str
@@ -21,10 +21,14 @@ class Turn(NamedTuple):
     reasoning: str
 
 
-def turn(reply: Reply | str, calls: Iterable[Call] | None, reasoning: str | None) -> Turn:
+def turn(reply: Reply | str, calls: Iterable[Call] | None, reasoning: str | None) -> AssistantTurn:
     """A reply as it is, or text with calls; what is given beside a reply replaces its own."""
-    own = Turn(reply.content, reply.attempts, reply.reasoning) if isinstance(reply, Reply) else Turn(reply, (), "")
-    return Turn(
+    own = (
+        AssistantTurn(reply.content, reply.attempts, reply.reasoning)
+        if isinstance(reply, Reply)
+        else AssistantTurn(reply, (), "")
+    )
+    return AssistantTurn(
         own.text,
         own.calls if calls is None else tuple(calls),
         own.reasoning if reasoning is None else reasoning,

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from rightcall.types import Json
 
 
-class Frame(NamedTuple):
+class EventFrame(NamedTuple):
     """One event of a stream; `event` names it where the dialect does so."""
 
     payload: Json | None
@@ -20,4 +20,4 @@ class Frame(NamedTuple):
         return f"{name}data: {data}\n\n".encode("utf-8", "replace")
 
 
-DONE = Frame(None)
+DONE = EventFrame(None)

@@ -9,7 +9,7 @@ from typing import Any
 
 from rightcall.apis import openai_chat
 from rightcall.apis.sdk_view import obj, objects, text
-from rightcall.apis.trusted import DONE, Frame
+from rightcall.apis.trusted import DONE, EventFrame
 from rightcall.types import Call, CallEnd, Event, Json, Reasoning, Reply, Text
 
 _OWN = frozenset(("content", "tool_calls", "function_call", *openai_chat.REASONING))
@@ -39,7 +39,7 @@ def finish(said: str, calls: tuple[Call, ...] | int) -> str:
     return "stop" if said in ("tool_calls", "function_call", "") else said
 
 
-class Chunks:
+class ChatChunks:
     """The chunks of one choice, made of events. What ends the stream waits until all calls are known."""
 
     def __init__(self) -> None:
@@ -49,13 +49,13 @@ class Chunks:
         self._finish = ""
         self._last: list[Json] = []  # usage, which comes behind the finish
 
-    def take(self, payload: Json, events: list[Event]) -> list[Frame]:
+    def take(self, payload: Json, events: list[Event]) -> list[EventFrame]:
         choices = objects(payload.get("choices"))
         if not choices:
             if "choices" in payload:
                 self._last.append(payload)
                 return self._written(events)
-            return [*self._written(events), Frame(payload)]
+            return [*self._written(events), EventFrame(payload)]
         self._head = {key: value for key, value in payload.items() if key != "choices"}
         if self._head.get("usage") is not None:
             self._last.append({**self._head, "choices": []})
@@ -67,15 +67,15 @@ class Chunks:
         kept = [self._chunk(delta)] if any(value is not None for value in delta.values()) else []
         return [*kept, *self._written(events)]
 
-    def close(self, events: list[Event], reply: Reply) -> list[Frame]:
+    def close(self, events: list[Event], reply: Reply) -> list[EventFrame]:
         ending = [self._chunk({}, finish(self._finish, self._calls_in(events)))]
-        return [*self._written(events), *ending, *[Frame(each) for each in self._last], DONE]
+        return [*self._written(events), *ending, *[EventFrame(each) for each in self._last], DONE]
 
     def _calls_in(self, events: list[Event]) -> int:
         return self._calls + sum(isinstance(event, CallEnd) and event.call.ok for event in events)
 
-    def _written(self, events: list[Event]) -> list[Frame]:
-        out: list[Frame] = []
+    def _written(self, events: list[Event]) -> list[EventFrame]:
+        out: list[EventFrame] = []
         for event in events:
             if isinstance(event, Text) and event.text:
                 out.append(self._chunk({"content": event.text}))
@@ -87,10 +87,15 @@ class Chunks:
                 self._calls += 1
         return out
 
-    def _chunk(self, delta: Json, finish_reason: str | None = None) -> Frame:
+    def _chunk(self, delta: Json, finish_reason: str | None = None) -> EventFrame:
         choice = {"index": self._index, "delta": delta, "finish_reason": finish_reason}
-        return Frame({**self._head, "choices": [choice]})
+        return EventFrame({**self._head, "choices": [choice]})
 
 
 def error(message: str) -> Json:
     return {"error": {"message": message, "type": "model_error", "param": None, "code": "calls_refused"}}
+
+
+def streamed() -> ChatChunks:
+    """The writer of one streamed answer."""
+    return ChatChunks()

@@ -9,7 +9,7 @@ from typing import Any
 
 from rightcall.apis.outgoing import argument_text
 from rightcall.apis.sdk_view import obj, objects, text
-from rightcall.apis.trusted import Frame
+from rightcall.apis.trusted import EventFrame
 from rightcall.types import Call, CallEnd, Event, Json, Reasoning, Reply, Text
 
 _DELTAS = frozenset(("text_delta", "thinking_delta", "input_json_delta"))
@@ -39,7 +39,7 @@ def _block(call: Call, extras: Json) -> Json:
     return {"type": "tool_use", "id": call.id, "name": call.name, "input": call.arguments, **extras}
 
 
-class Chunks:
+class MessagesChunks:
     """The events of one message. Its blocks are counted anew, since some go and others come."""
 
     def __init__(self) -> None:
@@ -49,26 +49,30 @@ class Chunks:
         self._calls = 0
         self._ending: Json = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {}}
 
-    def take(self, payload: Json, events: list[Event]) -> list[Frame]:
+    def take(self, payload: Json, events: list[Event]) -> list[EventFrame]:
         kind = text(payload.get("type"))
         if kind == "message_start" or kind == "ping":
-            return [*self._written(events), Frame(payload, kind)]
+            return [*self._written(events), EventFrame(payload, kind)]
         if kind == "message_delta":
             self._ending = payload
         elif kind.startswith("content_block"):
             return [*self._written(events), *self._block(kind, payload)]
         elif kind != "message_stop":
-            return [*self._written(events), Frame(payload, kind)]
+            return [*self._written(events), EventFrame(payload, kind)]
         return self._written(events)
 
-    def close(self, events: list[Event], reply: Reply) -> list[Frame]:
+    def close(self, events: list[Event], reply: Reply) -> list[EventFrame]:
         out = [*self._written(events), *self._end()]
         delta = obj(self._ending.get("delta")) or {}
         delta = {**delta, "stop_reason": stop(delta.get("stop_reason"), bool(self._calls))}
         stopped: Json = {"type": "message_stop"}
-        return [*out, Frame({**self._ending, "delta": delta}, "message_delta"), Frame(stopped, "message_stop")]
+        return [
+            *out,
+            EventFrame({**self._ending, "delta": delta}, "message_delta"),
+            EventFrame(stopped, "message_stop"),
+        ]
 
-    def _block(self, kind: str, payload: Json) -> list[Frame]:
+    def _block(self, kind: str, payload: Json) -> list[EventFrame]:
         """What is left of a block's own events: signatures, and blocks that we do not write."""
         index = payload.get("index")
         block, delta = obj(payload.get("content_block")) or {}, obj(payload.get("delta")) or {}
@@ -76,17 +80,17 @@ class Chunks:
             ended = self._end()
             self._passed[index] = self._next
             self._next += 1
-            return [*ended, Frame({**payload, "index": self._passed[index]}, kind)]
+            return [*ended, EventFrame({**payload, "index": self._passed[index]}, kind)]
         if index in self._passed:
-            return [Frame({**payload, "index": self._passed[index]}, kind)]
+            return [EventFrame({**payload, "index": self._passed[index]}, kind)]
         if kind == "content_block_delta" and delta.get("type") == "signature_delta":
-            return [*self._begin("thinking"), Frame({**payload, "index": self._next}, kind)]
+            return [*self._begin("thinking"), EventFrame({**payload, "index": self._next}, kind)]
         if kind == "content_block_delta" and delta.get("type") not in _DELTAS and self._open:
-            return [Frame({**payload, "index": self._next}, kind)]
+            return [EventFrame({**payload, "index": self._next}, kind)]
         return self._end() if kind == "content_block_stop" and self._open == "thinking" else []
 
-    def _written(self, events: list[Event]) -> list[Frame]:
-        out: list[Frame] = []
+    def _written(self, events: list[Event]) -> list[EventFrame]:
+        out: list[EventFrame] = []
         for event in events:
             if isinstance(event, Text) and event.text:
                 out += [*self._begin("text"), self._delta({"type": "text_delta", "text": event.text})]
@@ -96,13 +100,13 @@ class Chunks:
                 out += self._call(event.call)
         return out
 
-    def _call(self, call: Call) -> list[Frame]:
+    def _call(self, call: Call) -> list[EventFrame]:
         self._calls += 1
         out = [*self._begin("tool_use", {"id": call.id, "name": call.name, "input": {}})]
         out.append(self._delta({"type": "input_json_delta", "partial_json": argument_text(call)}))
         return [*out, *self._end()]
 
-    def _begin(self, kind: str, fields: Json | None = None) -> list[Frame]:
+    def _begin(self, kind: str, fields: Json | None = None) -> list[EventFrame]:
         if self._open == kind:
             return []
         out = self._end()
@@ -110,19 +114,24 @@ class Chunks:
         empty = {"text": {"text": ""}, "thinking": {"thinking": "", "signature": ""}}.get(kind, fields or {})
         block = {"type": kind, **empty}
         start = {"type": "content_block_start", "index": self._next, "content_block": block}
-        return [*out, Frame(start, "content_block_start")]
+        return [*out, EventFrame(start, "content_block_start")]
 
-    def _end(self) -> list[Frame]:
+    def _end(self) -> list[EventFrame]:
         if not self._open:
             return []
         self._open = ""
         self._next += 1
-        return [Frame({"type": "content_block_stop", "index": self._next - 1}, "content_block_stop")]
+        return [EventFrame({"type": "content_block_stop", "index": self._next - 1}, "content_block_stop")]
 
-    def _delta(self, delta: Json) -> Frame:
+    def _delta(self, delta: Json) -> EventFrame:
         payload = {"type": "content_block_delta", "index": self._next, "delta": delta}
-        return Frame(payload, "content_block_delta")
+        return EventFrame(payload, "content_block_delta")
 
 
 def error(message: str) -> Json:
     return {"type": "error", "error": {"type": "invalid_request_error", "message": message}}
+
+
+def streamed() -> MessagesChunks:
+    """The writer of one streamed answer."""
+    return MessagesChunks()

@@ -9,7 +9,7 @@ from typing import Any
 
 from rightcall.apis import openai_responses
 from rightcall.apis.sdk_view import obj, objects, text
-from rightcall.apis.trusted import Frame
+from rightcall.apis.trusted import EventFrame
 from rightcall.types import Call, CallEnd, Event, Json, Reply, Text
 
 _CALLS = ("function_call", "custom_tool_call")
@@ -43,7 +43,7 @@ def _item(call: Call, extras: Json | None = None) -> Json:
     return {"id": f"fc_{call.id}", "status": "completed", **item}
 
 
-class Chunks:
+class ResponsesChunks:
     """The events of one response. Items and events are counted anew, since some go and others come."""
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class Chunks:
         self._said: list[str] = []
         self._end: Json = {"type": "response.completed", "response": {}}
 
-    def take(self, payload: Json, events: list[Event]) -> list[Frame]:
+    def take(self, payload: Json, events: list[Event]) -> list[EventFrame]:
         kind = text(payload.get("type"))
         if kind in _ENDS:
             self._end = payload
@@ -65,18 +65,18 @@ class Chunks:
             return [*self._written(events), *self._frames(payload)]
         return [*self._written(events), *self._passed(kind, payload)]
 
-    def close(self, events: list[Event], reply: Reply) -> list[Frame]:
+    def close(self, events: list[Event], reply: Reply) -> list[EventFrame]:
         out = [*self._written(events), *self._end_message()]
         response = {**(obj(self._end.get("response")) or {}), "output": self._output}
         return [*out, *self._frames({**self._end, "response": response})]
 
-    def _passed(self, kind: str, payload: Json) -> list[Frame]:
+    def _passed(self, kind: str, payload: Json) -> list[EventFrame]:
         """The events of items that are not ours: reasoning, and tools that the server runs itself."""
         item = obj(payload.get("item")) or {}
         place = payload.get("output_index")
         if item.get("type") in (*_CALLS, "message") or ("arguments" in kind or "custom_tool_call" in kind):
             return []
-        out: list[Frame] = []
+        out: list[EventFrame] = []
         if kind == "response.output_item.added":
             out = self._end_message()
             self._places[place] = len(self._output)
@@ -87,8 +87,8 @@ class Chunks:
             self._output[self._places[place]] = item
         return [*out, *self._frames({**payload, "output_index": self._places[place]})]
 
-    def _written(self, events: list[Event]) -> list[Frame]:
-        out: list[Frame] = []
+    def _written(self, events: list[Event]) -> list[EventFrame]:
+        out: list[EventFrame] = []
         for event in events:
             if isinstance(event, Text) and event.text:
                 out += self._text(event.text)
@@ -96,8 +96,8 @@ class Chunks:
                 out += [*self._end_message(), *self._call(event.call)]
         return out
 
-    def _text(self, said: str) -> list[Frame]:
-        out: list[Frame] = []
+    def _text(self, said: str) -> list[EventFrame]:
+        out: list[EventFrame] = []
         if self._message is None:
             id = f"msg_{len(self._output)}"
             self._message = {**_message(id, "", "in_progress"), "content": []}
@@ -112,7 +112,7 @@ class Chunks:
         id = (self._message or {}).get("id")
         return {"item_id": id, "output_index": len(self._output), "content_index": 0}
 
-    def _end_message(self) -> list[Frame]:
+    def _end_message(self) -> list[EventFrame]:
         if self._message is None:
             return []
         said = "".join(self._said)
@@ -126,7 +126,7 @@ class Chunks:
         self._message, self._said = None, []
         return out
 
-    def _call(self, call: Call) -> list[Frame]:
+    def _call(self, call: Call) -> list[EventFrame]:
         item = _item(call)
         place = {"output_index": len(self._output)}
         about = {"item_id": item["id"], **place}
@@ -140,10 +140,15 @@ class Chunks:
         self._output.append(item)
         return out
 
-    def _frames(self, payload: Json) -> list[Frame]:
+    def _frames(self, payload: Json) -> list[EventFrame]:
         self._number += 1
-        return [Frame({**payload, "sequence_number": self._number - 1}, text(payload.get("type")))]
+        return [EventFrame({**payload, "sequence_number": self._number - 1}, text(payload.get("type")))]
 
 
 def error(message: str) -> Json:
     return {"error": {"message": message, "type": "model_error", "param": None, "code": "calls_refused"}}
+
+
+def streamed() -> ResponsesChunks:
+    """The writer of one streamed answer."""
+    return ResponsesChunks()

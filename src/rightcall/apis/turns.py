@@ -14,7 +14,7 @@ from rightcall.apis import anthropic, gemini, ollama, openai_chat, openai_respon
 from rightcall.types import Call, Json, Reply
 
 
-class Outcome(NamedTuple):
+class CallOutcome(NamedTuple):
     """What a call came to, for the model."""
 
     call: Call
@@ -23,9 +23,9 @@ class Outcome(NamedTuple):
     custom: bool = False
 
 
-class Writer(NamedTuple):
+class TurnWriter(NamedTuple):
     message: Callable[[Reply, dict[str, Json]], Any]
-    results: Callable[[Sequence[Outcome], str], list[Json]]
+    results: Callable[[Sequence[CallOutcome], str], list[Json]]
 
 
 def message(reply: Reply, api: str = "chat") -> Any:
@@ -34,17 +34,17 @@ def message(reply: Reply, api: str = "chat") -> Any:
     return WRITERS[name].message(reply, reply.extras if reply.api == name else {})
 
 
-def results(api: str, outcomes: Sequence[Outcome], note: str = "") -> list[Json]:
+def results(api: str, outcomes: Sequence[CallOutcome], note: str = "") -> list[Json]:
     """The messages that answer calls, and a note to the model if there is one."""
     return WRITERS[api_name(api, WRITERS)].results(outcomes, note)
 
 
-def _chat(outcomes: Sequence[Outcome], note: str) -> list[Json]:
+def _chat(outcomes: Sequence[CallOutcome], note: str) -> list[Json]:
     out = [openai_chat.tool_result(each.call, each.output, is_error=each.is_error) for each in outcomes]
     return [*out, {"role": "user", "content": note}] if note else out
 
 
-def _responses(outcomes: Sequence[Outcome], note: str) -> list[Json]:
+def _responses(outcomes: Sequence[CallOutcome], note: str) -> list[Json]:
     out = [
         openai_responses.tool_result(each.call, each.output, is_error=each.is_error, custom=each.custom)
         for each in outcomes
@@ -52,21 +52,21 @@ def _responses(outcomes: Sequence[Outcome], note: str) -> list[Json]:
     return [*out, {"role": "user", "content": note}] if note else out
 
 
-def _messages(outcomes: Sequence[Outcome], note: str) -> list[Json]:
+def _messages(outcomes: Sequence[CallOutcome], note: str) -> list[Json]:
     """The results of one turn come in one message, and before its text."""
     blocks = [anthropic.tool_result(each.call, each.output, is_error=each.is_error)["content"] for each in outcomes]
     content = [block for each in blocks for block in each] + ([{"type": "text", "text": note}] if note else [])
     return [{"role": "user", "content": content}] if content else []
 
 
-def _gemini(outcomes: Sequence[Outcome], note: str) -> list[Json]:
+def _gemini(outcomes: Sequence[CallOutcome], note: str) -> list[Json]:
     """The results of one turn come in one content."""
     found = [gemini.tool_result(each.call, each.output, is_error=each.is_error)["parts"] for each in outcomes]
     parts = [part for each in found for part in each] + ([{"text": note}] if note else [])
     return [{"role": "user", "parts": parts}] if parts else []
 
 
-def _ollama(outcomes: Sequence[Outcome], note: str) -> list[Json]:
+def _ollama(outcomes: Sequence[CallOutcome], note: str) -> list[Json]:
     out = [ollama.tool_result(each.call, each.output, is_error=each.is_error) for each in outcomes]
     return [*out, {"role": "user", "content": note}] if note else out
 
@@ -79,14 +79,14 @@ def _chat_message(reply: Reply, extras: dict[str, Json]) -> Json:
 
 
 # Hosted servers refuse reasoning under a key of its own: it goes back only where it is signed, or a field takes it.
-WRITERS: dict[str, Writer] = {
-    "chat": Writer(_chat_message, _chat),
-    "responses": Writer(
+WRITERS: dict[str, TurnWriter] = {
+    "chat": TurnWriter(_chat_message, _chat),
+    "responses": TurnWriter(
         lambda reply, extras: openai_responses.assistant_message(reply, reasoning="", extras=extras), _responses
     ),
-    "messages": Writer(
+    "messages": TurnWriter(
         lambda reply, extras: anthropic.assistant_message(reply, extras=extras, reasoning_key=None), _messages
     ),
-    "gemini": Writer(lambda reply, extras: gemini.assistant_message(reply, extras=extras), _gemini),
-    "ollama": Writer(lambda reply, extras: ollama.assistant_message(reply, extras=extras), _ollama),
+    "gemini": TurnWriter(lambda reply, extras: gemini.assistant_message(reply, extras=extras), _gemini),
+    "ollama": TurnWriter(lambda reply, extras: ollama.assistant_message(reply, extras=extras), _ollama),
 }

@@ -23,7 +23,7 @@ from rightcall.declare.toolset import ToolLike, Toolset
 from rightcall.formats.spec import Format
 from rightcall.ids import Ids
 from rightcall.types import Json, Reply
-from rightcall.wire.finish import CUT
+from rightcall.wire.how_ended import CUT
 from rightcall.wire.options import Limits
 from rightcall.wire.parser import Policy, ReasoningCalls, Rescue, parse, read_options
 

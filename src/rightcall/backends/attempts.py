@@ -14,10 +14,10 @@ from rightcall.apis.deltas import Fault
 from rightcall.apis.sdk_view import error_text, obj
 from rightcall.apis.stream import Stream
 from rightcall.backends.aiohttp_exchange import out_of_time
-from rightcall.backends.body import Plan, write
+from rightcall.backends.body import RequestPlan, write
 from rightcall.backends.event_stream import MAX_LINE, Payload, ServerEvents, Signal
 from rightcall.backends.exchange import Received, Sent
-from rightcall.backends.metadata import SHAPES, Facts
+from rightcall.backends.metadata import SHAPES, Metadata
 from rightcall.backends.request import Answer, Timing, Try, answered
 from rightcall.backends.retry import retry_after, wait_before
 from rightcall.errors import (
@@ -60,9 +60,9 @@ class Asking:
             body = await self._whole(received, sent.url)
             return received.headers, _json(body, sent.url, self._scrub)
 
-    async def events(self, plan: Plan) -> AsyncGenerator[Event | Answer]:
+    async def events(self, plan: RequestPlan) -> AsyncGenerator[Event | Answer]:
         """What the server says as events, then the answer."""
-        reader, facts = _reader(plan), Facts(plan.api)
+        reader, facts = _reader(plan), Metadata(plan.api)
         raw: list[Json] = []
         sent = Sent("POST", self._backend.address, write(plan), self._backend.headers)
         async with aclosing(self._persistent(sent, plan)) as payloads:
@@ -87,7 +87,7 @@ class Asking:
             yield plan.naming.event(event)
         yield self._answer(plan, reader, facts, raw)
 
-    def _answer(self, plan: Plan, reader: Stream, facts: Facts, raw: list[Json]) -> Answer:
+    def _answer(self, plan: RequestPlan, reader: Stream, facts: Metadata, raw: list[Json]) -> Answer:
         return answered(
             plan.naming.reply(reader.reply),
             tokens=facts.tokens,
@@ -102,7 +102,7 @@ class Asking:
 
     # -- tries ---------------------------------------------------------------------------------------------------------
 
-    async def _persistent(self, sent: Sent, plan: Plan) -> AsyncGenerator[Payload]:
+    async def _persistent(self, sent: Sent, plan: RequestPlan) -> AsyncGenerator[Payload]:
         """The payloads of the first try that gives any. After the first payload nothing is tried again."""
         while True:
             given = False
@@ -264,7 +264,7 @@ class Asking:
         return self._backend.scrubber.text(said)
 
 
-def _reader(plan: Plan) -> Stream:
+def _reader(plan: RequestPlan) -> Stream:
     request = plan.request
     return Stream(
         "chat" if plan.api == "completions" else plan.api,

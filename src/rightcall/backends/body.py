@@ -15,7 +15,7 @@ import msgspec
 from rightcall.api_names import Api
 from rightcall.apis import anthropic, ollama, openai_chat, openai_responses
 from rightcall.apis.sdk_view import obj, text
-from rightcall.backends.chat_history import Turn, turns
+from rightcall.backends.chat_history import HistoryTurn, turns
 from rightcall.backends.naming import PROVIDERS, Naming
 from rightcall.backends.plain_prompt import as_prompt, frame_of, text_format
 from rightcall.backends.profiles import IdRule, Profile
@@ -28,7 +28,7 @@ from rightcall.types import Json
 ANTHROPIC_MAX_TOKENS = 4096  # the API demands a number
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
+class RequestPlan(msgspec.Struct, frozen=True, kw_only=True):
     """A request made ready: the messages to send, the tools to offer by the server's own means, and how to read."""
 
     request: Request
@@ -78,13 +78,13 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         return "required" if "required" in self.profile.choices else "auto"
 
 
-def write(plan: Plan) -> Json:
+def write(plan: RequestPlan) -> Json:
     """The body to send."""
     body = _WRITERS[plan.api](plan)
     return {**body, **plan.fields, **plan.request.extra}
 
 
-def _chat(plan: Plan) -> Json:
+def _chat(plan: RequestPlan) -> Json:
     messages = [_chat_message(each, plan) for each in plan.messages]
     body = {"model": plan.model, "messages": messages, **_tools(plan, openai_chat.tool_choice), "stream": plan.stream}
     if plan.stream:
@@ -92,7 +92,7 @@ def _chat(plan: Plan) -> Json:
     return {**body, **_sampling(plan, plan.profile.max_tokens)}
 
 
-def _chat_message(message: Json, plan: Plan) -> Json:
+def _chat_message(message: Json, plan: RequestPlan) -> Json:
     """As it is, but for what is ours, names and ids that the server takes, and null, which some templates cannot."""
     out = {key: value for key, value in plan.naming.message(message).items() if key != OPAQUE}
     if out.get("content", "") is None:
@@ -117,7 +117,7 @@ def wire_id(id: str, rule: IdRule) -> str:
     return digest[: rule.longest] if rule.longest < 20 else f"call_{digest[:24]}"
 
 
-def _tools(plan: Plan, say: Callable[[str], Any]) -> Json:
+def _tools(plan: RequestPlan, say: Callable[[str], Any]) -> Json:
     tools = plan.offered
     if tools is None:
         return {}
@@ -126,7 +126,7 @@ def _tools(plan: Plan, say: Callable[[str], Any]) -> Json:
     return fields if said is None else {**fields, "tool_choice": said}
 
 
-def _sampling(plan: Plan, max_tokens: str, *, stop: str = "stop", seed: str = "seed") -> Json:
+def _sampling(plan: RequestPlan, max_tokens: str, *, stop: str = "stop", seed: str = "seed") -> Json:
     request = plan.request
     fields = {
         "temperature": request.temperature,
@@ -140,13 +140,13 @@ def _sampling(plan: Plan, max_tokens: str, *, stop: str = "stop", seed: str = "s
 # -- Responses ---------------------------------------------------------------------------------------------------------
 
 
-def _responses(plan: Plan) -> Json:
+def _responses(plan: RequestPlan) -> Json:
     written = [item for turn in _turns(plan) for item in _responses_items(turn)]
     body = {"model": plan.model, "input": written, **_tools(plan, openai_responses.tool_choice), "stream": plan.stream}
     return {**body, **_sampling(plan, "max_output_tokens", stop="", seed="")}
 
 
-def _responses_items(turn: Turn) -> list[Json]:
+def _responses_items(turn: HistoryTurn) -> list[Json]:
     if turn.role == "tool" and turn.call is not None:
         return [openai_responses.tool_result(turn.call, turn.text)]
     if turn.role == "assistant":
@@ -164,7 +164,7 @@ def _responses_image(url: str) -> Json:
 # -- Anthropic ---------------------------------------------------------------------------------------------------------
 
 
-def _anthropic(plan: Plan) -> Json:
+def _anthropic(plan: RequestPlan) -> Json:
     said = _turns(plan)
     system = "\n\n".join([turn.text for turn in said if turn.role == "system"])
     body: Json = {"model": plan.model, "max_tokens": ANTHROPIC_MAX_TOKENS, "messages": list(_anthropic_messages(said))}
@@ -174,7 +174,7 @@ def _anthropic(plan: Plan) -> Json:
     return {**body, **tools, "stream": plan.stream, **_sampling(plan, "max_tokens", stop="stop_sequences", seed="")}
 
 
-def _anthropic_messages(said: list[Turn]) -> Iterator[Json]:
+def _anthropic_messages(said: list[HistoryTurn]) -> Iterator[Json]:
     results: list[Json] = []  # of one turn: they must come in one message
     for turn in said:
         if turn.role == "tool" and turn.call is not None:
@@ -206,14 +206,14 @@ def _anthropic_image(url: str) -> Json:
 # -- Ollama ------------------------------------------------------------------------------------------------------------
 
 
-def _ollama(plan: Plan) -> Json:
+def _ollama(plan: RequestPlan) -> Json:
     messages = [_ollama_message(turn) for turn in _turns(plan)]
     body: Json = {"model": plan.model, "messages": messages, **_tools(plan, ollama.tool_choice), "stream": plan.stream}
     options = _sampling(plan, "num_predict")
     return {**body, "options": options} if options else body
 
 
-def _ollama_message(turn: Turn) -> Json:
+def _ollama_message(turn: HistoryTurn) -> Json:
     if turn.role == "tool" and turn.call is not None:
         return ollama.tool_result(turn.call, turn.text)
     if turn.role == "assistant":
@@ -226,7 +226,7 @@ def _ollama_message(turn: Turn) -> Json:
 # -- completions -------------------------------------------------------------------------------------------------------
 
 
-def _completions(plan: Plan) -> Json:
+def _completions(plan: RequestPlan) -> Json:
     frame = frame_of(text_format(plan.format))
     body = {"model": plan.model, "prompt": as_prompt(plan.messages, frame), "stream": plan.stream}
     if plan.stream:
@@ -237,13 +237,13 @@ def _completions(plan: Plan) -> Json:
 # -- pieces ------------------------------------------------------------------------------------------------------------
 
 
-def _turns(plan: Plan) -> list[Turn]:
+def _turns(plan: RequestPlan) -> list[HistoryTurn]:
     rule = plan.profile.ids
     found = turns([plan.naming.message(each) for each in plan.messages])
     return [_with_ids(turn, rule) for turn in found] if rule.chars else found
 
 
-def _with_ids(turn: Turn, rule: IdRule) -> Turn:
+def _with_ids(turn: HistoryTurn, rule: IdRule) -> HistoryTurn:
     calls = tuple([msgspec.structs.replace(call, id=wire_id(call.id, rule)) for call in turn.calls])
     call = turn.call and msgspec.structs.replace(turn.call, id=wire_id(turn.call.id, rule))
     extras = {
@@ -278,7 +278,7 @@ def _objects(content: Any) -> list[Json]:
     return [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
 
 
-_WRITERS: dict[Api, Callable[[Plan], Json]] = {
+_WRITERS: dict[Api, Callable[[RequestPlan], Json]] = {
     "chat": _chat,
     "responses": _responses,
     "messages": _anthropic,

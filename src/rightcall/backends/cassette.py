@@ -69,7 +69,7 @@ class Recorded(msgspec.Struct, frozen=True):
     response: Response
 
 
-class Head(msgspec.Struct, frozen=True):
+class CassetteHead(msgspec.Struct, frozen=True):
     """The first line: what it is, and how the backend was set up."""
 
     rightcall_cassette: int = VERSION
@@ -82,7 +82,7 @@ class Head(msgspec.Struct, frozen=True):
 
 class Cassette(msgspec.Struct, frozen=True):
     path: str
-    head: Head
+    head: CassetteHead
     exchanges: tuple[Recorded, ...]
 
 
@@ -137,7 +137,9 @@ def check(path: str | os.PathLike[str], *, force: bool = False) -> None:
         raise BadCassette(f"cannot write the cassette {str(path)!r}: its folder is not there; name another file")
 
 
-def start(path: str | os.PathLike[str], head: Head, *first: Recorded, fresh: bool = False, force: bool = False) -> None:
+def start(
+    path: str | os.PathLike[str], head: CassetteHead, *first: Recorded, fresh: bool = False, force: bool = False
+) -> None:
     """Makes the file ready to be written to. What it holds stays, but for a last line that was torn; with `fresh` it
     begins anew, and with `force` so does one that is no cassette. Raises `BadCassette`, `FileFailed`."""
     check(path, force=force)
@@ -156,7 +158,9 @@ def append(path: str | os.PathLike[str], recorded: Recorded) -> None:
 class Tape:
     """A cassette that is recorded to. What is to go is there until the first exchange has come."""
 
-    def __init__(self, path: str | os.PathLike[str], head: Head, *, fresh: bool = False, force: bool = False) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], head: CassetteHead, *, fresh: bool = False, force: bool = False
+    ) -> None:
         self.path, self._head, self._fresh, self._force = path, head, fresh, force
         check(path, force=force)
         self._has_begun = not (fresh or force)
@@ -196,10 +200,10 @@ def _exchanges(lines: list[bytes], name: str) -> Iterator[Recorded]:
             yield _read(line, Recorded, f"{name!r}, line {number}")
 
 
-def _head(line: bytes, name: str) -> Head:
+def _head(line: bytes, name: str) -> CassetteHead:
     if b'"rightcall_cassette"' not in line:
         raise BadCassette(f"{name!r} is no cassette: its first line does not say so; make one with --record")
-    head = _read(line, Head, f"{name!r}, line 1")
+    head = _read(line, CassetteHead, f"{name!r}, line 1")
     if head.rightcall_cassette != VERSION:
         raise BadCassette(
             f"the cassette {name!r} is of version {head.rightcall_cassette}; this reads version {VERSION}"

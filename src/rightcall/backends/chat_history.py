@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from rightcall.apis.deltas import Piece
+from rightcall.apis.deltas import DeltaPiece
 from rightcall.apis.openai_chat import whole
 from rightcall.apis.outgoing import output_text
 from rightcall.apis.sdk_view import dumps, items, obj, text
@@ -19,7 +19,7 @@ from rightcall.strict_json import MAX_DEPTH, decode
 from rightcall.types import Call, Json
 
 
-class Turn(msgspec.Struct, frozen=True):
+class HistoryTurn(msgspec.Struct, frozen=True):
     """One message. `content` is what it holds, text or parts; of a result `call` is the call it belongs to."""
 
     role: str
@@ -46,10 +46,10 @@ def text_of(content: Any) -> str:
     return "\n".join([each for each in said if each])
 
 
-def turns(messages: Sequence[Json]) -> list[Turn]:
+def turns(messages: Sequence[Json]) -> list[HistoryTurn]:
     """The history, with every result beside the call that it answers."""
     made: dict[str, Call] = {}
-    out: list[Turn] = []
+    out: list[HistoryTurn] = []
     for message in messages:
         turn = _turn(message, made)
         made |= {call.id: call for call in turn.calls}
@@ -57,17 +57,17 @@ def turns(messages: Sequence[Json]) -> list[Turn]:
     return out
 
 
-def _turn(message: Json, made: dict[str, Call]) -> Turn:
+def _turn(message: Json, made: dict[str, Call]) -> HistoryTurn:
     role = text(message.get("role"))
     content = message.get("content")
     content = "" if content is None else content
     if role in ("tool", "function"):
         id, name = text(message.get("tool_call_id")), text(message.get("name"))
-        return Turn("tool", _result(content), call=made.get(id) or Call(name, {}, "{}", id))
+        return HistoryTurn("tool", _result(content), call=made.get(id) or Call(name, {}, "{}", id))
     if role != "assistant":
-        return Turn("system" if role == "developer" else role, content)
+        return HistoryTurn("system" if role == "developer" else role, content)
     thought = text(message.get("reasoning_content")) or text(message.get("reasoning"))
-    return Turn(role, content, thought, _calls(message), extras=obj(message.get(OPAQUE)) or {})
+    return HistoryTurn(role, content, thought, _calls(message), extras=obj(message.get(OPAQUE)) or {})
 
 
 def _result(content: Any) -> Any:
@@ -78,11 +78,13 @@ def _result(content: Any) -> Any:
 
 
 def _calls(message: Json) -> tuple[Call, ...]:
-    found = [delta for _, delta in whole({"tool_calls": message.get("tool_calls") or []}) if isinstance(delta, Piece)]
+    found = [
+        delta for _, delta in whole({"tool_calls": message.get("tool_calls") or []}) if isinstance(delta, DeltaPiece)
+    ]
     return tuple([_call(piece) for piece in found])
 
 
-def _call(piece: Piece) -> Call:
+def _call(piece: DeltaPiece) -> Call:
     value = {"input": piece.arguments} if piece.custom else decode(piece.arguments or "{}", MAX_DEPTH)
     sent = dumps(value) if piece.custom else piece.arguments
     is_object = isinstance(value, dict)

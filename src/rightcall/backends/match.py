@@ -57,7 +57,7 @@ def _key(asked: Asked) -> str:
     return json.dumps(canonical(asked), sort_keys=True)
 
 
-class Matcher:
+class RequestMatcher:
     """Gives each request its answer. With `strict=False` one that was not recorded gets the nearest one's."""
 
     def __init__(self, cassette: Cassette, *, strict: bool = True) -> None:

@@ -14,7 +14,7 @@ from rightcall.backends.request import Usage
 from rightcall.types import Json
 
 
-class Facts:
+class Metadata:
     """Collects; the last word counts."""
 
     def __init__(self, api: Api) -> None:
@@ -39,7 +39,7 @@ class Facts:
             self.ended = True
 
 
-def _chat(facts: Facts, payload: Json) -> None:
+def _chat(facts: Metadata, payload: Json) -> None:
     facts.model = text(payload.get("model")) or facts.model
     for choice in objects(payload.get("choices"))[:1]:
         facts.end(choice.get("finish_reason"))
@@ -53,7 +53,7 @@ def _chat(facts: Facts, payload: Json) -> None:
     )
 
 
-def _responses(facts: Facts, payload: Json) -> None:
+def _responses(facts: Metadata, payload: Json) -> None:
     response = obj(payload.get("response")) or payload
     facts.is_answer = facts.is_answer or "output" in response or text(payload.get("type")).startswith("response.")
     facts.model = text(response.get("model")) or facts.model
@@ -69,7 +69,7 @@ def _responses(facts: Facts, payload: Json) -> None:
     )
 
 
-def _anthropic(facts: Facts, payload: Json) -> None:
+def _anthropic(facts: Metadata, payload: Json) -> None:
     message = obj(payload.get("message")) or payload
     facts.is_answer = facts.is_answer or "content" in message
     facts.model = text(message.get("model")) or facts.model
@@ -83,7 +83,7 @@ def _anthropic(facts: Facts, payload: Json) -> None:
     )
 
 
-def _ollama(facts: Facts, payload: Json) -> None:
+def _ollama(facts: Metadata, payload: Json) -> None:
     facts.model = text(payload.get("model")) or facts.model
     facts.is_answer = facts.is_answer or "message" in payload or "response" in payload
     if payload.get("done") is True:
@@ -100,7 +100,7 @@ SHAPES: dict[str, str] = {
     "ollama": "`message`",
 }
 
-_READERS: dict[Api, Callable[[Facts, Json], None]] = {
+_READERS: dict[Api, Callable[[Metadata, Json], None]] = {
     "chat": _chat,
     "completions": _chat,
     "responses": _responses,

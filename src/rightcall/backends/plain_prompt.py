@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from rightcall.backends.chat_history import Turn, text_of, turns
+from rightcall.backends.chat_history import HistoryTurn, text_of, turns
 from rightcall.contracts import contract
 from rightcall.contracts.results import result_text
 from rightcall.declare.toolset import Toolset
@@ -46,7 +46,7 @@ def as_text(messages: Sequence[Json], tools: Toolset | None, format: Format, cho
     return [{"role": "system", "content": told}, *out]
 
 
-def _written(turn: Turn, tools: Toolset | None, format: Format) -> Json:
+def _written(turn: HistoryTurn, tools: Toolset | None, format: Format) -> Json:
     if turn.role == "tool":
         return {"role": "user", "content": result_text(turn.text, name=turn.name, format=format)}
     if turn.calls:
@@ -54,7 +54,7 @@ def _written(turn: Turn, tools: Toolset | None, format: Format) -> Json:
     return {"role": turn.role, "content": turn.content}
 
 
-def _with_calls(turn: Turn, tools: Toolset | None, format: Format) -> str:
+def _with_calls(turn: HistoryTurn, tools: Toolset | None, format: Format) -> str:
     parts: list[Part] = [*([Text(turn.text)] if turn.text else []), *turn.calls]
     try:
         return render(parts, format=format, tools=tools)
@@ -65,7 +65,7 @@ def _with_calls(turn: Turn, tools: Toolset | None, format: Format) -> str:
 # -- completions -------------------------------------------------------------------------------------------------------
 
 
-class Frame(msgspec.Struct, frozen=True):
+class PromptFrame(msgspec.Struct, frozen=True):
     """How turns stand in a prompt: before and after each, what ends the model's own, and what no message may hold, or
     it could forge a turn."""
 
@@ -76,23 +76,23 @@ class Frame(msgspec.Struct, frozen=True):
     roles: dict[str, str] = {}
 
 
-CHATML = Frame("<|im_start|>{role}\n", "<|im_end|>\n", "<|im_end|>", ("<|im_start|>", "<|im_end|>"))
-LLAMA = Frame(
+CHATML = PromptFrame("<|im_start|>{role}\n", "<|im_end|>\n", "<|im_end|>", ("<|im_start|>", "<|im_end|>"))
+LLAMA = PromptFrame(
     "<|start_header_id|>{role}<|end_header_id|>\n\n",
     "<|eot_id|>",
     "<|eot_id|>",
     ("<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"),
 )
-GEMMA = Frame(
+GEMMA = PromptFrame(
     "<start_of_turn>{role}\n",
     "<end_of_turn>\n",
     "<end_of_turn>",
     ("<start_of_turn>", "<end_of_turn>"),
     {"assistant": "model"},
 )
-PHI = Frame("<|{role}|>", "<|end|>", "<|end|>", ("<|end|>", "<|system|>", "<|user|>", "<|assistant|>"))
-PLAIN = Frame("### {role}:\n", "\n\n", "\n### user:", ("### system:", "### user:", "### assistant:"))
-FRAMES: dict[str, Frame] = {  # by the token that ends a turn in a format
+PHI = PromptFrame("<|{role}|>", "<|end|>", "<|end|>", ("<|end|>", "<|system|>", "<|user|>", "<|assistant|>"))
+PLAIN = PromptFrame("### {role}:\n", "\n\n", "\n### user:", ("### system:", "### user:", "### assistant:"))
+FRAMES: dict[str, PromptFrame] = {  # by the token that ends a turn in a format
     "<|im_end|>": CHATML,
     "<|eot_id|>": LLAMA,
     "<end_of_turn>": GEMMA,
@@ -100,26 +100,26 @@ FRAMES: dict[str, Frame] = {  # by the token that ends a turn in a format
 }
 
 
-def frame_of(format: Format) -> Frame:
+def frame_of(format: Format) -> PromptFrame:
     return next((FRAMES[str(end)] for end in format.ends if str(end) in FRAMES), PLAIN)
 
 
-def as_prompt(messages: Iterable[Json], frame: Frame) -> str:
+def as_prompt(messages: Iterable[Json], frame: PromptFrame) -> str:
     """The prompt of a server that goes on with a text: every turn, then the beginning of the model's."""
     said = [_framed(message, frame) for message in messages]
     return "".join(said) + _opened("assistant", frame)
 
 
-def _framed(message: Json, frame: Frame) -> str:
+def _framed(message: Json, frame: PromptFrame) -> str:
     return _opened(message["role"], frame) + _harmless(text_of(message["content"]), frame) + frame.after
 
 
-def _harmless(text: str, frame: Frame) -> str:
+def _harmless(text: str, frame: PromptFrame) -> str:
     """The text with a blank in every marker, so that no message ends its own turn and begins another's."""
     for marker in frame.markers:
         text = text.replace(marker, f"{marker[0]} {marker[1:]}")
     return text
 
 
-def _opened(role: str, frame: Frame) -> str:
+def _opened(role: str, frame: PromptFrame) -> str:
     return frame.before.replace("{role}", frame.roles.get(role, role))

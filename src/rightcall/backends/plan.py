@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from rightcall.api_names import Api
-from rightcall.backends.body import Plan
+from rightcall.backends.body import RequestPlan
 from rightcall.backends.naming import Naming
 from rightcall.backends.plain_prompt import as_text, text_format
 from rightcall.backends.profiles import UNKNOWN, Profile
@@ -25,7 +25,7 @@ class Choice(msgspec.Struct, frozen=True):
     is_auto: bool = False  # found out, and so open to second thoughts
 
 
-def make_plan(request: Request, choice: Choice, api: Api, model: str, *, stream: bool) -> Plan:
+def make_plan(request: Request, choice: Choice, api: Api, model: str, *, stream: bool) -> RequestPlan:
     """Raises `Unsupported` where the mode cannot work with this API."""
     tools, mode = request.toolset, choice.mode
     if mode == "native" and api == "completions" and tools and request.choice != "none":
@@ -37,7 +37,7 @@ def make_plan(request: Request, choice: Choice, api: Api, model: str, *, stream:
     else:
         naming = Naming(None, api)  # names stand in the text as they are
         messages = as_text(request.messages, tools, text_format(request.format), request.choice)
-    return Plan(
+    return RequestPlan(
         request=request,
         api=api,
         mode=mode,

@@ -16,7 +16,7 @@ from rightcall.errors import CallerError
 Choice = Literal["required", "none", "named"]
 
 
-class Sign(msgspec.Struct, frozen=True, kw_only=True):
+class ServerSign(msgspec.Struct, frozen=True, kw_only=True):
     """One way to recognise a server: all that is said must hold.
 
     `host` is how the address ends. `path` is asked for with GET; its answer has this `header` (name, and how the value
@@ -53,7 +53,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     reasoning: tuple[str, ...] = ()
     ids: IdRule = IdRule()
     max_tokens: str = "max_tokens"
-    signs: tuple[Sign, ...] = ()
+    signs: tuple[ServerSign, ...] = ()
     note: str = ""
 
 
@@ -69,7 +69,7 @@ PROFILES: dict[str, Profile] = {
         reasoning=("summary",),
         ids=IdRule("A-Za-z0-9_-", 1, 40),
         max_tokens="max_completion_tokens",
-        signs=(Sign(host="api.openai.com"), Sign(path=_MODELS, header=("openai-version", ""))),
+        signs=(ServerSign(host="api.openai.com"), ServerSign(path=_MODELS, header=("openai-version", ""))),
         note="strict tools are its grammar; reasoning is not shown in Chat",
     ),
     "anthropic": Profile(
@@ -80,7 +80,10 @@ PROFILES: dict[str, Profile] = {
         grammar_fields=("tools",),
         reasoning=("thinking",),
         ids=IdRule("A-Za-z0-9_-", 1, 64),
-        signs=(Sign(host="api.anthropic.com"), Sign(path=_MODELS, header=("anthropic-organization-id", ""))),
+        signs=(
+            ServerSign(host="api.anthropic.com"),
+            ServerSign(path=_MODELS, header=("anthropic-organization-id", "")),
+        ),
         note="strict tools are its grammar; demands max_tokens, and signed thinking back",
     ),
     "mistral": Profile(
@@ -88,7 +91,7 @@ PROFILES: dict[str, Profile] = {
         title="Mistral",
         reasoning=("content",),
         ids=IdRule("A-Za-z0-9", 9, 9),
-        signs=(Sign(host="api.mistral.ai"),),
+        signs=(ServerSign(host="api.mistral.ai"),),
         note="demands ids of nine letters or digits",
     ),
     "llama.cpp": Profile(
@@ -99,9 +102,9 @@ PROFILES: dict[str, Profile] = {
         grammar_fields=("grammar",),
         reasoning=("reasoning_content",),
         signs=(
-            Sign(path=_MODELS, header=("server", "llama.cpp")),
-            Sign(path=_MODELS, owned_by="llamacpp"),
-            Sign(path=PROPS, key="default_generation_settings"),
+            ServerSign(path=_MODELS, header=("server", "llama.cpp")),
+            ServerSign(path=_MODELS, owned_by="llamacpp"),
+            ServerSign(path=PROPS, key="default_generation_settings"),
         ),
         note="native tools need --jinja; a grammar and tools exclude each other",
     ),
@@ -111,7 +114,7 @@ PROFILES: dict[str, Profile] = {
         grammar="vllm",
         grammar_fields=("structured_outputs",),
         reasoning=("reasoning", "reasoning_content"),
-        signs=(Sign(path=_MODELS, owned_by="vllm"),),
+        signs=(ServerSign(path=_MODELS, owned_by="vllm"),),
         note='auto needs --enable-auto-tool-choice and --tool-call-parser; an empty "tools" is refused',
     ),
     "sglang": Profile(
@@ -120,7 +123,7 @@ PROFILES: dict[str, Profile] = {
         grammar="sglang",
         grammar_fields=("response_format",),
         reasoning=("reasoning_content",),
-        signs=(Sign(path=_MODELS, owned_by="sglang"), Sign(path="/get_model_info", key="model_path")),
+        signs=(ServerSign(path=_MODELS, owned_by="sglang"), ServerSign(path="/get_model_info", key="model_path")),
         note="native tools need --tool-call-parser",
     ),
     "ollama": Profile(
@@ -131,7 +134,7 @@ PROFILES: dict[str, Profile] = {
         grammar_apis=("ollama",),
         grammar_fields=("format",),
         reasoning=("thinking", "reasoning"),
-        signs=(Sign(path="/api/version", key="version"), Sign(path=_MODELS, owned_by="library")),
+        signs=(ServerSign(path="/api/version", key="version"), ServerSign(path=_MODELS, owned_by="library")),
         note="tool_choice is ignored; constrains to a JSON Schema only; cuts a long prompt in silence (num_ctx)",
     ),
     "lmstudio": Profile(
@@ -140,7 +143,7 @@ PROFILES: dict[str, Profile] = {
         choices=("required", "none"),
         grammar_fields=("response_format",),
         reasoning=("reasoning_content", "reasoning"),
-        signs=(Sign(path=_MODELS, owned_by="organization_owner"), Sign(path="/api/v0/models", key="data")),
+        signs=(ServerSign(path=_MODELS, owned_by="organization_owner"), ServerSign(path="/api/v0/models", key="data")),
         note="a named tool_choice is refused; constrains to a JSON Schema only",
     ),
 }
@@ -191,7 +194,7 @@ def by_answer(path: str, headers: dict[str, str], body: object) -> tuple[Profile
     return None
 
 
-def _shown(sign: Sign, headers: dict[str, str], body: object) -> str:
+def _shown(sign: ServerSign, headers: dict[str, str], body: object) -> str:
     """In which way an answer shows the sign; "" if it does not."""
     if sign.header is not None:
         name, begins = sign.header

@@ -22,7 +22,7 @@ from rightcall.apis import openai_chat
 from rightcall.backends.address import own_secrets
 from rightcall.backends.base import BaseBackend, Streaming
 from rightcall.backends.body import write
-from rightcall.backends.cassette import Asked, Head, Recorded, Response, Tape, response_of, without_keys
+from rightcall.backends.cassette import Asked, CassetteHead, Recorded, Response, Tape, response_of, without_keys
 from rightcall.backends.exchange import Exchange, Received, Sent
 from rightcall.backends.http import Backend
 from rightcall.backends.plan import Choice, make_plan
@@ -49,7 +49,7 @@ class Recorder(BaseBackend):
             self.backend = copy.copy(backend)
             self.backend.exchange = RecordingExchange(backend.exchange, self._tape, own)
         else:
-            self._tape = Tape(path, Head(), fresh=fresh, force=force)
+            self._tape = Tape(path, CassetteHead(), fresh=fresh, force=force)
 
     def __repr__(self) -> str:
         return f"Recorder({self.backend!r}, {str(self.path)!r})"
@@ -101,10 +101,10 @@ def _as_chat(answer: Answer, *, stream: bool) -> Response:
     return response_of(200, {"content-type": "text/event-stream"}, pieces, [0] * len(pieces), "")
 
 
-def _head(backend: Backend) -> Head:
+def _head(backend: Backend) -> CassetteHead:
     known = backend.known
     profile, native = ("", True) if known is None else (known.name, known.native)
-    return Head(api=backend.api, model=backend.model, mode=backend.mode, profile=profile, native=native)
+    return CassetteHead(api=backend.api, model=backend.model, mode=backend.mode, profile=profile, native=native)
 
 
 class RecordingExchange:

@@ -15,10 +15,10 @@ from contextlib import aclosing, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
-from rightcall.backends.cassette import KEPT_HEADERS, Asked, Cassette, Head, Recorded, Response, load
+from rightcall.backends.cassette import KEPT_HEADERS, Asked, Cassette, CassetteHead, Recorded, Response, load
 from rightcall.backends.exchange import Received, Retries, Sent, Timeouts
 from rightcall.backends.http import Backend
-from rightcall.backends.match import Matcher, route
+from rightcall.backends.match import RequestMatcher, route
 from rightcall.backends.profiles import PROFILES, Profile, no_tools
 from rightcall.backends.request import Mode
 from rightcall.errors import BodyError, NotRecorded, TransportError
@@ -38,7 +38,7 @@ class Player:
     """The exchange of a recording."""
 
     def __init__(self, cassette: Cassette, *, strict: bool = True, timing: bool = False) -> None:
-        self.matcher = Matcher(cassette, strict=strict)
+        self.matcher = RequestMatcher(cassette, strict=strict)
         self._timing = timing
 
     def keep(self) -> None:
@@ -103,7 +103,7 @@ class ReplayBackend(Backend):
         return f"ReplayBackend({self.cassette.path!r}, api={self.api!r}, model={self.model!r}, mode={self.mode!r})"
 
 
-def _profile(head: Head) -> Profile | None:
+def _profile(head: CassetteHead) -> Profile | None:
     """The kind of server that was recorded; None where that is not said, or not known to this version."""
     found = PROFILES.get(head.profile)
     return found if found is None or head.native else no_tools(found)
@@ -128,7 +128,7 @@ class ReplayServer:
     ) -> None:
         self.cassette = cassette if isinstance(cassette, Cassette) else load(cassette)
         self.key = None if no_key else given_key(key) if key else new_key()
-        self._matcher = Matcher(self.cassette, strict=strict)
+        self._matcher = RequestMatcher(self.cassette, strict=strict)
         self._timing = timing
         self._server = WebServer(
             self._serve, guarding("127.0.0.1", key=self.key, no_key=no_key, origins=origins), port=port

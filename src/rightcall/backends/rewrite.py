@@ -21,7 +21,7 @@ from rightcall.apis.deltas import Loss
 from rightcall.apis.sdk_view import objects
 from rightcall.apis.sse import Payloads
 from rightcall.apis.stream import Stream
-from rightcall.apis.trusted import DONE, Frame
+from rightcall.apis.trusted import DONE, EventFrame
 from rightcall.apis.whole import read_all
 from rightcall.contracts.protocol import feedback
 from rightcall.types import CallEnd, Event, Json, Reply
@@ -36,8 +36,8 @@ STATUS = 422  # of an answer that would be an error; clients do not ask again
 
 
 class Chunked(Protocol):
-    def take(self, payload: Json, events: list[Event]) -> list[Frame]: ...
-    def close(self, events: list[Event], reply: Reply) -> list[Frame]: ...
+    def take(self, payload: Json, events: list[Event]) -> list[EventFrame]: ...
+    def close(self, events: list[Event], reply: Reply) -> list[EventFrame]: ...
 
 
 class Rewriter:
@@ -99,8 +99,8 @@ class Rewriter:
             return b""
         if payload.get("error") and "choices" not in payload:
             self._lose(payload)
-            return Frame(payload, "error" if self._api == "messages" else "").encode()
-        out: list[Frame] = []
+            return EventFrame(payload, "error" if self._api == "messages" else "").encode()
+        out: list[EventFrame] = []
         for number, part in self._parts(payload):
             stream, chunks = self._choice(number)
             out += chunks.take(part, self._passed(stream.feed(_first(part))))
@@ -120,18 +120,18 @@ class Rewriter:
 
     def _choice(self, number: Any) -> tuple[Stream, Chunked]:
         if number not in self._choices:
-            self._choices[number] = Stream(self._api, live=True, **self._reading), self._writer.Chunks()
+            self._choices[number] = Stream(self._api, live=True, **self._reading), self._writer.streamed()
         return self._choices[number]
 
     def _ends(self) -> list[bytes]:
-        out: list[Frame] = []
+        out: list[EventFrame] = []
         for stream, chunks in self._choices.values():
             events = self._passed(stream.close())
             reply = self._judged(stream.reply)
             wrong = self._error(reply)
             if wrong:
                 named = "error" if self._api == "messages" else ""
-                return [frame.encode() for frame in out] + [Frame(self._writer.error(wrong), named).encode()]
+                return [frame.encode() for frame in out] + [EventFrame(self._writer.error(wrong), named).encode()]
             out += [frame for frame in chunks.close(events, reply) if frame is not DONE]
         return [frame.encode() for frame in [*out, *([DONE] if self._api == "chat" and self._choices else [])]]
 

@@ -135,7 +135,7 @@ def _put_right(library: Any, request: Any, response: Any, rewriter: Rewriter) ->
 
 
 def _body(library: Any, response: Any, rewriter: Rewriter) -> Any:
-    class Body(library.SyncByteStream, library.AsyncByteStream):  # type: ignore[misc]
+    class RewrittenBody(library.SyncByteStream, library.AsyncByteStream):  # type: ignore[misc]
         def __iter__(self) -> Iterator[bytes]:
             for piece in response.iter_bytes():
                 if made := rewriter.feed(piece):
@@ -154,4 +154,4 @@ def _body(library: Any, response: Any, rewriter: Rewriter) -> Any:
         async def aclose(self) -> None:
             await response.aclose()
 
-    return Body()
+    return RewrittenBody()

@@ -28,7 +28,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from rightcall.capture.stubs import COMPARISONS, LISTS, NUMBERS, Answer, Outcome, answered, holes
+from rightcall.capture.stubs import COMPARISONS, LISTS, NUMBERS, StubAnswer, StubOutcome, answered, holes
 from rightcall.declare.toolset import Toolset
 from rightcall.errors import BadTools, CallerError
 from rightcall.types import Json, Tool
@@ -45,7 +45,7 @@ class Stub(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A tool and its answers."""
 
     name: str
-    answers: tuple[Answer, ...]
+    answers: tuple[StubAnswer, ...]
     description: str = ""
     parameters: Json = {}
     read_only: bool = False
@@ -91,11 +91,11 @@ class Domain:
         self.tools = tools
         self._answers = {stub.name: stub.answers for stub in file.tools}
 
-    def run(self, name: str, arguments: Json) -> Outcome:
+    def run(self, name: str, arguments: Json) -> StubOutcome:
         """What the stub answers: the same for the same arguments, and nothing happens."""
         answers = self._answers.get(name)
         if answers is None:
-            return Outcome("error", {"error": f"unknown tool: {name}"})
+            return StubOutcome("error", {"error": f"unknown tool: {name}"})
         return answered(answers, arguments)
 
     @cached_property

@@ -20,10 +20,10 @@ from typing import BinaryIO
 import msgspec
 
 from rightcall.capture.rows import OUTCOME, SCHEMA, capture_key
-from rightcall.capture.scenario_run import Said
+from rightcall.capture.scenario_run import JournalEntry
 from rightcall.errors import CallerError, FileFailed
 from rightcall.files.file_kinds import LONGEST, json_lines
-from rightcall.files.jsonl import Fault, decode_row, read_at, read_rows
+from rightcall.files.jsonl import LineFault, decode_row, read_at, read_rows
 from rightcall.files.streams import is_stream
 from rightcall.types import Json
 
@@ -77,7 +77,7 @@ class Past:
     def has_row(self, row: Json) -> bool:
         return capture_key(row) in self._written.get(row["example_group_id"], ())
 
-    def said(self, task: str) -> list[Said]:
+    def said(self, task: str) -> list[JournalEntry]:
         """The answers to a task, in order."""
         if self._path is None or task not in self._said:
             return []
@@ -88,7 +88,7 @@ class Past:
         """Learns which rows of this run are written, and tells of each. Raises `FileFailed` for a line that is none."""
         mine = set(self._groups.values())
         for number, row in read_rows(output) if mine else ():
-            if isinstance(row, Fault):
+            if isinstance(row, LineFault):
                 raise FileFailed(f"{output}:{number}: {row.message}; mend the line, or name another file")
             group = row.get("example_group_id")
             if row.get("schema_version") == SCHEMA and group in mine:
@@ -99,8 +99,8 @@ class Past:
                     self._written.pop(group)
 
 
-def _said(file: BinaryIO, place: Place) -> Said:
-    return msgspec.convert(read_at(file, *place), Said)
+def _said(file: BinaryIO, place: Place) -> JournalEntry:
+    return msgspec.convert(read_at(file, *place), JournalEntry)
 
 
 def read_journal(path: Path) -> Past:
@@ -122,7 +122,7 @@ def read_journal(path: Path) -> Past:
 
 def _take(past: Past, path: Path, number: int, line: bytes, place: Place) -> None:
     value = decode_row(line)
-    if isinstance(value, Fault):
+    if isinstance(value, LineFault):
         raise CannotResume(f"{path}:{number}: {value.message}; it is no journal that can be gone on with")
     if "rightcall_journal" in value:
         if value["rightcall_journal"] != VERSION:
@@ -130,7 +130,7 @@ def _take(past: Past, path: Path, number: int, line: bytes, place: Place) -> Non
         past.begin(path, value.get("run") or {})
         return
     try:
-        said = msgspec.convert(value, Said)
+        said = msgspec.convert(value, JournalEntry)
     except msgspec.ValidationError as error:
         raise CannotResume(f"{path}:{number}: {error}; it is no journal that can be gone on with") from error
     if past.run is None:

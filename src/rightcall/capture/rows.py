@@ -21,12 +21,12 @@ from typing import Any, Literal
 
 import msgspec
 
-from rightcall.capture.stubs import Outcome
+from rightcall.capture.stubs import StubOutcome
 from rightcall.declare.toolset import Toolset
 from rightcall.errors import FileFailed
 from rightcall.files.file_kinds import json_lines
 from rightcall.files.journal import Journal, append_jsonl, touch_jsonl
-from rightcall.files.jsonl import Fault, encode_row, ensure_parent_dir, read_rows
+from rightcall.files.jsonl import LineFault, encode_row, ensure_parent_dir, read_rows
 from rightcall.types import Call, Json, Problem, Repair, Tool
 
 __all__ = [
@@ -35,10 +35,10 @@ __all__ = [
     "FORGE",
     "OUTCOME",
     "SCHEMA",
-    "Fault",
+    "LineFault",
     "FileFailed",
     "Journal",
-    "Trace",
+    "CallTrace",
     "append_jsonl",
     "asked",
     "call_of",
@@ -71,7 +71,7 @@ _KEPT = 200_000  # bytes of tools that are kept when read
 Ended = Literal["answer", "max_turns", "error"]
 
 
-class Trace(msgspec.Struct, frozen=True, kw_only=True):
+class CallTrace(msgspec.Struct, frozen=True, kw_only=True):
     """Where a row comes from. `model` is the one asked for, `attempt` counts from 1 within a turn."""
 
     domain: str
@@ -107,11 +107,11 @@ def capture_row(
     group: str,
     request: str,
     tools: Iterable[Tool],
-    trace: Trace,
+    trace: CallTrace,
     messages: Sequence[Json],
     assistant: Json,
     reply: Any,
-    result: Outcome | None,
+    result: StubOutcome | None,
     problems: Sequence[Problem] = (),
     completed: Sequence[str] = (),
     recent_errors: Sequence[str] = (),
@@ -140,7 +140,7 @@ def outcome_row(
     group: str,
     request: str,
     tools: Iterable[Tool],
-    trace: Trace,
+    trace: CallTrace,
     messages: Sequence[Json],
     reply: Any,
     text: str = "",
@@ -171,7 +171,7 @@ def _row(
     group: str,
     request: str,
     tools: Iterable[Tool],
-    trace: Trace,
+    trace: CallTrace,
     messages: Sequence[Json],
     at: int | None,
 ) -> Json:

@@ -21,7 +21,7 @@ from rightcall.capture.commit import Commits
 from rightcall.capture.domain import Domain
 from rightcall.capture.resumption import ANSWERS, Past, check_same, head, journal_of, read_journal
 from rightcall.capture.rows import CAPTURE, unix_ms
-from rightcall.capture.scenario_run import Said, Talk
+from rightcall.capture.scenario_run import JournalEntry, ScenarioRun
 from rightcall.capture.settings import Settings, Task, count, identity, tasks
 from rightcall.capture.tally import Tally
 from rightcall.errors import BackendError, ModelError, RightcallError
@@ -47,7 +47,7 @@ class Watch:
     def scenario(self, task: Task) -> None:
         """A scenario begins, or is gone on with."""
 
-    def renamed(self, said: Said, call: int, received: str, used: str) -> None:
+    def renamed(self, said: JournalEntry, call: int, received: str, used: str) -> None:
         """A call, the so-manieth of this answer, had the id of an earlier one."""
 
     def row(self, row: Json) -> None:
@@ -172,7 +172,7 @@ class Capture:
 
     async def _hold(self, task: Task, rows: Commits, journal: Commits) -> None:
         """One conversation: first what was said before, if anything was, then the rest of it."""
-        talk = Talk(task, self.settings, at=self._now(), group=self._past.group(task.key))
+        talk = ScenarioRun(task, self.settings, at=self._now(), group=self._past.group(task.key))
         for said in self._past.said(task.key):
             talk.again(said)
             await self._write(talk, said, rows)
@@ -183,14 +183,14 @@ class Capture:
             self._tell_renamed(said)
             await self._write(talk, said, rows)
 
-    async def _write(self, talk: Talk, said: Said, rows: Commits) -> None:
+    async def _write(self, talk: ScenarioRun, said: JournalEntry, rows: Commits) -> None:
         for row in talk.rows(said):
             if not self._past.has_row(row):
                 await rows.append(row)
                 self.tally.add(row)
                 self._watch.row(row)
 
-    def _tell_renamed(self, said: Said) -> None:
+    def _tell_renamed(self, said: JournalEntry) -> None:
         for at, (received, call) in enumerate(zip(said.received, said.calls, strict=True)):
             if received != call.id:
                 self._watch.renamed(said, at, received, call.id)

@@ -2,9 +2,9 @@
 
     talk = Talk(task, settings, at=unix_ms())
     said = talk.said(await backend.complete(talk.request()))
-    for row in talk.rows(said): ...          # the same rows for the same `Said`, today and after a crash
+    for row in talk.rows(said): ...          # the same rows for the same `JournalEntry`, today and after a crash
 
-A `Said` is what is journaled of an answer: enough to build its rows and to go on from there.
+A `JournalEntry` is what is journaled of an answer: enough to build its rows and to go on from there.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import msgspec
 from rightcall.apis.outgoing import argument_text
 from rightcall.backends.request import Answer, Request
 from rightcall.capture.examples import solved
-from rightcall.capture.rows import Trace, capture_row, example_group_id, outcome_row
+from rightcall.capture.rows import CallTrace, capture_row, example_group_id, outcome_row
 from rightcall.capture.settings import Settings, Task
-from rightcall.capture.stubs import Outcome
+from rightcall.capture.stubs import StubOutcome
 from rightcall.ids import Ids
 from rightcall.types import Call, Json, Part, Problem, Reasoning, Text, as_error
 
@@ -32,7 +32,7 @@ _NATIVE = frozenset(("chat", "responses", "messages", "ollama"))  # how a reply 
 _ELSEWHERE = frozenset(("rescued", "call_in_reasoning"))
 
 
-class Said(msgspec.Struct, frozen=True, kw_only=True):
+class JournalEntry(msgspec.Struct, frozen=True, kw_only=True):
     """One answer, as it is journaled. `received` are the ids of the calls as the model gave them."""
 
     task: str
@@ -52,7 +52,7 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
     usage: Json
 
 
-class Talk:
+class ScenarioRun:
     """The state of one scenario's conversation."""
 
     def __init__(self, task: Task, settings: Settings, *, at: int, group: str = "") -> None:
@@ -89,12 +89,12 @@ class Talk:
     def _seed(self) -> int | None:
         return None if self.settings.seed is None else self.settings.seed + self.task.run
 
-    def said(self, answer: Answer, *, at: int) -> Said:
+    def said(self, answer: Answer, *, at: int) -> JournalEntry:
         """What is to be journaled of the answer."""
         if self.settings.guard == "none":
             answer = unguarded(answer)
         raw = answer.raw if isinstance(answer.raw, dict) else {}
-        return Said(
+        return JournalEntry(
             task=self.task.key,
             group=self.group,
             turn=self._turn,
@@ -112,14 +112,14 @@ class Talk:
             usage=msgspec.to_builtins(answer.tokens),
         )
 
-    def again(self, said: Said) -> None:
+    def again(self, said: JournalEntry) -> None:
         """Takes the ids that an answer of an earlier run took, so that later ones are told apart from them."""
         for received in said.received:
             self.ids.take(received)
 
     # -- rows ----------------------------------------------------------------------------------------------------------
 
-    def rows(self, said: Said) -> Iterator[Json]:
+    def rows(self, said: JournalEntry) -> Iterator[Json]:
         """The rows of an answer, each made when the one before is safe, and the conversation goes on behind them.
 
         With `strict` a bad call raises a `ModelError` after the rows of the calls before it.
@@ -145,7 +145,7 @@ class Talk:
         self._turn += 1
         self.ids.next_turn()
 
-    def _last(self, said: Said, before: Sequence[Json]) -> Iterator[Json]:
+    def _last(self, said: JournalEntry, before: Sequence[Json]) -> Iterator[Json]:
         """The row that says how the scenario ended, if it did."""
         if said.calls and said.turn + 1 < self.settings.max_turns:
             return
@@ -161,10 +161,10 @@ class Talk:
             problems=said.problems,
         )
 
-    def _run(self, call: Call) -> Outcome:
+    def _run(self, call: Call) -> StubOutcome:
         return self.task.domain.run(call.name, call.arguments)
 
-    def _note(self, call: Call, result: Outcome) -> None:
+    def _note(self, call: Call, result: StubOutcome) -> None:
         """What the model is told of the call, and what the next row says had happened before it."""
         if result.status == "ok":
             self._completed.append(call.name)
@@ -175,10 +175,12 @@ class Talk:
             told["_forge"] = {"tool_status": result.status}
         self._messages.append(told)
 
-    def _shared(self, said: Said, index: int = 0, call: Call | None = None, turn: int | None = None) -> dict[str, Any]:
+    def _shared(
+        self, said: JournalEntry, index: int = 0, call: Call | None = None, turn: int | None = None
+    ) -> dict[str, Any]:
         """What every row of an answer has."""
         task = self.task
-        trace = Trace(
+        trace = CallTrace(
             domain=task.domain.name,
             scenario=task.scenario.name,
             run_index=task.run,
@@ -208,7 +210,7 @@ class Talk:
         }
 
 
-def _refused(call: Call, blocking: Sequence[Problem]) -> Outcome:
+def _refused(call: Call, blocking: Sequence[Problem]) -> StubOutcome:
     """What a call that may not run is answered with: its problems, worded for the model. Where the history can show
     nothing but `{}` in the place of what was written, that is quoted, within bounds."""
     said = " ".join([problem.message for problem in blocking]) or "the call was cut off"
@@ -216,7 +218,7 @@ def _refused(call: Call, blocking: Sequence[Problem]) -> Outcome:
     if argument_text(call) == "{}" and wrote not in ("", "{}"):
         more = f" ... ({len(wrote) - _QUOTED:,} characters more)" if len(wrote) > _QUOTED else ""
         said += f" You wrote: {wrote[:_QUOTED]}{more}"
-    return Outcome("error", {"error": said})
+    return StubOutcome("error", {"error": said})
 
 
 def _response_id(id: Any) -> str | None:

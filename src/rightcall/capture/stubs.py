@@ -25,7 +25,7 @@ _HOLE = re.compile(r"\{\{|\}\}|\{([A-Za-z_]\w{0,63})\}")
 _ONLY = re.compile(r"\{([A-Za-z_]\w{0,63})\}").fullmatch
 
 
-class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class StubAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`result` is data, `error` a message; exactly one of them is said."""
 
     when: dict[str, dict[str, Any]] = {}
@@ -33,7 +33,7 @@ class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     error: str = ""
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class StubOutcome(msgspec.Struct, frozen=True):
     """What a stub gave back."""
 
     status: Literal["ok", "error"]
@@ -47,13 +47,13 @@ class Outcome(msgspec.Struct, frozen=True):
         return msgspec.json.encode(self.content).decode()
 
 
-def answered(answers: tuple[Answer, ...], arguments: Json) -> Outcome:
+def answered(answers: tuple[StubAnswer, ...], arguments: Json) -> StubOutcome:
     for answer in answers:
         if all(holds(comparisons, arguments.get(name)) for name, comparisons in answer.when.items()):
             if answer.error:
-                return Outcome("error", {"error": filled(answer.error, arguments)})
-            return Outcome("ok", filled(answer.result, arguments))
-    return Outcome("error", {"error": "no data for these arguments"})
+                return StubOutcome("error", {"error": filled(answer.error, arguments)})
+            return StubOutcome("ok", filled(answer.result, arguments))
+    return StubOutcome("error", {"error": "no data for these arguments"})
 
 
 def filled(template: Any, arguments: Mapping[str, Any]) -> Any:

@@ -26,7 +26,7 @@ from rightcall.capture.resumption import CannotResume, journal_of
 from rightcall.capture.runner import Capture, CaptureFailed, check_output
 from rightcall.capture.settings import Settings
 from rightcall.cli import endpoint as server
-from rightcall.cli.capture_watch import Shown, bar
+from rightcall.cli.capture_watch import ShownProgress, bar
 from rightcall.cli.chat_command import Local
 from rightcall.cli.inputs import AsJson, Force, refuse, say, usage_errors
 from rightcall.cli.safe import json_text, visible
@@ -230,7 +230,7 @@ def run_capture(
 ) -> Capture:
     """One run, told of on standard error. Raises what ended it."""
     with bar() as progress:
-        watch = Shown(progress, quiet=quiet)
+        watch = ShownProgress(progress, quiet=quiet)
         run = Capture(backend, domains, settings, output, resume=resume, force=force, watch=watch)
         asyncio.run(_within(backend, run))
     return run

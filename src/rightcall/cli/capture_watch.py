@@ -12,7 +12,7 @@ import typer
 
 from rightcall.capture.rows import OUTCOME
 from rightcall.capture.runner import Capture, Watch
-from rightcall.capture.scenario_run import Said
+from rightcall.capture.scenario_run import JournalEntry
 from rightcall.capture.settings import Task
 from rightcall.cli.safe import visible
 from rightcall.types import Json
@@ -42,7 +42,7 @@ def bar() -> Iterator[Progress | None]:
         yield progress
 
 
-class Shown(Watch):
+class ShownProgress(Watch):
     """One line per event, each `capture` and what it is about, then key=value pairs."""
 
     def __init__(self, progress: Progress | None, *, quiet: bool = False) -> None:
@@ -79,7 +79,7 @@ class Shown(Watch):
         where = f"run={task.run} domain={task.domain.name} scenario={task.scenario.name}"
         return f"{task.number}/{self._total} {where} model={task.model}"
 
-    def renamed(self, said: Said, call: int, received: str, used: str) -> None:
+    def renamed(self, said: JournalEntry, call: int, received: str, used: str) -> None:
         where = f"group={said.group} turn={said.turn} call={call}"
         self._say(f"capture warning {where} the call id {received} came again; this call is {used}")
 

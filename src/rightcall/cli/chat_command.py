@@ -54,7 +54,7 @@ Local = Annotated[
 ]
 
 
-class Talk:
+class ChatLoop:
     """One conversation: what was said, and how it is shown."""
 
     def __init__(self, backend: BaseBackend, asked: Request, *, as_json: bool) -> None:
@@ -184,13 +184,13 @@ def chat(
                 record=record,
                 force=force,
             )
-            converse(Talk(backend, asked, as_json=json))
+            converse(ChatLoop(backend, asked, as_json=json))
         elif base_url is not None or model:
             refuse("--local says which model; --base-url and --model are for models elsewhere")
         else:
             with _loaded(local, mode, timeout) as own:
                 backend = own if record is None else Recorder(own, record, force=force)
-                converse(Talk(backend, asked, as_json=json))
+                converse(ChatLoop(backend, asked, as_json=json))
 
 
 def _loaded(name: str, mode: ModeName, timeout: float) -> LocalBackend:
@@ -198,7 +198,7 @@ def _loaded(name: str, mode: ModeName, timeout: float) -> LocalBackend:
         return LocalBackend(name, mode=mode.value, timeouts=Timeouts(total=timeout))
 
 
-def converse(talk: Talk) -> None:
+def converse(talk: ChatLoop) -> None:
     """Every turn until there are no more. In a terminal a failure ends its turn only."""
     if not sys.stdin.isatty():
         for line in _lines():

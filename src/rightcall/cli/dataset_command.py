@@ -49,7 +49,7 @@ OutDir = Annotated[str, typer.Option("--out-dir", "-o", metavar="DIR", help="The
 DomainNames = Annotated[str, typer.Option("--domains", metavar="A,B", help="Names of domains, or TOML files.")]
 
 
-class Shape(StrEnum):
+class ExportShape(StrEnum):
     openai_sft = "openai-sft"
     trl_sft = "trl-sft"
     trl_preference = "trl-preference"
@@ -59,7 +59,7 @@ class Shape(StrEnum):
     text = "text"
 
 
-class Kind(StrEnum):
+class LogKind(StrEnum):
     auto = "auto"
     openai = "openai"
     anthropic = "anthropic"
@@ -134,12 +134,12 @@ def stats(
     """Count rows by label, tool, domain, format and repair, and measure their lengths."""
     from rightcall.cli.stats_page import PAGE, bars, page
     from rightcall.datasets.stats import statistics
-    from rightcall.files.whole_files import Output
+    from rightcall.files.whole_files import WholeFile
 
     with failures(), reading("stats", files) as seen:
         found = statistics(files, seen=seen)
         if html is not None:
-            with Output(html, PAGE, sources=files, force=force) as out:
+            with WholeFile(html, PAGE, sources=files, force=force) as out:
                 title = files[0] if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
                 out.write_bytes(page(found, title).encode())
     if json:
@@ -281,7 +281,7 @@ def release(
 def export(
     files: Files,
     output: To,
-    to: Annotated[Shape, typer.Option("--to", help="The shape that the trainer reads.")],
+    to: Annotated[ExportShape, typer.Option("--to", help="The shape that the trainer reads.")],
     turns: Annotated[bool, typer.Option("--turns", help="trl-sft: an example for each good turn.")] = False,
     format: Annotated[str | None, typer.Option("--format", "-f", help="text: the wire format to write.")] = None,
     public: Annotated[bool, typer.Option("--public", help="A file for everyone: only of released rows.")] = False,
@@ -312,7 +312,7 @@ def export(
 def import_(
     files: Files,
     output: To,
-    kind: Annotated[Kind, typer.Option("--from", help="What the logs are.")] = Kind.auto,
+    kind: Annotated[LogKind, typer.Option("--from", help="What the logs are.")] = LogKind.auto,
     tools: ToolsFile = None,
     format: Annotated[str, typer.Option("--format", "-f", help="The format of texts that a model wrote.")] = "auto",
     policy: Annotated[Policy, typer.Option("--repair", help="How much may be repaired.")] = Policy.safe,

@@ -161,7 +161,7 @@ SCENES: tuple[Scene, ...] = (
 )
 
 
-class Told(msgspec.Struct, frozen=True):
+class ToldScene(msgspec.Struct, frozen=True):
     """A prompt: its tools, from the heading `start` on."""
 
     title: str
@@ -178,13 +178,13 @@ class Told(msgspec.Struct, frozen=True):
         return text[text.index(self.start) :].strip()
 
 
-TOLD: tuple[Told, ...] = (
-    Told(
+TOLD: tuple[ToldScene, ...] = (
+    ToldScene(
         "A model whose server knows no tools is told how to call them",
         "the request fails with 'does not support tools', or the tools are dropped and the model makes some up",
         "## Available tools",
     ),
-    Told(
+    ToldScene(
         "The same tools for a plain completion endpoint, in the manner the model was trained on",
         "one prompt for every model, and calls in a format that the model never saw",
         "One call:",
@@ -193,7 +193,7 @@ TOLD: tuple[Told, ...] = (
 )
 
 
-class Held(msgspec.Struct, frozen=True):
+class HeldScene(msgspec.Struct, frozen=True):
     """A grammar of the tools above, and of one whose schema asks for more than a grammar can say."""
 
     title: str
@@ -206,12 +206,12 @@ class Held(msgspec.Struct, frozen=True):
         return grammar([*TOOLS, odd], format="hermes", choice="required")
 
 
-HELD = Held(
+HELD = HeldScene(
     "What a grammar cannot say is named, and takes no other tool down",
     "the request fails for every tool, or the grammar is switched off and only a log line says so",
 )
 
-AnyScene = Scene | Told | Held | RunScene
+AnyScene = Scene | ToldScene | HeldScene | RunScene
 ALL_SCENES: tuple[AnyScene, ...] = (*SCENES, *TOLD, HELD, *RUN_SCENES)
 
 
@@ -247,9 +247,9 @@ def _play(place: Path | None, *, recorded: bool, force: bool, as_json: bool) -> 
     out = console()
     for number, scene in _numbered(recorded):
         out.print(Rule(f"{number}. {scene.title}", align="left", style="bold"), soft_wrap=False)
-        if isinstance(scene, Told):
+        if isinstance(scene, ToldScene):
             _show_told(out, scene)
-        elif isinstance(scene, Held):
+        elif isinstance(scene, HeldScene):
             _show_held(out, scene)
         else:
             _show_reply(out, scene)
@@ -265,13 +265,13 @@ def _numbered(recorded: bool) -> Iterator[tuple[int, AnyScene]]:
     yield len(ALL_SCENES) + 1, model_scene(recorded=recorded)
 
 
-def _show_told(out: Console, scene: Told) -> None:
+def _show_told(out: Console, scene: ToldScene) -> None:
     row(out, "elsewhere", scene.elsewhere, "yellow")
     row(out, "told", visible(scene.shown()), "green")
     row(out, "tokens", f"about {scene.play().stats.tokens} for the whole contract")
 
 
-def _show_held(out: Console, scene: Held) -> None:
+def _show_held(out: Console, scene: HeldScene) -> None:
     made = scene.play()
     row(out, "elsewhere", scene.elsewhere, "yellow")
     row(out, "held", f"{len(made.names)} tools: {', '.join(made.names)}", "green")
@@ -292,10 +292,10 @@ def _show_reply(out: Console, scene: Scene | RunScene) -> None:
 
 def _as_json(number: int, scene: AnyScene) -> dict[str, Any]:
     head = {"number": number, "title": scene.title, "elsewhere": scene.elsewhere}
-    if isinstance(scene, Told):
+    if isinstance(scene, ToldScene):
         made = scene.play()
         return {**head, "told": made.text, "stats": to_json(made.stats)}
-    if isinstance(scene, Held):
+    if isinstance(scene, HeldScene):
         held = scene.play()
         return {**head, "tools": held.names, "relaxations": [to_json(limit) for limit in held.relaxations]}
     played = run_as_json(scene.play()) if isinstance(scene, RunScene) else {"reply": to_json(scene.play())}

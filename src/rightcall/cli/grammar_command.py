@@ -25,7 +25,7 @@ from rightcall.constrain.build import grammar as make_grammar
 from rightcall.constrain.build import refuse as refuse_limits
 from rightcall.constrain.grammar_value import Grammar
 from rightcall.constrain.served_by import SERVERS, fragment_and_limits
-from rightcall.shapes.builder import Bounds
+from rightcall.shapes.builder import GrammarBounds
 from rightcall.shapes.intersect import Relaxation
 
 _EMIT = ("gbnf", "lark", "structural-tag", "json-schema", "regex", "rules", "svg")
@@ -87,7 +87,7 @@ def grammar(
             arguments="any" if any_arguments else "schema",
             undeclared=undeclared,
             formats=formats,
-            bounds=Bounds(string=max_string, array=max_items),
+            bounds=GrammarBounds(string=max_string, array=max_items),
             strict=strict,
         )
         result, limits = _result(made, emit, server)

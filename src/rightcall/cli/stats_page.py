@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 from rightcall.cli.safe import brief
-from rightcall.datasets.stats import Histogram, Stats, edges
+from rightcall.datasets.stats import Histogram, RowStats, edges
 from rightcall.files.file_kinds import beginning
 
 _MOST, _WIDTH = 20, 40
@@ -37,7 +37,7 @@ rect { fill: var(--bar); }
 """
 
 
-def bars(out: Console, stats: Stats) -> None:
+def bars(out: Console, stats: RowStats) -> None:
     """The counts and lengths as bars of text."""
     for name, counts in stats.counts.items():
         if counts:
@@ -71,7 +71,7 @@ def _bins(histogram: Histogram) -> list[tuple[str, int]]:
 # -- HTML --------------------------------------------------------------------------------------------------------------
 
 
-def page(stats: Stats, title: str) -> str:
+def page(stats: RowStats, title: str) -> str:
     """The whole page."""
     charts = [_section(name, _top(stats, name)) for name, counts in stats.counts.items() if counts]
     lengths = stats.lengths.items()
@@ -87,7 +87,7 @@ def page(stats: Stats, title: str) -> str:
     )
 
 
-def _top(stats: Stats, name: str) -> list[tuple[str, int]]:
+def _top(stats: RowStats, name: str) -> list[tuple[str, int]]:
     counts = stats.counts[name]
     rows = counts.most_common(_MOST)
     rest = sum(counts.values()) - sum(number for _, number in rows)

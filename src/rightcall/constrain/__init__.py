@@ -3,7 +3,7 @@
 from rightcall.constrain.build import grammar
 from rightcall.constrain.grammar_value import Grammar
 from rightcall.shapes.algebra import Rule
-from rightcall.shapes.builder import Bounds
+from rightcall.shapes.builder import GrammarBounds
 from rightcall.shapes.intersect import Relaxation
 
-__all__ = ["Bounds", "Grammar", "Relaxation", "Rule", "grammar"]
+__all__ = ["GrammarBounds", "Grammar", "Relaxation", "Rule", "grammar"]

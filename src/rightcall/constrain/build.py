@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 from rightcall.constrain.grammar_value import Choice, Grammar, reachable
-from rightcall.constrain.reply import Options, Replies
+from rightcall.constrain.reply import Replies, ReplyOptions
 from rightcall.constrain.schema_shapes import Shapes
 from rightcall.constrain.unbounded import without_endless
 from rightcall.declare.toolset import ToolLike, Toolset
@@ -20,8 +20,8 @@ from rightcall.errors import CallerError, EmptyToolList, GrammarCompileError
 from rightcall.formats import find
 from rightcall.formats.spec import Format
 from rightcall.shapes.algebra import NEVER, Alt, Node
-from rightcall.shapes.arguments import Arguments
-from rightcall.shapes.builder import Bounds, Builder
+from rightcall.shapes.arguments import ArgumentsShape
+from rightcall.shapes.builder import Builder, GrammarBounds
 from rightcall.shapes.intersect import MAX_SHAPES, Relaxation
 from rightcall.shapes.value_shapes import ANYTHING, NOTHING, Field, Object
 from rightcall.types import Tool
@@ -43,7 +43,7 @@ def grammar(
     undeclared: bool = False,
     formats: bool = False,
     whitespace: Literal["flexible", "rendered"] = "flexible",
-    bounds: Bounds | None = None,
+    bounds: GrammarBounds | None = None,
     isolate: Literal["omit", "open"] = "omit",
     strict: bool = False,
 ) -> Grammar:
@@ -66,13 +66,13 @@ def grammar(
     if thinks not in ("none", "auto", "open", "required"):
         raise CallerError(f"reasoning is none, auto, open or required, not {reasoning!r}")
     _judge({"arguments": arguments, "whitespace": whitespace, "isolate": isolate}, bounds)
-    book = Builder(bounds or Bounds(), exact=whitespace == "rendered")
+    book = Builder(bounds or GrammarBounds(), exact=whitespace == "rendered")
     chosen = [tool for tool in toolset if not named or tool.name == choice] if choice != "none" else []
     sources = _Sources(found, toolset, book, undeclared, formats, arguments, isolate)
     usable = [known for tool in chosen if (known := sources.tool(tool)) is not None]
     if chosen and not usable:
         raise GrammarCompileError("; ".join(f"{name}: {why}" for name, why in list(sources.omitted.items())[:3]))
-    replies = Replies(found, book, Options("required" if named else choice, parallel, thinks, text))
+    replies = Replies(found, book, ReplyOptions("required" if named else choice, parallel, thinks, text))
     replies.named_choice = named
     start = replies.build(usable) if usable else _only_text(replies)
     relaxations = tuple(dict.fromkeys([*sources.limits, *book.limits]))
@@ -113,11 +113,11 @@ _VALUES = {
 }
 
 
-def _judge(options: dict[str, str], bounds: Bounds | None) -> None:
+def _judge(options: dict[str, str], bounds: GrammarBounds | None) -> None:
     for name, value in options.items():
         if value not in _VALUES[name]:
             raise CallerError(f"{name} is {' or '.join(_VALUES[name])}, not {value!r}")
-    for name, most in msgspec.structs.asdict(bounds or Bounds()).items():
+    for name, most in msgspec.structs.asdict(bounds or GrammarBounds()).items():
         if most is not None and most < 0:
             raise CallerError(f"the bound {name}={most} is below zero; leave it out for none")
 
@@ -168,7 +168,7 @@ class _Sources:
         self.count = 0
         self.left = MAX_ALL_SHAPES
 
-    def tool(self, tool: Tool) -> Arguments | None:
+    def tool(self, tool: Tool) -> ArgumentsShape | None:
         body = self.format.bodies[0]
         if not BODIES[type(body)].carries_name(body, tool.name):
             self.omitted[tool.name] = f"format {self.format.name!r} cannot write this name so that it reads back"
@@ -185,7 +185,7 @@ class _Sources:
         if not isinstance(shape, Object):
             shape = shapes.intersect(shape, Object(), "")
         shape, named = without_endless(shape, shapes.named) if shapes.named else (shape, shapes.named)
-        known = Arguments(tool.name, shape, named, self.toolset.kinds(tool.name), prefix)
+        known = ArgumentsShape(tool.name, shape, named, self.toolset.kinds(tool.name), prefix)
         why = self._impossible(known)
         if not why:
             self.limits |= shapes.limits
@@ -198,14 +198,14 @@ class _Sources:
         self.omitted[tool.name] = why
         return None
 
-    def _open(self, tool: Tool, prefix: str) -> Arguments:
+    def _open(self, tool: Tool, prefix: str) -> ArgumentsShape:
         """Any arguments: where names stand in tags that must agree, only the declared ones."""
         body = self.format.bodies[0]
         declared = tool.parameters.get("properties", {}) if BODIES[type(body)].declared_only else {}
         fields = tuple(Field(key, ANYTHING) for key in declared) if isinstance(declared, dict) else ()
-        return Arguments(tool.name, Object(fields, said=True), {}, {}, prefix)
+        return ArgumentsShape(tool.name, Object(fields, said=True), {}, {}, prefix)
 
-    def _impossible(self, known: Arguments) -> str:
+    def _impossible(self, known: ArgumentsShape) -> str:
         if known.shape == NOTHING:
             return "no arguments can fit its schema"
         body = self.format.bodies[0]

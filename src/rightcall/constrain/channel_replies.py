@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rightcall.constrain.before_call import OPENING
-from rightcall.constrain.grammar_value import Frame
+from rightcall.constrain.grammar_value import ReplyFrame
 from rightcall.formats.spec import Channels
 from rightcall.shapes.algebra import EMPTY, Alt, Free, Node, Ref, Upto, alt, maybe, repeat, seq
-from rightcall.shapes.arguments import Arguments
+from rightcall.shapes.arguments import ArgumentsShape
 from rightcall.shapes.marker_pieces import BLANKS, first, pieces, plain, text_of
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class Messages:
         self.book, self.options = replies.book, replies.options
         self.start = pieces(first(channels.start))
 
-    def build(self, tools: list[Arguments]) -> str:
+    def build(self, tools: list[ArgumentsShape]) -> str:
         book = self.book
         made = [seq(*self.call(tool)) for tool in tools]
         for at, node in enumerate(made):
@@ -40,7 +40,7 @@ class Messages:
             else seq(Ref("call"), repeat(seq(start, Ref("call")), 0, None if more is None else more - 1))
         )
         book.rules["calls"] = calls
-        self.replies.frame = Frame(calls=tuple(made), joint=start if self.options.parallel else EMPTY)
+        self.replies.frame = ReplyFrame(calls=tuple(made), joint=start if self.options.parallel else EMPTY)
         self._lazy()
         if self.options.choice == "required" and self.options.reasoning == "none" and not self.options.text:
             return self.replies.plain_start(calls)
@@ -54,7 +54,7 @@ class Messages:
         self.replies.triggers = (head,) if told else ()
         self.replies.lazy = "calls" if self.replies.triggers else ""
 
-    def call(self, tool: Arguments) -> list[Node]:
+    def call(self, tool: ArgumentsShape) -> list[Node]:
         opens, closes = self.channels.messages["call"]
         if self.replies.kind.named_by_header:
             inside: list[Node] = [tool.json(self.book)]

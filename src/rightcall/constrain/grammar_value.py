@@ -20,7 +20,7 @@ Choice = str  # auto | required | none | the name of a tool
 Server = Literal["llama.cpp", "vllm", "sglang", "ollama", "openai", "anthropic"]
 
 
-class Frame(msgspec.Struct, frozen=True):
+class ReplyFrame(msgspec.Struct, frozen=True):
     """What the calls of a reply are made of, for engines that are told it in parts: what stands before the first, one
     call per tool, what stands between two and behind the last. `joined` is False where the only tool's arguments are
     the whole reply."""
@@ -42,7 +42,7 @@ class Grammar(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     definitions: dict[str, Node]
     relaxations: tuple[Relaxation, ...] = ()
     omitted: dict[str, str] = {}
-    frame: Frame = Frame()
+    frame: ReplyFrame = ReplyFrame()
     triggers: tuple[str, ...] = ()
     lazy: str = ""
     format: Format

@@ -31,7 +31,7 @@ _TEXT = "minLength maxLength pattern format".split()
 _VALUES = frozenset(("const", "enum", "default", "examples"))
 
 
-class Dialect(msgspec.Struct, frozen=True):
+class SchemaDialect(msgspec.Struct, frozen=True):
     """`words`: the keywords that pass, None for all. `closed`: objects take no undeclared members. `all_required`: what
     may be left out is sent as null instead. `recursive`: a schema may be part of itself."""
 
@@ -43,18 +43,18 @@ class Dialect(msgspec.Struct, frozen=True):
     min_items: int | None = None
 
 
-DIALECTS: dict[str, Dialect] = {
-    "": Dialect(),
-    "openai": Dialect(frozenset([*_SHAPE, *_NUMBERS, "pattern", "format", "minItems", "maxItems"]), True, True),
-    "anthropic": Dialect(
+DIALECTS: dict[str, SchemaDialect] = {
+    "": SchemaDialect(),
+    "openai": SchemaDialect(frozenset([*_SHAPE, *_NUMBERS, "pattern", "format", "minItems", "maxItems"]), True, True),
+    "anthropic": SchemaDialect(
         frozenset([*_SHAPE, "allOf", "default", "format", "minItems"]), True, recursive=False, min_items=1
     ),
-    "ollama": Dialect(
+    "ollama": SchemaDialect(
         frozenset([*_SHAPE, "oneOf", "allOf", "minItems", "maxItems", "prefixItems", "definitions", *_TEXT, *_NUMBERS])
         - {"multipleOf"},
         anchored=True,
     ),
-    "xgrammar": Dialect(
+    "xgrammar": SchemaDialect(
         frozenset(
             [
                 *_SHAPE,
@@ -75,7 +75,7 @@ DIALECTS: dict[str, Dialect] = {
 }
 
 
-def dialect_of(name: str) -> Dialect:
+def dialect_of(name: str) -> SchemaDialect:
     found = DIALECTS.get(name)
     if found is None:
         raise CallerError(
@@ -142,7 +142,7 @@ def project(schema: Json, dialect: str, tool: str = "") -> tuple[Json, tuple[Rel
 
 
 class _Projector:
-    def __init__(self, root: Json, dialect: Dialect, tool: str) -> None:
+    def __init__(self, root: Json, dialect: SchemaDialect, tool: str) -> None:
         self.refs, self.dialect, self.tool = Refs(root), dialect, tool
         self.limits: list[Relaxation] = []
         self.waiting: list[tuple[str, Any, str]] = []  # what is referred to and would not be found where it was

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from rightcall.constrain.before_call import FENCES, RESULTS
 from rightcall.constrain.channel_replies import Messages
-from rightcall.constrain.grammar_value import Frame
+from rightcall.constrain.grammar_value import ReplyFrame
 from rightcall.formats.spec import Format, Pair, alternatives
 from rightcall.shapes.algebra import (
     EMPTY,
@@ -32,14 +32,14 @@ from rightcall.shapes.algebra import (
     repeat,
     seq,
 )
-from rightcall.shapes.arguments import Arguments
+from rightcall.shapes.arguments import ArgumentsShape
 from rightcall.shapes.builder import SPACE, Builder
 from rightcall.shapes.marker_pieces import BLANKS, edges, first, pieces, plain, text_of
 from rightcall.shapes.write_json import JSON_CHAR
 from rightcall.wire.bodies import BODIES
 
 
-class Options:
+class ReplyOptions:
     def __init__(self, choice: str, parallel: bool, reasoning: str, text: bool) -> None:
         self.choice = choice  # auto, required or none
         self.parallel, self.reasoning, self.text = parallel, reasoning, text
@@ -48,7 +48,7 @@ class Options:
 class Replies:
     """Adds the rules of a reply to a book."""
 
-    def __init__(self, format: Format, book: Builder, options: Options) -> None:
+    def __init__(self, format: Format, book: Builder, options: ReplyOptions) -> None:
         self.format, self.book, self.options = format, book, options
         self.body = format.bodies[0]
         self.kind = BODIES[type(self.body)]
@@ -58,11 +58,11 @@ class Replies:
         self.closes = self._marker(format.call[1])
         self.triggers: tuple[str, ...] = ()
         self.lazy = ""
-        self.frame = Frame()
+        self.frame = ReplyFrame()
 
     # -- one call ------------------------------------------------------------------------------------------------------
 
-    def call(self, tool: Arguments) -> list[Node]:
+    def call(self, tool: ArgumentsShape) -> list[Node]:
         """A call with the markers that are its own."""
         inside = self.kind.grammar(self.body, tool, self.book)
         if self.wrap is not None and not self.outer:
@@ -116,13 +116,13 @@ class Replies:
 
     # -- all calls -----------------------------------------------------------------------------------------------------
 
-    def build(self, tools: list[Arguments]) -> str:
+    def build(self, tools: list[ArgumentsShape]) -> str:
         """Adds everything, and gives the name of the start."""
         if self.format.channels is not None:
             return Messages(self, self.format.channels).build(tools)
         if self._arguments_only(tools):
             arguments = tools[0].json(self.book)
-            self.frame = Frame(calls=(arguments,), joined=False)
+            self.frame = ReplyFrame(calls=(arguments,), joined=False)
             return self.start_with(arguments)
         before, after = self.around()
         calls = [(tool, self.call(tool)) for tool in tools]
@@ -131,7 +131,7 @@ class Replies:
             calls = [(tool, [*before, *call, *after]) for tool, call in calls]
             before, after = [], []
         joint = self.joint() if self.options.parallel else EMPTY
-        self.frame = Frame(seq(*before), tuple(seq(*call) for _, call in calls), joint, seq(*after))
+        self.frame = ReplyFrame(seq(*before), tuple(seq(*call) for _, call in calls), joint, seq(*after))
         self._call_rule(opener if not before else (), calls)
         block = seq(*before, self._repeated(), *after) if self.options.parallel else Ref("call")
         self.triggers = (text_of(opener),) if opener else ()
@@ -148,7 +148,7 @@ class Replies:
         self.book.rules["reply"] = block
         return "reply"
 
-    def _arguments_only(self, tools: list[Arguments]) -> bool:
+    def _arguments_only(self, tools: list[ArgumentsShape]) -> bool:
         """The request named the tool, so that the reply is nothing but its arguments."""
         named = any(BODIES[type(body)].is_named_outside(body) for body in self.format.bodies[1:])
         return named and self.options.choice == "required" and len(tools) == 1 and self.named_choice
@@ -159,7 +159,7 @@ class Replies:
         self.book.rules["reply"] = node
         return "reply"
 
-    def _opener(self, before: list[Node], calls: list[tuple[Arguments, list[Node]]]) -> tuple[Lit | Token, ...]:
+    def _opener(self, before: list[Node], calls: list[tuple[ArgumentsShape, list[Node]]]) -> tuple[Lit | Token, ...]:
         """The pieces by which every call begins, up to the first hole or blank."""
         if self.outer:
             return ()
@@ -174,7 +174,7 @@ class Replies:
             out.append(piece)
         return plain(out)
 
-    def _call_rule(self, opener: tuple[Lit | Token, ...], calls: list[tuple[Arguments, list[Node]]]) -> None:
+    def _call_rule(self, opener: tuple[Lit | Token, ...], calls: list[tuple[ArgumentsShape, list[Node]]]) -> None:
         """`call`: one alternative per tool. What follows the opener is a rule of its own, for text that ends in it."""
         rules = self.book.rules
         names = []

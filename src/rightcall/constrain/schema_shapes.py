@@ -41,7 +41,7 @@ from rightcall.shapes.value_shapes import (
     Object,
     OneOf,
     Shape,
-    Text,
+    TextShape,
     holds,
     judge,
     one_of,
@@ -226,16 +226,16 @@ class Shapes(Intersection):
         if pattern is None and self.formats and schema.get("format") in FORMAT_PATTERNS:
             pattern, word = FORMAT_PATTERNS[schema["format"]], "format"
         if pattern is None:
-            return Text(least, most)
+            return TextShape(least, most)
         self.left -= pattern_size(pattern) // PATTERN_SHARE
         if self.left < 0:
             self.limit(f"{path}/{word}", word, "any text: the patterns are beyond the size a grammar is made for")
-            return Text(least, most)
+            return TextShape(least, most)
         try:
             node = read_pattern(pattern)
         except Irregular as why:
             self.limit(f"{path}/{word}", word, f"any text: {why}")
-            return Text(least, most)
+            return TextShape(least, most)
         return self.patterned(node, least, most, path)
 
     def number(self, schema: Json, path: str, integer: bool) -> Shape:
@@ -374,13 +374,13 @@ class Shapes(Intersection):
 
 
 _KINDS = ("object", "array", "string", "number", "boolean", "null")
-_ANY_TEXT = Text()
+_ANY_TEXT = TextShape()
 _BOUNDS = ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum")
 _TEXT_WORDS = frozenset(("minLength", "maxLength", "pattern", "format"))
 _PLAIN: dict[str, Shape] = {
     "object": Object(),
     "array": Array((), ANYTHING),
-    "string": Text(),
+    "string": TextShape(),
     "number": Number(),
     "boolean": TRUE_FALSE,
     "null": NULL,

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rightcall.contracts.type_expr import (
-    Array,
-    Field,
+    ArrayType,
+    FieldType,
     Literal,
-    Object,
+    ObjectType,
     Primitive,
-    Ref,
+    RefType,
     Tuple,
     TypeExpr,
-    Union,
+    UnionType,
     is_identifier,
 )
 from rightcall.contracts.typescript import Declarations
@@ -36,7 +36,7 @@ def _function(made: Declarations, tool: Tool) -> str:
     lines = _line_comments(made, tool.description)
     args = made.args(tool)
     name = made.text.harmless.line(tool.name)
-    if not isinstance(args, Object):
+    if not isinstance(args, ObjectType):
         return "\n".join([*lines, f"type {name} = (_: {made.text.type(args)}) => any;"])
     if not args.fields and args.rest is None:
         return "\n".join([*lines, f"type {name} = () => any;"])
@@ -48,7 +48,7 @@ def _function(made: Declarations, tool: Tool) -> str:
     return "\n".join([*lines, "}) => any;"])
 
 
-def _field(made: Declarations, field: Field) -> list[str]:
+def _field(made: Declarations, field: FieldType) -> list[str]:
     text = made.text
     said = [text.harmless.line(note) for note in field.notes]
     said += [f"example: {text.literal(value)}" for value in field.examples]
@@ -75,19 +75,19 @@ def python_list(made: Declarations, tools: Sequence[Tool]) -> str:
 
 def _definition(made: Declarations, tool: Tool) -> str:
     args = made.args(tool)
-    fields = args.fields if isinstance(args, Object) else ()
-    named = all(is_identifier(field.name) for field in fields) and isinstance(args, Object)
+    fields = args.fields if isinstance(args, ObjectType) else ()
+    named = all(is_identifier(field.name) for field in fields) and isinstance(args, ObjectType)
     taken = ", ".join([_parameter(made, field) for field in fields]) if named else f"**arguments: {_python(made, args)}"
     lines = [f"def {made.text.harmless.line(tool.name)}({taken}):", *_docstring(made, tool, fields)]
     return "\n".join(lines)
 
 
-def _parameter(made: Declarations, field: Field) -> str:
+def _parameter(made: Declarations, field: FieldType) -> str:
     default = f" = {_value(made, field.default[0])}" if field.default else "" if field.required else " = None"
     return f"{field.name}: {_python(made, field.type)}{default}"
 
 
-def _docstring(made: Declarations, tool: Tool, fields: Sequence[Field]) -> list[str]:
+def _docstring(made: Declarations, tool: Tool, fields: Sequence[FieldType]) -> list[str]:
     harmless = made.text.harmless
     lines = [harmless.line(line) for line in tool.description.strip().splitlines()] or [harmless.line(tool.name)]
     if fields:
@@ -97,7 +97,7 @@ def _docstring(made: Declarations, tool: Tool, fields: Sequence[Field]) -> list[
     return ['    """', *inside, '    """']
 
 
-def _argument(made: Declarations, field: Field) -> str:
+def _argument(made: Declarations, field: FieldType) -> str:
     said = "; ".join(made.text.about(field))
     return f"{made.text.harmless.line(field.name)} ({_python(made, field.type)}): {said}"
 
@@ -108,22 +108,22 @@ def _python(made: Declarations, expr: TypeExpr) -> str:
             return _PYTHON.get(name, "dict")
         case Literal(value):
             return f"Literal[{_value(made, value)}]"
-        case Array(item):
+        case ArrayType(item):
             return f"list[{_python(made, item)}]"
         case Tuple(items):
             return f"tuple[{', '.join([_python(made, item) for item in items]) or '()'}]"
-        case Union(members):
+        case UnionType(members):
             literals = [_value(made, member.value) for member in members if isinstance(member, Literal)]
             others = [_python(made, member) for member in members if not isinstance(member, Literal)]
             return " | ".join([f"Literal[{', '.join(literals)}]", *others] if literals else others)
-        case Ref(name):
+        case RefType(name):
             return name
-        case Object(fields, rest):
+        case ObjectType(fields, rest):
             return _typed_dict(made, fields) if fields else f"dict[str, {_python(made, rest)}]" if rest else "dict"
     return "Any"
 
 
-def _typed_dict(made: Declarations, fields: Sequence[Field]) -> str:
+def _typed_dict(made: Declarations, fields: Sequence[FieldType]) -> str:
     inner = [
         f"{made.text.literal(field.name)}: {'Required' if field.required else 'NotRequired'}"
         f"[{_python(made, field.type)}]"

@@ -23,7 +23,7 @@ from rightcall.contracts.example import example_arguments
 from rightcall.contracts.ledger import Ledger
 from rightcall.contracts.listing import listed
 from rightcall.contracts.lookup import tool_schema
-from rightcall.contracts.type_expr import Text
+from rightcall.contracts.type_expr import TextType
 from rightcall.contracts.typescript import Declarations, summary
 from rightcall.declare.toolset import Tools, Toolset
 from rightcall.errors import CallerError, CannotCarry
@@ -45,7 +45,7 @@ _LOOK_AT = 32  # tools that an example is sought among
 _PROSE = {"description", "title", "examples", "example", "$comment"}
 
 
-class Stats(msgspec.Struct, frozen=True, kw_only=True):
+class ContractStats(msgspec.Struct, frozen=True, kw_only=True):
     """What the text costs, and which tools are told how. `costs` are the tokens of each tool as it is told; `fits` is
     False if not even the shortest form is in the budget."""
 
@@ -64,7 +64,7 @@ class Contract(msgspec.Struct, frozen=True):
     """`text` goes into the prompt; `tools` are those that may then be called, `tool_schema` and the ledger included."""
 
     text: str
-    stats: Stats
+    stats: ContractStats
     tools: Toolset
 
 
@@ -119,11 +119,11 @@ def by_level(levels: dict[str, Level]) -> dict[Level, dict[str, None]]:
     return {level: dict.fromkeys(name for name in levels if levels[name] == level) for level in LEVELS}
 
 
-def _stats(prompt: _Prompt, levels: dict[str, Level], text: str, size: Callable[[str], int]) -> Stats:
+def _stats(prompt: _Prompt, levels: dict[str, Level], text: str, size: Callable[[str], int]) -> ContractStats:
     tokens = size(text)
     budget = prompt.wanted.budget
     names = by_level(levels)
-    return Stats(
+    return ContractStats(
         characters=len(text),
         tokens=tokens,
         full=tuple(names["full"]),
@@ -231,7 +231,7 @@ class _Prompt:
 
     def written(self, call: Call, heredoc: str) -> str:
         """A call in our own protocol; the argument `heredoc` as text of several lines."""
-        text = Text(self.harmless)
+        text = TextType(self.harmless)
         values = {key: text.literal(value) for key, value in call.arguments.items() if key != heredoc}
         if heredoc:
             values[heredoc] = words.LINES

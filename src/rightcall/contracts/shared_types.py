@@ -41,7 +41,7 @@ class _Place(msgspec.Struct, eq=False):
     kind: int = 0
 
 
-class Names:
+class TypeNames:
     """The type names of the references in these documents. Time is linear in their size, but for the rounds."""
 
     def __init__(self, documents: Iterable[Json]) -> None:

@@ -25,7 +25,7 @@ class Literal(msgspec.Struct, frozen=True):
     value: Any
 
 
-class Array(msgspec.Struct, frozen=True):
+class ArrayType(msgspec.Struct, frozen=True):
     item: TypeExpr
 
 
@@ -37,15 +37,15 @@ class Tuple(msgspec.Struct, frozen=True):
     rest: TypeExpr | None = None
 
 
-class Union(msgspec.Struct, frozen=True):
+class UnionType(msgspec.Struct, frozen=True):
     members: tuple[TypeExpr, ...]
 
 
-class Intersection(msgspec.Struct, frozen=True):
+class IntersectionType(msgspec.Struct, frozen=True):
     members: tuple[TypeExpr, ...]
 
 
-class Ref(msgspec.Struct, frozen=True):
+class RefType(msgspec.Struct, frozen=True):
     name: str
 
 
@@ -53,7 +53,7 @@ class Unknown(msgspec.Struct, frozen=True):
     pass
 
 
-class Field(msgspec.Struct, frozen=True):
+class FieldType(msgspec.Struct, frozen=True):
     """`default` is a list of one value, or empty: null is a default too. `notes` are bounds and formats, in words."""
 
     name: str
@@ -65,14 +65,14 @@ class Field(msgspec.Struct, frozen=True):
     examples: tuple[Any, ...] = ()
 
 
-class Object(msgspec.Struct, frozen=True):
+class ObjectType(msgspec.Struct, frozen=True):
     """`rest` is the type of keys that are not fields, None where nothing is said of them."""
 
-    fields: tuple[Field, ...] = ()
+    fields: tuple[FieldType, ...] = ()
     rest: TypeExpr | None = None
 
 
-TypeExpr = Primitive | Literal | Array | Tuple | Union | Intersection | Ref | Unknown | Object
+TypeExpr = Primitive | Literal | ArrayType | Tuple | UnionType | IntersectionType | RefType | Unknown | ObjectType
 
 NULL = Primitive("null")
 UNKNOWN = Unknown()
@@ -95,10 +95,10 @@ def is_identifier(name: str) -> bool:
 
 def render(expr: TypeExpr, harmless: Harmless = _PLAIN) -> str:
     """The TypeScript text of a type."""
-    return Text(harmless).type(expr)
+    return TextType(harmless).type(expr)
 
 
-class Text:
+class TextType:
     """Writes types, so that nothing in them speaks the markers of the format that `harmless` knows."""
 
     def __init__(self, harmless: Harmless) -> None:
@@ -110,17 +110,17 @@ class Text:
                 return _PRIMITIVES.get(name, name if is_identifier(name) else "unknown")
             case Literal(value):
                 return self.literal(value)
-            case Array(item):
+            case ArrayType(item):
                 return self.single(item) + "[]"
             case Tuple():
                 return self.tuple(expr)
-            case Union(members):
+            case UnionType(members):
                 return " | ".join([self.type(member) for member in members])
-            case Intersection(members):
-                return " & ".join([self.inside(member, Union) for member in members])
-            case Object():
+            case IntersectionType(members):
+                return " & ".join([self.inside(member, UnionType) for member in members])
+            case ObjectType():
                 return self.object(expr)
-            case Ref(name):
+            case RefType(name):
                 return name
         return "unknown"
 
@@ -128,7 +128,7 @@ class Text:
         return f"({self.type(expr)})" if isinstance(expr, kinds) else self.type(expr)
 
     def single(self, expr: TypeExpr) -> str:
-        return self.inside(expr, Union, Intersection)
+        return self.inside(expr, UnionType, IntersectionType)
 
     def literal(self, value: Any) -> str:
         """JSON, which TypeScript reads as a type and as a value alike."""
@@ -142,24 +142,24 @@ class Text:
         rest = [] if expr.rest is None else [f"...{self.single(expr.rest)}[]"]
         return f"[{', '.join(items + rest)}]"
 
-    def object(self, expr: Object) -> str:
+    def object(self, expr: ObjectType) -> str:
         parts = [self.field(field) for field in expr.fields]
         if expr.rest is not None:
             parts.append(self.index(expr))
         return f"{{ {'; '.join(parts)} }}" if parts else "{}"
 
-    def index(self, expr: Object) -> str:
+    def index(self, expr: ObjectType) -> str:
         assert expr.rest is not None
         # A signature binds the named fields as well, so beside such it must let everything through.
         if not expr.fields or isinstance(expr.rest, Unknown):
             return f"[key: string]: {self.type(expr.rest)}"
         return f"[key: string]: unknown {self.comment(['any other: ' + self.type(expr.rest)])}"
 
-    def field(self, field: Field) -> str:
+    def field(self, field: FieldType) -> str:
         mark = "" if field.required else "?"
         return f"{self.name(field.name)}{mark}: {self.type(field.type)} {self.comment(self.about(field))}"
 
-    def about(self, field: Field) -> list[str]:
+    def about(self, field: FieldType) -> list[str]:
         """What is said of a field: required or optional, description, bounds, default, examples."""
         parts = ["required" if field.required else "optional", self.harmless.line(field.description)]
         parts += [self.harmless.line(note) for note in field.notes]

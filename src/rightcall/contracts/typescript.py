@@ -17,21 +17,21 @@ from typing import Any
 
 from rightcall.contracts.bounds import notes
 from rightcall.contracts.escape import Harmless
-from rightcall.contracts.shared_types import Names, is_reserved, preferred
+from rightcall.contracts.shared_types import TypeNames, is_reserved, preferred
 from rightcall.contracts.type_expr import (
     NULL,
     UNKNOWN,
-    Array,
-    Field,
-    Intersection,
+    ArrayType,
+    FieldType,
+    IntersectionType,
     Literal,
-    Object,
+    ObjectType,
     Primitive,
-    Ref,
-    Text,
+    RefType,
+    TextType,
     Tuple,
     TypeExpr,
-    Union,
+    UnionType,
     Unknown,
     is_identifier,
     render,
@@ -56,7 +56,7 @@ def declarations(tools: Tools) -> str:
 def to_type(schema: Any, root: Any = None) -> TypeExpr:
     """The type that a schema says. References are followed in `root`, or else in the schema itself."""
     document = schema if root is None else root
-    return _Reader(Refs(document), Names([document] if isinstance(document, dict) else [])).type(schema)
+    return _TypeReader(Refs(document), TypeNames([document] if isinstance(document, dict) else [])).type(schema)
 
 
 class Declarations:
@@ -64,14 +64,14 @@ class Declarations:
 
     def __init__(self, tools: Tools, harmless: Harmless | None = None) -> None:
         self.tools = tools if isinstance(tools, Toolset) else Toolset(tools)
-        self.text = Text(harmless or Harmless())
+        self.text = TextType(harmless or Harmless())
         self._types: dict[str, TypeExpr] = {}
         self._notes: dict[str, list[str]] = {}
-        names = Names([tool.parameters for tool in self.tools])
+        names = TypeNames([tool.parameters for tool in self.tools])
         self._args = {tool.name: self._read(tool, names, number) for number, tool in enumerate(self.tools)}
 
-    def _read(self, tool: Tool, names: Names, number: int) -> TypeExpr:
-        reader = _Reader(Refs(tool.parameters), names, number)
+    def _read(self, tool: Tool, names: TypeNames, number: int) -> TypeExpr:
+        reader = _TypeReader(Refs(tool.parameters), names, number)
         args = reader.arguments(tool.parameters)
         while reader.waiting:
             name = next(iter(reader.waiting))
@@ -140,23 +140,23 @@ def summary(tool: Tool) -> str:
 def _used(expr: TypeExpr) -> list[str]:
     """The names in a type, in the order written."""
     match expr:
-        case Ref(name):
+        case RefType(name):
             return [name]
-        case Array(item):
+        case ArrayType(item):
             return _used(item)
         case Tuple(items, _, rest):
             return [name for inner in (*items, rest or UNKNOWN) for name in _used(inner)]
-        case Union(members) | Intersection(members):
+        case UnionType(members) | IntersectionType(members):
             return [name for member in members for name in _used(member)]
-        case Object(fields, rest):
+        case ObjectType(fields, rest):
             return [name for inner in (*[field.type for field in fields], rest or UNKNOWN) for name in _used(inner)]
     return []
 
 
-class _Reader:
+class _TypeReader:
     """From the schemas of one document to types. `waiting` are the targets whose names were given out."""
 
-    def __init__(self, refs: Refs, names: Names, document: int = 0) -> None:
+    def __init__(self, refs: Refs, names: TypeNames, document: int = 0) -> None:
         self.refs = refs
         self.names = names
         self.document = document  # its number among those that `names` knows
@@ -198,7 +198,7 @@ class _Reader:
             return UNKNOWN
         if isinstance(target, dict):
             self.waiting[name] = target
-        return Ref(name)
+        return RefType(name)
 
     def stated(self, schema: Json) -> TypeExpr:
         """What `type` says, and where it says nothing what the keywords of one type do."""
@@ -222,7 +222,7 @@ class _Reader:
         items = schema.get("items", {})
         first = items if isinstance(items, list) else schema.get("prefixItems")
         if not isinstance(first, list):
-            return Array(self.type(items)) if items is not False else Tuple(())
+            return ArrayType(self.type(items)) if items is not False else Tuple(())
         rest = schema.get("additionalItems", {}) if isinstance(items, list) else items
         needed = schema.get("minItems", 0)
         return Tuple(
@@ -241,7 +241,7 @@ class _Reader:
         rest = self.rest(schema)
         if not fields and rest is None and "properties" not in schema:
             return Primitive("object")
-        return Object(tuple(fields), rest)
+        return ObjectType(tuple(fields), rest)
 
     def rest(self, schema: Json) -> TypeExpr | None:
         """The type of keys without a field of their own, where the schema says one."""
@@ -253,10 +253,10 @@ class _Reader:
             return None
         return UNKNOWN if schema.get("patternProperties") else self.type(said)
 
-    def field(self, name: str, schema: Any, required: bool) -> Field:
+    def field(self, name: str, schema: Any, required: bool) -> FieldType:
         said = schema if isinstance(schema, dict) else {}
         description = said.get("description")
-        return Field(
+        return FieldType(
             name,
             self.type(schema),
             required,
@@ -275,18 +275,18 @@ def _different(members: Iterable[TypeExpr]) -> list[TypeExpr]:
     return list({render(member): member for member in reversed(members)}.values())[::-1]
 
 
-def _flat(members: Iterable[TypeExpr], kind: type[Union] | type[Intersection]) -> list[TypeExpr]:
+def _flat(members: Iterable[TypeExpr], kind: type[UnionType] | type[IntersectionType]) -> list[TypeExpr]:
     return [one for member in members for one in (member.members if isinstance(member, kind) else (member,))]
 
 
 def _union(members: list[TypeExpr], *, keep: bool = False) -> TypeExpr:
     """One of these; `keep` keeps what may be anything, which else is left out beside what is more telling."""
-    told = _different([member for member in _flat(members, Union) if keep or not isinstance(member, Unknown)])
+    told = _different([member for member in _flat(members, UnionType) if keep or not isinstance(member, Unknown)])
     if keep and UNKNOWN in told:
         return UNKNOWN
-    return UNKNOWN if not told else told[0] if len(told) == 1 else Union(tuple(told))
+    return UNKNOWN if not told else told[0] if len(told) == 1 else UnionType(tuple(told))
 
 
 def _intersection(members: list[TypeExpr]) -> TypeExpr:
-    told = _different([member for member in _flat(members, Intersection) if not isinstance(member, Unknown)])
-    return UNKNOWN if not told else told[0] if len(told) == 1 else Intersection(tuple(told))
+    told = _different([member for member in _flat(members, IntersectionType) if not isinstance(member, Unknown)])
+    return UNKNOWN if not told else told[0] if len(told) == 1 else IntersectionType(tuple(told))

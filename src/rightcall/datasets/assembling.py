@@ -15,15 +15,15 @@ from typing import Any
 
 import msgspec
 
-from rightcall.capture.rows import Fault, unix_ms
-from rightcall.datasets.row_files import Reader, Scratch, Seen, digest
+from rightcall.capture.rows import LineFault, unix_ms
+from rightcall.datasets.row_files import RowReader, Scratch, Seen, digest
 from rightcall.datasets.schemas import CONFLICT, REJECT, TRAINING, faults
 from rightcall.datasets.validating import count
 from rightcall.datasets.verifier import model_input, notebook_row
 from rightcall.datasets.written_kinds import ASSEMBLED, CONFLICTS, MERGED, NOTEBOOK, QUARANTINE, manifest
 from rightcall.errors import CallerError
 from rightcall.files.jsonl import Line, read_lines
-from rightcall.files.whole_files import Output, Outputs
+from rightcall.files.whole_files import Outputs, WholeFile
 from rightcall.types import Json
 
 COMBINED, MANIFEST = "training.jsonl", "dataset_manifest.json"
@@ -54,12 +54,12 @@ def assemble(
     names = _names(combined)
     if len({*names.values(), MANIFEST}) <= len(names):
         raise CallerError(f"{combined} is the name of another file that is written; name the merged file otherwise")
-    outs = {name: Output(folder / names[name], _KINDS[name], sources=files, force=force) for name in names}
-    told = Output(folder / MANIFEST, manifest(ASSEMBLED), sources=files, force=force)
+    outs = {name: WholeFile(folder / names[name], _KINDS[name], sources=files, force=force) for name in names}
+    told = WholeFile(folder / MANIFEST, manifest(ASSEMBLED), sources=files, force=force)
     with (
         Scratch() as scratch,
         Outputs(*outs.values(), told) as outputs,
-        closing(Reader(files)) as reader,
+        closing(RowReader(files)) as reader,
     ):
         outputs.open()
         merge = _Merge(scratch, files, reader, seen)
@@ -108,14 +108,14 @@ def _names(combined: str) -> dict[str, str]:
 class _Merge:
     """The inputs seen so far are on disk: their digest, label and place."""
 
-    def __init__(self, scratch: Scratch, files: list[Path], reader: Reader, seen: Seen | None) -> None:
+    def __init__(self, scratch: Scratch, files: list[Path], reader: RowReader, seen: Seen | None) -> None:
         self.db, self.files, self.reader, self.seen = scratch.db, files, reader, seen
         self.db.execute(
             "CREATE TABLE inputs (key BLOB, label TEXT, file INT, number INT, place INT, size INT, bad INT)"
         )
         self.db.execute("CREATE UNIQUE INDEX by_key ON inputs (key)")
 
-    def read(self, at: int, conflicts: Output, quarantine: Output) -> Counter[str]:
+    def read(self, at: int, conflicts: WholeFile, quarantine: WholeFile) -> Counter[str]:
         stats: Counter[str] = Counter(dict.fromkeys(_COUNTED, 0))
         self.db.execute("BEGIN")
         for line in read_lines(self.files[at], seen=self.seen):
@@ -125,12 +125,12 @@ class _Merge:
                 stats["quarantine"] += 1
                 quarantine.write(_put_aside(str(self.files[at]), line, *wrong))
             else:
-                assert not isinstance(line.row, Fault)
+                assert not isinstance(line.row, LineFault)
                 stats[self._add(at, line, line.row, conflicts)] += 1
         self.db.execute("COMMIT")
         return stats
 
-    def _add(self, at: int, line: Line, row: Json, conflicts: Output) -> str:
+    def _add(self, at: int, line: Line, row: Json, conflicts: WholeFile) -> str:
         text = model_input(row["input"])
         key = digest(text)
         known = self.db.execute("SELECT label, file, number, place, size FROM inputs WHERE key = ?", (key,)).fetchone()
@@ -154,7 +154,7 @@ class _Merge:
     def _told(self, file: int, number: int, row: Json) -> Json:
         return {"path": str(self.files[file]), "line_number": number, "label": row["label"], "row": row}
 
-    def write(self, out: Output, notebook: Output, drop: bool) -> tuple[Counter[str], int]:
+    def write(self, out: WholeFile, notebook: WholeFile, drop: bool) -> tuple[Counter[str], int]:
         """The accepted rows in the order they came; gives the counts of their labels, and how many were dropped."""
         labels: Counter[str] = Counter()
         dropped = 0
@@ -169,9 +169,9 @@ class _Merge:
         return labels, dropped
 
 
-def _wrong(row: Json | Fault) -> tuple[str, str] | None:
+def _wrong(row: Json | LineFault) -> tuple[str, str] | None:
     """Why a row cannot be taken: a reason in one word, and in many."""
-    if isinstance(row, Fault):
+    if isinstance(row, LineFault):
         return "invalid_json", row.message
     if row.get("schema_version") != TRAINING:
         return "invalid_training_row", f"schema_version must be {TRAINING}"
@@ -203,7 +203,7 @@ def _private(row: Json) -> Json:
 
 
 def _put_aside(path: str, line: Line, reason: str, detail: str) -> Json:
-    row = None if isinstance(line.row, Fault) else line.row
+    row = None if isinstance(line.row, LineFault) else line.row
     return {
         "schema_version": REJECT,
         "reason": reason,

@@ -18,7 +18,7 @@ from rightcall.apis.openai_chat import assistant_message
 from rightcall.apis.sdk_view import dumps
 from rightcall.capture.rows import FORGE, OUTCOME, SCHEMA, asked, blocking_of, call_of, tools_of
 from rightcall.datasets.label import sound
-from rightcall.datasets.row_files import Reader, Scratch, Seen, Where, digest
+from rightcall.datasets.row_files import RowReader, Scratch, Seen, Where, digest
 from rightcall.datasets.validating import label_of
 from rightcall.declare.provider_forms import to_provider
 from rightcall.declare.toolset import Toolset
@@ -161,7 +161,7 @@ class Conversations:
         self.left_out = 0
 
     def __iter__(self) -> Iterator[Conversation]:
-        reader = Reader(self._paths)
+        reader = RowReader(self._paths)
         with Scratch() as scratch:
             scratch.db.execute("CREATE TABLE lines (key BLOB, file INT, place INT, size INT)")
             scratch.insert("INSERT INTO lines VALUES (?, ?, ?, ?)", self._places())
@@ -181,7 +181,7 @@ class Conversations:
                 key = f"{row['example_group_id']}\0{row['proxy_trace']['model']}"
                 yield digest(key), at, line.place, line.size
 
-    def _rows(self, lines: Iterable[Any], reader: Reader) -> list[Json]:
+    def _rows(self, lines: Iterable[Any], reader: RowReader) -> list[Json]:
         rows: list[Json] = []
         for _, file, place, size in lines:
             if len(rows) < LONGEST:

@@ -20,14 +20,14 @@ import msgspec
 from rightcall import formats
 from rightcall.capture.rows import unix_ms
 from rightcall.datasets.conversations import Conversation, Conversations
-from rightcall.datasets.message_shapes import SHAPES, Found, How, LeftOut
+from rightcall.datasets.message_shapes import SHAPES, Found, LeftOut, MessageOptions
 from rightcall.datasets.releasing import is_released
 from rightcall.datasets.row_files import BadRows, Seen, Where
 from rightcall.datasets.validating import count
 from rightcall.datasets.written_kinds import EXPORT, EXPORTED, PARQUET, manifest, manifest_of
 from rightcall.errors import CallerError
 from rightcall.files.streams import is_stream
-from rightcall.files.whole_files import PRIVATE, PUBLIC, Output, Outputs
+from rightcall.files.whole_files import PRIVATE, PUBLIC, Outputs, WholeFile
 from rightcall.types import Json
 
 
@@ -75,7 +75,7 @@ class _Gate:
             raise Unreleased(self.refused, self.count)
 
 
-class Writer(Protocol):
+class ExportWriter(Protocol):
     rows: int
 
     def write(self, row: Json) -> None: ...
@@ -98,8 +98,8 @@ def export(
     """
     files, how = [Path(path) for path in paths], _how(to, turns, format)
     mode = PUBLIC if public else PRIVATE
-    out = Output(output, PARQUET if _is_parquet(output) else EXPORT, sources=files, mode=mode, force=force)
-    beside = Output(manifest_of(out.path), manifest(EXPORTED), sources=files, mode=mode, force=force)
+    out = WholeFile(output, PARQUET if _is_parquet(output) else EXPORT, sources=files, mode=mode, force=force)
+    beside = WholeFile(manifest_of(out.path), manifest(EXPORTED), sources=files, mode=mode, force=force)
     # The manifest goes first: it is what an export is known by, should the two be torn apart.
     with Outputs(*([] if is_stream(output) else [beside]), out) as outputs:
         gate = _Gate(public)
@@ -131,24 +131,24 @@ def _is_parquet(output: str | Path) -> bool:
     return str(output).endswith(".parquet")
 
 
-def _how(to: str, turns: bool, format: str | None) -> How:
+def _how(to: str, turns: bool, format: str | None) -> MessageOptions:
     if to not in SHAPES:
         raise CallerError(f"no shape {to!r:.40}; there are {', '.join(SHAPES)}")
     if (format is not None) != (to == "text"):
         raise CallerError("plain text needs a format, such as --format hermes, and only plain text takes one")
     if turns and to != "trl-sft":
         raise CallerError("--turns is for trl-sft: the other shapes have their own unit")
-    return How(turns, formats.find(format) if format is not None else None)
+    return MessageOptions(turns, formats.find(format) if format is not None else None)
 
 
-def _examples(conversation: Conversation, to: str, how: How) -> Found:
+def _examples(conversation: Conversation, to: str, how: MessageOptions) -> Found:
     try:
         yield from SHAPES[to](conversation, how)
     except LeftOut as reason:
         yield reason
 
 
-def _writer(out: Output, to: str, how: How, public: bool) -> AbstractContextManager[Writer]:
+def _writer(out: WholeFile, to: str, how: MessageOptions, public: bool) -> AbstractContextManager[ExportWriter]:
     if not _is_parquet(out.path):
         return nullcontext(out)
     from rightcall.datasets.parquet import ParquetRows
@@ -157,7 +157,7 @@ def _writer(out: Output, to: str, how: How, public: bool) -> AbstractContextMana
 
 
 def _manifest(
-    files: list[Path], out: Output, to: str, how: How, public: bool, examples: int, left_out: Counter[str]
+    files: list[Path], out: WholeFile, to: str, how: MessageOptions, public: bool, examples: int, left_out: Counter[str]
 ) -> Json:
     return {
         "schema_version": EXPORTED,

@@ -17,14 +17,14 @@ from typing import Any
 from rightcall.apis.openai_chat import assistant_message
 from rightcall.apis.sdk_view import dumps, text
 from rightcall.apis.whole import read
-from rightcall.capture.rows import RESPOND, Fault, Trace, capture_row, outcome_row, unix_ms
-from rightcall.capture.stubs import Outcome
-from rightcall.datasets.logs import Log, Said, conversation
+from rightcall.capture.rows import RESPOND, CallTrace, LineFault, capture_row, outcome_row, unix_ms
+from rightcall.capture.stubs import StubOutcome
+from rightcall.datasets.logs import Log, LogTurn, conversation
 from rightcall.datasets.row_files import Seen, Where, digest, read_all
 from rightcall.datasets.written_kinds import IMPORTED
 from rightcall.declare.toolset import Toolset
 from rightcall.errors import CallerError, RightcallError
-from rightcall.files.whole_files import Output
+from rightcall.files.whole_files import WholeFile
 from rightcall.ids import Ids
 from rightcall.strict_json import MAX_DEPTH, Undecodable, decode
 from rightcall.types import Call, Json, Reply, Tool
@@ -97,7 +97,7 @@ class _Walk:
 
     def rows(self) -> Iterator[Json]:
         for at, entry in enumerate(self.log.entries):
-            if isinstance(entry, Said):
+            if isinstance(entry, LogTurn):
                 yield from self._turn(entry, self.log.entries[at + 1 :])
                 self.turn += 1
             else:
@@ -118,12 +118,12 @@ class _Walk:
         self.done.append(call.name)
         return {"role": "tool", "tool_call_id": call.id, "name": call.name, "content": message["content"]}
 
-    def _read(self, said: Said) -> Reply:
+    def _read(self, said: LogTurn) -> Reply:
         if said.api == "text":
             return parse(said.value, tools=self.tools, ids=self.ids, **self.how)  # type: ignore[arg-type]
         return read(said.value, tools=self.tools, api=said.api, ids=self.ids, **self.how)  # type: ignore[arg-type]
 
-    def _turn(self, said: Said, after: tuple[Json | Said, ...]) -> Iterator[Json]:
+    def _turn(self, said: LogTurn, after: tuple[Json | LogTurn, ...]) -> Iterator[Json]:
         reply = self._read(said)
         assistant = assistant_message(reply, reasoning_key="reasoning_content")
         before, done = list(self.messages), list(self.done)
@@ -146,8 +146,8 @@ class _Walk:
         said = [each["content"] for each in self.messages if each["role"] == "user" and each["content"].strip()]
         return said[-1] if said else "(nothing was asked)"
 
-    def _trace(self, reply: Reply, index: int, id: str) -> Trace:
-        return Trace(
+    def _trace(self, reply: Reply, index: int, id: str) -> CallTrace:
+        return CallTrace(
             domain="import",
             scenario="log",
             run_index=0,
@@ -163,13 +163,13 @@ class _Walk:
         )
 
 
-def _results(after: tuple[Json | Said, ...]) -> dict[str | int, Outcome]:
+def _results(after: tuple[Json | LogTurn, ...]) -> dict[str | int, StubOutcome]:
     """The results right behind a turn: by the id of their call, and by position where one has no id ("" says so)."""
-    found: dict[str | int, Outcome] = {}
+    found: dict[str | int, StubOutcome] = {}
     for at, entry in enumerate(after):
-        if isinstance(entry, Said) or entry["role"] != "tool":
+        if isinstance(entry, LogTurn) or entry["role"] != "tool":
             break
-        outcome = Outcome("ok", entry["content"])
+        outcome = StubOutcome("ok", entry["content"])
         found[text(entry.get("tool_call_id"))] = found[at] = outcome
     return found
 
@@ -197,11 +197,11 @@ def import_files(
     at, files = unix_ms(), list(paths)
     options = {"kind": kind, "tools": tools, "format": format, "repair": repair, "model": model}
     options |= {"rescue": rescue, "reasoning_calls": reasoning_calls}
-    with Output(output, IMPORTED, sources=files, force=force) as out:
+    with WholeFile(output, IMPORTED, sources=files, force=force) as out:
         for where, row in read_all(files, seen=seen):
             group = f"import-{digest(where.path).hex()[:8]}-{where.number:08d}"
             try:
-                if isinstance(row, Fault):
+                if isinstance(row, LineFault):
                     raise CallerError(row.message)
                 made = list(rows_of(row, group=group, at=at, **options))  # type: ignore[arg-type]
             except RightcallError as error:

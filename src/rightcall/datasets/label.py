@@ -16,7 +16,7 @@ from typing import Any
 
 from rightcall.capture import catalogue
 from rightcall.capture.domain import Domain, Scenario
-from rightcall.capture.rows import FORGE, OUTCOME, SCHEMA, Fault, asked, blocking_of, call_of, tools_of
+from rightcall.capture.rows import FORGE, OUTCOME, SCHEMA, LineFault, asked, blocking_of, call_of, tools_of
 from rightcall.capture.score import label as judged
 from rightcall.capture.score import score
 from rightcall.checks import check
@@ -24,7 +24,7 @@ from rightcall.datasets.row_files import BadRows, Seen, Where, read_all
 from rightcall.datasets.schemas import faults
 from rightcall.datasets.written_kinds import LABELLED
 from rightcall.declare.toolset import Toolset
-from rightcall.files.whole_files import Output
+from rightcall.files.whole_files import WholeFile
 from rightcall.strict_json import MAX_DEPTH, decode
 from rightcall.types import Call, Json, Problem
 
@@ -126,7 +126,7 @@ def label_files(
     """Writes the rows with their labels, and gives how many got which."""
     labeller, files = Labeller(domains), list(paths)
     counts: Counter[str] = Counter()
-    with Output(output, LABELLED, sources=files, force=force) as out:
+    with WholeFile(output, LABELLED, sources=files, force=force) as out:
         for where, row in read_all(files, seen=seen):
             made = labeller.label(sound(where, row, SCHEMA, FORGE))
             counts[made["label"]["label"] if "label" in made else "unlabelled"] += 1
@@ -134,9 +134,9 @@ def label_files(
     return counts
 
 
-def sound(where: Where, row: Json | Fault, *schemas: str) -> Json:
+def sound(where: Where, row: Json | LineFault, *schemas: str) -> Json:
     """A row that is as its schema says, and of a schema that will do. Raises `BadRows`."""
-    if isinstance(row, Fault):
+    if isinstance(row, LineFault):
         raise BadRows(f"{where} {row.message}; `rightcall dataset validate` lists every fault")
     if row.get("schema_version") not in schemas:
         raise BadRows(f"{where} is {row.get('schema_version')!r:.80}; this takes {' or '.join(schemas)}")

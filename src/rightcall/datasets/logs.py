@@ -20,7 +20,7 @@ from rightcall.errors import CallerError
 from rightcall.types import Json
 
 
-class Said(msgspec.Struct, frozen=True):
+class LogTurn(msgspec.Struct, frozen=True):
     """A turn of the model, as logged: `api` says how it is to be read, "text" that it is what the model wrote."""
 
     value: Any
@@ -30,7 +30,7 @@ class Said(msgspec.Struct, frozen=True):
 class Log(msgspec.Struct, frozen=True):
     """Messages of the other side as they are in OpenAI chat form, turns of the model as they were logged."""
 
-    entries: tuple[Json | Said, ...]
+    entries: tuple[Json | LogTurn, ...]
     tools: Any = None
     format: str = "auto"
 
@@ -88,11 +88,11 @@ def _is_anthropic(row: Json) -> bool:
 
 
 def _openai(row: Json) -> Log:
-    entries: list[Json | Said] = []
+    entries: list[Json | LogTurn] = []
     for message in objects(row.get("messages")):
         role = text(message.get("role"))
         if role == "assistant":
-            entries.append(Said(message, "chat"))
+            entries.append(LogTurn(message, "chat"))
         elif role in ("tool", "function"):
             entries.append({**message, "role": "tool", "content": _flat(message.get("content"))})
         else:
@@ -101,12 +101,12 @@ def _openai(row: Json) -> Log:
 
 
 def _anthropic(row: Json) -> Log:
-    entries: list[Json | Said] = []
+    entries: list[Json | LogTurn] = []
     if row.get("system"):
         entries.append({"role": "system", "content": _flat(row["system"])})
     for message in objects(row.get("messages")):
         if message.get("role") == "assistant":
-            entries.append(Said(message, "messages"))
+            entries.append(LogTurn(message, "messages"))
         else:
             entries += _anthropic_user(message)
     return Log(tuple(entries), row.get("tools"))
@@ -126,7 +126,7 @@ def _anthropic_user(message: Json) -> Iterator[Json]:
 
 
 def _responses(row: Json) -> Log:
-    entries: list[Json | Said] = []
+    entries: list[Json | LogTurn] = []
     if text(row.get("instructions")):
         entries.append({"role": "system", "content": row["instructions"]})
     if isinstance(row.get("input"), str):
@@ -138,10 +138,10 @@ def _responses(row: Json) -> Log:
             turn.append(item)
             continue
         if turn:
-            entries.append(Said(turn, "responses"))
+            entries.append(LogTurn(turn, "responses"))
             turn = []
         entries.append(other)
-    return Log(tuple(entries + ([Said(turn, "responses")] if turn else [])), row.get("tools"))
+    return Log(tuple(entries + ([LogTurn(turn, "responses")] if turn else [])), row.get("tools"))
 
 
 def _other_side(item: Json) -> Json | None:
@@ -158,7 +158,7 @@ _SIDES = {"human": "user", "user": "user", "system": "system", "observation": "t
 
 
 def _sharegpt(row: Json) -> Log:
-    entries: list[Json | Said] = []
+    entries: list[Json | LogTurn] = []
     tools = row.get("tools")
     if text(row.get("system")):
         entries.append({"role": "system", "content": row["system"]})
@@ -170,25 +170,25 @@ def _sharegpt(row: Json) -> Log:
         elif side in _SIDES:
             entries += _from_side(_SIDES[side], said)
         else:
-            entries.append(Said(said, "text"))
+            entries.append(LogTurn(said, "text"))
     return Log(tuple(entries), tools or _listed(entries))
 
 
-def _function_call(said: str) -> Said:
+def _function_call(said: str) -> LogTurn:
     """JSON with a name and arguments, or a list of such; what is no JSON is what a model wrote."""
     try:
         value = json.loads(said)
     except (ValueError, RecursionError):
-        return Said(said, "text")
+        return LogTurn(said, "text")
     calls = [each for each in (value if isinstance(value, list) else [value]) if isinstance(each, dict)]
     made = [
         {"type": "function", "function": {"name": each.get("name"), "arguments": each.get("arguments")}}
         for each in calls
     ]
-    return Said({"role": "assistant", "content": "", "tool_calls": made}, "chat")
+    return LogTurn({"role": "assistant", "content": "", "tool_calls": made}, "chat")
 
 
-def _from_side(role: str, said: str) -> list[Json | Said]:
+def _from_side(role: str, said: str) -> list[Json | LogTurn]:
     """A message; the results of several calls, which stand in one entry as a list, are several."""
     if role != "tool":
         return [{"role": role, "content": said}]
@@ -206,7 +206,7 @@ def _between(said: str, opens: str, closes: str) -> Iterator[str]:
         start = said.find(opens, end)
 
 
-def _listed(entries: list[Json | Said]) -> Any:
+def _listed(entries: list[Json | LogTurn]) -> Any:
     """The tools that a Hermes system message lists: JSON in its tags, as a list or one on each line."""
     system = next((each["content"] for each in entries if isinstance(each, dict) and each["role"] == "system"), "")
     block = next(_between(system, "<tools>", "</tools>"), "")
@@ -222,13 +222,13 @@ def _listed(entries: list[Json | Said]) -> Any:
 
 def _plain(row: Json) -> Log:
     prompt = row.get("prompt")
-    entries: list[Json | Said] = [{"role": "user", "content": prompt}] if text(prompt) else []
+    entries: list[Json | LogTurn] = [{"role": "user", "content": prompt}] if text(prompt) else []
     for message in objects(prompt):
         role = text(message.get("role"))
         said = _flat(message.get("content"))
-        entries.append(Said(said, "text") if role == "assistant" else {"role": role or "user", "content": said})
+        entries.append(LogTurn(said, "text") if role == "assistant" else {"role": role or "user", "content": said})
     said = text(row.get("text")) or text(row.get("completion"))
-    return Log((*entries, Said(said, "text")), row.get("tools"), text(row.get("format")) or "auto")
+    return Log((*entries, LogTurn(said, "text")), row.get("tools"), text(row.get("format")) or "auto")
 
 
 KINDS: dict[str, Callable[[Json], Log]] = {

@@ -28,7 +28,7 @@ class LeftOut(Exception):
     """This conversation, or this turn, cannot be said in the shape that was asked for. The message is the reason."""
 
 
-class How(msgspec.Struct, frozen=True):
+class MessageOptions(msgspec.Struct, frozen=True):
     """What the shapes need to know: whole conversations or single turns, and for plain text the format."""
 
     turns: bool = False
@@ -109,7 +109,7 @@ def _good(conversation: Conversation) -> Turn:
 # -- the shapes --------------------------------------------------------------------------------------------------------
 
 
-def _openai_sft(conversation: Conversation, how: How) -> Found:
+def _openai_sft(conversation: Conversation, how: MessageOptions) -> Found:
     """{"messages", "tools", "parallel_tool_calls"}; arguments are text; a bad turn has weight 0: not learned from."""
     end, before = _whole(conversation)
     messages = [*_messages(end, objects=False), _said(end, objects=False)]
@@ -120,7 +120,7 @@ def _openai_sft(conversation: Conversation, how: How) -> Found:
     yield {"messages": messages, "tools": conversation.definitions, "parallel_tool_calls": several}
 
 
-def _trl_sft(conversation: Conversation, how: How) -> Found:
+def _trl_sft(conversation: Conversation, how: MessageOptions) -> Found:
     """{"messages", "tools"}, or with single turns {"prompt", "completion", "tools"}; arguments are objects."""
     if how.turns:
         yield from _each(conversation, _prompted)
@@ -146,7 +146,7 @@ def _each(conversation: Conversation, make: Callable[[Conversation, Turn], Json]
             yield reason
 
 
-def _trl_kto(conversation: Conversation, how: How) -> Found:
+def _trl_kto(conversation: Conversation, how: MessageOptions) -> Found:
     """{"prompt", "completion", "label", "tools"}: each turn with whether it is good; what nobody judged is left out."""
     for turn in conversation.turns:
         if turn.good is None or (turn.outcome and turn.rows[0]["outcome"]["ended"] != "answer"):
@@ -160,7 +160,7 @@ def _trl_kto(conversation: Conversation, how: How) -> Found:
             yield reason
 
 
-def _trl_preference(conversation: Conversation, how: How) -> Found:
+def _trl_preference(conversation: Conversation, how: MessageOptions) -> Found:
     """{"prompt", "chosen", "rejected", "tools"}: a call as it was repaired against the call as it was sent, and the
     good turn that followed a bad one against the bad one."""
     for turn, following in zip(conversation.turns, [*conversation.turns[1:], None], strict=True):
@@ -216,7 +216,7 @@ def _entry(call: Call) -> Json:
 _FROM = {"user": "human", "tool": "observation"}
 
 
-def _sharegpt(conversation: Conversation, how: How) -> Found:
+def _sharegpt(conversation: Conversation, how: MessageOptions) -> Found:
     """LLaMA-Factory: {"conversations": [{"from", "value"}], "system", "tools"}; several calls, and several results, of
     one turn are one entry each, so that the sides alternate."""
     end = _good(conversation)
@@ -264,7 +264,7 @@ def _closed(entry: Json) -> Json:
     return {"from": entry["from"], "value": value}
 
 
-def _verifier(conversation: Conversation, how: How) -> Found:
+def _verifier(conversation: Conversation, how: MessageOptions) -> Found:
     """`toolcall-verifier-training/v1`: each call that has a label."""
     for row in conversation.rows:
         made = training_row(row)
@@ -273,7 +273,7 @@ def _verifier(conversation: Conversation, how: How) -> Found:
         )
 
 
-def _text(conversation: Conversation, how: How) -> Found:
+def _text(conversation: Conversation, how: MessageOptions) -> Found:
     """{"prompt", "completion", "format", "tools"}: each good turn as the model would write it in that format; its
     history too."""
     assert how.format is not None
@@ -305,7 +305,7 @@ def _render(message: Json, format: Format, conversation: Conversation) -> str:
     return render(parts, format=format, tools=conversation.tools)
 
 
-SHAPES: dict[str, Callable[[Conversation, How], Found]] = {
+SHAPES: dict[str, Callable[[Conversation, MessageOptions], Found]] = {
     "openai-sft": _openai_sft,
     "trl-sft": _trl_sft,
     "trl-preference": _trl_preference,

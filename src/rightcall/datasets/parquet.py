@@ -14,7 +14,7 @@ from typing import Any
 from rightcall.errors import FileFailed
 from rightcall.extras import needs
 from rightcall.files.file_kinds import failed
-from rightcall.files.whole_files import Output
+from rightcall.files.whole_files import WholeFile
 from rightcall.types import Json
 
 _BATCH = 1_000
@@ -56,7 +56,7 @@ COLUMNS: dict[str, Json] = {
 class ParquetRows:
     """The rows of an `Output` that is open, in Parquet: gathered, and written a thousand at a time."""
 
-    def __init__(self, out: Output, *, shape: str, public: bool) -> None:
+    def __init__(self, out: WholeFile, *, shape: str, public: bool) -> None:
         self._columns = COLUMNS[shape]
         self._marks = {
             "huggingface": json.dumps({"info": {"features": self._columns}}),

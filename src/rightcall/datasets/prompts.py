@@ -14,7 +14,7 @@ from rightcall.capture.scenario_run import SYSTEM
 from rightcall.datasets.schemas import PROMPT
 from rightcall.datasets.written_kinds import PROMPTS
 from rightcall.declare.provider_forms import to_provider
-from rightcall.files.whole_files import Output
+from rightcall.files.whole_files import WholeFile
 from rightcall.types import Json
 
 MODEL, OUTPUT = "test-model", "target/dataset/tool_prompts.jsonl"
@@ -52,7 +52,7 @@ def write_prompts(
     domains: Iterable[Domain], output: str | Path, *, model: str = MODEL, runs: int = 1, force: bool = False
 ) -> int:
     """Writes the file, and gives how many rows it has."""
-    with Output(output, PROMPTS, force=force) as out:
+    with WholeFile(output, PROMPTS, force=force) as out:
         for row in prompts(domains, model=model, runs=runs):
             out.write(row)
     return out.rows

@@ -18,14 +18,14 @@ from hashlib import blake2b, sha256
 from pathlib import Path
 from typing import Any
 
-from rightcall.capture.rows import Fault, unix_ms
+from rightcall.capture.rows import LineFault, unix_ms
 from rightcall.datasets.row_files import BadRows, Seen, Where, read_all
 from rightcall.datasets.schemas import faults
 from rightcall.datasets.written_kinds import REDACTED, RELEASED
 from rightcall.errors import CallerError
-from rightcall.files.whole_files import Output
+from rightcall.files.whole_files import WholeFile
 from rightcall.redaction.scrubber import Scrubber
-from rightcall.redaction.secret_shapes import Rule, start
+from rightcall.redaction.secret_shapes import SecretShape, start
 from rightcall.types import Json
 
 VERSION = "rightcall-redaction/v2"
@@ -45,27 +45,27 @@ def _iban(text: str) -> bool:
 
 
 # Who somebody is and where: beside the secrets, for what leaves this machine.
-PERSONAL: dict[str, Rule] = {
-    "email": Rule(
+PERSONAL: dict[str, SecretShape] = {
+    "email": SecretShape(
         re.compile(start(r"\w.+%-") + r"[\w.+%-]{1,64}@(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}(?![A-Za-z0-9])"),
         ("@",),
     ),
-    "iban": Rule(
+    "iban": SecretShape(
         re.compile(start("A-Za-z0-9_") + r"[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?![A-Za-z0-9])"),
         sure=_iban,
     ),
-    "card": Rule(re.compile(start("A-Za-z0-9_.-") + r"\d(?:[ -]?\d){13,18}(?![\w-])"), sure=_luhn),
-    "phone": Rule(
+    "card": SecretShape(re.compile(start("A-Za-z0-9_.-") + r"\d(?:[ -]?\d){13,18}(?![\w-])"), sure=_luhn),
+    "phone": SecretShape(
         re.compile(start("A-Za-z0-9_.+") + r"\+\d{1,3}[ ()./-]{0,2}\d(?:[ ()./-]{0,2}\d){6,12}(?!\w)"), ("+",)
     ),
-    "address": Rule(
+    "address": SecretShape(
         re.compile(
             start("A-Za-z0-9_.")
             + r"(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)\.){3}(?:25[0-5]|2[0-4]\d|1?\d?\d)(?![A-Za-z0-9]|\.\d)"
         ),
         (".",),
     ),
-    "home": Rule(
+    "home": SecretShape(
         re.compile(r"(?:/home/|/Users/|[A-Za-z]:\\{1,4}Users\\{1,4})([^\s/\\\"':<>|]{1,64})"),
         ("/home/", "users"),
         part=1,
@@ -86,7 +86,7 @@ class Redactor(Scrubber):
         named = sorted({term for term in terms if term.strip()}, key=lambda term: (-len(term), term))
         if any(len(term) < 3 for term in named):
             raise CallerError("a term to redact must have at least three characters")
-        own = {"term": Rule(re.compile("|".join(map(re.escape, named)), re.I))} if named else {}
+        own = {"term": SecretShape(re.compile("|".join(map(re.escape, named)), re.I))} if named else {}
         super().__init__(stand_in=self._counted, more={**PERSONAL, **own})
         self._key = key or secrets.token_bytes(32)
         self._clean: set[str] = set()
@@ -181,7 +181,7 @@ def redact_files(
 ) -> tuple[int, Counter[str]]:
     """Writes redacted rows; gives how many, and what was found how often."""
     redactor, files = Redactor(terms), list(paths)
-    with Output(output, REDACTED, sources=files, force=force) as out:
+    with WholeFile(output, REDACTED, sources=files, force=force) as out:
         for where, row in read_all(files, seen=seen):
             try:
                 out.write(redactor.redact(_marked(where, row)))
@@ -205,23 +205,23 @@ def release_files(
         raise CallerError("say who answers for the release: --by NAME")
     mark = {"by": by, "note": note, "at_unix_ms": unix_ms()}
     kept_back, files = 0, list(paths)
-    with Output(output, RELEASED, sources=files, force=force) as out:
+    with WholeFile(output, RELEASED, sources=files, force=force) as out:
         for where, row in read_all(files, seen=seen):
             why = why_not(_marked(where, row))
             if why:
                 kept_back += 1
                 refused(where, why)
                 continue
-            assert not isinstance(row, Fault)
+            assert not isinstance(row, LineFault)
             marks = {**row["metadata"], "private_agent_log": False, "public_export_allowed": True, "release": mark}
             out.write({**row, "metadata": marks})
     return out.rows, kept_back
 
 
-def _marked(where: Where, row: Json | Fault) -> Json:
-    found = [row.message] if isinstance(row, Fault) else faults(row)
-    if not found and not isinstance(row, Fault) and not isinstance(row.get("metadata"), dict):
+def _marked(where: Where, row: Json | LineFault) -> Json:
+    found = [row.message] if isinstance(row, LineFault) else faults(row)
+    if not found and not isinstance(row, LineFault) and not isinstance(row.get("metadata"), dict):
         found = ["this takes rows of captures, which carry their marks in `metadata`"]
-    if found or isinstance(row, Fault):
+    if found or isinstance(row, LineFault):
         raise BadRows(f"{where} {found[0]}; `rightcall dataset validate` lists every fault")
     return row

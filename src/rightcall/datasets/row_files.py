@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, BinaryIO, NamedTuple
 
 from rightcall.errors import CallerError, FileFailed
-from rightcall.files.jsonl import Fault, read_at, read_lines
+from rightcall.files.jsonl import LineFault, read_at, read_lines
 from rightcall.types import Json
 
 Seen = Callable[[int], None]
@@ -29,7 +29,7 @@ class Where(NamedTuple):
         return f"{self.path}:{self.number}"
 
 
-def read_all(paths: Iterable[str | Path], *, seen: Seen | None = None) -> Iterator[tuple[Where, Json | Fault]]:
+def read_all(paths: Iterable[str | Path], *, seen: Seen | None = None) -> Iterator[tuple[Where, Json | LineFault]]:
     """The rows of several files, one after the other."""
     for path in paths:
         for line in read_lines(path, seen=seen):
@@ -72,7 +72,7 @@ class Scratch:
         self.db.execute("COMMIT")
 
 
-class Reader:
+class RowReader:
     """Rows by their place, out of several files."""
 
     def __init__(self, paths: Iterable[str | Path]) -> None:

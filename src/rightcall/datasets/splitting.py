@@ -15,14 +15,14 @@ from pathlib import Path
 
 import msgspec
 
-from rightcall.capture.rows import Fault
+from rightcall.capture.rows import LineFault
 from rightcall.datasets.row_files import BadRows, Scratch, Seen, Where, digest
 from rightcall.datasets.schemas import faults
 from rightcall.datasets.validating import bucket_of, count, label_of
 from rightcall.datasets.written_kinds import SIDE, SPLIT, manifest
 from rightcall.errors import CallerError
 from rightcall.files.jsonl import Line, encode_row, read_lines
-from rightcall.files.whole_files import Output, Outputs
+from rightcall.files.whole_files import Outputs, WholeFile
 from rightcall.types import Json
 
 RATIO, SEED = 0.10, "forge-dataset-v1"
@@ -56,13 +56,13 @@ def split(
         raise CallerError(f"the ratio must be between 0 and 1, not {ratio}")
     files, folder = [Path(path) for path in paths], Path(out_dir)
     sides = {"train": _Side(), "validation": _Side()}
-    outs = {name: Output(folder / f"{name}.jsonl", SIDE, sources=files, force=force) for name in sides}
-    told = Output(folder / "split_manifest.json", manifest(SPLIT), sources=files, force=force)
+    outs = {name: WholeFile(folder / f"{name}.jsonl", SIDE, sources=files, force=force) for name in sides}
+    told = WholeFile(folder / "split_manifest.json", manifest(SPLIT), sources=files, force=force)
     with Scratch() as scratch, Outputs(*outs.values(), told) as outputs:
         rows, groups = _choose(scratch, files, ratio, seed, seen)
         outputs.open()
         for line, name in _sided(scratch, files, seen):
-            assert not isinstance(line.row, Fault)
+            assert not isinstance(line.row, LineFault)
             sides[name].add(line.row)
             outs[name].write_bytes(line.data.rstrip(b"\r\n") + b"\n")
         counts = {"rows": rows, "groups": groups, **{name: side.told() for name, side in sides.items()}}
@@ -113,7 +113,7 @@ def _keys(files: list[Path], seed: str, seen: Seen | None) -> Iterator[tuple[byt
     for file in files:
         for line in read_lines(file, seen=seen):
             where = Where(str(file), line.number)
-            if isinstance(line.row, Fault):
+            if isinstance(line.row, LineFault):
                 raise BadRows(f"{where} {line.row.message}; `rightcall dataset validate` lists every fault")
             found = faults(line.row)
             if found:
@@ -127,7 +127,7 @@ def _sided(scratch: Scratch, files: list[Path], seen: Seen | None) -> Iterator[t
     sides = scratch.db.execute("SELECT key IN (SELECT key FROM chosen) FROM rows ORDER BY rowid")
     for file in files:
         for line, (chosen,) in zip(read_lines(file, seen=seen), sides, strict=False):
-            if isinstance(line.row, Fault):
+            if isinstance(line.row, LineFault):
                 raise BadRows(f"{file} changed while it was read; run the command again")
             yield line, "validation" if chosen else "train"
 

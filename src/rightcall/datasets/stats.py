@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rightcall.apis.sdk_view import dumps
-from rightcall.capture.rows import FORGE, OUTCOME, SCHEMA, Fault
+from rightcall.capture.rows import FORGE, OUTCOME, SCHEMA, LineFault
 from rightcall.datasets.row_files import Seen, read_all
 from rightcall.datasets.schemas import faults
 from rightcall.datasets.validating import count, label_of
@@ -56,7 +56,7 @@ def edges(size: int) -> tuple[int, int]:
     return (0, 0) if size == 0 else (1 << (size - 1), (1 << size) - 1)
 
 
-class Stats:
+class RowStats:
     """Counts by what a reader asks for first; rows of other schemas are counted by schema alone."""
 
     def __init__(self) -> None:
@@ -64,9 +64,9 @@ class Stats:
         self.counts: dict[str, Counter[str]] = {name: Counter() for name in ("schema", *COUNTED)}
         self.lengths: dict[str, Histogram] = {name: Histogram() for name in MEASURED}
 
-    def add(self, row: Json | Fault) -> None:
+    def add(self, row: Json | LineFault) -> None:
         self.rows += 1
-        if isinstance(row, Fault) or faults(row):
+        if isinstance(row, LineFault) or faults(row):
             self.bad += 1
             return
         count(self.counts["schema"], row["schema_version"])
@@ -88,8 +88,8 @@ class Stats:
         return {"rows": self.rows, "bad": self.bad, "counts": counted, "lengths": lengths}
 
 
-def statistics(paths: Iterable[str | Path], *, seen: Seen | None = None) -> Stats:
-    stats = Stats()
+def statistics(paths: Iterable[str | Path], *, seen: Seen | None = None) -> RowStats:
+    stats = RowStats()
     for _, row in read_all(paths, seen=seen):
         stats.add(row)
     return stats

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from rightcall.capture.rows import Fault
+from rightcall.capture.rows import LineFault
 from rightcall.datasets.row_files import Seen, Where, read_all
 from rightcall.datasets.schemas import SCHEMAS, TRAINING, faults
 from rightcall.types import Json
@@ -40,12 +40,12 @@ def validate(paths: Iterable[str | Path], *, tell: Callable[[Where, str], None],
     report = Report()
     for where, row in read_all(paths, seen=seen):
         report.rows += 1
-        found = [row.message] if isinstance(row, Fault) else faults(row)
+        found = [row.message] if isinstance(row, LineFault) else faults(row)
         report.bad += bool(found)
         report.faults += len(found)
         for fault in found:
             tell(where, fault)
-        if not isinstance(row, Fault):
+        if not isinstance(row, LineFault):
             version = row.get("schema_version")
             count(schemas, version if isinstance(version, str) and version in SCHEMAS else None)
             for counter, value in ((labels, label_of(row)), (buckets, bucket_of(row))):

@@ -13,15 +13,15 @@ from typing import Any
 from rightcall.capture.resumption import journal_of
 from rightcall.capture.rows import FORGE, SCHEMA
 from rightcall.datasets.schemas import CONFLICT, PROMPT, REJECT, SCHEMAS, TRAINING
-from rightcall.files.file_kinds import Found, Kind, beginning, json_lines
+from rightcall.files.file_kinds import FileKind, FoundFile, beginning, json_lines
 from rightcall.types import Json
 
 ASSEMBLED, SPLIT, EXPORTED = (f"rightcall-{name}-manifest/v1" for name in ("assembled", "split", "export"))
 
 
-def _rows(command: str, *versions: str, also: Callable[[Json], bool] | None = None) -> Kind:
+def _rows(command: str, *versions: str, also: Callable[[Json], bool] | None = None) -> FileKind:
     found = json_lines(f"file that `dataset {command}` wrote", "schema_version", *versions, also=also)
-    return Kind(found.name, lambda file: found.knows(file) and not journal_of(file.path).exists())
+    return FileKind(found.name, lambda file: found.knows(file) and not journal_of(file.path).exists())
 
 
 def _marked(mark: str) -> Callable[[Json], bool]:
@@ -44,7 +44,7 @@ QUARANTINE = _rows("assemble", REJECT)
 NOTEBOOK = json_lines(MERGED.name, "kind", "tool_call", also=lambda row: "rank_score" in row)
 
 
-def manifest(version: str) -> Kind:
+def manifest(version: str) -> FileKind:
     """A manifest as `Output.write_json` writes it: what it is comes first."""
     return beginning("manifest of `rightcall dataset`", json.dumps({"schema_version": version}, indent=2)[:-2].encode())
 
@@ -52,7 +52,7 @@ def manifest(version: str) -> Kind:
 # -- exports -----------------------------------------------------------------------------------------------------------
 
 
-def _has_manifest(found: Found) -> bool:
+def _has_manifest(found: FoundFile) -> bool:
     """Lines for a trainer say nothing of who wrote them; the manifest beside them does."""
     try:
         start = manifest_of(found.path).read_bytes()[:200]
@@ -68,7 +68,7 @@ def manifest_of(path: Path) -> Path:
 _LONGEST = 16_000_000
 
 
-def _is_parquet(found: Found) -> bool:
+def _is_parquet(found: FoundFile) -> bool:
     """The end of a Parquet file says what the writer noted of it; its last bytes say how long that is."""
     end = found.at(max(0, found.size - 8), 8)
     size = int.from_bytes(end[:4], "little")
@@ -77,5 +77,5 @@ def _is_parquet(found: Found) -> bool:
     return b'{"private": ' in found.at(found.size - 8 - size, size).partition(b"rightcall")[2][:40]
 
 
-EXPORT = Kind("export of `rightcall dataset`", _has_manifest)
-PARQUET = Kind("Parquet export of `rightcall dataset`", _is_parquet)
+EXPORT = FileKind("export of `rightcall dataset`", _has_manifest)
+PARQUET = FileKind("Parquet export of `rightcall dataset`", _is_parquet)

@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from rightcall.declare.hints.meaning import MOST_FAULTS, Fault, Misfit, copied
+from rightcall.declare.hints.meaning import MOST_FAULTS, Misfit, ValueFault, copied
 from rightcall.types import Json, Problem
 
 _BINDING = "__rightcall_binding__"
@@ -79,7 +79,7 @@ def problems(misfit: Misfit) -> tuple[Problem, ...]:
     return tuple([_problem(fault) for fault in misfit.faults[:MOST_FAULTS]])
 
 
-def _problem(fault: Fault) -> Problem:
+def _problem(fault: ValueFault) -> Problem:
     steps = [str(step) for step in fault.steps]
     path = "".join(["/" + step.replace("~", "~0").replace("/", "~1") for step in steps])
     where = ".".join(steps)[:200] or "the arguments"

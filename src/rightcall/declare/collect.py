@@ -30,7 +30,7 @@ _DEFINING = ("function", "parameters", "input_schema", "inputSchema", "propertie
 _DEEPEST = 8
 
 
-class Found(NamedTuple):
+class FoundTool(NamedTuple):
     """A tool, or the reason why there is none. `source` tells the form and the place: `openai at /tools/0`."""
 
     tool: Tool | Refused
@@ -49,7 +49,7 @@ def to_tool(definition: ToolLike) -> Tool:
     return found[0].tool
 
 
-def collect(source: object, path: str = "", root: Any = None, depth: int = 0) -> Iterator[Found]:
+def collect(source: object, path: str = "", root: Any = None, depth: int = 0) -> Iterator[FoundTool]:
     """Every tool in a source, however it is wrapped."""
     if isinstance(source, Tool):
         yield _tried(lambda: _judged(source, "Tool"), path)
@@ -68,10 +68,10 @@ def collect(source: object, path: str = "", root: Any = None, depth: int = 0) ->
         cure = "tools must be functions, classes, Tools, tool definition dicts, a tool registry, or a list of these"
         refused = Refused(path, cause, cure)
         refused.given = bool(path)  # among others, as in the JSON of a request
-        yield Found(refused, _place(type(source).__name__, path))
+        yield FoundTool(refused, _place(type(source).__name__, path))
 
 
-def _mapping(source: Mapping[str, Any], path: str, root: Any, depth: int) -> Iterator[Found]:
+def _mapping(source: Mapping[str, Any], path: str, root: Any, depth: int) -> Iterator[FoundTool]:
     from rightcall.declare.providers import definition_tool
 
     wrapped = [key for key in _LISTS if key in source] if not any(key in source for key in _DEFINING) else []
@@ -122,13 +122,13 @@ def _plain(schema: Any, at: str, tool: str) -> Any:
         raise refused.within(at, tool=tool) from None
 
 
-def _tried(make: Callable[[], Made], path: str) -> Found:
+def _tried(make: Callable[[], Made], path: str) -> FoundTool:
     try:
         made = make()
     except Refused as refused:
-        return Found(refused.within(path), _place("", path))
+        return FoundTool(refused.within(path), _place("", path))
     mended = tuple(msgspec.structs.replace(note, path=path + note.path) for note in made.mended)
-    return Found(made.tool, _place(made.form, path), mended, made.patterns)
+    return FoundTool(made.tool, _place(made.form, path), mended, made.patterns)
 
 
 def _place(form: str, path: str) -> str:

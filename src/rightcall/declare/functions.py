@@ -47,7 +47,7 @@ _OPTIONS = "__rightcall_options__"
 _TOOL = "__rightcall_tool__"
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True):
+class ToolOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What `tool(...)` was told. None means: see the function."""
 
     name: str | None = None
@@ -101,7 +101,7 @@ def tool(
     prompt may show the tool in one line. A function that cannot be a tool raises `BadTools` here, unless it is a method
     or its annotations name something that is defined later: those are judged when a `Toolset` gets them.
     """
-    options = Options(
+    options = ToolOptions(
         name=name,
         description=description,
         aliases=dict(aliases or {}),
@@ -114,7 +114,7 @@ def tool(
     return _mark(function, options)
 
 
-def _mark(function: F, options: Options) -> F:
+def _mark(function: F, options: ToolOptions) -> F:
     inner = function.__func__ if isinstance(function, (staticmethod, classmethod)) else function
     try:
         setattr(inner, _OPTIONS, options)
@@ -135,7 +135,7 @@ def callable_tool(function: Callable[..., Any]) -> Tool:
     if isinstance(own.get(_TOOL), Tool):
         return typing.cast(Tool, own[_TOOL])
     given = own.get(_OPTIONS) if isinstance(function, type) else getattr(function, _OPTIONS, None)
-    options = given if isinstance(given, Options) else Options()
+    options = given if isinstance(given, ToolOptions) else ToolOptions()
     name = options.name or name_of(function)
     try:
         return class_tool(function, name, options) if isinstance(function, type) else _tool(function, name, options)
@@ -154,7 +154,7 @@ def is_class_tool(value: object) -> bool:
     )
 
 
-def class_tool(cls: type[Any], name: str, options: Options) -> Tool:
+def class_tool(cls: type[Any], name: str, options: ToolOptions) -> Tool:
     """A class whose fields are the arguments; running the tool makes an instance."""
     if not is_class_tool(cls):
         cure = "pass a function, a pydantic model, a dataclass or a TypedDict"
@@ -183,7 +183,7 @@ def _fields(cls: Any) -> list[str]:
     )
 
 
-def _tool(function: Callable[..., Any], name: str, options: Options) -> Tool:
+def _tool(function: Callable[..., Any], name: str, options: ToolOptions) -> Tool:
     parameters = parameters_of(function)
     docs = read_docstring(docstring_of(function))
     intake = function_intake(parameters, label_of(function))
@@ -191,7 +191,7 @@ def _tool(function: Callable[..., Any], name: str, options: Options) -> Tool:
     return _made(name, docs.description, intake.schema, _runner(function, parameters, intake), options)
 
 
-def _made(name: str, description: str, schema: Json, run: Callable[..., Any], options: Options) -> Tool:
+def _made(name: str, description: str, schema: Json, run: Callable[..., Any], options: ToolOptions) -> Tool:
     return Tool(
         name=name,
         description=description if options.description is None else options.description,

@@ -36,7 +36,7 @@ def is_registry(parameters: Any) -> bool:
 
 def parameters_schema(parameters: Mapping[str, Any], root: Any) -> Json:
     """The JSON Schema of a map of parameters: required ones first, then by name."""
-    writer = _Writer(root)
+    writer = _RegistryWriter(root)
     required = sorted(key for key, given in parameters.items() if not _is_optional(given))
     names = required + sorted(parameters.keys() - set(required))
     properties = {key: writer.parameter(parameters[key], step(key)) for key in names}
@@ -49,7 +49,7 @@ def _is_optional(given: Any) -> bool:
     return isinstance(given, Mapping) and given.get("required") is False
 
 
-class _Writer:
+class _RegistryWriter:
     """Rewrites definitions as schemas and collects what they refer to."""
 
     def __init__(self, root: Any) -> None:

@@ -20,20 +20,20 @@ from rightcall.api_names import api_name
 Provider = Literal["chat", "responses", "messages", "gemini", "ollama", "mcp"]
 
 
-class Rule(NamedTuple):
+class NameRule(NamedTuple):
     first: str  # what a name may begin with, as the inside of a regex class
     rest: str
     longest: int
 
 
 _WORD = "A-Za-z0-9_"
-RULES: dict[str, Rule] = {
-    "chat": Rule(_WORD + "-", _WORD + "-", 64),
-    "responses": Rule(_WORD + "-", _WORD + "-", 64),
-    "messages": Rule(_WORD + "-", _WORD + "-", 64),
-    "gemini": Rule("A-Za-z_", _WORD + ".-", 64),
-    "ollama": Rule(_WORD, _WORD + ".-", 128),
-    "mcp": Rule(_WORD + ".-", _WORD + ".-", 128),
+RULES: dict[str, NameRule] = {
+    "chat": NameRule(_WORD + "-", _WORD + "-", 64),
+    "responses": NameRule(_WORD + "-", _WORD + "-", 64),
+    "messages": NameRule(_WORD + "-", _WORD + "-", 64),
+    "gemini": NameRule("A-Za-z_", _WORD + ".-", 64),
+    "ollama": NameRule(_WORD, _WORD + ".-", 128),
+    "mcp": NameRule(_WORD + ".-", _WORD + ".-", 128),
 }
 _HASHES = 4  # how many spellings of one name are recognised on the way back
 
@@ -67,22 +67,22 @@ def stands_for(wire: str, name: str) -> bool:
     )
 
 
-def _taken_as_is(name: str, rule: Rule) -> bool:
+def _taken_as_is(name: str, rule: NameRule) -> bool:
     return len(name) <= rule.longest and re.fullmatch(f"[{rule.first}][{rule.rest}]*", name) is not None
 
 
-def _folded(name: str, rule: Rule) -> str:
+def _folded(name: str, rule: NameRule) -> str:
     """Without a mark where that says enough; with one where the name was cut or nothing of it is left."""
     new = _replaced(name, rule)
     return new if len(new) <= rule.longest and new.strip("_") else next(_hashed(name, rule))
 
 
-def _replaced(name: str, rule: Rule) -> str:
+def _replaced(name: str, rule: NameRule) -> str:
     new = re.sub(f"[^{rule.rest}]", "_", name)
     return new if re.match(f"[{rule.first}]", new) else "_" + new
 
 
-def _hashed(name: str, rule: Rule) -> Iterator[str]:
+def _hashed(name: str, rule: NameRule) -> Iterator[str]:
     import hashlib
 
     base = _replaced(name, rule)[: rule.longest - 9]

@@ -18,17 +18,17 @@ from typing import Literal
 
 import msgspec
 
-from rightcall.declare.collect import Found, ToolLike, collect, to_tool
+from rightcall.declare.collect import FoundTool, ToolLike, collect, to_tool
 from rightcall.declare.tool_names import check_provider, wire_names
 from rightcall.schema.mend import Mended
 from rightcall.schema.pattern_size import CURE
 from rightcall.schema.refusals import Refusal, Refused
-from rightcall.schema.relax import Relaxation, relaxed
+from rightcall.schema.relax import SchemaRelaxation, relaxed
 from rightcall.schema.text_kinds import Kind, kinds
 from rightcall.schema.tool_limits import MAX_TOOLSET_PATTERNS
 from rightcall.types import Json, Problem, Tool
 
-__all__ = ["Clash", "Mended", "Refusal", "Relaxation", "ToolLike", "Tools", "Toolset", "to_tool"]
+__all__ = ["Clash", "Mended", "Refusal", "SchemaRelaxation", "ToolLike", "Tools", "Toolset", "to_tool"]
 
 
 class Clash(msgspec.Struct, frozen=True):
@@ -136,7 +136,7 @@ class Toolset:
         self._near: list[tuple[set[str], str]] = []
         self._sources, self.clashes, self.refused = origins, tuple(clashes), tuple(refused)
         self._kinds: dict[str, dict[str, Kind]] = {}
-        self._checked: dict[str, tuple[Json, tuple[Relaxation, ...]]] = {}
+        self._checked: dict[str, tuple[Json, tuple[SchemaRelaxation, ...]]] = {}
         self._wire: dict[str, tuple[dict[str, str], dict[str, str]]] = {}
 
     def __contains__(self, name: object) -> bool:
@@ -239,11 +239,11 @@ class Toolset:
         return None if tool is None else self._check(tool)[0]
 
     @property
-    def relaxed(self) -> tuple[Relaxation, ...]:
+    def relaxed(self) -> tuple[SchemaRelaxation, ...]:
         """What of the declared schemas is not checked, and why."""
         return tuple(relaxation for tool in self for relaxation in self._check(tool)[1])
 
-    def _check(self, tool: Tool) -> tuple[Json, tuple[Relaxation, ...]]:
+    def _check(self, tool: Tool) -> tuple[Json, tuple[SchemaRelaxation, ...]]:
         found = self._checked.get(tool.name)
         if found is None:
             found = self._checked[tool.name] = relaxed(tool.name, tool.parameters)
@@ -313,14 +313,14 @@ def _labelled(sources: Sequence[Tools]) -> dict[str, Tools]:
     return {"": sources[0]} if len(sources) == 1 else {f"/{at}": source for at, source in enumerate(sources)}
 
 
-def _found(source: Tools, label: str) -> Iterator[Found]:
+def _found(source: Tools, label: str) -> Iterator[FoundTool]:
     if isinstance(source, Toolset):
         mended: dict[str, list[Mended]] = {}
         for note in source.mended:
             mended.setdefault(note.tool, []).append(note)
         for tool in source:
             origin = f"{label}: {source.source(tool.name)}".removeprefix(": ")
-            yield Found(tool, origin, tuple(mended.get(tool.name, ())), source._patterns.get(tool.name, 0))
+            yield FoundTool(tool, origin, tuple(mended.get(tool.name, ())), source._patterns.get(tool.name, 0))
     elif label and not label.startswith("/"):
         yield from (found._replace(source=f"{label}: {found.source}") for found in collect(source))
     else:

@@ -18,7 +18,7 @@ from typing import Any
 
 from rightcall.declare.annotations import described
 from rightcall.declare.hints.intake import Intake, Parameters, type_name
-from rightcall.declare.hints.meaning import Fault, Misfit
+from rightcall.declare.hints.meaning import Misfit, ValueFault
 from rightcall.extras import needs
 from rightcall.schema.refusals import Refused
 from rightcall.types import Json
@@ -193,10 +193,10 @@ def _replaced(value: Any, steps: tuple[Any, ...], new: int) -> Any:
     return value
 
 
-def _fault(error: Mapping[str, Any]) -> Fault:
+def _fault(error: Mapping[str, Any]) -> ValueFault:
     code = "wrong_type" if str(error["type"]).endswith("_type") else _CODES.get(error["type"], "invalid_argument")
     said = str(error["msg"])[:400]
-    return Fault(code, f"{said[:1].lower()}{said[1:]}", tuple(error["loc"]))
+    return ValueFault(code, f"{said[:1].lower()}{said[1:]}", tuple(error["loc"]))
 
 
 # -- TypedDicts before Python 3.12 -------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from rightcall.apis.turns import Outcome
+from rightcall.apis.turns import CallOutcome
 from rightcall.apis.turns import results as written
 from rightcall.contracts.protocol import feedback
 from rightcall.dispatching.result import Result, not_run, refused
@@ -38,7 +38,7 @@ def _result(call: Call, given: list[Result]) -> Result:
     return not_run(call, "it has no result") if call.ok else refused(call, call.problems)
 
 
-def _custom(outcome: Outcome, reply: Reply) -> Outcome:
+def _custom(outcome: CallOutcome, reply: Reply) -> CallOutcome:
     kind = reply.extras.get(outcome.call.id, {}).get("type")
     return outcome._replace(custom=True) if kind in _CUSTOM else outcome
 

@@ -55,7 +55,7 @@ class Omitted(msgspec.Struct, frozen=True):
     page_token: str
 
 
-class Envelope(msgspec.Struct, frozen=True):
+class BoundedOutput(msgspec.Struct, frozen=True):
     """`payload` is plain JSON data. The counts are of everything left out, `omitted` lists the first places."""
 
     payload: Any
@@ -94,7 +94,7 @@ class Envelope(msgspec.Struct, frozen=True):
         return "\n".join(lines) + "]"
 
 
-class Token(msgspec.Struct, frozen=True):
+class PageToken(msgspec.Struct, frozen=True):
     """What a page token says. `of` names the output that was cut, `at` is the first character or item left out."""
 
     pointer: str
@@ -107,7 +107,7 @@ class Token(msgspec.Struct, frozen=True):
         return "v1:" + msgspec.json.encode(self).hex()
 
     @classmethod
-    def read(cls, text: str) -> Token | None:
+    def read(cls, text: str) -> PageToken | None:
         """The token that a text is, or None."""
         if not text.startswith("v1:") or len(text) > _LONGEST_TOKEN:
             return None
@@ -117,9 +117,9 @@ class Token(msgspec.Struct, frozen=True):
             return None
 
 
-def bound(output: Any, bounds: Bounds | None = None) -> Envelope:
+def bound(output: Any, bounds: Bounds | None = None) -> BoundedOutput:
     """The envelope of an output. One that is an envelope already was bounded by its tool, and stays as it is."""
-    if isinstance(output, Envelope):
+    if isinstance(output, BoundedOutput):
         return output
     bounds = bounds or _DEFAULT
     whole, count = redacted(plain(output), bounds.redaction)
@@ -137,21 +137,21 @@ class Place(msgspec.Struct, frozen=True):
     at: int = 0
 
 
-def cut(whole: Any, bounds: Bounds, place: Place, *, hidden: int = 0) -> Envelope:
+def cut(whole: Any, bounds: Bounds, place: Place, *, hidden: int = 0) -> BoundedOutput:
     """The envelope of plain data that is redacted already."""
     of = place.of or (bounds.pages.new_key() if bounds.pages is not None else "")
     made = _most_that_fits(whole, bounds, place)
     if not made.notes:
-        return Envelope(made.payload, redacted_values=hidden)
+        return BoundedOutput(made.payload, redacted_values=hidden)
     if bounds.pages is not None and not place.of:
         bounds.pages.keep(of, whole, bounds)
     handle = _spilled(whole, bounds)
     omitted = [
-        Omitted(note.pointer, note.reason, str(Token(note.pointer, note.reason, note.limit, of, note.at)))
+        Omitted(note.pointer, note.reason, str(PageToken(note.pointer, note.reason, note.limit, of, note.at)))
         for note in _still_true(made.notes)[:_LISTED]
     ]
     counts = (made.chars, made.items, made.values, hidden)
-    return Envelope(made.payload, *counts, tuple(omitted), handle, bounds.pages is not None)
+    return BoundedOutput(made.payload, *counts, tuple(omitted), handle, bounds.pages is not None)
 
 
 def _spilled(whole: Any, bounds: Bounds) -> str:

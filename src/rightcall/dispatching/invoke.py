@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from rightcall.declare.binding import Typed
-from rightcall.dispatching.bounded_output import Envelope, bound
+from rightcall.dispatching.bounded_output import BoundedOutput, bound
 from rightcall.dispatching.hook import Continue, Hook, Invocation, Skip, Terminate
-from rightcall.dispatching.prepare import NO_ARGUMENTS, Batch, Plan, Refusal, prepared, tool_failed
+from rightcall.dispatching.prepare import NO_ARGUMENTS, Batch, RunPlan, RunRefusal, prepared, tool_failed
 from rightcall.dispatching.result import Kind, Result, failed, said
 from rightcall.dispatching.running import Begun, in_thread, timed
 from rightcall.dispatching.trace import (
@@ -62,7 +62,7 @@ async def invoke(batch: Batch, index: int, call: Call, rows: list[Row]) -> Ended
         typed: Typed = {}
     else:
         ready = prepared(batch, index, call)
-        if isinstance(ready, Refusal):
+        if isinstance(ready, RunRefusal):
             rows.append((Outcome, index, call.name, ready.result.kind, ready.reason))
             return ready.result, ready.stop
         plan, invocation, typed = ready
@@ -111,7 +111,7 @@ async def invoke(batch: Batch, index: int, call: Call, rows: list[Row]) -> Ended
     if wrong is not None or result.kind != "completed":
         return _told(batch, invocation, rows, result, at, wrong)
     rows.append((WENT_WELL, index, call.name, at))
-    return (result if batch.keeps_whole and type(result.output) is not Envelope else _bounded(batch, result)), None
+    return (result if batch.keeps_whole and type(result.output) is not BoundedOutput else _bounded(batch, result)), None
 
 
 async def _waited(answer: Any) -> Any:
@@ -125,7 +125,7 @@ def _stops(answer: Any) -> bool:
     return not isinstance(answer, Continue)
 
 
-async def _run(batch: Batch, plan: Plan, invocation: Invocation, typed: Typed) -> Any:
+async def _run(batch: Batch, plan: RunPlan, invocation: Invocation, typed: Typed) -> Any:
     name, way = plan.tool.name, plan.way
     if way is None:
         raise NotRunnable(f"the tool {name!r} has no code to run: declare it with a function, or set Tool.run")
@@ -138,7 +138,7 @@ async def _run(batch: Batch, plan: Plan, invocation: Invocation, typed: Typed) -
 
 def _bounded(batch: Batch, result: Result) -> Result:
     """What the hooks have seen whole, cut to size."""
-    if batch.limits.result is None and type(result.output) is not Envelope:
+    if batch.limits.result is None and type(result.output) is not BoundedOutput:
         return result
     envelope = bound(result.output, batch.limits.result)
     return msgspec.structs.replace(result, output=envelope.payload, envelope=envelope)

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from rightcall.dispatching.bounded_output import Bounds, Envelope, Omitted, Place, Token, cut, size
+from rightcall.dispatching.bounded_output import BoundedOutput, Bounds, Omitted, PageToken, Place, cut, size
 from rightcall.dispatching.redact import steps
 from rightcall.types import Tool
 
@@ -45,9 +45,9 @@ class Pages:
             while self._used > self._most and len(self._kept) > 1:
                 self._used -= self._kept.popitem(last=False)[1][2]
 
-    def read(self, token: str) -> Envelope:
+    def read(self, token: str) -> BoundedOutput:
         """The next piece: text from where it was cut, or the items after the last one given. Raises ValueError."""
-        found = Token.read(token.strip())
+        found = PageToken.read(token.strip())
         if found is None or found.at < 0:
             raise ValueError("this is no page token; send one exactly as a result showed it")
         kept = self._kept.get(found.of)
@@ -71,7 +71,7 @@ class Pages:
             run=self._read_more,
         )
 
-    async def _read_more(self, token: str) -> Envelope:
+    async def _read_more(self, token: str) -> BoundedOutput:
         return self.read(token)
 
 
@@ -84,7 +84,7 @@ def _at(value: Any, pointer: str) -> Any:
     return value
 
 
-def _piece(value: Any, token: Token, bounds: Bounds) -> Envelope:
+def _piece(value: Any, token: PageToken, bounds: Bounds) -> BoundedOutput:
     """Text is given without gaps, so that pieces can be put together; arrays go on at the next item."""
     place = Place(token.of, token.pointer, token.at)
     inner = msgspec.structs.replace(
@@ -95,10 +95,10 @@ def _piece(value: Any, token: Token, bounds: Bounds) -> Envelope:
     rest = value[token.at :]
     piece = rest[: min(bounds.string_chars, inner.total_bytes // 6)]  # a character has at most six bytes in JSON
     if len(piece) == len(rest):
-        return Envelope(piece)
-    following = Token(token.pointer, "string_chars", bounds.string_chars, token.of, token.at + len(piece))
+        return BoundedOutput(piece)
+    following = PageToken(token.pointer, "string_chars", bounds.string_chars, token.of, token.at + len(piece))
     left = Omitted(token.pointer, "string_chars", str(following))
-    return Envelope(piece, omitted_chars=len(rest) - len(piece), omitted=(left,), redeemable=True)
+    return BoundedOutput(piece, omitted_chars=len(rest) - len(piece), omitted=(left,), redeemable=True)
 
 
 def spill_to(file: BinaryIO) -> Callable[[str], str]:

@@ -26,7 +26,7 @@ NO_ARGUMENTS: Mapping[str, Any] = MappingProxyType({})
 _TOO_LATE = "the time for this batch is over"
 
 
-class Plan(msgspec.Struct, frozen=True, eq=False):
+class RunPlan(msgspec.Struct, frozen=True, eq=False):
     """How a tool is run. `way` is None for one that has no code; one that `runs_here` is async."""
 
     tool: Tool
@@ -44,7 +44,7 @@ class Batch(msgspec.Struct, frozen=True, eq=False, gc=False):
     limits: RunLimits
     deadline: float | None
     isolate: bool
-    quick: dict[str, Plan]
+    quick: dict[str, RunPlan]
     keeps_whole: bool
 
     @property
@@ -60,7 +60,7 @@ class Batch(msgspec.Struct, frozen=True, eq=False, gc=False):
         return float("inf") if self.deadline is None else self.deadline - asyncio.get_running_loop().time()
 
 
-class Refusal(msgspec.Struct, frozen=True):
+class RunRefusal(msgspec.Struct, frozen=True):
     """A call that does not come to the hooks: its result, the reason for the trace, and what to stop with."""
 
     result: Result
@@ -68,15 +68,15 @@ class Refusal(msgspec.Struct, frozen=True):
     stop: DispatchStopped
 
 
-Prepared = tuple[Plan, Invocation, Typed]
+Prepared = tuple[RunPlan, Invocation, Typed]
 
 
 class Plans(NamedTuple):
     """What is known of the tools of a toolset; filled as they are called. `quick` has those that take nothing."""
 
     tools: Toolset
-    known: dict[str, Plan]
-    quick: dict[str, Plan]
+    known: dict[str, RunPlan]
+    quick: dict[str, RunPlan]
 
 
 # Kept with the toolset: an id is only unique among living objects.
@@ -92,13 +92,13 @@ def plans_of(tools: Toolset) -> Plans:
     return found
 
 
-def _plan(tools: Toolset, tool: Tool) -> Plan:
+def _plan(tools: Toolset, tool: Tool) -> RunPlan:
     plans = plans_of(tools)
     found = plans.known.get(tool.name)
     if found is None:
         way = bound_to(tool)
         call = _no_code if way is None else way.call
-        found = plans.known[tool.name] = Plan(tool, way, way is not None and way.is_async, call)
+        found = plans.known[tool.name] = RunPlan(tool, way, way is not None and way.is_async, call)
         if (way is None or way.validate is None or way.no_parameters) and fits(tool, {}):
             plans.quick[tool.name] = found
     return found
@@ -108,7 +108,7 @@ def _no_code(typed: Typed) -> Any:
     raise AssertionError("a tool without code is not run here")
 
 
-def prepared(batch: Batch, index: int, call: Call) -> Prepared | Refusal:
+def prepared(batch: Batch, index: int, call: Call) -> Prepared | RunRefusal:
     tool = batch.tools.get(call.name)
     found = list(call.problems)
     if not any(problem.blocking for problem in found):
@@ -116,21 +116,21 @@ def prepared(batch: Batch, index: int, call: Call) -> Prepared | Refusal:
     if tool is None or any(problem.blocking for problem in found):
         return _refused(call, found)
     if batch.left <= 0:
-        return Refusal(not_run(call, _TOO_LATE), _TOO_LATE, ToolFailed(call.name, _TOO_LATE))
+        return RunRefusal(not_run(call, _TOO_LATE), _TOO_LATE, ToolFailed(call.name, _TOO_LATE))
     plan = _plan(batch.tools, tool)
     try:
         typed = plan.way.typed(call.arguments) if plan.way is not None else call.arguments
     except Exception as error:  # noqa: BLE001 - a validator is the tool's own code: its error is the call's result
-        return Refusal(failed(call, "failed", said(error)), said(error), tool_failed(call, error))
+        return RunRefusal(failed(call, "failed", said(error)), said(error), tool_failed(call, error))
     if isinstance(typed, tuple):
         return _refused(call, [msgspec.structs.replace(problem, call=index) for problem in typed])
     return plan, Invocation(index, call, tool, MappingProxyType(typed), tuple(found)), typed
 
 
-def _refused(call: Call, problems: Sequence[Problem]) -> Refusal:
+def _refused(call: Call, problems: Sequence[Problem]) -> RunRefusal:
     codes = ", ".join(dict.fromkeys([problem.code for problem in problems if problem.blocking]))
     result = refused(call, problems)
-    return Refusal(result, codes, CallRefused(call.name, result.reason))
+    return RunRefusal(result, codes, CallRefused(call.name, result.reason))
 
 
 def tool_failed(call: Call, error: BaseException) -> ToolFailed:

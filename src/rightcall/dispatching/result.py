@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from rightcall.apis.turns import Outcome, results
-from rightcall.dispatching.bounded_output import Envelope, bound
+from rightcall.apis.turns import CallOutcome, results
+from rightcall.dispatching.bounded_output import BoundedOutput, bound
 from rightcall.dispatching.plain import plain
 from rightcall.errors import ToolError
 from rightcall.types import Call, Json, Problem, to_json
@@ -43,7 +43,7 @@ class Result(msgspec.Struct, frozen=True):
     reason: str = ""
     problems: tuple[Problem, ...] = ()
     duration: float = 0.0
-    envelope: Envelope | None = None
+    envelope: BoundedOutput | None = None
     thread: str = ""
 
     @property
@@ -65,9 +65,9 @@ class Result(msgspec.Struct, frozen=True):
         return results(api, [self.outcome])[0]
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> CallOutcome:
         """What to tell the model, and whether it is an error."""
-        return Outcome(self.call, (self.envelope or bound(self.output)).text, self.error)
+        return CallOutcome(self.call, (self.envelope or bound(self.output)).text, self.error)
 
     def to_json(self) -> Json:
         """Plain JSON data, to be kept or sent."""

@@ -25,7 +25,7 @@ LONGEST = 64_000_000  # bytes of one line: a reply of the largest size and its c
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe must not make anybody wait
 
 
-class Found:
+class FoundFile:
     """A file that is there, open to be looked at."""
 
     def __init__(self, handle: int, path: Path) -> None:
@@ -58,14 +58,14 @@ class Found:
         return value if isinstance(value, dict) else None
 
 
-class Kind(msgspec.Struct, frozen=True):
+class FileKind(msgspec.Struct, frozen=True):
     """What a command writes: in words, and how a file of that kind is known."""
 
     name: str
-    knows: Callable[[Found], bool]
+    knows: Callable[[FoundFile], bool]
 
 
-def json_lines(name: str, key: str, *values: Any, also: Callable[[Json], bool] | None = None) -> Kind:
+def json_lines(name: str, key: str, *values: Any, also: Callable[[Json], bool] | None = None) -> FileKind:
     """JSON lines of which the first has the key, with one of these values if any are named.
 
     A first line that was torn is known too, if it begins as we begin a line: with this very key and value.
@@ -73,28 +73,28 @@ def json_lines(name: str, key: str, *values: Any, also: Callable[[Json], bool] |
     begins = [json.dumps({key: value}, separators=(",", ":"))[:-1].encode() for value in values]
     begins = begins or [json.dumps({key: 0})[:-2].encode()]
 
-    def knows(found: Found) -> bool:
+    def knows(found: FoundFile) -> bool:
         row = found.row
         if row is not None:
             return key in row and (not values or row[key] in values) and (also is None or also(row))
         is_torn = len(found.first) == found.size and not found.first.endswith(b"\n")
         return is_torn and any(found.first.startswith(mark) or mark.startswith(found.first) for mark in begins)
 
-    return Kind(name, knows)
+    return FileKind(name, knows)
 
 
-def beginning(name: str, mark: bytes) -> Kind:
+def beginning(name: str, mark: bytes) -> FileKind:
     """A file that begins with these bytes."""
-    return Kind(name, lambda found: found.at(0, len(mark)) == mark)
+    return FileKind(name, lambda found: found.at(0, len(mark)) == mark)
 
 
-LINES = Kind("file of JSON lines", lambda found: found.row is not None)
+LINES = FileKind("file of JSON lines", lambda found: found.row is not None)
 
 
 # -- looking -----------------------------------------------------------------------------------------------------------
 
 
-def existing(path: Path, kind: Kind, *, force: bool = False, folder: int | None = None) -> os.stat_result | None:
+def existing(path: Path, kind: FileKind, *, force: bool = False, folder: int | None = None) -> os.stat_result | None:
     """The file at this place, which may be written over; None if there is none.
 
     Raises `NotOurs` for everything else: a file of another kind (unless forced to), one that is read-only, a folder, a
@@ -137,18 +137,18 @@ def _target(path: Path) -> str:
         return "something else"
 
 
-def _refuse_others(path: Path, name: Path | str, kind: Kind, folder: int | None) -> None:
+def _refuse_others(path: Path, name: Path | str, kind: FileKind, folder: int | None) -> None:
     try:
         handle = os.open(name, _FLAGS, dir_fd=folder)
     except OSError as error:
         raise FileFailed(failed("open", path, error)) from error
     try:
-        refuse_others(Found(handle, path), kind)
+        refuse_others(FoundFile(handle, path), kind)
     finally:
         os.close(handle)
 
 
-def refuse_others(found: Found, kind: Kind) -> None:
+def refuse_others(found: FoundFile, kind: FileKind) -> None:
     """Raises `NotOurs` if the file is of another kind."""
     try:
         if not kind.knows(found):
@@ -198,7 +198,7 @@ _BEGINNINGS: dict[bytes, str] = {
 }
 
 
-def looks_like(found: Found) -> str:
+def looks_like(found: FoundFile) -> str:
     """A file in a few words, for a message."""
     for mark, name in _BEGINNINGS.items():
         if found.at(0, len(mark)) == mark:

@@ -17,8 +17,8 @@ from typing import Any, Literal
 
 from rightcall.errors import FileFailed, NotOurs
 from rightcall.files.draft import Draft, sweep
-from rightcall.files.file_kinds import LINES, LONGEST, Found, Kind, existing, failed, refuse_others
-from rightcall.files.jsonl import Fault, decode_row, encode_row, ensure_parent_dir
+from rightcall.files.file_kinds import LINES, LONGEST, FileKind, FoundFile, existing, failed, refuse_others
+from rightcall.files.jsonl import LineFault, decode_row, encode_row, ensure_parent_dir
 from rightcall.files.streams import is_stream, open_stream
 from rightcall.types import Json
 
@@ -38,7 +38,7 @@ class Journal:
     def __init__(
         self,
         path: str | os.PathLike[str],
-        kind: Kind = LINES,
+        kind: FileKind = LINES,
         *,
         torn: Literal["refuse", "cut"] = "refuse",
         fresh: bool = False,
@@ -106,7 +106,7 @@ class Journal:
 
     # -- opening -------------------------------------------------------------------------------------------------------
 
-    def _open(self, kind: Kind, *, fresh: bool, force: bool, alone: bool, torn: str) -> None:
+    def _open(self, kind: FileKind, *, fresh: bool, force: bool, alone: bool, torn: str) -> None:
         ensure_parent_dir(self.path)
         begin_anew = fresh | self._is_strange(kind, force)
         self._file = _step("open", self.path, os.open, self.path, _FLAGS, _PRIVATE)
@@ -118,11 +118,13 @@ class Journal:
             self._draft = _step("open", self.path, self._beside)
             return
         if os.fstat(self._file).st_size:
-            refuse_others(Found(self._file, self.path), kind)  # the very file that is open: nobody can have swapped it
+            refuse_others(
+                FoundFile(self._file, self.path), kind
+            )  # the very file that is open: nobody can have swapped it
         self._mend(torn)
         _step("sync", self.path, os.fsync, self._file)
 
-    def _is_strange(self, kind: Kind, force: bool) -> bool:
+    def _is_strange(self, kind: FileKind, force: bool) -> bool:
         """Is a file of another kind to be replaced? Raises `NotOurs` if it may not be."""
         try:
             existing(self.path, kind)
@@ -158,7 +160,7 @@ class Journal:
         extra = _after_last_newline(self._file, size)
         if not extra:
             return
-        if not isinstance(decode_row(os.pread(self._file, min(extra, LONGEST), size - extra)), Fault):
+        if not isinstance(decode_row(os.pread(self._file, min(extra, LONGEST), size - extra)), LineFault):
             self._write(b"\n")  # only the newline was lost
         elif torn == "cut":
             _step("cut", self.path, os.ftruncate, self._file, size - extra)

@@ -1,7 +1,7 @@
 """JSON lines: a row as bytes and back, and a file of them read one at a time.
 
 for number, row in read_rows("run/capture.jsonl"):
-    ...                                        # a dict, or a `Fault` where the line holds none
+    ...                                        # a dict, or a `LineFault` where the line holds none
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rightcall.files.file_kinds import LONGEST, failed
 from rightcall.types import Json
 
 
-class Fault(msgspec.Struct, frozen=True):
+class LineFault(msgspec.Struct, frozen=True):
     """A line that holds no row. `torn`: it is the last one and was not written to its end."""
 
     message: str
@@ -45,28 +45,28 @@ def _finite(value: Any) -> Any:
     return [_finite(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def decode_row(line: bytes) -> Json | Fault:
+def decode_row(line: bytes) -> Json | LineFault:
     """The object of a line, or what is wrong with it."""
     try:
         value = msgspec.json.decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         value = _slowly(line)  # lone surrogates, numbers beyond a float
     except RecursionError:
-        return Fault("nested too deeply to be read")
+        return LineFault("nested too deeply to be read")
     if isinstance(value, dict):
         return value
-    return value if isinstance(value, Fault) else Fault(f"a row is a JSON object, not {_kind(value)}")
+    return value if isinstance(value, LineFault) else LineFault(f"a row is a JSON object, not {_kind(value)}")
 
 
 def _slowly(line: bytes) -> Any:
     try:
         return json.loads(line.decode("utf-8"), parse_constant=_refuse)
     except UnicodeDecodeError as error:
-        return Fault(f"not UTF-8 at byte {error.start}")
+        return LineFault(f"not UTF-8 at byte {error.start}")
     except json.JSONDecodeError as error:
-        return Fault(f"not JSON: {error.msg[:1].lower()}{error.msg[1:]} at character {error.pos}")
+        return LineFault(f"not JSON: {error.msg[:1].lower()}{error.msg[1:]} at character {error.pos}")
     except (ValueError, RecursionError) as error:
-        return Fault(f"not JSON that can be read: {str(error)[:100]}")
+        return LineFault(f"not JSON that can be read: {str(error)[:100]}")
 
 
 def _refuse(constant: str) -> None:
@@ -87,11 +87,11 @@ class Line(NamedTuple):
     number: int
     place: int
     size: int
-    row: Json | Fault
+    row: Json | LineFault
     data: bytes
 
 
-def read_rows(path: str | Path, *, seen: Callable[[int], None] | None = None) -> Iterator[tuple[int, Json | Fault]]:
+def read_rows(path: str | Path, *, seen: Callable[[int], None] | None = None) -> Iterator[tuple[int, Json | LineFault]]:
     """Line numbers from 1 and their rows. Memory holds one line; blank lines are passed over.
 
     Raises `FileFailed` if the file cannot be read. A last line without its newline is a row if it is whole. `seen` is
@@ -107,11 +107,11 @@ def read_lines(path: str | Path, *, seen: Callable[[int], None] | None = None) -
         if seen is not None:
             seen(size)
         if line is None:
-            yield Line(number, place, size, Fault(f"longer than {LONGEST:,} bytes"), b"")
+            yield Line(number, place, size, LineFault(f"longer than {LONGEST:,} bytes"), b"")
         elif line.strip():
             row = decode_row(line)
-            if isinstance(row, Fault) and not line.endswith(b"\n"):
-                row = Fault("the last line was not written to its end", torn=True)
+            if isinstance(row, LineFault) and not line.endswith(b"\n"):
+                row = LineFault("the last line was not written to its end", torn=True)
             yield Line(number, place, size, row, line)
         place += size
 
@@ -120,7 +120,7 @@ def read_at(file: BinaryIO, place: int, size: int) -> Json:
     """The row of a line whose place in the file is known from an earlier reading."""
     file.seek(place)
     row = decode_row(file.read(size))
-    if isinstance(row, Fault):
+    if isinstance(row, LineFault):
         raise FileFailed(f"{getattr(file, 'name', 'the file')} changed while it was read; run the command again")
     return row
 

@@ -21,7 +21,7 @@ from typing import IO, Any
 
 from rightcall.errors import CallerError, FileFailed
 from rightcall.files.draft import Draft, sweep
-from rightcall.files.file_kinds import Kind, existing, failed
+from rightcall.files.file_kinds import FileKind, existing, failed
 from rightcall.files.jsonl import encode_row, ensure_parent_dir
 from rightcall.files.streams import is_stream, open_stream
 from rightcall.types import Json
@@ -29,7 +29,7 @@ from rightcall.types import Json
 PRIVATE, PUBLIC = 0o600, 0o644
 
 
-class Output:
+class WholeFile:
     """A file in the making. Others see it when it is whole and on disk; an error, or Ctrl-C, leaves what was there.
 
     It takes the place of a file of its own kind, or of an empty one, and of nothing else unless forced to: `NotOurs`
@@ -40,7 +40,7 @@ class Output:
     def __init__(
         self,
         path: str | Path,
-        kind: Kind,
+        kind: FileKind,
         *,
         sources: Iterable[str | Path] = (),
         mode: int | None = None,
@@ -128,7 +128,7 @@ class Output:
             os.close(self._folder)
             self._folder = -1
 
-    def __enter__(self) -> Output:
+    def __enter__(self) -> WholeFile:
         self.open()
         return self
 
@@ -151,7 +151,7 @@ class Outputs:
     What may not be written over is refused when the block begins; folders and files are made by `open`.
     """
 
-    def __init__(self, *outputs: Output) -> None:
+    def __init__(self, *outputs: WholeFile) -> None:
         self._outputs = outputs
 
     def open(self) -> None:
@@ -167,7 +167,7 @@ class Outputs:
         _close(self._outputs, error)
 
 
-def _close(outputs: Sequence[Output], error: BaseException | None) -> None:
+def _close(outputs: Sequence[WholeFile], error: BaseException | None) -> None:
     try:
         if error is None:
             for each in outputs:

@@ -26,7 +26,7 @@ from rightcall.formats.toml_rules import (
     LITERAL,
     MAX_LIST,
     OPTIONAL,
-    Rule,
+    FieldRule,
     at_most,
     each,
     marker_rule,
@@ -153,7 +153,7 @@ def _check_names(format: Format) -> None:
 
 def _check_around(format: Format) -> None:
     pair_rule("section", format.section, LITERAL, LITERAL)
-    pair_rule("call", format.call, Rule(may=("name",), empty=True), OPTIONAL)
+    pair_rule("call", format.call, FieldRule(may=("name",), empty=True), OPTIONAL)
     template_rule("between", format.between, ANY_TEXT)
     pair_rule("reasoning", format.reasoning, LITERAL, LITERAL)
     at_most("content", format.content, MAX_LIST)
@@ -164,7 +164,7 @@ def _check_around(format: Format) -> None:
 
 def _check_channels(channels: Channels) -> None:
     marker_rule("channels.start", channels.start, LITERAL)
-    template_rule("channels.message", channels.message, Rule(blank=True))
+    template_rule("channels.message", channels.message, FieldRule(blank=True))
     each("channels.ends", channels.ends, LITERAL)
     for field in ("to", "channel", "prefix"):
         template_rule(f"channels.{field}", getattr(channels, field), OPTIONAL)
@@ -173,7 +173,7 @@ def _check_channels(channels: Channels) -> None:
         refuse("channels.messages", "it does not say how a call is written", 'add call = ["... {name} ...", "..."]')
     for kind, (opens, closes) in channels.messages.items():
         need = ("name",) if kind == "call" else ()
-        template_rule(f"channels.messages.{kind}[0]", opens, Rule(need=need))
+        template_rule(f"channels.messages.{kind}[0]", opens, FieldRule(need=need))
         template_rule(f"channels.messages.{kind}[1]", closes, OPTIONAL)
 
 

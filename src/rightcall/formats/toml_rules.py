@@ -35,7 +35,7 @@ def at_most(where: str, values: Iterable[object], most: int) -> None:
         refuse(where, f"it has {count} entries", f"write at most {most}")
 
 
-class Rule(NamedTuple):
+class FieldRule(NamedTuple):
     """What a marker may hold. `need` must be in every alternative; `empty` says whether one may be empty."""
 
     may: tuple[str, ...] = ()
@@ -44,13 +44,13 @@ class Rule(NamedTuple):
     blank: bool = False  # white space alone will do
 
 
-LITERAL = Rule()
-OPTIONAL = Rule(empty=True)
-ANY_TEXT = Rule(empty=True, blank=True)
-OPENER = Rule(may=("name", "id", "index", "number"), need=("name",))
+LITERAL = FieldRule()
+OPTIONAL = FieldRule(empty=True)
+ANY_TEXT = FieldRule(empty=True, blank=True)
+OPENER = FieldRule(may=("name", "id", "index", "number"), need=("name",))
 
 
-def marker_rule(where: str, marker: Marker, rule: Rule) -> None:
+def marker_rule(where: str, marker: Marker, rule: FieldRule) -> None:
     texts = alternatives(marker)
     if not texts:
         refuse(where, "it has no alternatives", "write a string, or an array of at least one")
@@ -59,7 +59,7 @@ def marker_rule(where: str, marker: Marker, rule: Rule) -> None:
         template_rule(where, text, rule)
 
 
-def template_rule(where: str, text: str, rule: Rule) -> None:
+def template_rule(where: str, text: str, rule: FieldRule) -> None:
     if len(text) > MAX_MARKER:
         refuse(where, f"a marker of {len(text)} characters", f"write at most {MAX_MARKER}")
     if not text:
@@ -71,7 +71,7 @@ def template_rule(where: str, text: str, rule: Rule) -> None:
     _holes(where, text, rule)
 
 
-def _holes(where: str, text: str, rule: Rule) -> None:
+def _holes(where: str, text: str, rule: FieldRule) -> None:
     allowed = (*rule.need, *(hole for hole in rule.may if hole not in rule.need))
     holes = _HOLE.findall(text)
     for hole in holes:
@@ -90,13 +90,13 @@ def _holes(where: str, text: str, rule: Rule) -> None:
         refuse(where, f"nothing tells {{{first}}} from {{{second}}}", "put literal text between the two holes")
 
 
-def pair_rule(where: str, pair: Pair | None, opens: Rule, closes: Rule) -> None:
+def pair_rule(where: str, pair: Pair | None, opens: FieldRule, closes: FieldRule) -> None:
     if pair is not None:
         marker_rule(f"{where}[0]", pair[0], opens)
         marker_rule(f"{where}[1]", pair[1], closes)
 
 
-def each(where: str, texts: Iterable[str], rule: Rule) -> None:
+def each(where: str, texts: Iterable[str], rule: FieldRule) -> None:
     texts = list(texts)
     at_most(where, texts, MAX_LIST)
     for i, text in enumerate(texts):

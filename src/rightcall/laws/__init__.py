@@ -29,7 +29,7 @@ from rightcall.laws.fold_of_events import events_law
 from rightcall.laws.keys import keys_law
 from rightcall.laws.lost import nothing_lost_law
 from rightcall.laws.openers import opener_law
-from rightcall.laws.reading import USUAL, How, Read, cuttings, read
+from rightcall.laws.reading import USUAL, How, Reading, cuttings, read
 from rightcall.laws.round_trip import round_trip_law
 from rightcall.laws.samples import TOOLS
 from rightcall.laws.swallowing import swallowing_law
@@ -40,7 +40,7 @@ __all__ = [
     "Case",
     "How",
     "Law",
-    "Read",
+    "Reading",
     "Violation",
     "Written",
     "auto_law",

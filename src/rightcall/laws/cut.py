@@ -10,7 +10,7 @@ from rightcall.formats.spec import Format
 from rightcall.laws.case import Case, Violation, raised
 from rightcall.laws.fold_of_events import events_law, joined
 from rightcall.laws.lost import nothing_lost_law
-from rightcall.laws.reading import USUAL, How, Read, at_once, cuttings, read
+from rightcall.laws.reading import USUAL, How, Reading, at_once, cuttings, read
 from rightcall.laws.samples import renderings, texts
 from rightcall.types import Arguments, Event, Recast, Reply
 
@@ -77,7 +77,7 @@ def reply_difference(whole: Reply, other: Reply) -> str:
     return ""
 
 
-def _difference(whole: Read, cut: Read) -> str:
+def _difference(whole: Reading, cut: Reading) -> str:
     what = reply_difference(whole.reply, cut.reply)
     if what:
         return what
@@ -85,7 +85,7 @@ def _difference(whole: Read, cut: Read) -> str:
     return "" if a == b else f"the joined events are {b!r}, not {a!r}"
 
 
-def _told(got: Read) -> list[Event]:
+def _told(got: Reading) -> list[Event]:
     """The joined events. How much went out of a call that never became one is up to the cut."""
     lost = {i for i, call in enumerate(got.reply.attempts) if not call.complete}
     return joined([event for event in got.events if not (isinstance(event, Arguments) and event.index in lost)])

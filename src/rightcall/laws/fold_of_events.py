@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from rightcall.laws.case import Violation
-from rightcall.laws.reading import Read
+from rightcall.laws.reading import Reading
 from rightcall.types import (
     Arguments,
     Call,
@@ -25,13 +25,13 @@ from rightcall.types import (
 )
 
 
-def events_law(got: Read, text: str, *, live: bool = False) -> list[Violation]:
+def events_law(got: Reading, text: str, *, live: bool = False) -> list[Violation]:
     """Whoever has seen all events knows the reply; what was given out of a call is what the call holds."""
     what = _against_reply(got) or _against_calls(got, live)
     return [Violation("events", what, text)] if what else []
 
 
-def _against_reply(got: Read) -> str:
+def _against_reply(got: Reading) -> str:
     folded = fold(got.events, got.reply.format, got.reply.spans)
     for name in ("parts", "problems", "done"):
         a, b = getattr(folded, name), getattr(got.reply, name)
@@ -40,7 +40,7 @@ def _against_reply(got: Read) -> str:
     return ""
 
 
-def _against_calls(got: Read, live: bool) -> str:
+def _against_calls(got: Reading, live: bool) -> str:
     pieces: dict[int, str] = {}
     started: list[CallStart] = []
     ended: dict[int, Call] = {}

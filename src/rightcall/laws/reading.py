@@ -35,7 +35,7 @@ class How(msgspec.Struct, frozen=True):
 USUAL = How()
 
 
-class Read(NamedTuple):
+class Reading(NamedTuple):
     events: list[Event]
     reply: Reply
 
@@ -49,7 +49,7 @@ def read(
     live: bool = False,
     hold: bool = False,
     look: bool = False,
-) -> Read:
+) -> Reading:
     """The text fed in these chunks, with ids that are the same on every run; `look` looks at the reply after each."""
     parser = Parser(format, tools=tools, ids=Ids.numbered("c"), spans=True, live=live, hold=hold, **how.options())
     events: list[Event] = []
@@ -58,7 +58,7 @@ def read(
         if look:
             _ = parser.reply
     events += parser.close(how.finish)
-    return Read(events, parser.reply)
+    return Reading(events, parser.reply)
 
 
 def at_once(format: str | Format, text: str, *, tools: Toolset | None = None, how: How = USUAL) -> Reply:

@@ -27,7 +27,7 @@ from rightcall.extras import needs
 from rightcall.ids import random_id
 from rightcall.repairs.finish import repair as repaired
 from rightcall.servers.asgi import guarded
-from rightcall.servers.guard import Limits, given_key, guarding
+from rightcall.servers.guard import RequestLimits, given_key, guarding
 from rightcall.types import Call, Json
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from mcp.types import CallToolResult
 
 _UNKNOWN_TOOL = -32602
-_LIMITS = Limits(body=4_000_000, together=512)  # what the SDK reads; a client holds a stream open all the time
+_LIMITS = RequestLimits(body=4_000_000, together=512)  # what the SDK reads; a client holds a stream open all the time
 _HEAD = 64_000  # bytes of a request's first lines that are waited for
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from rightcall.redaction.secret_names import is_placeholder, is_secret_name
 
 
-class Found(NamedTuple):
+class FoundSecret(NamedTuple):
     """Where a secret stands, and of what kind it is. `number`: it is one, in JSON, and must be replaced by one."""
 
     start: int
@@ -56,7 +56,7 @@ _LIKELIHOOD = re.compile(r"\\{0,15}+\",\s*+\\{0,15}+\"(?:logprob|bytes)\\{0,15}+
 _HEADERS = {"authorization": _CREDENTIAL, "cookie": _LINE}
 
 
-def named(text: str) -> Iterator[Found]:
+def named(text: str) -> Iterator[FoundSecret]:
     """The values under secret names, in order."""
     if not _MAYBE(text):
         return
@@ -77,7 +77,7 @@ def _spelled_out(name: str) -> str:
     return _ESCAPE.sub(lambda found: chr(int(found[1], 16)), name) if "\\" in name else name
 
 
-def _values(text: str, found: re.Match[str]) -> Iterator[Found]:
+def _values(text: str, found: re.Match[str]) -> Iterator[FoundSecret]:
     if found["tag"]:
         if inner := _TAGGED.match(text, found.end()):
             said = inner[1].rstrip()
@@ -92,7 +92,7 @@ def _values(text: str, found: re.Match[str]) -> Iterator[Found]:
         if found["quote"] and not _SCHEMA.match(text, at):
             yield from _inside(text, at)
     elif found["quote"] and (number := _NUMBER.match(text, at)):
-        yield Found(at, number.end(), "password", True)
+        yield FoundSecret(at, number.end(), "password", True)
     elif header := next((_HEADERS[each] for each in _HEADERS if found["name"].lower().endswith(each)), None):
         if line := header.match(text, at):
             yield from _unless_hole(text, line.start(1), line.end(1), "bearer")
@@ -100,19 +100,19 @@ def _values(text: str, found: re.Match[str]) -> Iterator[Found]:
         yield from _bare(text, found, at)
 
 
-def _bare(text: str, found: re.Match[str], at: int) -> Iterator[Found]:
+def _bare(text: str, found: re.Match[str], at: int) -> Iterator[FoundSecret]:
     """A word, unless it is only where the value is to be found: `password=self.password`."""
     word = _BARE.match(text, at)
     if word is not None and word[0].rpartition(".")[2].lower() != found["name"].rpartition(".")[2].lower():
         yield from _unless_hole(text, at, word.end())
 
 
-def _unless_hole(text: str, start: int, end: int, kind: str = "password") -> Iterator[Found]:
+def _unless_hole(text: str, start: int, end: int, kind: str = "password") -> Iterator[FoundSecret]:
     if end > start and not is_placeholder(text[start:end]):
-        yield Found(start, end, kind)
+        yield FoundSecret(start, end, kind)
 
 
-def _quoted(text: str, opened: re.Match[str], *, is_text: bool) -> Iterator[Found]:
+def _quoted(text: str, opened: re.Match[str], *, is_text: bool) -> Iterator[FoundSecret]:
     """A string, which in a string of JSON is opened and closed by an escaped quote."""
     end = _closed(text, opened.end(), opened[2], len(opened[1]))
     if is_text and _LIKELIHOOD.match(text, end):
@@ -136,7 +136,7 @@ def _closed(text: str, at: int, quote: str, level: int) -> int:
     return len(text)
 
 
-def _inside(text: str, at: int) -> Iterator[Found]:
+def _inside(text: str, at: int) -> Iterator[FoundSecret]:
     """Every string and number of a list or object of JSON, but its keys. One that is not closed goes to the end."""
     depth = 0
     while token := _TOKEN.match(text, at):
@@ -155,5 +155,5 @@ def _inside(text: str, at: int) -> Iterator[Found]:
                 yield from _unless_hole(text, at, end)
             at = closer
         elif said[0].isdigit() or (said[:1] == "-" and len(said) > 1):
-            yield Found(token.start(), at, "password", True)
-    yield Found(at, at, "")  # so far it was looked at, also where nothing was found
+            yield FoundSecret(token.start(), at, "password", True)
+    yield FoundSecret(at, at, "")  # so far it was looked at, also where nothing was found

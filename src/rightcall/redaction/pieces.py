@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from rightcall.redaction.members import Found
+from rightcall.redaction.members import FoundSecret
 from rightcall.redaction.scrubber import Scrubber
 from rightcall.strict_json import MAX_DEPTH, Undecodable, decode
 
@@ -22,7 +22,7 @@ _PLACES = ("type", "index", "output_index", "content_index", "item_id")
 Path = tuple[Any, ...]
 
 
-class Line(msgspec.Struct):
+class PieceLine(msgspec.Struct):
     """A line of the answer: what stands before its JSON and behind it, and the JSON, if it has any."""
 
     was: bytes
@@ -39,12 +39,16 @@ class Line(msgspec.Struct):
 def without_secrets(pieces: list[bytes], delays: list[int], scrubber: Scrubber) -> tuple[list[bytes], list[int]]:
     """The pieces of an answer, and the delay before each."""
     whole = b"".join(pieces)
-    lines = [Line(whole)] if _value(whole) is not None else [Line(each) for each in whole.splitlines(keepends=True)]
+    lines = (
+        [PieceLine(whole)]
+        if _value(whole) is not None
+        else [PieceLine(each) for each in whole.splitlines(keepends=True)]
+    )
     _clean(lines, scrubber)
     clean = b"".join([line.now for line in lines])
     rest = clean.decode("utf-8", "surrogateescape")
     if again := scrubber.found(rest):  # over several lines, or hidden by a key that stands twice
-        lines = [Line(whole, now=scrubber.replaced(rest, again).encode("utf-8", "surrogateescape"))]
+        lines = [PieceLine(whole, now=scrubber.replaced(rest, again).encode("utf-8", "surrogateescape"))]
         clean = lines[0].now
     return (pieces, delays) if clean == whole else _cut(lines, pieces, delays)
 
@@ -55,7 +59,7 @@ def _value(data: bytes) -> Any:
     return None if isinstance(value, Undecodable) else value
 
 
-def _clean(lines: list[Line], scrubber: Scrubber) -> None:
+def _clean(lines: list[PieceLine], scrubber: Scrubber) -> None:
     for line in lines:
         line.now = line.was
         line.before = next(each for each in _BEFORE if line.was.startswith(each))
@@ -77,7 +81,7 @@ def _clean(lines: list[Line], scrubber: Scrubber) -> None:
 # -- what several events say together ----------------------------------------------------------------------------------
 
 
-class Said(msgspec.Struct):
+class SaidPiece(msgspec.Struct):
     """A string of an event, and where it is kept."""
 
     event: int
@@ -85,13 +89,13 @@ class Said(msgspec.Struct):
     at: Any
 
 
-def _series(lines: list[Line], scrubber: Scrubber) -> set[int]:
+def _series(lines: list[PieceLine], scrubber: Scrubber) -> set[int]:
     """Takes out what is secret in the strings of several events, read as one. Gives the events that were changed."""
-    said: dict[Path, list[Said]] = {}
+    said: dict[Path, list[SaidPiece]] = {}
     for event, line in enumerate(lines):
         if line.value is not None:
             for path, holder, at in _strings(line.value, ()):
-                said.setdefault(path, []).append(Said(event, holder, at))
+                said.setdefault(path, []).append(SaidPiece(event, holder, at))
     touched: set[int] = set()
     for places in said.values():
         strings = [each.holder[each.at] for each in places]
@@ -102,7 +106,7 @@ def _series(lines: list[Line], scrubber: Scrubber) -> set[int]:
     return touched
 
 
-def _spread(places: list[Said], strings: list[str], scrubber: Scrubber) -> set[int]:
+def _spread(places: list[SaidPiece], strings: list[str], scrubber: Scrubber) -> set[int]:
     text = "".join(strings)
     found = scrubber.found(text)
     clean = _replaced_in(strings, found, text, scrubber)
@@ -120,7 +124,7 @@ def _is_same(text: str, clean: str) -> bool:
     return text == clean or decode(text, MAX_DEPTH) == decode(clean, MAX_DEPTH)
 
 
-def _replaced_in(strings: list[str], found: list[Found], text: str, scrubber: Scrubber) -> list[str]:
+def _replaced_in(strings: list[str], found: list[FoundSecret], text: str, scrubber: Scrubber) -> list[str]:
     """The strings without what was found in all of them as one text. The word for a secret stands where it began."""
     clean: list[str] = []
     waiting = iter(found)
@@ -167,7 +171,7 @@ def _forget_bytes(value: Any) -> None:
 # -- the pieces again --------------------------------------------------------------------------------------------------
 
 
-def _cut(lines: list[Line], pieces: list[bytes], delays: list[int]) -> tuple[list[bytes], list[int]]:
+def _cut(lines: list[PieceLine], pieces: list[bytes], delays: list[int]) -> tuple[list[bytes], list[int]]:
     """The clean answer cut where the pieces ended. A cut inside of what was changed is moved to the end of its line."""
     clean = b"".join([line.now for line in lines])
     made: list[bytes] = []
@@ -182,7 +186,7 @@ def _cut(lines: list[Line], pieces: list[bytes], delays: list[int]) -> tuple[lis
     return made, waits
 
 
-def _ends(lines: list[Line], pieces: list[bytes]) -> Iterator[int]:
+def _ends(lines: list[PieceLine], pieces: list[bytes]) -> Iterator[int]:
     old = new = 0  # where the line begins, as it was and as it is now
     rest = iter(lines)
     line = next(rest, None)

@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from urllib.parse import quote, quote_plus
 
-from rightcall.redaction.members import Found, named
+from rightcall.redaction.members import FoundSecret, named
 from rightcall.redaction.secret_names import HOLDS_SCHEMAS, is_placeholder, is_schema, is_secret_name
-from rightcall.redaction.secret_shapes import RULES, Rule
+from rightcall.redaction.secret_shapes import RULES, SecretShape
 from rightcall.strict_json import MAX_DEPTH, Undecodable, decode
 
 KEY = "[key]"
@@ -37,7 +37,7 @@ class Scrubber:
     is put in the place of a secret, by its kind and itself."""
 
     def __init__(
-        self, own: Iterable[str] = (), *, stand_in: StandIn = _plain, more: Mapping[str, Rule] | None = None
+        self, own: Iterable[str] = (), *, stand_in: StandIn = _plain, more: Mapping[str, SecretShape] | None = None
     ) -> None:
         spelled = {each for secret in own if len(secret) >= _LEAST for each in spellings(secret)}
         longest_first = sorted(spelled, key=lambda each: (-len(each), each))
@@ -56,7 +56,7 @@ class Scrubber:
                 return text if cleaned == value else json.dumps(cleaned, ensure_ascii=False)
         return self.replaced(text, self.found(text))
 
-    def replaced(self, text: str, found: Iterable[Found]) -> str:
+    def replaced(self, text: str, found: Iterable[FoundSecret]) -> str:
         pieces: list[str] = []
         at = 0
         for each in found:
@@ -64,15 +64,15 @@ class Scrubber:
             at = each.end
         return "".join([*pieces, text[at:]]) if pieces else text
 
-    def word_for(self, text: str, found: Found) -> str:
+    def word_for(self, text: str, found: FoundSecret) -> str:
         said = text[found.start : found.end]
         return "0" if found.number else self._stand_in(found.kind, _unescaped(said))
 
-    def found(self, text: str) -> list[Found]:
+    def found(self, text: str) -> list[FoundSecret]:
         """Where secrets stand, in order, none over another."""
         all_found = [*self._known(text), *named(text), *self._shaped(text)]
         all_found.sort(key=lambda each: each.start)
-        apart: list[Found] = []
+        apart: list[FoundSecret] = []
         for each in all_found:
             if apart and each.start < apart[-1].end:
                 apart[-1] = apart[-1]._replace(end=max(each.end, apart[-1].end))
@@ -80,16 +80,18 @@ class Scrubber:
                 apart.append(each)
         return apart
 
-    def _known(self, text: str) -> list[Found]:
-        return [Found(*each.span(), "token") for each in self._own.finditer(text)] if self._own is not None else []
+    def _known(self, text: str) -> list[FoundSecret]:
+        return (
+            [FoundSecret(*each.span(), "token") for each in self._own.finditer(text)] if self._own is not None else []
+        )
 
-    def _shaped(self, text: str) -> list[Found]:
+    def _shaped(self, text: str) -> list[FoundSecret]:
         small = text.lower()
-        found: list[Found] = []
+        found: list[FoundSecret] = []
         for kind, rule in self._rules.items():
             if not rule.hints or any(hint in small for hint in rule.hints):
                 found += [
-                    Found(*each.span(rule.part), kind)
+                    FoundSecret(*each.span(rule.part), kind)
                     for each in rule.pattern.finditer(text)
                     if rule.sure(each[rule.part]) and not self.is_kept(kind, each[rule.part])
                 ]

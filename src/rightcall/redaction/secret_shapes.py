@@ -18,7 +18,7 @@ def _any(text: str) -> bool:
     return True
 
 
-class Rule(msgspec.Struct, frozen=True):
+class SecretShape(msgspec.Struct, frozen=True):
     """What to look for, how to be sure of it, and which part of it goes."""
 
     pattern: re.Pattern[str]
@@ -117,9 +117,9 @@ _TOKENS: tuple[tuple[str, str], ...] = (
 )
 
 
-def _tokens() -> Rule:
+def _tokens() -> SecretShape:
     written = "|".join([pattern for _, pattern in _TOKENS])
-    return Rule(re.compile(start("A-Za-z0-9_") + f"(?:{written})", re.A), tuple({hint for hint, _ in _TOKENS}))
+    return SecretShape(re.compile(start("A-Za-z0-9_") + f"(?:{written})", re.A), tuple({hint for hint, _ in _TOKENS}))
 
 
 # -- what is sent in headers and addresses -----------------------------------------------------------------------------
@@ -142,8 +142,8 @@ def _is_long_user(said: str) -> bool:
     return any(char.isdigit() for char in said)
 
 
-RULES: dict[str, Rule] = {
-    "private-key": Rule(
+RULES: dict[str, SecretShape] = {
+    "private-key": SecretShape(
         re.compile(
             r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
             r"(?:[^-]++|-(?!----)){0,20000}+(?:-----END [A-Z0-9 ]{0,60}-----)?"
@@ -153,24 +153,28 @@ RULES: dict[str, Rule] = {
         ("private key", "private-lines"),
     ),
     "token": _tokens(),
-    "bearer": Rule(
+    "bearer": SecretShape(
         re.compile(start("A-Za-z0-9_") + r"(?i:bearer)[ ]{1,4}([\w.~+/-]{8,4000}+=*+)"), ("bearer",), _is_bearer, 1
     ),
-    "basic": Rule(
+    "basic": SecretShape(
         re.compile(start("A-Za-z0-9_") + r"(?i:basic)[ ]{1,4}([A-Za-z0-9+/_-]{6,4000}+={0,2}+)"),
         ("basic",),
         _is_basic,
         1,
     ),
-    "digest": Rule(
+    "digest": SecretShape(
         re.compile(start("A-Za-z0-9_") + r"(?i:digest)[ ]{1,4}(username=[^\r\n]{8,2000}+)"), ("digest",), part=1
     ),
-    "credentials": Rule(re.compile(r"://([^\s/:@\\\"'<>]{0,100}+:(?!//)[^\s/\\\"'<>]{1,200})@"), ("://",), part=1),
-    "user": Rule(re.compile(r"://([A-Za-z0-9_-]{16,200}+)@"), ("://",), _is_long_user, 1),  # DSNs, and tokens as users
-    "oracle": Rule(
+    "credentials": SecretShape(
+        re.compile(r"://([^\s/:@\\\"'<>]{0,100}+:(?!//)[^\s/\\\"'<>]{1,200})@"), ("://",), part=1
+    ),
+    "user": SecretShape(
+        re.compile(r"://([A-Za-z0-9_-]{16,200}+)@"), ("://",), _is_long_user, 1
+    ),  # DSNs, and tokens as users
+    "oracle": SecretShape(
         re.compile(r"jdbc:oracle:\w{1,10}:([^\s/@:]{1,100}+/[^\s@\"'\\]{1,200}+)@"), ("jdbc:oracle",), part=1
     ),
-    "query": Rule(
+    "query": SecretShape(
         re.compile(
             r"(?i)[?&](?:sig|key|x-(?:amz|goog)-(?:signature|credential|security-token)|hapikey|sharedaccesssignature)"
             r"=([^\s&#\"'<>\\]{8,4000}+)"
@@ -178,7 +182,7 @@ RULES: dict[str, Rule] = {
         ("?", "&"),
         part=1,
     ),
-    "user-option": Rule(
+    "user-option": SecretShape(
         re.compile(
             r"(?<![\w-])(?:-u|--user|--proxy-user)[ =]{1,2}\\{0,3}[\"']?[^\s:\"'/\\]{1,100}+:([^\s\"'\\]{3,200}+)"
         ),

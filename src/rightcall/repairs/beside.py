@@ -33,7 +33,7 @@ SHOWN = 200
 Role = Literal["stranger", "arguments", "known", "clash", "again", "call", "id"]
 
 
-class Member(msgspec.Struct, frozen=True):
+class BesideMember(msgspec.Struct, frozen=True):
     """One key of an envelope that is neither its name nor its arguments."""
 
     key: str
@@ -51,7 +51,7 @@ class Placed(msgspec.Struct):
 
 
 def place(
-    members: Iterable[Member], arguments: dict[str, Any], tool: Tool | None, tools: Toolset | None, policy: str
+    members: Iterable[BesideMember], arguments: dict[str, Any], tool: Tool | None, tools: Toolset | None, policy: str
 ) -> Placed:
     """Puts each member where it belongs. `policy` is how far calls of the tool may be repaired."""
     placed = Placed(arguments, [], [])
@@ -72,7 +72,7 @@ def place(
     return placed
 
 
-def name_members(members: Iterable[Member]) -> list[Problem]:
+def name_members(members: Iterable[BesideMember]) -> list[Problem]:
     """A note that names what stands beside arguments that cannot be read."""
     return _unknown([member.key for member in members if member.role not in ("known", "id")])
 
@@ -86,7 +86,7 @@ def _names(tool: Tool, declared: Iterable[str]) -> dict[str, str]:
     return {**near, **tool.aliases, **{name: name for name in declared}}
 
 
-def _belongs(member: Member, name: str, tool: Tool, arguments: dict[str, Any]) -> bool:
+def _belongs(member: BesideMember, name: str, tool: Tool, arguments: dict[str, Any]) -> bool:
     if member.role == "stranger":
         return True  # if it does not fit, the call may not run without it
     if member.role in ("clash", "again", "call", "id") or name in arguments or member.key in arguments:
@@ -96,7 +96,7 @@ def _belongs(member: Member, name: str, tool: Tool, arguments: dict[str, Any]) -
     return not any(place == path or place.startswith(path + "/") for place in wrong)
 
 
-def _put(member: Member, name: str, placed: Placed, policy: str) -> None:
+def _put(member: BesideMember, name: str, placed: Placed, policy: str) -> None:
     key, value, path = member.key, member.value, _path(member.key)
     there = [placed.arguments[each] for each in (name, key) if each in placed.arguments]
     if there:
@@ -109,7 +109,7 @@ def _put(member: Member, name: str, placed: Placed, policy: str) -> None:
         placed.receipts.append(Repair("hoisted_argument", "schema", path, "", dumps(value)[:SHOWN]))
 
 
-def _named(member: Member, arguments: dict[str, Any]) -> Problem | None:
+def _named(member: BesideMember, arguments: dict[str, Any]) -> Problem | None:
     key, value = member.key, member.value
     if member.role == "known":
         return None

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from rightcall.declare.toolset import Toolset
-from rightcall.repairs.beside import Member, Role
+from rightcall.repairs.beside import BesideMember, Role
 from rightcall.repairs.liberties import AGAIN, SHOWN, Liberty, Loose, Unreadable
 from rightcall.repairs.loose import read_loose
 from rightcall.repairs.objects import (
@@ -44,7 +44,7 @@ class Sketch(msgspec.Struct, frozen=True):
     id: str
     arguments: Any
     liberties: tuple[Liberty, ...]
-    beside: tuple[Member, ...] = ()  # what stands in the envelope beside them
+    beside: tuple[BesideMember, ...] = ()  # what stands in the envelope beside them
 
 
 def sketch_envelopes(text: str, keys: Keys, *, tools: Toolset | None, depth: int, closed: bool) -> list[Sketch]:
@@ -115,9 +115,9 @@ def _sketch(read: Loose, start: int, keys: Keys, tools: Toolset | None) -> Sketc
     return Sketch(start, read.end, name, id, arguments, (*liberties, *made), beside)
 
 
-def _repeated(liberties: tuple[Liberty, ...]) -> tuple[Member, ...]:
+def _repeated(liberties: tuple[Liberty, ...]) -> tuple[BesideMember, ...]:
     """Keys that stand twice with one value."""
-    return tuple([Member(each.before, None, "again") for each in liberties if each.rule == AGAIN])
+    return tuple([BesideMember(each.before, None, "again") for each in liberties if each.rule == AGAIN])
 
 
 def is_name(value: Any) -> bool:
@@ -126,7 +126,7 @@ def is_name(value: Any) -> bool:
 
 def _members(
     fields: dict[str, Any], named: str, args: str | None, keys: Keys, tools: Toolset | None
-) -> Iterator[Member]:
+) -> Iterator[BesideMember]:
     """What an envelope holds beside its name and arguments."""
     name = fields[named] if keys.names and named else ""
     for key, value in fields.items():
@@ -134,14 +134,14 @@ def _members(
             continue
         role = role_of(key, value, keys, tools, name=name, has_args=args is not None)
         if role is not None:
-            yield Member(key, value, role)
+            yield BesideMember(key, value, role)
 
 
-def _clashes(value: dict[str, Any], inner: Any) -> Iterator[Member]:
+def _clashes(value: dict[str, Any], inner: Any) -> Iterator[BesideMember]:
     """Keys that stand both in an envelope and in its `function`."""
     for key in inner if isinstance(inner, dict) else ():
         if key in value and not is_same(value[key], inner[key]):
-            yield Member(key, value[key], "clash")
+            yield BesideMember(key, value[key], "clash")
 
 
 _TYPES = frozenset(("function", "tool", "tool_call", "tool_use", "function_call", "custom"))

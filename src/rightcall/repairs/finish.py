@@ -17,7 +17,7 @@ import msgspec
 from rightcall.checks import JUDGED, argument_problems, disagreement_of, fits, is_finite, name_problem
 from rightcall.declare.toolset import ToolLike, Toolset
 from rightcall.extras import is_installed, missing
-from rightcall.repairs.beside import Member, name_members, place
+from rightcall.repairs.beside import BesideMember, name_members, place
 from rightcall.repairs.brackets import could_move
 from rightcall.repairs.fences import unfence
 from rightcall.repairs.liberties import AGAIN, Liberty, Unreadable
@@ -54,7 +54,7 @@ def settle(
     value: Any = Undecodable,
     repairs: tuple[Repair, ...] = (),
     closed: bool = True,
-    beside: tuple[Member, ...] = (),
+    beside: tuple[BesideMember, ...] = (),
     last: LastRung | None = None,
 ) -> tuple[Call, list[Problem]]:
     """A whole call and what is wrong with it. `value` is what `json` holds, if known, and no key of it stands there
@@ -173,7 +173,7 @@ class _Settling:
         """Is there nothing to be repaired?"""
         return self.tool is None or is_settled(self.tool, arguments)
 
-    def arguments(self, value: Any, json: str, beside: tuple[Member, ...]) -> dict[str, Any] | None:
+    def arguments(self, value: Any, json: str, beside: tuple[BesideMember, ...]) -> dict[str, Any] | None:
         self.text = json
         found = self._object(value, json)
         if found is None:

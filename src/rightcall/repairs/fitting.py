@@ -18,7 +18,7 @@ from rightcall.repairs.brackets import could_stand_elsewhere
 from rightcall.repairs.looks import Looks
 from rightcall.repairs.number_text import dumps
 from rightcall.repairs.sample import Lesson, lesson, mend_all, sample
-from rightcall.repairs.schema_rules import Change, Fault, Given, changes, with_changes
+from rightcall.repairs.schema_rules import Change, Given, SchemaFault, changes, with_changes
 from rightcall.schema.places import Places
 from rightcall.schema.text_kinds import may_be
 from rightcall.schema.tool_limits import MAX_MENDED, MOST_LOOKS
@@ -32,7 +32,7 @@ _DEEPEST = 8
 Where = tuple[Any, ...]
 
 
-class _TooMany(Exception):
+class _TooManyFaults(Exception):
     """There may be more errors than can be looked at."""
 
 
@@ -43,7 +43,7 @@ def mend(
     looks = looks or Looks()
     try:
         return _mended(tool, arguments, guesses, depth, looks) if looks.left > 0 else (arguments, [])
-    except _TooMany:
+    except _TooManyFaults:
         return arguments, []
 
 
@@ -92,9 +92,9 @@ class _Mending:
         self.value = value
         self.receipts: list[Repair] = []
         self.lessons: list[Lesson] = []
-        self.left: list[Fault] = []
+        self.left: list[SchemaFault] = []
         self._tried: dict[tuple[Any, ...], int] = {}
-        self._about: dict[Where, Fault] = {}  # the fault that the last change for a place answers
+        self._about: dict[Where, SchemaFault] = {}  # the fault that the last change for a place answers
         self._looks = 0
 
     def run(self, *, ahead: bool = True) -> None:
@@ -111,13 +111,13 @@ class _Mending:
         if self.left and _count(self.left) >= most:
             self.value, self.receipts, self.lessons = before, [], []
 
-    def _faults(self, value: Any) -> list[Fault]:
+    def _faults(self, value: Any) -> list[SchemaFault]:
         """The checker's errors, and arguments of an unknown name where none was allowed for in so many words."""
         wrong = errors(self.tool, plain(value), MAX_MENDED)
         if wrong is None:
-            raise _TooMany
+            raise _TooManyFaults
         found = [_fault(error) for error in wrong]
-        found += [Fault(tuple(where), "stranger", where[-1]) for where in strangers(self.tool, value)]
+        found += [SchemaFault(tuple(where), "stranger", where[-1]) for where in strangers(self.tool, value)]
         self._looks += len(found) + 1
         self.looks.left -= len(found) + 1
         return found
@@ -138,7 +138,7 @@ class _Mending:
             self._tried[self._about[locus].key] = turns[locus]
         return picked
 
-    def _next(self, fault: Fault, given: Given) -> tuple[int, Change | None]:
+    def _next(self, fault: SchemaFault, given: Given) -> tuple[int, Change | None]:
         """The first change for a fault that was not tried yet, and how many were with this one."""
         turn = self._tried.get(fault.key, 0)
         for change in islice(changes(fault, given), turn, None):
@@ -176,7 +176,7 @@ class _Mending:
         if good:
             self._take(good.values(), candidate, left)
 
-    def _take(self, made: Iterable[Change], value: dict[str, Any], left: list[Fault]) -> None:
+    def _take(self, made: Iterable[Change], value: dict[str, Any], left: list[SchemaFault]) -> None:
         for change in made:
             self.lessons.append(lesson(self._about[change.locus], change, self.value, self.places))
             self.receipts += change.receipts(self.value)
@@ -216,19 +216,19 @@ class _Mending:
             self.lessons += further.lessons
 
 
-def _count(faults: list[Fault]) -> tuple[int, int]:
+def _count(faults: list[SchemaFault]) -> tuple[int, int]:
     """How many errors, and how many names that are not known but do no harm."""
     unknown = sum([fault.word == "stranger" for fault in faults])
     return len(faults) - unknown, unknown
 
 
-def _fault(error: Any) -> Fault:
+def _fault(error: Any) -> SchemaFault:
     where, word = place(error), error.kind.name
     name = ""
     if word == "required":
         name = error.kind.property
         where.append(name)
-    return Fault(tuple(where), word, name, error.kind)
+    return SchemaFault(tuple(where), word, name, error.kind)
 
 
 def _outermost(picked: dict[Where, Change]) -> dict[Where, Change]:
@@ -243,7 +243,7 @@ def _covering(where: Where, picked: dict[Where, Change]) -> Where | None:
     return None
 
 
-def _weights(faults: Iterable[Fault], picked: dict[Where, Change]) -> dict[Where, list[int]]:
+def _weights(faults: Iterable[SchemaFault], picked: dict[Where, Change]) -> dict[Where, list[int]]:
     """How much is wrong in each of the picked places."""
     found = {locus: [0] * (2 * _DEEPEST + 2) for locus in picked}
     for fault in faults:
@@ -253,14 +253,14 @@ def _weights(faults: Iterable[Fault], picked: dict[Where, Change]) -> dict[Where
     return found
 
 
-def _weight(faults: Iterable[Fault]) -> list[int]:
+def _weight(faults: Iterable[SchemaFault]) -> list[int]:
     counts = [0] * (2 * _DEEPEST + 2)
     for fault in faults:
         counts[_slot(fault)] += 1
     return counts
 
 
-def _slot(fault: Fault) -> int:
+def _slot(fault: SchemaFault) -> int:
     """A fault further up weighs more than any number further down, and any more than a name that is not known."""
     depth = min(len(fault.where), _DEEPEST)
     return depth + _DEEPEST + 1 if fault.word == "stranger" else depth

@@ -75,7 +75,7 @@ def _ends_well(text: str, found: Loose) -> bool:
 
 
 def _read(text: str, pos: int, depth: int, closed: bool, *, swap: bool) -> Loose:
-    reader = _Reader(text, pos, depth, closed, swap)
+    reader = _LooseReader(text, pos, depth, closed, swap)
     try:
         value = reader.value(0)
     except RecursionError:
@@ -93,12 +93,12 @@ def _read(text: str, pos: int, depth: int, closed: bool, *, swap: bool) -> Loose
 
 def skip_comments(text: str, pos: int) -> tuple[int, tuple[Liberty, ...]]:
     """Past blanks and comments, and what was skipped."""
-    reader = _Reader(text, pos, 0, True, False)
+    reader = _LooseReader(text, pos, 0, True, False)
     reader.peek()
     return reader.pos, tuple(reader.found.values())
 
 
-class _Reader:
+class _LooseReader:
     def __init__(self, text: str, pos: int, depth: int, closed: bool, swap: bool) -> None:
         self.text, self.pos, self.depth, self.closed, self.swap = text, pos, depth, closed, swap
         self.found: dict[str, Liberty] = {}

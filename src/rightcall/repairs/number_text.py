@@ -14,12 +14,12 @@ from typing import Any
 _POINT = re.compile(r"\d[.eE]|-0").search
 
 
-class Written(float):
+class NumberText(float):
     """A float that remembers its text."""
 
     text: str
 
-    def __new__(cls, text: str) -> Written:
+    def __new__(cls, text: str) -> NumberText:
         self = super().__new__(cls, text)
         self.text = text
         return self
@@ -27,12 +27,12 @@ class Written(float):
 
 def with_spelling(value: Any, text: str) -> Any:
     """The same value, read from its JSON text once more so that its floats remember theirs."""
-    return json.loads(text, parse_float=Written, parse_int=_integer) if _POINT(text) else value
+    return json.loads(text, parse_float=NumberText, parse_int=_integer) if _POINT(text) else value
 
 
 def _integer(text: str) -> int | float:
     """`-0` is a number that no integer is."""
-    return Written(text) if text == "-0" else int(text)
+    return NumberText(text) if text == "-0" else int(text)
 
 
 def without_spelling(value: Any) -> Any:
@@ -41,7 +41,7 @@ def without_spelling(value: Any) -> Any:
         return {key: without_spelling(item) for key, item in value.items()}
     if isinstance(value, list):
         return [without_spelling(item) for item in value]
-    return float(value) if isinstance(value, Written) else value
+    return float(value) if isinstance(value, NumberText) else value
 
 
 def dumps(value: Any) -> str:
@@ -56,6 +56,6 @@ def dumps(value: Any) -> str:
 
 
 def written(value: float) -> str:
-    if isinstance(value, Written):
+    if isinstance(value, NumberText):
         return value.text
     return repr(value) if isfinite(value) else "1e999" if value > 0 else "-1e999"

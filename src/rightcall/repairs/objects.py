@@ -14,7 +14,7 @@ import msgspec
 from rightcall.repairs.brackets import could_go_on, could_move, has_odd_key
 from rightcall.repairs.liberties import MOST_OBJECTS, Liberty, Loose, Spelled, Unreadable, one_object
 from rightcall.repairs.loose import read_loose, skip_comments
-from rightcall.repairs.number_text import Written
+from rightcall.repairs.number_text import NumberText
 from rightcall.schema.places import Places, value_at
 from rightcall.schema.text_kinds import may_be, wants_text
 from rightcall.schema.unknown_names import strangers
@@ -114,7 +114,7 @@ def respelled(value: Any, spelled: Iterable[Spelled], tool: Tool | None) -> tupl
             holder[last] = text
             made.setdefault("unquoted_value", Liberty("unquoted_value", text, f'"{text}"'))
         elif where and type(number) is float and STRICT_NUMBER(text):
-            holder[last] = Written(text)
+            holder[last] = NumberText(text)
         elif type(number) is not bool and STRICT_NUMBER(text) is None:
             guess = text.startswith("+") and not wanted.as_number(where)  # a telephone number, maybe
             made.setdefault("number_spelling", Liberty("number_spelling", text, repr(number), guess))

@@ -13,7 +13,7 @@ import msgspec
 from rightcall.types import Tool
 
 
-class Rule(msgspec.Struct, frozen=True):
+class RepairRule(msgspec.Struct, frozen=True):
     """`sent` becomes `arguments`, with a receipt of this name and kind. A rule may have several of these."""
 
     name: str
@@ -52,16 +52,16 @@ TOOLS: tuple[Tool, ...] = (
     ),
 )
 
-RULES: tuple[Rule, ...] = (
+RULES: tuple[RepairRule, ...] = (
     # -- the text is not JSON
-    Rule(
+    RepairRule(
         "code_fence",
         "exact",
         "A code fence around the arguments, or around a value in them, is taken off.",
         '```json\n{"city": "Oslo"}\n```',
         _OSLO,
     ),
-    Rule(
+    RepairRule(
         "broken_opener",
         "exact",
         "A damaged tag that opens a call is read as what it was if an argument or the call's close follows the name.",
@@ -69,14 +69,14 @@ RULES: tuple[Rule, ...] = (
         _OSLO,
         format="qwen3_coder",
     ),
-    Rule(
+    RepairRule(
         "double_encoded",
         "exact",
         "Arguments that are a JSON string which holds an object are that object.",
         r'"{\"city\": \"Oslo\"}"',
         _OSLO,
     ),
-    Rule(
+    RepairRule(
         "double_encoded",
         "schema",
         "A string that holds an object or array, where the schema wants one, is what it holds. At any depth; a "
@@ -84,16 +84,18 @@ RULES: tuple[Rule, ...] = (
         r'{"city": "Oslo", "place": "{\"lat\": 59.9}"}',
         {"city": "Oslo", "place": {"lat": 59.9}},
     ),
-    Rule("single_quotes", "exact", "Strings in single quotes or backticks are strings.", "{'city': 'Oslo'}", _OSLO),
-    Rule("smart_quotes", "exact", "Strings in typographic quotes are strings.", "{“city”: “Oslo”}", _OSLO),
-    Rule(
+    RepairRule(
+        "single_quotes", "exact", "Strings in single quotes or backticks are strings.", "{'city': 'Oslo'}", _OSLO
+    ),
+    RepairRule("smart_quotes", "exact", "Strings in typographic quotes are strings.", "{“city”: “Oslo”}", _OSLO),
+    RepairRule(
         "python_literal",
         "exact",
         "`True`, `False`, `None` and `undefined` are `true`, `false` and `null`.",
         '{"city": "Oslo", "hourly": True}',
         {"city": "Oslo", "hourly": True},
     ),
-    Rule(
+    RepairRule(
         "trailing_comma",
         "exact",
         "A comma that nothing follows is dropped. One where an item or the first member should stand is dropped as a "
@@ -101,7 +103,7 @@ RULES: tuple[Rule, ...] = (
         '{"city": "Oslo",}',
         _OSLO,
     ),
-    Rule(
+    RepairRule(
         "comment",
         "exact",
         "Comments are dropped: `// ...`, `# ...` and `/* ... */`. One in the place of a list's item is dropped as a "
@@ -110,7 +112,7 @@ RULES: tuple[Rule, ...] = (
         '{"city": "Oslo" /* the capital */}',
         _OSLO,
     ),
-    Rule(
+    RepairRule(
         "ordinary_quotes",
         "exact",
         "Where a format has quotes of its own, a string in ordinary ones is a string, with JSON's escapes. With "
@@ -119,16 +121,16 @@ RULES: tuple[Rule, ...] = (
         _OSLO,
         format="gemma4",
     ),
-    Rule("unquoted_key", "exact", "A key without quotes is a key.", '{city: "Oslo"}', _OSLO),
-    Rule("key_separator", "exact", "`=` or `=>` behind a key is `:`.", '{"city" = "Oslo"}', _OSLO),
-    Rule(
+    RepairRule("unquoted_key", "exact", "A key without quotes is a key.", '{city: "Oslo"}', _OSLO),
+    RepairRule("key_separator", "exact", "`=` or `=>` behind a key is `:`.", '{"city" = "Oslo"}', _OSLO),
+    RepairRule(
         "raw_newline",
         "exact",
         "A line break or another control character inside a string is part of the string.",
         '{"city": "Oslo\nNorway"}',
         {"city": "Oslo\nNorway"},
     ),
-    Rule(
+    RepairRule(
         "bad_escape",
         "exact",
         "In a Windows path every backslash is one, and in a regular expression (`\\d+`) those are that begin no JSON "
@@ -138,7 +140,7 @@ RULES: tuple[Rule, ...] = (
         r'{"city": "C:\Users\new"}',
         {"city": r"C:\Users\new"},
     ),
-    Rule(
+    RepairRule(
         "number_spelling",
         "exact",
         "Numbers as programmers write them: `+3`, `.5`, `1_000`. Where a string is wanted, the text stays as it was "
@@ -146,7 +148,7 @@ RULES: tuple[Rule, ...] = (
         '{"city": "Oslo", "days": +3}',
         {"city": "Oslo", "days": 3},
     ),
-    Rule(
+    RepairRule(
         "extra_closer",
         "exact",
         "One to three closing brackets too many at the end are dropped; as a guess, if another bracket could be the "
@@ -154,7 +156,7 @@ RULES: tuple[Rule, ...] = (
         '{"city": "Oslo"}}',
         _OSLO,
     ),
-    Rule(
+    RepairRule(
         "missing_closer",
         "exact",
         "A bracket that was not closed before the one around it is closed there. One that is open at the end is closed "
@@ -164,35 +166,35 @@ RULES: tuple[Rule, ...] = (
         '{"city": "Oslo", "tags": ["cold"}',
         {"city": "Oslo", "tags": ["cold"]},
     ),
-    Rule(
+    RepairRule(
         "swapped_closer",
         "exact",
         "A closing bracket of the wrong kind closes what is open, if all the others are right then.",
         '{"city": "Oslo", "tags": ["cold"}, "days": 3}',
         {"city": "Oslo", "tags": ["cold"], "days": 3},
     ),
-    Rule(
+    RepairRule(
         "concatenated",
         "exact",
         "Of several objects in a row, all the same or all but one empty, the one is taken; also inside the arguments.",
         '{}{"city": "Oslo"}',
         _OSLO,
     ),
-    Rule(
+    RepairRule(
         "merged_objects",
         "guess",
         "Several objects in a row that have no key in common are one.",
         '{"city": "Oslo"} {"days": 3}',
         {"city": "Oslo", "days": 3},
     ),
-    Rule(
+    RepairRule(
         "missing_comma",
         "guess",
         "A comma that is missing between two entries is put in.",
         '{"city": "Oslo" "days": 3}',
         {"city": "Oslo", "days": 3},
     ),
-    Rule(
+    RepairRule(
         "unquoted_value",
         "guess",
         "A bare word is a string. In Python calls it is one, and so is what is no Python (`when=2024-01-05`), with the "
@@ -200,7 +202,7 @@ RULES: tuple[Rule, ...] = (
         '{"city": Oslo}',
         _OSLO,
     ),
-    Rule(
+    RepairRule(
         "inner_quotes",
         "schema",
         "In Python calls, quotes inside a string that were not escaped belong to it, if only one reading fits.",
@@ -208,7 +210,7 @@ RULES: tuple[Rule, ...] = (
         {"city": "the 'big' city"},
         format="pythonic",
     ),
-    Rule(
+    RepairRule(
         "json_repair",
         "guess",
         "The last rung, under `lenient` only: what the json_repair library makes of a short text, if that fits the "
@@ -217,7 +219,7 @@ RULES: tuple[Rule, ...] = (
         {"city": 'the "big" city'},
     ),
     # -- the names
-    Rule(
+    RepairRule(
         "control_tokens",
         "exact",
         "Control tokens that got into the tool's name are cut off.",
@@ -225,7 +227,7 @@ RULES: tuple[Rule, ...] = (
         _OSLO,
         tool="get_weather<|channel|>commentary",
     ),
-    Rule(
+    RepairRule(
         "namespace",
         "exact",
         "A namespace before a declared name is dropped: `functions.f`, `default_api.f`, `mcp__server__f`.",
@@ -233,7 +235,7 @@ RULES: tuple[Rule, ...] = (
         _OSLO,
         tool="functions.get_weather",
     ),
-    Rule(
+    RepairRule(
         "namespace",
         "schema",
         "A name that is the end of exactly one declared name stands for it.",
@@ -242,7 +244,7 @@ RULES: tuple[Rule, ...] = (
         tool="add",
         of="notes.add",
     ),
-    Rule(
+    RepairRule(
         "folded_name",
         "schema",
         "A tool's name that differs from one declared name only in case and separators is that name.",
@@ -250,8 +252,8 @@ RULES: tuple[Rule, ...] = (
         _OSLO,
         tool="getWeather",
     ),
-    Rule("folded_name", "schema", "So is an argument's name, at any depth.", '{"City": "Oslo"}', _OSLO),
-    Rule(
+    RepairRule("folded_name", "schema", "So is an argument's name, at any depth.", '{"City": "Oslo"}', _OSLO),
+    RepairRule(
         "near_name",
         "guess",
         "Under `lenient` only: a tool's name that is very similar to exactly one declared name is that name.",
@@ -259,14 +261,14 @@ RULES: tuple[Rule, ...] = (
         _OSLO,
         tool="get_wheather",
     ),
-    Rule(
+    RepairRule(
         "near_name",
         "guess",
         "The name of a required argument that is missing is given to the one unknown argument whose name is similar.",
         '{"citty": "Oslo"}',
         _OSLO,
     ),
-    Rule(
+    RepairRule(
         "hoisted_name",
         "schema",
         "A call without a name that has a declared tool's name among its arguments is a call of that tool.",
@@ -274,7 +276,7 @@ RULES: tuple[Rule, ...] = (
         _OSLO,
         tool="",
     ),
-    Rule(
+    RepairRule(
         "inferred_name",
         "schema",
         "A call without a name is a call of the one tool that its arguments fit: all that the tool requires, nothing "
@@ -283,21 +285,21 @@ RULES: tuple[Rule, ...] = (
         {"city": "Oslo", "days": 3},
         tool="",
     ),
-    Rule(
+    RepairRule(
         "alias",
         "exact",
         "An alias that the tool declares becomes the argument's own name.",
         '{"town": "Oslo"}',
         _OSLO,
     ),
-    Rule(
+    RepairRule(
         "unwrapped",
         "schema",
         "Arguments inside `arguments`, `parameters`, `args`, `kwargs` or `input` are taken out.",
         '{"arguments": {"city": "Oslo"}}',
         _OSLO,
     ),
-    Rule(
+    RepairRule(
         "hoisted_argument",
         "schema",
         "An argument of the tool that stands beside the arguments and not among them is put there.",
@@ -306,7 +308,7 @@ RULES: tuple[Rule, ...] = (
         beside={"days": 3},
     ),
     # -- the values
-    Rule(
+    RepairRule(
         "scalar_type",
         "schema",
         "A number, boolean or null that was sent as a string, or the other way round, where the schema wants that. A "
@@ -315,7 +317,7 @@ RULES: tuple[Rule, ...] = (
         '{"city": "Oslo", "days": "3"}',
         {"city": "Oslo", "days": 3},
     ),
-    Rule(
+    RepairRule(
         "enum_case",
         "schema",
         "A value that differs from one allowed value only in case, and in blanks, `_` and `-` between letters, is that "
@@ -323,7 +325,7 @@ RULES: tuple[Rule, ...] = (
         '{"city": "Oslo", "unit": "Celsius"}',
         {"city": "Oslo", "unit": "celsius"},
     ),
-    Rule(
+    RepairRule(
         "wrapped_in_array",
         "schema",
         "One value where an array of such is wanted becomes an array of one; as a guess, if it may be a list in other "
@@ -331,21 +333,21 @@ RULES: tuple[Rule, ...] = (
         '{"city": "Oslo", "tags": "cold"}',
         {"city": "Oslo", "tags": ["cold"]},
     ),
-    Rule(
+    RepairRule(
         "array_of_one",
         "guess",
         "An array of one value where one value is wanted becomes that value.",
         '{"city": ["Oslo"]}',
         _OSLO,
     ),
-    Rule(
+    RepairRule(
         "default",
         "schema",
         "A null where the schema allows none, or a required argument that is missing, takes the declared default.",
         '{"city": "Oslo", "hourly": null}',
         {"city": "Oslo", "hourly": False},
     ),
-    Rule(
+    RepairRule(
         "null_dropped",
         "schema",
         "A null for an optional argument that allows none and has no default is left out.",

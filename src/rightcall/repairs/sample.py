@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from rightcall.repairs.schema_rules import Change, Fault, Given, changes, with_changes
+from rightcall.repairs.schema_rules import Change, Given, SchemaFault, changes, with_changes
 from rightcall.schema.places import Places, value_at
 from rightcall.types import Json, Repair
 
@@ -24,7 +24,7 @@ class Lesson(msgspec.Struct, frozen=True):
     """What helped: a change for a fault, and the value's type before. `where` has `_ANY` for indexes and map keys."""
 
     where: tuple[Any, ...]
-    fault: Fault
+    fault: SchemaFault
     rule: str
     before: type
     after: type
@@ -34,7 +34,7 @@ class Lesson(msgspec.Struct, frozen=True):
         return self.where, self.fault.word, self.rule, self.before, self.after
 
 
-def lesson(fault: Fault, change: Change, arguments: Any, places: Places) -> Lesson:
+def lesson(fault: SchemaFault, change: Change, arguments: Any, places: Places) -> Lesson:
     before = type(value_at(arguments, list(change.where)))
     return Lesson(_pattern(fault.where, places), fault, change.rule, before, type(change.new))
 
@@ -102,7 +102,7 @@ def mend_all(arguments: Any, lessons: list[Lesson], places: Places, depth: int) 
 
 def _same_change(each: Lesson, where: tuple[Any, ...], given: Given) -> Change | None:
     name = where[-1] if each.fault.name else ""
-    fault = Fault(where, each.fault.word, name, each.fault.kind)
+    fault = SchemaFault(where, each.fault.word, name, each.fault.kind)
     for change in changes(fault, given):
         if change.rule == each.rule and type(change.new) is each.after:
             before = value_at(given.arguments, list(change.where))

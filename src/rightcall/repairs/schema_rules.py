@@ -40,7 +40,7 @@ GONE: Any = object()  # nothing is to stand there any more
 Kind = Literal["exact", "schema", "guess"]
 
 
-class Fault(msgspec.Struct, frozen=True):
+class SchemaFault(msgspec.Struct, frozen=True):
     """What is wrong (`word`, a keyword of JSON Schema or `stranger`) and where; what is missing, where it should be."""
 
     where: tuple[Any, ...]
@@ -81,7 +81,7 @@ class Change(msgspec.Struct, frozen=True):
         return Repair(self.rule, self.kind, pointer(where), before, after)
 
 
-class Names(msgspec.Struct, frozen=True):
+class PropertyNames(msgspec.Struct, frozen=True):
     """The names of one object: those it has that are not declared, and what they may be meant for."""
 
     value: Json
@@ -96,22 +96,22 @@ class Given:
 
     def __init__(self, arguments: Any, places: Places, depth: int) -> None:
         self.arguments, self.places, self.depth = arguments, places, depth
-        self._names: dict[tuple[Any, ...], Names | None] = {}
+        self._names: dict[tuple[Any, ...], PropertyNames | None] = {}
 
-    def names(self, where: list[Any]) -> Names | None:
+    def names(self, where: list[Any]) -> PropertyNames | None:
         key = tuple(where)
         if key not in self._names:
             value = value_at(self.arguments, where)
             self._names[key] = self._named(where, value) if isinstance(value, dict) else None
         return self._names[key]
 
-    def _named(self, where: list[Any], value: Json) -> Names:
+    def _named(self, where: list[Any], value: Json) -> PropertyNames:
         declared = self.places.properties(self.places.at(where))
         strangers = [key for key in value if key not in declared]
-        return Names(value, declared, strangers, _folded(value, strangers, declared))
+        return PropertyNames(value, declared, strangers, _folded(value, strangers, declared))
 
 
-def changes(fault: Fault, given: Given) -> Iterator[Change]:
+def changes(fault: SchemaFault, given: Given) -> Iterator[Change]:
     named = fault.word in ("required", "stranger")
     where = list(fault.where[:-1] if named else fault.where)
     value = value_at(given.arguments, where)
@@ -141,7 +141,7 @@ def fold_option(text: str) -> str:
     return _BETWEEN_WORDS("", text.strip().casefold())
 
 
-def _named(where: list[Any], names: Names, fault: Fault, places: Places) -> Iterator[Change]:
+def _named(where: list[Any], names: PropertyNames, fault: SchemaFault, places: Places) -> Iterator[Change]:
     yield from _unwrapped(where, names, sure=fault.word == "required")
     # Every unknown name that is a declared one but for case and separators: all of them, then each alone.
     if names.folded:
@@ -158,7 +158,9 @@ def _named(where: list[Any], names: Names, fault: Fault, places: Places) -> Iter
         yield from _null_strangers(where, names, unexpected, places)
 
 
-def _null_strangers(where: list[Any], names: Names, unexpected: Iterable[str], places: Places) -> Iterator[Change]:
+def _null_strangers(
+    where: list[Any], names: PropertyNames, unexpected: Iterable[str], places: Places
+) -> Iterator[Change]:
     value = names.value
     nulls = dict.fromkeys([name for name in unexpected if name in value and value[name] is None])
     if nulls:
@@ -183,7 +185,7 @@ def _folded(value: Json, strangers: list[str], declared: Json) -> list[tuple[str
     return [(old[0], new) for new, old in wanted.items() if len(old) == 1]
 
 
-def _near(where: list[Any], names: Names, name: str) -> Iterator[Change]:
+def _near(where: list[Any], names: PropertyNames, name: str) -> Iterator[Change]:
     import difflib
 
     short = [key for key in names.strangers[:_MOST_NAMES] if len(key) <= _LONGEST_NAME]
@@ -193,13 +195,13 @@ def _near(where: list[Any], names: Names, name: str) -> Iterator[Change]:
         yield _rename("near_name", "guess", where, names, [(close[0], name)])
 
 
-def _rename(rule: str, kind: Kind, where: list[Any], names: Names, pairs: list[tuple[str, str]]) -> Change:
+def _rename(rule: str, kind: Kind, where: list[Any], names: PropertyNames, pairs: list[tuple[str, str]]) -> Change:
     meant = dict(pairs)
     made = {meant.get(key, key): item for key, item in names.value.items()}
     return Change(rule, kind, tuple(where), made, renamed=tuple(pairs))
 
 
-def _unwrapped(where: list[Any], names: Names, *, sure: bool) -> Iterator[Change]:
+def _unwrapped(where: list[Any], names: PropertyNames, *, sure: bool) -> Iterator[Change]:
     """Arguments inside arguments: `{"arguments": {...}}`. Unless something is missing (`sure`), only declared ones."""
     wrapper = None if where else _wrapper(names.value, names.declared)
     if wrapper is not None:

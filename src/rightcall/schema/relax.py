@@ -1,6 +1,6 @@
 """The copy of a schema that is compiled to check calls: plain 2020-12, and nothing that a linear engine cannot run.
 
-    {"pattern": "^(?!x)"}  ->  {}     and a `Relaxation` that says so
+    {"pattern": "^(?!x)"}  ->  {}     and a `SchemaRelaxation` that says so
 
 A relaxed schema lets through whatever the original does: where leaving out a pattern would forbid something, as under
 `not`, the keyword around it is left out as well. `Tool.parameters` keeps what was declared.
@@ -27,7 +27,7 @@ _LEFT_OUT = {
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_.\-]{1,64}").fullmatch
 
 
-class Relaxation(msgspec.Struct, frozen=True):
+class SchemaRelaxation(msgspec.Struct, frozen=True):
     """A keyword that is not checked, and why. `path` is a JSON Pointer into the tool's parameters."""
 
     tool: str
@@ -36,7 +36,7 @@ class Relaxation(msgspec.Struct, frozen=True):
     reason: str
 
 
-def relaxed(tool: str, parameters: Json) -> tuple[Json, tuple[Relaxation, ...]]:
+def relaxed(tool: str, parameters: Json) -> tuple[Json, tuple[SchemaRelaxation, ...]]:
     """The copy to compile, and what was left out of it. Every reference in it is one into its `$defs`, or to its root:
     drafts differ in where an anchor counts and which places a pointer may name, and this needs none of it."""
     relaxer = _Relaxer(tool, Refs(parameters))
@@ -73,7 +73,7 @@ class _Relaxer:
         self.names = {id(refs.root): "#"}  # of all that references point at
         self.waiting: dict[str, tuple[Json, str]] = {}  # named, and not copied yet
         self.copied: set[str] = {"#"}
-        self.made: list[Relaxation] = []
+        self.made: list[SchemaRelaxation] = []
         named, patterns = set[str](), set[str]()
         taken: dict[str, int] = {}
         for schema in reachable(refs):
@@ -188,7 +188,7 @@ class _Relaxer:
             self.note(f"{path}{step(word)}", word, reason)
 
     def note(self, path: str, word: str, reason: str) -> None:
-        self.made.append(Relaxation(self.tool, path, word, reason))
+        self.made.append(SchemaRelaxation(self.tool, path, word, reason))
 
 
 def _modernise(schema: Json) -> None:

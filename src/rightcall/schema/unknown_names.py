@@ -19,15 +19,15 @@ _OPEN = frozenset(
 _ELSEWHERE = frozenset(("$ref", "anyOf", "oneOf"))
 
 
-class Shape:
+class KnownShape:
     """What of a schema matters here: the names it declares, and the places below that declare some."""
 
     __slots__ = ("inner", "items", "names")
 
     def __init__(self, names: frozenset[str]) -> None:
         self.names = names
-        self.inner: dict[str, Shape] = {}
-        self.items: Shape | None = None
+        self.inner: dict[str, KnownShape] = {}
+        self.items: KnownShape | None = None
 
 
 def strangers(tool: Tool, arguments: Any) -> list[list[Any]]:
@@ -53,7 +53,7 @@ def is_settled(tool: Tool, arguments: dict[str, Any]) -> bool:
     return fits(tool, arguments) and not strangers(tool, arguments)
 
 
-def _look(value: Any, shape: Shape, where: list[Any], found: list[list[Any]]) -> None:
+def _look(value: Any, shape: KnownShape, where: list[Any], found: list[list[Any]]) -> None:
     if isinstance(value, dict):
         if shape.names and not value.keys() <= shape.names:
             found += [[*where, key] for key in value if key not in shape.names]
@@ -65,10 +65,10 @@ def _look(value: Any, shape: Shape, where: list[Any], found: list[list[Any]]) ->
             _look(item, shape.items, [*where, index], found)
 
 
-_ASKED: Kept[tuple[Tool, Callable[[Any], bool], Shape | None]] = Kept()
+_ASKED: Kept[tuple[Tool, Callable[[Any], bool], KnownShape | None]] = Kept()
 
 
-def _asked_of(tool: Tool) -> tuple[Tool, Callable[[Any], bool], Shape | None]:
+def _asked_of(tool: Tool) -> tuple[Tool, Callable[[Any], bool], KnownShape | None]:
     """What tells at once that arguments fit and no stranger is among them, and their shape. The tool is kept beside it:
     an id is only unique among the living."""
     found = _ASKED.found.get(id(tool))
@@ -85,7 +85,7 @@ def _never(arguments: Any) -> bool:
     return False
 
 
-def _closed(schema: Any, shape: Shape | None) -> Any:
+def _closed(schema: Any, shape: KnownShape | None) -> Any:
     """The schema without room for strangers; None where a place that may hold some is not its own (`$ref`)."""
     if shape is None:
         return schema
@@ -100,19 +100,19 @@ def _closed(schema: Any, shape: Shape | None) -> Any:
     return None if None in (made.get("items", True), *made.get("properties", {}).values()) else made
 
 
-def _shape(root: Any, places: Places) -> Shape | None:
+def _shape(root: Any, places: Places) -> KnownShape | None:
     """None where nothing is declared. A schema that holds itself has a shape that does."""
-    made: dict[int, Shape] = {}
+    made: dict[int, KnownShape] = {}
     waiting: list[Json] = []
 
-    def shape(schema: Any) -> Shape | None:
+    def shape(schema: Any) -> KnownShape | None:
         schema = places.only(schema)
         if not isinstance(schema, dict) or ("properties" not in schema and "items" not in schema):
             return None
         if id(schema) not in made:
             declared = schema.get("properties")
             names = declared if isinstance(declared, dict) and _OPEN.isdisjoint(schema) else {}
-            made[id(schema)] = Shape(frozenset(names))
+            made[id(schema)] = KnownShape(frozenset(names))
             waiting.append(schema)
         return made[id(schema)]
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-from rightcall.servers.guard import Guard, Head, Refusal
+from rightcall.servers.guard import Guard, RequestHead, RequestRefusal
 from rightcall.servers.refused_requests import body_of
 
 Scope = MutableMapping[str, Any]
@@ -41,9 +41,9 @@ def guarded(app: App, guard: Guard) -> App:
     return serve
 
 
-def _head(scope: Scope) -> Head:
+def _head(scope: Scope) -> RequestHead:
     headers = [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in scope["headers"]]
-    return Head(scope["method"], scope["path"], headers)
+    return RequestHead(scope["method"], scope["path"], headers)
 
 
 class _Stopped(Exception):
@@ -83,7 +83,7 @@ class _Bounded:
         self._has_begun = True
         await self._send(message)
 
-    async def _stop(self, refused: Refusal) -> _Stopped:
+    async def _stop(self, refused: RequestRefusal) -> _Stopped:
         if not self._has_begun:
             await _refuse(self._send, refused, self._path)
         return _Stopped()
@@ -102,7 +102,7 @@ def _with_headers(send: Send, more: dict[str, str]) -> Send:
     return sending
 
 
-async def _refuse(send: Send, refused: Refusal, path: str) -> None:
+async def _refuse(send: Send, refused: RequestRefusal, path: str) -> None:
     headers = {**refused.headers, "Content-Type": "application/json", "X-Content-Type-Options": "nosniff"}
     await _answer(send, refused.status, {**headers, "Connection": "close"}, json.dumps(body_of(refused, path)).encode())
 

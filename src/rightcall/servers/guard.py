@@ -26,7 +26,7 @@ _ONCE = ("host", "origin", "authorization", "x-api-key", "content-type", "conten
 OPEN = ("/health", "/v1/health")
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class RequestLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes of a body, headers and their bytes, requests at the same time, seconds until a body must have come."""
 
     body: int = 64_000_000
@@ -36,7 +36,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = 60.0
 
 
-class Head(NamedTuple):
+class RequestHead(NamedTuple):
     """A request without its body. Names of headers in small letters, each as often as it came."""
 
     method: str
@@ -44,7 +44,7 @@ class Head(NamedTuple):
     headers: Sequence[tuple[str, str]]
 
 
-class Refusal(msgspec.Struct, frozen=True):
+class RequestRefusal(msgspec.Struct, frozen=True):
     """What to answer instead: status, a word for programs, and what is wrong and what to do for people."""
 
     status: int
@@ -60,9 +60,9 @@ class Guard(msgspec.Struct, frozen=True, kw_only=True):
     key: Key | None
     origins: frozenset[str] = frozenset()
     hosts: frozenset[str] = frozenset()
-    limits: Limits = Limits()
+    limits: RequestLimits = RequestLimits()
 
-    def refusal(self, head: Head) -> Refusal | None:
+    def refusal(self, head: RequestHead) -> RequestRefusal | None:
         """Why this request may not come in, or None."""
         found = self._too_much(head)
         if found is not None:
@@ -75,24 +75,24 @@ class Guard(msgspec.Struct, frozen=True, kw_only=True):
             or self._length(headers)
         )
 
-    def _too_much(self, head: Head) -> Refusal | None:
+    def _too_much(self, head: RequestHead) -> RequestRefusal | None:
         size = sum([len(name) + len(value) for name, value in head.headers])
         if len(head.headers) > self.limits.headers or size > self.limits.header_bytes:
             most = f"{self.limits.headers} headers of {self.limits.header_bytes:,} bytes together"
-            return Refusal(431, "headers_too_large", f"the request has more than {most}; send fewer")
+            return RequestRefusal(431, "headers_too_large", f"the request has more than {most}; send fewer")
         names = [name for name, _ in head.headers]
         twice = next((name for name in _ONCE if names.count(name) > 1), None)
         if twice is not None:
-            return Refusal(400, "header_twice", f"the header {twice} stands there twice; send it once")
+            return RequestRefusal(400, "header_twice", f"the header {twice} stands there twice; send it once")
         return None
 
-    def _host(self, headers: Mapping[str, str]) -> Refusal | None:
+    def _host(self, headers: Mapping[str, str]) -> RequestRefusal | None:
         said = headers.get("host", "")
         name = host_name(said)
         if name is not None and self._is_ours(name):
             return None
         cure = f"use http://{self.host} or http://localhost, or name this host with --allow-host when the server starts"
-        return Refusal(421, "wrong_host", f"this server does not answer to the Host {said[:80]!r}; {cure}")
+        return RequestRefusal(421, "wrong_host", f"this server does not answer to the Host {said[:80]!r}; {cure}")
 
     def _is_ours(self, name: str) -> bool:
         if is_loopback(name) or name == self.host.lower() or name in self.hosts:
@@ -100,7 +100,7 @@ class Guard(msgspec.Struct, frozen=True, kw_only=True):
         # A name can be made to lead anywhere; a number cannot.
         return is_unspecified(self.host) and is_number(name)
 
-    def _origin(self, headers: Mapping[str, str]) -> Refusal | None:
+    def _origin(self, headers: Mapping[str, str]) -> RequestRefusal | None:
         origin = headers.get("origin")
         if origin is not None:
             return None if self.allows(origin, headers.get("host", "")) else _foreign(origin)
@@ -123,7 +123,7 @@ class Guard(msgspec.Struct, frozen=True, kw_only=True):
             return {}
         return {"Access-Control-Allow-Origin": origin, "Vary": "Origin"}
 
-    def preflight(self, head: Head) -> dict[str, str] | None:
+    def preflight(self, head: RequestHead) -> dict[str, str] | None:
         """The headers for a browser that asks whether it may ask, if this is one."""
         headers = dict(head.headers)
         allowed = self.cors(headers.get("origin"))
@@ -137,35 +137,39 @@ class Guard(msgspec.Struct, frozen=True, kw_only=True):
             "Access-Control-Max-Age": "600",
         }
 
-    def _kind(self, head: Head, headers: Mapping[str, str]) -> Refusal | None:
+    def _kind(self, head: RequestHead, headers: Mapping[str, str]) -> RequestRefusal | None:
         kind = headers.get("content-type", "").partition(";")[0].strip().lower()
         if head.method in _WITH_BODY and kind != "application/json":
             cure = "send JSON with the header Content-Type: application/json"
-            return Refusal(415, "not_json", f"a body of the kind {kind[:80]!r} is not read here; {cure}")
+            return RequestRefusal(415, "not_json", f"a body of the kind {kind[:80]!r} is not read here; {cure}")
         return None if head.path in OPEN and head.method == "GET" else self._known(headers)
 
-    def _known(self, headers: Mapping[str, str]) -> Refusal | None:
+    def _known(self, headers: Mapping[str, str]) -> RequestRefusal | None:
         if self.key is None or any(_same(each, self.key.reveal()) for each in _given(headers)):
             return None
         cause = "the key is wrong" if any(_given(headers)) else "the request has no key"
         cure = "send the one that was shown when the server started, as Authorization: Bearer KEY or as x-api-key"
-        return Refusal(401, "invalid_api_key", f"{cause}; {cure}", {"WWW-Authenticate": "Bearer"})
+        return RequestRefusal(401, "invalid_api_key", f"{cause}; {cure}", {"WWW-Authenticate": "Bearer"})
 
-    def _length(self, headers: Mapping[str, str]) -> Refusal | None:
+    def _length(self, headers: Mapping[str, str]) -> RequestRefusal | None:
         length = headers.get("content-length", "0").strip()
         if not (length.isascii() and length.isdigit()):
-            return Refusal(400, "bad_length", "Content-Length is no number; send the length of the body in bytes")
+            return RequestRefusal(
+                400, "bad_length", "Content-Length is no number; send the length of the body in bytes"
+            )
         return self.too_long() if len(length) > 15 or int(length) > self.limits.body else None
 
-    def too_long(self) -> Refusal:
-        return Refusal(413, "body_too_large", f"the body is larger than {self.limits.body:,} bytes; send less")
+    def too_long(self) -> RequestRefusal:
+        return RequestRefusal(413, "body_too_large", f"the body is larger than {self.limits.body:,} bytes; send less")
 
-    def too_slow(self) -> Refusal:
-        return Refusal(408, "too_slow", f"the body did not come within {self.limits.seconds:g} seconds; send it again")
+    def too_slow(self) -> RequestRefusal:
+        return RequestRefusal(
+            408, "too_slow", f"the body did not come within {self.limits.seconds:g} seconds; send it again"
+        )
 
-    def too_many(self) -> Refusal:
+    def too_many(self) -> RequestRefusal:
         cause = f"{self.limits.together} requests are being answered already"
-        return Refusal(503, "too_many_requests", f"{cause}; try again in a moment", {"Retry-After": "1"})
+        return RequestRefusal(503, "too_many_requests", f"{cause}; try again in a moment", {"Retry-After": "1"})
 
 
 def guarding(
@@ -175,7 +179,7 @@ def guarding(
     no_key: bool = False,
     origins: Iterable[str] = (),
     hosts: Iterable[str] = (),
-    limits: Limits | None = None,
+    limits: RequestLimits | None = None,
 ) -> Guard:
     """The guard of a server on this address. Without a key (`no_key`) only this machine may be served."""
     if key is None and not is_loopback(host):
@@ -183,7 +187,9 @@ def guarding(
     if key is None and not no_key:
         raise CallerError("a server needs a key: other programs and web pages reach it too; give one, or say no_key")
     allowed = frozenset([_checked_origin(each) for each in origins])
-    return Guard(host=host, key=key, origins=allowed, hosts=frozenset(map(str.lower, hosts)), limits=limits or Limits())
+    return Guard(
+        host=host, key=key, origins=allowed, hosts=frozenset(map(str.lower, hosts)), limits=limits or RequestLimits()
+    )
 
 
 def new_key() -> Key:
@@ -205,9 +211,9 @@ def _checked_origin(origin: str) -> str:
     return f"{parts.scheme}://{parts.netloc}"
 
 
-def _foreign(origin: str) -> Refusal:
+def _foreign(origin: str) -> RequestRefusal:
     cure = "a page that may is named with --allow-origin when the server starts"
-    return Refusal(403, "foreign_origin", f"pages of {origin[:80]!r} may not use this server; {cure}")
+    return RequestRefusal(403, "foreign_origin", f"pages of {origin[:80]!r} may not use this server; {cure}")
 
 
 def _given(headers: Mapping[str, str]) -> list[str]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from rightcall.servers.guard import Refusal
+from rightcall.servers.guard import RequestRefusal
 from rightcall.types import Json
 
 _KINDS = {401: "authentication_error", 403: "permission_error", 413: "request_too_large", 503: "overloaded_error"}
 
 
-def body_of(refusal: Refusal, path: str) -> Json:
+def body_of(refusal: RequestRefusal, path: str) -> Json:
     """The body of the answer, for the API that this path belongs to."""
     kind = _KINDS.get(refusal.status, "invalid_request_error")
     message, code = refusal.message, refusal.code

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self
 
 from rightcall.errors import CallerError
 from rightcall.extras import needs
-from rightcall.servers.guard import Guard, Head, Refusal
+from rightcall.servers.guard import Guard, RequestHead, RequestRefusal
 from rightcall.servers.refused_requests import body_of
 
 if TYPE_CHECKING:
@@ -61,7 +61,9 @@ class WebServer:
     async def _serve(self, request: web.Request) -> web.StreamResponse:
         from aiohttp import web
 
-        head = Head(request.method, request.path, [(name.lower(), value) for name, value in request.headers.items()])
+        head = RequestHead(
+            request.method, request.path, [(name.lower(), value) for name, value in request.headers.items()]
+        )
         refused = self.guard.refusal(head)
         if refused is None and (allowed := self.guard.preflight(head)) is not None:
             return web.Response(status=204, headers=allowed)
@@ -88,7 +90,7 @@ class WebServer:
         return await self._answer(request)
 
 
-def _said(refused: Refusal, request: web.Request) -> web.StreamResponse:
+def _said(refused: RequestRefusal, request: web.Request) -> web.StreamResponse:
     from aiohttp import web
 
     headers = {**refused.headers, "X-Content-Type-Options": "nosniff"}

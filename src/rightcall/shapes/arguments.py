@@ -9,7 +9,7 @@ from rightcall.shapes.value_shapes import Object, Shape
 from rightcall.shapes.write_json import Json
 
 
-class Arguments:
+class ArgumentsShape:
     """`kinds` says how the text of each argument is read, `prefix` keeps the rules of two tools apart."""
 
     def __init__(

@@ -14,7 +14,7 @@ from rightcall.shapes.algebra import NEVER, Lexeme, Lit, Node, Ref, alt, chars, 
 from rightcall.shapes.intersect import Relaxation
 
 
-class Bounds(msgspec.Struct, frozen=True):
+class GrammarBounds(msgspec.Struct, frozen=True):
     """The most characters of a string, items of an array, digits of a number, characters of free text and calls of
     a reply; None: any."""
 
@@ -31,7 +31,7 @@ GAP = maybe(Ref("space"))
 
 
 class Builder:
-    def __init__(self, bounds: Bounds, *, exact: bool = False, points: bool = False) -> None:
+    def __init__(self, bounds: GrammarBounds, *, exact: bool = False, points: bool = False) -> None:
         self.rules: dict[str, Node] = {} if exact else {"space": SPACE}
         self.bounds = bounds
         self.points = points  # a whole number may be written 3.0

@@ -24,7 +24,7 @@ from rightcall.shapes.value_shapes import (
     Object,
     OneOf,
     Shape,
-    Text,
+    TextShape,
     Union,
     judge,
     one_of,
@@ -73,8 +73,8 @@ class Intersection:
             self.limit(
                 path, "maxLength" if most is not None else "minLength", "any length that the pattern beside it allows"
             )
-            return Text(0, None, node)
-        return Text(0, None, fitting)
+            return TextShape(0, None, node)
+        return TextShape(0, None, fitting)
 
     def intersect(self, one: Shape, other: Shape, path: str) -> Shape:
         """What both let through."""
@@ -131,7 +131,7 @@ class Intersection:
             return self.constants(other, [json.loads(text) for text in one.texts], path, "enum")
         if isinstance(other, OneOf):
             return self.intersect_kinds(other, one, path)
-        if isinstance(one, Text) and isinstance(other, Text):
+        if isinstance(one, TextShape) and isinstance(other, TextShape):
             return self.intersect_texts(one, other, path)
         if isinstance(one, Number) and isinstance(other, Number):
             return self.intersect_numbers(one, other)
@@ -141,14 +141,14 @@ class Intersection:
             return self.intersect_objects(one, other, path)
         return NOTHING
 
-    def intersect_texts(self, one: Text, other: Text, path: str) -> Shape:
+    def intersect_texts(self, one: TextShape, other: TextShape, path: str) -> Shape:
         least, most = max(one.least, other.least), _least(one.most, other.most)
         if most is not None and least > most:
             return NOTHING
         pattern = one.pattern or other.pattern
         if one.pattern is not None and other.pattern is not None and one.pattern != other.pattern:
             self.limit(path, "pattern", "texts that match only the first of several patterns")
-        return Text(least, most) if pattern is None else self.patterned(pattern, least, most, path)
+        return TextShape(least, most) if pattern is None else self.patterned(pattern, least, most, path)
 
     def intersect_numbers(self, one: Number, other: Number) -> Shape:
         low, low_open = _tighter((one.low, one.low_open), (other.low, other.low_open), 1)

@@ -61,7 +61,7 @@ def read_pattern(pattern: str) -> Node:
     """The texts that match, whole: where the pattern is not anchored anything may stand around it."""
     if len(pattern) > MAX_PATTERN:
         raise Irregular(f"longer than {MAX_PATTERN} characters")
-    reader = _Reader(pattern)
+    reader = _PatternReader(pattern)
     node = reader.branches(top=True)
     if reader.at < len(pattern):
         raise Irregular(f"{pattern[reader.at]!r} closes nothing")
@@ -84,7 +84,7 @@ def copies(node: Node) -> int:
     return 1
 
 
-class _Reader:
+class _PatternReader:
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0

@@ -27,7 +27,7 @@ class OneOf(msgspec.Struct, frozen=True):
     texts: tuple[str, ...]
 
 
-class Text(msgspec.Struct, frozen=True):
+class TextShape(msgspec.Struct, frozen=True):
     least: int = 0
     most: int | None = None
     pattern: Node | None = None
@@ -76,13 +76,13 @@ class Named(msgspec.Struct, frozen=True):
     name: str
 
 
-Shape = Anything | OneOf | Text | Number | Array | Object | Union | Named
+Shape = Anything | OneOf | TextShape | Number | Array | Object | Union | Named
 
 ANYTHING = Anything()
 NOTHING = Union(())
 TRUE_FALSE = OneOf(("true", "false"))
 NULL = OneOf(("null",))
-KINDS: tuple[Shape, ...] = (Object(), Array((), ANYTHING), Text(), Number(), TRUE_FALSE, NULL)
+KINDS: tuple[Shape, ...] = (Object(), Array((), ANYTHING), TextShape(), Number(), TRUE_FALSE, NULL)
 
 
 def one_of(values: list[Any]) -> Shape:
@@ -134,7 +134,7 @@ def holds(shape: Shape, value: Any) -> bool | None:
             return _key(value) in {_key(json.loads(text)) for text in texts}
         case Union(shapes):
             return _any([holds(one, value) for one in shapes])
-        case Text(least, most, pattern):
+        case TextShape(least, most, pattern):
             if not isinstance(value, str) or len(value) < least or (most is not None and len(value) > most):
                 return False
             return True if pattern is None else None

@@ -7,7 +7,7 @@ import re
 
 from rightcall.shapes.algebra import NEVER, Lexeme, Lit, Node, Token, Upto, Word, alt, chars, inverse, seq
 from rightcall.shapes.builder import Builder
-from rightcall.shapes.value_shapes import NOTHING, Array, Field, Number, Object, OneOf, Shape, Text, options
+from rightcall.shapes.value_shapes import NOTHING, Array, Field, Number, Object, OneOf, Shape, TextShape, options
 from rightcall.shapes.write_json import CONTROL, Json
 
 _BRACED_KEY = re.compile(r"[^\s:{}\[\],<>\"']{1,256}").fullmatch
@@ -30,7 +30,7 @@ class Braces(Json):
     def separator(self) -> Node:
         return Lit(",")
 
-    def quoted(self, shape: Text, *, bare: bool) -> Node:
+    def quoted(self, shape: TextShape, *, bare: bool) -> Node:
         most = self.most(shape)
         if shape.pattern is not None:
             return seq(*self.quote, Lexeme(shape.pattern), *self.quote)
@@ -38,7 +38,7 @@ class Braces(Json):
             return seq(*self.quote, Upto(self.quote, shape.least, most))
         return seq(*self.quote, _no_json(self.quote, shape.least, most))
 
-    def text(self, shape: Text) -> Node:
+    def text(self, shape: TextShape) -> Node:
         key = ("quoted", self.raw, shape)
         return self.book.shared(key, "quoted", lambda: self.quoted(shape, bare=True))
 
@@ -53,7 +53,7 @@ class Braces(Json):
         text."""
         parts = [one for one in options(shape) if not isinstance(one, Number)]
         return alt(
-            *[self.quoted(one, bare=False) if isinstance(one, Text) else self.top_constants(one) for one in parts]
+            *[self.quoted(one, bare=False) if isinstance(one, TextShape) else self.top_constants(one) for one in parts]
         )
 
     def top_constants(self, shape: Shape) -> Node:

@@ -41,7 +41,7 @@ from rightcall.shapes.value_shapes import (
     Object,
     OneOf,
     Shape,
-    Text,
+    TextShape,
     Union,
     exactly,
     options,
@@ -116,7 +116,7 @@ class Json:
                 return self.anything()
             case OneOf(texts):
                 return self.constants(texts)
-            case Text():
+            case TextShape():
                 return self.text(shape)
             case Number():
                 return self.number(shape)
@@ -150,7 +150,7 @@ class Json:
             else alt(*map(Lit, _spellings(text) if self.book.points else [text]))
         )
 
-    def text(self, shape: Text) -> Node:
+    def text(self, shape: TextShape) -> Node:
         if shape.pattern is not None:
             pattern = shape.pattern
             return self.book.shared(
@@ -160,7 +160,7 @@ class Json:
         name = "string" if not shape.least and most is None else f"string_{shape.least}_{'' if most is None else most}"
         return self.book.named(name, lambda: Lexeme(seq(Lit('"'), repeat(JSON_CHAR, shape.least, most), Lit('"'))))
 
-    def most(self, shape: Text) -> int | None:
+    def most(self, shape: TextShape) -> int | None:
         tops = [top for top in (shape.most, self.book.bounds.string) if top is not None]
         return max(min(tops), shape.least) if tops else None
 

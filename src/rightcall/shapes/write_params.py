@@ -42,7 +42,7 @@ from rightcall.shapes.value_shapes import (
     Object,
     OneOf,
     Shape,
-    Text,
+    TextShape,
     Union,
     options,
 )
@@ -56,7 +56,7 @@ _JSON_TYPES = {Number: "number", Object: "object", Array: "array"}
 _NAME_BEGINS = string.ascii_letters + string.digits + "_"
 
 
-class Tags:
+class TagShapes:
     """Writes the arguments of one tool. `limit` is told which keyword of which argument cannot be said."""
 
     def __init__(self, body: Params, book: Builder, tool: str, values: Json, kinds: dict[str, Kind]) -> None:
@@ -113,9 +113,9 @@ class Tags:
 
     def by_kind(self, kind: Kind, shape: Shape, stop: Stop, name: str) -> Node:
         parts = options(self.unfold(shape))
-        texts = [one for one in parts if isinstance(one, Text)]
+        texts = [one for one in parts if isinstance(one, TextShape)]
         words = [json.loads(text) for one in parts if isinstance(one, OneOf) for text in one.texts if text[0] == '"']
-        others = [_unworded(one) for one in parts if not isinstance(one, Text)]
+        others = [_unworded(one) for one in parts if not isinstance(one, TextShape)]
         others = [one for one in others if one != NOTHING]
         if kind == "any":
             return self.any(shape, texts, words, others, stop, name)
@@ -134,11 +134,11 @@ class Tags:
         )
 
     def any(
-        self, shape: Shape, texts: list[Text], words: list[str], others: list[Shape], stop: Stop, name: str
+        self, shape: Shape, texts: list[TextShape], words: list[str], others: list[Shape], stop: Stop, name: str
     ) -> Node:
         """Nobody says how the text is read: as JSON if it is some."""
         if shape == ANYTHING:
-            return self.free(Text(), stop)
+            return self.free(TextShape(), stop)
         return seq(alt(*map(self.json.value, options(self.unfold(shape)))), *stop)
 
     def typed(self, shape: Shape, stop: Stop, name: str) -> list[tuple[str, Node]]:
@@ -148,7 +148,7 @@ class Tags:
             words[kind] = words[kind] or word
         found: list[tuple[str, Node]] = []
         for one in options(self.unfold(shape)):
-            if isinstance(one, Text):
+            if isinstance(one, TextShape):
                 found.append((words["string"], self.text(one, stop, name)))
             elif isinstance(one, OneOf):
                 for text in one.texts:
@@ -182,7 +182,7 @@ class Tags:
             )
         return shape
 
-    def text(self, shape: Text, stop: Stop, name: str) -> Node:
+    def text(self, shape: TextShape, stop: Stop, name: str) -> Node:
         if shape.pattern is not None:
             if not has(alphabet(shape.pattern), text_of(stop)[0]):
                 return (
@@ -196,10 +196,10 @@ class Tags:
                 "pattern",
                 "any text: it may hold the beginning of the closing tag",
             )
-            shape = Text()
+            shape = TextShape()
         return self.free(shape, stop)
 
-    def free(self, shape: Text, stop: Stop) -> Node:
+    def free(self, shape: TextShape, stop: Stop) -> Node:
         most = self.json.most(shape)
         without = (self.body.quote[0],) if self.body.quote else ()
         text: Node = Upto(stop, shape.least, most, without)
@@ -254,8 +254,8 @@ class Tags:
 
     def leaf(self, shape: Shape, stop: Stop) -> Node:
         parts = options(self.unfold(shape))
-        if any(isinstance(one, Text) for one in parts):
-            texts = [one for one in parts if isinstance(one, Text)]
+        if any(isinstance(one, TextShape) for one in parts):
+            texts = [one for one in parts if isinstance(one, TextShape)]
             without = self.tags_in_text(stop)
             found = [Upto(stop, one.least, self.json.most(one), without) for one in texts if one.pattern is None]
             return alt(*found, *[seq(Lexeme(one.pattern), *stop) for one in texts if one.pattern is not None])

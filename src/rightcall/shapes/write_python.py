@@ -6,7 +6,7 @@ import json
 import re
 
 from rightcall.shapes.algebra import NEVER, Lexeme, Lit, Member, Node, Word, alt, chars, inverse, repeat, seq
-from rightcall.shapes.value_shapes import NOTHING, Field, Object, Text
+from rightcall.shapes.value_shapes import NOTHING, Field, Object, TextShape
 from rightcall.shapes.write_json import CONTROL, PLAIN_CHAR, Json, in_any_order, json_string
 
 _SINGLE = inverse(chars(CONTROL, "'\\"))
@@ -28,7 +28,7 @@ class Python(Json):
             return alt(json_string(value), Lit(f"'{value}'")) if simple else json_string(value)
         return super().constant(text)
 
-    def text(self, shape: Text) -> Node:
+    def text(self, shape: TextShape) -> Node:
         if shape.pattern is not None:
             return super().text(shape)
         most = self.most(shape)

@@ -25,7 +25,7 @@ from rightcall.shapes.algebra import (
     seq,
 )
 from rightcall.shapes.builder import Builder
-from rightcall.shapes.value_shapes import NOTHING, Field, Object, Shape, Text
+from rightcall.shapes.value_shapes import NOTHING, Field, Object, Shape, TextShape
 from rightcall.shapes.write_json import PLAIN_CHAR, Json, json_string
 
 _IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*").fullmatch
@@ -44,7 +44,7 @@ class Ts(Json):
         super().__init__(book, prefix, named)
         self.literal = literal
 
-    def text(self, shape: Text) -> Node:
+    def text(self, shape: TextShape) -> Node:
         if shape.pattern is not None:
             return super().text(shape)
         most = self.most(shape)

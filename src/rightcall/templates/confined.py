@@ -24,7 +24,7 @@ from rightcall.types import Json
 _NOW = "2026-01-02T03:04:05"  # a template that shows the date renders the same every day
 
 
-class Bounds(msgspec.Struct, frozen=True):
+class ChildBounds(msgspec.Struct, frozen=True):
     """What one template may use, for all its renderings together. `memory` is address space in bytes."""
 
     cpu_seconds: int = 5
@@ -40,9 +40,9 @@ class Rendering(msgspec.Struct, frozen=True):
     error: str = ""
 
 
-def render(template: str, contexts: list[Json], bounds: Bounds | None = None) -> list[Rendering]:
+def render(template: str, contexts: list[Json], bounds: ChildBounds | None = None) -> list[Rendering]:
     """The template rendered with each of these contexts. Raises `BadTemplate` where it cannot be rendered at all."""
-    bounds = bounds or Bounds()
+    bounds = bounds or ChildBounds()
     request = {
         "template": template,
         "contexts": contexts,
@@ -67,7 +67,7 @@ def _homes(*packages: str) -> list[str]:
     return sorted({os.path.dirname(os.path.dirname(spec.origin)) for spec in specs if spec and spec.origin})
 
 
-def _answer(request: bytes, bounds: Bounds) -> dict[str, Any]:
+def _answer(request: bytes, bounds: ChildBounds) -> dict[str, Any]:
     process = subprocess.Popen(
         [sys.executable, "-I", "-B", "-X", "utf8", child.__file__],
         stdin=subprocess.PIPE,
@@ -86,7 +86,7 @@ def _answer(request: bytes, bounds: Bounds) -> dict[str, Any]:
     return _read(said, process.returncode, bounds)
 
 
-def _read(said: bytes, code: int, bounds: Bounds) -> dict[str, Any]:
+def _read(said: bytes, code: int, bounds: ChildBounds) -> dict[str, Any]:
     if code in (-signal.SIGXCPU, -signal.SIGKILL):
         raise _stopped("cpu", bounds)
     try:
@@ -96,7 +96,7 @@ def _read(said: bytes, code: int, bounds: Bounds) -> dict[str, Any]:
     return answer
 
 
-def _stopped(limit: str, bounds: Bounds) -> TemplateStopped:
+def _stopped(limit: str, bounds: ChildBounds) -> TemplateStopped:
     causes = {
         "cpu": f"it used more than {bounds.cpu_seconds} seconds of CPU time",
         "wall": f"it took longer than {bounds.wall_seconds} seconds",

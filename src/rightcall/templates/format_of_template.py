@@ -17,7 +17,7 @@ from rightcall.declare.toolset import Toolset
 from rightcall.errors import CannotCarry
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import Format
-from rightcall.templates.confined import Bounds, Rendering, render
+from rightcall.templates.confined import ChildBounds, Rendering, render
 from rightcall.templates.template_faults import BadTemplate
 from rightcall.types import Call, Json, Tool
 from rightcall.wire.compile import compiled
@@ -26,7 +26,7 @@ from rightcall.wire.options import ReadOptions
 from rightcall.wire.rendering import render as write
 
 
-class Probe(msgspec.Struct, frozen=True):
+class TemplateProbe(msgspec.Struct, frozen=True):
     """Calls to be found again. `shows` says what it shows if they are."""
 
     shows: str
@@ -81,19 +81,21 @@ TOOLS = Toolset(
 _WEATHER = {"city": "Oslo", "days": 3, "place": {"lat": 59.9, "tags": ["north", "fjord"]}}
 _FIRST = _call("get_weather", "abcde0001", _WEATHER)
 PROBES = (
-    Probe(
+    TemplateProbe(
         "two calls, nested arguments, a closing marker inside a string",
         (_FIRST, _call("take_note", "abcde0002", {"text": "calls end with </tool_call>, I think"})),
     ),
-    Probe("two calls, nested arguments", (_FIRST, _call("take_note", "abcde0002", {"text": "Buy milk."}))),
-    Probe("one call, nested arguments", (_FIRST,)),
-    Probe("one call, plain arguments", (_call("get_weather", "abcde0001", {"city": "Oslo", "days": 3}),)),
+    TemplateProbe("two calls, nested arguments", (_FIRST, _call("take_note", "abcde0002", {"text": "Buy milk."}))),
+    TemplateProbe("one call, nested arguments", (_FIRST,)),
+    TemplateProbe("one call, plain arguments", (_call("get_weather", "abcde0001", {"city": "Oslo", "days": 3}),)),
 )
 _MOST = 20_000  # characters: what a template writes around two short calls
 _QUESTION: Json = {"role": "user", "content": "How is the weather in Oslo?"}
 
 
-def detect_template(template: str, tokens: Mapping[str, str] | None = None, bounds: Bounds | None = None) -> Detection:
+def detect_template(
+    template: str, tokens: Mapping[str, str] | None = None, bounds: ChildBounds | None = None
+) -> Detection:
     """Which formats read what this template writes. Raises `BadTemplate` where it cannot be rendered."""
     answers = [(probe, answer) for probe in PROBES for answer in _answers(probe.calls)]
     opened, closed, *rendered = render(template, _contexts([answer for _, answer in answers], tokens or {}), bounds)

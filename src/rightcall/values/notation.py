@@ -15,7 +15,7 @@ import msgspec
 
 from rightcall.values import escapes
 from rightcall.values.escapes import Escapes
-from rightcall.values.strings import Match, Text
+from rightcall.values.strings import Match, StringText
 
 FullMatch = Callable[[str], "re.Match[str] | None"]
 
@@ -31,7 +31,7 @@ class Quote(msgspec.Struct, frozen=True):
     close: str
     escapes: Escapes | None
     rule: str = ""
-    make: Callable[[], Text] | None = None
+    make: Callable[[], StringText] | None = None
 
 
 class Notation(msgspec.Struct, frozen=True):
@@ -111,7 +111,7 @@ TYPESCRIPT = Notation(
 )
 
 
-def braces(quote: str, make: Callable[[], Text], others: tuple[Quote, ...]) -> Notation:
+def braces(quote: str, make: Callable[[], StringText], others: tuple[Quote, ...]) -> Notation:
     """Bare keys, and strings between two of these, which `make` reads; or, where a value begins, between others."""
     head = re.escape(quote[0])
     return Notation(

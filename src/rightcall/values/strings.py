@@ -32,7 +32,7 @@ def easy_without(chars: str) -> FullMatch:
     return re.compile(rf'[^"\\\x00-\x1f{re.escape(chars)}]*+').fullmatch
 
 
-class Text(Protocol):
+class StringText(Protocol):
     @property
     def easy(self) -> FullMatch: ...
 

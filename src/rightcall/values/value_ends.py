@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from rightcall.values.notation import Notation
-from rightcall.values.strings import Match, Text
+from rightcall.values.strings import Match, StringText
 from rightcall.values.value_reader import BadValue, Unfinished, opening
 
 OPEN_CODE = {")": "unclosed_paren", "]": "unterminated_list", "}": "unterminated_object"}
@@ -63,7 +63,7 @@ class Ends:
         self._bare = bare  # outside brackets a quote is only a character
         self._outer = bool(stack)
         self._only_comment = comment  # what begins here is a comment, and nothing but that is looked for
-        self._string: Text | None = None
+        self._string: StringText | None = None
         self._fresh = False  # a value begins here, if anything does
         self._comment = ""
         self._run = _run(_odd(notation, until, stops if stop is not None else ""))

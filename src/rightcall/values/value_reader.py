@@ -16,7 +16,7 @@ import msgspec
 
 from rightcall.strict_json import MAX_DEPTH
 from rightcall.values.notation import NOT_FINITE, STRICT_NUMBER, Notation
-from rightcall.values.strings import HEREDOC, HOLE, Heredoc, Quoted, Template, Text
+from rightcall.values.strings import HEREDOC, HOLE, Heredoc, Quoted, StringText, Template
 
 SHOWN = 200  # characters of a receipt
 _CLOSE_CODE = {"]": "unterminated_list", ")": "unterminated_list", "}": "unterminated_object"}
@@ -76,7 +76,7 @@ class _Open(msgspec.Struct):
     mark: int = 0  # where the entry being read begins in the JSON
 
 
-class Reader:
+class ValueReader:
     """Reads one value from `pos` on. `json` is its JSON: numbers that are JSON keep their spelling."""
 
     def __init__(
@@ -344,7 +344,7 @@ def _huge(text: str) -> tuple[str, int | float | None]:
     raise BadValue("invalid_value", f"{text[:20]}... has too many digits")
 
 
-def opening(notation: Notation, text: str, pos: int, ended: bool) -> tuple[Text, int] | None:
+def opening(notation: Notation, text: str, pos: int, ended: bool) -> tuple[StringText, int] | None:
     """What reads the string that begins here, and where its text begins. None where none does. `Unfinished` where what
     has arrived does not tell."""
     prefix = ""
@@ -365,7 +365,7 @@ def opening(notation: Notation, text: str, pos: int, ended: bool) -> tuple[Text,
     return _quote(notation, text, pos, ended, prefix)
 
 
-def _quote(notation: Notation, text: str, pos: int, ended: bool, prefix: str) -> tuple[Text, int] | None:
+def _quote(notation: Notation, text: str, pos: int, ended: bool, prefix: str) -> tuple[StringText, int] | None:
     for quote in notation.quotes:
         if text.startswith(quote.open, pos):
             if quote.make is not None:
@@ -377,7 +377,7 @@ def _quote(notation: Notation, text: str, pos: int, ended: bool, prefix: str) ->
     return None
 
 
-def _heredoc(text: str, pos: int, ended: bool) -> tuple[Text, int] | None:
+def _heredoc(text: str, pos: int, ended: bool) -> tuple[StringText, int] | None:
     found = HEREDOC.match(text, pos)
     if found is not None:
         return Heredoc(found["tag"], found["quote"]), found.end()

@@ -8,25 +8,27 @@ from typing import Any, Protocol
 from rightcall.types import Event
 
 
-class Reader(Protocol):
+class EventReader(Protocol):
     """A `Parser` or a `Stream`."""
 
     def feed(self, chunk: Any, /) -> list[Event]: ...
     def close(self) -> list[Event]: ...
 
 
-def all_events(reader: Reader, chunks: Iterable[Any] | AsyncIterable[Any]) -> Iterator[Event] | AsyncIterator[Event]:
+def all_events(
+    reader: EventReader, chunks: Iterable[Any] | AsyncIterable[Any]
+) -> Iterator[Event] | AsyncIterator[Event]:
     """An iterator over an ordinary stream, an async one over an async stream."""
     return _async_events(reader, chunks) if isinstance(chunks, AsyncIterable) else _events(reader, chunks)
 
 
-def _events(reader: Reader, chunks: Iterable[Any]) -> Iterator[Event]:
+def _events(reader: EventReader, chunks: Iterable[Any]) -> Iterator[Event]:
     for chunk in chunks:
         yield from reader.feed(chunk)
     yield from reader.close()
 
 
-async def _async_events(reader: Reader, chunks: AsyncIterable[Any]) -> AsyncIterator[Event]:
+async def _async_events(reader: EventReader, chunks: AsyncIterable[Any]) -> AsyncIterator[Event]:
     async for chunk in chunks:
         for event in reader.feed(chunk):
             yield event

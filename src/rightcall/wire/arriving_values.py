@@ -17,9 +17,9 @@ from rightcall.schema.places import Places
 from rightcall.schema.text_kinds import wants_text
 from rightcall.types import Repair, Tool
 from rightcall.values.notation import Notation
-from rightcall.values.strings import Text
+from rightcall.values.strings import StringText
 from rightcall.values.value_ends import Ends, LostEnd
-from rightcall.values.value_reader import BadValue, Odd, Reader, Unfinished, opening
+from rightcall.values.value_reader import BadValue, Odd, Unfinished, ValueReader, opening
 from rightcall.wire.bare_values import to_json
 from rightcall.wire.buffer import Steps
 from rightcall.wire.call_builder import CallBuilder
@@ -41,12 +41,12 @@ class Read(msgspec.Struct, frozen=True):
     escaped: tuple[Odd, ...] = ()
 
 
-def read_from(reader: Reader) -> Read:
+def read_from(reader: ValueReader) -> Read:
     value = reader.value()
     return Read(reader.json, value, tuple(reader.odd), tuple(reader.bare), tuple(reader.escaped))
 
 
-def all_there(p: CallBuilder, reader: Reader) -> Read | None:
+def all_there(p: CallBuilder, reader: ValueReader) -> Read | None:
     """The value, if all of it has arrived and nothing is wrong with it; then it is taken."""
     try:
         found = read_from(reader)
@@ -56,7 +56,7 @@ def all_there(p: CallBuilder, reader: Reader) -> Read | None:
     return found
 
 
-def whole(reader: Reader) -> Read:
+def whole(reader: ValueReader) -> Read:
     """The value that is all of the reader's text."""
     try:
         found = read_from(reader)
@@ -98,7 +98,7 @@ def skipped(p: CallBuilder, ends: Ends) -> Steps[str]:
     return p.release(taken)
 
 
-def string_at(p: CallBuilder, notation: Notation) -> Steps[Text | None]:
+def string_at(p: CallBuilder, notation: Notation) -> Steps[StringText | None]:
     """What reads the string that begins here, its opening taken; None where none does."""
     while True:
         try:
@@ -114,7 +114,7 @@ def string_at(p: CallBuilder, notation: Notation) -> Steps[Text | None]:
         return found[0]
 
 
-def string(p: CallBuilder, text: Text, *, give: bool) -> Steps[str]:
+def string(p: CallBuilder, text: StringText, *, give: bool) -> Steps[str]:
     """The rest of a string, to its end. With `give` it goes out while it arrives."""
     pieces: list[str] = []
     sink: Callable[[str], bool] | None = None
@@ -138,7 +138,7 @@ def string(p: CallBuilder, text: Text, *, give: bool) -> Steps[str]:
         p.sink = None
 
 
-def _sink(p: CallBuilder, text: Text, pieces: list[str], *, give: bool) -> Callable[[str], bool]:
+def _sink(p: CallBuilder, text: StringText, pieces: list[str], *, give: bool) -> Callable[[str], bool]:
     """Takes what arrives inside a string."""
     add, easy, plain, passed, pass_on = pieces.append, text.easy, text.plain, p.passed, p.pass_on
 

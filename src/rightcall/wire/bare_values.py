@@ -9,7 +9,7 @@ from typing import Any
 
 from rightcall.strict_json import REFUSED, Undecodable, decode_unique
 from rightcall.values.notation import PYTHON_LITERALS
-from rightcall.values.value_reader import BadValue, Reader, Unfinished
+from rightcall.values.value_reader import BadValue, Unfinished, ValueReader
 
 _JSON_STARTS = frozenset('-0123456789"[{')
 _WORDS = {"true": True, "false": False, "null": None}
@@ -57,7 +57,7 @@ def typed(text: str, kind: str, depth: int) -> tuple[str, Any, Wrong | None]:
 
 def _literal(source: str, depth: int) -> Any:
     """The value of a text that is one literal of Python's; itself where it is more than that."""
-    reader = Reader(PYTHON_LITERALS, source, depth=depth)
+    reader = ValueReader(PYTHON_LITERALS, source, depth=depth)
     try:
         value = reader.value()
         # A number in a spelling of its own may be a string without its quotes.

@@ -13,7 +13,7 @@ import msgspec
 
 from rightcall.checks import name_problem
 from rightcall.ids import Ids
-from rightcall.repairs.beside import Member
+from rightcall.repairs.beside import BesideMember
 from rightcall.repairs.broken_blocks import Sketch
 from rightcall.repairs.finish import LastRung, receipts, settle
 from rightcall.repairs.number_text import dumps
@@ -58,7 +58,7 @@ class Building:
         self.checked = False  # a problem was found that says it all
         self.repairs: tuple[Repair, ...] = ()
         self.problems: list[Problem] = []
-        self.beside: tuple[Member, ...] = ()  # what stands in its envelope beside the arguments
+        self.beside: tuple[BesideMember, ...] = ()  # what stands in its envelope beside the arguments
 
 
 class CallBuilder(Buffer):

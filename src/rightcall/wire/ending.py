@@ -12,7 +12,7 @@ import msgspec
 from rightcall.types import Call, Part, Problem, Reasoning, Recast, Reply, Span
 from rightcall.wire.auto import AutoMachine, read_auto
 from rightcall.wire.compile import compiled
-from rightcall.wire.finish import was_cut
+from rightcall.wire.how_ended import was_cut
 from rightcall.wire.machine import Machine
 from rightcall.wire.near import near_calls
 from rightcall.wire.piece import Piece, read_piece

@@ -33,7 +33,7 @@ _CLOSERS = {"{": "}", "[": "]"}
 MAX_KEY = 1024
 
 
-class LostEnd(Exception):
+class LostJsonEnd(Exception):
     """No end of the value can be found from here."""
 
 
@@ -58,7 +58,7 @@ def whole_value(p: CallBuilder) -> tuple[str, Any] | None:
 def json_value(p: CallBuilder) -> Generator[None, None, tuple[str, Any]]:
     """One value, with `p.pos` at its first character: its exact text, and what it holds (or `Undecodable`).
 
-    Raises `LostEnd` where no end can be found, `Cut` where the text ends first.
+    Raises `LostJsonEnd` where no end can be found, `Cut` where the text ends first.
     """
     found = whole_value(p)
     if found is not None:
@@ -66,7 +66,7 @@ def json_value(p: CallBuilder) -> Generator[None, None, tuple[str, Any]]:
     taken = p.capture()
     try:
         yield from skip_value(p)
-    except (LostEnd, Cut):
+    except (LostJsonEnd, Cut):
         p.drop(taken)
         raise
     text = p.release(taken)
@@ -85,7 +85,7 @@ def skip_value(p: CallBuilder) -> Generator[None, None, None]:
         start = p.base + p.pos
         yield from skip_scalar(p)
         if p.base + p.pos == start:
-            raise LostEnd
+            raise LostJsonEnd
 
 
 def skip_scalar(p: CallBuilder) -> Generator[None, None, None]:
@@ -126,7 +126,7 @@ def skip_nested(p: CallBuilder, stack: list[str]) -> Generator[None, None, None]
                     return
             else:
                 p.pos = pos
-                raise LostEnd
+                raise LostJsonEnd
         p.pos = pos
         if p.ended:
             raise Cut
@@ -142,7 +142,7 @@ def skip_string(p: CallBuilder) -> Generator[None, None, None]:
                 p.pos += 1
                 return
             if not escape_pending(p.buf, pos):
-                raise LostEnd
+                raise LostJsonEnd
         if p.ended:
             raise Cut
         yield

@@ -14,7 +14,7 @@ from rightcall.wire.call_builder import CallBuilder
 from rightcall.wire.interrupts import Cut
 from rightcall.wire.json_stream import (
     STRING_RUN,
-    LostEnd,
+    LostJsonEnd,
     escape_pending,
     json_string,
     skip_nested,
@@ -40,7 +40,7 @@ def read_arguments(p: CallBuilder) -> Steps[Any]:
             yield from _object(p, pending)
         else:
             yield from skip_value(p)
-    except (LostEnd, Cut) as lost:
+    except (LostJsonEnd, Cut) as lost:
         p.pos = len(p.buf) if isinstance(lost, Cut) else p.pos
         # Kept with the call, but never given out: it is not known to be final.
         p.call.parts.append(p.release(pending[0]))
@@ -119,7 +119,7 @@ def _string(p: CallBuilder, pending: list[Capture]) -> Steps[None]:
                 p.pos += 1
                 return
             if not escape_pending(p.buf, pos):
-                raise LostEnd
+                raise LostJsonEnd
         if p.ended:
             raise Cut
         p.listen(sink)

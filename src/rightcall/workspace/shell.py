@@ -22,7 +22,7 @@ MOST_OUTPUT = 30_000
 _GRACE = 0.5  # seconds that what the command left running may still hold the output open
 
 
-class Output:
+class ShellOutput:
     """The beginning and the end of what was written, in bounded memory."""
 
     def __init__(self, most: int) -> None:
@@ -63,7 +63,7 @@ async def run(
     # A pipe of our own: with asyncio's the process counts as running as long as anything holds its output open.
     source, sink = os.pipe()
     pipe = os.fdopen(source, "rb", 0)
-    output = Output(most)
+    output = ShellOutput(most)
     reading = asyncio.create_task(_read(pipe, output))
     try:
         process = await _started((*prefix, "/bin/sh", "-c", command), folder, env, sink)
@@ -108,7 +108,7 @@ async def _started(words: Sequence[str], folder: str, env: Mapping[str, str], si
         raise
 
 
-async def _read(pipe: BinaryIO, output: Output) -> None:
+async def _read(pipe: BinaryIO, output: ShellOutput) -> None:
     reader = asyncio.StreamReader()
     loop = asyncio.get_running_loop()
     transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), pipe)
@@ -133,7 +133,7 @@ async def _stop(reading: asyncio.Task[None], pipe: BinaryIO) -> None:
     pipe.close()
 
 
-def _report(code: int | None, output: Output) -> str:
+def _report(code: int | None, output: ShellOutput) -> str:
     how = "exit ?" if code is None else f"exit {code}" if code >= 0 else f"terminated by signal {-code}"
     lines = [how, *(["(output truncated)"] if output.truncated else []), output.text()]
     return "\n".join(lines).rstrip("\n")

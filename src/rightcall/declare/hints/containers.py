@@ -8,7 +8,7 @@ from collections import abc
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from rightcall.declare.hints.meaning import MOST_FAULTS, Fault, Meaning, Misfit, Read, read_each, wrong_type
+from rightcall.declare.hints.meaning import MOST_FAULTS, Meaning, Misfit, Read, ValueFault, read_each, wrong_type
 from rightcall.types import Json
 
 LISTS: dict[Any, Callable[[list[Any]], Any]] = {
@@ -66,7 +66,7 @@ def places(items: list[Meaning], fewest: int, make: Callable[[list[Any]], Any]) 
         if not fewest <= len(given) <= len(readers):
             many = str(fewest) if fewest == len(readers) else f"{fewest} to {len(readers)}"
             raise wrong_type(f"should be an array of {many} items")
-        faults: list[Fault] = []
+        faults: list[ValueFault] = []
         for at, (each, inner) in enumerate(zip(given, readers, strict=False)):
             try:
                 given[at] = inner(each)
@@ -92,7 +92,7 @@ def mapping(key: Meaning, value: Meaning, make: Callable[[dict[Any, Any]], Any])
         if not isinstance(given, abc.Mapping):
             raise wrong_type("should be an object")
         made: dict[Any, Any] = {}
-        faults: list[Fault] = []
+        faults: list[ValueFault] = []
         for name, inner in given.items():
             try:
                 made[read_key(name)] = read_value(inner)
@@ -118,6 +118,8 @@ def _key_reader(read: Read) -> Read:
         try:
             return read(json.loads(name))
         except (Misfit, ValueError, TypeError, RecursionError):
-            raise Misfit([Fault("invalid_argument", f"is a key that {fault.said}") for fault in first.faults]) from None
+            raise Misfit(
+                [ValueFault("invalid_argument", f"is a key that {fault.said}") for fault in first.faults]
+            ) from None
 
     return read_key

@@ -14,9 +14,16 @@ import typing
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from rightcall.declare.hints.meaning import Fault, Meaning, Misfit, NeedsPydantic, Unsayable
+from rightcall.declare.hints.meaning import Meaning, Misfit, NeedsPydantic, Unsayable, ValueFault
 from rightcall.declare.hints.meanings import Meanings
-from rightcall.declare.hints.records import Entry, Field, fields_reader, fields_schema, filled, typed_dict_fields
+from rightcall.declare.hints.records import (
+    AnnotatedField,
+    UnderstoodField,
+    fields_reader,
+    fields_schema,
+    filled,
+    typed_dict_fields,
+)
 from rightcall.schema.refusals import Refused
 from rightcall.types import Json
 
@@ -72,17 +79,17 @@ def unresolved(label: str, error: NameError) -> Later:
 
 def _of_parameters(parameters: Parameters, label: str) -> Intake:
     meanings = Meanings()
-    entries: list[Entry] = []
+    entries: list[UnderstoodField] = []
     rest: Meaning | None = None
     for name, parameter in parameters.items():
         hint = parameter.annotation
         if parameter.kind is not parameter.VAR_KEYWORD:
             default = parameter.default
-            field = Field(name, hint, default is parameter.empty, default)
-            entries.append(Entry(field, _meaning(meanings, name, hint, label)))
+            field = AnnotatedField(name, hint, default is parameter.empty, default)
+            entries.append(UnderstoodField(field, _meaning(meanings, name, hint, label)))
         elif typing.get_origin(hint) is typing.Unpack:
             more = typed_dict_fields(typing.get_args(hint)[0])
-            entries += [Entry(field, _meaning(meanings, field.name, field.hint, label)) for field in more]
+            entries += [UnderstoodField(field, _meaning(meanings, field.name, field.hint, label)) for field in more]
         else:
             rest = _meaning(meanings, name, hint, label)
     schema = {"additionalProperties": False if rest is None else rest.schema or True, **fields_schema(entries)}
@@ -91,7 +98,7 @@ def _of_parameters(parameters: Parameters, label: str) -> Intake:
 
 
 def _unexpected(value: Any) -> Any:
-    raise Misfit([Fault("unknown_argument", "is no argument of this tool")])
+    raise Misfit([ValueFault("unknown_argument", "is no argument of this tool")])
 
 
 def _meaning(meanings: Meanings, name: str, hint: Any, label: str) -> Meaning:

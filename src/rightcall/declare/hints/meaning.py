@@ -28,7 +28,7 @@ class Meaning(NamedTuple):
     keys: frozenset[str] = frozenset()
 
 
-class Fault(NamedTuple):
+class ValueFault(NamedTuple):
     """One thing that is wrong with a value: where in it, and in words that go after the place."""
 
     code: str
@@ -39,13 +39,13 @@ class Fault(NamedTuple):
 class Misfit(Exception):
     """A value that cannot be what the annotation says."""
 
-    def __init__(self, faults: Iterable[Fault]) -> None:
+    def __init__(self, faults: Iterable[ValueFault]) -> None:
         self.faults = tuple(faults)
         super().__init__(self.faults)
 
-    def within(self, step: str | int) -> list[Fault]:
+    def within(self, step: str | int) -> list[ValueFault]:
         """The same faults, seen from further outside."""
-        return [Fault(code, said, (step, *steps)) for code, said, steps in self.faults]
+        return [ValueFault(code, said, (step, *steps)) for code, said, steps in self.faults]
 
 
 class Unsayable(Exception):
@@ -61,17 +61,17 @@ class NeedsPydantic(Exception):
 
 
 def wrong_type(said: str) -> Misfit:
-    return Misfit([Fault("wrong_type", said)])
+    return Misfit([ValueFault("wrong_type", said)])
 
 
 def invalid(said: str) -> Misfit:
-    return Misfit([Fault("invalid_argument", said)])
+    return Misfit([ValueFault("invalid_argument", said)])
 
 
 def read_each(read: Read, values: Iterable[Any]) -> list[Any]:
     """Every item read; what is wrong with several of them is told together."""
     made: list[Any] = []
-    faults: list[Fault] = []
+    faults: list[ValueFault] = []
     for at, value in enumerate(values):
         try:
             made.append(read(value))

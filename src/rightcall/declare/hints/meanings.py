@@ -24,7 +24,7 @@ from rightcall.declare.hints.choices import enumeration, literal
 from rightcall.declare.hints.constraints import bounded, bounds_of
 from rightcall.declare.hints.containers import DICTS, LISTS, SETS, array, mapping, places
 from rightcall.declare.hints.meaning import Meaning, NeedsPydantic, Unsayable
-from rightcall.declare.hints.records import Entry, Field
+from rightcall.declare.hints.records import AnnotatedField, UnderstoodField
 from rightcall.declare.hints.scalars import ANYTHING, SCALARS
 from rightcall.declare.hints.unions import union
 from rightcall.types import Json
@@ -64,8 +64,8 @@ class Meanings:
             del self.definitions[named.name]
         return named.meaning
 
-    def entries(self, fields: list[Field]) -> list[Entry]:
-        return [Entry(field, self.of(field.hint)) for field in fields]
+    def entries(self, fields: list[AnnotatedField]) -> list[UnderstoodField]:
+        return [UnderstoodField(field, self.of(field.hint)) for field in fields]
 
     def _annotated(self, hint: Any) -> Meaning:
         inner, notes = typing.get_args(hint)[0], hint.__metadata__
@@ -199,11 +199,11 @@ def _is_pydantic(value: Any) -> bool:
     return any(hasattr(value, name) for name in _OF_PYDANTIC)
 
 
-def _names(entries: list[Entry]) -> frozenset[str]:
+def _names(entries: list[UnderstoodField]) -> frozenset[str]:
     return frozenset([entry.field.name for entry in entries])
 
 
-def _generic(fields: list[Field], given: dict[Any, Any]) -> list[Field]:
+def _generic(fields: list[AnnotatedField], given: dict[Any, Any]) -> list[AnnotatedField]:
     return [field._replace(hint=_substituted(field.hint, given)) for field in fields] if given else fields
 
 

@@ -10,13 +10,22 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from rightcall.declare.hints.defaults import with_default
-from rightcall.declare.hints.meaning import MOST_FAULTS, Fault, Meaning, Misfit, Read, Unsayable, invalid, wrong_type
+from rightcall.declare.hints.meaning import (
+    MOST_FAULTS,
+    Meaning,
+    Misfit,
+    Read,
+    Unsayable,
+    ValueFault,
+    invalid,
+    wrong_type,
+)
 from rightcall.types import Json
 
 NOTHING = inspect.Parameter.empty
 
 
-class Field(NamedTuple):
+class AnnotatedField(NamedTuple):
     """`hint` is the annotation. `default` is NOTHING where there is none to show; the field may be optional still."""
 
     name: str
@@ -26,14 +35,14 @@ class Field(NamedTuple):
     description: str = ""
 
 
-class Entry(NamedTuple):
+class UnderstoodField(NamedTuple):
     """A field whose annotation is understood."""
 
-    field: Field
+    field: AnnotatedField
     meaning: Meaning
 
 
-def fields_schema(entries: Iterable[Entry]) -> Json:
+def fields_schema(entries: Iterable[UnderstoodField]) -> Json:
     properties = {}
     required = []
     for field, meaning in entries:
@@ -46,7 +55,7 @@ def fields_schema(entries: Iterable[Entry]) -> Json:
     return {"properties": properties, **({"required": required} if required else {}), "type": "object"}
 
 
-def fields_reader(entries: Iterable[Entry], rest: Read | None = None) -> Callable[[Any], dict[str, Any]]:
+def fields_reader(entries: Iterable[UnderstoodField], rest: Read | None = None) -> Callable[[Any], dict[str, Any]]:
     """Reads what was sent of the fields, in their order; `rest` reads what is none of them, which is left out else."""
     readers = [(field.name, meaning.read, field.required) for field, meaning in entries]
     names = frozenset([name for name, _, _ in readers])
@@ -55,7 +64,7 @@ def fields_reader(entries: Iterable[Entry], rest: Read | None = None) -> Callabl
         if type(given) is not dict and not isinstance(given, Mapping):
             raise wrong_type("should be an object")
         made: dict[str, Any] = {}
-        faults: list[Fault] = []
+        faults: list[ValueFault] = []
         for name, inner, required in readers:
             if name in given:
                 try:
@@ -63,7 +72,7 @@ def fields_reader(entries: Iterable[Entry], rest: Read | None = None) -> Callabl
                 except Misfit as misfit:
                     faults += misfit.within(name)
             elif required:
-                faults.append(Fault("missing", "is required", (name,)))
+                faults.append(ValueFault("missing", "is required", (name,)))
         if rest is not None and len(made) < len(given):
             for name in [name for name in given if name not in names]:
                 try:
@@ -77,7 +86,9 @@ def fields_reader(entries: Iterable[Entry], rest: Read | None = None) -> Callabl
     return read
 
 
-def filled(entries: Iterable[Entry], read: Callable[[Any], dict[str, Any]]) -> Callable[[Any], dict[str, Any]]:
+def filled(
+    entries: Iterable[UnderstoodField], read: Callable[[Any], dict[str, Any]]
+) -> Callable[[Any], dict[str, Any]]:
     """The same reader, with the defaults of what was not sent. One that could be changed is given out as a copy."""
     defaults = {field.name: field.default for field, _ in entries if field.default is not NOTHING}
     if not defaults:
@@ -110,7 +121,7 @@ def class_notes(cls: Any) -> Json:
     return {"description": notes} if notes and not notes.startswith(f"{cls.__name__}(") else {}
 
 
-def dataclass_fields(cls: Any) -> list[Field]:
+def dataclass_fields(cls: Any) -> list[AnnotatedField]:
     """What making one takes: an InitVar does, a field that is not for `__init__` does not."""
     hints = class_hints(cls)
     declared = {field.name: field for field in dataclasses.fields(cls)}
@@ -123,25 +134,25 @@ def dataclass_fields(cls: Any) -> list[Field]:
         field = declared.get(name)
         made = field is not None and field.default_factory is not dataclasses.MISSING
         default = NOTHING if made else parameter.default
-        found.append(Field(name, hint, parameter.default is NOTHING, default, _field_notes(field)))
+        found.append(AnnotatedField(name, hint, parameter.default is NOTHING, default, _field_notes(field)))
     return found
 
 
-def _field_notes(field: dataclasses.Field[Any] | None) -> str:
+def _field_notes(field: dataclasses.AnnotatedField[Any] | None) -> str:
     if field is None:
         return ""
     notes = field.metadata.get("description") or getattr(field, "doc", None)
     return notes if isinstance(notes, str) else ""
 
 
-def typed_dict_fields(cls: Any) -> list[Field]:
+def typed_dict_fields(cls: Any) -> list[AnnotatedField]:
     found = []
     for name, hint in class_hints(cls).items():
         required = name in cls.__required_keys__
         while (word := _word(hint)) in ("Required", "NotRequired", "ReadOnly"):
             hint = typing.get_args(hint)[0]
             required = {"Required": True, "NotRequired": False}.get(word, required)
-        found.append(Field(name, hint, required))
+        found.append(AnnotatedField(name, hint, required))
     return found
 
 
@@ -150,11 +161,12 @@ def _word(hint: Any) -> str:
     return str(getattr(typing.get_origin(hint), "_name", ""))
 
 
-def named_tuple_fields(cls: Any) -> list[Field]:
+def named_tuple_fields(cls: Any) -> list[AnnotatedField]:
     hints = class_hints(cls)
     defaults = cls._field_defaults
     return [
-        Field(name, hints.get(name, Any), name not in defaults, defaults.get(name, NOTHING)) for name in cls._fields
+        AnnotatedField(name, hints.get(name, Any), name not in defaults, defaults.get(name, NOTHING))
+        for name in cls._fields
     ]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 from typing import Any
 
-from rightcall.declare.hints.meaning import Fault, Meaning, Misfit, Read
+from rightcall.declare.hints.meaning import Meaning, Misfit, Read, ValueFault
 from rightcall.declare.hints.scalars import NULL
 from rightcall.types import Json
 
@@ -38,7 +38,7 @@ def _flat(schema: Json) -> list[Json]:
 def _best(members: list[Meaning]) -> Read:
     def read(value: Any) -> Any:
         found: list[tuple[int, bool, int, Any]] = []
-        faults: list[Fault] = []
+        faults: list[ValueFault] = []
         for at, member in enumerate(members):
             try:
                 made = member.read(value)
@@ -63,7 +63,7 @@ def _is_changed(value: Any, made: Any) -> bool:
     return isinstance(value, (int, float)) and type(made) in (int, float) and type(made) is not type(value)
 
 
-def _none_of(faults: list[Fault]) -> Misfit:
+def _none_of(faults: list[ValueFault]) -> Misfit:
     """What each alternative has against the value, at the one place that all of them are about."""
     said = dict.fromkeys([fault.said for fault in faults if not fault.steps])
     inside = [fault for fault in faults if fault.steps]
@@ -71,4 +71,4 @@ def _none_of(faults: list[Fault]) -> Misfit:
     if inside and not said:
         return Misfit(inside)
     words = ", or ".join([each if not at else each.removeprefix("should be ") for at, each in enumerate(said)])
-    return Misfit([*inside, Fault(kinds.pop() if len(kinds) == 1 else "invalid_argument", words)])
+    return Misfit([*inside, ValueFault(kinds.pop() if len(kinds) == 1 else "invalid_argument", words)])

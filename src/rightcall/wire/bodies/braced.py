@@ -15,7 +15,7 @@ from rightcall.formats.toml_rules import LITERAL, OPENER, marker_rule, template_
 from rightcall.strict_json import Undecodable, decode_unique
 from rightcall.types import Call, Repair
 from rightcall.values.notation import JSON_WORDS, Notation, braces
-from rightcall.values.strings import Taken, Text, easy_without
+from rightcall.values.strings import StringText, Taken, easy_without
 from rightcall.values.value_ends import Ends
 from rightcall.values.value_reader import Odd
 from rightcall.wire.arriving_values import (
@@ -56,7 +56,7 @@ from rightcall.wire.writers import write_arguments
 
 if TYPE_CHECKING:
     from rightcall.shapes.algebra import Node
-    from rightcall.shapes.arguments import Arguments
+    from rightcall.shapes.arguments import ArgumentsShape
     from rightcall.shapes.builder import Builder
 
 _KEY = Pat(r"[^\s:{}\[\],<>\"']{1,256}+", r"[^\s:{}\[\],<>\"']{0,256}+")
@@ -219,7 +219,7 @@ class BracedReader(BodyReader):
         if p.policy(name) == "off":
             raise Broken("invalid_value", f"these are not this format's quotes; use {self.body.quote}")
 
-    def _quoted(self, p: CallBuilder, inside: Text, kind: str, prefix: str) -> Steps[Any]:
+    def _quoted(self, p: CallBuilder, inside: StringText, kind: str, prefix: str) -> Steps[Any]:
         """A value between quotes: a string, or where quotes say nothing about types, what the schema says."""
         give = kind == "plain"
         if give:
@@ -354,7 +354,7 @@ class BracedKind(BodyKind[Braced]):
     def write(self, body: Braced, call: Call, arguments: str, index: int) -> str:
         return filled(body.open, call, index) + _written(body, call.arguments)
 
-    def grammar(self, body: Braced, tool: Arguments, builder: Builder) -> list[Node]:
+    def grammar(self, body: Braced, tool: ArgumentsShape, builder: Builder) -> list[Node]:
         from rightcall.shapes.algebra import NEVER, Lit, Member, seq
         from rightcall.shapes.marker_pieces import pieces, plain
         from rightcall.shapes.write_braces import Braces

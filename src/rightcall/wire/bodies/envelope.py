@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from rightcall.formats.spec import Envelope, Format, Marker
 from rightcall.formats.toml_rules import ANY_TEXT, LITERAL, OPTIONAL, each, json_key, refuse, template_rule
-from rightcall.repairs.beside import Member
+from rightcall.repairs.beside import BesideMember
 from rightcall.repairs.broken_blocks import Keys, Sketch, role_of, sketch_envelopes
 from rightcall.repairs.schema_rules import fold
 from rightcall.strict_json import Undecodable, is_deep, scan_unique
@@ -21,7 +21,7 @@ from rightcall.types import Call, Repair
 from rightcall.wire.bodies.behind import goes_on, is_member_lost, what_stands_behind
 from rightcall.wire.bodies.envelope_parts import (
     ARGUMENTS,
-    Odd,
+    OddMember,
     Parts,
     find_name_of,
     is_no_name,
@@ -34,14 +34,14 @@ from rightcall.wire.body_reader import BodyReader, WholeBlock
 from rightcall.wire.buffer import Steps
 from rightcall.wire.call_builder import CallBuilder, Whole
 from rightcall.wire.interrupts import Broken, Cut, NotACall
-from rightcall.wire.json_stream import LostEnd, json_string, json_value, skip_nested
+from rightcall.wire.json_stream import LostJsonEnd, json_string, json_value, skip_nested
 from rightcall.wire.live import read_arguments
 from rightcall.wire.markers import Pat, Probe, alt, blanks, literal, look, seq, templates
 from rightcall.wire.writers import write_arguments
 
 if TYPE_CHECKING:
     from rightcall.shapes.algebra import Node
-    from rightcall.shapes.arguments import Arguments
+    from rightcall.shapes.arguments import ArgumentsShape
     from rightcall.shapes.builder import Builder
 
 _B = r"[ \t\r\n]*+"
@@ -157,7 +157,7 @@ class EnvelopeReader(BodyReader):
         elif self.outer:
             try:
                 yield from self._outer(p)
-            except LostEnd:
+            except LostJsonEnd:
                 raise NotACall from None
         else:
             yield from self._run(p, bare)
@@ -266,7 +266,7 @@ class EnvelopeReader(BodyReader):
                 yield from self._members(p, parts, bare, usual is not None)
             else:
                 p.pos += 1
-        except LostEnd as lost:
+        except LostJsonEnd as lost:
             if bare and p.call is None:
                 raise NotACall from None
             yield from self._malformed(p, parts, lost)
@@ -287,14 +287,14 @@ class EnvelopeReader(BodyReader):
             p.call.beside += parts.ids_behind(self.ids)
         return parts
 
-    def _malformed(self, p: CallBuilder, parts: Parts, lost: LostEnd) -> Steps[None]:
+    def _malformed(self, p: CallBuilder, parts: Parts, lost: LostJsonEnd) -> Steps[None]:
         """Not valid JSON. Where the envelope's own brackets can still be matched, its siblings live."""
         broken = Broken("invalid_json", "the call is not valid JSON; send it again as valid JSON")
-        if not isinstance(lost, Odd):
+        if not isinstance(lost, OddMember):
             raise broken
         try:
             yield from skip_nested(p, ["}"] * (1 + parts.inner))
-        except LostEnd:
+        except LostJsonEnd:
             raise broken from None
         if p.mend(closed=False):
             return
@@ -323,7 +323,7 @@ class EnvelopeReader(BodyReader):
         declared = p.tools.kinds(parts.name).keys()
         return isinstance(parts.value, dict) and bool(parts.value) and parts.value.keys() <= declared
 
-    def _beside(self, p: CallBuilder, parts: Parts) -> tuple[Member, ...]:
+    def _beside(self, p: CallBuilder, parts: Parts) -> tuple[BesideMember, ...]:
         """What stands beside name and arguments, and what each of it is."""
         if not parts.members and not parts.again:
             return ()
@@ -336,7 +336,7 @@ class EnvelopeReader(BodyReader):
             if role == "stranger" and parts.name is None and is_no_name(key, value, self.names):
                 role = "known"
             if role is not None:
-                found.append(Member(key, value, role))
+                found.append(BesideMember(key, value, role))
         return tuple(found)
 
     def _members(self, p: CallBuilder, parts: Parts, bare: bool, begun: bool) -> Steps[None]:
@@ -356,14 +356,14 @@ class EnvelopeReader(BodyReader):
             elif not char:
                 raise Cut
             else:
-                raise Odd
+                raise OddMember
             yield from take_comma(p)
 
     def _member(self, p: CallBuilder, parts: Parts, bare: bool) -> Steps[bool]:
         """A key and its value; True if the value is an object that is read as part of the envelope."""
         key = yield from json_string(p)
         if key is None:
-            raise Odd
+            raise OddMember
         yield from take_colon(p)
         char = yield from p.peek()
         if not char:
@@ -386,7 +386,7 @@ class EnvelopeReader(BodyReader):
     def _name(self, p: CallBuilder, parts: Parts, key: str) -> Steps[None]:
         name = yield from json_string(p)
         if name is None:
-            raise Odd
+            raise OddMember
         if key in parts.seen:
             parts.note_again(key, name)
         parts.seen[key] = name
@@ -409,7 +409,7 @@ class EnvelopeReader(BodyReader):
         if bare and p.call is None and key not in self.ids and key != "type":
             self._doubt(p, parts, key)
         if isinstance(value := (yield from json_value(p))[1], Undecodable):
-            raise Odd
+            raise OddMember
         if key in self.ids and isinstance(value, str) and p.call is None and not parts.id:
             parts.id = value
         if parts.seen.get(key, ARGUMENTS) is not ARGUMENTS:
@@ -452,7 +452,7 @@ class EnvelopeKind(BodyKind[Envelope]):
             fields = [id, *fields] if body.write_id == "first" else [*fields, id]
         return "{" + ", ".join(fields) + "}"
 
-    def grammar(self, body: Envelope, tool: Arguments, builder: Builder) -> list[Node]:
+    def grammar(self, body: Envelope, tool: ArgumentsShape, builder: Builder) -> list[Node]:
         from rightcall.shapes.algebra import Lit
         from rightcall.shapes.marker_pieces import QUOTED_ID
         from rightcall.shapes.write_json import json_string

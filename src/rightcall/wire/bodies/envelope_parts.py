@@ -6,17 +6,17 @@ import re
 from typing import Any
 
 from rightcall.declare.toolset import Toolset
-from rightcall.repairs.beside import Member
+from rightcall.repairs.beside import BesideMember
 from rightcall.repairs.tool_meant import find_name, hoist_name
 from rightcall.strict_json import Undecodable, is_same
 from rightcall.types import Repair
 from rightcall.wire.buffer import Steps
 from rightcall.wire.call_builder import CallBuilder
 from rightcall.wire.interrupts import Broken, Cut
-from rightcall.wire.json_stream import LostEnd, json_value
+from rightcall.wire.json_stream import LostJsonEnd, json_value
 
 
-class Odd(LostEnd):
+class OddMember(LostJsonEnd):
     """Something odd stands between the members of an envelope, and no bracket but its own is open."""
 
 
@@ -38,7 +38,7 @@ class Parts:
         self.value: Any = Undecodable
         self.seen: dict[str, Any] = {}
         self.members: list[tuple[str, Any]] = []  # beside name and arguments
-        self.again: list[Member] = []  # those whose key was there before
+        self.again: list[BesideMember] = []  # those whose key was there before
 
     def take_usual(self, usual: re.Match[str]) -> None:
         """The usual beginning: an id, the name, the arguments' key."""
@@ -47,15 +47,17 @@ class Parts:
         if usual["id_key"]:
             self.seen[usual["id_key"]] = self.id
 
-    def ids_behind(self, ids: frozenset[str]) -> tuple[Member, ...]:
+    def ids_behind(self, ids: frozenset[str]) -> tuple[BesideMember, ...]:
         """Ids that stand behind the arguments."""
         seen = list(self.seen)
         args = next((index for index, key in enumerate(seen) if self.seen[key] is ARGUMENTS), len(seen))
-        return tuple([Member(key, value, "id") for key, value in self.members if key in ids and key in seen[args:]])
+        return tuple(
+            [BesideMember(key, value, "id") for key, value in self.members if key in ids and key in seen[args:]]
+        )
 
     def note_again(self, key: str, value: Any) -> None:
         same = is_same(self.seen[key], value)
-        self.again.append(Member(key, value, "again" if same else "clash"))
+        self.again.append(BesideMember(key, value, "again" if same else "clash"))
 
 
 def is_no_name(key: str, value: Any, names: frozenset[str]) -> bool:
@@ -84,7 +86,7 @@ def refuse_item(p: CallBuilder) -> Steps[None]:
     p.raw_begin()
     try:
         yield from json_value(p)
-    except LostEnd:
+    except LostJsonEnd:
         raise Broken("invalid_json", "the list of calls is not valid JSON; send it again as valid JSON") from None
     p.fail("call_not_object", "an entry of the list of calls is no object; send an object with a name and arguments")
 
@@ -97,7 +99,7 @@ def take_comma(p: CallBuilder) -> Steps[None]:
     elif not char:
         raise Cut
     elif char != "}":
-        raise Odd
+        raise OddMember
 
 
 def take_colon(p: CallBuilder) -> Steps[None]:
@@ -105,5 +107,5 @@ def take_colon(p: CallBuilder) -> Steps[None]:
     if not char:
         raise Cut
     if char != ":":
-        raise Odd
+        raise OddMember
     p.pos += 1

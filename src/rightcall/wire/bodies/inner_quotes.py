@@ -13,7 +13,7 @@ from rightcall.checks import fits
 from rightcall.types import Repair
 from rightcall.values.escapes import PYTHON as ESCAPES
 from rightcall.values.notation import PYTHON
-from rightcall.values.value_reader import BadValue, Reader, Unfinished
+from rightcall.values.value_reader import BadValue, Unfinished, ValueReader
 from rightcall.wire.buffer import Steps
 from rightcall.wire.call_builder import CallBuilder
 from rightcall.wire.interrupts import Broken, Cut
@@ -150,7 +150,7 @@ def _arguments(p: CallBuilder, rest: str, values: dict[str, Any]) -> dict[str, A
 
 
 def _value(p: CallBuilder, rest: str, pos: int) -> tuple[Any, int] | None:
-    reader = Reader(PYTHON, rest, pos, depth=p.limits.depth)
+    reader = ValueReader(PYTHON, rest, pos, depth=p.limits.depth)
     try:
         value = reader.value()
     except (BadValue, Unfinished):

@@ -18,7 +18,7 @@ from rightcall.wire.markers import HOLES, Pat
 
 if TYPE_CHECKING:  # a grammar is made long after a text was read
     from rightcall.shapes.algebra import Node
-    from rightcall.shapes.arguments import Arguments
+    from rightcall.shapes.arguments import ArgumentsShape
     from rightcall.shapes.builder import Builder
 
 B = TypeVar("B", bound=Body)
@@ -59,7 +59,7 @@ class BodyKind(Generic[B]):
         """The text of one call. `arguments` is their JSON, `index` the call's place in the reply."""
         raise NotImplementedError
 
-    def grammar(self, body: B, tool: Arguments, builder: Builder) -> list[Node]:
+    def grammar(self, body: B, tool: ArgumentsShape, builder: Builder) -> list[Node]:
         """The pieces of one call; one that is `NEVER` means that it cannot be written."""
         raise NotImplementedError
 

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from rightcall.formats.spec import Format, Marker, NameThenJson, alternatives
-from rightcall.formats.toml_rules import OPENER, OPTIONAL, Rule, marker_rule, refuse, template_rule
+from rightcall.formats.toml_rules import OPENER, OPTIONAL, FieldRule, marker_rule, refuse, template_rule
 from rightcall.repairs.broken_blocks import Sketch, sketch_arguments
 from rightcall.repairs.tool_meant import find_name, settle_name
 from rightcall.strict_json import Undecodable, decode, is_deep, scan_unique
@@ -18,13 +18,13 @@ from rightcall.wire.body_reader import BodyReader, WholeBlock
 from rightcall.wire.buffer import Steps
 from rightcall.wire.call_builder import CallBuilder
 from rightcall.wire.interrupts import Broken, Cut, NotACall
-from rightcall.wire.json_stream import LostEnd, json_value
+from rightcall.wire.json_stream import LostJsonEnd, json_value
 from rightcall.wire.live import read_arguments
 from rightcall.wire.markers import NAME, Holes, Pat, Probe, alt, blanks, literal, look, seq, templates
 
 if TYPE_CHECKING:
     from rightcall.shapes.algebra import Node
-    from rightcall.shapes.arguments import Arguments
+    from rightcall.shapes.arguments import ArgumentsShape
     from rightcall.shapes.builder import Builder
 
 _B = r"[ \t\r\n]*+"
@@ -175,7 +175,7 @@ def _nameless(p: CallBuilder, close: Probe | None) -> Steps[None]:
     p.args_at = p.base + p.pos
     try:
         text, value = yield from json_value(p)
-    except LostEnd:
+    except LostJsonEnd:
         p.begin("")
         raise Broken("invalid_json", "the call is not valid JSON; send its name and a JSON object") from None
     name = ""
@@ -199,7 +199,7 @@ def read_arguments_of(p: CallBuilder, close: Probe | None) -> Steps[None]:
             return
     try:
         value = yield from read_arguments(p)
-    except LostEnd:
+    except LostJsonEnd:
         raise Broken("invalid_json", "the arguments are not valid JSON from here on; send a JSON object") from None
     if value is Undecodable:
         assert p.call is not None
@@ -251,7 +251,7 @@ class NameThenJsonKind(BodyKind[NameThenJson]):
     def write(self, body: NameThenJson, call: Call, arguments: str, index: int) -> str:
         return filled(body.open, call, index) + arguments + first(body.close)
 
-    def grammar(self, body: NameThenJson, tool: Arguments, builder: Builder) -> list[Node]:
+    def grammar(self, body: NameThenJson, tool: ArgumentsShape, builder: Builder) -> list[Node]:
         from rightcall.shapes.marker_pieces import around
 
         arguments = tool.json(builder)
@@ -278,4 +278,4 @@ class NameThenJsonKind(BodyKind[NameThenJson]):
         elif format.channels is None and len(format.bodies) == 1:
             refuse(f"{where}.open", "without it nothing says the name of the call", "write a marker with {name}")
         marker_rule(f"{where}.close", body.close, OPTIONAL)
-        template_rule(f"{where}.id", body.id, Rule(may=OPENER.may, empty=True))
+        template_rule(f"{where}.id", body.id, FieldRule(may=OPENER.may, empty=True))

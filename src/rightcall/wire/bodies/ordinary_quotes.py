@@ -13,8 +13,8 @@ from rightcall.types import Repair
 from rightcall.values import escapes
 from rightcall.values.escapes import LONGEST
 from rightcall.values.notation import Notation, Quote
-from rightcall.values.strings import PAIR, FullMatch, Taken, Text, easy_without
-from rightcall.values.value_reader import BadValue, Odd, Reader, Unfinished, opening
+from rightcall.values.strings import PAIR, FullMatch, StringText, Taken, easy_without
+from rightcall.values.value_reader import BadValue, Odd, Unfinished, ValueReader, opening
 from rightcall.wire.markers import Pat, Probe, Scan, blanks, literal, seq, there
 
 PAIRS = (*[(mark, mark) for mark in "\"'`\u201d\u2019"], ("\u201c", "\u201d"), ("\u2018", "\u2019"))
@@ -67,14 +67,14 @@ def ordinary(stops: list[Pat], after: Pat) -> tuple[Quote, ...]:
     return tuple([Quote(opens, closes, escapes.PYTHON, make=_maker(closes, stops, after)) for opens, closes in PAIRS])
 
 
-def _maker(close: str, stops: list[Pat], after: Pat) -> Callable[[], Text]:
+def _maker(close: str, stops: list[Pat], after: Pat) -> Callable[[], StringText]:
     scan = Scan([("escape", _ESCAPE), ("quote", literal(close)), *[("stop", stop) for stop in stops]])
     follows = there(seq(literal(close), blanks(), after))
     easy = easy_without(close + "".join([stop.head or "<" for stop in stops]))
     return lambda: Ordinary(close, scan, follows, easy)
 
 
-class OrdinaryReader(Reader):
+class OrdinaryReader(ValueReader):
     """Reads such strings inside lists and objects; `ordinary` says how each was written, and whether it is a guess."""
 
     def __init__(self, notation: Notation, text: str, pos: int, *, depth: int, ended: bool) -> None:

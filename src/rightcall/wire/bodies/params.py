@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from rightcall.formats.spec import Format, Marker, Params, alternatives, escaped
-from rightcall.formats.toml_rules import LITERAL, OPENER, OPTIONAL, Rule, each, marker_rule, refuse, template_rule
+from rightcall.formats.toml_rules import LITERAL, OPENER, OPTIONAL, FieldRule, each, marker_rule, refuse, template_rule
 from rightcall.repairs.broken_blocks import Sketch, sketch_arguments
 from rightcall.types import Call, Repair
 from rightcall.wire.bare_values import Wrong, typed
@@ -25,14 +25,14 @@ from rightcall.wire.body_reader import BodyReader
 from rightcall.wire.buffer import Steps
 from rightcall.wire.call_builder import CallBuilder
 from rightcall.wire.interrupts import Broken, Cut, NotACall
-from rightcall.wire.json_stream import LostEnd
+from rightcall.wire.json_stream import LostJsonEnd
 from rightcall.wire.live import read_arguments
 from rightcall.wire.markers import END, Holes, Pat, Probe, alt, blanks, literal, look, ordered, seq
 from rightcall.wire.writers import write_arguments
 
 if TYPE_CHECKING:
     from rightcall.shapes.algebra import Node
-    from rightcall.shapes.arguments import Arguments
+    from rightcall.shapes.arguments import ArgumentsShape
     from rightcall.shapes.builder import Builder
 
 _TEXTUAL = frozenset(("plain", "string", "nullable"))
@@ -158,7 +158,7 @@ class ParamsReader(BodyReader):
         """Some models write a JSON object where the tags belong."""
         try:
             value = yield from read_arguments(p)
-        except LostEnd:
+        except LostJsonEnd:
             raise Broken("invalid_json", "the arguments are not valid JSON from here on; send a JSON object") from None
         yield from self._closed(p, has_arguments=True)
         p.finish(value)
@@ -308,11 +308,11 @@ class ParamsKind(BodyKind[Params]):
         call = msgspec.structs.replace(call, name=escaped(body, call.name)) if body.escapes else call
         return filled(body.open, call, index) + inside + first(body.close)
 
-    def grammar(self, body: Params, tool: Arguments, builder: Builder) -> list[Node]:
+    def grammar(self, body: Params, tool: ArgumentsShape, builder: Builder) -> list[Node]:
         from rightcall.shapes.algebra import NEVER
         from rightcall.shapes.marker_pieces import around
         from rightcall.shapes.write_json import Json
-        from rightcall.shapes.write_params import Tags as Writer
+        from rightcall.shapes.write_params import TagShapes as Writer
 
         shape = tool.object()
         if shape is None:
@@ -342,14 +342,14 @@ class ParamsKind(BodyKind[Params]):
     def check(self, body: Params, where: str, format: Format) -> None:
         typed = ("type",) if body.types else ()
         marker_rule(f"{where}.open", body.open, OPENER)
-        marker_rule(f"{where}.param", body.param, Rule(may=typed, need=("key",)))
+        marker_rule(f"{where}.param", body.param, FieldRule(may=typed, need=("key",)))
         # The first is the one that is written, and must say the type; a model may leave it out.
-        template_rule(f"{where}.param", first(body.param), Rule(need=("key", *typed)))
-        marker_rule(f"{where}.value_close", body.value_close, Rule(may=("key",), empty=True))
+        template_rule(f"{where}.param", first(body.param), FieldRule(need=("key", *typed)))
+        marker_rule(f"{where}.value_close", body.value_close, FieldRule(may=("key",), empty=True))
         if not alternatives(body.value_close)[0]:
             refuse(f"{where}.value_close", "the marker is empty", "the first one is written and must be visible")
         marker_rule(f"{where}.close", body.close, OPTIONAL)
-        marker_rule(f"{where}.empty", body.empty, Rule(may=OPENER.may, need=("name",), empty=True))
+        marker_rule(f"{where}.empty", body.empty, FieldRule(may=OPENER.may, need=("name",), empty=True))
         template_rule(f"{where}.item", body.item, OPTIONAL)
         each(f"{where}.quote", body.quote or (), LITERAL)
         for text in alternatives(body.param):

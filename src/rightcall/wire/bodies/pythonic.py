@@ -17,7 +17,7 @@ from rightcall.types import Call
 from rightcall.values.notation import NOT_FINITE, PYTHON
 from rightcall.values.strings import HOLE
 from rightcall.values.value_ends import Ends
-from rightcall.values.value_reader import BadValue, Odd, Reader, not_finite, number_of
+from rightcall.values.value_reader import BadValue, Odd, ValueReader, not_finite, number_of
 from rightcall.wire.arriving_values import (
     TEXT_KINDS,
     Read,
@@ -43,7 +43,7 @@ from rightcall.wire.writers import write_arguments
 
 if TYPE_CHECKING:
     from rightcall.shapes.algebra import Node
-    from rightcall.shapes.arguments import Arguments
+    from rightcall.shapes.arguments import ArgumentsShape
     from rightcall.shapes.builder import Builder
 
 _WORD = Pat(r"[A-Za-z_][\w.\-]{0,255}+", r"(?:[A-Za-z_][\w.\-]{0,255}+)?")
@@ -243,13 +243,13 @@ class PythonicReader(BodyReader):
         """A list, a tuple, an object or a set."""
         ones = _takes_no_object(p, key)  # `{'a'}` is a set then, and no object without a colon
         start, depth = p.pos, p.limits.depth
-        found = all_there(p, Reader(PYTHON, p.buf, start, depth=depth, ended=False, one_sets=ones))
+        found = all_there(p, ValueReader(PYTHON, p.buf, start, depth=depth, ended=False, one_sets=ones))
         # Outside quotes a marker may stand in it that closes the call: `Ends` sees that, the reader of values does not.
         if found is not None and _ENDS_VALUE(p.buf, p.pos) and not _MAY_CLOSE(p.buf, start, p.pos):
             return found
         p.pos = start
         text = (yield from skipped(p, _ends(p, until=",)"))).strip()
-        return _strict(text, depth) or whole(Reader(PYTHON, text, depth=depth, one_sets=ones))
+        return _strict(text, depth) or whole(ValueReader(PYTHON, text, depth=depth, one_sets=ones))
 
     def _bare(self, p: CallBuilder, key: str) -> Steps[Read]:
         """A number, a word, or a string without its quotes."""
@@ -334,7 +334,7 @@ class PythonicKind(BodyKind[Pythonic]):
     def write(self, body: Pythonic, call: Call, arguments: str, index: int) -> str:
         return f"{call.name}({', '.join([f'{key}={_written(value)}' for key, value in call.arguments.items()])})"
 
-    def grammar(self, body: Pythonic, tool: Arguments, builder: Builder) -> list[Node]:
+    def grammar(self, body: Pythonic, tool: ArgumentsShape, builder: Builder) -> list[Node]:
         from rightcall.shapes.algebra import NEVER
         from rightcall.shapes.write_python import Python
 

@@ -17,7 +17,7 @@ from rightcall.types import Call
 from rightcall.values.notation import TYPESCRIPT
 from rightcall.values.strings import closing
 from rightcall.values.value_ends import Ends
-from rightcall.values.value_reader import BadValue, Odd, Reader, not_finite, number_of, same
+from rightcall.values.value_reader import BadValue, Odd, ValueReader, not_finite, number_of, same
 from rightcall.wire.arriving_values import Read, all_there, meant, skip, skipped, string, string_at, whole
 from rightcall.wire.bare_values import to_json
 from rightcall.wire.bodies.kind import CALLED, Around, BodyKind
@@ -30,7 +30,7 @@ from rightcall.wire.writers import write_arguments
 
 if TYPE_CHECKING:
     from rightcall.shapes.algebra import Node
-    from rightcall.shapes.arguments import Arguments
+    from rightcall.shapes.arguments import ArgumentsShape
     from rightcall.shapes.builder import Builder
 
 _NOTHING = Pat("", "")
@@ -172,7 +172,7 @@ def arguments(p: CallBuilder) -> Steps[dict[str, Any]]:
 def _at_once(p: CallBuilder) -> dict[str, Any]:
     """The whole object, if all of it has arrived and the schema has nothing to say about its spelling."""
     start = p.pos
-    read = all_there(p, Reader(TYPESCRIPT, p.buf, start, depth=p.limits.depth, ended=False))
+    read = all_there(p, ValueReader(TYPESCRIPT, p.buf, start, depth=p.limits.depth, ended=False))
     if read is None or read.odd or not read.value:
         p.pos = start
         return {}
@@ -296,10 +296,10 @@ def _string(p: CallBuilder, *, give: bool) -> Steps[str]:
 
 def _nested(p: CallBuilder, depth: int) -> Steps[Read]:
     """A list or an object."""
-    found = all_there(p, Reader(TYPESCRIPT, p.buf, p.pos, depth=depth, ended=False))
+    found = all_there(p, ValueReader(TYPESCRIPT, p.buf, p.pos, depth=depth, ended=False))
     if found is None:
         text = yield from skipped(p, Ends(TYPESCRIPT, stop=p.compiled.call_edge.at, stops="<"))
-        found = whole(Reader(TYPESCRIPT, text, depth=depth))
+        found = whole(ValueReader(TYPESCRIPT, text, depth=depth))
     return found
 
 
@@ -369,7 +369,7 @@ class TsCallKind(BodyKind[TsCall]):
     def write(self, body: TsCall, call: Call, arguments: str, index: int) -> str:
         return f"{call.name}({_written(call.arguments)})"
 
-    def grammar(self, body: TsCall, tool: Arguments, builder: Builder) -> list[Node]:
+    def grammar(self, body: TsCall, tool: ArgumentsShape, builder: Builder) -> list[Node]:
         from rightcall.shapes.algebra import NEVER, Lit, seq
         from rightcall.shapes.write_ts import Ts
 
