@@ -138,7 +138,7 @@ def dataclass_fields(cls: Any) -> list[AnnotatedField]:
     return found
 
 
-def _field_notes(field: dataclasses.AnnotatedField[Any] | None) -> str:
+def _field_notes(field: dataclasses.Field[Any] | None) -> str:
     if field is None:
         return ""
     notes = field.metadata.get("description") or getattr(field, "doc", None)
