@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import inspect
 import pkgutil
 import re
 import subprocess
@@ -186,3 +187,18 @@ def test_what_is_no_text_is_refused_with_what_to_pass(given: Any, words: str) ->
         rightcall.parse(given)
     with pytest.raises(rightcall.RightcallError, match=words):
         rightcall.Parser().feed(given)
+
+
+WAYS_TO_READ = (rightcall.parse, rightcall.Parser, rightcall.read, rightcall.read_all, rightcall.Stream, rightcall.wrap)
+
+
+@pytest.mark.parametrize("way", WAYS_TO_READ, ids=lambda way: way.__name__)
+def test_every_way_to_read_takes_the_same_options(way: Any) -> None:
+    """The same words, types, defaults and order; `parse` has them all."""
+    known = inspect.signature(rightcall.parse).parameters
+    taken = {name: each for name, each in inspect.signature(way).parameters.items() if name in known and name != "text"}
+    shared = [name for name in known if name in taken]
+    assert {"tools", "format", "reasoning", "repair", "rescue", "reasoning_calls", "limits"} <= set(taken)
+    assert [name for name in taken if name != "format"] == [name for name in shared if name != "format"]
+    for name in shared:
+        assert (taken[name].annotation, taken[name].default) == (known[name].annotation, known[name].default), name

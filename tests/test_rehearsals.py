@@ -16,6 +16,7 @@ from rightcall.formats.spec import alternatives
 from rightcall.types import CallEnd
 from rightcall.wire.compile import compiled
 from rightcall.wire.parser import Parser
+from rightcall.wire.shown.raw import result_closing
 
 _WORD = {"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]}
 TOOLS = Toolset.of([{"name": "lookup", "parameters": _WORD}])
@@ -52,6 +53,26 @@ def _words(reply: Reply) -> list[str]:
 
 def test_there_are_such_formats() -> None:
     assert {"lfm2", "kimi_k2", "deepseek_v4", "ministral3"} <= set(SPECIAL)
+
+
+@special_formats
+def test_a_rehearsal_that_quotes_the_end_of_the_turn_is_part_of_the_thought(name: str) -> None:
+    opens, closes = _thought(name)
+    for end in [alternatives(end)[0] for end in FORMATS[name].ends]:
+        if result_closing(end):
+            continue  # what follows it is the result of a tool, whatever it holds
+        quoted = f"{opens}I could send {_call(name, 'owl')}{end} but no.{closes}"
+        reply = _read(name, f"{quoted}{_call(name, 'bat')}")
+        assert _words(reply) == ["bat"], end
+        assert "but no." in reply.reasoning, end
+
+
+def test_a_rehearsal_of_a_message_leaks_nothing_into_the_text() -> None:
+    message = "\n<|from|>assistant\n<|recipient|>lookup\n<|content|>{}"
+    for name in ("auto", "functionary_v2"):
+        reply = parse(f"<think>I could write{message}\nbut no.</think>No.", format=name, tools=TOOLS)
+        assert (reply.content, reply.attempts) == ("No.", ()), name
+        assert "but no." in reply.reasoning, name
 
 
 @special_formats

@@ -32,12 +32,16 @@ from rightcall.wire.parser import Policy, ReasoningCalls, Rescue
 
 
 class Stream:
-    """Reads one streamed answer. `feed` gives the events that a chunk made certain, `close` the rest.
+    """Reads one streamed answer of a provider. `feed` gives the events that a chunk made certain, `close` the rest;
+    `reply` is then the one that `read` makes of the whole answer. Of several choices the first goes out as it comes,
+    the others at the end.
 
-    A chunk is parsed JSON, an SDK's object, or text or bytes of the stream in any pieces. Of several choices the first
-    goes out as it comes, the others at the end. `hold` holds back text that may turn out to be reasoning or a call
-    instead of recasting it later. With `live` plain string arguments go out while they arrive, and calls
-    found in the text as soon as they are found; otherwise those wait, since native calls may follow and win.
+    The options are those of `read`: `api`, `tools`, `format`, `reasoning`, `repair`, `rescue`, `reasoning_calls`,
+    `choice`, `ids` and `limits`. And two:
+
+    - `live`: string arguments go out while they arrive, as a preview, and calls found in the text as soon as they are
+      found; otherwise those wait, since native calls may follow and win.
+    - `hold`: text that may turn out to be reasoning or a call waits, so that nothing is ever taken back by a `Recast`.
     """
 
     def __init__(
@@ -73,7 +77,8 @@ class Stream:
         self._hold = Hold() if hold else None
 
     def feed(self, chunk: Any) -> list[Event]:
-        """The events that this chunk made certain."""
+        """The events that this `chunk` made certain: parsed JSON, an SDK's object, or text or bytes of the stream in
+        any pieces. Raises `CallerError` once the stream is closed."""
         if self._closed:
             raise CallerError("this stream is closed; a new answer needs a new Stream")
         if isinstance(chunk, str | bytes):
@@ -114,7 +119,7 @@ class Stream:
     @overload
     def events(self, chunks: AsyncIterable[Any]) -> AsyncIterator[Event]: ...
     def events(self, chunks: Iterable[Any] | AsyncIterable[Any]) -> Iterator[Event] | AsyncIterator[Event]:
-        """All the events of a stream: feeds every chunk, then closes. Over an async stream with `async for`."""
+        """All the events of a stream: feeds each of `chunks`, then closes. Over an async stream with `async for`."""
         return all_events(self, chunks)
 
     @property

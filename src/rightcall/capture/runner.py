@@ -64,10 +64,17 @@ class Watch:
 
 
 class Capture:
-    """One run. `errors` counts scenarios that failed, `tally` what the rows came to.
+    """One run: asks a model every scenario of some domains over stub tools, and writes each of its calls as a row,
+    durably. `errors` counts scenarios that failed, `tally` what the rows came to.
 
-    Rows are appended to a capture that is there; with `fresh` they take its place. A file of another kind is refused,
-    and replaced with `force`.
+    - `backend`: whom to ask.
+    - `domains`: those of `find_domains`.
+    - `settings`: what is asked and how.
+    - `output`: the file, to which rows are appended if it is a capture; a journal of the answers lies beside it.
+    - `resume`: go on where an earlier run of the same settings ended.
+    - `fresh`: the rows take the place of what is there.
+    - `force`: also where that is no capture.
+    - `watch`: is told of what happens, as it happens.
     """
 
     def __init__(
@@ -94,7 +101,7 @@ class Capture:
         self._latest = 0
 
     async def go(self) -> None:
-        """Raises `CaptureFailed`, `FileFailed`, `CannotResume`. What was written stays written."""
+        """Runs it. Raises `CaptureFailed`, `FileFailed`, `CannotResume`; what was written stays written."""
         run = identity(self.settings, self.domains)
         check_output(self.output, force=self._force)
         cut: Literal["cut", "refuse"] = "cut" if self._resume else "refuse"

@@ -61,7 +61,8 @@ class ContractStats(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Contract(msgspec.Struct, frozen=True):
-    """`text` goes into the prompt; `tools` are those that may then be called, `tool_schema` and the ledger included."""
+    """What `contract` gives. `text` goes into the prompt; `tools` are those that may then be called, `tool_schema` and
+    the ledger included; `stats` says what the text costs."""
 
     text: str
     stats: ContractStats

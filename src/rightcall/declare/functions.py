@@ -97,9 +97,15 @@ def tool(
 ) -> F | Callable[[F], F]:
     """Marks a function or a class as a tool. It stays what it was; a `Toolset` it is passed to goes by these options.
 
-    `aliases` maps other names of an argument to its own; `read_only` says that a call changes nothing; `compact` that a
-    prompt may show the tool in one line. A function that cannot be a tool raises `BadTools` here, unless it is a method
-    or its annotations name something that is defined later: those are judged when a `Toolset` gets them.
+    - `function`: left out in `@tool(...)`. Its signature gives the schema, its docstring the descriptions.
+    - `name`, `description`: instead of the function's own.
+    - `aliases`: other names of arguments, each with the name it stands for.
+    - `read_only`: a call changes nothing, so it may be guessed at, and run beside others.
+    - `compact`: a prompt may show the tool in one line.
+    - `output_schema`: the JSON Schema of what it gives; nothing is checked against it.
+
+    Raises `BadTools` for a function that cannot be a tool, unless it is a method or its annotations name something that
+    is defined later: those are judged when a `Toolset` gets them.
     """
     options = ToolOptions(
         name=name,

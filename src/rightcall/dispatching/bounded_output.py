@@ -37,7 +37,16 @@ class Store(Protocol):
 
 
 class Bounds(msgspec.Struct, frozen=True, kw_only=True):
-    """`spill` is given the whole output as text when something was left out, and says where it put it."""
+    """How much of an output a model gets to see. Redaction comes first; then long texts keep their head and tail, long
+    arrays their first items, and what is still too large gives up its largest values.
+
+    - `string_chars`: the most characters of one text.
+    - `array_items`: the most items of one array.
+    - `total_bytes`: the most bytes of the whole, as JSON.
+    - `redaction`: what no model may see.
+    - `pages`: keeps what was left out, so that the model can read on.
+    - `spill`: is given the whole output as text when something was left out, and says where it put it.
+    """
 
     string_chars: int = 4_000
     array_items: int = 64

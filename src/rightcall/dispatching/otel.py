@@ -24,7 +24,13 @@ _SCRUBBER = Scrubber()
 
 
 class Spans(Hook):
-    """`tracer_provider` is the global one unless given. `bounds` limits what is recorded with `content=True`."""
+    """A span `execute_tool {name}` for each call, by OpenTelemetry's GenAI conventions; the current one while the tool
+    runs. Pass it first: it then also times the other hooks. Needs the extra `otel`.
+
+    - `tracer_provider`: None for the global one.
+    - `content`: record arguments and results too, without the secrets that are known by their shape.
+    - `bounds`: how much of a result is recorded then; None for the usual.
+    """
 
     def __init__(self, *, tracer_provider: Any = None, content: bool = False, bounds: Bounds | None = None) -> None:
         needs("otel")
@@ -35,6 +41,7 @@ class Spans(Hook):
         self._open: dict[Invocation, tuple[Any, Any]] = {}
 
     def before(self, invocation: Invocation) -> None:
+        """Begins the span of this `invocation`."""
         from opentelemetry import context, trace
 
         span = self._tracer.start_span(
@@ -55,6 +62,7 @@ class Spans(Hook):
         return {key: value for key, value in found.items() if value}
 
     def after(self, invocation: Invocation, result: Result) -> None:
+        """Ends the span of this `invocation` with its `result`."""
         span = self._closed(invocation)
         if span is None:
             return
@@ -66,6 +74,7 @@ class Spans(Hook):
         span.end()
 
     def cleanup(self, invocation: Invocation, error: BaseException) -> None:
+        """Ends the span of this `invocation` with the `error`."""
         from opentelemetry.trace import Status, StatusCode
 
         span = self._closed(invocation)

@@ -80,7 +80,8 @@ WENT_WELL = "went well"  # with a call's index, its name and the number of hooks
 
 
 class Trace:
-    """Filled by `dispatch`, any number of times. Equal to a trace with the same events."""
+    """What hooks and tools did, call by call: filled by `dispatch`, any number of times, and equal to a trace with the
+    same events. `str(trace)` draws it as a tree. `events` are those it begins with."""
 
     __slots__ = ("_rows",)
 
@@ -92,6 +93,7 @@ class Trace:
 
     @property
     def events(self) -> tuple[TraceEvent, ...]:
+        """Every event so far, in order."""
         return tuple([event for row in self._rows for event in _events(*row)])
 
     def __iter__(self) -> Iterator[TraceEvent]:
@@ -109,12 +111,13 @@ class Trace:
         return f"Trace({list(self.events)!r})"
 
     def to_json(self) -> list[dict[str, Any]]:
+        """The events as plain JSON data, without secrets that are known by their shape."""
         found: list[dict[str, Any]] = msgspec.to_builtins(self.events)
         return found
 
     @classmethod
     def from_json(cls, data: Any) -> Trace:
-        """The trace that `to_json` gave. Raises `msgspec.ValidationError`."""
+        """The trace that `to_json` gave as `data`. Raises `msgspec.ValidationError`."""
         return cls(msgspec.convert(data, list[TraceEvent]))
 
     def __str__(self) -> str:

@@ -21,7 +21,8 @@ _NO_TEXT = re.compile(r"(?:```|~~~)[^`\n]{0,64}\n|(?:```|~~~)[A-Za-z_0-9]{0,16}|
 
 
 def nothing_lost_law(format: str | Format, text: str, reply: Reply) -> list[Violation]:
-    """Every character is text, reasoning, a call's or a marker's; under a marker there is nothing but markers."""
+    """Every character of the `text` is text, reasoning, a call's or a marker's in this `reply`, which was read in this
+    `format` with its spans; under a marker there is nothing but markers."""
     what = _tiles(text, reply) or _holds(text, reply) or _under_markers(format, text, reply)
     return [Violation("nothing lost", what, text)] if what else []
 
@@ -114,8 +115,9 @@ def _begun(format: Format) -> re.Pattern[str]:
 
 
 def _cut_close(format: Format) -> re.Pattern[str]:
-    """Matches the beginning of what closes a call, where the text was cut off inside of it."""
-    closes = [text.strip() for text in alternatives(format.call[1]) if "{" not in text]
+    """Matches the beginning of what closes a call, its body or its section, where the text was cut off inside of it."""
+    sides = [format.call[1], *(format.section or ())[1:], *[BODIES[type(body)].closing(body) for body in format.bodies]]
+    closes = [text.strip() for side in sides for text in alternatives(side) if "{" not in text]
     begun = {text[:size] for text in closes for size in range(1, len(text))}
     return pattern("|".join([rf"{re.escape(text)}\Z" for text in sorted(begun, key=len, reverse=True)]) or "(?!)")
 

@@ -71,7 +71,12 @@ def at_once(format: str | Format, text: str, *, tools: Toolset | None = None, ho
 
 
 def cuttings(format: str | Format, text: str, seed: int = 0) -> dict[str, list[str]]:
-    """The ways in which a text is cut, by name."""
+    """The ways in which a text is cut, by name: each is the list of its pieces.
+
+    - `format`: its markers are split in half; a name, or a `Format`.
+    - `text`: what is cut.
+    - `seed`: says where it is cut at random.
+    """
     return {
         "one character at a time": list(text),
         "three characters at a time": [text[i : i + 3] for i in range(0, len(text), 3)],

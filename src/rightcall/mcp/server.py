@@ -47,7 +47,15 @@ def server_of(
     limits: RunLimits | None = None,
     repair: str = "safe",
 ) -> Server[Any]:
-    """The SDK's server, for those who run it in a way of their own."""
+    """The SDK's server, for those who run it in a way of their own. Each call is repaired, checked, dispatched and
+    bounded.
+
+    - `tools`: what is served; each must have code to run.
+    - `name`: what the server calls itself.
+    - `hooks`: asked before each call and told after it, as in `dispatch`.
+    - `limits`: as in `dispatch`; None: the usual, and outputs cut to size.
+    - `repair`: "off", "safe" or "lenient", as in `parse`.
+    """
     needs("mcp")
     from mcp import types
     from mcp.server.lowlevel import Server
@@ -110,7 +118,8 @@ def _structured(output: Any) -> Json | None:
 
 
 def serve_stdio(tools: Tools, *, name: str = "rightcall", hooks: Iterable[HookLike] = (), repair: str = "safe") -> None:
-    """Serves the client that started this process, until it goes away. What tools print goes to standard error."""
+    """Serves the client that started this process, until it goes away. What tools print goes to standard error.
+    `tools`, `name`, `hooks` and `repair` are those of `server_of`."""
     server = server_of(tools, name=name, hooks=hooks, repair=repair)
 
     async def run() -> None:
@@ -136,8 +145,16 @@ def serve_http(
     hooks: Iterable[HookLike] = (),
     repair: str = "safe",
 ) -> None:
-    """Serves `http://host:port/mcp` until it is stopped, to those who have the `key`. It must be given, unless `no_key`
-    says that every program on this machine may call the tools."""
+    """Serves `http://host:port/mcp` until it is stopped. `tools`, `name`, `hooks` and `repair` are those of
+    `server_of`.
+
+    - `host`: 127.0.0.1 for this machine alone; another address serves others too.
+    - `port`: where to listen.
+    - `key`: what clients must send as a bearer token. It must be given, unless `no_key`.
+    - `no_key`: every program on this machine may call the tools.
+    - `origins`: web pages that may use it too.
+    - `hosts`: names beside the address by which clients may ask for it.
+    """
     import uvicorn
 
     app = http_app(

@@ -42,6 +42,7 @@ class Block:
         "_first",
         "_headless",
         "_is_empty",
+        "_is_inner",
         "_is_odd",
         "bare",
         "fenced",
@@ -52,13 +53,21 @@ class Block:
     )
 
     def __init__(
-        self, p: CallBuilder, *, bare: bool, special: bool = False, is_odd: bool = False, headless: bool = False
+        self,
+        p: CallBuilder,
+        *,
+        bare: bool,
+        special: bool = False,
+        is_odd: bool = False,
+        headless: bool = False,
+        inner: bool = False,
     ) -> None:
         self.p = p
         self.bare = bare
         self.special = special  # its opener is a token that nobody writes by chance
         self._is_odd = is_odd  # what follows the opener is known to be no call as the format writes it
         self._headless = headless  # its opener begins with the call's name, as the prompt has the token before it
+        self._is_inner = inner  # its body's own tag opened it: no marker around it must be closed
         self._is_empty = False
         self.fenced: tuple[Repair, ...] = ()  # the receipt of a code fence around the calls
         self.reader: BodyReader | None = None
@@ -314,7 +323,7 @@ class Block:
                 p.fail("unterminated_string", "the call's end marker stands inside a string that was never closed")
             else:
                 p.fail("truncated", "the text ended before the call did; send the whole call again")
-        elif (self.bare or self._is_word()) and p.index == self._first:
+        elif p.index == self._first and (not p.index if self.bare else self._is_word()):
             return False
         elif p.raw is not None and p.captured(p.raw).strip():
             p.fail("truncated", "the text ended before the call's name was known; send the whole call again")
@@ -400,13 +409,13 @@ class Block:
             p.pos = found.end()
         elif char == "`" and self.bare and p.ended and close.is_begun(p.buf, p.pos):
             p.pos = len(p.buf)  # of the fence that closes it
-        elif not char and not self.bare:
+        elif not char and not self.bare and not self._is_inner:
             p.problem("unclosed", "the text ended before the marker that closes the call", blocking=False)
         elif self.bare and p.ended and close.is_begun(p.buf, p.pos):
             p.pos = len(p.buf)  # the fence around the calls was cut off in its last line
         elif char:
             is_due = True
-            if char in ",;()[]{}" and p.pending is not None:
+            if char in ",;()[]{}" and p.pending is not None and not (p.ended and close.is_begun(p.buf, p.pos)):
                 p.block_pending("trailing_content", f"unexpected {char!r} after the call")
         p.output.mark("marker", p.at)
         return is_due

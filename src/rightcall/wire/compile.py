@@ -161,6 +161,8 @@ class Compiled:
         opens = [seq(pat, blanks(), follows) for _, pat in sections]
         self.section_start = there(alt(*opens)) if opens else None
         closing = section_closes + _entries("closer", format.call[1])
+        closes = [pat for _, pat in closing] + self._body_closes()
+        self.closes_calls = Probe(alt(*closes)) if closes else Probe.never()
         self.closing = [(sign, re.compile(pat.whole).fullmatch) for sign, pat in closing]
         # What ends an opener that is only shown.
         self.ends_shown = {level: search_any(closing_sources(format, level)) for level in (SECTION, CALL, BODY)}
@@ -178,8 +180,8 @@ class Compiled:
         # A special token says that the model has stopped thinking; what is plain text may be a thought about a call.
         tokens = [entry for entry in sections + inner + around if entry[0].special and entry[0].action in _OPENERS]
         thinks = _pair_entries(format.reasoning, "think", "think_close")
-        closes = [entry for entry in thinks if entry[0].action == "think_close"]
-        self.message = Scan(_unique(self._turns() + closes + self._strays()))
+        thought_ends = [entry for entry in thinks if entry[0].action == "think_close"]
+        self.message = Scan(_unique(self._turns() + thought_ends + self._strays()))
         cites = _pair_entries(format.citations, "inline", "inline")
         turns = [entry for entry in self._turns() if entry[0].special or entry[0].action != "header"]
         self.reasoning = Scan(_unique(thinks + turns + tokens + cites))

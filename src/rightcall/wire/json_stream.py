@@ -29,6 +29,10 @@ _STRING = re.compile(r'"((?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))
 _STRING_START = re.compile(
     r'"(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+(?:\\(?:u[0-9a-fA-F]{0,3})?)?\Z'
 ).match
+# A number, or the beginning of a word that is a value in JSON, Python or JavaScript.
+_WORDS = ("true", "false", "null", "nil", "none", "nan", "infinity", "undefined")
+_STARTS = "|".join(sorted({word[:size] for word in _WORDS for size in range(1, len(word) + 1)}, key=len, reverse=True))
+_MAY_GO_ON = re.compile(rf"[+-]?(?:[0-9.]|(?:{_STARTS})?\Z)", re.I).match
 _CLOSERS = {"{": "}", "[": "]"}
 MAX_KEY = 1024
 
@@ -89,13 +93,20 @@ def skip_value(p: CallBuilder) -> Generator[None, None, None]:
 
 
 def skip_scalar(p: CallBuilder) -> Generator[None, None, None]:
-    while True:
-        p.pos = _SCALAR(p.buf, p.pos).end()  # type: ignore[union-attr]
-        if p.pos < len(p.buf):
-            return
-        if p.ended:
-            raise Cut
-        yield
+    """Takes a number or a word. Where the text ends with it, it was cut off, unless it is no word of JSON at all."""
+    taken = p.capture()
+    try:
+        while True:
+            p.pos = _SCALAR(p.buf, p.pos).end()  # type: ignore[union-attr]
+            if p.pos < len(p.buf):
+                return
+            if p.ended and not _MAY_GO_ON(p.captured(taken)):
+                return
+            if p.ended:
+                raise Cut
+            yield
+    finally:
+        p.drop(taken)
 
 
 def skip_nested(p: CallBuilder, stack: list[str]) -> Generator[None, None, None]:

@@ -156,6 +156,8 @@ class Machine:
             found = (scan.ended if p.ended else scan.search)(p.buf, p.pos)
             end = found.start() if found else len(p.buf)
             if end > p.pos:
+                if found is None and p.ended and output.fresh and p.index:
+                    self._take_cut_close()
                 self.say(end)
             if found is not None and found.lastindex is not None:
                 sign = scan.actions[found.lastindex]
@@ -218,6 +220,14 @@ class Machine:
         if isinstance(state, InReasoning):
             return self.compiled.reasoning_in_content if self.in_content else self.compiled.reasoning
         return self.compiled.message if isinstance(state, InChannel) else self.compiled.text
+
+    def _take_cut_close(self) -> None:
+        """Behind a call the text may end inside a marker that closes something."""
+        p = self.p
+        rest = p.buf[p.pos :].lstrip(BLANKS)
+        if rest and self.compiled.closes_calls.is_begun(rest, 0):
+            p.note("unclosed", "the text ended inside a marker that closes calls")
+            self.marker(len(p.buf))
 
     def say(self, end: int) -> None:
         """Takes text up to there."""
@@ -291,7 +301,9 @@ class Machine:
 
     # -- calls ---------------------------------------------------------------------------------------------------------
 
-    def block(self, start: int, *, bare: bool = False, special: bool = False, headless: bool = False) -> Iterable[None]:
+    def block(
+        self, start: int, *, bare: bool = False, special: bool = False, headless: bool = False, inner: bool = False
+    ) -> Iterable[None]:
         """A block of calls: at once if all of it is there and as usual, else step by step."""
         p = self.p
         first = p.index
@@ -306,7 +318,8 @@ class Machine:
             self.state = InSection(first)
         whole = self._whole(start, bare)
         if whole is None or bare or not whole[2]:
-            return self._block(Block(p, bare=bare, special=special, headless=headless), start, whole, before)
+            block = Block(p, bare=bare, special=special, headless=headless, inner=inner)
+            return self._block(block, start, whole, before)
         self._take_whole(whole, 0)
         self._after_block("closed", before, first)
         return ()

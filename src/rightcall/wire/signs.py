@@ -36,7 +36,7 @@ def on_body(m: Machine, found: re.Match[str], sign: Sign) -> Steps[None]:
         return
     m.leave_for_call()
     before = m.p.at
-    yield from m.block(found.start(), special=sign.special)
+    yield from m.block(found.start(), special=sign.special, inner=True)
     if m.p.at == before:  # nothing was taken: its first character is text
         m.say_exactly(m.p.pos + 1)
 
@@ -178,7 +178,7 @@ def on_content(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
     if m.is_shown(found, sign):
         m.output.shown.messages += 1
         return ()
-    m.leave_reasoning()
+    m.leave_for_call()
     m.in_content = True
     m.marker(found.end())
     return ()
@@ -250,8 +250,6 @@ def on_end(m: Machine, found: re.Match[str], sign: Sign) -> Steps[None]:
     if m.due_to is None and not m.output.fresh and ends_call(m, marker):
         m.due_to = p.index  # it ends like a call, and its header named no tool
     m.end_message()
-    if m.compiled.channels is None:  # there it ends a message, and a thought may still go on
-        m.trust()
     m.output.at_start = True
     if isinstance(m.state, InChannel):
         m.output.turn(thinking=False)

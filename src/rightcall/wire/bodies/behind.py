@@ -35,7 +35,9 @@ def what_stands_behind(p: CallBuilder, *, closed: bool, another: str = "") -> St
     if not char or char not in _ODD or char == another:
         return ""
     close = p.compiled.call_close
-    return "" if close is not None and (yield from p.test(close)) else char
+    if close is not None and ((yield from p.test(close)) or (p.ended and close.is_begun(p.buf, p.pos))):
+        return ""
+    return char
 
 
 def is_member_lost(p: CallBuilder) -> Steps[bool]:

@@ -80,7 +80,7 @@ class ValueEnd:
 
     def _inside(self) -> list[tuple[str, Pat]]:
         tags = self.tags
-        missing = tags.params if "" in alternatives(tags.body.value_close) else []
+        missing = tags.params if tags.is_special or "" in alternatives(tags.body.value_close) else []
         return [
             *(("next", seq(literal("\n"), pat)) for pat in missing if pat.head),
             *(("next" if tags.is_special else "param", pat) for pat in tags.params if pat.head),
