@@ -57,9 +57,9 @@ NAMES = FUNCTIONS | VALUES | EVENTS | ERRORS | {"__version__"}
 
 PUBLIC = {  # the modules that may be imported from, beside `rightcall` itself
     "backends": "Answer Backend BaseBackend LocalBackend LocalServer Recorder ReplayBackend ReplayServer Request "
-    "Streaming SyncStreaming Timing Try Usage",
-    "datasets": "BadRows Capture Domain Settings Unreleased assemble export find_domains import_files label_files "
-    "redact_files release_files split statistics validate write_prompts",
+    "Retries Streaming SyncStreaming Timeouts Timing Try Usage",
+    "datasets": "BadRows Capture Domain Settings Unreleased Watch assemble export find_domains import_files "
+    "label_files redact_files release_files split statistics validate write_prompts",
     "formats": "ALIASES FORMATS NAMED_ONLY Braced Channels Envelope Format NameThenJson Params Protocol Pythonic "
     "Special TsCall find replace",
     "hooks": "Bounds Budget BudgetGuard BudgetHook Continue Hook Invocation Pages Redaction RunLimits Skip "
@@ -68,7 +68,7 @@ PUBLIC = {  # the modules that may be imported from, beside `rightcall` itself
     "masks": "LogitsProcessor Matcher Vocabulary",
     "mcp": "connect serve_http serve_stdio server_of",
     "messages": "Deliverable Ledger LedgerState declarations result_text violations",
-    "testing": "LAWS Case Law Recorder ReplayBackend ReplayServer Violation auto_law check_format cut_law "
+    "testing": "LAWS Case How Law Recorder ReplayBackend ReplayServer Violation auto_law check_format cut_law "
     "cuttings ends_law events_law keys_law live_law nothing_lost_law opener_law round_trip_law "
     "swallowing_law truncation_law",
     "workspace": "Answer Approval Ask BASH EDIT_FILE LIST_DIR NAMES READ_FILE WRITE_FILE Workspace all_tools",

@@ -66,7 +66,15 @@ Kind = Literal["single", "parallel", "dependent", "recover", "no_tool", "clarify
 
 
 class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One request, and what answers it. Without `calls` the right answer is text: an answer, or a question back."""
+    """One request, and what answers it.
+
+    - `name`: unique in its domain.
+    - `request`: what the user says.
+    - `calls`: those that are right; without any, the right answer is text: an answer, or a question back.
+    - `kind`: what it tries.
+    - `required_steps`: names of tools that must be called on the way.
+    - `tags`: words of your own.
+    """
 
     name: str
     request: str

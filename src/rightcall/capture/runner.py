@@ -36,31 +36,33 @@ class CaptureFailed(RightcallError):
 
 
 class Watch:
-    """Told of what happens, as it happens. Says nothing; whoever wants to see a run overrides it."""
+    """Told of what a `Capture` does, as it happens. Says nothing; whoever wants to see a run overrides what it
+    needs."""
 
     def start(self, run: Capture) -> None:
-        """The files are open, and nothing has been asked."""
+        """The files of this `run` are open, and nothing has been asked."""
 
     def cut(self, path: Path, size: int) -> None:
-        """A last line that was torn is cut off."""
+        """A last line that was torn is cut off the file at `path`: so many bytes (`size`)."""
 
     def scenario(self, task: Task) -> None:
-        """A scenario begins, or is gone on with."""
+        """The scenario of this `task` begins, or is gone on with."""
 
     def renamed(self, said: JournalEntry, call: int, received: str, used: str) -> None:
-        """A call, the so-manieth of this answer, had the id of an earlier one."""
+        """A call of the answer `said`, by its index `call`, had the id of an earlier one: `received`, and now
+        `used`."""
 
     def row(self, row: Json) -> None:
-        """A row is on disk."""
+        """This `row` is on disk."""
 
     def failed(self, task: Task, error: Exception) -> None:
-        """A scenario failed."""
+        """The scenario of this `task` failed with this `error`."""
 
     def done(self, task: Task) -> None:
-        """A scenario is over, well or not."""
+        """The scenario of this `task` is over, well or not."""
 
     def complete(self, run: Capture) -> None:
-        """Every scenario is over."""
+        """Every scenario of this `run` is over."""
 
 
 class Capture:

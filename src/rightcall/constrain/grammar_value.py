@@ -37,7 +37,8 @@ class Grammar(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     - `start`: the rule that a reply begins with.
     - `definitions`: each rule's name and what it stands for.
-    - `relaxations`: what the grammar does not hold a model to, and why.
+    - `relaxations`: what the grammar does not hold a model to: each has the `tool`, the `path` and the `keyword` of its
+      schema, and what it `allows` instead. `check` still says it.
     - `omitted`: tools that cannot be written at all, and why.
     - `frame`: what calls are made of, for engines that are told it in parts.
     - `triggers`: the texts by which a call begins, for engines that wake up only there; `lazy` is then the start.

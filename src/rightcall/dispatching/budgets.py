@@ -144,19 +144,22 @@ def call_budget(most: int) -> BudgetHook:
 
 
 class Reservation:
-    """Tokens set aside. `record` says how many it really were; one that is dropped without gives all of them back."""
+    """So many `tokens` of a `budget`, set aside by `TokenBudget.reserve`; a context manager. One that is dropped
+    without `record` gives all of them back."""
 
     def __init__(self, budget: Budget, tokens: float) -> None:
         self._budget, self._tokens = budget, tokens
 
     def record(self, tokens: float) -> None:
-        """Settles the reservation. May be more than was reserved: it is spent all the same."""
+        """Settles the reservation with the `tokens` that it really were. May be more than was reserved: it is spent all
+        the same."""
         if not tokens >= 0:
             raise BudgetFailed(f"{tokens!r} tokens cannot have been used")
         self.refund()
         self._budget.spend(tokens)
 
     def refund(self) -> None:
+        """Gives all of it back. May be called twice."""
         self._budget.release(self._tokens)
         self._tokens = 0
 

@@ -29,6 +29,9 @@ class Event(msgspec.Struct, frozen=True, tag_field="event"):
 
 
 class HookBefore(Event, frozen=True, tag="hook_before"):
+    """A hook was asked before a call, and said what to do. `call` is the call's index in its batch and `hook` the
+    hook's among the hooks, both from 0; `action` is what it said, and `reason` why."""
+
     call: int
     hook: int
     action: Literal["continue", "skip", "terminate"]
@@ -36,35 +39,54 @@ class HookBefore(Event, frozen=True, tag="hook_before"):
 
 
 class HookBeforeError(Event, frozen=True, tag="hook_before_error"):
+    """A hook raised when it was asked. `call` and `hook` as in `HookBefore`; `message` is what it raised."""
+
     call: int
     hook: int
     message: str
 
 
 class HookAfter(Event, frozen=True, tag="hook_after"):
+    """A hook was told after a call. `call` and `hook` as in `HookBefore`."""
+
     call: int
     hook: int
 
 
 class HookAfterError(Event, frozen=True, tag="hook_after_error"):
+    """A hook raised when it was told after a call. `call` and `hook` as in `HookBefore`; `message` is what it
+    raised."""
+
     call: int
     hook: int
     message: str
 
 
 class HookCleanup(Event, frozen=True, tag="hook_cleanup"):
+    """A hook was told to clean up. `call` and `hook` as in `HookBefore`."""
+
     call: int
     hook: int
 
 
 class HookCleanupError(Event, frozen=True, tag="hook_cleanup_error"):
+    """A hook raised when it was told to clean up. `call` and `hook` as in `HookBefore`; `message` is what it
+    raised."""
+
     call: int
     hook: int
     message: str
 
 
 class Outcome(Event, frozen=True, tag="outcome"):
-    """The last event of every call. `hook_error` is what a hook raised when it was told."""
+    """The last event of every call: what became of it.
+
+    - `call`: the call's index in its batch, from 0.
+    - `name`: the tool.
+    - `kind`: as in `Result`.
+    - `reason`: why, in words.
+    - `hook_error`: what a hook raised when it was told.
+    """
 
     call: int
     name: str

@@ -40,7 +40,7 @@ class Violation(msgspec.Struct, frozen=True):
 
 
 class Written(msgspec.Struct, frozen=True):
-    """A key that stands in a text with this value. Any of `names` accounts for it: the key, or what it stood in."""
+    """A key that stands in a text with this `value`. Any of `names` accounts for it: the key, or what it stood in."""
 
     names: tuple[str, ...]
     value: Any

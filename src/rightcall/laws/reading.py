@@ -20,7 +20,8 @@ from rightcall.wire.parser import Parser, parse
 
 
 class How(msgspec.Struct, frozen=True):
-    """The options under which a text is read, apart from its format and tools."""
+    """The options under which the laws read a text, apart from its format and tools: `reasoning`, `repair`, `choice`,
+    `limits` and `finish` are those of `parse`."""
 
     reasoning: Literal["auto", "open", "off"] = "auto"
     repair: Literal["off", "safe", "lenient"] = "safe"
@@ -29,6 +30,7 @@ class How(msgspec.Struct, frozen=True):
     finish: str | None = None
 
     def options(self) -> dict[str, Any]:
+        """Those of them that a `Parser` takes when it is made."""
         return {"reasoning": self.reasoning, "repair": self.repair, "choice": self.choice, "limits": self.limits}
 
 

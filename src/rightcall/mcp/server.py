@@ -28,6 +28,7 @@ from rightcall.ids import random_id
 from rightcall.repairs.finish import repair as repaired
 from rightcall.servers.asgi import guarded
 from rightcall.servers.guard import RequestLimits, given_key, guarding
+from rightcall.servers.slow_heads import TimedHead
 from rightcall.types import Call, Json
 
 if TYPE_CHECKING:
@@ -168,7 +169,17 @@ def serve_http(
         hooks=hooks,
         repair=repair,
     )
-    uvicorn.run(app, host=host, port=port, log_level="warning", ws="none", h11_max_incomplete_event_size=_HEAD)
+    uvicorn.run(app, host=host, port=port, log_level="warning", **listening())
+
+
+def listening(limits: RequestLimits = _LIMITS) -> Json:
+    """How uvicorn is to listen: no web sockets, and heads that are neither too large nor too slow."""
+    from uvicorn.protocols.http.auto import AutoHTTPProtocol
+
+    def timed(*given: Any, **named: Any) -> TimedHead:
+        return TimedHead(AutoHTTPProtocol(*given, **named), limits.head_seconds)
+
+    return {"http": timed, "ws": "none", "h11_max_incomplete_event_size": _HEAD}
 
 
 def http_app(

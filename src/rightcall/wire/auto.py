@@ -163,8 +163,8 @@ def _ending_with(name: str, ends: tuple[str, ...]) -> Format:
 
 
 def _may_hold(found: Compiled, text: str) -> bool:
-    """Does a text begin as a body of this format?"""
-    return any(reader.begins.at(text, 0, True) for reader in found.readers)
+    """Does a text begin with a word where a body of this format begins with its name? More text does not change it."""
+    return any(reader.tells is not None and reader.begins.at(text, 0, True) for reader in found.readers)
 
 
 @lru_cache(1)

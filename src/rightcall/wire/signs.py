@@ -144,8 +144,8 @@ def on_think(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
     if isinstance(m.state, InReasoning):
         _stray(m, found.group(), Sign("think", True))
         return ()
-    if found.group()[0].isalpha() and m.output.text_chars:
-        m.say_exactly(found.end())  # a sentence, not a tag: behind other text it is text as well
+    if found.group()[0].isalpha() and (m.output.text_chars or m.has_thought):
+        m.say_exactly(found.end())  # a sentence, not a tag: behind other text, or a thought, it is text as well
         return ()
     m.p.settle_pending()
     m.trust()

@@ -187,6 +187,7 @@ class Shown:
             self._kept.append(text)
             return ""
         self._inside, self._begun = None, True
+        self._marks.pass_over("".join(self._kept) + text[: closed.start()])
         return text[closed.end() :]
 
     def _leave(self) -> None:
