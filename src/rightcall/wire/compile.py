@@ -136,6 +136,8 @@ class Compiled:
         self.header_starts: list[Match] = [re.compile(template(start).whole).match for start in starts]
         self.first_opener = _first_opener(format.call[0])
         self.first_thought = _label(format.reasoning[0]) if format.reasoning else None
+        # A reply may begin with what stands nowhere else.
+        self.looks_first = bool(self.first_header or self.first_opener or self.first_thought)
         around = Around(self._after(inner), [pat for _, pat in self._turns()])
         kinds = [BODIES[type(body)] for body in format.bodies]
         self.readers: list[BodyReader] = [
