@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import inspect
 import pkgutil
 import re
 import subprocess
@@ -56,9 +57,9 @@ NAMES = FUNCTIONS | VALUES | EVENTS | ERRORS | {"__version__"}
 
 PUBLIC = {  # the modules that may be imported from, beside `rightcall` itself
     "backends": "Answer Backend BaseBackend LocalBackend LocalServer Recorder ReplayBackend ReplayServer Request "
-    "Streaming SyncStreaming Timing Try Usage",
-    "datasets": "BadRows Capture Domain Settings Unreleased assemble export find_domains import_files label_files "
-    "redact_files release_files split statistics validate write_prompts",
+    "Retries Streaming SyncStreaming Timeouts Timing Try Usage",
+    "datasets": "BadRows Capture Domain Settings Unreleased Watch assemble export find_domains import_files "
+    "label_files redact_files release_files split statistics validate write_prompts",
     "formats": "ALIASES FORMATS NAMED_ONLY Braced Channels Envelope Format NameThenJson Params Protocol Pythonic "
     "Special TsCall find replace",
     "hooks": "Bounds Budget BudgetGuard BudgetHook Continue Hook Invocation Pages Redaction RunLimits Skip "
@@ -67,7 +68,7 @@ PUBLIC = {  # the modules that may be imported from, beside `rightcall` itself
     "masks": "LogitsProcessor Matcher Vocabulary",
     "mcp": "connect serve_http serve_stdio server_of",
     "messages": "Deliverable Ledger LedgerState declarations result_text violations",
-    "testing": "LAWS Case Law Recorder ReplayBackend ReplayServer Violation auto_law check_format cut_law "
+    "testing": "LAWS Case How Law Recorder ReplayBackend ReplayServer Violation auto_law check_format cut_law "
     "cuttings ends_law events_law keys_law live_law nothing_lost_law opener_law round_trip_law "
     "swallowing_law truncation_law",
     "workspace": "Answer Approval Ask BASH EDIT_FILE LIST_DIR NAMES READ_FILE WRITE_FILE Workspace all_tools",
@@ -100,6 +101,18 @@ def test_every_error_is_a_rightcall_error() -> None:
 def test_importing_rightcall_imports_nothing_heavy() -> None:
     program = f"import rightcall, sys; print([name for name in {HEAVY} if name in sys.modules])"
     assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == "[]"
+
+
+def test_no_public_name_needs_an_extra() -> None:
+    others = [name for name in HEAVY if name != "jsonschema_rs"]
+    program = f"from rightcall import *; import sys; print([name for name in {others} if name in sys.modules])"
+    assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == "[]"
+
+
+@pytest.mark.parametrize("module", [*PUBLIC, "errors"])
+def test_a_public_module_is_there_without_being_imported(module: str) -> None:
+    program = f"import rightcall; print(rightcall.{module}.__name__)"
+    assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == f"rightcall.{module}"
 
 
 def test_a_star_import_gives_the_public_names() -> None:
@@ -174,3 +187,18 @@ def test_what_is_no_text_is_refused_with_what_to_pass(given: Any, words: str) ->
         rightcall.parse(given)
     with pytest.raises(rightcall.RightcallError, match=words):
         rightcall.Parser().feed(given)
+
+
+WAYS_TO_READ = (rightcall.parse, rightcall.Parser, rightcall.read, rightcall.read_all, rightcall.Stream, rightcall.wrap)
+
+
+@pytest.mark.parametrize("way", WAYS_TO_READ, ids=lambda way: way.__name__)
+def test_every_way_to_read_takes_the_same_options(way: Any) -> None:
+    """The same words, types, defaults and order; `parse` has them all."""
+    known = inspect.signature(rightcall.parse).parameters
+    taken = {name: each for name, each in inspect.signature(way).parameters.items() if name in known and name != "text"}
+    shared = [name for name in known if name in taken]
+    assert {"tools", "format", "reasoning", "repair", "rescue", "reasoning_calls", "limits"} <= set(taken)
+    assert [name for name in taken if name != "format"] == [name for name in shared if name != "format"]
+    for name in shared:
+        assert (taken[name].annotation, taken[name].default) == (known[name].annotation, known[name].default), name

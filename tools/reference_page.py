@@ -9,13 +9,21 @@ import textwrap
 from collections.abc import Iterator
 from typing import Any
 
-import msgspec
+from signatures import Said, annotations_of, look_up, result_of, signature, written
 
 # Everything that may be imported from. The test of the public names holds it against the package.
 MODULES = ("rightcall", *[f"rightcall.{name}" for name in (
     "backends", "datasets", "errors", "formats", "hooks", "masks", "mcp", "messages", "testing", "workspace",
 )])  # fmt: skip
-_WIDTH = 100
+OTHERS = "Other types"
+BAR = "\\|"  # of a cell
+_CONSTANTS = {
+    "FORMATS": "Every format by its name.",
+    "ALIASES": "The name of the format that each alias stands for.",
+    "NAMED_ONLY": "Formats that are read only when they are named, not by `auto`:",
+    "LAWS": "Every law that `check_format` tries, by its name.",
+    "NAMES": "The names of the five tools:",
+}
 _HEAD = """\
 # Reference
 
@@ -27,13 +35,33 @@ formats may come at any time, so take those that you do not know as unknown and 
 every name that begins with an underscore, may change or go without a word. Until the first release all of this may
 still change; the [changelog](../CHANGELOG.md) says what did.
 
+**Calls are counted in two ways.** In data (`Problem.call`, `CallStart.index`, the JSON of replies and traces) a call
+has the index it has in `Reply.attempts`, which begins with 0. Where people read (`rightcall parse`, `str(trace)`) the
+first call is call 1.
+
+**An API has one name**: `chat`, `responses`, `messages`, `gemini`, `ollama` or `completions`. Where one is asked for,
+the names that people know it by will do too:
+{aliases}.
+
+"""
+_OTHERS_HEAD = f"""
+## {OTHERS}
+
+Names that stand in the signatures above. Such values are given to you, or may be passed; their classes are not imported
+from anywhere that stays, and what is said of them here may be relied on.
 """
 
 
 def page() -> str:
     """The whole page."""
-    links = "".join(f"- [`{name}`](#{name.replace('.', '')}): {_first_line(_module(name))}\n" for name in MODULES)
-    return _HEAD + links + "".join(map(_module_section, MODULES))
+    others = other_types()
+    aliases = {name: value for name, value in others.items() if not inspect.isclass(value)}
+    classes = {name: value for name, value in others.items() if inspect.isclass(value)}
+    links = [f"- [`{name}`](#{_anchor(name)}): {_first_line(_module(name))}\n" for name in MODULES]
+    links.append(f"- [{OTHERS}](#{_anchor(OTHERS)}): what else stands in signatures.\n")
+    sections = [_module_section(name) for name in MODULES]
+    ends = [_OTHERS_HEAD, *_table(aliases), *[_class(name, value) for name, value in classes.items()]]
+    return _with_anchors("".join([_HEAD.format(aliases=_api_aliases()), *links, *sections, *ends]))
 
 
 def public_names(module: str) -> list[str]:
@@ -42,7 +70,18 @@ def public_names(module: str) -> list[str]:
     listed = getattr(here, "__all__", None) or [
         name for name, value in vars(here).items() if inspect.isclass(value) and value.__module__ == module
     ]
-    return sorted((name for name in listed if not name.startswith("__")), key=str.lower)
+    return sorted((name for name in listed if not name.startswith("__")), key=lambda name: (name.lower(), name))
+
+
+def functions_of(value: type[Any]) -> dict[str, Any]:
+    """The public methods of a class, and what its properties do; of its own and of bases that are not public."""
+    found: dict[str, Any] = {}
+    for each in value.__mro__:
+        if each is value or (each.__module__.startswith("rightcall") and not _is_public(each)):
+            found = {name: member for name, member in vars(each).items() if not name.startswith("_")} | found
+    plain = {name: getattr(member, "fget", None) or getattr(member, "func", None) or getattr(member, "__func__", member)
+             for name, member in found.items()}  # fmt: skip
+    return {name: function for name, function in sorted(plain.items()) if inspect.isfunction(function)}
 
 
 def _module(name: str) -> Any:
@@ -53,112 +92,185 @@ def _first_line(value: Any) -> str:
     return (inspect.getdoc(value) or "").partition("\n")[0]
 
 
+def _api_aliases() -> str:
+    from rightcall.api_names import ALIASES
+
+    names = {api: [f"`{name}`" for name, known in ALIASES.items() if known == api] for api in ALIASES.values()}
+    return ";\n".join(f"{', '.join(known)} for `{api}`" for api, known in names.items())
+
+
+def _is_public(value: Any) -> bool:
+    return any(getattr(_module(module), value.__name__, None) is value for module in MODULES)
+
+
+# -- entries -----------------------------------------------------------------------------------------------------------
+
+
 def _module_section(module: str) -> str:
-    entries = [_entry(name, getattr(_module(module), name)) for name in public_names(module)]
-    return f"\n## {module}\n\n{_prose(_module(module))}\n" + "".join(entries)
+    names = public_names(module)
+    links = "\n".join(_links(module, names))
+    entries = [_entry(name, getattr(_module(module), name)) for name in names if _home(module, name) == module]
+    return f"\n## {module}\n\n{_prose(_module(module))}\n\n{links}\n" + "".join(entries)
+
+
+def _links(module: str, names: list[str]) -> Iterator[str]:
+    kinds: dict[str, list[str]] = {"Functions": [], "Classes": [], "And": []}
+    for name in names:
+        value = getattr(_module(module), name)
+        kind = "Functions" if inspect.isfunction(value) else "Classes" if inspect.isclass(value) else "And"
+        kinds[kind].append(f"[`{name}`](#@{_home(module, name)}.{name})")
+    yield from (f"- {kind}: {', '.join(links)}" for kind, links in kinds.items() if links)
+
+
+def _home(module: str, name: str) -> str:
+    """The first of the public modules that have this very thing: it is told there, and linked to from the others."""
+    value = getattr(_module(module), name)
+    return next(each for each in MODULES if getattr(_module(each), name, None) is value or each == module)
 
 
 def _entry(name: str, value: Any) -> str:
     if inspect.ismodule(value):
-        return f"\n### {name}\n\nThe module [`{value.__name__}`](#{value.__name__.replace('.', '')}).\n"
+        return f"\n### {name}\n\nThe module [`{value.__name__}`](#{_anchor(value.__name__)}).\n"
     if inspect.isclass(value):
         return _class(name, value)
     if inspect.isfunction(value):
-        return f"\n### {name}\n\n{_signature(name, value)}\n{_prose(value)}\n"
-    return f"\n### {name}\n\n{_constant(value)}\n"
+        return f"\n### {name}\n\n{_code(signature(name, value))}{_prose(value)}\n"
+    return f"\n### {name}\n\n{_constant(name, value)}\n"
 
 
-def _constant(value: Any) -> str:
+def _constant(name: str, value: Any) -> str:
+    about = _CONSTANTS.get(name, "")
     if isinstance(value, dict):
-        return f"A table with {len(value)} entries, by name."
-    if isinstance(value, frozenset | tuple | list):
-        return "One of " + ", ".join(f"`{each}`" for each in sorted(map(str, value))) + "."
-    return f"A value of type `{type(value).__name__}`." if not hasattr(value, "__args__") else f"`{_type(str(value))}`"
+        return f"{about} {len(value)} entries."
+    if isinstance(value, frozenset | tuple):
+        each = value if isinstance(value, tuple) else sorted(value)
+        return f"{about} {', '.join(f'`{one}`' for one in each)}."
+    return f"`{value!r}`" if isinstance(value, str) else f"Stands for `{written(value)}`."
+
+
+def _table(aliases: dict[str, Any]) -> Iterator[str]:
+    """What the aliases stand for, each told by the others where it is made of them."""
+    texts = {name: written(value) for name, value in aliases.items()}
+    yield "\n| name | stands for |\n|---|---|\n"
+    for name, text in texts.items():
+        for other, inner in sorted(texts.items(), key=lambda each: -len(each[1])):
+            text = re.sub(rf"{re.escape(inner)}(?!\w)", other, text) if other != name else text
+        yield f"| `{name}` | `{text.replace('|', BAR)}` |\n"
 
 
 def _class(name: str, value: type[Any]) -> str:
-    parts = [f"\n### {name}\n\n", _signature(name, value), "\n", _prose(value), "\n"]
-    return "".join([*parts, *_members(name, value)])
+    head = f"\n### {name}\n\n{_code(signature(name, value))}{_prose(value)}\n"
+    return "".join([head, *_members(name, value), _inherited(value)])
 
 
 def _members(owner: str, value: type[Any]) -> Iterator[str]:
-    for name, member in sorted(vars(value).items()):
-        if name.startswith("_") or not _first_line(member):
-            continue
-        if isinstance(member, property):
-            yield f"\n**`{owner}.{name}`** {_inline(member)}\n"
-        elif isinstance(member, classmethod | staticmethod) or inspect.isfunction(member):
-            function = getattr(member, "__func__", member)
-            yield f"\n{_signature(f'{owner}.{name}', function)}\n{_prose(function)}\n"
+    for name, function in functions_of(value).items():
+        if isinstance(inspect.getattr_static(value, name), classmethod | staticmethod) or _is_method(value, name):
+            yield f"\n{_code(signature(f'{owner}.{name}', function))}{_prose(function)}\n"
+        else:
+            yield f"\n**`{owner}.{name}`** {' '.join(_doc(function).split())}\n"
 
 
-def _inline(value: Any) -> str:
-    return " ".join((inspect.getdoc(value) or "").split())
+def _is_method(value: type[Any], name: str) -> bool:
+    return inspect.isfunction(inspect.getattr_static(value, name))
+
+
+def _inherited(value: type[Any]) -> str:
+    """What a public class has from a public base, which is told there."""
+    own = functions_of(value)
+    lines = []
+    for base in value.__mro__[1:]:
+        names = [f"`{name}`" for name in functions_of(base) if name not in own] if _is_rightcall(base) else []
+        if names and _is_public(base):
+            home = next(module for module in MODULES if getattr(_module(module), base.__name__, None) is base)
+            lines.append(f"\nFrom [`{base.__name__}`](#@{home}.{base.__name__}): {', '.join(names)}.\n")
+            own |= functions_of(base)
+    return "".join(lines)
+
+
+def _is_rightcall(value: Any) -> bool:
+    return inspect.isclass(value) and value.__module__.partition(".")[0] == "rightcall"
+
+
+# -- types that are not public -----------------------------------------------------------------------------------------
+
+
+def other_types() -> dict[str, Any]:
+    """What is not public and stands in signatures of public things, by name: aliases, and classes of what is given."""
+    public = {name for module in MODULES for name in public_names(module)}
+    found: dict[str, Any] = {}
+    for value in _public_values():
+        for said, is_given in _annotations(value):
+            for name in said.names() - public:
+                other = look_up(name, said.module)
+                if _is_alias(other) or (is_given and _is_rightcall(other)):
+                    found |= {name: other, **{each.__name__: each for each in _classes(other)}}
+    return {name: found[name] for name in sorted(found.keys() - public)}
+
+
+def _public_values() -> Iterator[Any]:
+    for module in MODULES:
+        for name in public_names(module):
+            value = getattr(_module(module), name)
+            if inspect.isclass(value) or inspect.isfunction(value):
+                yield value
+            if inspect.isclass(value):
+                yield from functions_of(value).values()
+
+
+def _annotations(value: Any) -> Iterator[tuple[Said, bool]]:
+    """Every annotation, and whether it is of something that one gets: a result, or a field of a value."""
+    is_value = inspect.isclass(value) and "__init__" not in vars(value)
+    yield from ((said, is_value) for said in annotations_of(value).values())
+    if not inspect.isclass(value) and (result := result_of(value)) is not None:
+        yield result, True
+
+
+def _classes(alias: Any) -> Iterator[Any]:
+    """The classes of the package that an alias stands for."""
+    for each in getattr(alias, "__args__", ()):
+        yield from [each] if _is_rightcall(each) else _classes(each)
+
+
+def _is_alias(value: Any) -> bool:
+    return hasattr(value, "__args__") and not inspect.isclass(value)
+
+
+# -- text --------------------------------------------------------------------------------------------------------------
+
+
+def _code(text: str) -> str:
+    return f"~~~pyi\n{text}\n~~~\n\n" if text else ""
+
+
+def _doc(value: Any) -> str:
+    """The docstring as it was written. A module's has no margin to be taken off, and a base's is not one's own."""
+    text = value.__dict__.get("__doc__") if inspect.isclass(value) else value.__doc__
+    return (text or "").strip() if inspect.ismodule(value) else inspect.cleandoc(text or "")
 
 
 def _prose(value: Any) -> str:
     """A docstring as Markdown: what is indented in it is an example."""
-    text = inspect.getdoc(value) or ""
-    if inspect.isclass(value) and (value.__doc__ is None or issubclass(value, msgspec.Struct)):
-        text = inspect.cleandoc(value.__dict__.get("__doc__") or "")
-    return _fenced(text).rstrip()
-
-
-def _fenced(text: str) -> str:
-    blocks = re.split(r"\n{2,}", text)
     done = []
-    for block in blocks:
+    for block in re.split(r"\n{2,}", _doc(value)):
         is_code = all(line.startswith("    ") for line in block.splitlines() if line)
-        done.append(f"~~~pyi\n{textwrap.dedent(block)}\n~~~" if block and is_code else block)
-    return "\n\n".join(done).replace("~~~\n\n~~~pyi\n", "\n")
+        done.append(_code(textwrap.dedent(block)).rstrip() if block and is_code else block)
+    return "\n\n".join(done).replace("~~~\n\n~~~pyi\n", "\n").rstrip()
 
 
-def _signature(name: str, value: Any) -> str:
-    try:
-        signature = inspect.signature(value)
-    except (TypeError, ValueError):
-        return ""
-    is_async = "async " if inspect.iscoroutinefunction(value) else ""
-    parts = list(_parameters(signature))
-    result = "" if inspect.isclass(value) or signature.return_annotation is inspect.Parameter.empty else (
-        f" -> {_type(signature.return_annotation)}"
-    )  # fmt: skip
-    line = f"{is_async}{name}({', '.join(parts)}){result}"
-    if len(line) > _WIDTH:
-        line = f"{is_async}{name}(\n" + "".join(f"    {part},\n" for part in parts) + f"){result}"
-    return f"~~~pyi\n{line}\n~~~\n"
+def _anchor(heading: str) -> str:
+    return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
 
 
-def _parameters(signature: inspect.Signature) -> Iterator[str]:
-    star = False
-    for parameter in signature.parameters.values():
-        if parameter.name in ("self", "cls"):
-            continue
-        if parameter.kind is parameter.KEYWORD_ONLY and not star:
-            star = True
-            yield "*"
-        star = star or parameter.kind is parameter.VAR_POSITIONAL
-        yield _parameter(parameter)
-
-
-def _parameter(parameter: inspect.Parameter) -> str:
-    stars = (
-        "*" if parameter.kind is parameter.VAR_POSITIONAL else "**" if parameter.kind is parameter.VAR_KEYWORD else ""
-    )
-    text: str = stars + parameter.name
-    if parameter.annotation is not parameter.empty:
-        text += f": {_type(parameter.annotation)}"
-    if parameter.default is parameter.empty:
-        return text
-    default = parameter.default
-    shown = (
-        "..."
-        if isinstance(default, msgspec.Struct) or len(repr(default)) > 40 or " at 0x" in repr(default)
-        else repr(default)
-    )
-    return f"{text} = {shown}" if parameter.annotation is not parameter.empty else f"{text}={shown}"
-
-
-def _type(annotation: Any) -> str:
-    text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
-    return re.sub(r"\b(?:rightcall|typing|collections\.abc|msgspec)(?:\.\w+)*\.(?=\w)", "", text)
+def _with_anchors(text: str) -> str:
+    """Links to `#@module.name`, as the anchors that the headings get: those that differ in case alone are counted."""
+    taken: dict[str, int] = {}
+    anchors: dict[str, str] = {}
+    module = ""
+    for level, heading in re.findall(r"(?m)^(##+) (.+)$", text):
+        slug = _anchor(heading)
+        anchor = f"{slug}-{taken[slug]}" if slug in taken else slug
+        taken[slug] = taken.get(slug, 0) + 1
+        module = heading if level == "##" else module
+        anchors[f"{module}.{heading}"] = anchor
+    return re.sub(r"#@([\w.]+)", lambda link: f"#{anchors[link[1]]}", text)

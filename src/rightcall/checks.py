@@ -98,9 +98,11 @@ _ORDER = ("missing", "unknown_argument", "wrong_type", "not_allowed", "no_match"
 
 
 def check(call: Call | Reply, tools: Toolset | Iterable[ToolLike] | None, *, index: int | None = None) -> list[Problem]:
-    """Why this call must not run; empty if it may. Of a reply, all that is wrong with its calls.
+    """Why this call must not run; empty if it may. What `parse` and `read` give is checked already.
 
-    What is known to block the call (`Call.problems`) is told first. `index` is its place in a reply, where it has one.
+    - `call`: a `Call`, or a `Reply` for all of its attempts. What is known to block it (`Call.problems`) is told first.
+    - `tools`: what may be called, as in `parse`; None checks only that the call can be read.
+    - `index`: the call's place in a reply, where it has one: the `call` of the problems.
     """
     toolset = Toolset.of(tools)
     if isinstance(call, Reply):

@@ -9,6 +9,7 @@
     |   |-- FileFailed         a file could not be opened, read, written or synced
     |   |   `-- NotOurs        the file to write is of another kind, read-only, a link, a folder or a device
     |   |-- EmptyToolList      tools are needed here, and there are none
+    |   |-- MissingExtra       this needs a package that is not installed; names the extra that brings it
     |   |-- GrammarCompileError  a grammar cannot say what the caller insists on
     |   |-- CannotCarry        this reply cannot be written in that format without changing it
     |   |-- HookFailed *       a hook raised, or answered with something that is no action
@@ -67,23 +68,28 @@ def _remade(kind: type[RightcallError], args: tuple[Any, ...], fields: dict[str,
 
 
 class CallerError(RightcallError):
-    pass
+    """The calling code passed something that cannot work. The message says what to pass."""
 
 
 class UnknownFormat(CallerError):
-    pass
+    """There is no format of that name. The message names the nearest."""
 
 
 class BadFormat(CallerError):
-    pass
+    """A format definition that breaks its own rules. The message names the key and the cure."""
 
 
 class BadTools(CallerError):
-    pass
+    """A tool definition that cannot be used. The message names the tool, the place in its schema and the cure."""
 
 
 class CannotCarry(CallerError):
-    """`path` points into the reply (`/parts/0/arguments/city`), `cause` says what the wire would change."""
+    """This reply cannot be written in that format without changing it.
+
+    - `format`: its name.
+    - `path`: where it cannot, in the reply: `/parts/0/arguments/city`.
+    - `cause`: what the wire would change.
+    """
 
     def __init__(self, format: str, path: str, cause: str) -> None:
         super().__init__(
@@ -93,57 +99,83 @@ class CannotCarry(CallerError):
 
 
 class BadCassette(CallerError):
-    pass
+    """A recording that cannot be read or written. The message names the file and the cure."""
 
 
 class FileFailed(CallerError):
-    """The message names the step, the path and the cause."""
+    """A file could not be opened, read, written or synced. The message names the step, the path and the cause."""
 
 
 class NotOurs(FileFailed):
-    """The message names the file, what it looks like and the cure. Nothing has been written."""
+    """The file to write is of another kind, read-only, a link, a folder or a device; nothing has been written. The
+    message names the file, what it looks like and the cure."""
 
 
 class EmptyToolList(CallerError):
+    """Tools are needed here, and there are none."""
+
     def __init__(self) -> None:
         super().__init__("tool list is empty: pass at least one tool")
 
 
+class MissingExtra(CallerError):
+    """`extra` is what to install: `pip install 'rightcall[extra]'`."""
+
+    def __init__(self, extra: str, message: str) -> None:
+        super().__init__(message)
+        self.extra = extra
+
+
 class GrammarCompileError(CallerError):
+    """A grammar cannot say what the caller insists on. `reason` names the tool and the part of its schema."""
+
     def __init__(self, reason: str) -> None:
         super().__init__(f"grammar compile error: {reason}")
         self.reason = reason
 
 
 class ModelError(RightcallError):
-    """`problems` are the `Problem`s that it stands for, where it stands for any."""
+    """What the model wrote is wrong, and the caller asked for an exception. `problems` are the `Problem`s that it
+    stands for."""
 
     problems: tuple[Any, ...] = ()
 
 
 class NoToolCallFound(ModelError):
+    """There is no call in what the model wrote."""
+
     def __init__(self) -> None:
         super().__init__("no tool call found in model output")
 
 
 class UnknownTool(ModelError):
+    """The call is for no tool that may be called. `name` is what it called; `hint` goes into the message."""
+
     def __init__(self, name: str, hint: str = "") -> None:
         super().__init__(f"unknown tool: {name!r}" + (f" ({hint})" if hint else ""))
         self.name = name
 
 
 class MalformedArguments(ModelError):
+    """The call was cut off, cannot be read or does not fit its schema. `reason` says which, and what to send."""
+
     def __init__(self, reason: str) -> None:
         super().__init__(f"malformed tool arguments: {reason}")
         self.reason = reason
 
 
 class ToolError(RightcallError):
-    pass
+    """A tool's own code failed. For tools to raise too: the message goes to the model as it is."""
 
 
 class ToolTimedOut(ToolError):
-    """`thread` names the thread that may still be running: Python cannot stop one."""
+    """A tool took longer than it may.
+
+    - `tool`: its name.
+    - `seconds`: how long it had.
+    - `thread`: the name of the thread that may still be running, since Python cannot stop one; empty where it was
+      stopped.
+    """
 
     def __init__(self, tool: str, seconds: float, thread: str = "") -> None:
         still = f"; its thread {thread!r} cannot be stopped and may still be running" if thread else " and was stopped"
@@ -156,17 +188,19 @@ class NotApplicable(ToolError):
 
 
 class BackendError(RightcallError):
-    """`tries` are those that were made, each with what came of it. Never holds a key."""
+    """A model server, or the way to it, failed. `tries` are those that were made, each with what came of it. Never
+    holds a key."""
 
     tries: tuple[object, ...] = ()
 
 
 class TransportError(BackendError):
-    pass
+    """There was no connection, or it broke before an answer began."""
 
 
 class TimedOut(TransportError):
-    """`stage` is the limit that ended it: connect, first_byte, idle or total."""
+    """A time limit ended it. `message` is what is said, and `stage` the limit: "connect", "first_byte", "idle" or
+    "total"."""
 
     def __init__(self, message: str, stage: str) -> None:
         super().__init__(message)
@@ -174,15 +208,21 @@ class TimedOut(TransportError):
 
 
 class BodyError(BackendError):
-    pass
+    """The answer began and could not be read to its end."""
 
 
 class AnswerTooLarge(BodyError):
-    pass
+    """The answer is longer than anything that is read."""
 
 
 class StatusError(BackendError):
-    """`body` is what the server said, whole up to a limit; `retry_after` how many seconds it asked to wait."""
+    """The server refused: a status other than 2xx.
+
+    - `message`: what is said.
+    - `status`: the HTTP status.
+    - `body`: what the server said, whole up to a limit.
+    - `retry_after`: how many seconds it asked to wait; None where it did not.
+    """
 
     def __init__(self, message: str, status: int, body: str = "", retry_after: float | None = None) -> None:
         super().__init__(message)
@@ -190,15 +230,15 @@ class StatusError(BackendError):
 
 
 class Unauthorised(StatusError):
-    pass
+    """Status 401 or 403: the key is missing, wrong, or good for something else."""
 
 
 class RateLimited(StatusError):
-    pass
+    """Status 429: too many requests, also after the retries."""
 
 
 class DecodeError(BackendError):
-    """`body` is the beginning of what came."""
+    """The answer is no JSON, or none of this API. `message` is what is said, `body` the beginning of what came."""
 
     def __init__(self, message: str, body: str = "") -> None:
         super().__init__(message)
@@ -206,7 +246,8 @@ class DecodeError(BackendError):
 
 
 class ProviderError(BackendError):
-    """`kind` is what the server calls the error: its type or code."""
+    """The server said 200, and sent an error in place of an answer. `message` is what it said, `kind` what it calls the
+    error: its type or code."""
 
     def __init__(self, message: str, kind: str = "") -> None:
         super().__init__(message)
@@ -214,42 +255,52 @@ class ProviderError(BackendError):
 
 
 class Unsupported(BackendError):
-    pass
+    """This server cannot do what was asked. The message says what it can."""
 
 
 class NotRecorded(BackendError):
-    pass
+    """A recording has no answer to this request. The message names the nearest one."""
 
 
 class DispatchStopped(RightcallError):
-    """`results` has one result for each call of the batch, in order; those that were not reached say so."""
+    """A batch of calls ended early. `results` has one result for each call of the batch, in order; those that were not
+    reached say so."""
 
     results: tuple[Any, ...] = ()
 
 
 class ToolFailed(DispatchStopped, ToolError):
+    """A tool failed, and the batch was to stop at that. `tool` is its name, `cause` what it raised."""
+
     def __init__(self, tool: str, cause: str) -> None:
         super().__init__(f"tool invocation failed: {tool}: {cause}")
         self.tool = tool
 
 
 class CallRefused(DispatchStopped, ModelError):
+    """A call must not run, and the batch was to stop at one. `tool` is what it called, `cause` what is wrong."""
+
     def __init__(self, tool: str, cause: str) -> None:
         super().__init__(f"the call of {tool!r} must not run: {cause}")
         self.tool = tool
 
 
 class DispatchTerminated(DispatchStopped):
+    """A hook ended the batch: nobody's fault. `reason` is what it said."""
+
     def __init__(self, reason: str) -> None:
         super().__init__(f"tool dispatch terminated: {reason}")
         self.reason = reason
 
 
 class HookFailed(DispatchStopped, CallerError):
+    """A hook raised, or answered with something that is no action; nothing more was run. `hook` is its place among the
+    hooks, from 0, `cause` what happened."""
+
     def __init__(self, hook: int, cause: str) -> None:
         super().__init__(f"hook {hook} failed: {cause}; nothing more was run, because a broken hook guards nothing")
         self.hook = hook
 
 
 class NotRunnable(DispatchStopped, CallerError):
-    pass
+    """The tool has no code to run, or none that can run in a process of its own."""

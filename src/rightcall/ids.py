@@ -31,7 +31,12 @@ def nine_id() -> str:
 
 
 class Ids:
-    """Remembers every id of a conversation. `take` gives the id to use for the one received (or for none)."""
+    """The ids of one conversation: kept where the model gave one, minted where it did not, never twice the same. Pass
+    the same `Ids` to every reading of a conversation.
+
+    - `mint`: makes a new id; `call_` and random hex unless given.
+    - `suffix`: a repeated id is told apart by `_dup_N`; without it, minted anew.
+    """
 
     __slots__ = ("_mint", "_position", "_received", "_repeats", "_suffix", "_turn", "_used")
 
@@ -55,15 +60,18 @@ class Ids:
 
     @staticmethod
     def numbered(prefix: str) -> Ids:
-        """`prefix_<turn>_<position>`: the same ids on every run. `next_turn` starts the next turn."""
+        """`prefix_<turn>_<position>`: the same ids on every run, for tests. `prefix` is any text; `next_turn` starts
+        the next turn."""
         ids = Ids(lambda: f"{prefix}_{ids._turn}_{ids._position}")
         return ids
 
     def next_turn(self) -> None:
+        """The next turn of `Ids.numbered` begins: positions count from 0 again."""
         self._turn, self._position = self._turn + 1, 0
 
     def take(self, received: str = "") -> str:
-        """The id to use. It is unique in the conversation and remembers which id it stands for."""
+        """The id to use for the one that was `received`, or for none: unique in the conversation, and it is remembered
+        which it stands for."""
         used = received if received and (self._suffix or _is_nine(received)) else self._mint()
         if used in self._used:
             used = self._unique(used)
@@ -74,14 +82,14 @@ class Ids:
         return used
 
     def forget(self, used: Iterable[str]) -> None:
-        """These, the last that were taken, are no call's after all."""
+        """These ids in `used`, the last that were taken, are no call's after all."""
         for each in used:
             self._used.discard(each)
             self._received.pop(each, None)
             self._position -= 1
 
     def received(self, used: str) -> str:
-        """The id as it was received, for an id that `take` gave out; a minted id stands for itself."""
+        """The id as it was received, for the one in `used` that `take` gave out; a minted id stands for itself."""
         return self._received.get(used, used)
 
     def _unique(self, wanted: str) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rightcall.errors import CallerError, GrammarCompileError
+from rightcall.extras import needs
 
 if TYPE_CHECKING:
     from rightcall.constrain.grammar_value import Grammar
@@ -23,9 +24,17 @@ __all__ = ["LogitsProcessor", "Matcher", "Vocabulary"]
 
 
 class Vocabulary:
-    """The bytes of every token by its id. `specials` are those that stand for a marker, by the marker's text."""
+    """The tokens of a model. Needs the extra `masks`.
+
+    - `tokens`: the bytes of every token, by its id.
+    - `eos`: the id of the token that ends a reply.
+    - `specials`: ids of the tokens that stand for a marker, by the marker's text.
+
+    Raises `CallerError` where the end is none of the tokens.
+    """
 
     def __init__(self, tokens: Sequence[bytes], *, eos: int, specials: dict[str, int] | None = None) -> None:
+        needs("masks")
         from llguidance import LLTokenizer, TokenizerWrapper
 
         if not 0 <= eos < len(tokens):
@@ -35,11 +44,12 @@ class Vocabulary:
 
     @classmethod
     def of_bytes(cls, specials: Sequence[str] = ()) -> Vocabulary:
-        """Every byte, these special tokens, and an end: for tests, and for models that read bytes."""
+        """Every byte, these `specials`, and an end: for tests, and for models that read bytes."""
         tokens = [bytes([n]) for n in range(256)] + [text.encode() for text in specials] + [b""]
         return cls(tokens, eos=len(tokens) - 1, specials={text: 256 + at for at, text in enumerate(specials)})
 
     def decode(self, tokens: Sequence[int]) -> str:
+        """The text of these `tokens`, without the end."""
         return b"".join([self.tokens[token] for token in tokens if token != self.eos]).decode("utf-8", "replace")
 
 
@@ -73,7 +83,8 @@ class _Greedy:
 
 
 class Matcher:
-    """Follows one reply. The special tokens of the vocabulary are used as such where the grammar has them."""
+    """Follows one reply through a `grammar`, token by token. The special tokens of the `vocabulary` are used as such
+    where the grammar has them. Raises `GrammarCompileError` for a grammar that llguidance refuses."""
 
     def __init__(self, grammar: Grammar, vocabulary: Vocabulary) -> None:
         from llguidance import LLMatcher
@@ -95,10 +106,11 @@ class Matcher:
         return found
 
     def allows(self, token: int) -> bool:
+        """May this `token` come next?"""
         return 0 <= token < len(self.vocabulary.tokens) and bool(self.mask()[token >> 3] >> (token & 7) & 1)
 
     def accept(self, token: int) -> bool:
-        """Takes a token; False, and nothing is taken, if it is not allowed."""
+        """Takes this `token`; False, and nothing is taken, if it is not allowed."""
         if token == self.vocabulary.eos:
             return self.may_end
         if not 0 <= token < len(self.vocabulary.tokens):
@@ -106,7 +118,7 @@ class Matcher:
         return bool(self._matcher.try_consume_tokens([token]) == 1)
 
     def accept_text(self, text: str | bytes) -> int:
-        """Takes a text byte by byte or token by token; the number of its tokens that were allowed."""
+        """Takes a `text` in the longest tokens that fit; gives how many of them were allowed."""
         tokens = _Greedy(self.vocabulary)(text)
         return int(self._matcher.try_consume_tokens(tokens))
 
@@ -116,6 +128,7 @@ class Matcher:
 
     @property
     def may_end(self) -> bool:
+        """May the reply end here?"""
         return bool(self._matcher.is_accepting())
 
     @property
@@ -124,18 +137,22 @@ class Matcher:
         return bool(self._matcher.is_stopped())
 
     def copy(self) -> Matcher:
+        """Another matcher at the same place, for a search over several continuations."""
         made = object.__new__(Matcher)
         made.vocabulary, made._matcher = self.vocabulary, self._matcher.deep_copy()
         return made
 
     def reset(self) -> None:
+        """Back to the beginning of a reply."""
         self._matcher.reset()
 
 
 class LogitsProcessor:
-    """Sets the logits of tokens that may not come next to minus infinity, in place, and gives them back.
+    """Sets the logits of tokens that may not come next to minus infinity, in place, and gives them back. Called with
+    the tokens so far and the logits of the next, as samplers do.
 
-    Called with the tokens so far and the logits of the next, as samplers do; so many as `prompt` are not the reply's.
+    - `matcher`: follows the reply.
+    - `prompt`: how many of the tokens are not the reply's; None: those of the first call.
     """
 
     def __init__(self, matcher: Matcher, *, prompt: int | None = None) -> None:

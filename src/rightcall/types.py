@@ -21,7 +21,18 @@ Json = dict[str, Any]
 
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True):
-    """What a model may call. `parameters` is a JSON Schema; `aliases` maps an argument's other names to its own."""
+    """What a model may call. Functions and definitions of any provider become one in a `Toolset`; made by hand it needs
+    only a name.
+
+    - `name`: what the model calls it by.
+    - `description`: what the model is told of it.
+    - `parameters`: the JSON Schema of its arguments; `{}` takes any object.
+    - `output_schema`: the JSON Schema of what it gives, where that is declared.
+    - `aliases`: other names of arguments, each with the name it stands for; they are put right as repairs.
+    - `read_only`: a call changes nothing, so it may be guessed at, and run beside others.
+    - `compact`: a prompt may show the tool in one line.
+    - `run`: the function behind it, sync or async; None for a tool that is run elsewhere.
+    """
 
     name: str
     description: str = ""
@@ -48,7 +59,13 @@ def _remade(fields: Json, function: Callable[..., Any] | None, run: Callable[...
 
 
 class Repair(msgspec.Struct, frozen=True):
-    """The receipt of one change: `before` and `after` are the exact texts, `path` a JSON Pointer into the arguments."""
+    """The receipt of one change to what the model wrote.
+
+    - `rule`: which rule made it; docs/repair.md lists them.
+    - `kind`: "exact" (the text can mean nothing else), "schema" (the tool's schema leaves one reading) or "guess".
+    - `path`: a JSON Pointer into the arguments; empty for the whole of them, or for the name.
+    - `before`, `after`: the exact texts.
+    """
 
     rule: str
     kind: Literal["exact", "schema", "guess"]
@@ -58,8 +75,14 @@ class Repair(msgspec.Struct, frozen=True):
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """What is wrong, worded for the model. `call` is the index, among the reply's attempts, of the call it is about,
-    which a blocking one forbids to run. A blocking problem of no call blocks no call."""
+    """What is wrong, worded for the model.
+
+    - `code`: one word for a program; docs/problems.md lists them.
+    - `message`: what is wrong and what to send instead.
+    - `path`: a JSON Pointer to the place, empty for the whole.
+    - `call`: the index of the call it is about among `Reply.attempts`, from 0; None for a problem of no call.
+    - `blocking`: the call must not run. False for a note. A blocking problem of no call blocks no call.
+    """
 
     code: str
     message: str
@@ -69,9 +92,16 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 class Call(msgspec.Struct, frozen=True):
-    """One call as the model made it. `complete` is False when it was cut off; `ok` says that it may run.
+    """One call as the model made it. `Call("f", {"x": 1})` is enough to make one by hand.
 
-    `json` is the settled argument text, written from `arguments` when it is not given.
+    - `name`: the tool.
+    - `arguments`: what it is called with, repaired.
+    - `json`: the settled argument text, written from `arguments` when it is not given.
+    - `id`: unique in the conversation; empty where nobody gave one.
+    - `raw`: the call as the model wrote it, without the markers around it.
+    - `repairs`: the receipts of what was changed.
+    - `problems`: what is wrong with it, notes included.
+    - `complete`: False when the call was cut off or cannot be read; its arguments are then `{}`.
     """
 
     name: str
@@ -97,8 +127,15 @@ class Call(msgspec.Struct, frozen=True):
         repair: Literal["off", "safe", "lenient"] = "safe",
         id: str = "",
     ) -> Call:
-        """The call of this tool with arguments given as text, repaired and checked as `parse` does it: what was changed
-        is in `repairs`, what is wrong in `problems`, and `ok` says whether it may run."""
+        """The call of a tool whose arguments are at hand as text, repaired and checked as `parse` does it: what was
+        changed is in `repairs`, what is wrong in `problems`, and `ok` says whether it may run.
+
+        - `name`: the tool.
+        - `text`: the arguments as the model wrote them.
+        - `tools`: what it is checked against, as `parse` takes it; None checks only that it can be read.
+        - `repair`: "off", "safe" or "lenient", as in `parse`.
+        - `id`: the call's id, kept as it is.
+        """
         from rightcall.repairs.from_text import call_from_text
 
         return call_from_text(name, text, tools, repair, id)
@@ -110,18 +147,25 @@ class Call(msgspec.Struct, frozen=True):
 
 
 class Text(msgspec.Struct, frozen=True, repr_omit_defaults=True):
-    """`tag` names the block of the contract it stood in (`assistant_prose`, `user_response`), empty outside any."""
+    """Text for the user: a part of a reply, and the event that brings a piece of it.
+
+    - `text`: as it was written, without the markers around it.
+    - `tag`: the block of the contract that it stood in (`assistant_prose`, `user_response`); empty outside any.
+    """
 
     text: str
     tag: str = ""
 
 
 class Reasoning(msgspec.Struct, frozen=True):
+    """What the model thought: a part of a reply, and the event that brings a piece of it. `text` is without the markers
+    around it."""
+
     text: str
 
 
 class CallStart(msgspec.Struct, frozen=True):
-    """A call began. Its id and name are final."""
+    """The event that a call began. `index` counts the reply's attempts from 0; `id` and `name` are final."""
 
     index: int
     id: str
@@ -129,28 +173,37 @@ class CallStart(msgspec.Struct, frozen=True):
 
 
 class Arguments(msgspec.Struct, frozen=True):
-    """A piece of argument JSON. Joined, the pieces of a complete call are `CallEnd.call.json`; with `live` they are a
-    preview, the arguments as they were written."""
+    """The event that brings a piece of argument JSON. Joined, the pieces of a complete call are `CallEnd.call.json`;
+    with `live` they are a preview, the arguments as they were written.
+
+    - `index`: the call's, as in `CallStart`.
+    - `json`: the piece.
+    """
 
     index: int
     json: str
 
 
 class CallEnd(msgspec.Struct, frozen=True):
+    """The event that a call is over, well or not: ask `call.ok` before you run it. `index` is that of its `CallStart`;
+    `call` is the one that counts, repaired and checked."""
+
     index: int
     call: Call
 
 
 class Recast(msgspec.Struct, frozen=True):
-    """The last `chars` characters given as text were in fact reasoning, or part of a call. `thought`: the last so many
-    given as reasoning were part of a call."""
+    """The event that takes something back: the last `chars` characters given as text were in fact of another `kind`,
+    "reasoning" or part of a "call"; with "thought" the last so many given as reasoning were part of a call. `hold=True`
+    waits instead."""
 
     chars: int
     kind: Literal["reasoning", "call", "thought"]
 
 
 class Done(msgspec.Struct, frozen=True):
-    """The model says that its task is done. `text` is what stood in the block, which may be nothing."""
+    """The event that the model says its task is done, in a format that can say so. `text` is what stood in the block,
+    which may be nothing."""
 
     text: str
 
@@ -161,7 +214,8 @@ SpanKind = Literal["text", "reasoning", "call", "marker"]
 
 
 class Span(msgspec.Struct, frozen=True):
-    """`text[start:end]` became this. The spans of a reply tile its text."""
+    """What became of a piece of the text: `text[start:end]` is of this `kind`. The spans of a reply tile its text from
+    the first `start` to the last `end`."""
 
     start: int
     end: int
@@ -169,12 +223,19 @@ class Span(msgspec.Struct, frozen=True):
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """Everything a model wrote, in the order it was written.
+    """Everything a model wrote, in the order it was written. `calls` may run, `refused` may not, `attempts` are both.
 
-    `calls` may run, `refused` may not, `attempts` are both in the order written. `problems` are all there are; each
-    names its attempt. Of a provider's answer `api` is the API it came through, `finish` how it ended, `usage` what was
-    counted, and `extras` what is not read and the provider wants back (signatures, encrypted reasoning): by call id,
-    and under "" of the message.
+    - `parts`: texts, reasoning and calls.
+    - `problems`: all that is wrong, those of calls included; each names its attempt.
+    - `format`: the name of the format that was read, also where that was found out.
+    - `done`: what stood in the block that says the task is done; None where there was none.
+    - `spans`: what became of every character, where that was asked for.
+    - `finish`: how the provider says that the answer ended ("stop", "tool_calls", "length" ...); None for a text of no
+      provider.
+    - `usage`: what the provider counted, as it came.
+    - `api`: the API that the answer came through; empty for a text.
+    - `extras`: what is not read and the provider wants back (signatures, encrypted reasoning): by call id, and under ""
+      of the message. `message()` sends it.
     """
 
     parts: tuple[Part, ...] = ()
@@ -189,22 +250,27 @@ class Reply(msgspec.Struct, frozen=True):
 
     @property
     def content(self) -> str:
+        """The texts, joined by line breaks."""
         return "\n".join([part.text for part in self.parts if type(part) is Text])
 
     @property
     def reasoning(self) -> str:
+        """What the model thought, joined by line breaks."""
         return "\n".join([part.text for part in self.parts if type(part) is Reasoning])
 
     @property
     def attempts(self) -> tuple[Call, ...]:
+        """Every call, whether it may run or not, in the order written. `Problem.call` counts these."""
         return tuple([part for part in self.parts if type(part) is Call])
 
     @property
     def calls(self) -> tuple[Call, ...]:
+        """The calls that may run, in the order written."""
         return tuple([part for part in self.parts if type(part) is Call and part.ok])
 
     @property
     def refused(self) -> tuple[Call, ...]:
+        """The calls that must not run, in the order written; the `problems` of each say why."""
         return tuple([part for part in self.parts if type(part) is Call and not part.ok])
 
     def message(self, api: str = "chat") -> Any:
@@ -212,13 +278,15 @@ class Reply(msgspec.Struct, frozen=True):
 
         Every attempt is in it, so that each can be answered (`answers`). Arguments are always a JSON object: the text
         as it came where that is one, else `{}`. What the provider wants back unseen goes back to where it came from.
+
+        - `api`: `chat`, `responses`, `messages`, `gemini` or `ollama`, or the name of its SDK.
         """
         from rightcall.apis.turns import message
 
         return message(self, api)
 
     def to_json(self) -> Json:
-        """Plain JSON data, to be kept or sent."""
+        """Plain JSON data, to be kept or sent: the fields, and `content`, `reasoning`, `calls` and `refused` too."""
         plain: Json = to_json(self)
         return plain
 

@@ -14,7 +14,7 @@ from typing import Any, Literal, overload
 
 from rightcall.apis import whole as reading
 from rightcall.apis.assembler import Assembler
-from rightcall.apis.deltas import Delta, Deltas, Fault, Loss, Seen, Stop
+from rightcall.apis.deltas import Delta, Deltas, Fault, Seen, Stop, of_choice
 from rightcall.apis.opaque_fields import Keepsakes
 from rightcall.apis.sdk_view import items, obj
 from rightcall.apis.sniff import named, sniff
@@ -32,12 +32,16 @@ from rightcall.wire.parser import Policy, ReasoningCalls, Rescue
 
 
 class Stream:
-    """Reads one streamed answer. `feed` gives the events that a chunk made certain, `close` the rest.
+    """Reads one streamed answer of a provider. `feed` gives the events that a chunk made certain, `close` the rest;
+    `reply` is then the one that `read` makes of the whole answer. Of several choices the first goes out as it comes,
+    the others at the end.
 
-    A chunk is parsed JSON, an SDK's object, or text or bytes of the stream in any pieces. Of several choices the first
-    goes out as it comes, the others at the end. `hold` holds back text that may turn out to be reasoning or a call
-    instead of recasting it later. With `live` plain string arguments go out while they arrive, and calls
-    found in the text as soon as they are found; otherwise those wait, since native calls may follow and win.
+    The options are those of `read`: `api`, `tools`, `format`, `reasoning`, `repair`, `rescue`, `reasoning_calls`,
+    `choice`, `ids` and `limits`. And two:
+
+    - `live`: string arguments go out while they arrive, as a preview, and calls found in the text as soon as they are
+      found; otherwise those wait, since native calls may follow and win.
+    - `hold`: text that may turn out to be reasoning or a call waits, so that nothing is ever taken back by a `Recast`.
     """
 
     def __init__(
@@ -73,7 +77,8 @@ class Stream:
         self._hold = Hold() if hold else None
 
     def feed(self, chunk: Any) -> list[Event]:
-        """The events that this chunk made certain."""
+        """The events that this `chunk` made certain: parsed JSON, an SDK's object, or text or bytes of the stream in
+        any pieces. Raises `CallerError` once the stream is closed."""
         if self._closed:
             raise CallerError("this stream is closed; a new answer needs a new Stream")
         if isinstance(chunk, str | bytes):
@@ -114,7 +119,7 @@ class Stream:
     @overload
     def events(self, chunks: AsyncIterable[Any]) -> AsyncIterator[Event]: ...
     def events(self, chunks: Iterable[Any] | AsyncIterable[Any]) -> Iterator[Event] | AsyncIterator[Event]:
-        """All the events of a stream: feeds every chunk, then closes. Over an async stream with `async for`."""
+        """All the events of a stream: feeds each of `chunks`, then closes. Over an async stream with `async for`."""
         return all_events(self, chunks)
 
     @property
@@ -127,22 +132,20 @@ class Stream:
         return reading.of_provider(reply, self._api, self._usage, self._keepsakes.response(self._api))
 
     def _payload(self, payload: Any) -> list[Event]:
+        deltas: Deltas = []
         if isinstance(payload, Fault):
-            deltas: Deltas = [(0, payload)]
-        else:
-            fields = obj(payload)
-            if not fields:
-                return []
+            deltas = [(0, payload)]
+        elif fields := obj(payload):
             deltas = self._deltas(fields)
             self._keepsakes.add(self._api, fields)
             self._usage |= usage_of(fields)
         if not deltas:
             return []
-        self._lost = self._lost or any(isinstance(delta, Loss) for _, delta in deltas)
+        self._lost = self._lost or reading.has_loss([deltas])
         first = self._assembler()
-        first.chunk([delta for number, delta in deltas if not number])
+        first.chunk(of_choice(deltas, 0))
         for number in {number for number, _ in deltas} - {0}:
-            self._others.setdefault(number, []).append([delta for each, delta in deltas if each == number])
+            self._others.setdefault(number, []).append(of_choice(deltas, number))
         return first.take()
 
     def _deltas(self, payload: Json) -> Deltas:

@@ -15,7 +15,8 @@ from rightcall.types import Call, Json, Reply
 
 
 class CallOutcome(NamedTuple):
-    """What a call came to, for the model."""
+    """What a call came to, for the model: the `call`, its `output` as text, whether it `is_error`, and whether the call
+    was one of a `custom` tool, which some APIs answer in another field."""
 
     call: Call
     output: Any

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import msgspec
 
 from rightcall.apis.assembler import Assembler, Manner
-from rightcall.apis.deltas import Deltas, Fault, Loss, Seen, Stop
+from rightcall.apis.deltas import Delta, Deltas, Fault, Loss, Seen, Stop, of_choice
 from rightcall.apis.opaque_fields import Keepsakes
 from rightcall.apis.sdk_view import error_text, obj
 from rightcall.apis.sniff import DIALECTS, named, sniff
@@ -42,7 +42,17 @@ def read(
     ids: Ids | None = None,
     limits: Limits | None = None,
 ) -> Reply:
-    """The reply that a response holds; several choices are one after the other. See `read_all` for what it takes."""
+    """The reply that a provider's answer holds, whatever API it came through; several choices come one after the other.
+    Never raises because of what a model or a server sent: an error in place of an answer is a problem.
+
+    - `response`: a whole response, a message, a list of items or one item: a dict, an SDK's object, or JSON as str or
+      bytes. A recorded stream will do. Any other text is what a model wrote, and is parsed.
+    - `tools`: what may be called, as in `parse`; None checks neither names nor arguments.
+    - `api`: "auto" finds out which it is; else `chat`, `responses`, `messages`, `gemini`, `ollama` or `completions`, or
+      the name of its SDK.
+    - `format`, `reasoning`, `repair`, `rescue`, `reasoning_calls`, `choice`, `ids`, `limits`: as in `parse`, for the
+      text of the answer and for its native calls.
+    """
     how = manner(tools, format, reasoning, repair, rescue, reasoning_calls, choice, limits)
     return merged(_replies(response, api, how, Ids() if ids is None else ids, separate=False))
 
@@ -61,11 +71,8 @@ def read_all(
     ids: Ids | None = None,
     limits: Limits | None = None,
 ) -> list[Reply]:
-    """One reply per choice or candidate, at least one.
-
-    `response` is a whole response, a message, a list of items or one item: a dict, an SDK's object, or JSON as str or
-    bytes. Any other text is what a model wrote, and is parsed.
-    """
+    """One reply per choice or candidate, at least one. `response`, `tools`, `api`, `format`, `reasoning`, `repair`,
+    `rescue`, `reasoning_calls`, `choice`, `ids` and `limits` are those of `read`."""
     how = manner(tools, format, reasoning, repair, rescue, reasoning_calls, choice, limits)
     return _replies(response, api, how, Ids() if ids is None else ids, separate=True)
 
@@ -188,16 +195,20 @@ def _error(response: Any) -> str:
     return error_text(error)
 
 
+def has_loss(chunks: list[Deltas]) -> bool:
+    return any(isinstance(delta, Loss) for deltas in chunks for _, delta in deltas)
+
+
 def _assembled(chunks: list[Deltas], api: str, how: Manner, ids: Ids, *, separate: bool) -> list[Reply]:
     numbers = sorted({number for deltas in chunks for number, _ in deltas}) or [0]
-    lost = any(isinstance(delta, Loss) for deltas in chunks for _, delta in deltas)
+    ending: list[Delta] = [Stop("error")] if has_loss(chunks) else []
     replies: list[Reply] = []
     first = 0
     for number in numbers:
         assembler = Assembler(api, how, ids, first)
         for deltas in chunks:
-            assembler.chunk([delta for each, delta in deltas if each == number])
-        assembler.chunk([Stop("error")] if lost else [])
+            assembler.chunk(of_choice(deltas, number))
+        assembler.chunk(ending)
         assembler.close()
         assembler.take()
         replies.append(assembler.reply)

@@ -15,6 +15,7 @@ from rightcall.lazy_names import on_first_use
 
 if TYPE_CHECKING:
     from rightcall.backends.base import BaseBackend, Streaming, SyncStreaming
+    from rightcall.backends.exchange import Retries, Timeouts
     from rightcall.backends.http import Backend
     from rightcall.backends.local import LocalBackend, LocalServer
     from rightcall.backends.record import Recorder
@@ -31,8 +32,10 @@ __all__ = [
     "ReplayBackend",
     "ReplayServer",
     "Request",
+    "Retries",
     "Streaming",
     "SyncStreaming",
+    "Timeouts",
     "Timing",
     "Try",
     "Usage",
@@ -50,8 +53,10 @@ __getattr__ = on_first_use(
         "ReplayBackend": "rightcall.backends.replay",
         "ReplayServer": "rightcall.backends.replay",
         "Request": "rightcall.backends.request",
+        "Retries": "rightcall.backends.exchange",
         "Streaming": "rightcall.backends.base",
         "SyncStreaming": "rightcall.backends.base",
+        "Timeouts": "rightcall.backends.exchange",
         "Timing": "rightcall.backends.request",
         "Try": "rightcall.backends.request",
         "Usage": "rightcall.backends.request",

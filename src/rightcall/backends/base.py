@@ -22,7 +22,8 @@ from rightcall.types import Event
 
 
 class Streaming(AsyncIterator[Event]):
-    """The events of one answer as they come, then `.answer`. Leaving it early, or cancelling, closes the connection."""
+    """The events of one answer as they come, then `.answer`; an async iterator and context manager. Leaving it early,
+    or cancelling, closes the connection. `events` is what it is made of: the events, then the answer."""
 
     def __init__(self, events: AsyncGenerator[Event | Answer]) -> None:
         self._events = events
@@ -43,6 +44,7 @@ class Streaming(AsyncIterator[Event]):
         return self._answer
 
     async def aclose(self) -> None:
+        """Ends the answer and closes its connection. May be called twice."""
         await self._events.aclose()
 
     async def __aenter__(self) -> Self:
@@ -53,7 +55,7 @@ class Streaming(AsyncIterator[Event]):
 
 
 class SyncStreaming(Iterator[Event]):
-    """`Streaming` for programs without an event loop."""
+    """`Streaming` for programs without an event loop: an iterator and context manager over `events`."""
 
     def __init__(self, events: Generator[Event | Answer]) -> None:
         self._events = events
@@ -68,11 +70,13 @@ class SyncStreaming(Iterator[Event]):
 
     @property
     def answer(self) -> Answer:
+        """The whole answer, once every event has been taken."""
         if self._answer is None:
             raise CallerError("the stream has not ended; take all of its events first")
         return self._answer
 
     def close(self) -> None:
+        """Ends the answer and closes its connection. May be called twice."""
         self._events.close()
 
     def __enter__(self) -> Self:
@@ -83,22 +87,23 @@ class SyncStreaming(Iterator[Event]):
 
 
 class BaseBackend:
-    """A model that can be asked. A backend says how to `stream`; it may have a cheaper way to `complete`."""
+    """A model that can be asked. A backend of your own says how to `stream`; it may have a cheaper way to `complete`.
+    As a context manager (`async with`) it keeps its connections open between two requests."""
 
     def stream(self, request: Request) -> Streaming:
-        """The events of the answer, the same as a `Parser` gives. Raises a `BackendError` before the first of them, or
-        not at all: what breaks later is a problem of the answer."""
+        """The events of the answer to this `request`, the same as a `Parser` gives, as they come. Raises a
+        `BackendError` before the first of them, or not at all: what breaks later is a problem of the answer."""
         raise NotImplementedError
 
     async def complete(self, request: Request) -> Answer:
-        """The whole answer. Raises a `BackendError` if there is none."""
+        """The whole answer to this `request`. Raises a `BackendError` if there is none."""
         async with self.stream(request) as stream:
             async for _ in stream:
                 pass
         return stream.answer
 
     async def aclose(self) -> None:
-        """Lets go of what the backend holds open."""
+        """Lets go of what the backend holds open. It can be asked again afterwards."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -109,10 +114,13 @@ class BaseBackend:
         await self.aclose()
 
     def complete_sync(self, request: Request) -> Answer:
+        """`complete` for programs without an event loop: the answer to this `request`. Works inside a running loop too,
+        on a thread of its own."""
         with LoopThread() as thread:
             return thread.run(self.complete(request))
 
     def stream_sync(self, request: Request) -> SyncStreaming:
+        """`stream` for programs without an event loop: the events of the answer to this `request`."""
         return SyncStreaming(self._stream_sync(request))
 
     def _stream_sync(self, request: Request) -> Generator[Event | Answer]:

@@ -54,7 +54,8 @@ class Exchange(Protocol):
 
 
 class Timeouts(msgspec.Struct, frozen=True, kw_only=True):
-    """Seconds: to connect, to the first byte of an answer, between two pieces of it, and for all of it with retries."""
+    """How long is waited, in seconds: to `connect`, to the `first_byte` of an answer, between two pieces of it
+    (`idle`), and for all of it with its retries (`total`)."""
 
     connect: float = 10.0
     first_byte: float = 300.0
@@ -63,8 +64,13 @@ class Timeouts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Retries(msgspec.Struct, frozen=True, kw_only=True):
-    """How often a request is tried again, and how long is waited: doubled each time, at random between half and all of
-    it, at most `longest`. What a server asks for (Retry-After) is waited if it is not longer than that."""
+    """How often a request is tried again, and how long is waited before: doubled each time, at random between half and
+    all of it. What a server asks for (Retry-After) is waited if it is not longer than `longest`.
+
+    - `most`: tries after the first.
+    - `first`: seconds before the second.
+    - `longest`: seconds before any.
+    """
 
     most: int = 2
     first: float = 0.5

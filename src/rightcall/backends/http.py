@@ -28,12 +28,21 @@ from rightcall.types import Event
 
 
 class Backend(BaseBackend):
-    """A model behind an address. Without one it is looked up in the environment: OPENAI_BASE_URL, ANTHROPIC_BASE_URL,
-    OLLAMA_HOST; the key under `api_key_env`, or OPENAI_API_KEY, ANTHROPIC_API_KEY and the like.
+    """A model behind an address, asked through any of the known APIs. Use it as it is, or with `async with` to keep
+    connections open.
 
-    `mode` is how tools are offered unless a request says otherwise, `profile` what kind of server it is, if you know.
-    `headers` go with every request; `exchange` carries the bytes, over the network unless you pass another; `environ`
-    is looked at in place of the environment of this process.
+    - `base_url`: where it is; None: what OPENAI_BASE_URL, ANTHROPIC_BASE_URL or OLLAMA_HOST says.
+    - `api`: `chat`, `responses`, `messages`, `ollama` or `completions`, or the name of its SDK.
+    - `model`: the model to ask, unless a request names another.
+    - `mode`: how tools are offered, unless a request says otherwise: "native" (the API's own field), "text" (in the
+      prompt), "grammar" (in the prompt, and the server is held to it), or "auto", which finds out what works.
+    - `api_key_env`: the name of the variable that holds the key; None: OPENAI_API_KEY, ANTHROPIC_API_KEY and the like.
+      A key is never passed, so that none is written into a program.
+    - `profile`: what kind of server it is, by name, if you know; None: it is recognised.
+    - `timeouts`, `retries`: how long is waited for what, and how often a request is tried again; None for the usual.
+    - `headers`: go with every request.
+    - `exchange`: carries the bytes; None: the network, by aiohttp (extra `http`).
+    - `environ`: is looked at in place of the environment of this process.
     """
 
     def __init__(
@@ -73,12 +82,16 @@ class Backend(BaseBackend):
         return self
 
     async def aclose(self) -> None:
+        """Closes the connections that were kept. It can be asked again afterwards."""
         await self.exchange.aclose()
 
     def stream(self, request: Request) -> Streaming:
+        """The events of the answer to this `request` as they come, the same as a `Parser` gives. Raises a
+        `BackendError` before the first of them, or not at all: what breaks later is a problem of the answer."""
         return Streaming(self._answer(request, stream=True))
 
     async def complete(self, request: Request) -> Answer:
+        """The whole answer to this `request`, asked for at once. Raises a `BackendError` if there is none."""
         async with aclosing(self._answer(request, stream=False)) as events:
             async for event in events:
                 if isinstance(event, Answer):
@@ -86,7 +99,7 @@ class Backend(BaseBackend):
         raise AssertionError("an answer ends the events")
 
     async def models(self) -> list[str]:
-        """The names of the models that the server lists."""
+        """The names of the models that the server lists. Raises a `BackendError`."""
         listed = await self.get("/api/tags" if self.api == "ollama" else "/v1/models")
         body = listed[1] if isinstance(listed[1], dict) else {}
         entries = body.get("data") or body.get("models") or []
@@ -98,7 +111,8 @@ class Backend(BaseBackend):
         return await self._modes.recognise(self.get)
 
     async def get(self, path: str, *, within: float | None = None) -> tuple[dict[str, str], Any]:
-        """Headers and JSON of the answer to a GET below the base URL. Raises a `BackendError`."""
+        """Headers and JSON of the answer to a GET of `path` below the base URL, `within` so many seconds. Raises a
+        `BackendError`."""
         asking = Asking(self, within=within)
         return await asking.get(Sent("GET", self.root + path, None, self.headers))
 

@@ -35,11 +35,10 @@ from rightcall.backends.models import find, is_path
 from rightcall.backends.profiles import PROFILES, Profile, no_tools
 from rightcall.backends.request import Answer, Mode, Request
 from rightcall.errors import BackendError, TransportError
+from rightcall.extras import missing
 from rightcall.redaction.key import Key
 from rightcall.servers.guard import given_key, guarding, new_key
 from rightcall.types import Event
-
-INSTALL = "models run here by xllamacpp, which is not installed: pip install 'rightcall[local]'"
 
 
 class LocalServerError(BackendError):
@@ -47,14 +46,19 @@ class LocalServerError(BackendError):
 
 
 class LocalServer:
-    """One model, by name or by the path of a GGUF file, served on loopback until `close`. A context manager.
+    """One model, served on loopback by a process of its own until `close`. A context manager. Needs the extra `local`.
 
-    Whoever asks it must know its `key`: one is made for each start unless it is given, and with `no_key` none is asked
-    for. Pages of `origins` may use it too.
+    - `model`: a name of `rightcall model list`, or the path of a GGUF file.
+    - `port`: 0 for any that is free; `base_url` has it.
+    - `threads`: None: half the processors, four at most. llama.cpp's threads wait for each other, and more of them than
+      are free make it many times slower.
+    - `context`: tokens of prompt and answer together.
+    - `wait`: seconds until it must be ready.
+    - `key`: what clients must send; one is made for each start unless it is given.
+    - `no_key`: none is asked for.
+    - `origins`: web pages that may use it too.
 
-    `context` is in tokens; `threads` is half the processors, four at most, unless it is said: llama.cpp's threads wait
-    for each other, and more of them than are free make it many times slower. Raises `LocalServerError` or
-    `ModelUnavailable` when the model cannot be had.
+    Raises `LocalServerError` or `ModelUnavailable` when the model cannot be had.
     """
 
     def __init__(
@@ -99,14 +103,17 @@ class LocalServer:
 
     @property
     def base_url(self) -> str:
+        """Where clients find it."""
         return self.address + "/v1"
 
     @property
     def pid(self) -> int:
+        """The number of its process."""
         return self._process.pid
 
     @property
     def has_ended(self) -> bool:
+        """Has its process ended?"""
         return self._process.poll() is not None
 
     def wait(self) -> None:
@@ -169,7 +176,10 @@ class LocalServer:
 class LocalBackend(Backend):
     """A `Backend` of a model that runs here, with the server that it needs. Closing it ends the server.
 
-    Tools are offered as the model's chat template allows: where it does not show them, `mode="auto"` does not use it.
+    - `model`, `threads`, `context`, `wait`: as in `LocalServer`.
+    - `mode`: how tools are offered, as in `Backend`. Where the model's chat template does not show tools, "auto" does
+      not use it.
+    - `timeouts`: how long is waited for what; None for the usual.
     """
 
     def __init__(
@@ -201,6 +211,7 @@ class LocalBackend(Backend):
         self.server.close()
 
     async def aclose(self) -> None:
+        """Ends the server. May be called twice."""
         await super().aclose()
         self.close()
 
@@ -271,7 +282,9 @@ def _last_words(log: IO[bytes]) -> str:
 
 def _refused(model: str, answer: dict[str, str], port: int, words: str) -> LocalServerError:
     if answer["error"] == "missing":
-        return LocalServerError(INSTALL + ("" if "xllamacpp" in answer["reason"] else f" ({answer['reason']})"))
+        return LocalServerError(
+            missing("local") + ("" if "xllamacpp" in answer["reason"] else f" ({answer['reason']})")
+        )
     if answer["error"] == "port":
         return LocalServerError(
             f"cannot listen on port {port}: {answer['reason']}; another --port, or 0 for a free one"

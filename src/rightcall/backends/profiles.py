@@ -39,9 +39,19 @@ class IdRule(msgspec.Struct, frozen=True):
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
-    """`grammar` is the server's name in `Grammar.for_server`, empty if that has none; it goes into the `grammar_fields`
-    of requests by one of `grammar_apis`. `reasoning` are the fields that reasoning comes in, `max_tokens` the field
-    that limits the answer."""
+    """What is known of a kind of server.
+
+    - `name`, `title`: for programs, and for people.
+    - `native`: it takes tools in a field of their own.
+    - `choices`: the tool choices it takes, beside "auto".
+    - `grammar`: its name in `Grammar.for_server`; empty if that has none.
+    - `grammar_apis`, `grammar_fields`: where a grammar goes: into these fields of requests by one of these APIs.
+    - `reasoning`: the fields that reasoning comes in.
+    - `ids`: the ids of calls that it takes.
+    - `max_tokens`: the field that limits the answer.
+    - `signs`: by what it is recognised.
+    - `note`: what else there is to know.
+    """
 
     name: str
     title: str

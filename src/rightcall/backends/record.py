@@ -32,10 +32,15 @@ from rightcall.types import Event, Json
 
 
 class Recorder(BaseBackend):
-    """Records a backend into a cassette. What is already in the file stays; more is added.
+    """A backend that records another one into a cassette. What is already in the file stays; more is added. Keys and
+    other secrets that are known by their shape are not written down.
 
-    With `fresh` the cassette begins anew, and with `force` so does a file that is none: the first exchange takes the
-    place of what was there. Raises `BadCassette`, `FileFailed`.
+    - `backend`: whom to ask.
+    - `path`: the cassette.
+    - `fresh`: begin it anew: the first exchange takes the place of what was there.
+    - `force`: also where the file is no cassette.
+
+    Raises `BadCassette`, `FileFailed`.
     """
 
     def __init__(
@@ -59,13 +64,17 @@ class Recorder(BaseBackend):
         return self
 
     async def aclose(self) -> None:
+        """Lets go of what the backend behind it holds open."""
         await self.backend.aclose()
 
     def stream(self, request: Request) -> Streaming:
+        """The events of the answer to this `request`, as the backend behind it gives them; written down when it has
+        ended."""
         stream = self.backend.stream(request)
         return stream if isinstance(self.backend, Backend) else Streaming(self._noted(request, stream))
 
     async def complete(self, request: Request) -> Answer:
+        """The answer of the backend behind it to this `request`, which is then written down."""
         answer = await self.backend.complete(request)
         if not isinstance(self.backend, Backend):
             self._note(request, answer, stream=False)

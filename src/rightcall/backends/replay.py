@@ -68,9 +68,13 @@ async def pieces(response: Response, *, timing: bool) -> AsyncGenerator[bytes]:
 
 
 class ReplayBackend(Backend):
-    """Answers from a cassette. What is not given is as it was when the cassette was recorded.
+    """A backend that answers from a cassette, without a network. What is not given is as it was when the cassette was
+    recorded.
 
-    `strict`: a request that was not recorded is `NotRecorded`; otherwise it gets the nearest one's answer.
+    - `cassette`: the file, or one that was read.
+    - `api`, `model`, `mode`, `profile`, `timeouts`: as in `Backend`.
+    - `strict`: a request that was not recorded is `NotRecorded`; otherwise it gets the answer of the nearest one.
+    - `timing`: the pieces come at the pace they were recorded at.
     """
 
     def __init__(
@@ -110,9 +114,13 @@ def _profile(head: CassetteHead) -> Profile | None:
 
 
 class ReplayServer:
-    """A recording behind an address of this machine, for clients of any make who know its `key`.
+    """A recording behind an address of this machine, for clients of any make. An async context manager.
 
-    One is made for each start unless it is given; with `no_key` none is asked for. Pages of `origins` may use it too.
+    - `cassette`, `strict`, `timing`: as in `ReplayBackend`.
+    - `port`: 0 for any that is free; `url` has it.
+    - `key`: what clients must send; one is made for each start unless it is given.
+    - `no_key`: none is asked for.
+    - `origins`: web pages that may use it too.
     """
 
     def __init__(

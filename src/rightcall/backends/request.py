@@ -30,10 +30,22 @@ OPAQUE = "rightcall_opaque"
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """One question. What is None or empty is left to the backend, or to the server.
+    """One question to a model, the same for every server. What is None or empty is left to the backend, or to the
+    server.
 
-    `choice` is "auto", "required", "none" or the name of the one tool to call. `extra` goes into the body as it is, and
-    wins over what would stand there. `ids` keeps the ids of calls unique over a conversation.
+    - `messages`: the conversation, in the shape of OpenAI's Chat whatever the server speaks.
+    - `tools`: what may be called, as `parse` takes it; None for a request without tools.
+    - `choice`: "auto", "required", "none" or the name of the one tool to call.
+    - `model`: instead of the backend's.
+    - `mode`: how tools are offered, instead of the backend's `mode`.
+    - `format`: what to read calls in text as; "auto" finds out.
+    - `reasoning`, `repair`, `limits`: how the answer is read, as in `parse`.
+    - `temperature`, `max_tokens`, `seed`, `stop`: as servers take them; `stop` is a tuple of strings.
+    - `extra`: fields that go into the body as they are, and win over what would stand there.
+    - `ids`: the ids of the conversation, so that none comes twice.
+    - `live`: string arguments go out while they arrive, as in `Parser`.
+
+    Raises `CallerError` for messages, a mode or a choice that cannot be.
     """
 
     messages: Sequence[Json]
@@ -87,7 +99,9 @@ def _are_messages(value: object) -> bool:
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """Tokens as the server counted them; None where it did not say."""
+    """Tokens as the server counted them; None where it did not say. `prompt` and `completion` are what was sent and
+    what was written; `cached` are those of the prompt that it had at hand, `reasoning` those of the answer that were
+    thought."""
 
     prompt: int | None = None
     completion: int | None = None
@@ -96,14 +110,14 @@ class Usage(msgspec.Struct, frozen=True):
 
 
 class Timing(msgspec.Struct, frozen=True):
-    """Seconds since the request was made: to the first byte of the answer that counted, and to its end."""
+    """Seconds since the request was made: to the `first_byte` of the answer that counted, and to its end (`total`)."""
 
     first_byte: float = 0.0
     total: float = 0.0
 
 
 class Try(msgspec.Struct, frozen=True):
-    """One try: the HTTP status, or 0 and what went wrong; then how long was waited before the next."""
+    """One try: the HTTP `status`, or 0 and the `error`; then how many seconds were `waited` before the next."""
 
     status: int
     error: str = ""
@@ -111,10 +125,16 @@ class Try(msgspec.Struct, frozen=True):
 
 
 class Answer(Reply, frozen=True):
-    """A reply, and how it came about. `tokens` are those of `usage`, under the same names for every server.
+    """A `Reply`, and how it came about. Of `parts`, `problems`, `format`, `done`, `spans`, `finish`, `usage`, `api` and
+    `extras` see there. And:
 
-    `mode` is how tools were offered, and `evidence` says why; `raw` is the server's answer: an object, or a list of
-    what was streamed.
+    - `tokens`: those of `usage`, under the same names for every server.
+    - `model`: the one that answered, as the server calls it.
+    - `mode`: how tools were offered: "native", "text" or "grammar".
+    - `evidence`: why in that way, in words.
+    - `raw`: the server's answer: an object, or a list of what was streamed.
+    - `tries`: those that were made, the last one included.
+    - `timing`: how long it took.
     """
 
     tokens: Usage = Usage()
@@ -126,8 +146,8 @@ class Answer(Reply, frozen=True):
     timing: Timing = Timing()
 
     def message(self, api: str = "chat") -> Any:
-        """The assistant's turn for the `messages` of the next request, with what this provider wants back; or, with
-        another `api`, as `Reply.message` gives it."""
+        """The assistant's turn for the `messages` of the next request, with what this provider wants back; with another
+        `api` than "chat", as `Reply.message` gives it."""
         if api_name(api) != "chat":
             return super().message(api)
         chat = self.api in ("chat", "completions", "")

@@ -40,13 +40,19 @@ def wrap(
     on_reply: Callable[[Reply], None] | None = None,
     limits: Limits | None = None,
 ) -> Client:
-    """A copy of an `openai` or `anthropic` client, sync or async, whose answers have trustworthy tool calls.
+    """A copy of an `openai` or `anthropic` client whose answers have trustworthy tool calls, streamed or not:
+    `chat.completions`, `responses` and `messages`. Calls are read, repaired and checked as `read` does it, whether they
+    came as calls or leaked as text, and those that may run are kept. Everything else is the client's own; requests
+    without tools are left alone.
 
-    Calls are read, repaired and checked as `read` does it, whether they came as calls or leaked as text; against
-    `tools`, or where none are given those of each request. Requests without tools are left alone. Of an answer, the
-    calls that may run are kept. Where calls were made and none may run, the client raises its own error for status 422,
-    which says what to send instead; `refused="drop"` gives the answer without them, `"pass"` with them as they were
-    written. `on_reply` is called with every reply, so that receipts and refusals can be seen.
+    - `client`: sync or async.
+    - `tools`: what may be called, as in `parse`; None: what each request declares.
+    - `format`, `reasoning`, `repair`, `rescue`, `reasoning_calls`, `limits`: as in `read`.
+    - `refused`: where calls were made and none may run. "error": the client raises its own error for status 422, which
+      says what to send instead; "drop": the answer comes without them; "pass": with them, as they were written.
+    - `on_reply`: is called with every reply, so that receipts and refusals can be seen.
+
+    Raises `CallerError` for a client of another kind.
     """
     inner = getattr(client, "_client", None)
     copy = getattr(client, "copy", None)

@@ -51,7 +51,8 @@ def from_file(path: Path) -> Domain:
 
 
 def find_domains(wanted: Iterable[str]) -> list[Domain]:
-    """Each domain once, in the order asked for. Raises `CallerError`, also for two domains that share a name."""
+    """Each domain once, in the order asked for. `wanted` are names of built-in domains, or paths of TOML files. Raises
+    `CallerError`, also for two domains that share a name."""
     found: dict[str, Domain] = {}
     for name in dict.fromkeys(wanted):
         domain = find(name)

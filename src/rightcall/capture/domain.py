@@ -66,7 +66,15 @@ Kind = Literal["single", "parallel", "dependent", "recover", "no_tool", "clarify
 
 
 class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One request, and what answers it. Without `calls` the right answer is text: an answer, or a question back."""
+    """One request, and what answers it.
+
+    - `name`: unique in its domain.
+    - `request`: what the user says.
+    - `calls`: those that are right; without any, the right answer is text: an answer, or a question back.
+    - `kind`: what it tries.
+    - `required_steps`: names of tools that must be called on the way.
+    - `tags`: words of your own.
+    """
 
     name: str
     request: str
@@ -84,7 +92,8 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Domain:
-    """Immutable. `run` is what the tools do."""
+    """Stub tools, and scenarios that ask for them: `name`, `about`, `tools`, `scenarios`. Immutable. `find_domains`
+    makes it, of a `file` that was read and the `tools` in it."""
 
     def __init__(self, file: _File, tools: Toolset) -> None:
         self.name, self.about, self.scenarios = file.name, file.about, file.scenarios
@@ -92,7 +101,7 @@ class Domain:
         self._answers = {stub.name: stub.answers for stub in file.tools}
 
     def run(self, name: str, arguments: Json) -> StubOutcome:
-        """What the stub answers: the same for the same arguments, and nothing happens."""
+        """What the stub of this `name` answers to these `arguments`: the same for the same, and nothing happens."""
         answers = self._answers.get(name)
         if answers is None:
             return StubOutcome("error", {"error": f"unknown tool: {name}"})
@@ -100,6 +109,7 @@ class Domain:
 
     @cached_property
     def by_name(self) -> dict[str, Scenario]:
+        """The scenarios by their names."""
         return {scenario.name: scenario for scenario in self.scenarios}
 
 

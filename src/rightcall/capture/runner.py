@@ -36,38 +36,47 @@ class CaptureFailed(RightcallError):
 
 
 class Watch:
-    """Told of what happens, as it happens. Says nothing; whoever wants to see a run overrides it."""
+    """Told of what a `Capture` does, as it happens. Says nothing; whoever wants to see a run overrides what it
+    needs."""
 
     def start(self, run: Capture) -> None:
-        """The files are open, and nothing has been asked."""
+        """The files of this `run` are open, and nothing has been asked."""
 
     def cut(self, path: Path, size: int) -> None:
-        """A last line that was torn is cut off."""
+        """A last line that was torn is cut off the file at `path`: so many bytes (`size`)."""
 
     def scenario(self, task: Task) -> None:
-        """A scenario begins, or is gone on with."""
+        """The scenario of this `task` begins, or is gone on with."""
 
     def renamed(self, said: JournalEntry, call: int, received: str, used: str) -> None:
-        """A call, the so-manieth of this answer, had the id of an earlier one."""
+        """A call of the answer `said`, by its index `call`, had the id of an earlier one: `received`, and now
+        `used`."""
 
     def row(self, row: Json) -> None:
-        """A row is on disk."""
+        """This `row` is on disk."""
 
     def failed(self, task: Task, error: Exception) -> None:
-        """A scenario failed."""
+        """The scenario of this `task` failed with this `error`."""
 
     def done(self, task: Task) -> None:
-        """A scenario is over, well or not."""
+        """The scenario of this `task` is over, well or not."""
 
     def complete(self, run: Capture) -> None:
-        """Every scenario is over."""
+        """Every scenario of this `run` is over."""
 
 
 class Capture:
-    """One run. `errors` counts scenarios that failed, `tally` what the rows came to.
+    """One run: asks a model every scenario of some domains over stub tools, and writes each of its calls as a row,
+    durably. `errors` counts scenarios that failed, `tally` what the rows came to.
 
-    Rows are appended to a capture that is there; with `fresh` they take its place. A file of another kind is refused,
-    and replaced with `force`.
+    - `backend`: whom to ask.
+    - `domains`: those of `find_domains`.
+    - `settings`: what is asked and how.
+    - `output`: the file, to which rows are appended if it is a capture; a journal of the answers lies beside it.
+    - `resume`: go on where an earlier run of the same settings ended.
+    - `fresh`: the rows take the place of what is there.
+    - `force`: also where that is no capture.
+    - `watch`: is told of what happens, as it happens.
     """
 
     def __init__(
@@ -94,7 +103,7 @@ class Capture:
         self._latest = 0
 
     async def go(self) -> None:
-        """Raises `CaptureFailed`, `FileFailed`, `CannotResume`. What was written stays written."""
+        """Runs it. Raises `CaptureFailed`, `FileFailed`, `CannotResume`; what was written stays written."""
         run = identity(self.settings, self.domains)
         check_output(self.output, force=self._force)
         cut: Literal["cut", "refuse"] = "cut" if self._resume else "refuse"

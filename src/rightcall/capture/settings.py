@@ -24,8 +24,21 @@ GUARDS: tuple[Guard, ...] = ("none", "parse")
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that decides what is asked and how it is read, and how patient the run is.
 
-    `examples` is how many solved scenarios of the same domain go before the request. With a `seed` each run of a
-    scenario has its own: the seed and the number of the run. `strict` makes a bad call a failed scenario.
+    - `models`: the models to ask, one after the other.
+    - `runs`: how often each scenario is run.
+    - `max_turns`: answers in one scenario.
+    - `max_scenario_errors`: how many scenarios may fail before the run ends.
+    - `mode`: how tools are offered, as in `Backend`.
+    - `guard`: "parse" reads, repairs and checks answers; "none" takes calls as the server gives them.
+    - `choice`: "auto" or "required".
+    - `examples`: how many solved scenarios of the same domain go before the request.
+    - `temperature`, `max_tokens`: as servers take them.
+    - `seed`: each run of a scenario has its own: this, and the number of the run.
+    - `strict`: a bad call is a failed scenario.
+    - `forge_compat`: send a result's status as `_forge`, which other servers may refuse.
+    - `concurrency`: scenarios at the same time.
+
+    Raises `CallerError`.
     """
 
     models: tuple[str, ...]

@@ -34,7 +34,7 @@ class StubAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class StubOutcome(msgspec.Struct, frozen=True):
-    """What a stub gave back."""
+    """What a stub gave back: its `status`, "ok" or "error", and the `content`."""
 
     status: Literal["ok", "error"]
     content: Any

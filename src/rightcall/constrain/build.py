@@ -47,12 +47,25 @@ def grammar(
     isolate: Literal["omit", "open"] = "omit",
     strict: bool = False,
 ) -> Grammar:
-    """The grammar of replies in a format with calls of these tools.
+    """The grammar of replies in a format with calls of these tools. What cannot be said is listed in `relaxations`, and
+    a tool that cannot be written at all in `omitted`.
 
-    `choice` is auto, required, none or a tool's name; `reasoning` says whether a thinking section comes first (`open`:
-    the prompt has already begun it); `text` allows text before a required call. `arguments="any"` fixes the call's
-    shape alone. `undeclared` allows members that a schema neither declares nor forbids. `formats` asserts `format`.
-    `isolate` says what becomes of a tool that cannot be written. Raises `EmptyToolList`, `GrammarCompileError`.
+    - `tools`: what may be called, as in `parse`.
+    - `format`: a name, an alias or a `Format`.
+    - `choice`: "auto" (a reply may be text or calls), "required", "none", or the name of the one tool to call.
+    - `parallel`: allow several calls in a reply.
+    - `reasoning`: does a thinking section come first? "none", "auto" (it may), "required", or "open": the prompt has
+      already begun it. True and False are "auto" and "none".
+    - `text`: allow text before a required call.
+    - `arguments`: "schema", or "any" to fix the shape of a call alone.
+    - `undeclared`: allow members that a schema neither declares nor forbids.
+    - `formats`: hold strings to the `format` of their schema (dates, addresses ...).
+    - `whitespace`: "flexible", or "rendered": just as `render` writes it.
+    - `bounds`: the most characters, items, digits and calls; None for the usual.
+    - `isolate`: a tool that cannot be written is left out ("omit"), or may be called with any arguments ("open").
+    - `strict`: raise instead of relaxing or leaving out.
+
+    Raises `EmptyToolList`, `CallerError` for a choice that is no tool, `GrammarCompileError`.
     """
     found, toolset = find(format), Toolset.of(tools)
     if not toolset and choice != "none":

@@ -33,10 +33,18 @@ class ReplyFrame(msgspec.Struct, frozen=True):
 
 
 class Grammar(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """Immutable. `definitions` maps each rule's name to what it stands for; `start` is where a reply begins.
+    """What `grammar` gives: the replies that are allowed, in every engine's spelling. Immutable.
 
-    `triggers` are the texts by which a call begins, for engines that wake up only there; `lazy` is then the start.
-    `omitted` are the tools that cannot be written at all, and why."""
+    - `start`: the rule that a reply begins with.
+    - `definitions`: each rule's name and what it stands for.
+    - `relaxations`: what the grammar does not hold a model to: each has the `tool`, the `path` and the `keyword` of its
+      schema, and what it `allows` instead. `check` still says it.
+    - `omitted`: tools that cannot be written at all, and why.
+    - `frame`: what calls are made of, for engines that are told it in parts.
+    - `triggers`: the texts by which a call begins, for engines that wake up only there; `lazy` is then the start.
+    - `format`, `tools`, `choice`, `parallel`: what it was made of.
+    - `made_with`: every option it was made with.
+    """
 
     start: str
     definitions: dict[str, Node]
@@ -97,7 +105,7 @@ class Grammar(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         )
 
     def gbnf(self, *, tokens: dict[str, int] | bool = False) -> str:
-        """For llama.cpp. Special tokens are written as their text, as names (`True`), or as the ids given."""
+        """For llama.cpp. Special tokens are written as their text, as names (`tokens=True`), or as the ids given."""
         from rightcall.constrain.gbnf import emit
 
         return emit(self, tokens)
@@ -116,7 +124,8 @@ class Grammar(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         return emit(self)
 
     def json_schema(self, *, dialect: str = "") -> Json:
-        """One JSON Schema for a call, or for a list of calls; see `constrain.json_schema`."""
+        """One JSON Schema for a call, or for a list of calls. `dialect` is "" for plain JSON Schema, or a server's name
+        for what it takes."""
         from rightcall.constrain.json_schema import emit
 
         return emit(self, dialect)
@@ -128,19 +137,20 @@ class Grammar(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         return emit(self)
 
     def for_server(self, server: Server) -> Json:
-        """Exactly the fields to add to a request."""
+        """Exactly the fields to add to a request to this `server`. Raises `CallerError` for one that is not known."""
         from rightcall.constrain.served_by import fragment
 
         return fragment(self, server)
 
     def for_server_with_limits(self, server: Server) -> tuple[Json, tuple[Relaxation, ...]]:
-        """The fields, and everything that they do not enforce: `relaxations` and what this server cannot be told."""
+        """The fields for this `server`, and everything that they do not enforce: `relaxations` and what this server
+        cannot be told."""
         from rightcall.constrain.served_by import fragment_and_limits
 
         return fragment_and_limits(self, server)
 
     def svg(self, tool: str) -> str:
-        """A picture of one tool's grammar."""
+        """A picture of the grammar of the `tool` of this name."""
         from rightcall.constrain.picture import svg
 
         return svg(self, tool)

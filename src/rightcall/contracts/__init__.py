@@ -32,12 +32,22 @@ def contract(
 ) -> Contract:
     """What to tell a model about these tools: `text` for the prompt, `stats`, and the `tools` that may then be called.
 
-    `format` is the wire that the model is to write: our own protocol, or the format of a family of models, which are
-    then shown the tools as they are used to. `compact` shortens all tools, or those named; a tool may also say so
-    itself. `budget` is in tokens, counted by `count`, or else estimated as a token for four bytes; tools are shortened,
-    dearest first, until the text fits. `schemas` says whether tools are described, which in mode `native` they are not
-    unless asked for. `require_action` wants the reply to begin with a call. `examples` is text of your own. Raises
-    `CallerError`.
+    - `tools`: what may be called, as in `parse`. They are told in the order of their names, so that the same tools are
+      the same prompt.
+    - `mode`: "text" for a model without a tool channel; "native" where the API is sent the tools, and the text says the
+      rest.
+    - `format`: the wire that the model is to write: our own protocol, or the format of a family of models, which are
+      then shown the tools as they are used to.
+    - `require_action`: the reply must begin with a call.
+    - `examples`: text of your own, put in as it is.
+    - `compact`: tell all tools in one line each, or those named; a tool may also say so itself.
+    - `budget`: tokens. Tools are shortened, dearest first, until the text fits; `stats.fits` says whether it does.
+    - `count`: counts the tokens of a text; one for four bytes unless given.
+    - `schemas`: whether tools are described; None: in mode "text" they are.
+    - `ledger`: what must be delivered before "done" counts; it becomes a tool.
+    - `done`: what the model is to write in the block that says it is done.
+
+    Raises `CallerError`.
     """
     from rightcall.contracts.prompt import Wanted, write
 

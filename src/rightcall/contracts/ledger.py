@@ -30,6 +30,9 @@ _HARMLESS = Harmless()
 
 
 class Deliverable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One thing that must be delivered. `id` names it, `text` says what it is, `status` is "open", "done", "blocked" or
+    "dropped", and `note` why."""
+
     id: str
     text: str
     status: Status = "open"
@@ -37,6 +40,14 @@ class Deliverable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class LedgerState(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A ledger as plain data.
+
+    - `root_task`: what it is all about.
+    - `deliverables`: in the order they were added.
+    - `rationale`: why it is done in this way.
+    - `observations`: what was noted on the way; the last few are shown.
+    """
+
     root_task: str = ""
     deliverables: tuple[Deliverable, ...] = ()
     rationale: str = ""
@@ -44,17 +55,23 @@ class LedgerState(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Ledger:
-    """Holds one `LedgerState`; each action replaces it. What a model asks for wrongly raises `ToolError`."""
+    """What must be delivered, and the gate that keeps "done" honest: the model keeps it with a tool like any other.
+    Holds one `LedgerState`, which each action replaces. What a model asks for wrongly raises `ToolError`.
+
+    - `root_task`: what it is all about, shown on top.
+    - `state`: where to go on from, instead of an empty ledger.
+    """
 
     def __init__(self, root_task: str = "", state: LedgerState | None = None) -> None:
         self.state = LedgerState(root_task) if state is None else state
 
     def to_json(self) -> str:
+        """The state as JSON text, for `from_json` after a restart."""
         return msgspec.json.encode(self.state).decode()
 
     @classmethod
     def from_json(cls, text: str) -> Ledger:
-        """The ledger that `to_json` wrote. Raises `CallerError` for anything else."""
+        """The ledger that `to_json` wrote as `text`. Raises `CallerError` for anything else."""
         try:
             return cls(state=msgspec.json.decode(text, type=LedgerState))
         except msgspec.DecodeError as error:
@@ -63,7 +80,7 @@ class Ledger:
     # -- what the model does -------------------------------------------------------------------------------------------
 
     def add(self, text: str, id: str = "") -> str:
-        """A new deliverable; gives its id."""
+        """A new deliverable with this `text`; gives its id, which is made unless `id` is given."""
         known = {item.id for item in self.state.deliverables}
         if len(known) >= MAX_ITEMS:
             raise ToolError(f"the ledger is full: {MAX_ITEMS} deliverables; mark some done or dropped, and go on")
@@ -74,7 +91,7 @@ class Ledger:
         return id
 
     def mark(self, id: str, status: str, note: str = "") -> str:
-        """Gives a deliverable another status; a blocked and a dropped one need a note."""
+        """Gives the deliverable of this `id` another `status`; a blocked and a dropped one need a `note`."""
         ids = [item.id for item in self.state.deliverables]
         if id not in ids:
             raise ToolError(f"there is no deliverable {_short(id)}; the ids are: {', '.join(ids) or 'none yet'}")
@@ -93,15 +110,17 @@ class Ledger:
         return f"{id} is {found}"
 
     def rationale(self, text: str) -> str:
+        """Replaces the rationale by this `text`."""
         self._set(rationale=_line(text, "text"))
         return "recorded"
 
     def note(self, text: str) -> str:
+        """Adds this `text` to the observations."""
         self._set(observations=(*self.state.observations, _line(text, "text"))[-MAX_OBSERVATIONS:])
         return "recorded"
 
     def seed_plan(self, items: list[str]) -> str:
-        """The whole plan at once, while there is nothing yet."""
+        """The whole plan at once, a deliverable for each of `items`, while there is nothing yet."""
         if self.state.deliverables:
             raise ToolError("the ledger has deliverables already; add further ones one by one")
         if not items or len(items) > MAX_ITEMS:
@@ -115,7 +134,7 @@ class Ledger:
         return Tool(name="ledger", description=_DESCRIPTION, parameters=_PARAMETERS, run=self.run)
 
     def run(self, action: str, **arguments: Any) -> str:
-        """What the tool does. Each action takes its own arguments, and says which it lacks."""
+        """What the tool does: one `action` with its own `arguments`; says which it lacks."""
         wanted = _ACTIONS.get(action)
         if wanted is None:
             raise ToolError(f"there is no action {_short(action)}; use one of: {', '.join(_ACTIONS)}")

@@ -61,7 +61,13 @@ class ContractStats(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Contract(msgspec.Struct, frozen=True):
-    """`text` goes into the prompt; `tools` are those that may then be called, `tool_schema` and the ledger included."""
+    """What `contract` gives.
+
+    - `text`: goes into the prompt.
+    - `stats`: its `characters` and `tokens`, the tools that are told in `full`, in short (`compact`) and by name alone
+      (`named`), what each `costs`, and whether the text `fits` the `budget`.
+    - `tools`: those that may then be called, `tool_schema` and the ledger included.
+    """
 
     text: str
     stats: ContractStats

@@ -33,8 +33,8 @@ _TOLD = ("bare_call", "rescued", "unclosed")
 
 
 def violations(reply: Reply) -> list[Problem]:
-    """How the reply breaks the protocol, apart from what `reply.problems` says of its calls. Empty where its format
-    has no protocol."""
+    """How the `reply` breaks the protocol of its format, apart from what `reply.problems` says of its calls. Empty
+    where its format has no protocol."""
     format = _protocol(reply)
     if format is None:
         return []
@@ -65,8 +65,8 @@ def prose(reply: Reply) -> str:
 
 
 def feedback(reply: Reply) -> str:
-    """The message that tells the model what was wrong and how to write it; empty where nothing was. What went wrong at
-    the server is none of it."""
+    """The message that tells the model what was wrong with its `reply` and how to write it; empty where nothing was.
+    What went wrong at the server is none of it. Where calls are answered one by one, use `answers`."""
     format = _protocol(reply)
     own = [problem for problem in reply.problems if problem.code not in OF_SERVERS]
     refused = [_line(reply, problem) for problem in own if problem.blocking]
@@ -91,8 +91,8 @@ def feedback(reply: Reply) -> str:
 
 
 def canonical(reply: Reply) -> str:
-    """The reply as the protocol wants it, for the history: its blocks in order, without stray text or reasoning, and
-    without calls that could not be read."""
+    """The `reply` as the protocol wants it, for the history of a model without a tool channel: its blocks in order,
+    without stray text or reasoning, and without calls that could not be read."""
     kept = [part for part in reply.parts if _belongs(part, strict=_protocol(reply) is not None)]
     blocks = [block for part in kept if (block := _block(part))]
     if reply.done and CONTRACT.protocol is not None:

@@ -36,7 +36,12 @@ RESULTS: dict[str, str] = {
 
 
 def result_text(text: str, *, name: str, format: str | Format = "contract") -> str:
-    """What a model of this format is shown as the result of a call of `name`; tags where no other form is known."""
+    """What a model without a role for results is shown as the result of a call.
+
+    - `text`: the result, given as it is; only what would end the block is parted by a blank.
+    - `name`: the tool that was called.
+    - `format`: whose form to use; tags where no other is known.
+    """
     form = _TAGGED if format == "contract" else RESULTS.get(find(format).name, _TAGGED)
     holes = {"name": " ".join(name.split()), "text": _inside(text, form)}
     return _HOLE.sub(lambda hole: holes[hole.group(1)], form)

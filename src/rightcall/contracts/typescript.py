@@ -47,7 +47,7 @@ _ARRAY = ("items", "prefixItems")
 
 
 def declarations(tools: Tools) -> str:
-    """TypeScript that declares these tools: shared types first, then one function each."""
+    """TypeScript that declares these `tools`: shared types first, then one function each."""
     made = Declarations(tools)
     types = [f"{line}\n" for line in made.aliases()]
     return "".join([*types, *(["\n"] if types else ()), *[made.full(tool) for tool in made.tools]])

@@ -12,7 +12,7 @@ from rightcall.lazy_names import on_first_use
 if TYPE_CHECKING:
     from rightcall.capture.catalogue import find_domains
     from rightcall.capture.domain import Domain
-    from rightcall.capture.runner import Capture
+    from rightcall.capture.runner import Capture, Watch
     from rightcall.capture.settings import Settings
     from rightcall.datasets.assembling import assemble
     from rightcall.datasets.exporting import Unreleased, export
@@ -31,6 +31,7 @@ __all__ = [
     "Domain",
     "Settings",
     "Unreleased",
+    "Watch",
     "assemble",
     "export",
     "find_domains",
@@ -52,6 +53,7 @@ __getattr__ = on_first_use(
         "Domain": "rightcall.capture.domain",
         "Settings": "rightcall.capture.settings",
         "Unreleased": "rightcall.datasets.exporting",
+        "Watch": "rightcall.capture.runner",
         "assemble": "rightcall.datasets.assembling",
         "export": "rightcall.datasets.exporting",
         "find_domains": "rightcall.capture.catalogue",

@@ -30,7 +30,8 @@ COMBINED, MANIFEST = "training.jsonl", "dataset_manifest.json"
 
 
 class Assembled(msgspec.Struct, frozen=True):
-    """What came of it, in rows."""
+    """What an assembly came to, in rows: `accepted`, `duplicates`, `conflicts`, `dropped` because of one, and in
+    `quarantine`. `combined_path` is the merged file."""
 
     accepted: int
     duplicates: int
@@ -49,7 +50,17 @@ def assemble(
     seen: Seen | None = None,
     force: bool = False,
 ) -> Assembled:
-    """Writes the combined rows, notebook.jsonl (the same laid flat), conflicts, quarantine, dataset_manifest.json."""
+    """Files of training rows as one, without doubles and without contradictions: writes the combined rows,
+    notebook.jsonl (the same laid flat), conflicts.jsonl, quarantine.jsonl and dataset_manifest.json.
+
+    - `paths`: the files; of the same input with the same label the first is kept.
+    - `out_dir`: the folder to write into.
+    - `combined`: the name of the merged file.
+    - `drop_conflicts`: an input that has two labels goes altogether; otherwise its first row stays.
+    - `seen`, `force`: as in `export`.
+
+    Raises `CallerError` for a name that is taken.
+    """
     files, folder = [Path(path) for path in paths], Path(out_dir)
     names = _names(combined)
     if len({*names.values(), MANIFEST}) <= len(names):

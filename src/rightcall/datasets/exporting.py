@@ -32,7 +32,14 @@ from rightcall.types import Json
 
 
 class Exported(msgspec.Struct, frozen=True):
-    """What was written; `left_out` counts by reason."""
+    """What an export wrote.
+
+    - `examples`: how many, of so many `conversations`.
+    - `left_out`: what could not be said in the shape, counted by reason.
+    - `unlabelled`: rows without a label.
+    - `path`, `manifest`: the files.
+    - `public`: whether anybody may read them.
+    """
 
     examples: int
     conversations: int
@@ -44,7 +51,8 @@ class Exported(msgspec.Struct, frozen=True):
 
 
 class Unreleased(BadRows):
-    """Rows that may not be exported publicly. `rows` says which and why."""
+    """Rows that may not be exported publicly. `rows` says which and why, of the first thousand; `total` is how many
+    there are."""
 
     def __init__(self, rows: list[tuple[Where, str]], total: int) -> None:
         first = f"; the first is {rows[0][0]}: {rows[0][1]}"
@@ -92,7 +100,17 @@ def export(
     seen: Seen | None = None,
     force: bool = False,
 ) -> Exported:
-    """Writes the rows of captures in a shape; a name that ends in .parquet is written as Parquet.
+    """Writes the rows of captures as a file for a trainer, and a manifest beside it. What cannot be said in the shape
+    is left out and counted with its reason.
+
+    - `paths`: captures, labelled or not.
+    - `output`: the file, JSON lines; a name that ends in .parquet is written as Parquet (extra `parquet`).
+    - `to`: the shape: "openai-sft", "trl-sft", "trl-preference", "trl-kto", "sharegpt", "verifier" or "text".
+    - `turns`: for "trl-sft": an example for each turn instead of the whole conversation.
+    - `format`: for "text", and needed there: the format to write calls in.
+    - `public`: every row must be released; the files may then be read by anybody, otherwise by you alone.
+    - `seen`: is called after every line with the bytes it took, to show progress.
+    - `force`: also write over a file of another kind.
 
     Raises `Unreleased` if a row may not be public, `BadRows` for rows that are not sound; then nothing is written.
     """

@@ -192,7 +192,18 @@ def import_files(
     seen: Seen | None = None,
     force: bool = False,
 ) -> Counter[str]:
-    """Writes the rows of all logs; `refused` is told of lines that hold none. Counts what was found."""
+    """Writes logs of others as rows of ours, through the same reading, repair and check as a live model. Gives counts
+    of what was found.
+
+    - `paths`: files of JSON lines, one conversation each.
+    - `output`: the file.
+    - `kind`: what the logs are; "auto" tells by their keys.
+    - `tools`: what could be called, where the logs do not say.
+    - `format`, `repair`, `rescue`, `reasoning_calls`: as in `parse`.
+    - `model`: the model's name, where the logs do not say.
+    - `refused`: is told of each line that holds no conversation, with its place and the reason.
+    - `seen`, `force`: as in `export`.
+    """
     counts: Counter[str] = Counter()
     at, files = unix_ms(), list(paths)
     options = {"kind": kind, "tools": tools, "format": format, "repair": repair, "model": model}

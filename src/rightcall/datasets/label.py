@@ -123,7 +123,16 @@ def label_files(
     seen: Seen | None = None,
     force: bool = False,
 ) -> Counter[str]:
-    """Writes the rows with their labels, and gives how many got which."""
+    """Writes the rows with their labels, found without a model: by `check`, and by what the scenario of a row takes for
+    right. Gives how many got which.
+
+    - `paths`: captures.
+    - `output`: the file.
+    - `domains`: those of your own; the built-in ones are always known.
+    - `seen`, `force`: as in `export`.
+
+    Raises `BadRows`.
+    """
     labeller, files = Labeller(domains), list(paths)
     counts: Counter[str] = Counter()
     with WholeFile(output, LABELLED, sources=files, force=force) as out:

@@ -51,7 +51,15 @@ def _row(domain: Domain, scenario: Scenario, model: str, run_index: int) -> Json
 def write_prompts(
     domains: Iterable[Domain], output: str | Path, *, model: str = MODEL, runs: int = 1, force: bool = False
 ) -> int:
-    """Writes the file, and gives how many rows it has."""
+    """Writes what a capture would send, a row for each run of each scenario, and sends nothing. Gives how many rows
+    there are.
+
+    - `domains`: those of `find_domains`.
+    - `output`: the file.
+    - `model`: the name that the requests have.
+    - `runs`: how often each scenario is run.
+    - `force`: as in `export`.
+    """
     with WholeFile(output, PROMPTS, force=force) as out:
         for row in prompts(domains, model=model, runs=runs):
             out.write(row)

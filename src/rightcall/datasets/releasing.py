@@ -179,7 +179,17 @@ def redact_files(
     seen: Seen | None = None,
     force: bool = False,
 ) -> tuple[int, Counter[str]]:
-    """Writes redacted rows; gives how many, and what was found how often."""
+    """Writes the rows without secrets and without what tells who somebody is (addresses, numbers, home folders). The
+    same value is replaced by the same word everywhere. It finds patterns, not meaning: a name in a sentence stays.
+    Gives how many rows there are, and what was found how often.
+
+    - `paths`: captures.
+    - `output`: the file.
+    - `terms`: words of your own that are replaced too.
+    - `seen`, `force`: as in `export`.
+
+    Raises `BadRows`.
+    """
     redactor, files = Redactor(terms), list(paths)
     with WholeFile(output, REDACTED, sources=files, force=force) as out:
         for where, row in read_all(files, seen=seen):
@@ -200,7 +210,18 @@ def release_files(
     seen: Seen | None = None,
     force: bool = False,
 ) -> tuple[int, int]:
-    """Writes the rows that may be released, marked public; `refused` is told of the others. Gives both counts."""
+    """Writes the rows that may be released, marked public: those that were redacted and have not changed since. Gives
+    how many were released, and how many were not.
+
+    - `paths`: redacted captures.
+    - `output`: the file.
+    - `by`: who answers for it.
+    - `note`: why, for whoever reads the rows.
+    - `refused`: is told of each row that may not, with its place and the reason.
+    - `seen`, `force`: as in `export`.
+
+    Raises `BadRows`, and `CallerError` without a name.
+    """
     if not by.strip():
         raise CallerError("say who answers for the release: --by NAME")
     mark = {"by": by, "note": note, "at_unix_ms": unix_ms()}

@@ -20,7 +20,7 @@ Seen = Callable[[int], None]
 
 
 class Where(NamedTuple):
-    """A line of one of several files."""
+    """A line of one of several files: its `path`, and its `number` from 1. As text it is `path:number`."""
 
     path: str
     number: int
@@ -37,7 +37,7 @@ def read_all(paths: Iterable[str | Path], *, seen: Seen | None = None) -> Iterat
 
 
 class BadRows(CallerError):
-    """Rows that are not as they should be. The message names the first of them and the cure."""
+    """Rows that are not as they should be; nothing is written then. The message names the first and the cure."""
 
 
 # -- places ------------------------------------------------------------------------------------------------------------

@@ -31,7 +31,8 @@ _MASK = (1 << 64) - 1
 
 
 class Split(msgspec.Struct, frozen=True):
-    """What was written, and the files."""
+    """What a split wrote: how many `rows` of how many `groups`, how many rows for `train` and `validation`, and the
+    files: `train_path`, `validation_path`, `manifest_path`."""
 
     rows: int
     groups: int
@@ -51,7 +52,17 @@ def split(
     seen: Seen | None = None,
     force: bool = False,
 ) -> Split:
-    """Writes train.jsonl, validation.jsonl and split_manifest.json. Rows are not changed."""
+    """Writes train.jsonl, validation.jsonl and split_manifest.json. Rows are not changed, and rows of one conversation
+    stay on one side. A row that is added later does not move the others.
+
+    - `paths`: the files.
+    - `out_dir`: the folder to write into.
+    - `ratio`: how much is for validation, from 0 to 1.
+    - `seed`: which conversations are; the same give the same.
+    - `seen`, `force`: as in `export`.
+
+    Raises `BadRows` for rows that are not sound.
+    """
     if not 0 <= ratio <= 1:
         raise CallerError(f"the ratio must be between 0 and 1, not {ratio}")
     files, folder = [Path(path) for path in paths], Path(out_dir)

@@ -57,7 +57,8 @@ def edges(size: int) -> tuple[int, int]:
 
 
 class RowStats:
-    """Counts by what a reader asks for first; rows of other schemas are counted by schema alone."""
+    """What `statistics` gives: `rows`, how many of them are `bad`, `counts` by name (label, tool, domain ...) and
+    `lengths` as histograms. Rows of other schemas than a capture's are counted by schema alone."""
 
     def __init__(self) -> None:
         self.rows = self.bad = 0
@@ -65,6 +66,7 @@ class RowStats:
         self.lengths: dict[str, Histogram] = {name: Histogram() for name in MEASURED}
 
     def add(self, row: Json | LineFault) -> None:
+        """One more `row`, or what stands in place of one."""
         self.rows += 1
         if isinstance(row, LineFault) or faults(row):
             self.bad += 1
@@ -89,6 +91,12 @@ class RowStats:
 
 
 def statistics(paths: Iterable[str | Path], *, seen: Seen | None = None) -> RowStats:
+    """Counts what lies in files of rows, in one pass: `counts` by label, tool, domain and more, `lengths` of requests
+    and replies.
+
+    - `paths`: the files; rows that are not sound are counted as bad.
+    - `seen`: as in `export`.
+    """
     stats = RowStats()
     for _, row in read_all(paths, seen=seen):
         stats.add(row)

@@ -22,7 +22,8 @@ MOST_NAMES = 1_000  # a hostile file must not fill the memory with names
 
 
 class Report(msgspec.Struct):
-    """Counts of a validation. `faults` are counted one by one, a bad row once."""
+    """What a validation found: how many `rows`, how many of them `bad`, how many `faults`; and rows by schema, label
+    and bucket (`schemas`, `labels`, `buckets`)."""
 
     rows: int = 0
     bad: int = 0
@@ -33,7 +34,12 @@ class Report(msgspec.Struct):
 
 
 def validate(paths: Iterable[str | Path], *, tell: Callable[[Where, str], None], seen: Seen | None = None) -> Report:
-    """Reads every line of every file; `tell` gets each fault with its place."""
+    """Reads every line of every file and says what is wrong with it.
+
+    - `paths`: files of any schema that is known.
+    - `tell`: gets each fault with its place.
+    - `seen`: as in `export`.
+    """
     schemas: Counter[str] = Counter()
     labels: Counter[str] = Counter()
     buckets: Counter[str] = Counter()

@@ -20,7 +20,8 @@ class SdkObject(Protocol):
     """A pydantic object of some SDK, such as a tool listed by an MCP client: read as the JSON it stands for."""
 
     @property
-    def model_dump(self) -> Callable[..., dict[str, Any]]: ...
+    def model_dump(self) -> Callable[..., dict[str, Any]]:
+        """Gives the object as a dict, as pydantic's models do."""
 
 
 ToolLike = Tool | Mapping[str, Any] | Callable[..., Any] | SdkObject

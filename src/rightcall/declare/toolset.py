@@ -48,7 +48,16 @@ def _pairs(text: str) -> set[str]:
 
 
 class Toolset:
-    """Immutable, and safe to share between threads. Iterates in the order of declaration."""
+    """The tools of one conversation. Immutable, and safe to share between threads; iterates in the order of
+    declaration.
+
+    - `sources`: functions, classes, `Tool` values, definitions of any provider, listings of MCP servers, toolsets, or
+      lists of these, mixed.
+    - `replace`: where a name comes twice the last one stays, not the first; `clashes` says so either way.
+
+    Raises `BadTools`, with the place, for a definition that cannot be used. `mended` lists what was taken for what it
+    means, and `refused` what `lenient` and `of` left out.
+    """
 
     __slots__ = (
         "_all",
@@ -71,29 +80,35 @@ class Toolset:
     _allowed: frozenset[str] | None
 
     def __init__(self, *sources: Tools, replace: bool = False) -> None:
-        """`replace=True`: where a name comes twice the last one stays, not the first."""
         self._fill(_labelled(sources), replace, _nothing)
 
     @classmethod
     def lenient(cls, *sources: Tools, replace: bool = False) -> Toolset:
-        """The tools that can be used; `refused` tells which cannot, and why."""
+        """The tools of `sources` that can be used; `refused` tells which cannot, and why. `replace` as in `Toolset`."""
         made = cls.__new__(cls)
         made._fill(_labelled(sources), replace, _everything)
         return made
 
     @classmethod
     def merge(cls, sources: Mapping[str, Tools], *, replace: bool = False, lenient: bool = False) -> Toolset:
-        """Tools of sources that have names, such as servers; the names stand in `clashes` and `refused`."""
+        """Tools of sources that have names, such as servers; the names stand in `clashes` and `refused`.
+
+        - `sources`: by name, each as `Toolset` takes one.
+        - `replace`: as in `Toolset`.
+        - `lenient`: leave out what cannot be used instead of raising `BadTools`.
+        """
         made = cls.__new__(cls)
         made._fill(sources, replace, _everything if lenient else _nothing)
         return made
 
     @staticmethod
     def of(tools: Tools | None, *, choice: object = None) -> Toolset | None:
-        """A toolset as it is, anything else turned into one; None stays None: names are not checked then.
+        """What every function makes of the `tools` it is given: a toolset as it is, anything else turned into one; None
+        stays None, and names are not checked then.
 
-        Definitions that cannot be used are left out and stand in `refused`; see the top of this file for what raises.
-        `choice` is the request's tool choice: where it is "none", in any provider's spelling, nothing may be called.
+        - `tools`: definitions that cannot be used are left out and stand in `refused`; functions, classes and `Tool`
+          values that cannot raise `BadTools`.
+        - `choice`: the request's tool choice; where it is "none", in any provider's spelling, nothing may be called.
         """
         if tools is not None and not isinstance(tools, Toolset):
             made = Toolset.__new__(Toolset)
@@ -152,19 +167,20 @@ class Toolset:
         return f"Toolset({', '.join(self._by_name)})"
 
     def get(self, name: str) -> Tool | None:
+        """The tool of this `name`, or None."""
         return self._by_name.get(name)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Sorted."""
+        """The names that may be called, sorted."""
         return tuple(sorted(self._by_name))
 
     def source(self, name: str) -> str:
-        """Where this tool came from, in words; "" for a tool that is not declared."""
+        """Where the tool of this `name` came from, in words; "" for a tool that is not declared."""
         return self._sources.get(name, "") if name in self._by_name else ""
 
     def scoped(self, names: Iterable[str]) -> Toolset:
-        """The same tools, but only these names may be called. A scope of a scope never allows more."""
+        """The same tools, but only these `names` may be called. A scope of a scope never allows more."""
         made = object.__new__(Toolset)
         for slot in self.__slots__:
             setattr(made, slot, getattr(self, slot))
@@ -182,7 +198,8 @@ class Toolset:
         return made
 
     def registered(self, *sources: Tools) -> Toolset:
-        """The same tools, and these; where a name is taken, the new tool takes the place of the old. A scope stays."""
+        """The same tools, and those of `sources`; where a name is taken, the new tool takes the place of the old. A
+        scope stays."""
         whole = object.__new__(Toolset)
         for slot in self.__slots__:
             setattr(whole, slot, getattr(self, slot))
@@ -191,14 +208,14 @@ class Toolset:
         return made if self._allowed is None else made.scoped(self._allowed)
 
     def authorise(self, name: str) -> Literal["not_authorised", "unknown_tool"] | None:
-        """The code of what forbids to call this name, or None. What is outside the scope is not authorised, whether it
-        exists or not: a scope tells nothing of what is behind it."""
+        """The code of what forbids to call this `name`, or None. What is outside the scope is not authorised, whether
+        it exists or not: a scope tells nothing of what is behind it."""
         if self._allowed is not None and name not in self._allowed:
             return "not_authorised"
         return None if name in self._by_name else "unknown_tool"
 
     def left_out(self, name: str) -> Refusal | None:
-        """Why a definition of this name is not among the tools, if one was given and cannot be used."""
+        """Why a definition of this `name` is not among the tools, if one was given and cannot be used."""
         return None if name in self._all else next((each for each in self.refused if each.tool == name), None)
 
     @property
@@ -211,7 +228,7 @@ class Toolset:
         return tuple(out)
 
     def kinds(self, name: str) -> dict[str, Kind]:
-        """How each declared argument of this tool is to be read; empty for a tool that is not declared."""
+        """How each declared argument of the tool `name` is to be read; empty for a tool that is not declared."""
         tool = self._by_name.get(name)
         if tool is None:
             return {}
@@ -221,7 +238,7 @@ class Toolset:
         return found
 
     def nearest(self, name: str) -> list[str]:
-        """Declared names, the most similar first, at most three. Of very many tools the first are looked through."""
+        """Declared names, the most similar to `name` first, at most three. Of very many tools the first are asked."""
         # Close matching costs too much for a thousand tools: only those that share the most pairs of letters are asked.
         import difflib
 
@@ -233,8 +250,8 @@ class Toolset:
         return difflib.get_close_matches(name[:64], [other for count, other in shared if count], 3, 0.5)
 
     def schema(self, name: str) -> Json | None:
-        """The schema to check calls of this tool with: its parameters as plain 2020-12, without patterns that a linear
-        engine cannot run. None for a tool that is not declared."""
+        """The schema to check calls of the tool of this `name` with: its parameters as plain 2020-12, without patterns
+        that a linear engine cannot run. None for a tool that is not declared."""
         tool = self._by_name.get(name)
         return None if tool is None else self._check(tool)[0]
 
@@ -250,19 +267,23 @@ class Toolset:
         return found
 
     def definitions(self, api: str = "chat", *, extensions: bool = False) -> list[Json]:
-        """What to send as `tools` through this API, or `mcp`. `extensions` adds what its form has no field for, under
-        keys that begin with `x-`, which hosted servers refuse."""
+        """What to send as `tools` with a request.
+
+        - `api`: `chat`, `responses`, `messages`, `gemini` or `ollama`, or `mcp` for a listing.
+        - `extensions`: adds what the API has no field for, under keys that begin with `x-`, which hosted servers
+          refuse.
+        """
         from rightcall.declare.provider_forms import to_provider
 
         return to_provider(self, api, extensions=extensions)
 
     def wire_names(self, provider: str) -> dict[str, str]:
-        """From each name to the one this provider takes; a scope does not change it."""
+        """From each name to the one that this `provider` takes; a scope does not change it."""
         forth = self._names(provider)[0]
         return {name: forth[name] for name in self._by_name}
 
     def from_wire_name(self, provider: str, wire: str) -> str | None:
-        """The name that this provider's name stands for, or None."""
+        """The name that the `wire` name of this `provider` stands for, or None."""
         name = self._names(provider)[1].get(wire)
         return name if name in self._by_name else None
 

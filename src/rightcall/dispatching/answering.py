@@ -20,10 +20,13 @@ _CUSTOM = ("custom", "custom_tool_call")
 
 
 def answers(reply: Reply, results: Iterable[Result] = (), *, api: str = "chat") -> list[Json]:
-    """One answer for each attempt, in order: its result, or where there is none its refusal; then, if something is
-    wrong with the reply that is about no call, a message that says so. Empty where there is nothing to say.
+    """The messages to append to the history behind `reply.message()`: one answer for each attempt, in order, its result
+    or where there is none its refusal; then, if something is wrong with the reply that is about no call, a message that
+    says so. Empty where there is nothing to say.
 
-    Results are found by the ids of their calls, so those of `dispatch(reply)` and of `dispatch(reply.calls)` both do.
+    - `reply`: what was read.
+    - `results`: those of `dispatch(reply)` or of `dispatch(reply.calls)`; they are found by the ids of their calls.
+    - `api`: `chat`, `responses`, `messages`, `gemini` or `ollama`, or the name of its SDK.
     """
     given = list(results)
     outcomes = [_custom(_result(call, given).outcome, reply) for call in reply.attempts]

@@ -30,14 +30,26 @@ _NO_ROOM = 24  # bytes: less than that says nothing worth reading
 
 
 class Store(Protocol):
-    """Keeps outputs that were cut: `Pages`."""
+    """Keeps outputs that were cut, so that they can be read on: `Pages`, or something of your own."""
 
-    def new_key(self) -> str: ...
-    def keep(self, key: str, whole: Any, bounds: Any) -> None: ...
+    def new_key(self) -> str:
+        """A name for the next output to keep."""
+
+    def keep(self, key: str, whole: Any, bounds: Any) -> None:
+        """Keeps the `whole` of an output under its `key`, to be read on within `bounds`."""
 
 
 class Bounds(msgspec.Struct, frozen=True, kw_only=True):
-    """`spill` is given the whole output as text when something was left out, and says where it put it."""
+    """How much of an output a model gets to see. Redaction comes first; then long texts keep their head and tail, long
+    arrays their first items, and what is still too large gives up its largest values.
+
+    - `string_chars`: the most characters of one text.
+    - `array_items`: the most items of one array.
+    - `total_bytes`: the most bytes of the whole, as JSON.
+    - `redaction`: what no model may see.
+    - `pages`: keeps what was left out, so that the model can read on.
+    - `spill`: is given the whole output as text when something was left out, and says where it put it.
+    """
 
     string_chars: int = 4_000
     array_items: int = 64
@@ -56,7 +68,16 @@ class Omitted(msgspec.Struct, frozen=True):
 
 
 class BoundedOutput(msgspec.Struct, frozen=True):
-    """`payload` is plain JSON data. The counts are of everything left out, `omitted` lists the first places."""
+    """An output cut to size, with an account of what was left out.
+
+    - `payload`: what is left, as plain JSON data.
+    - `omitted_chars`, `omitted_items`, `omitted_values`: how much was left out of texts, of arrays, and of values as a
+      whole.
+    - `redacted_values`: how many were replaced because no model may see them.
+    - `omitted`: the first places where something was left out, each with its page token.
+    - `handle`: where the whole was put by `Bounds.spill`.
+    - `redeemable`: the page tokens are good for `Pages.read`.
+    """
 
     payload: Any
     omitted_chars: int = 0
@@ -69,6 +90,7 @@ class BoundedOutput(msgspec.Struct, frozen=True):
 
     @property
     def truncated(self) -> bool:
+        """Was anything left out?"""
         return bool(self.omitted)
 
     @property

@@ -32,12 +32,15 @@ class BudgetFailed(CallerError):
 class BudgetGuard(Protocol):
     """What `BudgetHook` needs of a budget, so that one shared by several machines can take its place."""
 
-    def try_reserve(self, cost: float) -> bool: ...
-    def release(self, cost: float) -> None: ...
+    def try_reserve(self, cost: float) -> bool:
+        """Takes this `cost` if it is there, all of it or nothing, and says which."""
+
+    def release(self, cost: float) -> None:
+        """Gives this `cost` back."""
 
 
 class Budget:
-    """So much may be in use. Safe to share between threads."""
+    """So much may be in use: `capacity` in any unit. Safe to share between threads."""
 
     def __init__(self, capacity: float) -> None:
         if not capacity >= 0:
@@ -48,10 +51,12 @@ class Budget:
 
     @property
     def used(self) -> float:
+        """How much is in use, or spent."""
         return self._used
 
     @property
     def left(self) -> float:
+        """How much may still be taken."""
         return max(0.0, self.capacity - self._used)
 
     @property
@@ -60,7 +65,7 @@ class Budget:
         return self._used / self.capacity if self.capacity else 1.0
 
     def try_reserve(self, cost: float) -> bool:
-        """Takes this much if it is there. Takes all of it or nothing."""
+        """Takes this `cost` if it is there, all of it or nothing, and says which."""
         if not cost >= 0:
             raise BudgetFailed(f"a cost is 0 or more, not {cost!r}")
         with self._lock:
@@ -70,23 +75,30 @@ class Budget:
             return True
 
     def release(self, cost: float) -> None:
-        """Gives back. Never makes more of a budget than it was."""
+        """Gives this `cost` back. Never makes more of a budget than it was."""
         with self._lock:
             self._used = max(0.0, self._used - cost)
 
     def spend(self, cost: float) -> None:
-        """Takes this much whether it is there or not: it has been spent already."""
+        """Takes this `cost` whether it is there or not: it has been spent already."""
         with self._lock:
             self._used += cost
 
     def refill(self) -> None:
+        """All of it may be used again."""
         with self._lock:
             self._used = 0.0
 
 
 class BudgetHook(Hook):
-    """Reserves what a call costs. `keeps` says when that is not given back: when the call has "completed" (a budget for
-    the whole conversation), or "never" (a limit on what is in use at the same time)."""
+    """Reserves what a call costs, and ends the batch where it is not there.
+
+    - `budget`: a `Budget`, or anything that can do what a `BudgetGuard` can.
+    - `cost`: of every call, by the tool's name, or what a function says of the invocation.
+    - `keeps`: when it is not given back: when the call has "completed" (a budget for the whole conversation), or
+      "never" (a limit on what is in use at the same time).
+    - `name`: what a refusal calls it.
+    """
 
     def __init__(
         self,
@@ -100,6 +112,7 @@ class BudgetHook(Hook):
         self._reserved: dict[Invocation, float] = {}
 
     def before(self, invocation: Invocation) -> Terminate | None:
+        """Reserves the cost of this `invocation`, or ends the batch."""
         cost = self.cost(invocation)
         if not self.budget.try_reserve(cost):
             return Terminate(f"{self._name} denied `{invocation.call.name}` at cost {cost:g}")
@@ -107,40 +120,46 @@ class BudgetHook(Hook):
         return None
 
     def after(self, invocation: Invocation, result: Result) -> None:
+        """Gives the cost of this `invocation` back, unless the `result` says that it counts."""
         cost = self._reserved.pop(invocation, None)
         if cost is not None and (self._keeps == "never" or result.kind != "completed"):
             self.budget.release(cost)
 
     def cleanup(self, invocation: Invocation, error: BaseException) -> None:
+        """Gives the cost of this `invocation` back, whatever the `error`."""
         cost = self._reserved.pop(invocation, None)
         if cost is not None:
             self.budget.release(cost)
 
     def cost(self, invocation: Invocation) -> float:
+        """What this `invocation` costs."""
         if callable(self._cost):
             return self._cost(invocation)
         return self._cost.get(invocation.call.name, 0.0) if isinstance(self._cost, Mapping) else self._cost
 
 
 def call_budget(most: int) -> BudgetHook:
-    """At most so many calls that complete."""
+    """A hook that lets at most so many calls complete (`most`), then ends the batch."""
     return BudgetHook(Budget(most), name="call budget")
 
 
 class Reservation:
-    """Tokens set aside. `record` says how many it really were; one that is dropped without gives all of them back."""
+    """So many `tokens` of a `budget`, set aside by `TokenBudget.reserve`; a context manager. One that is dropped
+    without `record` gives all of them back."""
 
     def __init__(self, budget: Budget, tokens: float) -> None:
         self._budget, self._tokens = budget, tokens
 
     def record(self, tokens: float) -> None:
-        """Settles the reservation. May be more than was reserved: it is spent all the same."""
+        """Settles the reservation with the `tokens` that it really were. May be more than was reserved: it is spent all
+        the same."""
         if not tokens >= 0:
             raise BudgetFailed(f"{tokens!r} tokens cannot have been used")
         self.refund()
         self._budget.spend(tokens)
 
     def refund(self) -> None:
+        """Gives all of it back. May be called twice."""
         self._budget.release(self._tokens)
         self._tokens = 0
 
@@ -155,8 +174,10 @@ class Reservation:
 
 
 class TokenBudget(Budget):
+    """A `Budget` of tokens, which are reserved by an estimate and settled afterwards; `capacity` is how many."""
+
     def reserve(self, estimate: float) -> Reservation | None:
-        """The reservation, or None when there is not enough left."""
+        """Sets this `estimate` aside: the reservation, or None when there is not enough left."""
         return Reservation(self, estimate) if self.try_reserve(estimate) else None
 
 
@@ -166,7 +187,12 @@ def about_tokens(text: str) -> int:
 
 
 class TokenHook(Hook):
-    """Reserves an estimate of a call's tokens and settles it with what the call and its result really have."""
+    """Reserves an estimate of a call's tokens and settles it with what the call and its result really have.
+
+    - `budget`: what is left of all tokens.
+    - `estimate`: what is reserved for a call.
+    - `count`: counts the tokens of a text; one for four bytes unless given.
+    """
 
     def __init__(
         self, budget: TokenBudget, *, estimate: int = 1_000, count: Callable[[str], int] = about_tokens
@@ -175,6 +201,7 @@ class TokenHook(Hook):
         self._reserved: dict[Invocation, Reservation] = {}
 
     def before(self, invocation: Invocation) -> Terminate | None:
+        """Reserves the estimate for this `invocation`, or ends the batch."""
         reservation = self.budget.reserve(self._estimate)
         if reservation is None:
             return Terminate(f"token budget denied `{invocation.call.name}` at {self._estimate} tokens")
@@ -182,6 +209,7 @@ class TokenHook(Hook):
         return None
 
     def after(self, invocation: Invocation, result: Result) -> None:
+        """Settles the reservation of this `invocation` with the tokens of its arguments and of its `result`."""
         reservation = self._reserved.pop(invocation, None)
         if reservation is None:
             return
@@ -190,19 +218,21 @@ class TokenHook(Hook):
         reservation.record(self._count(written(plain(invocation.call.arguments))) + self._count(text))
 
     def cleanup(self, invocation: Invocation, error: BaseException) -> None:
+        """Gives the reservation of this `invocation` back, whatever the `error`."""
         reservation = self._reserved.pop(invocation, None)
         if reservation is not None:
             reservation.refund()
 
 
 class TimeBudget(Hook):
-    """No call starts later than so many seconds after the first one did."""
+    """A hook that lets no call start later than so many `seconds` after the first. `clock` tells the seconds."""
 
     def __init__(self, seconds: float, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._seconds, self._clock = seconds, clock
         self._started: float | None = None
 
     def before(self, invocation: Invocation) -> Terminate | None:
+        """Ends the batch if this `invocation` comes too late."""
         now = self._clock()
         if self._started is None:
             self._started = now

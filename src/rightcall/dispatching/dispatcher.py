@@ -39,11 +39,21 @@ async def dispatch(
     stop_on_error: bool = False,
     isolate: bool = False,
 ) -> list[Result]:
-    """One result for each call, in order; of a `Reply` for every attempt. Each call is judged by itself: one that is
-    not `ok` is refused with its problems, and so is one that does not fit these tools.
+    """Runs the calls that may run, in order, each once, and gives one result for each. Each call is judged by itself:
+    one that is not `ok` is refused with its problems, and so is one that does not fit these tools.
 
-    `parallel` runs consecutive calls of read-only tools at the same time; `isolate` runs each tool in a process of its
-    own, which is killed when its time is over. With `stop_on_error` a call that fails or must not run ends the batch.
+    - `calls`: a `Reply` (for every attempt of it), one `Call`, or several.
+    - `tools`: what may be called; each must have code to run.
+    - `hooks`: asked before each call, in this order, and told after it: see `rightcall.hooks`. A function is a hook
+      that is only asked.
+    - `trace`: is told what happened.
+    - `limits`: how long calls may take, how many run at once, how much of an output is kept; two minutes a call, and
+      all of it, unless said.
+    - `parallel`: consecutive calls of `read_only` tools run at the same time.
+    - `stop_on_error`: a call that fails or must not run ends the batch. Otherwise its result says so, and the next one
+      runs.
+    - `isolate`: each tool runs in a process of its own, which is killed when its time is over.
+
     Raises a `DispatchStopped` when the batch ends early; that, and a `CancelledError` too, has the `results` so far.
     """
     batch, given = _batch(calls, tools, hooks, limits, isolate)
@@ -92,7 +102,8 @@ def dispatch_sync(
     stop_on_error: bool = False,
     isolate: bool = False,
 ) -> list[Result]:
-    """`dispatch` for programs without an event loop."""
+    """`dispatch` for programs without an event loop: `calls`, `tools`, `hooks`, `trace`, `limits`, `parallel`,
+    `stop_on_error` and `isolate` are the same. Raises `CallerError` inside a running loop."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

@@ -19,15 +19,16 @@ _TRANSIENT: frozenset[Kind] = frozenset({"failed", "timed_out"})
 
 
 def retry_class(result: Result) -> RetryClass | None:
-    """Is the same call worth another try? None for one that did not fail. What the model, a hook or the caller got
-    wrong goes wrong the same way again."""
+    """Is the call of this `result` worth another try? "transient" or "permanent"; None for one that did not fail. What
+    the model, a hook or the caller got wrong goes wrong the same way again."""
     if not result.error:
         return None
     return "transient" if result.kind in _TRANSIENT else "permanent"
 
 
 def fingerprint(call: Call) -> str:
-    """The same for two calls that ask for the same: neither the order of keys nor the spelling of a number counts."""
+    """The same text for each `call` that asks for the same: neither the order of keys nor the spelling of a number
+    counts."""
     text = json.dumps([call.name, _canonical(call.arguments)], sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -41,8 +42,8 @@ def _canonical(value: Any) -> Any:
 
 
 def repair_history(results: Iterable[Result]) -> list[Result]:
-    """One result for each different call, in the order they were first made: its first success, else its last failure.
-    Doing it twice changes nothing."""
+    """Of these `results` one for each different call, in the order they were first made: its first success, else its
+    last failure. Doing it twice changes nothing."""
     kept: dict[str, Result] = {}
     for result in results:
         key = fingerprint(result.call)

@@ -29,18 +29,19 @@ from rightcall.types import Call, Problem, Repair, Tool
 
 
 class Continue(msgspec.Struct, frozen=True):
-    """Go on. A hook that gives None says the same."""
+    """Said by a hook: go on. A hook that gives None says the same."""
 
 
 class Skip(msgspec.Struct, frozen=True):
-    """Do not run the tool: this is its output."""
+    """Said by a hook: do not run the tool; this `output` is its output. `reason` goes into the trace."""
 
     output: Any
     reason: str = ""
 
 
 class Terminate(msgspec.Struct, frozen=True):
-    """Do not run the tool, nor any call after it."""
+    """Said by a hook: do not run the tool, nor any call after it. `reason` is that of the `DispatchTerminated` which is
+    raised."""
 
     reason: str
 
@@ -49,9 +50,14 @@ Action = Continue | Skip | Terminate
 
 
 class Invocation(msgspec.Struct, frozen=True, eq=False):
-    """A call that is about to run. `arguments` are the very values that the tool gets, in its own types.
+    """A call that is about to run. Each is equal to itself only, so that a hook can keep something for it in a
+    dictionary.
 
-    Each is equal to itself only, so that a hook can keep something for it in a dictionary.
+    - `index`: its place in the batch, from 0.
+    - `call`: as it was given.
+    - `tool`: what it calls.
+    - `arguments`: the very values that the tool gets, in its own types.
+    - `notes`: what is to be known of the call and does not block it.
     """
 
     index: int
@@ -67,16 +73,20 @@ class Invocation(msgspec.Struct, frozen=True, eq=False):
 
 
 class Hook:
-    """Overrides what it needs. A hook may see several calls at once, when they run in parallel."""
+    """Asked before a call runs, told after it, told to clean up when it did not come to that. Overrides what it needs;
+    methods may be async or not. A hook may see several calls at once, when they run in parallel."""
 
     def before(self, invocation: Invocation) -> Action | Awaitable[Action | None] | None:
+        """May this `invocation` run? None or `Continue()`, `Skip(output)` or `Terminate(reason)`. A hook that raises
+        ends the batch."""
         return None
 
     def after(self, invocation: Invocation, result: Result) -> Awaitable[None] | None:
-        """`result.kind` says whether the tool ran ("completed") or not ("skipped"); its output is whole."""
+        """The `invocation` is over: `result.kind` says whether the tool ran ("completed") or not ("skipped"); its
+        output is whole."""
 
     def cleanup(self, invocation: Invocation, error: BaseException) -> Awaitable[None] | None:
-        """The call failed, or was stopped. Also comes without a `before`."""
+        """The `invocation` failed, or was stopped, with this `error`. Also comes without a `before`."""
 
 
 HookLike = Hook | Callable[[Invocation], Any]

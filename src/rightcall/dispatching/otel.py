@@ -15,27 +15,33 @@ from rightcall.dispatching.bounded_output import Bounds, bound, written
 from rightcall.dispatching.hook import Hook, Invocation
 from rightcall.dispatching.plain import plain
 from rightcall.dispatching.result import Result
-from rightcall.errors import CallerError, DispatchTerminated
+from rightcall.errors import DispatchTerminated
+from rightcall.extras import needs
 from rightcall.redaction.scrubber import Scrubber
 
-INSTALL = "spans need opentelemetry, which is not installed here: pip install 'rightcall[otel]'"
 SCOPE = "rightcall.dispatching"
 _SCRUBBER = Scrubber()
 
 
 class Spans(Hook):
-    """`tracer_provider` is the global one unless given. `bounds` limits what is recorded with `content=True`."""
+    """A span `execute_tool {name}` for each call, by OpenTelemetry's GenAI conventions; the current one while the tool
+    runs. Pass it first: it then also times the other hooks. Needs the extra `otel`.
+
+    - `tracer_provider`: None for the global one.
+    - `content`: record arguments and results too, without the secrets that are known by their shape.
+    - `bounds`: how much of a result is recorded then; None for the usual.
+    """
 
     def __init__(self, *, tracer_provider: Any = None, content: bool = False, bounds: Bounds | None = None) -> None:
-        try:
-            from opentelemetry import trace
-        except ImportError:
-            raise CallerError(INSTALL) from None
+        needs("otel")
+        from opentelemetry import trace
+
         self._tracer = trace.get_tracer(SCOPE, tracer_provider=tracer_provider)
         self._content, self._bounds = content, bounds or Bounds(string_chars=8_000, total_bytes=32_000)
         self._open: dict[Invocation, tuple[Any, Any]] = {}
 
     def before(self, invocation: Invocation) -> None:
+        """Begins the span of this `invocation`."""
         from opentelemetry import context, trace
 
         span = self._tracer.start_span(
@@ -56,6 +62,7 @@ class Spans(Hook):
         return {key: value for key, value in found.items() if value}
 
     def after(self, invocation: Invocation, result: Result) -> None:
+        """Ends the span of this `invocation` with its `result`."""
         span = self._closed(invocation)
         if span is None:
             return
@@ -67,6 +74,7 @@ class Spans(Hook):
         span.end()
 
     def cleanup(self, invocation: Invocation, error: BaseException) -> None:
+        """Ends the span of this `invocation` with the `error`."""
         from opentelemetry.trace import Status, StatusCode
 
         span = self._closed(invocation)

@@ -25,7 +25,11 @@ _WRAPPING = 512
 
 
 class Pages:
-    """Safe to share between threads. Belongs to one conversation: every token that it gave is good for it."""
+    """Outputs kept so that a model can read on where they were cut. Belongs to one conversation: every token that it
+    gave is good for it. Safe to share between threads.
+
+    - `most_bytes`: how much is kept; the oldest outputs go first.
+    """
 
     def __init__(self, *, most_bytes: int = 64_000_000) -> None:
         self._most, self._used, self._made = most_bytes, 0, 0
@@ -33,11 +37,13 @@ class Pages:
         self._lock = threading.Lock()
 
     def new_key(self) -> str:
+        """A name for the next output to keep. `dispatch` asks for it."""
         with self._lock:
             self._made += 1
             return f"r{self._made}"
 
     def keep(self, key: str, whole: Any, bounds: Bounds) -> None:
+        """Keeps the `whole` of an output under its `key`, to be read on within `bounds`. `dispatch` does it."""
         used = size(whole)
         with self._lock:
             self._kept[key] = (whole, bounds, used)
@@ -46,7 +52,8 @@ class Pages:
                 self._used -= self._kept.popitem(last=False)[1][2]
 
     def read(self, token: str) -> BoundedOutput:
-        """The next piece: text from where it was cut, or the items after the last one given. Raises ValueError."""
+        """The next piece that this `token` stands for: text from where it was cut, or the items after the last one
+        given. Raises ValueError."""
         found = PageToken.read(token.strip())
         if found is None or found.at < 0:
             raise ValueError("this is no page token; send one exactly as a result showed it")
@@ -57,7 +64,7 @@ class Pages:
         return _piece(_at(whole, found.pointer), found, bounds)
 
     def tool(self, name: str = "read_more") -> Tool:
-        """The tool that redeems page tokens."""
+        """The tool that redeems page tokens, under this `name`."""
         return Tool(
             name=name,
             description=_DESCRIPTION,
@@ -102,7 +109,7 @@ def _piece(value: Any, token: PageToken, bounds: Bounds) -> BoundedOutput:
 
 
 def spill_to(file: BinaryIO) -> Callable[[str], str]:
-    """For `Bounds.spill`: appends each output to an open file, and names the bytes it has there."""
+    """For `Bounds.spill`: appends each output to the open `file`, and names the bytes it has there."""
 
     def spill(text: str) -> str:
         start = file.tell()

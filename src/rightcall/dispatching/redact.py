@@ -17,6 +17,13 @@ Steps = tuple[str, ...]
 
 
 class Redaction(msgspec.Struct, frozen=True, kw_only=True):
+    """Values that no model may see, told by JSON Pointers in which `*` stands for any one step: `/rows/*/card`.
+
+    - `deny`: what is replaced. Deny wins.
+    - `allow`: where it is given, everything is replaced that neither leads to one of these places nor lies in one.
+    - `text`: what stands there instead.
+    """
+
     deny: tuple[str, ...] = ()
     allow: tuple[str, ...] | None = None
     text: str = "[redacted]"

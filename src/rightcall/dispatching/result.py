@@ -34,7 +34,18 @@ _LONGEST_SENT = 500
 
 
 class Result(msgspec.Struct, frozen=True):
-    """`duration` is in seconds, of the tool alone. `thread` names a thread that outlived its time limit."""
+    """What became of one call.
+
+    - `call`: as it was given.
+    - `output`: what the tool gave, or what is told where it gave nothing.
+    - `error`: the model is to take it for a failure.
+    - `kind`: "completed", or why it did not come to that.
+    - `reason`: the same in words.
+    - `problems`: why a call was refused, and notes.
+    - `duration`: seconds, of the tool alone.
+    - `envelope`: the output cut to size, where a limit was set.
+    - `thread`: the name of a thread that outlived its time limit.
+    """
 
     call: Call
     output: Any = None
@@ -48,10 +59,12 @@ class Result(msgspec.Struct, frozen=True):
 
     @property
     def id(self) -> str:
+        """The call's."""
         return self.call.id
 
     @property
     def name(self) -> str:
+        """The tool's."""
         return self.call.name
 
     @property
@@ -61,7 +74,7 @@ class Result(msgspec.Struct, frozen=True):
         return f"ERROR: {said}" if self.error else said
 
     def message(self, api: str = "chat") -> Json:
-        """The message that answers the call, as this API wants it. Several results of one turn: `answers`."""
+        """The message that answers the call, as this `api` wants it. Several results of one turn: `answers`."""
         return results(api, [self.outcome])[0]
 
     @property

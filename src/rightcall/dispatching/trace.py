@@ -29,6 +29,9 @@ class Event(msgspec.Struct, frozen=True, tag_field="event"):
 
 
 class HookBefore(Event, frozen=True, tag="hook_before"):
+    """A hook was asked before a call, and said what to do. `call` is the call's index in its batch and `hook` the
+    hook's among the hooks, both from 0; `action` is what it said, and `reason` why."""
+
     call: int
     hook: int
     action: Literal["continue", "skip", "terminate"]
@@ -36,35 +39,54 @@ class HookBefore(Event, frozen=True, tag="hook_before"):
 
 
 class HookBeforeError(Event, frozen=True, tag="hook_before_error"):
+    """A hook raised when it was asked. `call` and `hook` as in `HookBefore`; `message` is what it raised."""
+
     call: int
     hook: int
     message: str
 
 
 class HookAfter(Event, frozen=True, tag="hook_after"):
+    """A hook was told after a call. `call` and `hook` as in `HookBefore`."""
+
     call: int
     hook: int
 
 
 class HookAfterError(Event, frozen=True, tag="hook_after_error"):
+    """A hook raised when it was told after a call. `call` and `hook` as in `HookBefore`; `message` is what it
+    raised."""
+
     call: int
     hook: int
     message: str
 
 
 class HookCleanup(Event, frozen=True, tag="hook_cleanup"):
+    """A hook was told to clean up. `call` and `hook` as in `HookBefore`."""
+
     call: int
     hook: int
 
 
 class HookCleanupError(Event, frozen=True, tag="hook_cleanup_error"):
+    """A hook raised when it was told to clean up. `call` and `hook` as in `HookBefore`; `message` is what it
+    raised."""
+
     call: int
     hook: int
     message: str
 
 
 class Outcome(Event, frozen=True, tag="outcome"):
-    """The last event of every call. `hook_error` is what a hook raised when it was told."""
+    """The last event of every call: what became of it.
+
+    - `call`: the call's index in its batch, from 0.
+    - `name`: the tool.
+    - `kind`: as in `Result`.
+    - `reason`: why, in words.
+    - `hook_error`: what a hook raised when it was told.
+    """
 
     call: int
     name: str
@@ -80,7 +102,8 @@ WENT_WELL = "went well"  # with a call's index, its name and the number of hooks
 
 
 class Trace:
-    """Filled by `dispatch`, any number of times. Equal to a trace with the same events."""
+    """What hooks and tools did, call by call: filled by `dispatch`, any number of times, and equal to a trace with the
+    same events. `str(trace)` draws it as a tree. `events` are those it begins with."""
 
     __slots__ = ("_rows",)
 
@@ -92,6 +115,7 @@ class Trace:
 
     @property
     def events(self) -> tuple[TraceEvent, ...]:
+        """Every event so far, in order."""
         return tuple([event for row in self._rows for event in _events(*row)])
 
     def __iter__(self) -> Iterator[TraceEvent]:
@@ -109,12 +133,13 @@ class Trace:
         return f"Trace({list(self.events)!r})"
 
     def to_json(self) -> list[dict[str, Any]]:
+        """The events as plain JSON data, without secrets that are known by their shape."""
         found: list[dict[str, Any]] = msgspec.to_builtins(self.events)
         return found
 
     @classmethod
     def from_json(cls, data: Any) -> Trace:
-        """The trace that `to_json` gave. Raises `msgspec.ValidationError`."""
+        """The trace that `to_json` gave as `data`. Raises `msgspec.ValidationError`."""
         return cls(msgspec.convert(data, list[TraceEvent]))
 
     def __str__(self) -> str:

@@ -142,7 +142,8 @@ ALIASES: dict[str, str] = {alias: name for name, format in FORMATS.items() for a
 
 
 def find(format: str | Format) -> Format:
-    """The format of that name or alias; a `Format` is itself. Raises `UnknownFormat`, naming the nearest."""
+    """The format that `format` names, by name or alias; a `Format` is itself. Raises `UnknownFormat`, naming the
+    nearest."""
     if isinstance(format, Format):
         return format
     found = FORMATS.get(format) or FORMATS.get(ALIASES.get(format, ""))

@@ -19,7 +19,11 @@ Pair = tuple[Marker, Marker]
 
 
 class Special(str):
-    """Marker text whose parts in `tokens` are single special tokens. Stays so when joined to plain text with `+`."""
+    """Marker text that is a special token of the model's vocabulary. Stays so when joined to plain text with `+`.
+
+    - `text`: the marker.
+    - `tokens`: the parts of it that are single tokens; None: all of it is one.
+    """
 
     tokens: tuple[str, ...]
 
@@ -32,9 +36,11 @@ class Special(str):
         return Special(str(self) + str(other), self.tokens + getattr(other, "tokens", ()))
 
     def replace(self, old: str, new: str, count: SupportsIndex = -1) -> Special:
+        """As `str.replace`, for `old`, `new` and `count`; what are single tokens stay so."""
         return Special(str.replace(self, old, new, count), self.tokens)
 
     def strip(self, chars: str | None = None) -> Special:
+        """As `str.strip`, for `chars`; what are single tokens stay so."""
         return Special(str.strip(self, chars), self.tokens)
 
     def __radd__(self, other: str) -> Special:
@@ -46,11 +52,16 @@ class Body(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="k
 
 
 class Envelope(Body, frozen=True):
-    """A JSON object with name and arguments: `{"name": "f", "arguments": {}}`.
+    """A JSON object with name and arguments: `{"name": "f", "arguments": {}}`. Of keys the first is written, all are
+    read.
 
-    The first of `names`, `args`, `ids` is rendered, all are read. With no `names` the key is the name: `{"f": {}}`.
-    `wrap` is what stands before, between and after several calls in one block, `write_id` where an id is written.
-    `outer` are keys that hold the call or a list of calls, `content` a key that holds text for the user.
+    - `names`: keys of the name. With none the key is the name: `{"f": {}}`.
+    - `args`: keys of the arguments.
+    - `ids`: keys of the id.
+    - `wrap`: what stands before, between and after several calls in one block; None: one call in each.
+    - `write_id`: where an id is written, if it is.
+    - `outer`: keys that hold the call or a list of calls.
+    - `content`: a key that holds text for the user.
     """
 
     names: tuple[str, ...] = ("name", "tool_name", "tool")
@@ -63,9 +74,11 @@ class Envelope(Body, frozen=True):
 
 
 class NameThenJson(Body, frozen=True):
-    """A name, then a JSON object: `f[ARGS]{"x": 1}`. Without `open` the name came from a channel header or the request.
+    """A name, then a JSON object: `f[ARGS]{"x": 1}`.
 
-    `id` says how a call's id is made from the holes, where the wire writes it in pieces.
+    - `open`: the marker with the name, before the object. Empty: the name came from a channel header or the request.
+    - `close`: the marker behind the object.
+    - `id`: how a call's id is made from the holes, where the wire writes it in pieces.
     """
 
     open: Marker = ""
@@ -76,9 +89,15 @@ class NameThenJson(Body, frozen=True):
 class Params(Body, frozen=True):
     """One tagged block per argument: `<function=f><parameter=k>v</parameter></function>`.
 
-    `types` maps what stands in the `{type}` hole to `string` or `json`, first of each is rendered. `item` is the tag of
-    a list's element where values are nested tags. `quote` may surround a value. `empty` is a whole call without
-    arguments in one tag. `escapes` says how characters of a name or a key are written in their holes.
+    - `open`: the marker with the name.
+    - `param`: the marker before a value, with its key.
+    - `value_close`: the marker behind a value.
+    - `close`: the marker behind the last value.
+    - `types`: what stands in the `{type}` hole, as "string" or "json"; the first of each is written.
+    - `item`: the tag of a list's element, where values are nested tags.
+    - `quote`: a pair that may surround a value.
+    - `empty`: a whole call without arguments in one tag.
+    - `escapes`: how characters of a name or a key are written in their holes.
     """
 
     open: Marker
@@ -93,13 +112,19 @@ class Params(Body, frozen=True):
 
 
 class Pythonic(Body, frozen=True):
-    """Python calls with keyword arguments: `[f(k="v"), g(n=1)]`; `wrap` as in `Envelope`."""
+    """Python calls with keyword arguments: `[f(k="v"), g(n=1)]`. `wrap` is what stands before, between and after
+    several calls."""
 
     wrap: tuple[str, str, str] = ("[", ", ", "]")
 
 
 class Braced(Body, frozen=True):
-    """Bare keys in braces: `call:f{k:<|"|>v<|"|>,n:1}`. `quoted="raw"`: the schema alone types a quoted value."""
+    """Bare keys in braces: `call:f{k:<|"|>v<|"|>,n:1}`.
+
+    - `open`: the marker with the name.
+    - `quote`: what stands on both sides of a text.
+    - `quoted`: "string": a quoted value is a text; "raw": the schema alone types it.
+    """
 
     open: Marker
     quote: str
@@ -108,8 +133,7 @@ class Braced(Body, frozen=True):
 
 class TsCall(Body, frozen=True):
     """A call with an object literal, as TypeScript writes it: `f({ k: "v", n: 1 })`; long strings are heredocs.
-
-    `labels` may stand before the name with a colon and are not read; a call behind any other is refused.
+    `labels` are words that may stand before the name with a colon and are not read; a call behind any other is refused.
     """
 
     labels: tuple[str, ...] = (
@@ -119,12 +143,18 @@ class TsCall(Body, frozen=True):
 
 
 class Channels(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Messages with a header that says what each is: `<|channel|>commentary to=f<|message|>{...}<|call|>`.
+    """Messages with a header that says what each is: `<|channel|>commentary to=f<|message|>{...}<|call|>`. A header is
+    `start`, then recipient and channel in either order, then `message`.
 
-    A header is `start`, then recipient and channel in either order, then `message`; the reply's first has no `start`.
-    `to` and `channel` introduce recipient and channel (an empty `to`: the header is the recipient). `kinds` says what
-    the channels and recipients that are no tools hold; `prefix` stands before a tool's name. `messages` is how a
-    message with reasoning, with content and with a call is rendered: its header without `start`, and its end.
+    - `start`: begins a header; the reply's first has none.
+    - `message`: ends a header.
+    - `ends`: what ends a message.
+    - `kinds`: what the channels and recipients that are no tools hold.
+    - `messages`: how a message with reasoning, with content and with a call is written: its header without `start`, and
+      its end.
+    - `to`: introduces the recipient; empty: the header is the recipient.
+    - `channel`: introduces the channel.
+    - `prefix`: stands before a tool's name.
     """
 
     start: Marker
@@ -138,7 +168,8 @@ class Channels(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Protocol(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A reply is blocks in tags and nothing else: calls, the format's `content`, and `done` around the last word.
+    """A reply is blocks in tags and nothing else: calls, the format's `content`, and `done`, the pair around the last
+    word.
 
     Text keeps the name of its block as its tag. Outside all blocks a call is one only at the beginning of a line, whole
     and of a declared tool, and leaves a note.
@@ -148,11 +179,24 @@ class Protocol(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Format(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One wire format, for every direction. See the module's docstring for markers.
+    """One wire format, for reading, writing, grammars and prompts. A marker is text with the holes `{name} {key} {type}
+    {id} {index} {number}`; of a tuple of markers all are read and the first is written. White space at a marker's edge
+    is optional when reading. A pair is what opens and what closes.
 
-    `section` surrounds all calls, `call` one call (or one block of several), `between` stands between two. `reasoning`
-    and `content` surround those; `ends` are end-of-turn tokens. `citations` are marks inside text, which leave it
-    whole. `tools` names how the family lists tools in a prompt.
+    - `name`: what it is found by.
+    - `body`: how a call is written between its markers; of several all are read.
+    - `section`: a pair around all calls.
+    - `call`: a pair around one call, or one block of several.
+    - `between`: what stands between two calls.
+    - `reasoning`: a pair around what the model thinks.
+    - `content`: pairs around text for the user, for formats that mark it.
+    - `ends`: end-of-turn tokens.
+    - `citations`: a pair around marks inside text, which leave it whole.
+    - `channels`: for formats whose messages have headers.
+    - `protocol`: for formats whose replies are blocks and nothing else.
+    - `tools`: how this family of models is shown its tools in a prompt.
+    - `aliases`: other names it is found by.
+    - `models`: which models write it, for the page of formats.
     """
 
     name: str
@@ -172,18 +216,20 @@ class Format(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def bodies(self) -> tuple[Body, ...]:
+        """The bodies, also where there is one: the first is written, all are read."""
         return self.body if isinstance(self.body, tuple) else (self.body,)
 
     @staticmethod
     def from_toml(text: str) -> Format:
-        """A user's own format. Data only: nothing in it is executed. Raises `BadFormat`."""
+        """A format of your own, written as TOML in `text`. Data only: nothing in it is executed. Raises `BadFormat`."""
         from rightcall.formats.toml import format_from_toml
 
         return format_from_toml(text)
 
 
 def replace(format: Format, **changes: Any) -> Format:
-    """The same format with a few fields changed: a variant is a difference. Aliases and models do not carry over."""
+    """A variant is a difference: the same `format` with other values in the fields named in `changes`. Aliases and
+    models do not carry over."""
     return msgspec.structs.replace(format, **{"aliases": (), "models": "", **changes})
 
 

@@ -66,7 +66,8 @@ _ENOUGH = 20  # violations; more say nothing new
 
 
 class Law(NamedTuple):
-    """`cases` makes so many examples for a format from a seed, `judge` tries one."""
+    """One law that every format keeps. `cases` makes so many examples for a format from a seed; `judge` tries one of
+    them, against these tools and under these options."""
 
     cases: Callable[[Format, int, int], Iterator[Case]]
     judge: Callable[[Format, Case, Toolset | None, How], list[Violation]]
@@ -90,7 +91,12 @@ def judge(format: Format, case: Case, *, tools: Toolset | None = TOOLS, how: How
 
 
 def check_format(format: Format, *, seed: int = 0, samples: int = 60) -> list[Violation]:
-    """The laws on one format, over so many examples each, made from the seed; at most about twenty violations."""
+    """The laws on one format; empty when it keeps them all, and at most about twenty violations. Never raises.
+
+    - `format`: a format of your own.
+    - `seed`: which examples; the same give the same.
+    - `samples`: how many for each law.
+    """
     found: list[Violation] = []
     for case in _in_turn(format, seed, samples):
         found += judge(format, case)

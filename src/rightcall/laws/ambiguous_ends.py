@@ -25,7 +25,12 @@ _WORD = "zqvalueqz"
 def ends_law(
     format: Format, text: str, value: str, *, tools: Toolset | None = None, how: How = USUAL
 ) -> list[Violation]:
-    """A call of `take_note` whose `text` is written as `value` does not run with another `text`."""
+    """A call of `take_note` whose argument `text` is written as this `value` does not run with another one.
+
+    - `format`: one with raw values.
+    - `text`: what is read, with `value` as it stands in it.
+    - `tools`, `how`: as in `cut_law`.
+    """
     try:
         for got in read(format, [text], tools=tools, how=how).reply.calls:
             said = got.arguments.get("text")

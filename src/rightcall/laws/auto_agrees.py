@@ -18,7 +18,12 @@ from rightcall.wire.rendering import same
 
 
 def auto_law(format: Format, text: str, *, tools: Toolset | None = None, how: How = USUAL) -> list[Violation]:
-    """Every call that may run for `auto` may run for the named format, in the same order."""
+    """Every call that may run for `auto` may run for the named format, in the same order.
+
+    - `format`: the one that the text is written in.
+    - `text`: any text of its wire.
+    - `tools`, `how`: as in `cut_law`.
+    """
     try:
         found = read("auto", [text], tools=tools, how=how).reply
         own_reply = read(format, [text], tools=tools, how=how).reply

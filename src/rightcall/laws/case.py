@@ -31,7 +31,8 @@ LawName = Literal[
 
 
 class Violation(msgspec.Struct, frozen=True):
-    """One law that one input breaks. `input` is the text that was parsed, or the parts that were rendered."""
+    """One law that one input breaks. `law` is its name, `what` says how it is broken, and `input` is the text that was
+    parsed, or the parts that were rendered."""
 
     law: LawName
     what: str
@@ -39,17 +40,22 @@ class Violation(msgspec.Struct, frozen=True):
 
 
 class Written(msgspec.Struct, frozen=True):
-    """A key that stands in a text with this value. Any of `names` accounts for it: the key, or what it stood in."""
+    """A key that stands in a text with this `value`. Any of `names` accounts for it: the key, or what it stood in."""
 
     names: tuple[str, ...]
     value: Any
 
 
 class Case(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One example for one law: a text to be read, or parts to be rendered. `seed` says where it is cut.
+    """One example for one law: a text to be read, or parts to be rendered.
 
-    `sent` are the parts that the text was made of, `written` the keys that stand in it, `value` the exact string that
-    stands in its raw argument.
+    - `law`: its name in `LAWS`.
+    - `text`: what is read.
+    - `sent`: the parts that the text was made of, or that are rendered.
+    - `written`: the keys that stand in the text, each with its value.
+    - `value`: the exact string that stands in its raw argument.
+    - `must_carry`: that the format cannot carry the parts is a violation too.
+    - `seed`: says where the text is cut.
     """
 
     law: str

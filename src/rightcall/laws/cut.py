@@ -24,9 +24,15 @@ def cut_law(
     how: How = USUAL,
     cuts: Mapping[str, Sequence[str]] | None = None,
 ) -> list[Violation]:
-    """One reply and the same joined events however the text is cut; the events add up to it, and nothing is lost.
+    """One reply and the same joined events however the text is cut; the events add up to it, and nothing is lost. Read
+    `live` it holds the same calls. Held back, nothing is recast.
 
-    Read `live` it holds the same calls. Held back, nothing is recast. `cuts` are other ways to cut than the usual.
+    - `format`: a name, or a `Format`.
+    - `text`: any text.
+    - `tools`: what may be called; None: names are not checked.
+    - `seed`: says where it is cut at random.
+    - `how`: the other options of the reading.
+    - `cuts`: other ways to cut than `cuttings`, by name.
     """
     try:
         ways = cuttings(format, text, seed) if cuts is None else cuts
@@ -95,7 +101,8 @@ def _told(got: Reading) -> list[Event]:
 
 
 def live_law(at_rest: Reply, live: Reply, text: str) -> list[Violation]:
-    """Live pieces are a preview: the calls are the same, and so is what is wrong with them."""
+    """Live pieces are a preview: the calls are the same, and so is what is wrong with them. `at_rest` and `live` are
+    the replies that were read of the same `text` without and with it."""
     a, b = _gist(at_rest), _gist(live)
     return [] if a == b else [Violation("live", f"live it reads {b!r}, at rest {a!r}", text)]
 

@@ -26,7 +26,12 @@ from rightcall.types import (
 
 
 def events_law(got: Reading, text: str, *, live: bool = False) -> list[Violation]:
-    """Whoever has seen all events knows the reply; what was given out of a call is what the call holds."""
+    """Whoever has seen all events knows the reply; what was given out of a call is what the call holds.
+
+    - `got`: the events and the reply, as they were read.
+    - `text`: what was read.
+    - `live`: it was read live, so pieces are a preview.
+    """
     what = _against_reply(got) or _against_calls(got, live)
     return [Violation("events", what, text)] if what else []
 

@@ -23,7 +23,13 @@ Pairs = list[tuple[str, Any]]
 def keys_law(
     format: Format, text: str, written: Sequence[Written], *, tools: Toolset | None = None, how: How = USUAL
 ) -> list[Violation]:
-    """Each key that stands in the text with a value is in the arguments with it, or is named where it is missed."""
+    """Each key that stands in the text with a value is in the arguments with it, or is named where it is missed.
+
+    - `format`: the one that the text is written in.
+    - `text`: what is read.
+    - `written`: the keys that stand in it.
+    - `tools`, `how`: as in `cut_law`.
+    """
     try:
         reply = read(format, [text], tools=tools, how=how).reply
         for key in written:

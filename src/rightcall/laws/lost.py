@@ -21,7 +21,8 @@ _NO_TEXT = re.compile(r"(?:```|~~~)[^`\n]{0,64}\n|(?:```|~~~)[A-Za-z_0-9]{0,16}|
 
 
 def nothing_lost_law(format: str | Format, text: str, reply: Reply) -> list[Violation]:
-    """Every character is text, reasoning, a call's or a marker's; under a marker there is nothing but markers."""
+    """Every character of the `text` is text, reasoning, a call's or a marker's in this `reply`, which was read in this
+    `format` with its spans; under a marker there is nothing but markers."""
     what = _tiles(text, reply) or _holds(text, reply) or _under_markers(format, text, reply)
     return [Violation("nothing lost", what, text)] if what else []
 

@@ -39,9 +39,12 @@ _NAME_GOES_ON = re.compile(r"[^<>\"'`{}()\[\]|=/\s,\\]").match  # a longer name 
 
 
 def opener_law(format: Format, text: str, *, tools: Toolset | None = None, how: How = USUAL) -> list[Violation]:
-    """An opener is never silent: it begins an attempt, is thought, or leaves a problem of no call.
+    """An opener is never silent: it begins an attempt, is thought, or leaves a problem of no call. Where a body, or the
+    name of a declared tool where a body begins with one, follows it, a problem is not enough.
 
-    Where a body, or the name of a declared tool where a body begins with one, follows it, a problem is not enough.
+    - `format`: whose openers are looked for.
+    - `text`: any text.
+    - `tools`, `how`: as in `cut_law`.
     """
     try:
         reply = read(format, [text], tools=tools, how=how).reply

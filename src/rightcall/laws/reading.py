@@ -20,7 +20,8 @@ from rightcall.wire.parser import Parser, parse
 
 
 class How(msgspec.Struct, frozen=True):
-    """The options under which a text is read, apart from its format and tools."""
+    """The options under which the laws read a text, apart from its format and tools: `reasoning`, `repair`, `choice`,
+    `limits` and `finish` are those of `parse`."""
 
     reasoning: Literal["auto", "open", "off"] = "auto"
     repair: Literal["off", "safe", "lenient"] = "safe"
@@ -29,6 +30,7 @@ class How(msgspec.Struct, frozen=True):
     finish: str | None = None
 
     def options(self) -> dict[str, Any]:
+        """Those of them that a `Parser` takes when it is made."""
         return {"reasoning": self.reasoning, "repair": self.repair, "choice": self.choice, "limits": self.limits}
 
 
@@ -71,7 +73,12 @@ def at_once(format: str | Format, text: str, *, tools: Toolset | None = None, ho
 
 
 def cuttings(format: str | Format, text: str, seed: int = 0) -> dict[str, list[str]]:
-    """The ways in which a text is cut, by name."""
+    """The ways in which a text is cut, by name: each is the list of its pieces.
+
+    - `format`: its markers are split in half; a name, or a `Format`.
+    - `text`: what is cut.
+    - `seed`: says where it is cut at random.
+    """
     return {
         "one character at a time": list(text),
         "three characters at a time": [text[i : i + 3] for i in range(0, len(text), 3)],

@@ -17,7 +17,13 @@ from rightcall.wire.rendering import render, same
 def round_trip_law(
     format: Format, parts: Sequence[Part], *, tools: Toolset | None = None, must_carry: bool = False, how: How = USUAL
 ) -> list[Violation]:
-    """What is rendered reads back equal. That a format says `CannotCarry` is no violation, unless it must carry it."""
+    """What is rendered reads back equal.
+
+    - `format`: what to write and read it in.
+    - `parts`: texts, reasoning and calls.
+    - `tools`, `how`: as in `cut_law`.
+    - `must_carry`: that the format says `CannotCarry` is a violation too.
+    """
     try:
         text = render(parts, format=format, tools=tools)
     except CannotCarry as error:

@@ -28,8 +28,14 @@ _WORDS = "zebra quokka walrus badger jackal lynx ocelot gibbon puffin marmot".sp
 def swallowing_law(
     format: Format, text: str, sent: Sequence[Part], *, tools: Toolset | None = None, how: How = USUAL
 ) -> list[Violation]:
-    """Of this text, the calls of which lost a piece of a marker: no more calls run than were sent, none with the words
-    of another call, or a tag that opens something, in an argument that did not have it."""
+    """Of a text whose calls lost a piece of a marker: no more calls run than were sent, none with the words of another
+    call, or a tag that opens something, in an argument that did not have it.
+
+    - `format`: the one that the text is written in.
+    - `text`: what was rendered, without that piece.
+    - `sent`: the parts that it was made of.
+    - `tools`, `how`: as in `cut_law`.
+    """
     calls = [part for part in sent if isinstance(part, Call)]
     try:
         ran = read(format, [text], tools=tools, how=how).reply.calls

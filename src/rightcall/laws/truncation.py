@@ -29,10 +29,15 @@ def truncation_law(
     how: How = USUAL,
     prefixes: int = _PREFIXES,
 ) -> list[Violation]:
-    """No beginning of the text yields a complete call that the whole text does not have in that place.
+    """No beginning of the text yields a complete call that the whole text does not have in that place. Where the answer
+    is said to have been cut, whole calls before the cut stand, and nothing else runs: nothing that was rescued, and
+    nothing out of reasoning.
 
-    Where the answer is said to have been cut, whole calls before the cut stand, and nothing else runs: nothing that was
-    rescued, and nothing out of reasoning.
+    - `format`: the one that the text is written in.
+    - `text`: any text.
+    - `tools`, `how`: as in `cut_law`.
+    - `seed`: which beginnings are tried.
+    - `prefixes`: how many of them.
     """
     try:
         whole = read(format, [text], tools=tools, how=how).reply

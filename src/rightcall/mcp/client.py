@@ -18,7 +18,7 @@ import msgspec
 
 from rightcall.declare.toolset import Toolset
 from rightcall.errors import BackendError, CallerError, ToolError
-from rightcall.mcp.extra import needs_mcp
+from rightcall.extras import needs
 from rightcall.types import Json, Tool
 
 if TYPE_CHECKING:
@@ -39,9 +39,20 @@ async def connect(
     headers: Mapping[str, str] | None = None,
     env: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Toolset]:
-    """The server's tools, as long as the connection stands. `prefix` is put before their names; `seconds` bounds each
-    answer; `headers` go with every request over HTTP, `env` to a command, which otherwise sees little of ours."""
-    needs_mcp()
+    """An async context manager: the tools of an MCP server, as long as the connection stands. A definition that cannot
+    be used is left out and stands in `tools.refused`.
+
+    - `server`: a URL (streamable HTTP), or the words of a command that is started and asked over its standard input and
+      output.
+    - `trust_annotations`: believe the server that a tool only reads.
+    - `prefix`: put before the tools' names.
+    - `seconds`: how long each answer may take.
+    - `headers`: go with every request over HTTP.
+    - `env`: the environment of the command, which otherwise sees little of ours.
+
+    Raises `BackendError` for a server that cannot be used, `CallerError` for what is none.
+    """
+    needs("mcp")
     from mcp import Client
 
     stands = False

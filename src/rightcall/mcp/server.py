@@ -23,11 +23,12 @@ from rightcall.dispatching.hook import HookLike
 from rightcall.dispatching.result import Result
 from rightcall.dispatching.run_limits import RunLimits
 from rightcall.errors import DispatchStopped
+from rightcall.extras import needs
 from rightcall.ids import random_id
-from rightcall.mcp.extra import needs_mcp
 from rightcall.repairs.finish import repair as repaired
 from rightcall.servers.asgi import guarded
 from rightcall.servers.guard import RequestLimits, given_key, guarding
+from rightcall.servers.slow_heads import TimedHead
 from rightcall.types import Call, Json
 
 if TYPE_CHECKING:
@@ -47,8 +48,16 @@ def server_of(
     limits: RunLimits | None = None,
     repair: str = "safe",
 ) -> Server[Any]:
-    """The SDK's server, for those who run it in a way of their own."""
-    needs_mcp()
+    """The SDK's server, for those who run it in a way of their own. Each call is repaired, checked, dispatched and
+    bounded.
+
+    - `tools`: what is served; each must have code to run.
+    - `name`: what the server calls itself.
+    - `hooks`: asked before each call and told after it, as in `dispatch`.
+    - `limits`: as in `dispatch`; None: the usual, and outputs cut to size.
+    - `repair`: "off", "safe" or "lenient", as in `parse`.
+    """
+    needs("mcp")
     from mcp import types
     from mcp.server.lowlevel import Server
 
@@ -110,7 +119,8 @@ def _structured(output: Any) -> Json | None:
 
 
 def serve_stdio(tools: Tools, *, name: str = "rightcall", hooks: Iterable[HookLike] = (), repair: str = "safe") -> None:
-    """Serves the client that started this process, until it goes away. What tools print goes to standard error."""
+    """Serves the client that started this process, until it goes away. What tools print goes to standard error.
+    `tools`, `name`, `hooks` and `repair` are those of `server_of`."""
     server = server_of(tools, name=name, hooks=hooks, repair=repair)
 
     async def run() -> None:
@@ -136,8 +146,16 @@ def serve_http(
     hooks: Iterable[HookLike] = (),
     repair: str = "safe",
 ) -> None:
-    """Serves `http://host:port/mcp` until it is stopped, to those who have the `key`. It must be given, unless `no_key`
-    says that every program on this machine may call the tools."""
+    """Serves `http://host:port/mcp` until it is stopped. `tools`, `name`, `hooks` and `repair` are those of
+    `server_of`.
+
+    - `host`: 127.0.0.1 for this machine alone; another address serves others too.
+    - `port`: where to listen.
+    - `key`: what clients must send as a bearer token. It must be given, unless `no_key`.
+    - `no_key`: every program on this machine may call the tools.
+    - `origins`: web pages that may use it too.
+    - `hosts`: names beside the address by which clients may ask for it.
+    """
     import uvicorn
 
     app = http_app(
@@ -151,7 +169,17 @@ def serve_http(
         hooks=hooks,
         repair=repair,
     )
-    uvicorn.run(app, host=host, port=port, log_level="warning", ws="none", h11_max_incomplete_event_size=_HEAD)
+    uvicorn.run(app, host=host, port=port, log_level="warning", **listening())
+
+
+def listening(limits: RequestLimits = _LIMITS) -> Json:
+    """How uvicorn is to listen: no web sockets, and heads that are neither too large nor too slow."""
+    from uvicorn.protocols.http.auto import AutoHTTPProtocol
+
+    def timed(*given: Any, **named: Any) -> TimedHead:
+        return TimedHead(AutoHTTPProtocol(*given, **named), limits.head_seconds)
+
+    return {"http": timed, "ws": "none", "h11_max_incomplete_event_size": _HEAD}
 
 
 def http_app(
@@ -167,7 +195,7 @@ def http_app(
     repair: str = "safe",
 ) -> Any:
     """The same as an ASGI application."""
-    needs_mcp()
+    needs("mcp")
     from mcp.server.transport_security import TransportSecuritySettings
 
     chosen = given_key(key) if key else None

@@ -16,6 +16,7 @@ import msgspec
 
 from rightcall.checks import JUDGED, argument_problems, disagreement_of, fits, is_finite, name_problem
 from rightcall.declare.toolset import ToolLike, Toolset
+from rightcall.extras import is_installed, missing
 from rightcall.repairs.beside import BesideMember, name_members, place
 from rightcall.repairs.brackets import could_move
 from rightcall.repairs.fences import unfence
@@ -279,6 +280,9 @@ class _Settling:
         if not self._last.takes(text):
             self.notes.append(_TOO_LONG)
             return None
+        if not is_installed("repair"):  # a note and no error: whether it is reached is the model's doing
+            self.notes.append(Problem("extra_missing", missing("repair"), blocking=False))
+            return None
         import json_repair
 
         try:
@@ -296,9 +300,13 @@ class _Settling:
 def repair(call: Call, tools: Toolset | Iterable[ToolLike] | None, *, policy: str = "safe") -> Call:
     """The call as it was meant, with a receipt for every change; the same call where none is needed or none helps.
 
+    - `call`: one that was made elsewhere. Arguments that nobody has read yet (`Call(name, json=text)`) are read. One
+      that was cut off comes back as it is: it is never completed.
+    - `tools`: what may be called, as in `parse`.
+    - `policy`: "off", "safe" or "lenient", as `repair` in `parse`.
+
     What is still wrong with a call that was changed is in its `problems`; what blocked it for another reason than its
-    name and its arguments blocks it still. Arguments that nobody has read yet (`Call(name, json=text)`) are read, and
-    what cannot be read is told. A call that was cut off comes back as it is: it is never completed.
+    name and its arguments blocks it still.
     """
     toolset = Toolset.of(tools)
     if not call.complete:

@@ -26,7 +26,8 @@ class Refused(BadTools):
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """A definition that a lenient toolset left out: where it came from, and where in it the fault is."""
+    """A definition that a lenient toolset left out: the `source` it came from, the `tool` it names, the `path` of the
+    fault in it (a JSON Pointer), and a `message` that says what is wrong and what would do."""
 
     source: str
     tool: str

@@ -28,7 +28,8 @@ _PLAIN_NAME = re.compile(r"[A-Za-z0-9_.\-]{1,64}").fullmatch
 
 
 class SchemaRelaxation(msgspec.Struct, frozen=True):
-    """A keyword that is not checked, and why. `path` is a JSON Pointer into the tool's parameters."""
+    """A `keyword` of the schema of a `tool` that is not checked, and the `reason`. `path` is a JSON Pointer into the
+    tool's parameters."""
 
     tool: str
     path: str

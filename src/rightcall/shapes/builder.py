@@ -15,8 +15,14 @@ from rightcall.shapes.intersect import Relaxation
 
 
 class GrammarBounds(msgspec.Struct, frozen=True):
-    """The most characters of a string, items of an array, digits of a number, characters of free text and calls of
-    a reply; None: any."""
+    """How long what a grammar allows may get; None: any length.
+
+    - `string`: characters of a string.
+    - `array`: items of an array.
+    - `digits`: digits of a number.
+    - `text`: characters of free text.
+    - `calls`: calls in a reply.
+    """
 
     string: int | None = None
     array: int | None = None

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rightcall.laws import (
         LAWS,
         Case,
+        How,
         Law,
         Violation,
         auto_law,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Case",
+    "How",
     "LAWS",
     "Law",
     "Recorder",
@@ -61,6 +63,7 @@ __getattr__ = on_first_use(
     __name__,
     {
         "Case": "rightcall.laws",
+        "How": "rightcall.laws",
         "LAWS": "rightcall.laws",
         "Law": "rightcall.laws",
         "Recorder": "rightcall.backends.record",

@@ -21,7 +21,11 @@ _WINDOW = 4_096  # characters from the first opener on, by which formats are ran
 
 
 def detect(text: str, *, tools: Toolset | Iterable[ToolLike] | None = None) -> list[str]:
-    """Names of the formats whose opener occurs in the text, the likeliest first; empty for plain text."""
+    """Names of the formats whose opener occurs in the text, the likeliest first; empty for plain text.
+
+    - `text`: what a model wrote, whole or a good part of it.
+    - `tools`: what may be called, as in `parse`; calls of these count for a format.
+    """
     toolset = Toolset.of(tools)
     first_at: dict[str, int] = {}  # where each opener stands first: many formats share one
     found = [(each, place) for each in _known() if (place := _opened_at(each, text, first_at)) >= 0]

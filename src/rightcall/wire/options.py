@@ -10,8 +10,14 @@ from rightcall.declare.toolset import Toolset
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """Past a limit a problem is left. A call too large or too deep is kept with its text; a reply with too much text or
-    too many calls is plain text from there on."""
+    """How much is read. Past a limit a problem is left: a call too large or too deep is kept with its text, and a reply
+    with too much text or too many calls is plain text from there on.
+
+    - `reply`: characters of a whole reply.
+    - `call`: characters of one call.
+    - `depth`: brackets inside brackets.
+    - `calls`: calls in a reply.
+    """
 
     reply: int = 16_000_000
     call: int = 4_000_000

@@ -42,10 +42,16 @@ _LIMITS = Limits()
 
 
 class Parser:
-    """Reads one reply. `feed` gives the events that the text so far has made certain, `close` the rest.
+    """Reads one reply as it arrives. `feed` gives the events that the text so far has made certain, `close` the rest;
+    `reply` is then the one that `parse` makes of the whole text.
 
-    A parser belongs to one stream; formats and toolsets may be shared. `live` passes plain string arguments on while
-    they arrive; `hold` holds back text that may turn out to be reasoning instead of recasting it later.
+    A parser belongs to one stream; formats and toolsets may be shared. The options are those of `parse`: `format`,
+    `tools`, `reasoning`, `repair`, `rescue`, `reasoning_calls`, `choice`, `ids`, `spans` and `limits`. And two:
+
+    - `live`: string arguments go out while they arrive, as a preview; `CallEnd` has the call that counts.
+    - `hold`: text that may turn out to be reasoning or a call waits, so that nothing is ever taken back by a `Recast`.
+
+    Raises `UnknownFormat` and `CallerError` for options that cannot be; never because of what a model wrote.
     """
 
     __slots__ = ("_closed", "_fold", "_hold", "_read", "_reading", "_source", "_take_events", "_told")
@@ -76,12 +82,13 @@ class Parser:
         self._hold = Hold() if hold else None
 
     def feed(self, text: str, special: bool | None = None) -> list[Event]:
-        """The events that this piece of text made certain.
+        """The events that this piece of text made certain. Raises `CallerError` once the parser is closed.
 
-        Who decodes token by token can say which text came as what: `special=True`, the text is exactly one special
-        token; `False`, it is plain text; `None`, that is not known. A marker that came as a special token counts
-        wherever it stands, in code too, and the same letters in plain text never do. Markers that are tags and no
-        special tokens of their format are told from shown ones as always.
+        - `text`: the next piece, of any size.
+        - `special`: for those who decode token by token. True: the text is exactly one special token; False: it is
+          plain text; None: that is not known. A marker that came as a special token counts wherever it stands, in code
+          too, and the same letters in plain text never do. Markers that are tags and no special tokens of their format
+          are told from shown ones as always.
         """
         if self._closed:
             raise CallerError("this parser is closed; a new reply needs a new Parser")
@@ -124,7 +131,8 @@ class Parser:
     @overload
     def events(self, chunks: AsyncIterable[str]) -> AsyncIterator[Event]: ...
     def events(self, chunks: Iterable[str] | AsyncIterable[str]) -> Iterator[Event] | AsyncIterator[Event]:
-        """All the events of a stream: feeds every piece, then closes. Over an async stream with `async for`."""
+        """All the events of a stream: feeds every piece of `chunks`, then closes. Over an async stream with `async
+        for`."""
         return all_events(self, chunks)
 
     @property
@@ -244,7 +252,27 @@ def parse(
 ) -> Reply:
     """The reply that a model's whole text holds. Never raises because of what the text is.
 
-    `text` may also be pairs of text and whether it came as a special token, as `Parser.feed` takes them.
+    - `text`: what the model wrote; or pairs of text and whether it came as a special token, as `Parser.feed` takes
+      them.
+    - `tools`: what may be called: functions, definitions of any provider, a `Toolset`, or a list of these. None: names
+      and arguments are not checked.
+    - `format`: a name or alias of `rightcall.formats`, or a `Format`. "auto" finds out which it is.
+    - `reasoning`: "auto" reads thinking sections as reasoning; "open": the prompt has begun one already; "off": there
+      are none.
+    - `repair`: "safe" makes the changes that leave no doubt, and guesses only for tools declared `read_only`; "lenient"
+      guesses for all; "off" changes nothing. A dict says it by tool, `{"delete_file": "off", "*": "safe"}`.
+    - `rescue`: what becomes of calls that are not written as the format says. "safe" takes them where nothing else can
+      be meant, "anywhere" also in the midst of text if the tool is declared and its schema fits, "off" nowhere. What is
+      left leaves a note.
+    - `reasoning_calls`: "safe" takes calls out of reasoning where the model put its answer there; "never" leaves them.
+    - `choice`: the request's tool choice, in any provider's spelling. Where it names one tool, bare arguments are that
+      tool's; where it is "none", nothing may be called.
+    - `finish`: how the provider says that the answer ended; see `Parser.close`.
+    - `ids`: the ids of the conversation, so that none comes twice; without it they are unique in this reply.
+    - `spans`: fill `Reply.spans`.
+    - `limits`: how much is read; None for the usual.
+
+    Raises `CallerError` for what is no text, `UnknownFormat`, and `BadTools` for tools of your own that cannot be used.
     """
     options = read_options(tools, reasoning, repair, rescue, reasoning_calls, choice, spans, False, limits)
     reading = _start(format, options, ids)

@@ -34,7 +34,14 @@ def render(
     format: str | Format,
     tools: Toolset | Iterable[ToolLike] | None = None,
 ) -> str:
-    """The text a model would have written. Raises `CannotCarry` where this format cannot say it."""
+    """The text a model would have written in this format. It is read back before it is given out.
+
+    - `reply`: a `Reply`, one `Call`, or a list of parts.
+    - `format`: a name, an alias or a `Format`; of formats with several bodies the first is written.
+    - `tools`: what the calls are of, for wires that need the schema to tell a number from a text.
+
+    Raises `CannotCarry` where the format cannot say it, or it would read back as something else.
+    """
     chosen = find(format)
     parts: Sequence[Part] = reply.parts if isinstance(reply, Reply) else [reply] if isinstance(reply, Call) else reply
     text = _Writer(chosen, parts).write()

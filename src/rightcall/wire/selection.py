@@ -15,8 +15,14 @@ from rightcall.wire.parser import parse
 def select(
     text: str, tools: Toolset | Iterable[ToolLike] | None, *, format: str | Format = "auto", repair: str = "safe"
 ) -> Call:
-    """The first call that may run. Raises `NoToolCallFound`, or what is wrong with the first where none may. A block
-    that names no tool is no call."""
+    """The first call that may run, for those who want one call or an exception. A block that names no tool is no call.
+
+    - `text`: what the model wrote.
+    - `tools`, `format`, `repair`: as in `parse`.
+
+    Raises `NoToolCallFound`, or where calls were made and none may run, what is wrong with the first: `UnknownTool` or
+    `MalformedArguments`.
+    """
     reply = parse(text, tools=tools, format=format, repair=repair)  # type: ignore[arg-type]
     if reply.calls:
         return reply.calls[0]

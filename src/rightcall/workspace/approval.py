@@ -27,7 +27,8 @@ _WRITES = (WRITE_FILE, EDIT_FILE)
 
 
 class Approval(Hook):
-    """Anything but a clear yes is a no."""
+    """The hook that `Workspace.approval` makes. Anything but a clear yes is a no. `root`, `ask`, `mode` and `plan_dir`
+    are the workspace's folder and the options of `Workspace.approval`."""
 
     def __init__(self, root: Root, ask: Ask | None, *, mode: str, plan_dir: str) -> None:
         if mode not in _MODES:
@@ -37,6 +38,8 @@ class Approval(Hook):
         self._always: set[str] = set()
 
     async def before(self, invocation: Invocation) -> Skip | None:
+        """Asks about this `invocation` where its tool writes or runs something; what is not allowed is skipped, and the
+        model told."""
         name = invocation.tool.name
         if self._mode == "bypass" or name not in (*_WRITES, BASH):
             return None

@@ -71,5 +71,5 @@ _TOOLS = (
 
 
 def all_tools() -> list[Tool]:
-    """The five, without code to run: a `Workspace` has them with it."""
+    """The five tools as a model sees them, without code to run: a `Workspace` has them with it."""
     return list(_TOOLS)

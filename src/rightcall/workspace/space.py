@@ -17,9 +17,16 @@ from rightcall.workspace.sandbox import Sandbox, confines, hides, sandboxed
 
 
 class Workspace:
-    """A folder, and what may be done in it.
+    """A folder, and five tools to work in it: `tools` has them with the code to run. The four file tools are confined
+    to the folder; `bash` is only where a sandbox is in force.
 
-    `seconds` and `most_output` bound a command, `environment` names the variables it gets to see and `extra` adds some.
+    - `root`: the folder, which must be there.
+    - `sandbox`: "auto" confines `bash` where this machine can; see docs/workspace.md for the others.
+    - `network`: may a command in the sandbox use it?
+    - `seconds`: how long a command may take.
+    - `most_output`: how many characters of what it writes are kept.
+    - `environment`: the names of the variables that a command gets to see.
+    - `extra`: variables that it gets beside these.
     """
 
     def __init__(
@@ -61,22 +68,36 @@ class Workspace:
     def approval(
         self, ask: Ask | None = None, *, mode: Literal["default", "plan", "bypass"] = "default", plan_dir: str = ".plan"
     ) -> Approval:
-        """The hook that asks before anything is written or run."""
+        """The hook that asks before anything is written or run.
+
+        - `ask`: is given the invocation and says "yes", "no" or "yes to all", at once or as an awaitable; None: nothing
+          is allowed.
+        - `mode`: "default" asks; "plan" lets files be written in `plan_dir` alone and runs no command; "bypass" asks
+          nothing.
+        - `plan_dir`: a folder in the workspace.
+        """
         return Approval(self.root, ask, mode=mode, plan_dir=plan_dir)
 
     def read_file(self, path: str, line: int = 1, limit: int = file_tools.MOST_LINES) -> str:
+        """The text of the file at `path`, at most `limit` lines from `line` on, counted from 1. Raises `ToolError`."""
         return file_tools.read_file(self.root, path, line, limit)
 
     def write_file(self, path: str, content: str) -> str:
+        """Makes the file at `path`, and the folders above it, or replaces it; `content` is the whole of it. Raises
+        `ToolError`."""
         return file_tools.write_file(self.root, path, content)
 
     def edit_file(self, path: str, old_text: str, new_text: str) -> str:
+        """Replaces the one place of the file at `path` that holds `old_text` by `new_text`. Raises `ToolError`, also
+        where there are several."""
         return file_tools.edit_file(self.root, path, old_text, new_text)
 
     def list_dir(self, path: str) -> str:
+        """The entries of the folder at `path`, one a line. Raises `ToolError`."""
         return file_tools.list_dir(self.root, path)
 
     async def bash(self, command: str, cwd: str = "") -> str:
+        """How a shell `command` ended, and what it wrote, run in the folder `cwd` of the workspace."""
         parts = self.root.parts(cwd) if cwd else []
         with self.root.folder(parts):
             folder = "/".join([self.root.path.rstrip("/"), *parts]) or "/"
