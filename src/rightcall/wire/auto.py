@@ -19,8 +19,9 @@ from rightcall.types import Event
 from rightcall.wire.arriving_fences import FENCE_BEGIN
 from rightcall.wire.bodies import BODIES
 from rightcall.wire.call_builder import MINTED
-from rightcall.wire.compile import THINK, Compiled, Sign, closing_sources, compiled, search_any, sign_of
+from rightcall.wire.compile import THINK, Compiled, compiled, search_any
 from rightcall.wire.detection import first_headers
+from rightcall.wire.format_markers import Sign, closing_sources, sign_of
 from rightcall.wire.machine import Machine
 from rightcall.wire.markers import HOLES, Pat, Probe, Scan, alt, blanks, look, ordered, seq, template, templates
 from rightcall.wire.options import ReadOptions
