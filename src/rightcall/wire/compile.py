@@ -161,6 +161,9 @@ class Compiled:
         lines: Entries = [(Sign("line"), literal("\n"))] if self.lines else []
         self.text = Scan(unique(openers + lines + markers.section_closes + strays))
         self.message = Scan(unique(markers.turns + markers.think_closes + strays))
+        self._add_reasoning(markers, openers)
+
+    def _add_reasoning(self, markers: FormatMarkers, openers: Entries) -> None:
         # A special token says that the model has stopped thinking; what is plain text may be a thought about a call.
         tokens = [entry for entry in openers if entry[0].special and entry[0].action in _OPENERS]
         turns = [entry for entry in markers.turns if entry[0].special or entry[0].action != "header"]
