@@ -129,6 +129,8 @@ class Compiled:
         self.first_thought = _label(self.format.reasoning[0]) if self.format.reasoning else None
         starts = alternatives(self.channels.start) if self.channels else ()
         self.header_starts: list[Match] = [re.compile(template(start).whole).match for start in starts]
+        # A reply may begin with what stands nowhere else.
+        self.looks_first = bool(self.first_header or self.first_opener or self.first_thought)
 
     def _add_readers(self, markers: FormatMarkers) -> None:
         around = Around(markers.after(), [pat for _, pat in markers.turns])

@@ -65,7 +65,7 @@ def class_intake(cls: Any, label: str) -> Intake:
 
         return pydantic_class(cls, label)
     except Unsayable as unsayable:
-        raise _refused(f"a field of {label}", cls, unsayable) from None
+        raise _refused(unsayable.place or label, unsayable.hint, unsayable) from None
     except NameError as error:
         raise unresolved(label, error) from error
     return Intake(_whole(meaning.schema, meanings), meaning.read, meaning.read)
@@ -112,9 +112,9 @@ def _meaning(meanings: Meanings, name: str, hint: Any, label: str) -> Meaning:
 
 def _refused(who: str, hint: Any, unsayable: Unsayable) -> Refused:
     inner = type_name(unsayable.hint)
+    inside = "" if inner == type_name(hint) else f" (in {unsayable.place or type_name(hint)})"
     if unsayable.cause:
-        return Refused("", f"{who} has a type that cannot be used: {inner} {unsayable.cause}", unsayable.cure)
-    inside = "" if unsayable.hint is hint or inner == type_name(hint) else f" (in {type_name(hint)})"
+        return Refused("", f"{who} has a type that cannot be used: {inner}{inside} {unsayable.cause}", unsayable.cure)
     return Refused("", f"{who} has a type without a JSON Schema, {inner}{inside}", _CURE)
 
 

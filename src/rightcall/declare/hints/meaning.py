@@ -49,7 +49,10 @@ class Misfit(Exception):
 
 
 class Unsayable(Exception):
-    """An annotation that JSON Schema has no words for. `cure` where there is a better one than another type."""
+    """An annotation that JSON Schema has no words for. `cure` where there is a better one than another type; `place` is
+    the field that has it (`Stay.arrival`), if it is one of a class."""
+
+    place = ""
 
     def __init__(self, hint: Any, cause: str = "", cure: str = "") -> None:
         self.hint, self.cause, self.cure = hint, cause, cure

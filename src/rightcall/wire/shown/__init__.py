@@ -59,6 +59,7 @@ class Shown:
 
     # Most messages are never asked about, or hold nothing of interest: what is not said here is not made for them.
     is_new = True  # nothing was taken: nothing is shown
+    _pending: list[str]  # taken, and not looked at
     _marks = Marks()
     _items: tuple[int, ...] = ()  # the columns where the content of the open list items begins
     _kept: list[str]  # the text inside a shown opener
@@ -80,9 +81,6 @@ class Shown:
     _heading = False
     _edge: _Fence | None = None  # the fence that it opens or closes, if nothing speaks against it
 
-    def __init__(self) -> None:
-        self._pending: list[str] = []  # taken, and not looked at
-
     def _start_line(self) -> None:
         self._begun = self._line = self._skip = self._heading = False
         self._indent = 0
@@ -92,8 +90,10 @@ class Shown:
 
     def take(self, text: str) -> None:
         """More of the text."""
-        self.is_new = False
-        self._pending.append(text)
+        if self.is_new:
+            self.is_new, self._pending = False, [text]
+        else:
+            self._pending.append(text)
 
     def shows(self, level: int = OUTSIDE, *, special: bool = False) -> bool:
         """Does the text so far only show the marker that comes next? `level` is how far out that stands. Behind the run
@@ -114,12 +114,16 @@ class Shown:
 
     def go_on(self) -> None:
         """The text that comes does not begin a line: a call stands before it."""
-        self.is_new = False
+        self._begin_message()
         self._begun = True
+
+    def _begin_message(self) -> None:
+        if self.is_new:
+            self.is_new, self._pending = False, []
 
     def pass_marker(self) -> None:
         """The piece that was taken last is a marker that is shown: nothing in it opens or closes anything."""
-        if self._pending:
+        if not self.is_new and self._pending:
             self._pending[-1] = "x"
 
     def enter(self, level: int, closes: Closes | None) -> None:
@@ -135,7 +139,7 @@ class Shown:
 
     def begin_result(self, marker: str) -> None:
         """A special token was taken for a marker: it may begin the result of a tool."""
-        self.is_new = False
+        self._begin_message()
         self._raw = result_closing(marker)
 
     def end_quotations(self, header: str) -> None:
@@ -154,7 +158,7 @@ class Shown:
     # -- followed ------------------------------------------------------------------------------------------------------
 
     def _catch_up(self) -> None:
-        if not self._pending:
+        if self.is_new or not self._pending:
             return
         text = "".join(self._pending)
         self._pending.clear()
@@ -167,13 +171,17 @@ class Shown:
         if self._is_calm() and not _INTEREST(text):
             self._pass(text)
             return
-        if self._marks is Shown._marks:
-            self._marks = Marks()
+        self._make_marks()
         if self._raw is None and (end := unfinished(text)) < len(text):
             # Somebody asks in the middle of what may become a tag: it is looked at when there is more of it.
             self._pending.append(text[end:])
             text = text[:end]
         self._walk(text)
+
+    def _make_marks(self) -> None:
+        """Those of the class are nobody's: a message has its own as soon as something may open one."""
+        if self._marks is Shown._marks:
+            self._marks = Marks()
 
     def _follow(self, inside: _Inside, text: str) -> str:
         """Text inside a shown opener. Gives what stands behind its end."""
@@ -187,6 +195,7 @@ class Shown:
             self._kept.append(text)
             return ""
         self._inside, self._begun = None, True
+        self._make_marks()
         self._marks.pass_over("".join(self._kept) + text[: closed.start()])
         return text[closed.end() :]
 
