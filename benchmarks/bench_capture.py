@@ -18,7 +18,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from measure import table, verdict
-
 from rightcall.backends.exchange import Received, Sent
 from rightcall.backends.http import Backend
 from rightcall.capture.catalogue import find_all

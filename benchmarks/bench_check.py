@@ -16,8 +16,8 @@ from typing import Any
 
 import json_repair
 from bench_whole import WORDS
-from measure import TOOLS, best, table, verdict
 
+from measure import TOOLS, best, table, verdict
 from rightcall import Call, check, parse, render, repair
 from rightcall.apis.whole import read
 

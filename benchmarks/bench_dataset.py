@@ -15,7 +15,6 @@ import time
 from pathlib import Path
 
 from measure import table, verdict
-
 from rightcall.capture.catalogue import find
 from rightcall.capture.rows import CallTrace, Journal, capture_row, outcome_row
 from rightcall.capture.stubs import StubOutcome

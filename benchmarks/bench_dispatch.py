@@ -14,7 +14,6 @@ import time
 from collections.abc import Awaitable, Callable
 
 from measure import table, verdict
-
 from rightcall import Call, Toolset, Trace, dispatch
 from rightcall.dispatching.hook import Hook, Invocation
 from rightcall.dispatching.result import Result

@@ -10,7 +10,6 @@ import sys
 from typing import Any
 
 from measure import best, table, verdict
-
 from rightcall import Tool, Toolset, grammar
 
 TOOLS = 100

@@ -17,8 +17,8 @@ from functools import cache, partial
 from typing import Any
 
 from bench_whole import as_json
-from measure import TOOLS, best, table, verdict
 
+from measure import TOOLS, best, table, verdict
 from rightcall import Call, Parser, Stream, check, detect, parse, read, render, repair
 from rightcall.formats import FORMATS
 from rightcall.wire.compile import compiled

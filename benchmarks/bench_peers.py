@@ -16,9 +16,9 @@ from typing import Any
 
 import msgspec
 from bench_stream import argument, stream
-from measure import TOOLS, best, table
 from peers import Found, Unavailable, as_tools, load, streamed, whole
 
+from measure import TOOLS, best, table
 from rightcall import Call, CannotCarry, Text, parse, render
 from rightcall.formats import FORMATS
 

@@ -10,8 +10,8 @@ from functools import partial
 from typing import Any
 
 from bench_whole import WORDS
-from measure import TOOLS, best, table, verdict
 
+from measure import TOOLS, best, table, verdict
 from rightcall import parse
 from rightcall.apis.whole import read
 

@@ -13,7 +13,6 @@ import sys
 from functools import partial
 
 from measure import TOOLS, best, table, verdict
-
 from rightcall import Call, Parser, render
 from rightcall.formats import FORMATS
 

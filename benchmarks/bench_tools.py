@@ -19,9 +19,8 @@ from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
-from measure import best, table, verdict
-
 from hostile_tools import TOOLSETS, tool
+from measure import best, table, verdict
 from rightcall import Call, Stream, Toolset, check, contract, detect, grammar, parse, read, render, repair
 from rightcall.errors import RightcallError
 

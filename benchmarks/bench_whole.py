@@ -11,7 +11,6 @@ import sys
 from functools import partial
 
 from measure import TOOLS, best, table, verdict
-
 from rightcall import Call, parse, render
 from rightcall.formats import FORMATS
 

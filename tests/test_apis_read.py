@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -53,14 +54,34 @@ def test_a_custom_chat_call_has_its_text_as_input() -> None:
     assert calls(read(chat(content=None, tool_calls=[entry]))) == [("patch", {"input": "{"})]
 
 
-@pytest.mark.parametrize("said", ["a@b.c", '{"to": "a"}', "x" * 9_999])
-def test_a_function_that_is_called_as_a_custom_tool_is_told_with_its_text(said: str) -> None:
-    mail = {"type": "object", "properties": {"to": {"type": "string"}}, "required": ["to"]}
-    tools = [{"name": "mail", "parameters": mail}]
+MAIL = {"type": "object", "properties": {"to": {"type": "string"}}, "required": ["to"]}
+
+
+def as_custom(said: str, **options: Any) -> Iterator[Reply]:
+    """What is read where the function `mail` is called as a custom tool."""
     entry = {"id": "c", "type": "custom", "custom": {"name": "mail", "input": said}}
     item = {"type": "custom_tool_call", "call_id": "c", "name": "mail", "input": said}
     for answer in (chat(content=None, tool_calls=[entry]), {"output": [item]}):
-        reply = read(answer, tools=tools)
+        yield read(answer, tools=[{"name": "mail", "parameters": MAIL}], **options)
+        stream = Stream(tools=[{"name": "mail", "parameters": MAIL}], **options)
+        stream.feed(answer)
+        stream.close()
+        yield stream.reply
+
+
+def test_the_text_of_a_function_that_is_called_as_a_custom_tool_may_be_its_arguments() -> None:
+    for reply in as_custom('{"to": "a"}'):
+        assert calls(reply) == [("mail", {"to": "a"})] and not reply.problems
+        assert [(each.rule, each.kind) for each in reply.calls[0].repairs] == [("double_encoded", "exact")]
+    for reply in as_custom('{"two": "a"}'):
+        assert not reply.calls and codes(reply) == ["missing"]
+    for reply in as_custom('{"to": "a"}', repair="off"):
+        assert not reply.calls and codes(reply) == ["arguments_not_object"]
+
+
+@pytest.mark.parametrize("said", ["a@b.c", '{"to": "a"', '["a"]', '"a"', "x" * 9_999])
+def test_a_function_that_is_called_as_a_custom_tool_is_told_with_its_text(said: str) -> None:
+    for reply in as_custom(said):
         (problem,) = reply.problems
         assert not reply.calls and reply.attempts[0].raw == said
         assert problem.code == "arguments_not_object" and "custom tool" in problem.message
@@ -262,7 +283,7 @@ def test_the_last_call_of_an_answer_that_was_cut_is_never_completed(finish: str,
 
 
 @pytest.mark.parametrize("finish", CUT)
-@pytest.mark.parametrize("text", ['{"x": 1}', "{}", ' {"x": {"y": [1]}}\n'])
+@pytest.mark.parametrize("text", ['{"x": 1}', "{}", "{}{}{}", '{"x": 1}{"x": 1}', ' {"x": {"y": [1]}}\n'])
 def test_a_call_that_ended_before_the_cut_stands(finish: str, text: str) -> None:
     assert len(read(chat(finish, tool_calls=[chat_call(arguments=text)])).calls) == 1
 

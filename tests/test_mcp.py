@@ -37,13 +37,15 @@ def call(name: str, **arguments: object) -> Call:
 
 
 @contextmanager
-def over_http(app: Any) -> Iterator[str]:
+def over_http(app: Any, **limits: Any) -> Iterator[str]:
     """The application, served by uvicorn on a free port of this machine."""
     import uvicorn
 
+    from rightcall.mcp.server import listening as how
+
     listening = socket.create_server(("127.0.0.1", 0))
     port = listening.getsockname()[1]
-    server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="on", ws="none"))
+    server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="on", **how(**limits)))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()
     try:

@@ -378,7 +378,7 @@ def asgi(answer: Callable[[Any], Any], limits: RequestLimits = SMALL) -> Iterato
         await send({"type": "http.response.body", "body": b"{}"})
 
     guard = guarding("127.0.0.1", key=Key(KEY, "t"), origins=["http://localhost:3000"], limits=limits)
-    with over_http(guarded(app, guard)) as url:
+    with over_http(guarded(app, guard), limits=limits) as url:
         yield int(url.split(":")[2].split("/")[0])
 
 
@@ -398,6 +398,44 @@ def test_a_body_is_counted_as_it_comes_and_waited_for_no_longer_than_said(server
         assert exchanged(port, chunked, b"2\r\n{}\r\n0\r\n\r\n")[0] == 200
         assert exchanged(port, chunked, b"c8\r\n" + b"x" * 200 + b"\r\n0\r\n\r\n")[0] == 413
         assert exchanged(port, f"{HEAD}\nContent-Length: 50", b"{")[0] == 408
+
+
+@pytest.mark.parametrize("server", [web, asgi])
+@pytest.mark.parametrize(
+    "sent", ["", "P", "POST /x HTTP/1.1\r\nHost: localhost\r\n", "\r\n\r\n", "POST /x HTTP/1.1\r\n\r"]
+)
+def test_a_head_is_waited_for_no_longer_than_said(server: Any, sent: str) -> None:
+    with (
+        server(at_once, RequestLimits(head_seconds=0.3)) as port,
+        socket.create_connection(("127.0.0.1", port), timeout=30) as connection,
+    ):
+        connection.sendall(sent.encode())
+        said = connection.recv(65536)  # until the server ends it
+        assert said == b"" or said.startswith(b"HTTP/1.1 4")
+
+
+@pytest.mark.parametrize("server", [web, asgi])
+def test_the_head_of_a_second_request_is_not_waited_for_any_longer(server: Any) -> None:
+    whole = f"{HEAD}\nContent-Length: 2".replace("Connection: close\n", "").replace("\n", "\r\n") + "\r\n\r\n{}"
+    with (
+        server(at_once, RequestLimits(head_seconds=1.0)) as port,
+        socket.create_connection(("127.0.0.1", port), timeout=30) as connection,
+    ):
+        connection.sendall(f"{whole}POST /x HTTP/1.1\r\n".encode())
+        said = b""
+        while piece := connection.recv(65536):
+            said += piece
+        assert said.startswith(b"HTTP/1.1 200") and said.count(b"HTTP/1.1 ") == 1
+
+
+@pytest.mark.parametrize("server", [web, asgi])
+def test_a_request_that_takes_longer_than_a_head_may_is_answered(server: Any) -> None:
+    async def slow(request: Any) -> Any:
+        await asyncio.sleep(1.5)
+        return await at_once(request)
+
+    with server(slow, RequestLimits(head_seconds=1.0)) as port:
+        assert exchanged(port, f"{HEAD}\nContent-Length: 2", b"{}")[0] == 200
 
 
 @pytest.mark.parametrize("server", [web, asgi])

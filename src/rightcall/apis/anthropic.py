@@ -75,16 +75,13 @@ def chunk(payload: Json, seen: Seen) -> Deltas:
 def _event(payload: Json, seen: Seen) -> Iterator[Delta]:
     kind = text(payload.get("type"))
     if kind == "message_start":
-        message = obj(payload.get("message")) or {}
-        if message.get("content"):
-            yield from _message(message)
+        yield from _started(payload)
     elif kind == "content_block_start":
         yield from _opened(payload, seen)
     elif kind == "content_block_delta":
         yield from _grown(payload, seen)
     elif kind == "content_block_stop":
-        if seen.get(_slot(payload), "tool_use") == "tool_use":
-            yield End(_slot(payload))
+        yield from _stopped(payload, seen)
     elif kind == "message_delta":
         yield from _ending(obj(payload.get("delta")) or {})
     elif kind not in ("ping", "message_stop"):
@@ -94,6 +91,13 @@ def _event(payload: Json, seen: Seen) -> Iterator[Delta]:
 def _slot(payload: Json) -> int | None:
     index = payload.get("index")
     return index if type(index) is int else None
+
+
+def _started(payload: Json) -> Iterator[Delta]:
+    """A message may begin with what it holds already."""
+    message = obj(payload.get("message")) or {}
+    if message.get("content"):
+        yield from _message(message)
 
 
 def _opened(payload: Json, seen: Seen) -> Iterator[Delta]:
@@ -124,6 +128,11 @@ def _grown(payload: Json, seen: Seen) -> Iterator[Delta]:
         yield DeltaPiece(slot=_slot(payload), arguments=arguments(delta["partial_json"]), parsed=True)
 
 
+def _stopped(payload: Json, seen: Seen) -> Iterator[Delta]:
+    if seen.get(_slot(payload), "tool_use") == "tool_use":
+        yield End(_slot(payload))
+
+
 # -- writing -----------------------------------------------------------------------------------------------------------
 
 
@@ -144,16 +153,20 @@ def assistant_message(
     said = turn(reply, calls, reasoning)
     thinking: list[Json] = list(fields_of(extras, "").get("thinking", ()))
     content: Any = said.text
-    if said.calls or thinking:
-        text_blocks = [{"type": "text", "text": said.text}] if said.text else []
-        content = [*thinking, *(text_blocks if said.calls else blocks or text_blocks)]
-        content += [_written(call, extras) for call in said.calls]
+    if said.calls:
+        content = [*thinking, *_text_blocks(said.text), *[_written(call, extras) for call in said.calls]]
+    elif thinking:
+        content = [*thinking, *(blocks or _text_blocks(said.text))]
     elif blocks:
         content = blocks
     message: Json = {"role": "assistant", "content": content}
     if said.reasoning and reasoning_key and not thinking:
         message[reasoning_key] = said.reasoning
     return message
+
+
+def _text_blocks(said: str) -> list[Json]:
+    return [{"type": "text", "text": said}] if said else []
 
 
 def _written(call: Call, extras: Extras | None) -> Json:
@@ -196,7 +209,8 @@ def opaque(response: Any) -> tuple[Json, list[tuple[str, Json]]]:
     blocks = objects(response if found is None else found.get("content", [found]))
     thinking = [block for block in blocks if block.get("type") in _THINKING]
     calls = [block for block in blocks if block.get("type") == "tool_use"]
-    fields = [
-        (text(each.get("id")), {k: v for k, v in each.items() if k not in _KNOWN and v is not None}) for each in calls
-    ]
-    return {"thinking": thinking} if thinking else {}, fields
+    return {"thinking": thinking} if thinking else {}, [(text(each.get("id")), _unread(each)) for each in calls]
+
+
+def _unread(call: Json) -> Json:
+    return {key: value for key, value in call.items() if key not in _KNOWN and value is not None}

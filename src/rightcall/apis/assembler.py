@@ -140,21 +140,22 @@ class Assembler:
 
     def _as_text(self, events: Iterable[Event]) -> list[Event]:
         """What was found in the text of an answer that has calls of its own: its calls are text."""
-        out: list[Event] = []
-        for event in events:
-            if event is _END_OF_TEXT:
-                self._again = False
-            elif isinstance(event, Recast) and event.kind != "reasoning":
-                self._again = True
-            elif isinstance(event, Problem):
-                self._again = self._again or event.code == "call_in_reasoning"
-                out += [msgspec.structs.replace(event, blocking=False)] if event.call is None else []
-            elif isinstance(event, CallEnd):
-                out += [] if self._again else [Text(event.call.raw)]
-                out.append(Problem("call_in_text", _CALL_IN_TEXT, blocking=False))
-            elif isinstance(event, (Text, Reasoning, Recast, Done)) and not self._again:
-                out.append(event)
-        return out
+        return [out for event in events for out in self._event_as_text(event)]
+
+    def _event_as_text(self, event: Event) -> list[Event]:
+        if event is _END_OF_TEXT:
+            self._again = False
+        elif isinstance(event, Recast) and event.kind != "reasoning":
+            self._again = True
+        elif isinstance(event, Problem):
+            self._again |= event.code == "call_in_reasoning"
+            return [msgspec.structs.replace(event, blocking=False)] if event.call is None else []
+        elif isinstance(event, CallEnd):
+            said: list[Event] = [] if self._again else [Text(event.call.raw)]
+            return [*said, Problem("call_in_text", _CALL_IN_TEXT, blocking=False)]
+        elif isinstance(event, (Text, Reasoning, Recast, Done)) and not self._again:
+            return [event]
+        return []
 
     # -- text ----------------------------------------------------------------------------------------------------------
 

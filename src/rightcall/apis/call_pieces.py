@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rightcall.apis.deltas import Beside, DeltaPiece, Slot
-from rightcall.apis.json_state import JsonState
+from rightcall.apis.json_state import JsonState, is_repeated
 from rightcall.declare.toolset import Toolset
 from rightcall.strict_json import is_same
 from rightcall.types import Problem, Repair
@@ -60,6 +60,10 @@ class Gathered:
         """Is this what the arguments are so far? What has another size is not compared, since that joins the pieces."""
         return len(text) == self.size and text == self.text
 
+    def has_whole(self, text: str) -> bool:
+        """Are the arguments JSON that has ended, and is this what they are?"""
+        return self.begun and not self.custom and self.scan().whole and self.is_text(text)
+
     @property
     def sent(self) -> str:
         """The argument text: what came as such, or else what came with the call's beginning."""
@@ -76,7 +80,9 @@ class Gathered:
     def is_whole(self) -> bool:
         """Was its end seen, so that a limit that ended the answer cannot have cut it off? The provider said so; or the
         argument text is the model's own, and JSON to its last bracket. Of anything else nobody knows."""
-        return self.ended or (not (self.custom or self.parsed) and self.scan().whole)
+        if self.ended or self.custom or self.parsed:
+            return self.ended
+        return self.scan().whole or is_repeated(self.text)
 
     def watch(self, plain: Callable[[str], bool]) -> None:
         """From now on the state tells what may be passed on."""
@@ -84,7 +90,9 @@ class Gathered:
         self.waiting = list(self.arguments)
 
     def passable(self) -> str:
-        """Argument text that is final and was not passed on yet."""
+        """Argument text that is final and was not passed on yet; of a custom tool's text nothing is."""
+        if self.custom:
+            return ""
         ready = self.scan().final - self.given
         if ready <= 0:
             return ""
@@ -92,6 +100,16 @@ class Gathered:
         self.waiting = [waiting[ready:]]
         self.given += ready
         return waiting[:ready]
+
+    def join(self, piece: DeltaPiece) -> None:
+        """What the piece says beside name, id and arguments."""
+        self.draft = self.draft or piece.draft
+        self.fault = self.fault or piece.fault
+        self.parsed, self.ended = self.parsed or piece.parsed, self.ended or piece.ended
+        for field in piece.beside:
+            known = self.beside.setdefault(field.key, field)
+            if not is_same(known.value, field.value):
+                self.clashes.append(field)
 
     def extend(self, text: str) -> None:
         self.arguments.append(text)
@@ -132,19 +150,12 @@ class Gather:
             self._open.append(call)
         if piece.slot is not None:
             self._by_slot[piece.slot] = call
-        if piece.id and not call.id:
-            call.id = piece.id
         if piece.id:
+            call.id = call.id or piece.id
             self._by_id[piece.id] = call
         if piece.name:
             self._name(call, piece.name)
-        call.draft = call.draft or piece.draft
-        call.fault = call.fault or piece.fault
-        call.parsed, call.ended = call.parsed or piece.parsed, call.ended or piece.ended
-        for field in piece.beside:
-            known = call.beside.setdefault(field.key, field)
-            if not is_same(known.value, field.value):
-                call.clashes.append(field)
+        call.join(piece)
         return call
 
     def _known(self, piece: DeltaPiece) -> Gathered | None:
@@ -157,9 +168,10 @@ class Gather:
             return by_slot
         if not self.calls or self._announces(piece):
             return None
-        if piece.name:
-            return self.calls[-1]
-        # An unheard-of index or id with nothing but arguments: they were announced under another one.
+        return self.calls[-1] if piece.name else self._last_open()
+
+    def _last_open(self) -> Gathered:
+        """Whose are arguments under an unheard-of index or id? They were announced under another one."""
         while self._open and (self._open[-1].done or self._open[-1].scan().whole):
             self._open.pop()
         return self._open[-1] if self._open else self.calls[-1]
@@ -175,9 +187,14 @@ class Gather:
             return True
         if piece.all:
             return False
-        if not piece.name:
-            begins = not self._is_of(call, piece) and _opens(piece) and call.scan().whole
-            return begins and not call.is_text(piece.arguments)
+        return self._names_another(call, piece) if piece.name else self._opens_another(call, piece)
+
+    def _opens_another(self, call: Gathered, piece: DeltaPiece) -> bool:
+        """Arguments without a name, at a call whose own are whole: are they the next call's?"""
+        begins = not self._is_of(call, piece) and _opens(piece) and call.scan().whole
+        return begins and not call.is_text(piece.arguments)
+
+    def _names_another(self, call: Gathered, piece: DeltaPiece) -> bool:
         if not call.name:
             return False
         if call.named_at == self.chunk or call.done:

@@ -94,5 +94,11 @@ def unknown_fields(fields: Json, known: frozenset[str], *, inner: bool) -> tuple
 Delta = Said | Thought | DeltaPiece | End | Stop | Fault
 Deltas = list[tuple[int, Delta]]
 
+
+def of_choice(deltas: Deltas, number: int) -> list[Delta]:
+    """Those of one choice of an answer."""
+    return [delta for each, delta in deltas if each == number]
+
+
 # What a stream has already shown, for the dialects that say things twice. Each dialect keeps its own keys here.
 Seen = dict[Any, Any]

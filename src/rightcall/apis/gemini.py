@@ -49,13 +49,15 @@ def whole(response: Any) -> Deltas:
     """Everything in a response, a content, a list of parts or one part."""
     found = obj(response)
     if found is None:
-        return [(0, delta) for part in objects(items(response)) for delta in _part(part)]
+        return _of_parts(objects(items(response)))
     if "candidates" in found or field(found, "promptFeedback") is not None:
         return _response(found)
-    content = obj(found.get("content"))
-    if content is not None:
+    if obj(found.get("content")) is not None:
         return [(0, delta) for delta in _candidate(found)]
-    parts = objects(found["parts"]) if "parts" in found else [found]
+    return _of_parts(objects(found["parts"]) if "parts" in found else [found])
+
+
+def _of_parts(parts: Iterable[Json]) -> Deltas:
     return [(0, delta) for part in parts for delta in _part(part)]
 
 

@@ -67,13 +67,21 @@ def _steps(path: str) -> Iterator[str | int]:
     yield from found
 
 
+def _makes_room(into: Any, step: str | int) -> bool:
+    """Can this hold something there? A list that ends right before the position grows."""
+    if isinstance(into, dict):
+        return isinstance(step, str)
+    if not isinstance(into, list) or isinstance(into, _GeminiText) or not isinstance(step, int) or step > len(into):
+        return False
+    if step == len(into):
+        into.append(None)
+    return True
+
+
 def _put(into: Any, steps: list[str | int], value: Any) -> bool:
     """Puts a value where the steps lead, making what is missing on the way. False where that cannot be."""
     for step, follows in zip(steps, [*steps[1:], None], strict=True):
-        if isinstance(into, list) and not isinstance(into, _GeminiText) and isinstance(step, int) and step <= len(into):
-            if step == len(into):
-                into.append(None)
-        elif not (isinstance(into, dict) and isinstance(step, str)):
+        if not _makes_room(into, step):
             return False
         before = into.get(step) if isinstance(into, dict) else into[step]
         if follows is None:

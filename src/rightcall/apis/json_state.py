@@ -85,17 +85,22 @@ class JsonState:
         char = text[pos]
         if want == "more":
             self._more(char, base + pos)
-        elif want == "colon":
+        elif want == "value" or (want == "first" and char != "]"):
+            return self._value(char, pos)
+        else:
+            self._sign(want, char)
+        return pos + 1
+
+    def _sign(self, want: str, char: str) -> None:
+        """A character that is no value's, nor a comma."""
+        if want == "colon":
             self._want = "value" if char == ":" else "broken"
-        elif want == "key" or (want == "first_key" and char != "}"):
-            self._want = "key_string" if char == '"' else "broken"
         elif want in ("first", "first_key") and char == self._stack[-1]:
             self._close()
-        elif want == "end":
-            self._want = "broken"
+        elif want == "key" or want == "first_key":
+            self._want = "key_string" if char == '"' else "broken"
         else:
-            return self._value(char, pos)
-        return pos + 1
+            self._want = "broken"
 
     def _value(self, char: str, pos: int) -> int:
         if char in _CLOSERS and len(self._stack) == _MOST_OPEN:
@@ -177,3 +182,13 @@ def ends_early(text: str) -> bool:
         char = found.group()
         depth += (char in "[{") - (char in "]}")
     return depth > 0
+
+
+def is_repeated(text: str) -> bool:
+    """Is this JSON that was sent again in the very same letters, as some servers do?"""
+    size = (text + text).find(text, 1)
+    if not 0 < size < len(text):
+        return False
+    state = JsonState()
+    state.feed(text[:size])
+    return state.whole

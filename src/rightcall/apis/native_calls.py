@@ -18,7 +18,7 @@ from rightcall.repairs.beside import BesideMember
 from rightcall.repairs.broken_blocks import Keys, role_of
 from rightcall.repairs.finish import LastRung, settle
 from rightcall.repairs.tool_meant import hoist_name, infer_name, settle_name
-from rightcall.strict_json import Undecodable, decode_unique
+from rightcall.strict_json import Undecodable, decode, decode_unique
 from rightcall.types import Arguments, Call, CallEnd, CallStart, Event, Problem, Repair, Text
 from rightcall.wire.options import Limits
 
@@ -76,12 +76,12 @@ class Calls:
             if text.strip(_BLANKS) and not call.given:
                 call.replace(text)
         elif text:
-            if call.begun and not call.custom and call.scan().whole and call.is_text(text):
+            if call.has_whole(text):
                 return  # sent once more in whole
             call.extend(text)
         if call.begun:
             self._start_named(call)
-        if call.started and self._live and not call.custom and (ready := call.passable()):
+        if call.started and self._live and (ready := call.passable()):
             self._out.append(Arguments(call.index, ready))
 
     def end(self, slot: Slot | None) -> None:
@@ -156,6 +156,9 @@ class Calls:
             self._too_many(call)
             return
         text = call.sent
+        if call.custom:
+            self._start(call)
+            self._as_function(call, text)
         json, value = self._read(call, text)
         self._start(call)
         made, problems = self._made(call, text, json, value, cut)
@@ -168,6 +171,14 @@ class Calls:
             made = msgspec.structs.replace(made, problems=(*call.problems, *problems))
         self._out.append(CallEnd(call.index, made))
 
+    def _as_function(self, call: Gathered, text: str) -> None:
+        """A function that was called as a custom tool: text that is a JSON object is its arguments, with a receipt."""
+        if self._takes_text(call.name) or self._policy(call.name) == "off" or len(text) > self._limits.call:
+            return
+        if isinstance(decode(text, self._limits.depth), dict):
+            call.custom = False
+            call.repairs += (Repair("double_encoded", "exact", "", dumps(text), text),)
+
     def _read(self, call: Gathered, text: str) -> tuple[str, Any]:
         """The arguments as JSON, and what that holds. A name that stands among them, or that they imply, is taken."""
         if call.custom:
@@ -177,8 +188,13 @@ class Calls:
             value, twice = decode_unique(text, self._limits.depth)
             if twice and call.name.strip():
                 return text, Undecodable  # told where the call is settled
-        if call.name.strip() or call.started or call.fault is not None or self._policy("") == "off":
+        has_name = call.name.strip() or call.started or call.fault is not None
+        if has_name or self._policy("") == "off":
             return text, value
+        return self._with_name(call, text, value)
+
+    def _with_name(self, call: Gathered, text: str, value: Any) -> tuple[str, Any]:
+        """The arguments of a call without a name, which they may hold or imply."""
         hoisted = hoist_name(value, self._tools)
         if hoisted is not None:
             call.name, value = hoisted
@@ -192,18 +208,7 @@ class Calls:
 
     def _made(self, call: Gathered, text: str, json: str, value: Any, cut: bool) -> tuple[Call, list[Problem]]:
         """The call and what is wrong with it. One that ends early, or may have been cut off, is never completed."""
-        wrong = call.fault
-        if wrong is None and len(text) > self._limits.call:
-            wrong = "too_large", f"the call is longer than {self._limits.call} characters"
-        if wrong is None and call.custom and not self._takes_text(call.name):
-            said = f"{text[:_MOST_SAID]!r}{' and more' if len(text) > _MOST_SAID else ''}"
-            message = (
-                f"{call.name!r} was called as a custom tool, with free text: {said}; it is a function, so send its"
-            )
-            wrong = "arguments_not_object", f"{message} arguments as a JSON object"
-        early = isinstance(value, Undecodable) and value.code == "invalid_json" and ends_early(text)
-        if wrong is None and (early or (cut and not call.is_whole)):
-            wrong = "truncated", "the answer ended before the call did; send the whole call again"
+        wrong = call.fault or self._fault_of(call, text, value, cut)
         if wrong is not None:
             broken = Call(call.name, {}, text, call.used_id, text, call.repairs, complete=False)
             return broken, [Problem(*wrong, call=call.index)]
@@ -222,6 +227,21 @@ class Calls:
             beside=self._beside(call, bool(text.strip(_BLANKS))),
             last=self._last_rung,
         )
+
+    def _fault_of(self, call: Gathered, text: str, value: Any, cut: bool) -> tuple[str, str] | None:
+        """Code and message of what stands in the way of reading the arguments at all."""
+        if len(text) > self._limits.call:
+            return "too_large", f"the call is longer than {self._limits.call} characters"
+        if call.custom and not self._takes_text(call.name):
+            said = f"{text[:_MOST_SAID]!r}{' and more' if len(text) > _MOST_SAID else ''}"
+            message = (
+                f"{call.name!r} was called as a custom tool, with free text: {said}; it is a function, so send its"
+            )
+            return "arguments_not_object", f"{message} arguments as a JSON object"
+        early = isinstance(value, Undecodable) and value.code == "invalid_json" and ends_early(text)
+        if early or (cut and not call.is_whole):
+            return "truncated", "the answer ended before the call did; send the whole call again"
+        return None
 
     def _takes_text(self, name: str) -> bool:
         """May this tool be a custom one, whose one argument is the text? What is not declared may be anything."""

@@ -78,9 +78,12 @@ class Keepsakes:
         delta = obj(choice.get("delta")) or {}
         _grow(self._message, {key: value for key, value in delta.items() if key in OPAQUE})
         for position, call in enumerate(objects(delta.get("tool_calls"))):
-            slot = _slot(call)
-            kept = self._calls.setdefault(position if slot is None else slot, {})
-            _grow(kept, {key: value for key, value in call.items() if key not in ("function", "index")})
+            self._chat_call(call, position)
+
+    def _chat_call(self, call: Json, position: int) -> None:
+        slot = _slot(call)
+        kept = self._calls.setdefault(position if slot is None else slot, {})
+        _grow(kept, {key: value for key, value in call.items() if key not in ("function", "index")})
 
 
 def _slot(fields: Json) -> int | None:
@@ -96,12 +99,13 @@ def _grow(kept: Json, more: Json) -> None:
             kept[key] = before if isinstance(before, _Text) else _Text()
             kept[key].append(value)
         elif isinstance(value, list):
-            kept[key] = before if isinstance(before, list) and not isinstance(before, _Text) else []
+            kept[key] = before if type(before) is list else []
             kept[key] += value
-        elif isinstance(before, dict) and isinstance(value, dict):
-            before.update(value)
+        elif isinstance(value, dict):
+            kept[key] = before if isinstance(before, dict) else {}
+            kept[key].update(value)
         elif value is not None:
-            kept[key] = dict(value) if isinstance(value, dict) else value
+            kept[key] = value
 
 
 def _joined(kept: Json) -> Json:

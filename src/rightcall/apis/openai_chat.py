@@ -37,15 +37,18 @@ def whole(response: Any) -> Deltas:
     if found is None:
         return [(0, delta) for delta in _calls(items(response))]
     if "choices" in found:
-        choices = found["choices"]
-        if not isinstance(choices, (list, tuple)):
-            return [(0, Fault("malformed_response", "the response's `choices` is no list"))]
-        return [(i, delta) for i, each in enumerate(objects(choices)) for delta in _choice(each)]
+        return _of_choices(found["choices"])
     if obj(found.get("message")) is not None:
         return [(0, delta) for delta in _choice(found)]
     if "function" in found or obj(found.get("custom")) is not None:
         return [(0, delta) for delta in _calls([found])]
     return [(0, delta) for delta in _message(found)]
+
+
+def _of_choices(choices: Any) -> Deltas:
+    if not isinstance(choices, (list, tuple)):
+        return [(0, Fault("malformed_response", "the response's `choices` is no list"))]
+    return [(i, delta) for i, each in enumerate(objects(choices)) for delta in _choice(each)]
 
 
 def chunk(payload: Json, seen: Seen) -> Deltas:
@@ -87,14 +90,19 @@ def _ending(choice: Json) -> Iterator[Delta]:
 
 def _message(message: Json) -> Iterator[Delta]:
     found = calls_of(message)
-    known = {each.id for each in found if isinstance(each, DeltaPiece) and each.id}
     said = list(_words(message))
-    yield from [each for each in said if not (isinstance(each, DeltaPiece) and each.id in known)]
+    yield from _without(said, found)
     yield from found
-    found += [each for each in said if isinstance(each, DeltaPiece)]
+    has_calls = found or any(isinstance(each, DeltaPiece) for each in said)
     legacy = obj(message.get("function_call"))
-    if legacy is not None and not found:
+    if legacy is not None and not has_calls:
         yield _piece({"function": legacy}, None, whole=True)
+
+
+def _without(said: list[Delta], calls: list[Delta]) -> list[Delta]:
+    """What was said, but for the calls among it that the list of calls has too."""
+    known = {each.id for each in calls if isinstance(each, DeltaPiece) and each.id}
+    return [each for each in said if not (isinstance(each, DeltaPiece) and each.id in known)]
 
 
 def calls_of(message: Json) -> list[Delta]:
@@ -154,11 +162,7 @@ def _calls(entries: Iterable[Any]) -> Iterator[Delta]:
 
 def _words(message: Json) -> Iterator[Delta]:
     """Reasoning, then text; servers that give the reasoning under two names mean it once."""
-    thought = text(message.get("reasoning_content")) or text(message.get("reasoning")) or text(message.get("thinking"))
-    if not thought and "reasoning_details" in message:
-        details = objects(message.get("reasoning_details"))
-        thought = "".join([text(each.get("text")) or text(each.get("summary")) for each in details])
-    if thought:
+    if thought := _thought(message):
         yield Thought(thought)
     content = message.get("content")
     if type(content) is str:
@@ -170,6 +174,18 @@ def _words(message: Json) -> Iterator[Delta]:
         yield Said(refusal)
 
 
+def _thought(message: Json) -> str:
+    thought = text(message.get("reasoning_content")) or text(message.get("reasoning")) or text(message.get("thinking"))
+    if thought or "reasoning_details" not in message:
+        return thought
+    details = objects(message.get("reasoning_details"))
+    return "".join([text(each.get("text")) or text(each.get("summary")) for each in details])
+
+
+def _inner_text(thinking: Any) -> str:
+    return text(thinking) or "".join([text(each.get("text")) for each in objects(thinking)])
+
+
 def _parts(content: Any) -> Iterator[Delta]:
     """Content in parts: text, refusals, thinking, which is itself text or parts, and calls as another API has them."""
     for part in items(content):
@@ -178,9 +194,7 @@ def _parts(content: Any) -> Iterator[Delta]:
             if text(part):
                 yield Said(text(part))
         elif "thinking" in found:
-            inner = found["thinking"]
-            thought = text(inner) or "".join([text(each.get("text")) for each in objects(inner)])
-            if thought:
+            if thought := _inner_text(found["thinking"]):
                 yield Thought(thought)
         elif text(found.get("type")) in _CALL_PARTS:
             yield _part_call(found)

@@ -6,13 +6,21 @@ Conversion is shallow and happens where a field is looked at, so that plain dict
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any
 
 from rightcall.types import Json
 
 _NO_OBJECTS = (str, int, float, bool, bytes, type(None), list, tuple, Enum, type)
+
+
+def _dumping_method(value: Any) -> Callable[[], Any] | None:
+    for name in ("model_dump", "to_dict"):
+        method = getattr(value, name, None)
+        if callable(method):
+            return method  # type: ignore[no-any-return]
+    return None
 
 
 def obj(value: Any) -> Json | None:
@@ -23,11 +31,10 @@ def obj(value: Any) -> Json | None:
         return None
     if isinstance(value, Mapping):
         return dict(value)
-    for name in ("model_dump", "to_dict"):
-        method = getattr(value, name, None)
-        if callable(method):
-            found = method()
-            return dict(found) if isinstance(found, Mapping) else None
+    dump = _dumping_method(value)
+    if dump is not None:
+        found = dump()
+        return dict(found) if isinstance(found, Mapping) else None
     fields = getattr(value, "__dict__", None)
     return {key: item for key, item in fields.items() if not key.startswith("_")} if fields is not None else None
 

@@ -48,24 +48,31 @@ def sniff(response: Any) -> str | None:
     if found is None:
         known = (sniff(each) for each in items(response) if obj(each) is not None)  # no lists of lists, however deep
         return next((api for api in known if api is not None), None)
-    for api, shows in _SIGNS.items():
-        if shows(found):
-            return api
-    # One choice of a response, or an answer of which only the message is left.
-    inner = obj(found.get("message"))
-    return None if inner is None else "ollama" if _is_ollama(inner) else "chat" if _is_chat(inner) else None
+    return next((api for api, shows in _SIGNS.items() if shows(found)), None) or _by_message(obj(found.get("message")))
+
+
+def _by_message(message: Json | None) -> str | None:
+    """The dialect of one choice of a response, or of an answer of which only the message is left."""
+    if message is None:
+        return None
+    return "ollama" if _is_ollama(message) else "chat" if _is_chat(message) else None
 
 
 def _is_responses(found: Json) -> bool:
     kind = text(found.get("type"))
     if kind.startswith("response.") or found.get("object") == "response" or kind in _RESPONSES_ITEMS:
         return True
-    output = found.get("output")
-    if "choices" not in found and (isinstance(output, (list, tuple)) or _is_item(obj(output))):
-        return True
-    if isinstance(output, str) and "choices" not in found and found.get("tool_calls"):
+    if "choices" not in found and _has_output(found):
         return True
     return kind == "message" and not _kinds(found).isdisjoint(_RESPONSES_PARTS)
+
+
+def _has_output(found: Json) -> bool:
+    """Items, one item, or a text with calls beside it."""
+    output = found.get("output")
+    if isinstance(output, str):
+        return bool(found.get("tool_calls"))
+    return isinstance(output, (list, tuple)) or _is_item(obj(output))
 
 
 def _is_item(found: Json | None) -> bool:
@@ -99,8 +106,13 @@ def _is_ollama(found: Json) -> bool:
         return True
     if "created_at" in found and obj(found.get("message")) is not None:
         return True
+    return isinstance(found.get("thinking"), str) or _has_parsed_call(found)
+
+
+def _has_parsed_call(found: Json) -> bool:
+    """A call without an id, whose arguments are no text."""
     calls = [obj(each.get("function")) or {} for each in objects(found.get("tool_calls")) if not each.get("id")]
-    return isinstance(found.get("thinking"), str) or any(obj(call.get("arguments")) is not None for call in calls)
+    return any(obj(call.get("arguments")) is not None for call in calls)
 
 
 def _is_chat(found: Json) -> bool:

@@ -49,19 +49,22 @@ class Payloads:
     def _take(self, text: str, out: list[Json | Loss]) -> None:
         """A line, or a piece of one."""
         if not self._field:
-            text = self._head + text
-            start = text.lstrip(" \r\n")
-            if not start.endswith("\n") and any(name.startswith(start) for name in _FIELDS if name != start):
-                self._head = start  # without its blanks, which would be looked at again with every piece
-                return
-            self._head = ""
-            self._field = next((name for name in _FIELDS if start.startswith(name)), "data:")
-            self._event = "" if self._field == "event:" else self._event
-            text = start.removeprefix(self._field)
+            text = self._begin(text)
         if self._field == "data:":
             self._data(text, out)
         elif self._field == "event:":
             self._event = (self._event + text)[:_EVENT]
+
+    def _begin(self, text: str) -> str:
+        """Finds what the line is, unless more must come for that; what follows its name."""
+        start = (self._head + text).lstrip(" \r\n")
+        if not start.endswith("\n") and any(name.startswith(start) for name in _FIELDS if name != start):
+            self._head = start  # without its blanks, which would be looked at again with every piece
+            return ""
+        self._head = ""
+        self._field = next((name for name in _FIELDS if start.startswith(name)), "data:")
+        self._event = "" if self._field == "event:" else self._event
+        return start.removeprefix(self._field)
 
     def _data(self, text: str, out: list[Json | Loss]) -> None:
         if not self._parts and not text.strip():

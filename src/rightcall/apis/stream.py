@@ -14,7 +14,7 @@ from typing import Any, Literal, overload
 
 from rightcall.apis import whole as reading
 from rightcall.apis.assembler import Assembler
-from rightcall.apis.deltas import Delta, Deltas, Fault, Loss, Seen, Stop
+from rightcall.apis.deltas import Delta, Deltas, Fault, Seen, Stop, of_choice
 from rightcall.apis.opaque_fields import Keepsakes
 from rightcall.apis.sdk_view import items, obj
 from rightcall.apis.sniff import named, sniff
@@ -132,22 +132,20 @@ class Stream:
         return reading.of_provider(reply, self._api, self._usage, self._keepsakes.response(self._api))
 
     def _payload(self, payload: Any) -> list[Event]:
+        deltas: Deltas = []
         if isinstance(payload, Fault):
-            deltas: Deltas = [(0, payload)]
-        else:
-            fields = obj(payload)
-            if not fields:
-                return []
+            deltas = [(0, payload)]
+        elif fields := obj(payload):
             deltas = self._deltas(fields)
             self._keepsakes.add(self._api, fields)
             self._usage |= usage_of(fields)
         if not deltas:
             return []
-        self._lost = self._lost or any(isinstance(delta, Loss) for _, delta in deltas)
+        self._lost = self._lost or reading.has_loss([deltas])
         first = self._assembler()
-        first.chunk([delta for number, delta in deltas if not number])
+        first.chunk(of_choice(deltas, 0))
         for number in {number for number, _ in deltas} - {0}:
-            self._others.setdefault(number, []).append([delta for each, delta in deltas if each == number])
+            self._others.setdefault(number, []).append(of_choice(deltas, number))
         return first.take()
 
     def _deltas(self, payload: Json) -> Deltas:

@@ -56,16 +56,22 @@ class ChatChunks:
                 self._last.append(payload)
                 return self._written(events)
             return [*self._written(events), EventFrame(payload)]
+        self._take_head(payload)
+        return [*self._kept(choices[0]), *self._written(events)]
+
+    def _take_head(self, payload: Json) -> None:
+        """What stands beside the choices goes out with every chunk, usage once and last."""
         self._head = {key: value for key, value in payload.items() if key != "choices"}
         if self._head.get("usage") is not None:
             self._last.append({**self._head, "choices": []})
             self._head["usage"] = None
-        choice = choices[0]
+
+    def _kept(self, choice: Json) -> list[EventFrame]:
+        """What the choice holds that goes out as it came."""
         self._index = choice.get("index", 0)
         self._finish = text(choice.get("finish_reason")) or self._finish
         delta = {key: value for key, value in (obj(choice.get("delta")) or {}).items() if key not in _OWN}
-        kept = [self._chunk(delta)] if any(value is not None for value in delta.values()) else []
-        return [*kept, *self._written(events)]
+        return [self._chunk(delta)] if any(value is not None for value in delta.values()) else []
 
     def close(self, events: list[Event], reply: Reply) -> list[EventFrame]:
         ending = [self._chunk({}, finish(self._finish, self._calls_in(events)))]

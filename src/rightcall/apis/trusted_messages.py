@@ -83,11 +83,19 @@ class MessagesChunks:
             return [*ended, EventFrame({**payload, "index": self._passed[index]}, kind)]
         if index in self._passed:
             return [EventFrame({**payload, "index": self._passed[index]}, kind)]
-        if kind == "content_block_delta" and delta.get("type") == "signature_delta":
-            return [*self._begin("thinking"), EventFrame({**payload, "index": self._next}, kind)]
-        if kind == "content_block_delta" and delta.get("type") not in _DELTAS and self._open:
-            return [EventFrame({**payload, "index": self._next}, kind)]
+        if kind == "content_block_delta":
+            return self._beside(payload, delta.get("type"))
         return self._end() if kind == "content_block_stop" and self._open == "thinking" else []
+
+    def _beside(self, payload: Json, kind: Any) -> list[EventFrame]:
+        """A piece of a block of ours that we do not write."""
+        if kind == "signature_delta":
+            begun = self._begin("thinking")
+        elif kind not in _DELTAS and self._open:
+            begun = []
+        else:
+            return []
+        return [*begun, EventFrame({**payload, "index": self._next}, "content_block_delta")]
 
     def _written(self, events: list[Event]) -> list[EventFrame]:
         out: list[EventFrame] = []

@@ -19,14 +19,20 @@ _ENDS = ("response.completed", "response.incomplete", "response.failed")
 def whole(response: Json, replies: list[Reply]) -> Json:
     """The response with its calls, and the text where calls were found in it, as the reply has them."""
     reply = replies[0]
+    calls = [_item(call, reply.extras.get(call.id)) for call in reply.calls]
+    made = {**response, "output": [*_kept(response, reply.content), *calls]}
+    return {**made, "output_text": reply.content} if "output_text" in response else made
+
+
+def _kept(response: Json, content: str) -> list[Json]:
+    """The response's items but its calls, with this text."""
     items = objects(response.get("output"))
     said = "\n".join([part for item in items if item.get("type") == "message" for part in _texts(item)])
     kept = [item for item in items if item.get("type") not in _CALLS]
-    if said != reply.content:
-        kept = [item for item in kept if item.get("type") != "message"]
-        kept += [_message("msg_" + text(response.get("id")), reply.content)] if reply.content else []
-    made = {**response, "output": [*kept, *[_item(call, reply.extras.get(call.id)) for call in reply.calls]]}
-    return {**made, "output_text": reply.content} if "output_text" in response else made
+    if said == content:
+        return kept
+    kept = [item for item in kept if item.get("type") != "message"]
+    return [*kept, _message("msg_" + text(response.get("id")), content)] if content else kept
 
 
 def _texts(item: Json) -> list[str]:

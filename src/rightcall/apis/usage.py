@@ -30,7 +30,10 @@ def usage_of(payload: Any) -> Json:
         return {}
     out = {key: found[key] for key in _OLLAMA if type(found.get(key)) is int}
     for holder in (found, obj(found.get("response")), obj(found.get("message"))):
-        for key in _USAGE:
-            if holder and (counted := obj(holder.get(key))):
-                out |= {name: value for name, value in counted.items() if value is not None}
+        out |= _counted(holder or {})
     return out
+
+
+def _counted(holder: Json) -> Json:
+    counts = [obj(holder.get(key)) or {} for key in _USAGE]
+    return {name: value for each in counts for name, value in each.items() if value is not None}

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import msgspec
 
 from rightcall.apis.assembler import Assembler, Manner
-from rightcall.apis.deltas import Deltas, Fault, Loss, Seen, Stop
+from rightcall.apis.deltas import Delta, Deltas, Fault, Loss, Seen, Stop, of_choice
 from rightcall.apis.opaque_fields import Keepsakes
 from rightcall.apis.sdk_view import error_text, obj
 from rightcall.apis.sniff import DIALECTS, named, sniff
@@ -195,16 +195,20 @@ def _error(response: Any) -> str:
     return error_text(error)
 
 
+def has_loss(chunks: list[Deltas]) -> bool:
+    return any(isinstance(delta, Loss) for deltas in chunks for _, delta in deltas)
+
+
 def _assembled(chunks: list[Deltas], api: str, how: Manner, ids: Ids, *, separate: bool) -> list[Reply]:
     numbers = sorted({number for deltas in chunks for number, _ in deltas}) or [0]
-    lost = any(isinstance(delta, Loss) for deltas in chunks for _, delta in deltas)
+    ending: list[Delta] = [Stop("error")] if has_loss(chunks) else []
     replies: list[Reply] = []
     first = 0
     for number in numbers:
         assembler = Assembler(api, how, ids, first)
         for deltas in chunks:
-            assembler.chunk([delta for each, delta in deltas if each == number])
-        assembler.chunk([Stop("error")] if lost else [])
+            assembler.chunk(of_choice(deltas, number))
+        assembler.chunk(ending)
         assembler.close()
         assembler.take()
         replies.append(assembler.reply)

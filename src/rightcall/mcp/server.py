@@ -23,11 +23,12 @@ from rightcall.dispatching.hook import HookLike
 from rightcall.dispatching.result import Result
 from rightcall.dispatching.run_limits import RunLimits
 from rightcall.errors import DispatchStopped
+from rightcall.extras import needs
 from rightcall.ids import random_id
-from rightcall.mcp.extra import needs_mcp
 from rightcall.repairs.finish import repair as repaired
 from rightcall.servers.asgi import guarded
 from rightcall.servers.guard import RequestLimits, given_key, guarding
+from rightcall.servers.slow_heads import TimedHead
 from rightcall.types import Call, Json
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def server_of(
     - `limits`: as in `dispatch`; None: the usual, and outputs cut to size.
     - `repair`: "off", "safe" or "lenient", as in `parse`.
     """
-    needs_mcp()
+    needs("mcp")
     from mcp import types
     from mcp.server.lowlevel import Server
 
@@ -168,7 +169,17 @@ def serve_http(
         hooks=hooks,
         repair=repair,
     )
-    uvicorn.run(app, host=host, port=port, log_level="warning", ws="none", h11_max_incomplete_event_size=_HEAD)
+    uvicorn.run(app, host=host, port=port, log_level="warning", **listening())
+
+
+def listening(limits: RequestLimits = _LIMITS) -> Json:
+    """How uvicorn is to listen: no web sockets, and heads that are neither too large nor too slow."""
+    from uvicorn.protocols.http.auto import AutoHTTPProtocol
+
+    def timed(*given: Any, **named: Any) -> TimedHead:
+        return TimedHead(AutoHTTPProtocol(*given, **named), limits.head_seconds)
+
+    return {"http": timed, "ws": "none", "h11_max_incomplete_event_size": _HEAD}
 
 
 def http_app(
@@ -184,7 +195,7 @@ def http_app(
     repair: str = "safe",
 ) -> Any:
     """The same as an ASGI application."""
-    needs_mcp()
+    needs("mcp")
     from mcp.server.transport_security import TransportSecuritySettings
 
     chosen = given_key(key) if key else None

@@ -3,6 +3,7 @@
     guard = guarding("127.0.0.1", key=new_key())
     guard.refusal(Head("POST", "/v1/chat/completions", headers))   ->   None, or what to answer instead
 
-`guard` decides and knows no network; `web` (aiohttp) and `asgi` put it before an application; `faults` words what is
-refused as the dialect of the path does. A server that does not listen through here does not listen.
+`guard` decides and knows no network; `web` (aiohttp) and `asgi` put it before an application; `slow_heads` ends
+connections that ask for nothing; `refused_requests` words what is refused as the dialect of the path does. A server
+that does not listen through here does not listen.
 """

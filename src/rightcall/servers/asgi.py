@@ -27,7 +27,8 @@ def guarded(app: App, guard: Guard) -> App:
             return await send({"type": "websocket.close", "code": 1008})
         head = _head(scope)
         origin = dict(head.headers).get("origin")
-        send = _with_headers(send, guard.cors(origin))
+        # One request for each connection: only the head of the first is timed.
+        send = _with_headers(send, {**guard.cors(origin), "Connection": "close"})
         refused = guard.refusal(head)
         if refused is None and (allowed := guard.preflight(head)) is not None:
             return await _answer(send, 204, allowed, b"")
@@ -90,8 +91,6 @@ class _Bounded:
 
 
 def _with_headers(send: Send, more: dict[str, str]) -> Send:
-    if not more:
-        return send
     added = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in more.items()]
 
     async def sending(message: MutableMapping[str, Any]) -> None:
@@ -104,7 +103,7 @@ def _with_headers(send: Send, more: dict[str, str]) -> Send:
 
 async def _refuse(send: Send, refused: RequestRefusal, path: str) -> None:
     headers = {**refused.headers, "Content-Type": "application/json", "X-Content-Type-Options": "nosniff"}
-    await _answer(send, refused.status, {**headers, "Connection": "close"}, json.dumps(body_of(refused, path)).encode())
+    await _answer(send, refused.status, headers, json.dumps(body_of(refused, path)).encode())
 
 
 async def _answer(send: Send, status: int, headers: dict[str, str], body: bytes) -> None:

@@ -27,12 +27,14 @@ OPEN = ("/health", "/v1/health")
 
 
 class RequestLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """Bytes of a body, headers and their bytes, requests at the same time, seconds until a body must have come."""
+    """Bytes of a body, headers and their bytes, requests at the same time, seconds until a request's head and then its
+    body must have come."""
 
     body: int = 64_000_000
     headers: int = 100
     header_bytes: int = 32_000
     together: int = 64
+    head_seconds: float = 10.0
     seconds: float = 60.0
 
 

@@ -13,8 +13,10 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Self
 
 from rightcall.errors import CallerError
+from rightcall.extras import needs
 from rightcall.servers.guard import Guard, RequestHead, RequestRefusal
 from rightcall.servers.refused_requests import body_of
+from rightcall.servers.slow_heads import TimedHead
 
 if TYPE_CHECKING:
     from aiohttp import web
@@ -26,9 +28,11 @@ class WebServer:
     """Listens as long as it is entered. Raises `CallerError` where nothing can listen."""
 
     def __init__(self, answer: Answer, guard: Guard, *, port: int = 0) -> None:
+        needs("http")
         self._answer, self.guard, self.port = answer, guard, port
         self._room = asyncio.Semaphore(guard.limits.together)
         self.runner: web.AppRunner | None = None
+        self._listening: asyncio.Server | None = None
 
     @property
     def address(self) -> str:
@@ -41,18 +45,35 @@ class WebServer:
         app = web.Application(client_max_size=self.guard.limits.body)
         app.router.add_route("*", "/{path:.*}", self._serve)
         app.on_response_prepare.append(self._allow_page)
-        self.runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0, handler_cancellation=True)
+        self.runner = web.AppRunner(
+            app,
+            access_log=None,
+            shutdown_timeout=1.0,
+            handler_cancellation=True,
+            keepalive_timeout=self.guard.limits.head_seconds,
+            lingering_time=1.0,  # for the rest of a body that was refused
+        )
         await self.runner.setup()
         try:
-            await web.TCPSite(self.runner, self.guard.host, self.port).start()
+            await self._listen(self.runner)
         except OSError as error:
             await self.runner.cleanup()
             said = error.strerror or str(error)
             raise CallerError(f"cannot listen on port {self.port}: {said}; name another with --port, or none") from None
-        self.port = self.runner.addresses[0][1]
         return self
 
+    async def _listen(self, runner: web.AppRunner) -> None:
+        handlers, seconds = runner.server, self.guard.limits.head_seconds
+        assert handlers is not None  # it was set up
+        loop = asyncio.get_running_loop()
+        self._listening = await loop.create_server(
+            lambda: TimedHead(handlers(), seconds), self.guard.host, self.port, backlog=128
+        )
+        self.port = self._listening.sockets[0].getsockname()[1]
+
     async def __aexit__(self, *_: object) -> None:
+        if self._listening is not None:
+            self._listening.close()
         if self.runner is not None:
             await self.runner.cleanup()
 

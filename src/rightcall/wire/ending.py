@@ -28,19 +28,28 @@ _OPENED = frozenset(("opener_without_call", "truncated"))  # what is said of an 
 def conclude(reading: Machine | AutoMachine, source: str, finish: str | None = None) -> None:
     """Closes a reading, and puts what only the end decides into its output. `source` is the whole text."""
     cut = was_cut(finish)
-    machine = reading.machine if isinstance(reading, AutoMachine) else reading
-    is_known = cut or machine.p.told is not None
-    held = reading.held if isinstance(reading, AutoMachine) and not is_known else ""
-    piece = whole_reply(held, machine.p.options) if held else None
-    if piece is not None:
-        # Nothing of it was given out yet.
-        machine.skip(held)
-        _Conclusion(machine, source, cut).replace(piece, 0, len(held), 0)
+    if isinstance(reading, Machine):
+        machine = reading
+        machine.close(cut=cut)
+    elif not cut and _is_one_call(reading, source):
         return
-    reading.close(cut=cut)
-    machine = reading.machine if isinstance(reading, AutoMachine) else reading
+    else:
+        reading.close(cut=cut)
+        machine = reading.machine
     if machine.output.text_chars or machine.thought is not None:
         _Conclusion(machine, source, cut).run()
+
+
+def _is_one_call(reading: AutoMachine, source: str) -> bool:
+    """Is what was held back a call as a whole? Then that is what it becomes: nothing of it was given out yet."""
+    machine = reading.machine
+    held = reading.held if machine.p.told is None else ""
+    piece = whole_reply(held, machine.p.options) if held else None
+    if piece is None:
+        return False
+    machine.skip(held)
+    _Conclusion(machine, source, cut=False).replace(piece, 0, len(held), 0)
+    return True
 
 
 class _Conclusion:

@@ -12,7 +12,7 @@ from rightcall.types import Done
 from rightcall.wire.blocks import Block
 from rightcall.wire.buffer import Steps
 from rightcall.wire.channels import ends_call, header
-from rightcall.wire.compile import Action, Sign
+from rightcall.wire.format_markers import Action, Sign
 from rightcall.wire.markers import Probe
 from rightcall.wire.states import InChannel, InReasoning, InSection, InText
 
@@ -144,8 +144,8 @@ def on_think(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
     if isinstance(m.state, InReasoning):
         _stray(m, found.group(), Sign("think", True))
         return ()
-    if found.group()[0].isalpha() and m.output.text_chars:
-        m.say_exactly(found.end())  # a sentence, not a tag: behind other text it is text as well
+    if found.group()[0].isalpha() and (m.output.text_chars or m.has_thought):
+        m.say_exactly(found.end())  # a sentence, not a tag: behind other text, or a thought, it is text as well
         return ()
     m.p.settle_pending()
     m.trust()

@@ -24,6 +24,7 @@ _BRACKETS = {"{": "}", "[": "]", "(": ")"}
 _CLOSERS = frozenset(_BRACKETS.values())
 _OUTSIDE = re.compile(rf"{_ESCAPE}|`++|{OPENS}|[{_QUOTES}]", re.I).search
 _INSIDE = re.compile(rf"{_ESCAPE}|`++|{OPENS}|[{_QUOTES}\[\](){{}}]", re.I).search
+_DOUBLE = re.compile(r'(?<!\\)"').findall
 _TICKS = re.compile("`++").search
 _BLANK = frozenset(" \t\r\n\f\v\u00a0")
 _BEFORE_OPENING = _BLANK | frozenset("([{<=,:;>*_~/|&+-\u2013\u2014" + "".join(_PAIRS))
@@ -60,6 +61,12 @@ class Marks:
         self.span = 0
         if self.open:
             self.open = []
+
+    def pass_over(self, text: str) -> None:
+        """What stood in a shown opener was not followed. A quotation mark that nothing in it opened closed the
+        quotation around it."""
+        if '"' in self.open and len(_DOUBLE(text)) % 2:
+            del self.open[self.open.index('"') :]
 
     def walk(self, text: str, at: int, stop: int) -> tuple[int, Closes | None]:
         """Follows the text up to `stop`, or to a tag inside which nothing counts but what closes it."""

@@ -14,8 +14,8 @@ def only_fence(text: str) -> str | None:
     text = text.strip()
     run = RUN(text, 0)
     first, _, body = text.partition("\n")
-    if run is None or not body or run[0][0] in first[run.end() :]:
-        return None
+    if run is None or not body or run[0][0] in first[run.end() :] or "<" in first:
+        return None  # a marker in its first line says that it is something else
     edge = re.compile(rf"^ {{0,3}}+{run[0][0]}{{{len(run[0])},}}+[ \t]*+$", re.M)
     closed = edge.search(body)
     if closed is None:
