@@ -54,7 +54,6 @@ class Output:
         self._tiles: list[Tile] = [(0, "marker")]
         self.shown = Shown()
         self._is_behind_call = False  # what comes next stands on the line that a call ends on
-        self._seamless: set[int] = set()  # where text goes on behind a mark inside it
         self._blanks: list[str] = []  # white space read but not yet known to be text or a marker's
 
     def problem(self, made: Problem) -> None:
@@ -219,11 +218,6 @@ class Output:
             self.shown = Shown()
         if start > self.tiled:
             self.mark("marker", start)
-
-    def whole_call(self, start: int, end: int) -> None:
-        """A call stands there."""
-        self.call(start)
-        self.mark("call", end)
 
     def last_blanks(self, end: int) -> None:
         """The reply is over: blanks that no marker touched are text."""

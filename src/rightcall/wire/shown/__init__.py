@@ -59,7 +59,6 @@ class Shown:
 
     # Most messages are never asked about, or hold nothing of interest: what is not said here is not made for them.
     is_new = True  # nothing was taken: nothing is shown
-    _pending: list[str]  # taken, and not looked at
     _marks = Marks()
     _items: tuple[int, ...] = ()  # the columns where the content of the open list items begins
     _kept: list[str]  # the text inside a shown opener
@@ -81,6 +80,9 @@ class Shown:
     _heading = False
     _edge: _Fence | None = None  # the fence that it opens or closes, if nothing speaks against it
 
+    def __init__(self) -> None:
+        self._pending: list[str] = []  # taken, and not looked at
+
     def _start_line(self) -> None:
         self._begun = self._line = self._skip = self._heading = False
         self._indent = 0
@@ -90,10 +92,8 @@ class Shown:
 
     def take(self, text: str) -> None:
         """More of the text."""
-        if self.is_new:
-            self.is_new, self._pending = False, [text]
-        else:
-            self._pending.append(text)
+        self.is_new = False
+        self._pending.append(text)
 
     def shows(self, level: int = OUTSIDE, *, special: bool = False) -> bool:
         """Does the text so far only show the marker that comes next? `level` is how far out that stands. Behind the run
@@ -114,16 +114,12 @@ class Shown:
 
     def go_on(self) -> None:
         """The text that comes does not begin a line: a call stands before it."""
-        self._begin_message()
+        self.is_new = False
         self._begun = True
-
-    def _begin_message(self) -> None:
-        if self.is_new:
-            self.is_new, self._pending = False, []
 
     def pass_marker(self) -> None:
         """The piece that was taken last is a marker that is shown: nothing in it opens or closes anything."""
-        if not self.is_new and self._pending:
+        if self._pending:
             self._pending[-1] = "x"
 
     def enter(self, level: int, closes: Closes | None) -> None:
@@ -139,7 +135,7 @@ class Shown:
 
     def begin_result(self, marker: str) -> None:
         """A special token was taken for a marker: it may begin the result of a tool."""
-        self._begin_message()
+        self.is_new = False
         self._raw = result_closing(marker)
 
     def end_quotations(self, header: str) -> None:
@@ -158,7 +154,7 @@ class Shown:
     # -- followed ------------------------------------------------------------------------------------------------------
 
     def _catch_up(self) -> None:
-        if self.is_new or not self._pending:
+        if not self._pending:
             return
         text = "".join(self._pending)
         self._pending.clear()
