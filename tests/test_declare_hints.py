@@ -450,6 +450,57 @@ def test_keyword_arguments_of_a_typed_dict_are_arguments() -> None:
     assert made.run is not None and made.run(title="M", year=1931) == {"title": "M", "year": 1931}
 
 
+MADE: list[str] = []
+
+
+@dataclass
+class Left:
+    inner: Left | Right | None = None
+
+    def __post_init__(self) -> None:
+        MADE.append("left")
+
+
+@dataclass
+class Right:
+    inner: Left | Right | None = None
+
+    def __post_init__(self) -> None:
+        MADE.append("right")
+
+
+def nested(depth: int, innermost: Any) -> Any:
+    for _ in range(depth):
+        innermost = {"inner": innermost}
+    return innermost
+
+
+def test_alternatives_that_hold_each_other_are_read_once_at_every_level() -> None:
+    intake = ours(Left | Right)
+    MADE.clear()
+    made = read(intake, nested(60, None))
+    assert len(MADE) <= 4 * 60
+    while made.inner is not None:
+        assert isinstance(made, Left)
+        made = made.inner
+    MADE.clear()
+    with pytest.raises(Misfit) as caught:
+        read(intake, nested(60, 7))
+    assert len(caught.value.faults) == 1 and MADE == []
+
+
+def test_a_value_that_is_read_twice_is_made_anew() -> None:
+    intake = ours(Left | Right)
+    value = nested(2, None)
+    assert read(intake, value) is not read(intake, value)
+
+
+def test_what_is_nested_too_deeply_is_told() -> None:
+    with pytest.raises(Misfit) as caught:
+        read(ours(Left | Right), nested(900, None))
+    assert [fault.code for fault in caught.value.faults] == ["too_deep"]
+
+
 BOUNDED: list[tuple[Any, Json, Any, Any]] = [
     (Annotated[int, msgspec.Meta(ge=1, lt=5)], {"type": "integer", "minimum": 1, "exclusiveMaximum": 5}, 1, 5),
     (Annotated[float, msgspec.Meta(gt=0)], {"type": "number", "exclusiveMinimum": 0}, 0.5, 0),

@@ -298,7 +298,7 @@ class HookFailed(DispatchStopped, CallerError):
     hooks, from 0, `cause` what happened."""
 
     def __init__(self, hook: int, cause: str) -> None:
-        super().__init__(f"hook {hook} failed: {cause}; nothing more was run, because a broken hook guards nothing")
+        super().__init__(f"hook {hook + 1} failed: {cause}; nothing more was run, because a broken hook guards nothing")
         self.hook = hook
 
 

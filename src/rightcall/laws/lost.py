@@ -38,7 +38,7 @@ def _tiles(text: str, reply: Reply) -> str:
         return "the spans do not tile the text"
     return next(
         (
-            f"what call {i} was read from is not in the text"
+            f"what call {i + 1} was read from is not in the text"
             for i, call in enumerate(reply.attempts)
             if call.raw not in text
         ),
