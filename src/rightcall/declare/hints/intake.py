@@ -68,7 +68,8 @@ def class_intake(cls: Any, label: str) -> Intake:
         raise _refused(unsayable.place or label, unsayable.hint, unsayable) from None
     except NameError as error:
         raise unresolved(label, error) from error
-    return Intake(_whole(meaning.schema, meanings), meaning.read, meaning.read)
+    read = _not_too_deep(meaning.read)
+    return Intake(_whole(meaning.schema, meanings), read, read)
 
 
 def unresolved(label: str, error: NameError) -> Later:
@@ -94,7 +95,18 @@ def _of_parameters(parameters: Parameters, label: str) -> Intake:
             rest = _meaning(meanings, name, hint, label)
     schema = {"additionalProperties": False if rest is None else rest.schema or True, **fields_schema(entries)}
     read = filled(entries, fields_reader(entries, _unexpected if rest is None else rest.read))
+    read = _not_too_deep(read)
     return Intake(_whole(schema, meanings), read, read)
+
+
+def _not_too_deep(read: Callable[[Json], Any]) -> Callable[[Json], Any]:
+    def read_all(arguments: Json) -> Any:
+        try:
+            return read(arguments)
+        except RecursionError:
+            raise Misfit([ValueFault("too_deep", "are nested too deeply")]) from None
+
+    return read_all
 
 
 def _unexpected(value: Any) -> Any:

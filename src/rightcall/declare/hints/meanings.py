@@ -38,10 +38,16 @@ class _Named:
     def __init__(self, name: str) -> None:
         self.name, self.uses = name, 0
         self.meaning = ANYTHING
+        self.keys: set[str] = set()
+
+    def understood(self, meaning: Meaning) -> None:
+        """Known from now on to those too who refer to it already."""
+        self.meaning = meaning
+        self.keys |= meaning.keys
 
     def reference(self) -> Meaning:
         self.uses += 1
-        return Meaning({"$ref": f"#/$defs/{self.name}"}, lambda value: self.meaning.read(value), self.meaning.keys)
+        return Meaning({"$ref": f"#/$defs/{self.name}"}, lambda value: self.meaning.read(value), self.keys)
 
 
 class Meanings:
@@ -158,7 +164,7 @@ class Meanings:
         if named is None:
             named = self._named[key] = _Named(self._free(key, name))
             self.definitions[named.name] = {}  # the name is taken
-            named.meaning = build()
+            named.understood(build())
             self.definitions[named.name] = named.meaning.schema
         return named.reference()
 
