@@ -605,3 +605,13 @@ def test_nested_arguments_beyond_the_limit_are_too_deep_whatever_the_policy() ->
             call, found = settle("f", sent, index=0, tools=READ_ONLY, policy=policy)
             assert not call.complete
             assert found
+
+
+@pytest.mark.parametrize("more", [r"\n", r"\t", r"\\d", r"\"", r"\u00e9", r"\\"])
+def test_a_single_quoted_string_may_escape_its_quote_beside_any_escape_of_json(more: str) -> None:
+    sent = f"{{'city': 'it\\'s {more}'}}"
+    call = Call.from_text(
+        "find", sent, tools=[Tool(name="find", parameters={"type": "object", "properties": {"city": STRING}})]
+    )
+    assert call.ok and call.arguments == {"city": json.loads(f'"it\'s {more}"')}
+    assert {each.kind for each in call.repairs} == {"exact"}

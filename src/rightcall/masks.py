@@ -1,9 +1,11 @@
 """Masks in Python: which tokens may come next, for any tokenizer, by llguidance. No torch.
 
-matcher = Matcher(grammar, Vocabulary(tokens, eos=2, specials={"<|call|>": 7}))
-allowed = matcher.mask()      # one bit per token
-matcher.accept(token)         # False: the token was not allowed
-LogitsProcessor(matcher)(previous_tokens, logits)   # a list, a numpy array, or anything with the same brackets
+    matcher = Matcher(grammar, Vocabulary(tokens, eos=2, specials={"<|call|>": 7}))
+    allowed = matcher.mask()      # one bit per token
+    matcher.accept(token)         # False: the token was not allowed
+    LogitsProcessor(matcher)(previous_tokens, logits)   # a list, a numpy array, or anything with the same brackets
+
+Needs the extra `masks`.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rightcall.errors import CallerError, GrammarCompileError
+from rightcall.extras import needs
 
 if TYPE_CHECKING:
     from rightcall.constrain.grammar_value import Grammar
@@ -33,6 +36,7 @@ class Vocabulary:
     """
 
     def __init__(self, tokens: Sequence[bytes], *, eos: int, specials: dict[str, int] | None = None) -> None:
+        needs("masks")
         from llguidance import LLTokenizer, TokenizerWrapper
 
         if not 0 <= eos < len(tokens):

@@ -181,7 +181,8 @@ ARGUMENTS: tuple[Code, ...] = (
 CUT: tuple[Code, ...] = (
     Code(
         "truncated",
-        "The text or the stream ended inside the call. Such a call is never completed.",
+        "The text or the stream ended inside the call, or a provider cut its answer and nothing shows that the last "
+        "call had ended. Such a call is never completed.",
         "Ask for the whole call again, with more room or less to say.",
         '<tool_call>{"name": "book", "arguments": {"city": "Os',
     ),
@@ -496,6 +497,12 @@ REASONING: tuple[Code, ...] = (
 )
 
 NOTES: tuple[Code, ...] = (
+    Code(
+        "extra_missing",
+        "Under `lenient`: what would have been tried last needs a package that is not installed.",
+        "Nothing that a model can do; the message says what to install.",
+        blocking=False,
+    ),
     Code(
         "looks_like_a_call",
         "The text holds what looks like a call of a declared tool, and was not taken for one: it stands between text, "

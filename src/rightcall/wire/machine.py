@@ -16,7 +16,8 @@ from rightcall.wire.body_reader import WholeBlock
 from rightcall.wire.buffer import Steps
 from rightcall.wire.call_builder import CallBuilder
 from rightcall.wire.channels import first_header
-from rightcall.wire.compile import LEVELS, Compiled, Sign
+from rightcall.wire.compile import LEVELS, Compiled
+from rightcall.wire.format_markers import Sign
 from rightcall.wire.markers import BLANKS, Probe, Scan
 from rightcall.wire.options import ReadOptions
 from rightcall.wire.protocol_lines import PLAIN_LINES, line
