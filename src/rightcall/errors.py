@@ -119,7 +119,11 @@ class EmptyToolList(CallerError):
 
 
 class MissingExtra(CallerError):
-    """`extra` is what to install: `pip install 'rightcall[extra]'`."""
+    """This needs a package that is not installed.
+
+    - `extra`: the extra that brings it, as in `pip install 'rightcall[extra]'`.
+    - `message`: what is said.
+    """
 
     def __init__(self, extra: str, message: str) -> None:
         super().__init__(message)
