@@ -119,11 +119,8 @@ class EmptyToolList(CallerError):
 
 
 class MissingExtra(CallerError):
-    """This needs a package that is not installed.
-
-    - `extra`: the extra that brings it, as in `pip install 'rightcall[extra]'`.
-    - `message`: what is said.
-    """
+    """Something that is needed here is not installed. `extra` is what to install, `pip install 'rightcall[extra]'`;
+    `message` is what is said."""
 
     def __init__(self, extra: str, message: str) -> None:
         super().__init__(message)

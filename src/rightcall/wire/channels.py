@@ -14,7 +14,7 @@ from rightcall.wire.blocks import Block
 from rightcall.wire.bodies import BODIES
 from rightcall.wire.bodies.name_then_json import read_arguments_of
 from rightcall.wire.buffer import Capture, Steps
-from rightcall.wire.interrupts import Broken, Cut, NotACall, too_deep
+from rightcall.wire.interrupts import Broken, Cut, NotACall, broken_by
 from rightcall.wire.json_stream import whole_value
 from rightcall.wire.markers import Probe
 
@@ -205,7 +205,7 @@ def _message(m: Machine, name: str, block: Block) -> Steps[None]:
         p.pos = len(p.buf)
         p.fail("truncated", "the text ended before the call did; send the whole call again")
     except (Broken, RecursionError) as error:
-        broken = error if isinstance(error, Broken) else too_deep(p.limits.depth)
+        broken = broken_by(error, p.limits.depth)
         found = yield from block.resync(headed=True)
         if not p.mend(closed=found):
             p.fail(broken.code, broken.message, broken.path)
