@@ -65,9 +65,8 @@ def place(
             unknown.append(member.key)
         elif member.role == "id":
             placed.unsure = member.key not in placed.arguments
-        else:
-            problem = _named(member, placed.arguments)
-            placed.problems += [problem] if problem is not None else []
+        elif problem := _named(member, placed.arguments):
+            placed.problems.append(problem)
     placed.problems += _unknown(unknown)
     return placed
 

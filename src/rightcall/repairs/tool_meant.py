@@ -18,12 +18,15 @@ _NAME_KEYS = ("name", "tool", "tool_name", "function")
 _LONGEST = 512  # a longer name is no tool's in other clothes, and each reading of it costs
 
 
+def _may_mean_another(name: str, tools: Toolset) -> bool:
+    """A tool that was left out was meant, and cannot be used: another was not meant."""
+    return name not in tools and 0 < len(name) <= _LONGEST and tools.left_out(name) is None
+
+
 def settle_name(name: str, tools: Toolset | None, policy: str) -> tuple[str, tuple[Repair, ...]]:
     """The declared tool that a name stands for, with the receipt; the name as it is where none is certain."""
-    if policy == "off" or tools is None or name in tools or not 0 < len(name) <= _LONGEST:
+    if policy == "off" or tools is None or not _may_mean_another(name, tools):
         return name, ()
-    if tools.left_out(name) is not None:
-        return name, ()  # it was meant, and cannot be used: another tool was not meant
     clean = _CONTROL.sub("", _TOKEN.sub("", name) if _TOKEN.match(name) else name).strip()
     if clean and clean in tools:
         return clean, (Repair("control_tokens", "exact", "", name, clean),)
@@ -75,14 +78,17 @@ def infer_name(arguments: Any, tools: Toolset | None) -> str | None:
         return None
     keys = set(arguments)
     fitting = [tool for tool in tools if required(tool.parameters) <= keys <= declared(tool.parameters)]
-    needs = required(fitting[0].parameters) if len(fitting) == 1 else set()
-    if not needs:
+    if len(fitting) != 1 or not _is_alone(fitting[0], tools):
         return None
     name = fitting[0].name
-    if any(arguments.get(key) == name for key in _NAME_KEYS):
-        return None  # the name stands among the arguments, where it may be one
-    rivals = [tool for tool in tools if tool is not fitting[0] and required(tool.parameters) == needs]
-    return None if rivals else name
+    # A name that stands among the arguments may be one.
+    return None if any(arguments.get(key) == name for key in _NAME_KEYS) else name
+
+
+def _is_alone(tool: Tool, tools: Toolset) -> bool:
+    """Does it require something, and no other tool the same?"""
+    needs = required(tool.parameters)
+    return bool(needs) and not any(required(each.parameters) == needs for each in tools if each is not tool)
 
 
 def _takes(tool: Tool, keys: set[str]) -> bool:

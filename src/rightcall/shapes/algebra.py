@@ -211,10 +211,14 @@ def _merged(pairs: Iterable[Span], keep: bool = False) -> tuple[Span, ...]:
             out[-1] = (out[-1][0], max(out[-1][1], high))
         else:
             out.append((low, high))
-    if keep or not any(low <= _SURROGATES[1] and high >= _SURROGATES[0] for low, high in out):
-        return tuple(out)
+    return tuple(out) if keep else _without_surrogates(out)
+
+
+def _without_surrogates(spans: list[Span]) -> tuple[Span, ...]:
     first, last = _SURROGATES
-    cut = [(low, min(high, first - 1)) for low, high in out] + [(max(low, last + 1), high) for low, high in out]
+    if not any(low <= last and high >= first for low, high in spans):
+        return tuple(spans)
+    cut = [(low, min(high, first - 1)) for low, high in spans] + [(max(low, last + 1), high) for low, high in spans]
     return tuple(sorted({(low, high) for low, high in cut if low <= high}))
 
 
@@ -264,26 +268,43 @@ def references(node: Node) -> list[str]:
 def show(node: Node) -> str:
     """The piece in the notation of the picture and of `str(grammar)`."""
     match node:
-        case Lit(text) | Token(text):
-            return repr(text) if type(node) is Lit else f"<{text}>"
-        case Chars(spans):
-            return "[" + "".join(_shown(span) for span in spans) + "]"
-        case Ref(name):
-            return name
         case Seq(items):
-            return " ".join(_inside(item) for item in items) or "''"
+            return " ".join(map(_inside, items)) or "''"
         case Alt(items):
-            return " | ".join(show(item) for item in items) or "never"
+            return " | ".join(map(show, items)) or "never"
         case Repeat(item, least, most):
             return _inside(item) + _times(least, most)
         case Lexeme(item):
             return show(item)
+        case AnyOrder():
+            return _show_members(node)
+        case Upto() | Free() | Word():
+            return _show_text(node)
+    return _show_leaf(node)
+
+
+def _show_leaf(node: Lit | Token | Chars | Ref) -> str:
+    match node:
+        case Lit(text):
+            return repr(text)
+        case Token(text):
+            return f"<{text}>"
+        case Chars(spans):
+            return "[" + "".join(map(_shown, spans)) + "]"
+    return node.name
+
+
+def _show_text(node: Upto | Free | Word) -> str:
+    match node:
         case Upto(stop):
-            return "text-up-to(" + " ".join(show(item) for item in stop) + ")"
+            return "text-up-to(" + " ".join(map(show, stop)) + ")"
         case Free(without):
             return "text" + (f"-without({', '.join(map(repr, without))})" if without else "")
-        case Word(opens, _, closes, without):
-            return f"{opens!r} word" + (f"-other-than({', '.join(without)})" if without else "") + f" {closes!r}"
+    other = f"-other-than({', '.join(node.without)})" if node.without else ""
+    return f"{node.open!r} word{other} {node.close!r}"
+
+
+def _show_members(node: AnyOrder) -> str:
     parts = [show(member.node) + ("" if member.required else "?") for member in node.members]
     extra = [] if node.extra is None else [f"({show(node.extra)})*"]
     return "any-order(" + ", ".join(parts + extra) + ")"
