@@ -99,7 +99,7 @@ $(VENV)/.made:
 	@touch $@
 
 $(VENV)/.user: $(VENV)/.made pyproject.toml
-	$(PIP) --editable .
+	$(PIP) --editable '.[all]'
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.made pyproject.toml

@@ -1,6 +1,7 @@
-"""What does `import rightcall` cost?    Against `import json, re, dataclasses, asyncio`, in fresh interpreters.
+"""What does importing rightcall cost?    Against `import json, re, dataclasses, asyncio`, in fresh interpreters.
 
-Target: at most 2.5 times as much.
+Targets: what reading a reply needs at most 2.5 times as much, the bare package, which pytest loads for its plugin, at
+most a tenth.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from measure import table, verdict
 RUNS = 11
 MOST = 2.5
 BASELINE = "import json, re, dataclasses, asyncio"
-OURS = "import rightcall"
+OURS = "from rightcall import Parser, Toolset, parse"
+BARE, MOST_BARE = "import typing, rightcall", 0.1
 
 
 def cpu_seconds(code: str) -> float:
@@ -27,7 +29,7 @@ def cpu_seconds(code: str) -> float:
 
 
 def main() -> int:
-    times: dict[str, list[float]] = {"pass": [], BASELINE: [], OURS: []}
+    times: dict[str, list[float]] = {"pass": [], "import typing": [], BASELINE: [], OURS: [], BARE: []}
     for _ in range(RUNS):  # in turn, so that all see the same load
         for code, found in times.items():
             found.append(cpu_seconds(code))
@@ -40,7 +42,11 @@ def main() -> int:
     ratio = (medians[OURS] - start) / (medians[BASELINE] - start)
     print(f"import: {ratio:.2f} x, without the interpreter's own start-up")
     print(f"import: {medians[OURS] / medians[BASELINE]:.2f} x with it")
-    return verdict(f"at most {MOST} x", [f"{ratio:.2f} x"] if ratio > MOST else [])
+    bare = (medians[BARE] - medians["import typing"]) / (medians[BASELINE] - start)
+    print(f"import: {bare:.2f} x for the package alone")
+    missed = [f"{ratio:.2f} x"] if ratio > MOST else []
+    missed += [f"{bare:.2f} x for the package alone"] if bare > MOST_BARE else []
+    return verdict(f"at most {MOST} x, and {MOST_BARE} x for the package alone", missed)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,8 @@
 """Builds the wheel as a release would (from the sdist), installs it in a clean venv and uses it there.
 
+First as it comes, with two dependencies: what the library can do then, and how the command says what it lacks. Then
+with the extra that the command needs.
+
 Run by `make smoke`, not collected by pytest: it needs the network and takes a while.
 """
 
@@ -14,12 +17,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 REPLY = 'On it.\n<tool_call>\n{"name": "get_weather", "arguments": {"city": "Oslo"}}\n</tool_call>'
-PROGRAM = f"""
-import rightcall
-reply = rightcall.parse({REPLY!r}, format="hermes")
-assert [(call.name, call.arguments) for call in reply.attempts] == [("get_weather", {{"city": "Oslo"}})], reply
-assert reply.content == "On it.", reply
-print(rightcall.__version__)
+CORE = {"rightcall", "msgspec", "jsonschema-rs"}
+LISTED = """
+import re
+from importlib.metadata import distributions
+print(*{re.sub("[_.]", "-", each.metadata["Name"].lower()) for each in distributions()} - {"pip", "setuptools"})
 """
 
 
@@ -28,7 +30,9 @@ def main() -> None:
         folder = Path(name)
         wheel = build(folder / "dist")
         bin_folder = install(wheel, folder / "venv")
-        use(bin_folder, folder)
+        use_core(bin_folder, folder)
+        pip(bin_folder, f"{wheel}[cli]")
+        use_command(bin_folder, folder)
     print(f"smoke: {wheel.name} works in a clean venv")
 
 
@@ -45,14 +49,27 @@ def build(folder: Path) -> Path:
 
 def install(wheel: Path, folder: Path) -> Path:
     venv.create(folder, with_pip=True)
-    python = str(folder / "bin" / "python")
-    run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", str(wheel), cwd=folder)
+    pip(folder / "bin", str(wheel))
     return folder / "bin"
 
 
-def use(bin_folder: Path, cwd: Path) -> None:
-    version = run(str(bin_folder / "python"), "-I", "-c", PROGRAM, cwd=cwd).strip()
+def pip(bin_folder: Path, what: str) -> None:
+    python = str(bin_folder / "python")
+    run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", what, cwd=bin_folder)
+
+
+def use_core(bin_folder: Path, cwd: Path) -> None:
+    python = str(bin_folder / "python")
+    installed = set(run(python, "-I", "-c", LISTED, cwd=cwd).split())
+    assert installed == CORE, f"`pip install rightcall` brings {installed}"
+    version = run(python, "-I", str(ROOT / "tests" / "core_alone.py"), cwd=cwd).strip()
     assert version, "rightcall.__version__ is empty"
+    lacking = subprocess.run([str(bin_folder / "rightcall"), "formats"], cwd=cwd, capture_output=True, text=True)
+    (line,) = lacking.stderr.splitlines()
+    assert lacking.returncode == 2 and line.endswith("pip install 'rightcall[cli]'"), lacking
+
+
+def use_command(bin_folder: Path, cwd: Path) -> None:
     command = str(bin_folder / "rightcall")
     assert "hermes" in json.dumps(json.loads(run(command, "formats", "--json", cwd=cwd)))
     reply = json.loads(run(command, "parse", "-", "--format", "hermes", "--json", cwd=cwd, stdin=REPLY))

@@ -103,6 +103,18 @@ def test_importing_rightcall_imports_nothing_heavy() -> None:
     assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == "[]"
 
 
+def test_no_public_name_needs_an_extra() -> None:
+    others = [name for name in HEAVY if name != "jsonschema_rs"]
+    program = f"from rightcall import *; import sys; print([name for name in {others} if name in sys.modules])"
+    assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == "[]"
+
+
+@pytest.mark.parametrize("module", [*PUBLIC, "errors"])
+def test_a_public_module_is_there_without_being_imported(module: str) -> None:
+    program = f"import rightcall; print(rightcall.{module}.__name__)"
+    assert subprocess.check_output([sys.executable, "-c", program], text=True).strip() == f"rightcall.{module}"
+
+
 def test_a_star_import_gives_the_public_names() -> None:
     program = "from rightcall import *; print(*sorted(set(dir())))"
     given = subprocess.check_output([sys.executable, "-c", program], text=True).split()

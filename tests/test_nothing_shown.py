@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import rightcall
-from loopback import QUICK, SHORT, answer, ask, chat, json_answer, serving
+from loopback import QUICK, SHORT, answer, ask, chat, delta, json_answer, serving
 from rightcall import Call, Trace, dispatch_sync
 from rightcall.backends import address, http, local, record, replay
 from rightcall.backends import aiohttp_exchange as wire
@@ -75,6 +75,31 @@ def test_no_error_shows_a_key(said: Any, tmp_path: Path) -> None:
 
     assert "hunter2" not in str(asyncio.run(go()))
     assert "hunter2" not in (tmp_path / "c.jsonl").read_text()
+
+
+BROKEN_OFF: dict[str, Any] = {
+    "an error": {"error": {"message": f"bad {PLANTED}"}},
+    "a choice that failed": {"choices": [{"index": 0, "delta": {"content": "x"}, "error": {"message": PLANTED}}]},
+    "a response that failed": {"type": "response.failed", "response": {"error": {"message": f"bad {PLANTED}"}}},
+    "no JSON": f"{{broken {PLANTED}",
+}
+
+
+@pytest.mark.parametrize("said", BROKEN_OFF.values(), ids=BROKEN_OFF)
+def test_no_answer_that_broke_off_shows_a_key(said: Any) -> None:
+    api = "responses" if "response" in said else "chat"
+    text = {"type": "response.output_text.delta", "delta": "Hi"} if api == "responses" else delta(content="Hi")
+    body = f"data: {json.dumps(text)}\n\ndata: {said if isinstance(said, str) else json.dumps(said)}\n\n"
+
+    async def go() -> str:
+        async with serving(answer(200, body.encode(), Content_Type="text/event-stream")) as server:
+            made = Backend(server.url, model="m", api=api, timeouts=SHORT, environ=ENVIRON, mode="native")
+            async with made.stream(ask()) as events:
+                shown = [event async for event in events]
+                assert events.answer.content.startswith("Hi") and events.answer.problems
+                return f"{shown} {events.answer!r}"
+
+    assert "hunter2" not in asyncio.run(go())
 
 
 def test_no_value_of_ours_shows_a_key(tmp_path: Path) -> None:

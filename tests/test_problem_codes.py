@@ -2,10 +2,12 @@
 
 import ast
 import re
+import sys
 from collections.abc import Callable, Iterator
 from datetime import date
 from itertools import pairwise
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
@@ -30,10 +32,12 @@ LAYERS = (
     "checks.py",
     "strict_json.py",
     "declare/binding.py",
+    "declare/hints",
+    "declare/with_pydantic.py",
     "declare/toolset.py",
 )
 TABLES = {"_CODES", "OPEN_CODE", "_CLOSE_CODE"}
-MAKING = {"Problem", "problem", "_problem", "Undecodable", "Fault", "fail", "note", "block_pending"}
+MAKING = {"ValueFault", "Problem", "problem", "_problem", "Undecodable", "Fault", "fail", "note", "block_pending"}
 MAKING |= {"Broken", "BadValue", "LostEnd", "_Refused"}
 WORD = re.compile(r"[a-z]+(?:_[a-z]+)*").fullmatch
 
@@ -115,6 +119,12 @@ def _late() -> tuple[Problem, ...]:
     )
 
 
+def _without_json_repair() -> tuple[Problem, ...]:
+    sent = '<tool_call>{"name": "book", "arguments": {"city": "the "big" city"}}</tool_call>'
+    with patch.dict(sys.modules, {"json_repair": None}):
+        return parse(sent, tools=TOOLS, format="hermes", repair="lenient").problems
+
+
 CALL = '<tool_call>{"name": "book", "arguments": {"city": "Oslo"}}</tool_call>'
 BESIDE = '<tool_call>{"name": "book", "arguments": {"city": "Oslo"}, "nights": 2}</tool_call>'
 OPEN = Ledger(state=LedgerState(deliverables=(Deliverable("1", "a test"),)))
@@ -125,6 +135,7 @@ ELSEWHERE: dict[str, Callable[[], tuple[Problem, ...] | list[Problem]]] = {
     "incomplete": lambda: check(Call("book", {}, "", complete=False), TOOLS),
     "arguments_disagree": lambda: check(Call("book", {}, '{"city": "Oslo"}'), TOOLS),
     "late_arguments": _late,
+    "extra_missing": _without_json_repair,
     "too_large": lambda: parse(CALL, tools=TOOLS, format="hermes", limits=Limits(call=10)).problems,
     "malformed_chunk": lambda: _stream('data: {"choices": [{"delta": {"content": "Hi"}}]}\n\n', 'data: {"choi}\n\n'),
     "misplaced_argument": lambda: parse(BESIDE, tools=TOOLS, format="hermes", repair="off").problems,

@@ -1,7 +1,6 @@
 """Chat templates: read from where they are kept, rendered without trust, and which formats read what they write."""
 
 import contextlib
-import importlib.util
 import io
 import json
 import struct
@@ -180,7 +179,7 @@ def test_the_child_gets_nothing_of_our_environment(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_missing_jinja2_is_one_line_that_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "jinja2", None)
     with pytest.raises(CallerError, match=r"pip install 'rightcall\[templates\]'"):
         render("x", [{}])
 

@@ -2,36 +2,16 @@
 
     reply = rightcall.parse(text, tools=tools, format="hermes")
 
-Everything listed in `__all__` may be relied on. Names that not every program needs are imported on first use.
+Everything listed in `__all__` may be relied on. Names are imported when they are first used, and so is what they need:
+importing the package alone, as pytest does for its plugin, costs next to nothing.
 """
 
 from typing import TYPE_CHECKING
 
-from rightcall import formats
-from rightcall.declare.toolset import Toolset
-from rightcall.errors import CannotCarry, RightcallError, UnknownFormat
-from rightcall.formats.spec import Format
-from rightcall.ids import Ids
 from rightcall.lazy_names import on_first_use
-from rightcall.types import (
-    Arguments,
-    Call,
-    CallEnd,
-    CallStart,
-    Done,
-    Problem,
-    Reasoning,
-    Recast,
-    Repair,
-    Reply,
-    Span,
-    Text,
-    Tool,
-)
-from rightcall.wire.options import Limits
-from rightcall.wire.parser import Parser, parse
 
 if TYPE_CHECKING:
+    from rightcall import formats
     from rightcall.apis.stream import Stream
     from rightcall.apis.whole import read, read_all
     from rightcall.backends.sdk_client import wrap
@@ -40,13 +20,34 @@ if TYPE_CHECKING:
     from rightcall.contracts import contract
     from rightcall.contracts.protocol import canonical, feedback
     from rightcall.declare.functions import tool
+    from rightcall.declare.toolset import Toolset
     from rightcall.dispatching.answering import answers
     from rightcall.dispatching.dispatcher import dispatch, dispatch_sync
     from rightcall.dispatching.result import Result
     from rightcall.dispatching.trace import Trace
+    from rightcall.errors import CannotCarry, RightcallError, UnknownFormat
+    from rightcall.formats.spec import Format
+    from rightcall.ids import Ids
     from rightcall.repairs.finish import repair
     from rightcall.shapes.builder import GrammarBounds
+    from rightcall.types import (
+        Arguments,
+        Call,
+        CallEnd,
+        CallStart,
+        Done,
+        Problem,
+        Reasoning,
+        Recast,
+        Repair,
+        Reply,
+        Span,
+        Text,
+        Tool,
+    )
     from rightcall.wire.detection import detect
+    from rightcall.wire.options import Limits
+    from rightcall.wire.parser import Parser, parse
     from rightcall.wire.rendering import render
     from rightcall.wire.selection import select
 
@@ -99,28 +100,57 @@ __all__ = [
     "wrap",
 ]
 
+_MODULES = "backends datasets errors formats hooks masks mcp messages testing workspace".split()
+
 __getattr__ = on_first_use(
     __name__,
     {
-        "check": "rightcall.checks",
         "GrammarBounds": "rightcall.shapes.builder",
-        "contract": "rightcall.contracts",
-        "repair": "rightcall.repairs.finish",
-        "answers": "rightcall.dispatching.answering",
-        "Result": "rightcall.dispatching.result",
         "Stream": "rightcall.apis.stream",
-        "Trace": "rightcall.dispatching.trace",
-        "canonical": "rightcall.contracts.protocol",
-        "detect": "rightcall.wire.detection",
-        "dispatch": "rightcall.dispatching.dispatcher",
-        "dispatch_sync": "rightcall.dispatching.dispatcher",
-        "feedback": "rightcall.contracts.protocol",
-        "grammar": "rightcall.constrain.build",
         "read": "rightcall.apis.whole",
         "read_all": "rightcall.apis.whole",
+        "wrap": "rightcall.backends.sdk_client",
+        "check": "rightcall.checks",
+        "grammar": "rightcall.constrain.build",
+        "contract": "rightcall.contracts",
+        "canonical": "rightcall.contracts.protocol",
+        "feedback": "rightcall.contracts.protocol",
+        "tool": "rightcall.declare.functions",
+        "Toolset": "rightcall.declare.toolset",
+        "answers": "rightcall.dispatching.answering",
+        "dispatch": "rightcall.dispatching.dispatcher",
+        "dispatch_sync": "rightcall.dispatching.dispatcher",
+        "Result": "rightcall.dispatching.result",
+        "Trace": "rightcall.dispatching.trace",
+        "CannotCarry": "rightcall.errors",
+        "RightcallError": "rightcall.errors",
+        "UnknownFormat": "rightcall.errors",
+        "Format": "rightcall.formats.spec",
+        "Ids": "rightcall.ids",
+        "repair": "rightcall.repairs.finish",
+        "Arguments": "rightcall.types",
+        "Call": "rightcall.types",
+        "CallEnd": "rightcall.types",
+        "CallStart": "rightcall.types",
+        "Done": "rightcall.types",
+        "Problem": "rightcall.types",
+        "Reasoning": "rightcall.types",
+        "Recast": "rightcall.types",
+        "Repair": "rightcall.types",
+        "Reply": "rightcall.types",
+        "Span": "rightcall.types",
+        "Text": "rightcall.types",
+        "Tool": "rightcall.types",
+        "detect": "rightcall.wire.detection",
+        "Limits": "rightcall.wire.options",
+        "Parser": "rightcall.wire.parser",
+        "parse": "rightcall.wire.parser",
         "render": "rightcall.wire.rendering",
         "select": "rightcall.wire.selection",
-        "tool": "rightcall.declare.functions",
-        "wrap": "rightcall.backends.sdk_client",
     },
+    modules=_MODULES,
 )
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_MODULES})

@@ -9,6 +9,7 @@
     |   |-- FileFailed         a file could not be opened, read, written or synced
     |   |   `-- NotOurs        the file to write is of another kind, read-only, a link, a folder or a device
     |   |-- EmptyToolList      tools are needed here, and there are none
+    |   |-- MissingExtra       this needs a package that is not installed; names the extra that brings it
     |   |-- GrammarCompileError  a grammar cannot say what the caller insists on
     |   |-- CannotCarry        this reply cannot be written in that format without changing it
     |   |-- HookFailed *       a hook raised, or answered with something that is no action
@@ -115,6 +116,14 @@ class EmptyToolList(CallerError):
 
     def __init__(self) -> None:
         super().__init__("tool list is empty: pass at least one tool")
+
+
+class MissingExtra(CallerError):
+    """`extra` is what to install: `pip install 'rightcall[extra]'`."""
+
+    def __init__(self, extra: str, message: str) -> None:
+        super().__init__(message)
+        self.extra = extra
 
 
 class GrammarCompileError(CallerError):

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from importlib import import_module
 from typing import Any
 
 
-def on_first_use(module: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """The `__getattr__` of a module: `homes` says in which module each name lives."""
+def on_first_use(module: str, homes: Mapping[str, str], modules: Container[str] = ()) -> Callable[[str], Any]:
+    """The `__getattr__` of a module: `homes` says in which module each name lives, `modules` are modules in it."""
 
     def find(name: str) -> Any:
+        if name in modules:
+            return import_module(f"{module}.{name}")
         if name not in homes:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         value = getattr(import_module(homes[name]), name)

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rightcall.errors import CallerError, GrammarCompileError
+from rightcall.extras import needs
 
 if TYPE_CHECKING:
     from rightcall.constrain.grammar_value import Grammar
@@ -33,6 +34,7 @@ class Vocabulary:
     """
 
     def __init__(self, tokens: Sequence[bytes], *, eos: int, specials: dict[str, int] | None = None) -> None:
+        needs("masks")
         from llguidance import LLTokenizer, TokenizerWrapper
 
         if not 0 <= eos < len(tokens):

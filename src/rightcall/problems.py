@@ -497,6 +497,12 @@ REASONING: tuple[Code, ...] = (
 
 NOTES: tuple[Code, ...] = (
     Code(
+        "extra_missing",
+        "Under `lenient`: what would have been tried last needs a package that is not installed.",
+        "Nothing that a model can do; the message says what to install.",
+        blocking=False,
+    ),
+    Code(
         "looks_like_a_call",
         "The text holds what looks like a call of a declared tool, and was not taken for one: it stands between text, "
         "is only shown, or is written in no format that was asked for.",

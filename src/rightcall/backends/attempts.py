@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -190,8 +190,7 @@ class Asking:
             return payload
         if isinstance(payload, Fault):
             return Fault(payload.code, self._scrub(payload.message), payload.blocking)
-        clean: Json = self._backend.scrubber.value(payload) if payload.get("error") else payload
-        return clean
+        return _with_errors(payload, self._backend.scrubber.value)
 
     # -- one connection ------------------------------------------------------------------------------------------------
 
@@ -333,6 +332,20 @@ def _is_another(choice: Any, at: int) -> bool:
 def shown(said: str) -> str:
     """What a server said, within bounds; where it was cut is marked."""
     return said if len(said) <= _SHOWN else f"{said[:_SHOWN].rstrip()} ... ({len(said) - _SHOWN:,} characters more)"
+
+
+def _with_errors(payload: Json, clean: Callable[[Any], Any]) -> Json:
+    """The payload with the error that it is, or that its response or one of its choices holds, made clean."""
+    if payload.get("error"):
+        return dict(clean(payload))
+    out = payload
+    for key in ("response", "choices"):
+        found = payload.get(key)
+        inner = found if isinstance(found, list) else [found]
+        if any(isinstance(each, dict) and each.get("error") for each in inner):
+            made = [{**each, "error": clean(each.get("error"))} if isinstance(each, dict) else each for each in inner]
+            out = {**out, key: made if isinstance(found, list) else made[0]}
+    return out
 
 
 def _json(body: bytes, url: str, scrub: Any) -> Any:

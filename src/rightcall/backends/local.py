@@ -35,11 +35,10 @@ from rightcall.backends.models import find, is_path
 from rightcall.backends.profiles import PROFILES, Profile, no_tools
 from rightcall.backends.request import Answer, Mode, Request
 from rightcall.errors import BackendError, TransportError
+from rightcall.extras import missing
 from rightcall.redaction.key import Key
 from rightcall.servers.guard import given_key, guarding, new_key
 from rightcall.types import Event
-
-INSTALL = "models run here by xllamacpp, which is not installed: pip install 'rightcall[local]'"
 
 
 class LocalServerError(BackendError):
@@ -283,7 +282,9 @@ def _last_words(log: IO[bytes]) -> str:
 
 def _refused(model: str, answer: dict[str, str], port: int, words: str) -> LocalServerError:
     if answer["error"] == "missing":
-        return LocalServerError(INSTALL + ("" if "xllamacpp" in answer["reason"] else f" ({answer['reason']})"))
+        return LocalServerError(
+            missing("local") + ("" if "xllamacpp" in answer["reason"] else f" ({answer['reason']})")
+        )
     if answer["error"] == "port":
         return LocalServerError(
             f"cannot listen on port {port}: {answer['reason']}; another --port, or 0 for a free one"

@@ -11,7 +11,8 @@ from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Any
 
-from rightcall.errors import CallerError, FileFailed
+from rightcall.errors import FileFailed
+from rightcall.extras import needs
 from rightcall.files.file_kinds import failed
 from rightcall.files.whole_files import WholeFile
 from rightcall.types import Json
@@ -104,11 +105,10 @@ class ParquetRows:
 
 
 def _pyarrow() -> tuple[Any, Any]:
-    try:
-        import pyarrow  # type: ignore[import-untyped]
-        import pyarrow.parquet  # type: ignore[import-untyped]
-    except ImportError as error:
-        raise CallerError("Parquet needs pyarrow: pip install 'rightcall[parquet]', or export to .jsonl") from error
+    needs("parquet")
+    import pyarrow  # type: ignore[import-untyped]
+    import pyarrow.parquet  # type: ignore[import-untyped]
+
     return pyarrow, pyarrow.parquet
 
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 import inspect
 import typing
 from collections.abc import Callable, Mapping
@@ -25,10 +24,20 @@ from typing import Any, TypeVar, overload
 
 import msgspec
 
-from rightcall.declare.annotations import allows_none, described, object_schema, understood
-from rightcall.declare.binding import Binding, Fields, Typed, attach, is_async
+from rightcall.declare.binding import Binding, Fields, Typed, attach, is_async, problems
 from rightcall.declare.docstrings import read_docstring
+from rightcall.declare.hints.intake import Intake, Later, class_intake, function_intake
+from rightcall.declare.hints.meaning import Misfit
 from rightcall.declare.providers import judge
+from rightcall.declare.signatures import (
+    annotated_function,
+    docstring_of,
+    is_in_class_body,
+    label_of,
+    name_of,
+    parameters_of,
+)
+from rightcall.errors import MalformedArguments
 from rightcall.schema.refusals import Refused
 from rightcall.types import Json, Tool
 
@@ -117,17 +126,13 @@ def _mark(function: F, options: ToolOptions) -> F:
         setattr(inner, _OPTIONS, options)
     except AttributeError:
         cure = "mark the function it comes from, or wrap it in a function of your own"
-        raise Refused("", f"{_label(function)} cannot be marked", cure, tool=options.name or "") from None
-    if inner is function and not _in_class_body(function):
-        with contextlib.suppress(_Later):
+        raise Refused("", f"{label_of(function)} cannot be marked", cure, tool=options.name or "") from None
+    if inner is function and not is_in_class_body(function):
+        with contextlib.suppress(Later):
             made = callable_tool(function)
             judge(made)
             setattr(function, _TOOL, made)
     return function
-
-
-class _Later(Refused):
-    """An annotation names something that does not exist, or not yet."""
 
 
 def callable_tool(function: Callable[..., Any]) -> Tool:
@@ -137,7 +142,7 @@ def callable_tool(function: Callable[..., Any]) -> Tool:
         return typing.cast(Tool, own[_TOOL])
     given = own.get(_OPTIONS) if isinstance(function, type) else getattr(function, _OPTIONS, None)
     options = given if isinstance(given, ToolOptions) else ToolOptions()
-    name = options.name or _name(function)
+    name = options.name or name_of(function)
     try:
         return class_tool(function, name, options) if isinstance(function, type) else _tool(function, name, options)
     except Refused as refused:
@@ -159,17 +164,17 @@ def class_tool(cls: type[Any], name: str, options: ToolOptions) -> Tool:
     """A class whose fields are the arguments; running the tool makes an instance."""
     if not is_class_tool(cls):
         cure = "pass a function, a pydantic model, a dataclass or a TypedDict"
-        raise Refused("", f"the class {_label(cls)} has no fields that a model could fill in", cure)
-    adapter = _adapter(understood(cls), {}, cls)
-    schema = _schema(adapter, {}, cls)
+        raise Refused("", f"the class {label_of(cls)} has no fields that a model could fill in", cure)
+    intake = class_intake(cls, label_of(cls))
+    schema = dict(intake.schema)
     docs = read_docstring(schema.pop("description", ""))
     _describe(schema, docs.parameters)
 
     def run(**arguments: Any) -> Any:
-        return adapter.validate_python(arguments)
+        return _accepted(intake, arguments)
 
-    def validate(text: str) -> Typed:
-        made = adapter.validate_json(text, strict=True)
+    def validate(arguments: Json) -> Typed:
+        made = intake.read(arguments)
         fields = Fields(made if isinstance(made, dict) else {key: getattr(made, key) for key in _fields(cls)})
         fields.made = made
         return fields
@@ -185,14 +190,11 @@ def _fields(cls: Any) -> list[str]:
 
 
 def _tool(function: Callable[..., Any], name: str, options: ToolOptions) -> Tool:
-    parameters = _parameters(function)
-    docs = read_docstring(_docstring(function))
-    hints = {key: parameter.annotation for key, parameter in parameters.items()}
-    adapter = _adapter(_collecting(parameters), hints, function)
-    schema = _schema(adapter, hints, function)
-    notes = {key: described(hint) for key, hint in hints.items()}
-    _describe(schema, {**docs.parameters, **{key: text for key, text in notes.items() if text}})
-    return _made(name, docs.description, schema, _runner(function, parameters, adapter), options)
+    parameters = parameters_of(function)
+    docs = read_docstring(docstring_of(function))
+    intake = function_intake(parameters, label_of(function))
+    _describe(intake.schema, docs.parameters)
+    return _made(name, docs.description, intake.schema, _runner(function, parameters, intake), options)
 
 
 def _made(name: str, description: str, schema: Json, run: Callable[..., Any], options: ToolOptions) -> Tool:
@@ -215,79 +217,7 @@ def _describe(schema: Json, texts: Mapping[str, str]) -> None:
             inner.setdefault("description", texts[key])
 
 
-def _parameters(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    """The parameters a model may fill in, with their types resolved."""
-    try:
-        signature = inspect.signature(function)
-    except (TypeError, ValueError) as error:
-        raise Refused("", f"{_label(function)} has no signature", "wrap it in a function that has one") from error
-    fixed = _fixed(function)
-    shown = {key: parameter for key, parameter in signature.parameters.items() if key not in fixed}
-    hints = _hints(function)
-    for at, (key, parameter) in enumerate(shown.items()):
-        if parameter.kind is parameter.VAR_POSITIONAL:
-            cause = f"{_label(function)} takes *{key}, and a model names its arguments"
-            raise Refused("", cause, f"declare a parameter that is a list, {key}: list[...]")
-        if at == 0 and key in ("self", "cls") and _in_class_body(function):
-            raise Refused(
-                "", f"{_label(function)} is a method without its object", "pass it from an instance: obj.method"
-            )
-    made: dict[Any, Any] = {}
-    return {key: _typed(parameter, understood(hints.get(key, Any), made)) for key, parameter in shown.items()}
-
-
-def _typed(parameter: inspect.Parameter, hint: Any) -> inspect.Parameter:
-    if parameter.default is None and not allows_none(hint):
-        hint = hint | None
-    return parameter.replace(annotation=hint)
-
-
-def _hints(function: Callable[..., Any]) -> dict[str, Any]:
-    inner = _inner(function)
-    try:
-        return typing.get_type_hints(inner, include_extras=True)
-    except NameError as error:
-        cause = f"an annotation of {_label(function)} cannot be resolved: {error}"
-        raise _Later("", cause, "define or import the name at module level") from error
-    except TypeError as error:
-        raise Refused("", f"an annotation of {_label(function)} is no type: {error}", "annotate with a type") from error
-
-
-def _inner(function: Callable[..., Any]) -> Any:
-    """The function that carries the annotations: behind a partial, or the `__call__` of an object."""
-    while isinstance(function, functools.partial):
-        function = function.func
-    return function if inspect.isroutine(function) else type(function).__call__
-
-
-def _fixed(function: Callable[..., Any]) -> set[str]:
-    """What a partial has filled in already is not the model's to say."""
-    found: set[str] = set()
-    while isinstance(function, functools.partial):
-        found |= function.keywords.keys()
-        function = function.func
-    return found
-
-
-def _collecting(parameters: Mapping[str, inspect.Parameter]) -> Callable[..., Any]:
-    """Takes what the function takes, every parameter by name, as a model calls; gives the arguments back, typed."""
-
-    def collect(**arguments: Any) -> Typed:
-        return arguments
-
-    named = [
-        parameter if parameter.kind is parameter.VAR_KEYWORD else parameter.replace(kind=parameter.KEYWORD_ONLY)
-        for parameter in parameters.values()
-    ]
-    collect.__signature__ = inspect.Signature(named)  # type: ignore[attr-defined]
-    collect.__annotations__ = {key: parameter.annotation for key, parameter in parameters.items()}
-    return collect
-
-
-def _runner(function: Callable[..., Any], parameters: Mapping[str, inspect.Parameter], adapter: Any) -> Any:
-    from pydantic_core import ArgsKwargs
-
-    inner = adapter.validator
+def _runner(function: Callable[..., Any], parameters: Mapping[str, inspect.Parameter], intake: Intake) -> Any:
     positional = [key for key, parameter in parameters.items() if parameter.kind is parameter.POSITIONAL_ONLY]
 
     def call_by_name(typed: Typed) -> Any:
@@ -300,74 +230,21 @@ def _runner(function: Callable[..., Any], parameters: Mapping[str, inspect.Param
     call = call_by_place if positional else call_by_name
 
     def run(**arguments: Any) -> Any:
-        return call(inner.validate_python(ArgsKwargs((), arguments)))
+        return call(_accepted(intake, arguments))
 
     async def run_async(**arguments: Any) -> Any:
         return await run(**arguments)
 
-    waits = inspect.iscoroutinefunction(_inner(function))
-    validate = functools.partial(inner.validate_json, strict=True)
-    return attach(run_async if waits else run, Binding(validate, call, function, is_async(function), not parameters))
+    waits = inspect.iscoroutinefunction(annotated_function(function))
+    bound = Binding(intake.read, call, function, is_async(function), not parameters)
+    return attach(run_async if waits else run, bound)
 
 
-def _adapter(target: Any, hints: Mapping[str, Any], named: object) -> Any:
-    from pydantic import PydanticUserError, TypeAdapter
-
+def _accepted(intake: Intake, arguments: Json) -> Any:
     try:
-        return TypeAdapter(target)
-    except (PydanticUserError, NameError) as error:
-        raise _unfit(hints, named, error) from error
-
-
-def _schema(adapter: Any, hints: Mapping[str, Any], named: object) -> Json:
-    from pydantic import PydanticUserError
-
-    try:
-        return object_schema(adapter, getattr(named, "__name__", ""))
-    except PydanticUserError as error:
-        raise _unfit(hints, named, error) from error
-
-
-def _unfit(hints: Mapping[str, Any], named: object, error: Exception) -> Refused:
-    """Names the parameter whose type has no JSON Schema."""
-    from pydantic import PydanticUserError, TypeAdapter
-
-    for key, hint in hints.items():
-        try:
-            TypeAdapter(hint).json_schema()
-        except (PydanticUserError, NameError):
-            cause = f"parameter {key!r} of {_label(named)} has a type without a JSON Schema, {_type_name(hint)}"
-            return Refused("", cause, "use a type JSON can say, or fix the argument with functools.partial")
-    return Refused("", f"{_label(named)} has no JSON Schema: {str(error).splitlines()[0]}", "use types JSON can say")
-
-
-def _type_name(hint: Any) -> str:
-    return hint.__name__ if isinstance(hint, type) else str(hint)
-
-
-def _name(function: Any) -> str:
-    while isinstance(function, functools.partial):
-        function = function.func
-    name = getattr(function, "__name__", None) or type(function).__name__
-    if name == "<lambda>":
-        raise Refused("", "a lambda has no name", "give it one: tool(function, name=...)")
-    return str(name)
-
-
-def _docstring(function: Any) -> str | None:
-    while isinstance(function, functools.partial):
-        function = function.func
-    return inspect.getdoc(function if inspect.isroutine(function) else type(function).__call__) or inspect.getdoc(
-        function
-    )
-
-
-def _label(function: Any) -> str:
-    function = _inner(function) if isinstance(function, functools.partial) else function
-    return f"{getattr(function, '__qualname__', type(function).__qualname__)}()"
-
-
-def _in_class_body(function: Any) -> bool:
-    """Was it defined in a class and not bound to an object since?"""
-    outer = getattr(function, "__qualname__", "").rpartition(".")[0]
-    return inspect.isfunction(function) and bool(outer) and not outer.endswith("<locals>")
+        return intake.accept(arguments)
+    except Misfit as misfit:
+        found = problems(misfit)
+    error = MalformedArguments("; ".join([problem.message for problem in found]))
+    error.problems = found
+    raise error

@@ -15,10 +15,10 @@ from rightcall.dispatching.bounded_output import Bounds, bound, written
 from rightcall.dispatching.hook import Hook, Invocation
 from rightcall.dispatching.plain import plain
 from rightcall.dispatching.result import Result
-from rightcall.errors import CallerError, DispatchTerminated
+from rightcall.errors import DispatchTerminated
+from rightcall.extras import needs
 from rightcall.redaction.scrubber import Scrubber
 
-INSTALL = "spans need opentelemetry, which is not installed here: pip install 'rightcall[otel]'"
 SCOPE = "rightcall.dispatching"
 _SCRUBBER = Scrubber()
 
@@ -33,10 +33,9 @@ class Spans(Hook):
     """
 
     def __init__(self, *, tracer_provider: Any = None, content: bool = False, bounds: Bounds | None = None) -> None:
-        try:
-            from opentelemetry import trace
-        except ImportError:
-            raise CallerError(INSTALL) from None
+        needs("otel")
+        from opentelemetry import trace
+
         self._tracer = trace.get_tracer(SCOPE, tracer_provider=tracer_provider)
         self._content, self._bounds = content, bounds or Bounds(string_chars=8_000, total_bytes=32_000)
         self._open: dict[Invocation, tuple[Any, Any]] = {}

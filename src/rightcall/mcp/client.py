@@ -18,7 +18,7 @@ import msgspec
 
 from rightcall.declare.toolset import Toolset
 from rightcall.errors import BackendError, CallerError, ToolError
-from rightcall.mcp.extra import needs_mcp
+from rightcall.extras import needs
 from rightcall.types import Json, Tool
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ async def connect(
 
     Raises `BackendError` for a server that cannot be used, `CallerError` for what is none.
     """
-    needs_mcp()
+    needs("mcp")
     from mcp import Client
 
     stands = False

@@ -23,8 +23,8 @@ from rightcall.dispatching.hook import HookLike
 from rightcall.dispatching.result import Result
 from rightcall.dispatching.run_limits import RunLimits
 from rightcall.errors import DispatchStopped
+from rightcall.extras import needs
 from rightcall.ids import random_id
-from rightcall.mcp.extra import needs_mcp
 from rightcall.repairs.finish import repair as repaired
 from rightcall.servers.asgi import guarded
 from rightcall.servers.guard import RequestLimits, given_key, guarding
@@ -57,7 +57,7 @@ def server_of(
     - `limits`: as in `dispatch`; None: the usual, and outputs cut to size.
     - `repair`: "off", "safe" or "lenient", as in `parse`.
     """
-    needs_mcp()
+    needs("mcp")
     from mcp import types
     from mcp.server.lowlevel import Server
 
@@ -195,7 +195,7 @@ def http_app(
     repair: str = "safe",
 ) -> Any:
     """The same as an ASGI application."""
-    needs_mcp()
+    needs("mcp")
     from mcp.server.transport_security import TransportSecuritySettings
 
     chosen = given_key(key) if key else None

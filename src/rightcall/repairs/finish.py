@@ -16,6 +16,7 @@ import msgspec
 
 from rightcall.checks import JUDGED, argument_problems, disagreement_of, fits, is_finite, name_problem
 from rightcall.declare.toolset import ToolLike, Toolset
+from rightcall.extras import is_installed, missing
 from rightcall.repairs.beside import BesideMember, name_members, place
 from rightcall.repairs.brackets import could_move
 from rightcall.repairs.fences import unfence
@@ -301,6 +302,9 @@ class _Settling:
             return None
         if not self._last.takes(text):
             self.notes.append(_TOO_LONG)
+            return None
+        if not is_installed("repair"):  # a note and no error: whether it is reached is the model's doing
+            self.notes.append(Problem("extra_missing", missing("repair"), blocking=False))
             return None
         import json_repair
 

@@ -15,12 +15,12 @@ from typing import Any
 
 import msgspec
 
-from rightcall.errors import CallerError
+from rightcall.errors import MissingExtra
+from rightcall.extras import missing, needs
 from rightcall.templates import template_child as child
 from rightcall.templates.template_faults import BadTemplate, TemplateStopped
 from rightcall.types import Json
 
-INSTALL = "chat templates need jinja2, which is not installed here: pip install 'rightcall[templates]'"
 _NOW = "2026-01-02T03:04:05"  # a template that shows the date renders the same every day
 
 
@@ -52,7 +52,7 @@ def render(template: str, contexts: list[Json], bounds: ChildBounds | None = Non
     }
     answer = _answer(json.dumps(request).encode(), bounds)
     if "missing" in answer:
-        raise CallerError(INSTALL)
+        raise MissingExtra("templates", missing("templates"))
     if "stopped" in answer:
         raise _stopped(answer["stopped"], bounds)
     if "error" in answer:
@@ -62,9 +62,8 @@ def render(template: str, contexts: list[Json], bounds: ChildBounds | None = Non
 
 def _homes(*packages: str) -> list[str]:
     """The folders that these packages are installed in: an isolated child would not look everywhere we do."""
+    needs("templates")
     specs = [importlib.util.find_spec(package) for package in packages]
-    if None in specs:
-        raise CallerError(INSTALL)
     return sorted({os.path.dirname(os.path.dirname(spec.origin)) for spec in specs if spec and spec.origin})
 
 

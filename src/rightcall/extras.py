@@ -1,0 +1,51 @@
+"""What of rightcall needs more than its two dependencies, and what to install for it.
+
+    needs("http")
+    import aiohttp      # is there, or `MissingExtra` was raised, which names the command that installs it
+
+Every extra of pyproject.toml that a program can miss stands here, with a module that only it brings.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib.util import find_spec
+from typing import Literal
+
+from rightcall.errors import MissingExtra
+
+Extra = Literal["cli", "http", "local", "masks", "mcp", "otel", "parquet", "pydantic", "repair", "templates"]
+
+_MODULES: dict[Extra, tuple[str, str]] = {
+    "cli": ("typer", "the command line needs typer"),
+    "http": ("aiohttp", "talking to a server needs aiohttp"),
+    "local": ("xllamacpp", "models run here by xllamacpp"),
+    "masks": ("llguidance", "masks need llguidance"),
+    "mcp": ("mcp", "MCP needs the official SDK"),
+    "otel": ("opentelemetry.trace", "spans need opentelemetry"),
+    "parquet": ("pyarrow", "Parquet, unlike .jsonl, needs pyarrow"),
+    "pydantic": ("pydantic", "an annotation needs pydantic"),
+    "repair": ("json_repair", "the last rung of lenient repair needs json_repair"),
+    "templates": ("jinja2", "chat templates need jinja2"),
+}
+
+
+def is_installed(extra: Extra) -> bool:
+    module = _MODULES[extra][0]
+    if module in sys.modules:
+        return sys.modules[module] is not None
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:  # of the package that it is in
+        return False
+
+
+def needs(extra: Extra) -> None:
+    """Raises `MissingExtra` where it is not installed."""
+    if not is_installed(extra):
+        raise MissingExtra(extra, missing(extra))
+
+
+def missing(extra: Extra) -> str:
+    """What to say where it is not installed."""
+    return f"{_MODULES[extra][1]}, which is not installed: pip install 'rightcall[{extra}]'"

@@ -1,0 +1,600 @@
+"""Annotations without pydantic: what each says to a model, and what is made of the arguments of a call.
+
+The judge is pydantic itself: what it says of the same annotation, and what it reads of the same JSON.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import enum
+import inspect
+import ipaddress
+import pathlib
+import re
+import subprocess
+import sys
+import types
+import typing
+import uuid
+from collections import abc
+from dataclasses import dataclass, field
+from datetime import date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from typing import Annotated, Any, Generic, Literal, NamedTuple, NewType, TypedDict, TypeVar
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rightcall import Call, Toolset, dispatch_sync
+from rightcall.declare.hints.intake import Intake, function_intake
+from rightcall.declare.hints.meaning import Misfit
+from rightcall.declare.toolset import to_tool
+from rightcall.declare.with_pydantic import pydantic_function
+from rightcall.errors import BadTools, MalformedArguments
+from rightcall.types import Json
+
+KEYWORD = inspect.Parameter.KEYWORD_ONLY
+
+
+class Unit(enum.Enum):
+    CELSIUS = "celsius"
+    FAHRENHEIT = "fahrenheit"
+
+
+class Level(enum.IntEnum):
+    """How loud."""
+
+    LOW = 1
+    HIGH = 2
+
+
+class Mixed(enum.Enum):
+    ONE = 1
+    TEXT = "text"
+    NONE = None
+    HALF = 0.5
+
+
+@dataclass
+class Point:
+    """A point."""
+
+    x: int
+    y: float = 0.5
+    tags: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Bare:
+    when: date
+    unit: Unit = Unit.CELSIUS
+    other: Bare | None = None
+
+
+class Pair(NamedTuple):
+    left: int
+    right: str = "r"
+
+
+class Window(TypedDict):
+    """A window."""
+
+    width: int
+    unit: Unit
+
+
+class Loose(TypedDict, total=False):
+    title: str
+    at: Point
+
+
+T = TypeVar("T")
+
+
+@dataclass
+class Box(Generic[T]):
+    item: T
+    more: list[T] = field(default_factory=list)
+
+
+class Tree(TypedDict):
+    value: int
+    children: list[Tree]
+
+
+Plain = collections.namedtuple("Plain", "a b")
+UserId = NewType("UserId", int)
+
+
+def parameters(hint: Any, default: Any = inspect.Parameter.empty) -> dict[str, inspect.Parameter]:
+    return {"x": inspect.Parameter("x", KEYWORD, default=default, annotation=hint)}
+
+
+def ours(hint: Any, default: Any = inspect.Parameter.empty) -> Intake:
+    return function_intake(parameters(hint, default), "f()")
+
+
+def theirs(hint: Any, default: Any = inspect.Parameter.empty) -> Intake:
+    return pydantic_function(parameters(hint, default), "f()")
+
+
+def read(intake: Intake, value: Any) -> Any:
+    return intake.read({"x": value})["x"]
+
+
+# -- the same as pydantic ----------------------------------------------------------------------------------------------
+
+SAID: list[Any] = [
+    *(str, int, float, bool, None, Any, object, bytes),
+    *(list, list[int], list[Any], abc.Sequence[int], abc.Iterable[str], typing.List[int]),  # noqa: UP006
+    *(set, set[int], frozenset[str], abc.Set[int], collections.deque[int]),
+    *(dict, dict[str, int], dict[str, Any], dict[int, str], dict[Unit, int], dict[Literal["a", "b"], int]),
+    *(dict[date, int], dict[uuid.UUID, int], abc.Mapping[str, int], collections.OrderedDict[str, int]),
+    *(tuple, tuple[()], tuple[int, str], tuple[int, ...], typing.Tuple[int, str]),  # noqa: UP006
+    *(int | None, int | str, int | None | str, int | bool, Decimal | None, list[Unit] | Unit),
+    *(Literal["a"], Literal["a", "b"], Literal[1, 2], Literal[1, "a", None, True], Literal[None], Literal[b"x"]),
+    *(Unit, Level, Mixed, Point, Bare, Pair, Plain, Window, Loose, UserId, T),
+    *(list[Point], dict[str, Point], Point | None, Annotated[Point | None, "Where"], Annotated[Level, "How"]),
+    *(date, datetime, time, timedelta, uuid.UUID, Decimal, pathlib.Path, pathlib.PurePath, re.Pattern, re.Pattern[str]),
+    *(ipaddress.IPv4Address, ipaddress.IPv6Address, ipaddress.IPv4Network, ipaddress.IPv6Interface),
+]
+
+
+@pytest.mark.parametrize("hint", SAID, ids=str)
+def test_an_annotation_has_the_schema_that_pydantic_gives_it(hint: Any) -> None:
+    assert ours(hint).schema == theirs(hint).schema
+    assert list(ours(hint).schema) == list(theirs(hint).schema)
+
+
+DEFAULTS: list[tuple[Any, Any]] = [
+    (int, 3),
+    (str, "x"),
+    (int | None, None),
+    (Unit, Unit.CELSIUS),
+    (date, date(2026, 5, 17)),
+    (datetime, datetime(2026, 5, 17, 9, 30, tzinfo=timezone.utc)),  # noqa: UP017
+    (Decimal, Decimal("1.50")),
+    (Point, Point(1)),
+    (list[int], [1, 2]),
+    (dict[str, int], {"a": 1}),
+    (tuple[int, ...], (1, 2)),
+    (pathlib.Path, pathlib.Path("a/b")),
+    (uuid.UUID, uuid.UUID(int=7)),
+    (bytes, b"x"),
+    (Any, object()),
+    (float, float("nan")),
+    (Any, print),
+]
+
+
+@pytest.mark.parametrize("hint, default", DEFAULTS, ids=str)
+def test_a_default_is_shown_as_pydantic_shows_it_and_filled_in_as_it_is(hint: Any, default: Any) -> None:
+    if default == default:  # what JSON cannot say of a number is not shown; pydantic shows null
+        assert ours(hint, default).schema == theirs(hint, default).schema
+    assert ours(hint, default).read({})["x"] is default or ours(hint, default).read({})["x"] == default
+
+
+def test_a_default_that_can_be_changed_is_given_out_as_a_copy() -> None:
+    default: list[int] = []
+    ours(list[int], default).read({})["x"].append(1)
+    assert default == []
+
+
+READ: list[tuple[Any, list[Any]]] = [
+    (str, ["", "é", "\ud800"[:0], 1, None]),
+    (int, [0, -1, 10**30, "1", True, 1.5]),
+    (float, [1, 1.5, "1", True]),
+    (bool, [True, False, 1, "true"]),
+    (Decimal, [1, 1.5, "1.5", "x", True, None]),
+    (bytes, ["é", 1]),
+    (date, ["2026-05-17", "2026-5-7", "20260517", "x", 3, "2026-05-17T00:00:00"]),
+    (datetime, ["2026-05-17T10:00:00Z", "2026-05-17T10:00", "2026-05-17 10:00:00", "2026-05-17T10:00:00+02:00", "x"]),
+    (datetime, ["2026-05-17T10:00:00.123456Z", "2026-W20-1", "2026-05-17", 0]),
+    (time, ["10:00", "10:00:00", "10:00:00Z", "10", 3]),
+    (timedelta, ["P1DT2H", "PT1.5S", "-P1D", "P1W", "P1WT1H2M3.25S", 5, "x", "P", "PT", "P1", "P1H"]),
+    (uuid.UUID, ["12345678123456781234567812345678", "12345678-1234-5678-1234-567812345678", "x", 1]),
+    (pathlib.Path, ["a/b", "", 1]),
+    (ipaddress.IPv4Address, ["192.0.2.1", "192.0.2.256"]),
+    (ipaddress.IPv4Network, ["192.0.2.0/24", "192.0.2.1/24"]),
+    (re.Pattern, ["[a-z]", "["]),
+    (Unit, ["celsius", "kelvin", 1, None]),
+    (Level, [1, 3, "1"]),
+    (Mixed, [1, "text", None, 0.5, 2, [1]]),
+    (Literal[1, "a", None], [1, "a", None, 2, "b"]),
+    (list[int], [[], [1, 2], ["a"], {}, None]),
+    (set[int], [[1, 1, 2], ["a"]]),
+    (tuple[int, str], [[1, "a"], [1], [1, "a", 2], ["a", 1]]),
+    (tuple[int, ...], [[], [1, 2], ["a"]]),
+    (dict[str, int], [{}, {"a": 1}, {"a": "b"}, []]),
+    (dict[int, str], [{"1": "a"}, {"x": "a"}]),
+    (dict[float, str], [{"1.5": "a"}]),
+    (dict[Unit, int], [{"celsius": 1}, {"x": 1}]),
+    (Point, [{"x": 1}, {"x": 1, "y": 2, "tags": ["a"], "z": 3}, {}, {"x": "1"}, [1], None]),
+    (Bare, [{"when": "2026-05-17", "other": {"when": "2026-05-18", "unit": "fahrenheit"}}, {"when": "x"}]),
+    (Pair, [[1], [1, "a"], [], [1, 2], [1, "a", "b"]]),
+    (Window, [{"width": 1, "unit": "celsius"}, {"width": 1}, {"width": 1, "unit": "celsius", "more": 2}]),
+    (Loose, [{}, {"title": "a"}, {"title": 1}, {"at": {"x": 1}}]),
+    (int | None, [1, None, "a"]),
+    (float | int, [1, 1.0, 1.5]),
+    (int | float, [1, 1.0, 1.5]),
+    (date | str, ["2026-05-17", "x", 1]),
+    (str | date, ["2026-05-17"]),
+    (Unit | str, ["celsius", "x"]),
+    (Literal["celsius"] | Unit, ["celsius", "fahrenheit", "x"]),
+    (int | bool, [True, 1]),
+    (Level | int, [1, 3]),
+    (list[float] | list[int], [[1, 2], [1.5], ["a"]]),
+    (Window | Loose, [{"title": "a"}, {"width": 1, "unit": "celsius"}, {"width": 1, "unit": "celsius", "title": "a"}]),
+    (Point | None, [None, {"x": 1}, {"y": 1}]),
+    (UserId, [1, "a"]),
+]
+
+
+@pytest.mark.parametrize("hint, values", READ, ids=[str(hint) for hint, _ in READ])
+def test_a_value_is_read_as_pydantic_reads_it(hint: Any, values: list[Any]) -> None:
+    mine, judge = ours(hint), theirs(hint)
+    for value in values:
+        assert outcome(mine, value) == outcome(judge, value), value
+
+
+def outcome(intake: Intake, value: Any) -> Any:
+    """The value and its type, all the way down; or that there is none."""
+    try:
+        made = read(intake, value)
+    except Misfit as misfit:
+        return "misfit" if all(fault.said for fault in misfit.faults) else misfit
+    return (
+        repr(made)
+        .replace("TzInfo(0)", "datetime.timezone.utc")
+        .replace("TzInfo(7200)", "datetime.timezone(datetime.timedelta(seconds=7200))")
+    )
+
+
+LEAVES = [
+    str,
+    int,
+    bool,
+    float,
+    type(None),
+    date,
+    uuid.UUID,
+    Unit,
+    Level,
+    Literal["a", 2],
+    Point,
+    Window,
+    Pair,
+    Decimal,
+]
+
+
+def grown(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.one_of(
+        inner.map(lambda hint: types.GenericAlias(list, hint)),
+        inner.map(lambda hint: types.GenericAlias(dict, (str, hint))),
+        inner.map(lambda hint: types.GenericAlias(tuple, (hint, ...))),
+        st.tuples(inner, inner).map(lambda pair: types.GenericAlias(tuple, pair)),
+        inner.map(lambda hint: hint | None),
+        st.lists(inner, min_size=1, max_size=3).map(
+            lambda hints: dataclasses.make_dataclass("Made", [(f"f{at}", hint) for at, hint in enumerate(hints)])
+        ),
+    )
+
+
+HINTS = st.recursive(st.sampled_from(LEAVES), grown, max_leaves=5)
+TEXTS = st.sampled_from(["", "a", "celsius", "2026-05-17", "1.5", str(uuid.UUID(int=3))])
+SCALARS = st.one_of(st.none(), st.booleans(), st.integers(-3, 3), st.sampled_from([0.5, 2.5]), TEXTS)
+
+
+def values_of(hint: Any) -> st.SearchStrategy[Any]:
+    """JSON that fits, or nearly does."""
+    return st.one_of(fitting(hint), fitting(hint), SCALARS, st.lists(SCALARS, max_size=2))
+
+
+def fitting(hint: Any) -> st.SearchStrategy[Any]:
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    if origin is list or (origin is tuple and inner[-1] is ...):
+        return st.lists(values_of(inner[0]), max_size=3)
+    if origin is tuple:
+        return st.tuples(*map(values_of, inner)).map(list)
+    if origin is dict:
+        return st.dictionaries(TEXTS, values_of(inner[1]), max_size=3)
+    if dataclasses.is_dataclass(hint) and hint is not Point:
+        fields = {each.name: values_of(each.type) for each in dataclasses.fields(hint)}
+        return st.fixed_dictionaries(fields)
+    if hint in (Point, Window):
+        return st.fixed_dictionaries({}, optional={"x": SCALARS, "width": st.integers(0, 3), "unit": TEXTS})
+    return SCALARS if not inner else values_of(inner[0])
+
+
+@settings(max_examples=150, deadline=None)
+@given(HINTS, st.data())
+def test_whatever_the_annotation_schema_and_reading_are_those_of_pydantic(hint: Any, data: st.DataObject) -> None:
+    mine, judge = ours(hint), theirs(hint)
+    assert mine.schema == judge.schema
+    for _ in range(4):
+        value = data.draw(values_of(hint))
+        assert outcome(mine, value) == outcome(judge, value), (hint, value)
+
+
+# -- what is said better than there ------------------------------------------------------------------------------------
+
+
+class Movie(TypedDict, total=False):
+    title: typing.Required[str]
+    year: Annotated[int, "When it came out"]
+
+
+class Sequel(Movie):
+    before: typing.NotRequired[str]
+    part: int
+
+
+def test_what_a_typed_dict_requires_is_known_although_its_annotations_are_texts() -> None:
+    assert ours(Movie).schema["$defs"]["Movie"]["required"] == ["title"]
+    assert ours(Sequel).schema["$defs"]["Sequel"]["required"] == ["title", "part"]
+
+
+def test_a_description_stands_wherever_an_annotation_has_one() -> None:
+    schema = ours(list[Annotated[int, "One"]]).schema["properties"]["x"]
+    assert schema == {"items": {"description": "One", "type": "integer"}, "type": "array"}
+    assert ours(Movie).schema["$defs"]["Movie"]["properties"]["year"]["description"] == "When it came out"
+    assert ours(Annotated[int, msgspec.Meta(description="Two")]).schema["properties"]["x"]["description"] == "Two"
+
+
+def test_what_refers_to_itself_is_defined_once() -> None:
+    intake = ours(list[Tree] | Tree)
+    assert intake.schema["$defs"]["Tree"]["properties"]["children"]["items"] == {"$ref": "#/$defs/Tree"}
+    tree = {"value": 1, "children": [{"value": 2, "children": []}]}
+    assert read(intake, tree) == tree
+    with pytest.raises(Misfit) as caught:
+        read(ours(Tree), {"value": 1, "children": [{"value": "a", "children": []}]})
+    assert caught.value.faults[0].steps == ("x", "children", 0, "value")
+
+
+def test_a_generic_class_has_the_types_it_was_given() -> None:
+    intake = ours(Box[Point])
+    assert intake.schema["$defs"]["Box_Point_"]["properties"]["more"]["items"] == {"$ref": "#/$defs/Point"}
+    assert read(intake, {"item": {"x": 1}, "more": [{"x": 2}]}) == Box(Point(1), [Point(2)])
+
+
+def test_a_type_alias_is_a_definition() -> None:
+    typing_extensions = pytest.importorskip("typing_extensions")
+    simple = typing_extensions.TypeAliasType("Numbers", list[int])
+    assert ours(simple | None).schema["$defs"] == {"Numbers": {"items": {"type": "integer"}, "type": "array"}}
+    assert read(ours(simple), [1]) == [1]
+
+
+def test_two_classes_of_one_name_stay_two() -> None:
+    other = dataclasses.make_dataclass("Point", [("z", int)])
+    schema = ours(tuple[Point, other]).schema  # type: ignore[valid-type]
+    one, two = [each["$ref"].rpartition("/")[2] for each in schema["properties"]["x"]["prefixItems"]]
+    assert one != two and set(schema["$defs"]) == {one, two}
+    assert "z" in schema["$defs"][two]["properties"]
+
+
+@dataclass
+class Made:
+    given: int
+    counted: int = field(init=False, default=3)
+    start: dataclasses.InitVar[int] = 4
+    class_wide: typing.ClassVar[int] = 5
+    named: int = field(default=1, kw_only=True, metadata={"description": "By name"})
+
+    def __post_init__(self, start: int) -> None:
+        if self.given < 0:
+            raise ValueError("nothing is below zero")
+        self.counted = self.given + start
+
+
+def test_a_dataclass_takes_what_its_making_takes() -> None:
+    properties = ours(Made).schema["$defs"]["Made"]["properties"]
+    assert list(properties) == ["given", "start", "named"] and properties["named"]["description"] == "By name"
+    assert read(ours(Made), {"given": 1, "start": 2}).counted == 3
+
+
+def test_what_a_class_refuses_itself_is_told_to_the_model() -> None:
+    def f(made: list[Made]) -> None: ...
+
+    result = dispatch_sync(Call("f", {"made": [{"given": -1}]}), [f])[0]
+    assert (result.kind, result.problems[0].path) == ("refused", "/made/0")
+    assert "nothing is below zero" in result.text
+
+
+def test_every_fault_is_told_with_its_place_up_to_five() -> None:
+    def f(points: list[Point], when: date) -> None: ...
+
+    run = to_tool(f).run
+    assert run is not None
+    with pytest.raises(MalformedArguments) as caught:
+        run(points=[{"x": 1}, {"x": "a"}, {"y": "b"}], when="soon")
+    assert [(each.code, each.path) for each in caught.value.problems] == [
+        ("wrong_type", "/points/1/x"),
+        ("missing", "/points/2/x"),
+        ("wrong_type", "/points/2/y"),
+        ("invalid_argument", "/when"),
+    ]
+    with pytest.raises(MalformedArguments) as caught:
+        run(points=[{}] * 1000, when="2026-05-17")
+    assert len(caught.value.problems) == 5
+
+
+def test_running_a_tool_takes_values_that_are_of_the_type_already() -> None:
+    def f(when: date, unit: Unit, point: Point, where: pathlib.Path, pair: Pair) -> list[Any]:
+        return [when, unit, point, where, pair]
+
+    given = [date(2026, 5, 17), Unit.CELSIUS, Point(1), pathlib.Path("a"), Pair(1)]
+    run = to_tool(f).run
+    assert run is not None and run(**dict(zip(("when", "unit", "point", "where", "pair"), given, strict=True))) == given
+
+
+def test_an_argument_that_the_function_has_not_is_refused() -> None:
+    def f(a: int) -> int:
+        return a
+
+    run = to_tool(f).run
+    assert run is not None
+    with pytest.raises(MalformedArguments, match="b: is no argument of this tool"):
+        run(a=1, b=2)
+
+
+def test_keyword_arguments_of_a_typed_dict_are_arguments() -> None:
+    def f(**more: typing.Unpack[Movie]) -> Any:
+        return more
+
+    made = to_tool(f)
+    assert set(made.parameters["properties"]) == {"title", "year"} and made.parameters["required"] == ["title"]
+    assert made.run is not None and made.run(title="M", year=1931) == {"title": "M", "year": 1931}
+
+
+BOUNDED: list[tuple[Any, Json, Any, Any]] = [
+    (Annotated[int, msgspec.Meta(ge=1, lt=5)], {"type": "integer", "minimum": 1, "exclusiveMaximum": 5}, 1, 5),
+    (Annotated[float, msgspec.Meta(gt=0)], {"type": "number", "exclusiveMinimum": 0}, 0.5, 0),
+    (Annotated[int, msgspec.Meta(multiple_of=3)], {"type": "integer", "multipleOf": 3}, 6, 7),
+    (Annotated[str, msgspec.Meta(min_length=2)], {"type": "string", "minLength": 2}, "ab", "a"),
+    (Annotated[str, msgspec.Meta(pattern="^a")], {"type": "string", "pattern": "^a"}, "ab", "b"),
+    (
+        Annotated[list[int], msgspec.Meta(max_length=1)],
+        {"type": "array", "items": {"type": "integer"}, "maxItems": 1},
+        [1],
+        [1, 2],
+    ),
+    (
+        Annotated[int | None, msgspec.Meta(le=5)],
+        {"anyOf": [{"type": "integer", "maximum": 5}, {"type": "null"}]},
+        None,
+        6,
+    ),
+]
+
+
+@pytest.mark.parametrize("hint, schema, right, wrong", BOUNDED, ids=[str(row[0]) for row in BOUNDED])
+def test_bounds_are_said_and_kept(hint: Any, schema: Json, right: Any, wrong: Any) -> None:
+    def f(x: Any) -> Any:
+        return x
+
+    f.__annotations__["x"] = hint
+    assert to_tool(f).parameters["properties"]["x"] == schema
+    assert dispatch_sync(Call("f", {"x": right}), [f])[0].output == right
+    assert dispatch_sync(Call("f", {"x": wrong}), [f])[0].kind == "refused"
+
+
+def test_bounds_of_annotated_types_are_those_of_pydantic() -> None:
+    annotated_types = pytest.importorskip("annotated_types")
+    for hint in (
+        Annotated[int, annotated_types.Ge(1), annotated_types.Lt(9)],
+        Annotated[str, annotated_types.Len(1, 3)],
+        Annotated[list[int], annotated_types.MinLen(2)],
+        Annotated[float, annotated_types.Interval(gt=0, le=1)],
+    ):
+        assert ours(hint).schema == theirs(hint).schema
+
+
+# -- what cannot be said -----------------------------------------------------------------------------------------------
+
+UNSAYABLE: list[tuple[Any, str]] = [
+    (subprocess.Popen[str], r"subprocess\.Popen\[str\]; use a type JSON can say"),
+    (list[subprocess.Popen[str]], r"Popen\[str\] \(in list\[subprocess\.Popen\[str\]\]\)"),
+    (abc.Callable[[int], str], r"collections\.abc\.Callable\[\[int\], str\]"),
+    (complex, r"complex"),
+    (type[int], r"type\[int\]"),
+    (dict[tuple[int, int], str], r"tuple\[int, int\] cannot be the key of a JSON object.*use str"),
+    (dict[Point, str], r"Point cannot be the key"),
+    (enum.Enum("Nothing", []), r"Nothing is an Enum without members; give it some"),
+    (Literal[print], r"has the value <built-in function print>, which JSON cannot say"),
+    (Annotated[str, msgspec.Meta(ge=1)], r"has the bound ge=1, which is none for it"),
+    (
+        dataclasses.make_dataclass("Odd", [("a", "int | 3")]),
+        r"Odd has an annotation that is no type .*annotate with a type",
+    ),
+    (typing.ForwardRef("Nowhere"), r"ForwardRef\('Nowhere'\)"),
+    (7, r"7; use a type"),
+]
+
+
+@pytest.mark.parametrize("hint, words", UNSAYABLE, ids=[str(hint) for hint, _ in UNSAYABLE])
+def test_what_json_cannot_say_names_the_parameter_the_annotation_and_the_cure(hint: Any, words: str) -> None:
+    with pytest.raises(BadTools, match=rf"parameter 'x' of f\(\) has a type .*{words}"):
+        ours(hint)
+
+
+def test_a_field_that_json_cannot_say_is_named_with_its_class() -> None:
+    @dataclass
+    class Job:
+        name: str
+        process: subprocess.Popen[str]
+
+    with pytest.raises(BadTools, match=r"tool 'Job' .*a field of .*Job\(\) .*subprocess\.Popen\[str\] \(in .*Job\)"):
+        to_tool(Job)
+
+
+# -- without pydantic --------------------------------------------------------------------------------------------------
+
+PROGRAM = """
+import sys
+sys.modules["pydantic"] = None
+from dataclasses import dataclass
+from datetime import date
+from typing import Annotated
+from rightcall import Call, Toolset, dispatch_sync, tool
+
+@dataclass
+class Stay:
+    at: date
+    nights: int = 1
+
+@tool
+def book(stay: Stay, note: Annotated[str, "For the host"] = "") -> str:
+    return f"{stay.at:%d.%m.} {stay.nights}"
+
+print(dispatch_sync(Call("book", {"stay": {"at": "2026-05-17"}}), [book])[0].text)
+
+class Own:
+    def __get_pydantic_core_schema__(self, *_): ...
+
+def f(own: Own): ...
+try:
+    Toolset(f)
+except Exception as error:
+    print(type(error).__name__, error)
+"""
+
+
+def test_functions_run_without_pydantic_and_what_needs_it_says_how_to_get_it() -> None:
+    said = subprocess.check_output([sys.executable, "-c", PROGRAM], text=True).splitlines()
+    assert said[0] == "17.05. 1"
+    assert said[1].startswith("MissingExtra") and said[1].endswith("pip install 'rightcall[pydantic]'")
+
+
+def test_a_function_without_anything_of_pydantic_is_declared_and_run_without_it() -> None:
+    program = PROGRAM.replace('sys.modules["pydantic"] = None', "").partition("class Own")[0]
+    program += "\nprint([name for name in sys.modules if name.startswith('pydantic')])"
+    assert subprocess.check_output([sys.executable, "-c", program], text=True).splitlines() == ["17.05. 1", "[]"]
+
+
+def test_a_parameter_of_pydantic_does_not_change_how_its_neighbour_is_read() -> None:
+    pydantic = pytest.importorskip("pydantic")
+
+    def f(n: Any, point: Point, unit: Unit | str, when: date) -> Any:
+        return [n, point, unit, when]
+
+    given: Json = {"n": 1, "point": {"x": 1}, "unit": "celsius", "when": "2026-05-17"}
+    alone = dispatch_sync(Call("f", given), Toolset(f))[0].output
+    f.__annotations__["n"] = Annotated[int, pydantic.Field(ge=1)]
+    assert dispatch_sync(Call("f", given), Toolset(f))[0].output == alone
+    assert dispatch_sync(Call("f", {**given, "n": 0}), Toolset(f))[0].kind == "refused"
+
+
+def test_a_class_of_the_standard_library_that_holds_a_model_is_understood() -> None:
+    pydantic = pytest.importorskip("pydantic")
+    place = pydantic.create_model("Place", city=(str, ...))
+    trip = dataclasses.make_dataclass("Trip", [("to", place), ("days", int, 1)])
+
+    def go(trip: Any) -> Any:
+        return [trip.to.city, trip.days]
+
+    go.__annotations__["trip"] = trip
+    assert dispatch_sync(Call("go", {"trip": {"to": {"city": "Bern"}}}), [go])[0].output == ["Bern", 1]
