@@ -21,8 +21,8 @@ from rightcall.shapes.algebra import (
     Token,
     Upto,
     references,
-    show,
 )
+from rightcall.shapes.productions import show
 
 if TYPE_CHECKING:
     from rightcall.constrain.grammar_value import Grammar

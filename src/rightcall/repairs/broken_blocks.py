@@ -165,6 +165,10 @@ def role_of(key: str, value: Any, keys: Keys, tools: Toolset | None, *, name: st
         return _role_of_name(value, tools, name)
     if key in keys.ids:
         return _role_of_id(key, value, tools, name) if has_args else "known"
+    return _role_of_other(key, value)
+
+
+def _role_of_other(key: str, value: Any) -> Role | None:
     if key == "type":
         return None if isinstance(value, str) and value in _TYPES else "known"
     return "known" if key == "index" else "stranger"

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json as stdlib
 import re
-from collections.abc import Iterable, Set
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
-from rightcall.checks import JUDGED, argument_problems, disagreement_of, fits, is_finite, name_problem
-from rightcall.declare.toolset import ToolLike, Toolset
+from rightcall.checks import argument_problems, fits, is_finite
+from rightcall.declare.toolset import Toolset
 from rightcall.extras import is_installed, missing
 from rightcall.repairs.beside import BesideMember, name_members, place
 from rightcall.repairs.brackets import could_move
@@ -24,9 +24,8 @@ from rightcall.repairs.liberties import AGAIN, Liberty, Unreadable
 from rightcall.repairs.looks import Looks
 from rightcall.repairs.number_text import dumps, with_spelling, without_spelling
 from rightcall.repairs.objects import is_one_too_many_unsure, read_arguments
-from rightcall.repairs.tool_meant import find_name, settle_name
 from rightcall.schema.unknown_names import is_settled, strangers
-from rightcall.strict_json import MAX_DEPTH, REFUSED, Twice, Undecodable, decode, decode_unique
+from rightcall.strict_json import MAX_DEPTH, REFUSED, Twice, Undecodable, decode_unique
 from rightcall.types import Call, Problem, Repair, Tool
 
 _BLANKS = " \t\r\n"
@@ -318,58 +317,6 @@ class _Settling:
             return None
         self._took(Repair("json_repair", "guess", "", text[:200], stdlib.dumps(found, ensure_ascii=False)[:200]))
         return found
-
-
-def repair(call: Call, tools: Toolset | Iterable[ToolLike] | None, *, policy: str = "safe") -> Call:
-    """The call as it was meant, with a receipt for every change; the same call where none is needed or none helps.
-
-    - `call`: one that was made elsewhere. Arguments that nobody has read yet (`Call(name, json=text)`) are read. One
-      that was cut off comes back as it is: it is never completed.
-    - `tools`: what may be called, as in `parse`.
-    - `policy`: "off", "safe" or "lenient", as `repair` in `parse`.
-
-    What is still wrong with a call that was changed is in its `problems`; what blocked it for another reason than its
-    name and its arguments blocks it still.
-    """
-    toolset = Toolset.of(tools)
-    if not call.complete:
-        return call
-    index = next((problem.call for problem in call.problems if problem.call is not None), None)
-    wrong = disagreement_of(call)
-    if call.arguments and wrong is not None:
-        return _with_problems(call, call, {wrong[0]}, [Problem(*wrong, call=index)])
-    name, renamed = settle_name(call.name, toolset, policy)
-    json = call.json or stdlib.dumps(call.arguments, ensure_ascii=False)
-    if not name.strip() and policy != "off":
-        name, json, renamed = find_name(call.arguments or decode(json, MAX_DEPTH), json, toolset)
-    made, problems = settle(
-        name,
-        json,
-        index=index,
-        id=call.id,
-        raw=call.raw,
-        tools=toolset,
-        policy=policy,
-        repairs=(*call.repairs, *renamed),
-        closed=False,
-    )
-    if made.repairs == call.repairs and not call.problems and wrong is None:
-        return call
-    made = _with_problems(made, call, JUDGED, [*_misnamed(name, toolset, index), *problems])
-    return call if made == call else made
-
-
-def _with_problems(made: Call, before: Call, judged: Set[str], problems: list[Problem]) -> Call:
-    """The call with these problems, and with those it had before that nobody judged anew."""
-    kept = [problem for problem in before.problems if problem.code not in judged]
-    return msgspec.structs.replace(made, problems=(*kept, *problems))
-
-
-def _misnamed(name: str, tools: Toolset | None, index: int | None) -> list[Problem]:
-    if tools is not None and name in tools:
-        return []
-    wrong = name_problem(name, tools)
-    return [] if wrong is None else [Problem(*wrong, call=index)]
 
 
 def receipts(liberties: Iterable[Liberty]) -> tuple[Repair, ...]:

@@ -114,12 +114,14 @@ def hoist_name(arguments: Any, tools: Toolset | None) -> tuple[str, dict[str, An
         return None
     if any(_takes(tool, set(arguments)) for tool in tools):
         return None  # the name may be an argument
-    for key in _NAME_KEYS:
-        name = arguments.get(key)
-        tool = tools.get(name) if isinstance(name, str) else None
-        if tool is not None and key not in declared(tool.parameters):
-            return tool.name, {k: v for k, v in arguments.items() if k != key}
-    return None
+    key = next((key for key in _NAME_KEYS if _is_name_of_tool(arguments.get(key), key, tools)), None)
+    return None if key is None else (arguments[key], {k: v for k, v in arguments.items() if k != key})
+
+
+def _is_name_of_tool(value: Any, key: str, tools: Toolset) -> bool:
+    """Is this the name of a tool that has no such argument?"""
+    tool = tools.get(value) if isinstance(value, str) else None
+    return tool is not None and key not in declared(tool.parameters)
 
 
 def find_name(arguments: Any, json: str, tools: Toolset | None) -> tuple[str, str, tuple[Repair, ...]]:

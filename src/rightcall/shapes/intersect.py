@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from rightcall.shapes.algebra import Node
-from rightcall.shapes.patterns import sized
+from rightcall.shapes.text_lengths import sized
 from rightcall.shapes.value_shapes import (
     ANYTHING,
     NOTHING,

@@ -32,7 +32,7 @@ from rightcall.shapes.algebra import (
 )
 from rightcall.shapes.builder import Builder
 from rightcall.shapes.marker_pieces import BLANKS, edges, first, pieces, plain, text_of
-from rightcall.shapes.patterns import alphabet
+from rightcall.shapes.text_lengths import alphabet
 from rightcall.shapes.value_shapes import (
     ANYTHING,
     NOTHING,
