@@ -15,7 +15,7 @@ import msgspec
 
 from rightcall.constrain.disjoint import are_disjoint
 from rightcall.constrain.member_shapes import MemberShapes, without_keyword
-from rightcall.schema.walk import Refs
+from rightcall.schema.walk import Refs, unquoted
 from rightcall.shapes.intersect import (
     MAX_SHAPES,
     Relaxation,
@@ -128,7 +128,7 @@ class Shapes(MemberShapes):
         if not isinstance(target, (dict, bool)) or word != "$ref":
             self.limit(at, word, "any value: only plain references are followed")
             return found
-        return self.intersect(found, self.shape(target, _where(value), depth + 1), at)
+        return self.intersect(found, self.shape(target, unquoted(value), depth + 1), at)
 
     def condition(self, found: Shape, schema: Json, path: str, depth: int) -> Shape:
         self.limit(f"{path}/if", "if", "what either branch allows")
@@ -242,12 +242,6 @@ def _count(values: list[Any], most: int) -> int:
         count += 10 * len(inner)
         waiting += inner
     return count
-
-
-def _where(ref: str) -> str:
-    from urllib.parse import unquote
-
-    return unquote(ref[1:])
 
 
 def _lets_all(schema: Any) -> bool:

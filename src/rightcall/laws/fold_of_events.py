@@ -71,7 +71,7 @@ def _against_pieces(started: list[CallStart], ended: dict[int, Call], pieces: di
     for start in started:
         what = _against_call(start, ended[start.index], pieces.get(start.index, ""), live)
         if what:
-            return f"call {start.index}: {what}"
+            return f"call {start.index + 1}: {what}"
     return ""
 
 

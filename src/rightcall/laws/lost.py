@@ -38,7 +38,7 @@ def _tiles(text: str, reply: Reply) -> str:
         return "the spans do not tile the text"
     return next(
         (
-            f"what call {i} was read from is not in the text"
+            f"what call {i + 1} was read from is not in the text"
             for i, call in enumerate(reply.attempts)
             if call.raw not in text
         ),
@@ -95,18 +95,25 @@ def _under_markers(format: str | Format, text: str, reply: Reply) -> str:
         return ""
     rescued = any(problem.code == "rescued" for problem in reply.problems)
     own = _any_markers() if rescued else _own_markers(known, format == "auto")
+    read = _read_until(text, reply)
     for span in reply.spans or ():
-        rest = _NO_TEXT.sub("", own.sub("", _but_edges(known, text, span))) if span.kind == "marker" else ""
+        rest = _NO_TEXT.sub("", own.sub("", _but_edges(known, text, span, read))) if span.kind == "marker" else ""
         if rest:
             return f"{rest!r} went under in a marker: {text[span.start : span.end]!r}"
     return ""
 
 
-def _but_edges(format: Format, text: str, span: Span) -> str:
+def _but_edges(format: Format, text: str, span: Span, read: int) -> str:
     """What a span holds, without a marker that the prompt began or that was cut off."""
     under = text[span.start : span.end]
     under = under if span.start else _begun(format).sub("", under)
-    return under if span.end < len(text) else _cut_close(format).sub("", under)
+    return under if span.end < read else _cut_close(format).sub("", under)
+
+
+def _read_until(text: str, reply: Reply) -> int:
+    """Where the reading ended: what stands behind a limit of the reply is text, and was not read."""
+    limited = any(problem.code == "too_large" and problem.call is None for problem in reply.problems)
+    return reply.spans[-1].start if limited and reply.spans else len(text)
 
 
 def _begun(format: Format) -> re.Pattern[str]:

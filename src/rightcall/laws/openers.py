@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from random import Random
 
 from rightcall.declare.toolset import Toolset
@@ -13,7 +13,7 @@ from rightcall.laws.format_markers import fill, markers_of, openers_of
 from rightcall.laws.reading import USUAL, How, read
 from rightcall.laws.samples import PROSE, damaged, heap, renderings
 from rightcall.laws.shown_text import is_plain
-from rightcall.types import Reply
+from rightcall.types import Reply, Span
 from rightcall.wire.bodies import BODIES
 from rightcall.wire.markers import BLANKS
 
@@ -117,8 +117,16 @@ def _attempt_here(reply: Reply, text: str, at: int, end: int) -> bool:
 def _in_message(format: Format, reply: Reply, text: str, at: int, end: int) -> bool:
     """Of a header that opens a message: does the message hold a call? Text may stand before it."""
     starts = [start.strip() for start in alternatives(format.channels.start)] if format.channels else []
-    over = min([place for start in starts if start and (place := text.find(start, end)) >= 0], default=len(text))
-    return bool(starts) and any(span.kind == "call" and at <= span.start < over for span in reply.spans or ())
+    spans = reply.spans or ()
+    # What a message says is no header, whatever it looks like.
+    begun = [match.start() for start in starts if start for match in re.finditer(re.escape(start), text[end:])]
+    headers = [end + place for place in begun if _kind_at(spans, end + place) != "text"]
+    over = min(headers, default=len(text))
+    return bool(starts) and any(span.kind == "call" and at <= span.start < over for span in spans)
+
+
+def _kind_at(spans: Sequence[Span], at: int) -> str:
+    return next((span.kind for span in spans if span.start <= at < span.end), "")
 
 
 def _is_thought(reply: Reply, at: int) -> bool:

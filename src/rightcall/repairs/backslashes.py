@@ -49,8 +49,10 @@ def _has_bare_quote(pieces: list[str], escapes: set[str], quote: str) -> bool:
 
 def is_sure(pieces: list[str], source: str, quote: str) -> bool:
     """Is it certain what they mean? They are themselves in a path or a regular expression; `\\'` is a quote where no
-    other quote stands without one."""
+    other quote stands without one, and always in a string between such quotes."""
     escapes = {piece for piece in pieces if piece.startswith("\\")}
+    if all(piece == "\\" + quote or escape(piece, 0) for piece in escapes):
+        return True
     if _has_bare_quote(pieces, escapes, quote):
         return False
     escapes -= QUOTES | {'\\"'}

@@ -81,8 +81,12 @@ def infer_name(arguments: Any, tools: Toolset | None) -> str | None:
     if len(fitting) != 1 or not _is_alone(fitting[0], tools):
         return None
     name = fitting[0].name
-    # A name that stands among the arguments may be one.
-    return None if any(arguments.get(key) == name for key in _NAME_KEYS) else name
+    # A tool's name that stands among the arguments may be one of them, or the call's.
+    return None if any(_is_tool(arguments.get(key), tools) for key in _NAME_KEYS) else name
+
+
+def _is_tool(value: Any, tools: Toolset) -> bool:
+    return isinstance(value, str) and value in tools
 
 
 def _is_alone(tool: Tool, tools: Toolset) -> bool:

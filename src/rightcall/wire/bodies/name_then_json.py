@@ -15,7 +15,7 @@ from rightcall.wire.arriving_fences import LABELLED_BEGIN
 from rightcall.wire.bodies.behind import what_stands_behind
 from rightcall.wire.bodies.kind import Around, BodyKind, filled, first
 from rightcall.wire.body_reader import BodyReader, WholeBlock
-from rightcall.wire.buffer import Steps
+from rightcall.wire.buffer import Capture, Steps
 from rightcall.wire.call_builder import CallBuilder
 from rightcall.wire.interrupts import Broken, Cut, NotACall
 from rightcall.wire.json_stream import LostJsonEnd, json_value
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _B = r"[ \t\r\n]*+"
 _BLANK_RUN = re.compile(_B).match
+_OBJECT_IN_STRING = re.compile(r'"(?:\s|\\[nrt])*+\{').match
 _COMMENTED = re.compile(r"/\*|//|#").search
 _NAMES = re.compile(r"[\w$][\w.\-$]*+").findall
 _NAME_THEN_OBJECT = Probe(seq(NAME, blanks(), look(literal("{"))))
@@ -198,7 +199,7 @@ def read_arguments_of(p: CallBuilder, close: Probe | None) -> Steps[None]:
             yield from _settle(p, close, Undecodable, empty=True)
             return
     try:
-        value = yield from read_arguments(p)
+        value = yield from (read_arguments(p) if p.char() != '"' else _string_arguments(p))
     except LostJsonEnd:
         raise Broken("invalid_json", "the arguments are not valid JSON from here on; send a JSON object") from None
     if value is Undecodable:
@@ -207,6 +208,33 @@ def read_arguments_of(p: CallBuilder, close: Probe | None) -> Steps[None]:
         if _COMMENTED(sent) and isinstance(broken := decode(sent, p.limits.depth), Undecodable):
             raise Broken(broken.code, broken.message)  # a bracket in a comment is none
     yield from _end_arguments(p, close, value)
+
+
+def _string_arguments(p: CallBuilder) -> Steps[Any]:
+    """Arguments that are a string: an object written twice, or what a quotation mark too many has taken in. Where the
+    call's close stands in it, and no object, the call is over at that close."""
+    taken = p.capture()
+    try:
+        value = yield from read_arguments(p)
+    except (LostJsonEnd, Cut):
+        _give_back_close(p, taken)
+        raise
+    _give_back_close(p, taken)
+    return value
+
+
+def _give_back_close(p: CallBuilder, taken: Capture) -> None:
+    """What was taken is the call's own, unless it holds the call's close."""
+    text, scan = p.captured(taken), p.compiled.resync
+    if _OBJECT_IN_STRING(text) or not any(
+        scan.actions[found.lastindex or 0].endswith("close") for found in scan.finditer(text)
+    ):
+        p.drop(taken)
+        return
+    assert p.call is not None
+    p.call.parts.clear()
+    p.give_back(taken)
+    raise Broken("arguments_not_object", "the arguments are a string; send a JSON object") from None
 
 
 def _end_arguments(p: CallBuilder, close: Probe | None, value: Any) -> Steps[None]:
