@@ -119,7 +119,8 @@ class EmptyToolList(CallerError):
 
 
 class MissingExtra(CallerError):
-    """`extra` is what to install: `pip install 'rightcall[extra]'`."""
+    """Something that is needed here is not installed. `extra` is what to install, `pip install 'rightcall[extra]'`;
+    `message` is what is said."""
 
     def __init__(self, extra: str, message: str) -> None:
         super().__init__(message)

@@ -88,9 +88,9 @@ def _chosen(members: list[Meaning], value: Any) -> Any:
 
 
 def _is_changed(value: Any, made: Any) -> bool:
-    """Is a number of another kind, or a member of an Enum, in place of what was sent?"""
-    if isinstance(value, (list, tuple)) and isinstance(made, (list, tuple)):
-        return any(_is_changed(*pair) for pair in zip(value, made, strict=False))
+    """Is a number of another kind, a tuple, or a member of an Enum in place of what was sent?"""
+    if isinstance(value, list):
+        return not isinstance(made, list) or any(_is_changed(*pair) for pair in zip(value, made, strict=False))
     if isinstance(made, enum.Enum):
         return not isinstance(value, enum.Enum)
     return isinstance(value, (int, float)) and type(made) in (int, float) and type(made) is not type(value)
