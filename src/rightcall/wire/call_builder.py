@@ -69,6 +69,7 @@ class CallBuilder(Buffer):
         self.index = 0  # of the next call
         self.in_thought = False  # a thought was left open, which a close may still end
         self.full = False  # there were more calls than there may be
+        self.in_doubt = False  # nobody knows where a broken call ended: what follows may be a part of it
         self.call: Building | None = None
         self.pending: tuple[int, Call] | None = None  # a call that has ended, if what follows does not say otherwise
         self.block: Block | None = None  # that is being read
