@@ -11,7 +11,7 @@ from typing import Any
 
 from bench_whole import WORDS
 
-from measure import TOOLS, best, table, verdict
+from measure import TOOLS, best, table, turn_by_turn, verdict
 from rightcall import parse
 from rightcall.apis.whole import read
 
@@ -31,8 +31,8 @@ def main() -> int:
     for name, words in (("prose", WORDS), ("Markdown", NOTES)):
         for size in SIZES:
             text = (words * (size // len(words) + 1))[:size]
-            parsed = best(partial(parse, text, tools=TOOLS), 9, times=20)
-            both = best(partial(read, answer(text), tools=TOOLS), 9, times=20)
+            works = (partial(parse, text, tools=TOOLS), 10), (partial(read, answer(text), tools=TOOLS), 10)
+            parsed, both = turn_by_turn(60, *works)
             rows.append((name, f"{size}", f"{parsed * 1e6:.0f}", f"{both * 1e6:.0f}", f"{both / parsed:.2f}"))
             missed += [name] if size == SIZES[-1] and both / parsed > MOST else []
     print(f"read of the native call alone: {alone * 1e6:.0f} us")

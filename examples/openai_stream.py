@@ -14,7 +14,7 @@ import sys
 from collections.abc import Generator
 from typing import Any
 
-from rightcall import Reply, Stream, Text, Toolset, tool
+from rightcall import Reply, Stream, Text, Toolset, dispatch_sync, tool
 
 
 def stream(client: Any, tools: Toolset, **request: Any) -> Generator[Any, None, Reply]:
@@ -43,14 +43,12 @@ def main(client: Any, model: str, question: str) -> None:
         if isinstance(event, Text):
             print(event.text, end="", flush=True)
     print()
-    for call in reply.calls:
-        declared = tools.get(call.name)
-        assert declared is not None and declared.run is not None
-        print(f"{call.name}({call.json}) = {declared.run(**call.arguments)}")
-        for made in call.repairs:
+    for result in dispatch_sync(reply.calls, tools):
+        print(f"{result.name}({result.call.json}) = {result.text}")
+        for made in result.call.repairs:
             print(f"  {made.rule} ({made.kind}): {made.before} -> {made.after}")
-    for problem in reply.problems:
-        print(f"{'problem' if problem.blocking else 'note'}: {problem.code}: {problem.message}")
+    for call in reply.refused:
+        print(f"{call.name} was not run:", *[problem.message for problem in call.problems])
 
 
 if __name__ == "__main__":

@@ -100,10 +100,10 @@ def broken_law(text: str, format: Format, tools: Toolset, limits: Iterable[Relax
     if calls and not reply.attempts:
         return f"no call in {text!r}"
     relaxed = {limit.tool for limit in limits if limit.keyword}
-    for at, call in enumerate(reply.attempts):
+    for call in reply.attempts:
         if relaxed & {call.name, ""}:
             continue
-        found = [*check(call, tools), *(one for one in reply.problems if one.call == at and one.blocking)]
+        found = check(call, tools)
         # Raw text that holds markers of its own format cannot be told from a call that lost one: it never runs.
         found = [one for one in found if one.code != "ambiguous_end"]
         if found:

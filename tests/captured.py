@@ -76,11 +76,8 @@ def conversation(
             return
         messages.append(assistant)
         for index, made in enumerate(reply.attempts):
-            problems = [problem for problem in reply.problems if problem.call in (None, index)]
-            blocked = next((problem for problem in problems if problem.blocking), None)
-            result = (
-                StubOutcome("error", {"error": blocked.message}) if blocked else SHOP.run(made.name, made.arguments)
-            )
+            wrong = " ".join([problem.message for problem in made.problems if problem.blocking])
+            result = SHOP.run(made.name, made.arguments) if made.ok else StubOutcome("error", {"error": wrong})
             yield capture_row(
                 made,
                 group=group,
@@ -90,8 +87,8 @@ def conversation(
                 messages=before,
                 assistant=assistant,
                 reply=text,
-                result=None if blocked else result,
-                problems=problems,
+                result=result if made.ok else None,
+                problems=made.problems,
                 completed=list(done),
                 recent_errors=list(errors),
                 captured_at_unix_ms=AT,

@@ -78,8 +78,7 @@ def blocking(reply: Reply) -> list[tuple[str, int | None]]:
 
 
 def runnable(reply: Reply) -> Args:
-    blocked = {problem.call for problem in reply.problems if problem.blocking}
-    return [(call.name, call.arguments) for i, call in enumerate(reply.attempts) if call.complete and i not in blocked]
+    return [(call.name, call.arguments) for call in reply.calls]
 
 
 def kept(reply: Reply, text: str) -> bool:

@@ -369,7 +369,7 @@ def test_opaque_fields_of_streamed_chat_and_responses_calls_are_kept() -> None:
     call = {"index": 0, "id": "a", "type": "function", "function": {"name": "f", "arguments": "{"}}
     more = {"index": 0, "function": {"arguments": "}"}, "extra_content": {"google": {"thought_signature": "s"}}}
     details = [{"type": "reasoning.encrypted", "data": "x"}]
-    stream = streamed("openai", delta(reasoning_details=details), delta(tool_calls=[call]), delta(tool_calls=[more]))
+    stream = streamed("chat", delta(reasoning_details=details), delta(tool_calls=[call]), delta(tool_calls=[more]))
     assert stream.reply.extras == {
         "": {"reasoning_details": details},
         "a": {"extra_content": {"google": {"thought_signature": "s"}}},

@@ -200,7 +200,7 @@ def test_calls_render_however_they_are_given(data: Any) -> None:
     "text, words",
     [
         ("3", "int"),
-        ("[3]", "item 0 is int"),
+        ("[3]", "item 1 is int"),
         ('[{"arguments": {}}]', 'no "name"'),
         ('[{"name": "f", "arguments": [1]}]', "no JSON object"),
         ('[{"type": "text"}]', 'without a string "text"'),

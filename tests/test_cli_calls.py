@@ -105,8 +105,8 @@ def test_no_calls_are_no_problem(tools: str) -> None:
         ("3", "the input is no call"),
         ('{"a": 1}', "the input is no call"),
         ('[{"name": "f"}, 3]', "the input is no call"),
-        ('{"calls": [3]}', "item 0 is int"),
-        ('{"name": 3}', 'the "name" of item 0 is no string'),
+        ('{"calls": [3]}', "item 1 is int"),
+        ('{"name": 3}', 'the "name" of item 1 is no string'),
         ("{", "not valid JSON"),
     ],
 )
@@ -217,16 +217,16 @@ REFUSED = {"name": "far", "parameters": {"type": "object", "properties": {"a": {
 
 
 def test_tools_are_converted_to_every_provider_and_back(tmp_path: Path) -> None:
-    first = run("tools", written(tmp_path, MIXED), "--to", "openai")
+    first = run("tools", written(tmp_path, MIXED), "--to", "chat")
     assert first.exit_code == 0
-    for provider in ("openai", "openai-responses", "anthropic", "gemini", "ollama", "mcp"):
+    for provider in ("chat", "responses", "messages", "gemini", "ollama", "mcp"):
         there = run("tools", written(tmp_path, json.loads(first.stdout)), "--to", provider)
-        back = run("tools", written(tmp_path, json.loads(there.stdout)), "--to", "openai")
+        back = run("tools", written(tmp_path, json.loads(there.stdout)), "--to", "chat")
         assert json.loads(back.stdout) == json.loads(first.stdout), provider
 
 
 def test_what_is_odd_about_tools_goes_to_standard_error(tmp_path: Path) -> None:
-    result = run("tools", written(tmp_path, [*MIXED, REFUSED]), "--to", "anthropic")
+    result = run("tools", written(tmp_path, [*MIXED, REFUSED]), "--to", "messages")
     assert result.exit_code == 1
     assert [tool["name"] for tool in json.loads(result.stdout)] == ["files_read", "find"]
     refused, clash, unchecked, renamed = result.stderr.splitlines()
@@ -237,7 +237,7 @@ def test_what_is_odd_about_tools_goes_to_standard_error(tmp_path: Path) -> None:
 
 
 def test_the_report_on_tools_can_be_had_as_json(tmp_path: Path) -> None:
-    result = run("tools", written(tmp_path, [*MIXED, REFUSED]), "--to", "openai", "--json")
+    result = run("tools", written(tmp_path, [*MIXED, REFUSED]), "--to", "chat", "--json")
     report = json.loads(result.stdout)
     assert (result.exit_code, result.stderr) == (1, "")
     assert [tool["function"]["name"] for tool in report["tools"]] == ["files_read", "find"]
@@ -258,13 +258,13 @@ def test_tools_can_be_listed_without_converting_them(tmp_path: Path) -> None:
 
 def test_what_a_provider_has_no_field_for_goes_out_only_when_asked_for(tmp_path: Path) -> None:
     path = written(tmp_path, TOOLS[1:])
-    assert "x-rightcall" in run("tools", path, "--to", "openai", "--extensions").stdout
-    assert "x-rightcall" not in run("tools", path, "--to", "openai").stdout
+    assert "x-rightcall" in run("tools", path, "--to", "chat", "--extensions").stdout
+    assert "x-rightcall" not in run("tools", path, "--to", "chat").stdout
 
 
 def test_tools_that_cannot_be_read_are_one_line(tmp_path: Path) -> None:
-    assert "No such file" in failed(run("tools", "no.json", "--to", "openai"))
-    assert "holds no tools" in failed(run("tools", written(tmp_path, 3), "--to", "openai"))
+    assert "No such file" in failed(run("tools", "no.json", "--to", "chat"))
+    assert "holds no tools" in failed(run("tools", written(tmp_path, 3), "--to", "chat"))
     assert run("tools", written(tmp_path, []), "--to", "nobody").exit_code == 2
 
 
@@ -282,7 +282,7 @@ def test_no_command_lets_text_from_outside_steer_the_terminal(tmp_path: Path, to
         (["check", "--tools", tools], [call, near]),
         (["repair", "--tools", tools], [call, near]),
         (["tools", "-"], strange),
-        (["tools", "-", "--to", "openai"], strange),
+        (["tools", "-", "--to", "chat"], strange),
         (["tools", "-", "--json"], strange),
     ):
         done = process(*args, stdin=json.dumps(data).encode())

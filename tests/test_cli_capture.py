@@ -51,7 +51,7 @@ def test_a_run_says_what_it_does_in_lines_of_key_and_value(url: str, tmp_path: P
     assert lines[1].startswith("capture scenario 1/3 run=0 domain=calendar scenario=find_and_hold")
     told = [line for line in lines if line.startswith("capture row group=rightcall-calendar-")]
     assert len(told) == len(rows(output))
-    assert any(" turn=0 call=0 tool=" in line and " status=" in line for line in told)
+    assert any(" turn=1 call=1 tool=" in line and " status=" in line for line in told)
     assert lines[-1].startswith(f"capture complete output={output} scenario_errors=0")
     made = json.loads(result.stdout)
     assert made["rows"] == len(rows(output)) and made["scenarios"] == 3 and made["models"]["m"]["prompt_tokens"] > 0

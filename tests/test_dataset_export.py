@@ -291,7 +291,7 @@ FLAT = WEATHER["function"]
 ANTHROPIC_TOOL = {"name": "get_weather", "input_schema": FLAT["parameters"]}  # type: ignore[index]
 CALL = {"name": "get_weather", "arguments": {"city": "Oslo", "days": "2"}}
 LOGS: dict[str, Json] = {
-    "openai": {
+    "chat": {
         "messages": [
             {"role": "user", "content": "Weather?"},
             {
@@ -328,7 +328,7 @@ LOGS: dict[str, Json] = {
             ]
         },
     },
-    "anthropic": {
+    "messages": {
         "system": "Be kind.",
         "messages": [
             {"role": "user", "content": "Weather?"},

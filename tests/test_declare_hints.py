@@ -8,8 +8,11 @@ from __future__ import annotations
 import collections
 import dataclasses
 import enum
+import functools
 import inspect
 import ipaddress
+import itertools
+import operator
 import pathlib
 import re
 import subprocess
@@ -25,6 +28,7 @@ from typing import Annotated, Any, Generic, Literal, NamedTuple, NewType, TypedD
 
 import msgspec
 import pytest
+import typing_extensions
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -47,8 +51,8 @@ class Unit(enum.Enum):
 class Level(enum.IntEnum):
     """How loud."""
 
-    LOW = 1
-    HIGH = 2
+    LOW = 2  # not 1, which pydantic takes true for
+    HIGH = 3
 
 
 class Mixed(enum.Enum):
@@ -81,6 +85,13 @@ class Pair(NamedTuple):
 
 class Window(TypedDict):
     """A window."""
+
+    width: int
+    unit: Unit
+
+
+class Pane(typing_extensions.TypedDict):
+    """As pydantic wants it before Python 3.12, inside a dataclass."""
 
     width: int
     unit: Unit
@@ -136,7 +147,7 @@ SAID: list[Any] = [
     *(tuple, tuple[()], tuple[int, str], tuple[int, ...], typing.Tuple[int, str]),  # noqa: UP006
     *(int | None, int | str, int | None | str, int | bool, Decimal | None, list[Unit] | Unit),
     *(Literal["a"], Literal["a", "b"], Literal[1, 2], Literal[1, "a", None, True], Literal[None], Literal[b"x"]),
-    *(Unit, Level, Mixed, Point, Bare, Pair, Plain, Window, Loose, UserId, T),
+    *(Unit, Level, Mixed, Point, Bare, Pair, Plain, Window, Pane, Loose, UserId, T),
     *(list[Point], dict[str, Point], Point | None, Annotated[Point | None, "Where"], Annotated[Level, "How"]),
     *(date, datetime, time, timedelta, uuid.UUID, Decimal, pathlib.Path, pathlib.PurePath, re.Pattern, re.Pattern[str]),
     *(ipaddress.IPv4Address, ipaddress.IPv6Address, ipaddress.IPv4Network, ipaddress.IPv6Interface),
@@ -265,7 +276,7 @@ LEAVES = [
     Level,
     Literal["a", 2],
     Point,
-    Window,
+    Pane,
     Pair,
     Decimal,
 ]
@@ -278,10 +289,18 @@ def grown(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
         inner.map(lambda hint: types.GenericAlias(tuple, (hint, ...))),
         st.tuples(inner, inner).map(lambda pair: types.GenericAlias(tuple, pair)),
         inner.map(lambda hint: hint | None),
-        st.lists(inner, min_size=1, max_size=3).map(
-            lambda hints: dataclasses.make_dataclass("Made", [(f"f{at}", hint) for at, hint in enumerate(hints)])
-        ),
+        st.lists(inner, min_size=2, max_size=3).map(lambda hints: functools.reduce(operator.or_, hints)),
+        st.lists(inner, min_size=1, max_size=3).map(dataclass_of),
     )
+
+
+def dataclass_of(hints: list[Any]) -> Any:
+    """One with a name that no other has: of two that say the same under one name pydantic makes one."""
+    fields = [(f"f{at}", hint) for at, hint in enumerate(hints)]
+    return dataclasses.make_dataclass(f"Made{next(COUNT)}", fields)
+
+
+COUNT = itertools.count()
 
 
 HINTS = st.recursive(st.sampled_from(LEAVES), grown, max_leaves=5)
@@ -302,10 +321,12 @@ def fitting(hint: Any) -> st.SearchStrategy[Any]:
         return st.tuples(*map(values_of, inner)).map(list)
     if origin is dict:
         return st.dictionaries(TEXTS, values_of(inner[1]), max_size=3)
+    if origin in (typing.Union, types.UnionType):
+        return st.one_of(*map(values_of, inner))
     if dataclasses.is_dataclass(hint) and hint is not Point:
         fields = {each.name: values_of(each.type) for each in dataclasses.fields(hint)}
         return st.fixed_dictionaries(fields)
-    if hint in (Point, Window):
+    if hint in (Point, Pane):
         return st.fixed_dictionaries({}, optional={"x": SCALARS, "width": st.integers(0, 3), "unit": TEXTS})
     return SCALARS if not inner else values_of(inner[0])
 
@@ -362,7 +383,6 @@ def test_a_generic_class_has_the_types_it_was_given() -> None:
 
 
 def test_a_type_alias_is_a_definition() -> None:
-    typing_extensions = pytest.importorskip("typing_extensions")
     simple = typing_extensions.TypeAliasType("Numbers", list[int])
     assert ours(simple | None).schema["$defs"] == {"Numbers": {"items": {"type": "integer"}, "type": "array"}}
     assert read(ours(simple), [1]) == [1]
@@ -450,6 +470,57 @@ def test_keyword_arguments_of_a_typed_dict_are_arguments() -> None:
     assert made.run is not None and made.run(title="M", year=1931) == {"title": "M", "year": 1931}
 
 
+MADE: list[str] = []
+
+
+@dataclass
+class Left:
+    inner: Left | Right | None = None
+
+    def __post_init__(self) -> None:
+        MADE.append("left")
+
+
+@dataclass
+class Right:
+    inner: Left | Right | None = None
+
+    def __post_init__(self) -> None:
+        MADE.append("right")
+
+
+def nested(depth: int, innermost: Any) -> Any:
+    for _ in range(depth):
+        innermost = {"inner": innermost}
+    return innermost
+
+
+def test_alternatives_that_hold_each_other_are_read_once_at_every_level() -> None:
+    intake = ours(Left | Right)
+    MADE.clear()
+    made = read(intake, nested(60, None))
+    assert len(MADE) <= 4 * 60
+    while made.inner is not None:
+        assert isinstance(made, Left)
+        made = made.inner
+    MADE.clear()
+    with pytest.raises(Misfit) as caught:
+        read(intake, nested(60, 7))
+    assert len(caught.value.faults) == 1 and MADE == []
+
+
+def test_a_value_that_is_read_twice_is_made_anew() -> None:
+    intake = ours(Left | Right)
+    value = nested(2, None)
+    assert read(intake, value) is not read(intake, value)
+
+
+def test_what_is_nested_too_deeply_is_told() -> None:
+    with pytest.raises(Misfit) as caught:
+        read(ours(Left | Right), nested(900, None))
+    assert [fault.code for fault in caught.value.faults] == ["too_deep"]
+
+
 BOUNDED: list[tuple[Any, Json, Any, Any]] = [
     (Annotated[int, msgspec.Meta(ge=1, lt=5)], {"type": "integer", "minimum": 1, "exclusiveMaximum": 5}, 1, 5),
     (Annotated[float, msgspec.Meta(gt=0)], {"type": "number", "exclusiveMinimum": 0}, 0.5, 0),
@@ -501,8 +572,8 @@ UNSAYABLE: list[tuple[Any, str]] = [
     (abc.Callable[[int], str], r"collections\.abc\.Callable\[\[int\], str\]"),
     (complex, r"complex"),
     (type[int], r"type\[int\]"),
-    (dict[tuple[int, int], str], r"tuple\[int, int\] cannot be the key of a JSON object.*use str"),
-    (dict[Point, str], r"Point cannot be the key"),
+    (dict[tuple[int, int], str], r"tuple\[int, int\] \(in dict.*\) cannot be the key of a JSON object.*use str"),
+    (dict[Point, str], r"Point \(in dict.*\) cannot be the key"),
     (enum.Enum("Nothing", []), r"Nothing is an Enum without members; give it some"),
     (Literal[print], r"has the value <built-in function print>, which JSON cannot say"),
     (Annotated[str, msgspec.Meta(ge=1)], r"has the bound ge=1, which is none for it"),
@@ -527,8 +598,11 @@ def test_a_field_that_json_cannot_say_is_named_with_its_class() -> None:
         name: str
         process: subprocess.Popen[str]
 
-    with pytest.raises(BadTools, match=r"tool 'Job' .*a field of .*Job\(\) .*subprocess\.Popen\[str\] \(in .*Job\)"):
+    said = r"Job\.process has a type without a JSON Schema, subprocess\.Popen\[str\]; use a type JSON can say"
+    with pytest.raises(BadTools, match=rf"tool 'Job' cannot be used: {said}"):
         to_tool(Job)
+    with pytest.raises(BadTools, match=r"parameter 'x' of f\(\) .*subprocess\.Popen\[str\] \(in Job\.process\)"):
+        ours(list[Job])
 
 
 # -- without pydantic --------------------------------------------------------------------------------------------------

@@ -201,16 +201,16 @@ def test_an_unknown_provider_is_refused_with_the_known_ones() -> None:
 
 
 NAMES = [
-    ("get_weather", "openai", "get_weather"),
-    ("files.read", "openai", "files_read"),
+    ("get_weather", "chat", "get_weather"),
+    ("files.read", "chat", "files_read"),
     ("files.read", "mcp", "files.read"),
     ("files.read", "gemini", "files.read"),
-    ("a/b:c d", "anthropic", "a_b_c_d"),
+    ("a/b:c d", "messages", "a_b_c_d"),
     ("7zip", "gemini", "_7zip"),
-    ("7zip", "openai", "7zip"),
+    ("7zip", "chat", "7zip"),
     ("-x", "gemini", "_-x"),
-    ("größe", "openai", "gr__e"),
-    ("x" * 64, "openai", "x" * 64),
+    ("größe", "chat", "gr__e"),
+    ("x" * 64, "chat", "x" * 64),
     ("x" * 100, "mcp", "x" * 100),
 ]
 
@@ -222,15 +222,15 @@ def test_a_name_becomes_one_the_provider_takes(name: str, provider: Provider, wi
 
 def test_a_name_that_is_too_long_is_cut_and_marked() -> None:
     one, other = "x" * 70 + "a", "x" * 70 + "b"
-    found = wire_names([one, other], "openai")
+    found = wire_names([one, other], "chat")
     assert all(len(wire) == 64 and wire.startswith("x" * 55 + "_") for wire in found.values())
     assert found[one] != found[other]
 
 
 def test_names_that_would_fall_together_are_kept_apart() -> None:
-    found = wire_names(["a.b", "a_b", "a/b"], "openai")
+    found = wire_names(["a.b", "a_b", "a/b"], "chat")
     assert found["a_b"] == "a_b" and len(set(found.values())) == 3
-    assert found == wire_names(["a/b", "a.b", "a_b"], "openai")
+    assert found == wire_names(["a/b", "a.b", "a_b"], "chat")
 
 
 _NAME_PARTS = st.sampled_from([*"ab._-/ 7", "é", "天", "x" * 40])
@@ -258,8 +258,8 @@ def test_names_on_the_wire_are_taken_distinct_and_lead_back(names: list[str], pr
 def test_a_hostile_name_cannot_take_anothers_place_on_the_wire() -> None:
     taken = ["a.b", "a/b"]
     for _ in range(6):
-        taken += [wire for wire in wire_names(taken, "openai").values() if wire not in taken]
-    found = wire_names(taken, "openai")
+        taken += [wire for wire in wire_names(taken, "chat").values() if wire not in taken]
+    found = wire_names(taken, "chat")
     assert len(set(found.values())) == len(taken)
 
 

@@ -255,7 +255,7 @@ def native(tools: Any, provider: Any) -> list[Json]:
 
 
 def test_registry_tools_go_out_in_the_shape_of_anthropic() -> None:
-    assert native({"tools": [READ]}, "anthropic") == [
+    assert native({"tools": [READ]}, "messages") == [
         {
             "name": "read",
             "description": "Reads.",
@@ -270,31 +270,31 @@ def test_registry_tools_go_out_in_the_shape_of_anthropic() -> None:
 
 
 def test_registry_tools_go_out_in_the_shape_of_openai() -> None:
-    (made,) = native([READ], "openai")
+    (made,) = native([READ], "chat")
     assert made["type"] == "function" and list(made["function"]) == ["name", "description", "parameters"]
 
 
 @pytest.mark.parametrize("entry, words", [("text", "tool definition dicts"), (3, "int is no tool")])
 def test_an_entry_that_is_no_dict_is_an_error_on_the_way_out(entry: Any, words: str) -> None:
     with pytest.raises(BadTools, match=words) as caught:
-        native([READ, entry], "openai")
+        native([READ, entry], "chat")
     assert "/1" in str(caught.value)
 
 
 def test_tools_that_are_no_registry_and_no_list_are_an_error_on_the_way_out() -> None:
     with pytest.raises(BadTools, match="a tool registry, or a list"):
-        native(3, "openai")
+        native(3, "chat")
 
 
 def test_a_dict_whose_list_of_tools_is_empty_gives_none() -> None:
-    assert native({"tools": []}, "openai") == native({"tools": None}, "anthropic") == native([], "gemini") == []
+    assert native({"tools": []}, "chat") == native({"tools": None}, "messages") == native([], "gemini") == []
 
 
 @pytest.mark.parametrize("key", ["outputSchema", "output_schema", "x-output-schema"])
 def test_the_output_schema_goes_out_beside_the_parameters(key: str) -> None:
     output = {"type": "string"}
-    (openai,) = native([{**READ, key: output}], "openai")
-    (anthropic,) = native([{**READ, key: output}], "anthropic")
+    (openai,) = native([{**READ, key: output}], "chat")
+    (anthropic,) = native([{**READ, key: output}], "messages")
     assert openai["function"]["x-output-schema"] == anthropic["x-output-schema"] == output
 
 
@@ -312,13 +312,13 @@ TEXTS = {"int": "integer", "integer": "integer", "float": "number", "number": "n
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_a_parameter_that_is_only_the_name_of_a_type_has_that_type(text: str) -> None:
-    schema = native([{"name": "f", "parameters": {"a": text}}], "anthropic")[0]["input_schema"]
+    schema = native([{"name": "f", "parameters": {"a": text}}], "messages")[0]["input_schema"]
     assert schema["properties"]["a"] == {"type": TEXTS[text], "description": text}
     assert schema["required"] == ["a"] and schema["additionalProperties"] is False
 
 
 def test_a_rich_definition_keeps_all_it_says_on_the_way_out() -> None:
-    schema = native([SEARCH], "openai")[0]["function"]["parameters"]
+    schema = native([SEARCH], "chat")[0]["function"]["parameters"]
     assert schema["properties"]["mode"]["enum"] == ["exact", "fuzzy"]
     assert schema["properties"]["limit"] == {"type": "integer", "default": 10}
     assert schema["properties"]["query"]["description"] == "What"

@@ -149,10 +149,8 @@ def test_a_scope_shows_only_its_names() -> None:
     assert (
         tools.get("roll") is None and "roll" not in tools and tools.kinds("roll") == {} and tools.schema("roll") is None
     )
-    assert (
-        tools.nearest("rol") == [] and tools.source("roll") == "" and set(tools.wire_names("openai")) == {"calculate"}
-    )
-    assert tools.from_wire_name("openai", "roll") is None
+    assert tools.nearest("rol") == [] and tools.source("roll") == "" and set(tools.wire_names("chat")) == {"calculate"}
+    assert tools.from_wire_name("chat", "roll") is None
 
 
 def test_authorisation_is_checked_before_existence() -> None:
@@ -198,7 +196,7 @@ def test_a_toolset_may_be_shared_between_threads() -> None:
     seen: list[Any] = []
 
     def use() -> None:
-        seen.append(([tools.kinds(name) for name in tools.names], tools.relaxed, tools.wire_names("openai")))
+        seen.append(([tools.kinds(name) for name in tools.names], tools.relaxed, tools.wire_names("chat")))
 
     threads = [threading.Thread(target=use) for _ in range(4)]
     for thread in threads:

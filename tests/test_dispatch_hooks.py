@@ -201,7 +201,7 @@ def test_an_answer_that_is_no_action_is_a_broken_hook() -> None:
 
 @pytest.mark.parametrize("hook", [Hook, 3, None])
 def test_what_is_no_hook_is_refused_before_anything_runs(hook: Any) -> None:
-    with pytest.raises(CallerError, match="hook 0"):
+    with pytest.raises(CallerError, match="hook 1"):
         run([hook])
     assert not ran
 
@@ -396,6 +396,6 @@ def test_a_trace_is_printed_as_a_tree() -> None:
         [Call("t", {}, "{}"), Call("u\x1b[2J", {}, "{}")], [t], hooks=[Scripted(Skip(1, "cached"))], trace=trace
     )
     assert str(trace) == (
-        "call 0  t\n|- hook 0 before: skip (cached)\n|- hook 0 after\n`- skipped (cached)\n"
-        "call 1  u\\x1b[2J\n`- refused (invalid_name)"
+        "call 1  t\n|- hook 1 before: skip (cached)\n|- hook 1 after\n`- skipped (cached)\n"
+        "call 2  u\\x1b[2J\n`- refused (invalid_name)"
     )

@@ -291,17 +291,21 @@ def test_a_dead_link_is_noticed_and_a_link_in_code_is_not(tmp_path: Path) -> Non
     assert dead_links(document(tmp_path, text), tmp_path) == ["gone.md", "../out.png", "also-gone.md"]
 
 
-def test_the_map_of_the_tree_names_every_package_and_every_file_of_wire() -> None:
+def test_the_map_of_the_tree_names_every_package_and_the_files_of_those_it_opens() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
     rows = text.partition("## How the tree is laid out")[2].partition("\n## ")[0]
     package = ROOT / "src" / "rightcall"
-    packages = [f"{path.parent.name}/" for path in package.glob("*/__init__.py")]
-    files = [path.name for path in (package / "wire").glob("*.py") if path.name != "__init__.py"]
+    packages = [f"`{path.parent.name}/" for path in package.glob("*/__init__.py")]
+    folders = [package, package / "wire", package / "dispatching"]
+    files = [path.name for folder in folders for path in folder.glob("*.py") if not path.name.startswith("__")]
     assert [name for name in [*packages, *files] if name not in rows] == []
+    there = {path.name for path in [*package.rglob("*.py"), *ROOT.glob("tests/*.py")]}
+    assert [name for name in re.findall(r"`(?:\w+/)*(\w+\.py)`", rows) if name not in there] == []
 
 
 def test_the_files_that_documents_name_are_there() -> None:
-    named = re.compile(r"`((?:wire|values|shapes|laws|formats|repair|apis|constrain|declare)/[a-z0-9_/]+\.py)`")
+    packages = "|".join(path.parent.name for path in (ROOT / "src" / "rightcall").glob("*/__init__.py"))
+    named = re.compile(rf"`((?:{packages}|repair|contract|dispatch|backend|dataset)/[a-z0-9_/]+\.py)`")
     told = [(name_of(path), file) for path in DOCUMENTS for file in named.findall(path.read_text("utf-8"))]
     assert [(where, file) for where, file in told if not (ROOT / "src" / "rightcall" / file).exists()] == []
 

@@ -127,7 +127,7 @@ def test_dependent_calls_are_wrong_before_what_they_depend_on(domain: Domain, sc
 @pytest.mark.parametrize("name", catalogue.names())
 def test_results_are_json_and_tools_fit_every_provider(name: str) -> None:
     domain = catalogue.find(name)
-    assert [tool["function"]["name"] for tool in to_provider(domain.tools, "openai")] == [t.name for t in domain.tools]
+    assert [tool["function"]["name"] for tool in to_provider(domain.tools, "chat")] == [t.name for t in domain.tools]
     assert available_tools(domain.tools)[-1]["name"] == "respond"
     for tool in domain.tools:
         assert isinstance(domain.run(tool.name, {}).message, str)  # absent arguments do not fail by themselves

@@ -3,6 +3,7 @@
 import asyncio
 import importlib.util
 import json
+import re
 import subprocess
 import sys
 import urllib.request
@@ -21,6 +22,7 @@ from rightcall.backends.http import Backend
 from scripted_server import scripted
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
+README = EXAMPLES.parent / "README.md"
 
 
 def example(name: str) -> ModuleType:
@@ -104,7 +106,7 @@ def test_a_call_that_leaked_as_text_is_found(client_of: Any, capsys: pytest.Capt
 
 def test_a_call_that_was_cut_off_is_not_made(client_of: Any, capsys: pytest.CaptureFixture[str]) -> None:
     lines = played(client_of, CUT, capsys)
-    assert lines[0] == "Let me look." and len(lines) == 2 and lines[1].startswith("problem: truncated: ")
+    assert lines[0] == "Let me look." and len(lines) == 2 and lines[1].startswith("get_weather was not run: ")
 
 
 def test_the_wrapper_is_short_and_needs_no_openai() -> None:
@@ -199,6 +201,27 @@ def test_a_loop_with_a_backend_ends_with_what_the_tools_said() -> None:
         said = example("backend_loop").ask(backend, "Weather?")
     assert said.startswith(TOLD) and "city is required" in said
     assert len([body for body in asked if body.get("messages")]) == 3
+
+
+LOOPS = re.findall(r"```python\n((?:(?!```).)*?for _ in range\(9\):.*?)```", README.read_text("utf-8"), re.S)
+
+
+def test_the_loops_of_the_readme_end_with_what_the_tools_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
+        monkeypatch.setenv(name, "none")
+    space: dict[str, Any] = {}
+    for source, turn in zip(LOOPS, (chat_turn, messages_turn, chat_turn), strict=True):
+        with scripted(turn) as (url, asked):
+            monkeypatch.setenv("OPENAI_BASE_URL", url + "/v1")
+            monkeypatch.setenv("ANTHROPIC_BASE_URL", url)
+            here = source.replace('"http://localhost:8080/v1"', f'"{url}", mode="native"')
+            exec(compile(here, "README.md", "exec"), space)  # noqa: S102 - our own document
+        assert space["reply"].content.startswith(TOLD) and "city is required" in space["reply"].content
+        assert len([body for body in asked if body.get("messages")]) >= 3
+
+
+def test_the_loops_of_the_readme_are_short() -> None:
+    assert [len(source.splitlines()) <= most for source, most in zip(LOOPS, (20, 20, 12), strict=True)] == [True] * 3
 
 
 @pytest.mark.parametrize("name, most", [("openai_loop", 20), ("anthropic_loop", 20), ("backend_loop", 12)])

@@ -153,7 +153,7 @@ def test_what_one_api_wants_back_is_not_sent_to_another() -> None:
         {"type": "tool_use", "id": "a", "name": "f", "input": {}},
     ]
     reply = read({"type": "message", "role": "assistant", "content": blocks})
-    assert reply.message("anthropic")["content"] == blocks
+    assert reply.message("messages")["content"] == blocks
     assert "signature" not in json.dumps([reply.message("chat"), reply.message("responses"), reply.message("gemini")])
 
 

@@ -5,7 +5,7 @@ import json
 import msgspec
 import pytest
 
-from rightcall import Call, Format, Text, formats
+from rightcall import Call, Format, Limits, Text, formats, parse, render
 from rightcall.formats.spec import Envelope, NameThenJson, Params
 from rightcall.laws import (
     LAWS,
@@ -16,6 +16,7 @@ from rightcall.laws import (
     from_line,
     judge,
     line,
+    nothing_lost_law,
     round_trip_law,
     truncation_law,
 )
@@ -95,6 +96,14 @@ def test_the_laws_hold_for_one_text_and_one_reply() -> None:
     assert cut_law(HERMES, text, tools=TOOLS) == []
     assert truncation_law(HERMES, text, tools=TOOLS) == []
     assert round_trip_law(HERMES, [Text("Hm."), Call("ping", {}, "{}")], tools=TOOLS) == []
+
+
+@pytest.mark.parametrize("name", formats.FORMATS)
+def test_a_limit_that_ends_the_reading_inside_a_marker_loses_nothing(name: str) -> None:
+    text = render([Call("ping")], format=name, tools=TOOLS)
+    for size in range(max(1, len(text) - 12), len(text)):
+        reply = parse(text, format=name, tools=TOOLS, limits=Limits(reply=size), spans=True)
+        assert nothing_lost_law(name, text, reply) == []
 
 
 def test_what_a_format_says_it_cannot_carry_is_no_violation() -> None:

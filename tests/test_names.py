@@ -97,6 +97,17 @@ def test_an_empty_object_is_refused() -> None:
     assert infer_name({}, Toolset([declared("only")])) is None
 
 
+@pytest.mark.parametrize("key", ["name", "tool", "tool_name", "function"])
+@pytest.mark.parametrize("said", ["find_person", "list_people", "ping"])
+def test_no_tool_is_inferred_from_arguments_that_name_one(key: str, said: str) -> None:
+    named = {"type": "object", "properties": {key: {"type": "string"}}, "required": [key]}
+    tools = Toolset([Tool(name="find_person", parameters=named), Tool(name="list_people"), Tool(name="ping")])
+    assert infer_name({key: "Ada"}, tools) == "find_person"
+    assert infer_name({key: said}, tools) is None
+    text = f'<tool_call>{{"arguments": {{"{key}": "{said}"}}}}</tool_call>'
+    assert not parse(text, format="hermes", tools=tools).calls
+
+
 @pytest.mark.parametrize("arguments", ["x", "command", [], ["command"], None, 5, True])
 def test_what_is_no_object_is_refused(arguments: Any) -> None:
     assert infer_name(arguments, CODING) is None

@@ -386,7 +386,7 @@ def _said(value: Any) -> str:
 
 def _choices(options: Any) -> str:
     values = options if isinstance(options, list) else [options]
-    texts = [json.dumps(value, ensure_ascii=False) for value in values]
-    if len(texts) == 1:
+    texts = [json.dumps(value, ensure_ascii=False) for value in values[:20]]
+    if len(values) == 1:
         return texts[0][:80]
-    return "one of " + ", ".join(texts[:20]) + (f" (and {len(texts) - 20} more)" if len(texts) > 20 else "")
+    return "one of " + ", ".join(texts) + (f" (and {len(values) - 20} more)" if len(values) > 20 else "")

@@ -119,7 +119,8 @@ class EmptyToolList(CallerError):
 
 
 class MissingExtra(CallerError):
-    """`extra` is what to install: `pip install 'rightcall[extra]'`."""
+    """Something that is needed here is not installed. `extra` is what to install, `pip install 'rightcall[extra]'`;
+    `message` is what is said."""
 
     def __init__(self, extra: str, message: str) -> None:
         super().__init__(message)
@@ -298,7 +299,7 @@ class HookFailed(DispatchStopped, CallerError):
     hooks, from 0, `cause` what happened."""
 
     def __init__(self, hook: int, cause: str) -> None:
-        super().__init__(f"hook {hook} failed: {cause}; nothing more was run, because a broken hook guards nothing")
+        super().__init__(f"hook {hook + 1} failed: {cause}; nothing more was run, because a broken hook guards nothing")
         self.hook = hook
 
 

@@ -1,6 +1,8 @@
 """What watches and bounds the calls that `dispatch` runs: hooks, budgets, how long and how many, how much of an output.
 
-results = await dispatch(reply, tools, hooks=[call_budget(20)], limits=RunLimits(seconds=30))
+    results = await dispatch(reply, tools, hooks=[call_budget(20)], limits=RunLimits(call=30))
+
+A hook is a `Hook`, or a function that is asked before each call.
 """
 
 from __future__ import annotations

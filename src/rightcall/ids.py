@@ -38,15 +38,14 @@ class Ids:
     - `suffix`: a repeated id is told apart by `_dup_N`; without it, minted anew.
     """
 
-    __slots__ = ("_mint", "_position", "_received", "_repeats", "_suffix", "_turn", "_used")
+    __slots__ = ("_before", "_mint", "_repeats", "_suffix", "_taken", "_turn")
 
     def __init__(self, mint: Callable[[], str] | None = None, *, suffix: bool = True) -> None:
         self._mint = mint or random_id
         self._suffix = suffix
-        self._used: set[str] = set()
+        self._taken: dict[str, str] = {}  # each id that was given out, and the one received that it stands for
         self._repeats: dict[str, int] = {}
-        self._received: dict[str, str] = {}
-        self._turn = self._position = 0
+        self._turn = self._before = 0  # how many were taken before this turn
 
     @staticmethod
     def new() -> str:
@@ -62,42 +61,37 @@ class Ids:
     def numbered(prefix: str) -> Ids:
         """`prefix_<turn>_<position>`: the same ids on every run, for tests. `prefix` is any text; `next_turn` starts
         the next turn."""
-        ids = Ids(lambda: f"{prefix}_{ids._turn}_{ids._position}")
+        ids = Ids(lambda: f"{prefix}_{ids._turn}_{len(ids._taken) - ids._before}")
         return ids
 
     def next_turn(self) -> None:
         """The next turn of `Ids.numbered` begins: positions count from 0 again."""
-        self._turn, self._position = self._turn + 1, 0
+        self._turn, self._before = self._turn + 1, len(self._taken)
 
     def take(self, received: str = "") -> str:
         """The id to use for the one that was `received`, or for none: unique in the conversation, and it is remembered
         which it stands for."""
         used = received if received and (self._suffix or _is_nine(received)) else self._mint()
-        if used in self._used:
+        if used in self._taken:
             used = self._unique(used)
-        self._used.add(used)
-        self._position += 1
-        if received:
-            self._received[used] = received
+        self._taken[used] = received
         return used
 
     def forget(self, used: Iterable[str]) -> None:
         """These ids in `used`, the last that were taken, are no call's after all."""
         for each in used:
-            self._used.discard(each)
-            self._received.pop(each, None)
-            self._position -= 1
+            self._taken.pop(each, None)
 
     def received(self, used: str) -> str:
         """The id as it was received, for the one in `used` that `take` gave out; a minted id stands for itself."""
-        return self._received.get(used, used)
+        return self._taken.get(used) or used
 
     def _unique(self, wanted: str) -> str:
         """`wanted` is taken: minted anew, or told apart by a suffix."""
         candidate = wanted
-        while candidate in self._used and not self._suffix:
+        while candidate in self._taken and not self._suffix:
             candidate = self._mint()
-        while candidate in self._used:
+        while candidate in self._taken:
             self._repeats[wanted] = self._repeats.get(wanted, 0) + 1
             candidate = f"{wanted}_dup_{self._repeats[wanted]}"
         return candidate

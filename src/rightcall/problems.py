@@ -181,7 +181,8 @@ ARGUMENTS: tuple[Code, ...] = (
 CUT: tuple[Code, ...] = (
     Code(
         "truncated",
-        "The text or the stream ended inside the call. Such a call is never completed.",
+        "The text or the stream ended inside the call, or a provider cut its answer and nothing shows that the last "
+        "call had ended. Such a call is never completed.",
         "Ask for the whole call again, with more room or less to say.",
         '<tool_call>{"name": "book", "arguments": {"city": "Os',
     ),

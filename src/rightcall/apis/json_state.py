@@ -12,6 +12,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from rightcall.strict_json import scan_once
+
 _BLANKS = re.compile(r"[ \t\r\n]*+").match
 _RUN = re.compile(r'(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+').match
 _ESCAPE_START = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?\Z").match
@@ -19,6 +21,16 @@ _WORD = re.compile(r"[-+.0-9A-Za-z]*+").match
 _SCALAR = re.compile(r"true|false|null|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?").fullmatch
 _CLOSERS = {"{": "}", "[": "]"}
 _MOST_OPEN = 2_000  # brackets; what is nested deeper is refused wherever it is read
+
+
+def _is_whole(text: str) -> bool:
+    """Is this a whole list or object, as most come? What is so short has no more brackets open than may be."""
+    if not 0 < len(text) <= 2 * _MOST_OPEN or text[0] not in _CLOSERS or text[-1] not in "}]":
+        return False
+    try:
+        return scan_once(text, 0)[1] == len(text)
+    except (StopIteration, ValueError, RecursionError):
+        return False
 
 
 class JsonState:
@@ -66,6 +78,9 @@ class JsonState:
         return ahead.broken
 
     def feed(self, text: str) -> None:
+        if self._want == "value" and not self._stack and self.plain is None and _is_whole(text):
+            self._at, self._want = self._at + len(text), "end"
+            return
         base = self._at - len(self._held)
         self._at += len(text)
         text, self._held = self._held + text, ""

@@ -60,8 +60,8 @@ class Calls:
         if call.done or (call.started and call.index - self._first < self._ended):
             if piece.arguments.strip(_BLANKS) and not piece.all and not call.is_text(piece.arguments):
                 # The call may have gone out and have run: what comes now can be told, and changes nothing.
-                message = "more arguments came after the call had ended; they were not read"
-                self._out.append(Problem("late_arguments", message, call=call.index, blocking=False))
+                message = f"more arguments of {call.name!r:.80} came after the call had ended; they were not read"
+                self._out.append(Problem("late_arguments", message, blocking=False))
             return
         if len(self.gather.calls) > known:
             self._end_ready()

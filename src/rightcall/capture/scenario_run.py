@@ -126,19 +126,19 @@ class ScenarioRun:
         """
         before = list(self._messages)
         self._messages.append(said.message)
+        shared = [problem for problem in said.problems if problem.call is None]
         for index, call in enumerate(said.calls):
-            problems = [problem for problem in said.problems if problem.call in (index, None)]
-            blocking = [problem for problem in problems if problem.blocking and problem.call == index]
+            blocking = [problem for problem in call.problems if problem.blocking]
             if blocking and self.settings.strict:
                 raise as_error(blocking[0], call.name)
-            result = _refused(call, blocking) if blocking or not call.complete else self._run(call)
+            result = self._run(call) if call.ok else _refused(call, blocking)
             yield capture_row(
                 call,
                 **self._shared(said, index, call),
                 messages=before,
                 assistant=said.message,
                 result=result,
-                problems=problems,
+                problems=[*call.problems, *shared],
             )
             self._note(call, result)
         yield from self._last(said, before)

@@ -80,7 +80,7 @@ class ShownProgress(Watch):
         return f"{task.number}/{self._total} {where} model={task.model}"
 
     def renamed(self, said: JournalEntry, call: int, received: str, used: str) -> None:
-        where = f"group={said.group} turn={said.turn} call={call}"
+        where = f"group={said.group} turn={said.turn + 1} call={call + 1}"
         self._say(f"capture warning {where} the call id {received} came again; this call is {used}")
 
     def row(self, row: Json) -> None:
@@ -92,8 +92,8 @@ class ShownProgress(Watch):
             what = f"outcome={row['outcome']['ended']}"
         else:
             call, status = row["candidate_call"], row["tool_result"]["status"]
-            what = f"call={trace['call_index']} tool={call['name']} status={status}"
-        self._say(f"capture row group={row['example_group_id']} turn={trace['turn']} {what}")
+            what = f"call={trace['call_index'] + 1} tool={call['name']} status={status}"
+        self._say(f"capture row group={row['example_group_id']} turn={trace['turn'] + 1} {what}")
 
     def failed(self, task: Task, error: Exception) -> None:
         self._say(f"capture warning scenario {self._named(task)} failed: {error}")

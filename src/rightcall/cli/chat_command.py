@@ -36,6 +36,7 @@ from rightcall.cli.endpoint import (
 from rightcall.cli.inputs import AsJson, Force, FormatName, ToolsFile, choose_format, read_tools, refuse, say
 from rightcall.cli.safe import json_line, visible
 from rightcall.cli.show import STYLES, console, show_call, show_problems
+from rightcall.dispatching.result import Result, refused
 from rightcall.errors import BackendError
 from rightcall.ids import Ids
 from rightcall.types import CallEnd, Event, Json, Reasoning, Recast, Text, to_json
@@ -127,10 +128,9 @@ def _status(text: str) -> AbstractContextManager[object]:
 
 
 def not_run(answer: Answer) -> list[Json]:
-    """What the model is told of its calls: every call of a history needs a result."""
-    return [
-        {"role": "tool", "tool_call_id": call.id, "name": call.name, "content": NOT_RUN} for call in answer.attempts
-    ]
+    """What the model is told of its calls: every call of a history needs a result, or what is wrong with it."""
+    results = [Result(call, NOT_RUN) if call.ok else refused(call, call.problems) for call in answer.attempts]
+    return [result.message() for result in results]
 
 
 def as_json(answer: Answer) -> Json:

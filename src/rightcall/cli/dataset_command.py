@@ -21,6 +21,7 @@ from rightcall.cli.inputs import (
     Rescue,
     RescuePolicy,
     ToolsFile,
+    checked,
     read_text,
     read_tools,
     refuse,
@@ -59,13 +60,21 @@ class ExportShape(StrEnum):
     text = "text"
 
 
-class LogKind(StrEnum):
-    auto = "auto"
-    openai = "openai"
-    anthropic = "anthropic"
-    responses = "responses"
-    sharegpt = "sharegpt"
-    text = "text"
+def _log_kind(given: str) -> str:
+    from rightcall.datasets.logs import log_kind
+
+    return log_kind(given)
+
+
+LogKind = Annotated[
+    str,
+    typer.Option(
+        "--from",
+        parser=checked(_log_kind),
+        metavar="auto|chat|messages|responses|sharegpt|text",
+        help="What the logs are. The SDKs' names (openai, anthropic) are known too.",
+    ),
+]
 
 
 @contextmanager
@@ -312,7 +321,7 @@ def export(
 def import_(
     files: Files,
     output: To,
-    kind: Annotated[LogKind, typer.Option("--from", help="What the logs are.")] = LogKind.auto,
+    kind: LogKind = "auto",
     tools: ToolsFile = None,
     format: Annotated[str, typer.Option("--format", "-f", help="The format of texts that a model wrote.")] = "auto",
     policy: Annotated[Policy, typer.Option("--repair", help="How much may be repaired.")] = Policy.safe,
@@ -329,7 +338,7 @@ def import_(
     from rightcall.datasets.imported import import_files
 
     with failures(), reading("import", files) as seen:
-        options: dict[str, Any] = {"kind": kind.value, "format": format, "repair": policy.value, "model": model}
+        options: dict[str, Any] = {"kind": kind, "format": format, "repair": policy.value, "model": model}
         options |= {"rescue": rescue.value, "reasoning_calls": reasoning_calls.value}
         counts = import_files(files, output, tools=read_tools(tools), refused=_tell, seen=seen, force=force, **options)
     _told(json, {**counts, "output": output}, {**counts, "output": output})

@@ -73,20 +73,20 @@ def parts_of(data: Any) -> list[Part]:
 
 def _part(item: Any, i: int) -> Part:
     if not isinstance(item, dict):
-        refuse(f"item {i} is {type(item).__name__}; {_EXPECTED}")
+        refuse(f"item {i + 1} is {type(item).__name__}; {_EXPECTED}")
     kind = item.get("type", "call")
     if kind in ("text", "reasoning"):
         text = item.get("text")
         if not isinstance(text, str):
-            refuse(f'item {i} is {kind} without a string "text"; {_EXPECTED}')
+            refuse(f'item {i + 1} is {kind} without a string "text"; {_EXPECTED}')
         return Text(text, str(item.get("tag") or "")) if kind == "text" else Reasoning(text)
     inner = item["function"] if isinstance(item.get("function"), dict) else item
     name, arguments = inner.get("name"), inner.get("arguments")
     if not isinstance(name, str):
-        refuse(f'item {i} has no "name"; {_EXPECTED}')
+        refuse(f'item {i + 1} has no "name"; {_EXPECTED}')
     arguments, exact = _arguments(arguments, item.get("json"))
     if not isinstance(arguments, dict):
-        refuse(f'the "arguments" of item {i} are no JSON object; {_EXPECTED}')
+        refuse(f'the "arguments" of item {i + 1} are no JSON object; {_EXPECTED}')
     id = item.get("id")
     complete = item.get("complete", True) is not False
     return Call(name, arguments, exact, id if isinstance(id, str) else "", complete=complete)

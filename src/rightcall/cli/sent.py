@@ -62,11 +62,11 @@ def _of_a_provider(item: dict[str, Any]) -> bool:
 def _sent(item: Any, at: int) -> Call:
     fields = item.get("function") if isinstance(item, dict) and isinstance(item.get("function"), dict) else item
     if not isinstance(fields, dict):
-        refuse(f"item {at} is {type(item).__name__}; {_EXPECTED}")
+        refuse(f"item {at + 1} is {type(item).__name__}; {_EXPECTED}")
     name, exact = fields.get("name"), item.get("json")
     arguments = next((fields[key] for key in _ARGUMENTS if key in fields), None)
     if name is not None and not isinstance(name, str):
-        refuse(f'the "name" of item {at} is no string; {_EXPECTED}')
+        refuse(f'the "name" of item {at + 1} is no string; {_EXPECTED}')
     if not isinstance(exact, str) or not _says(exact, arguments):
         exact = _text(arguments)
     id, raw, complete = item.get("id"), item.get("raw"), item.get("complete", True) is not False

@@ -131,11 +131,11 @@ def _event(event: Event) -> str:
     if isinstance(event, (Text, Reasoning)):
         return f"{name}{brief(event.text)}"
     if isinstance(event, CallStart):
-        return f"{name}{event.index}  {brief(event.name)}  id {brief(event.id)}"
+        return f"{name}{event.index + 1}  {brief(event.name)}  id {brief(event.id)}"
     if isinstance(event, Arguments):
-        return f"{name}{event.index}  {brief(event.json)}"
+        return f"{name}{event.index + 1}  {brief(event.json)}"
     if isinstance(event, CallEnd):
-        return f"{name}{event.index}  {'complete' if event.call.complete else 'not complete'}"
+        return f"{name}{event.index + 1}  {'complete' if event.call.complete else 'not complete'}"
     if isinstance(event, Recast):
         return f"{name}the last {event.chars} characters of text were {event.kind}"
     if isinstance(event, Done):

@@ -29,7 +29,7 @@ To = Annotated[
     typer.Option(
         parser=checked(_form),
         metavar="|".join(_FORMS),
-        help="Whose form to print them in; openai and anthropic are known too. Without it they are only listed.",
+        help="The form to print them in; the SDKs' names (openai, anthropic) will do. Without it they are listed.",
     ),
 ]
 

@@ -190,6 +190,10 @@ class _Sources:
         self.count += 1
         if self.arguments == "any":
             return self._open(tool, prefix)
+        if self.left <= 0:
+            said = "any arguments: the tools before it are all that a grammar is made for"
+            self.limits[Relaxation(tool.name, "", "size", said)] = None
+            return self._open(tool, prefix)
         most = min(MAX_SHAPES, self.left)
         schema = self.toolset.schema(tool.name) or {}
         shapes = Shapes(tool.name, schema, extras=self.undeclared, formats=self.formats, most=most)
@@ -225,6 +229,7 @@ class _Sources:
         kind = BODIES[type(body)]
         if kind.named_by_header:
             return ""
-        if NEVER in [node for node in kind.grammar(body, known, self.book) if type(node) is Alt]:
+        known.body = kind.grammar(body, known, self.book)
+        if NEVER in [node for node in known.body if type(node) is Alt]:
             return f"format {self.format.name!r} has no way to write one of its required arguments"
         return ""

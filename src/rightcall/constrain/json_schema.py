@@ -15,7 +15,7 @@ import msgspec
 
 from rightcall.errors import CallerError
 from rightcall.schema.refusals import step
-from rightcall.schema.walk import LISTS, MAPS, ONE, REFS, Refs, subschemas
+from rightcall.schema.walk import LISTS, MAPS, ONE, REFS, Refs, inner, references
 from rightcall.shapes.intersect import Relaxation
 from rightcall.types import Json
 from rightcall.wire.bodies import BODIES
@@ -274,8 +274,7 @@ def _circles(root: Json, refs: Refs) -> dict[int, int]:
 
 
 def _led_to(schema: Json, refs: Refs) -> list[Json]:
-    found = [sub.schema for sub in subschemas(schema)]
-    found += [refs.get(schema[word]) for word in REFS if isinstance(schema.get(word), str)]
+    found = [*inner(schema), *map(refs.get, references(schema))]
     return [one for one in found if isinstance(one, dict)]
 
 

@@ -64,7 +64,7 @@ class Replies:
 
     def call(self, tool: ArgumentsShape) -> list[Node]:
         """A call with the markers that are its own."""
-        inside = self.kind.grammar(self.body, tool, self.book)
+        inside = tool.body or self.kind.grammar(self.body, tool, self.book)
         if self.wrap is not None and not self.outer:
             return inside
         if self.outer:

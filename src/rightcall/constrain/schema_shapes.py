@@ -18,7 +18,7 @@ import msgspec
 from rightcall.constrain.string_formats import FORMAT_PATTERNS
 from rightcall.schema.pattern_size import pattern_size
 from rightcall.schema.refusals import step
-from rightcall.schema.walk import Refs
+from rightcall.schema.walk import Refs, unquoted
 from rightcall.shapes.intersect import (
     MAX_MEMBERS,
     MAX_SHAPES,
@@ -143,7 +143,7 @@ class Shapes(Intersection):
         if not isinstance(target, (dict, bool)) or word != "$ref":
             self.limit(at, word, "any value: only plain references are followed")
             return found
-        return self.intersect(found, self.shape(target, _where(value), depth + 1), at)
+        return self.intersect(found, self.shape(target, unquoted(value), depth + 1), at)
 
     def condition(self, found: Shape, schema: Json, path: str, depth: int) -> Shape:
         self.limit(f"{path}/if", "if", "what either branch allows")
@@ -401,12 +401,6 @@ def _count(values: list[Any], most: int) -> int:
         count += 10 * len(inner)
         waiting += inner
     return count
-
-
-def _where(ref: str) -> str:
-    from urllib.parse import unquote
-
-    return unquote(ref[1:])
 
 
 def _apart(parts: list[Shape]) -> bool:

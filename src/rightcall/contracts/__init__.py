@@ -1,7 +1,6 @@
 """The contract: what a model without native tools is told, and the ledger that keeps "done" honest.
 
-`contract` itself is here, and what it needs is imported when it is called: `import rightcall` stays cheap, and the name
-`rightcall.contracts` is the function whatever else is imported from this package.
+`contract` itself is here, and what it needs is imported when it is called: `import rightcall` stays cheap.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ class Harmless:
 
     def prose(self, text: str) -> str:
         """A description: every marker in it has a blank behind its first character."""
-        text = _LONE.sub("\ufffd", text)
+        text = text if text.isascii() else _LONE.sub("\ufffd", text)
         for _ in range(3):  # what is left of one marker may make another with what follows: >>>>
             text = self._find.sub(_spaced, text)
         return text
@@ -58,7 +58,9 @@ class Harmless:
         return _STRING.sub(self._escaped, json_text)
 
     def _escaped(self, string: re.Match[str]) -> str:
-        text = _LONE.sub(lambda lone: f"\\u{ord(lone.group()):04x}", string.group())
+        text = string.group()
+        if not text.isascii():
+            text = _LONE.sub(lambda lone: f"\\u{ord(lone.group()):04x}", text)
         return self._find.sub(lambda marker: f"\\u{ord(marker.group()[0]):04x}{marker.group()[1:]}", text)
 
 

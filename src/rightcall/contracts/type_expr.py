@@ -77,6 +77,7 @@ TypeExpr = Primitive | Literal | ArrayType | Tuple | UnionType | IntersectionTyp
 NULL = Primitive("null")
 UNKNOWN = Unknown()
 
+_JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _PRIMITIVES = {
     **dict.fromkeys(("str", "string"), "string"),
     **dict.fromkeys(("int", "integer", "long", "number", "float", "double"), "number"),
@@ -132,7 +133,7 @@ class TextType:
 
     def literal(self, value: Any) -> str:
         """JSON, which TypeScript reads as a type and as a value alike."""
-        return self.harmless.strings(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+        return self.harmless.strings(_JSON(value))
 
     def name(self, name: str) -> str:
         return name if is_identifier(name) else self.literal(name)

@@ -134,11 +134,11 @@ class _Walk:
             problems = list(reply.problems)
             yield outcome_row(trace=self._trace(reply, 0, ""), text=reply.content, problems=problems, **shared)
         results = _results(after)
+        of_no_call = [problem for problem in reply.problems if problem.call is None]
         for index, call in enumerate(reply.attempts):
-            problems = [problem for problem in reply.problems if problem.call in (None, index)]
             result = results.get(self.ids.received(call.id)) or (results.get(index) if "" in results else None)
             trace = self._trace(reply, index, call.id)
-            yield capture_row(call, trace=trace, problems=problems, result=result, **shared)
+            yield capture_row(call, trace=trace, problems=[*call.problems, *of_no_call], result=result, **shared)
         self.messages.append(assistant)
         self.waiting = list(reply.attempts)
 

@@ -1,10 +1,10 @@
-"""Logs and datasets of others as conversations in OpenAI chat form: the way in for `dataset import`.
+"""Logs and datasets of others as conversations in the form of the chat API: the way in for `dataset import`.
 
     conversation({"conversations": [{"from": "human", "value": "..."}, ...], "tools": "[...]"})
 
 Each turn of the model is kept as it was logged (a provider's message, a list of items, or text), so that it is read by
-the same code that reads models. Read are OpenAI, Anthropic and Responses messages, alone or as request and response;
-ShareGPT with its function calls; Hermes with its tags; plain text with the tools it may call.
+the same code that reads models. Read are messages of the APIs chat, messages and responses, alone or as request and
+response; ShareGPT with its function calls; Hermes with its tags; plain text with the tools it may call.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from rightcall.api_names import api_name
 from rightcall.apis.sdk_view import dumps, items, obj, objects, text
 from rightcall.errors import CallerError
 from rightcall.types import Json
@@ -28,7 +29,7 @@ class LogTurn(msgspec.Struct, frozen=True):
 
 
 class Log(msgspec.Struct, frozen=True):
-    """Messages of the other side as they are in OpenAI chat form, turns of the model as they were logged."""
+    """Messages of the other side in the form of the chat API, turns of the model as they were logged."""
 
     entries: tuple[Json | LogTurn, ...]
     tools: Any = None
@@ -37,10 +38,13 @@ class Log(msgspec.Struct, frozen=True):
 
 def conversation(row: Json, kind: str = "auto") -> Log:
     """What a line of a log holds. Raises `CallerError` if it holds none."""
-    named = kind if kind != "auto" else sniffed(row)
-    if named not in KINDS:
-        raise CallerError(f"no kind of log {named!r:.40}; there are auto, {', '.join(KINDS)}")
-    return KINDS[named](_joined(row))
+    named = log_kind(kind)
+    return KINDS[sniffed(row) if named == "auto" else named](_joined(row))
+
+
+def log_kind(name: str) -> str:
+    """The word for a kind of log, or "auto". Raises `CallerError` for a name that is none."""
+    return api_name(name, ("auto", *KINDS), what="kind of log")
 
 
 def sniffed(row: Json) -> str:
@@ -49,7 +53,7 @@ def sniffed(row: Json) -> str:
     if isinstance(row.get("conversations"), list):
         return "sharegpt"
     if isinstance(row.get("messages"), list):
-        return "anthropic" if _is_anthropic(row) else "openai"
+        return "messages" if _is_messages(row) else "chat"
     if any(isinstance(row.get(key), list) for key in ("input", "output", "items")):
         return "responses"
     if any(isinstance(row.get(key), str) for key in ("text", "completion")):
@@ -76,7 +80,7 @@ def _answered(request: Json, response: Json) -> Json:
     return {"messages": [*items(request.get("messages")), *([message] if message else [])]}
 
 
-def _is_anthropic(row: Json) -> bool:
+def _is_messages(row: Json) -> bool:
     kinds = {text(block.get("type")) for each in objects(row["messages"]) for block in objects(each.get("content"))}
     tools = objects(row.get("tools"))
     return not kinds.isdisjoint({"tool_use", "tool_result", "thinking"}) or any(
@@ -87,7 +91,7 @@ def _is_anthropic(row: Json) -> bool:
 # -- kinds -------------------------------------------------------------------------------------------------------------
 
 
-def _openai(row: Json) -> Log:
+def _chat(row: Json) -> Log:
     entries: list[Json | LogTurn] = []
     for message in objects(row.get("messages")):
         role = text(message.get("role"))
@@ -100,7 +104,7 @@ def _openai(row: Json) -> Log:
     return Log(tuple(entries), row.get("tools", row.get("functions")))
 
 
-def _anthropic(row: Json) -> Log:
+def _messages(row: Json) -> Log:
     entries: list[Json | LogTurn] = []
     if row.get("system"):
         entries.append({"role": "system", "content": _flat(row["system"])})
@@ -232,8 +236,8 @@ def _plain(row: Json) -> Log:
 
 
 KINDS: dict[str, Callable[[Json], Log]] = {
-    "openai": _openai,
-    "anthropic": _anthropic,
+    "chat": _chat,
+    "messages": _messages,
     "responses": _responses,
     "sharegpt": _sharegpt,
     "text": _plain,

@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from rightcall.declare.hints.meaning import MOST_FAULTS, Misfit, ValueFault, copied
+from rightcall.declare.hints.meaning import Misfit, ValueFault, copied
 from rightcall.types import Json, Problem
 
 _BINDING = "__rightcall_binding__"
@@ -76,7 +76,7 @@ def binding(run: Callable[..., Any] | None) -> Binding | None:
 
 def problems(misfit: Misfit) -> tuple[Problem, ...]:
     """What is wrong with the arguments, in words for the model."""
-    return tuple([_problem(fault) for fault in misfit.faults[:MOST_FAULTS]])
+    return tuple([_problem(fault) for fault in misfit.faults])
 
 
 def _problem(fault: ValueFault) -> Problem:

@@ -1,6 +1,6 @@
 """Names that a provider takes, and the way back.
 
-    files.read   ->  files_read            to OpenAI, which takes no dots
+    files.read   ->  files_read            through chat, which takes no dots
     files.read   ->  files_read_5d1c0b7e   if files_read is a tool as well
 
 A name the provider takes is never changed. The others depend on nothing but the set of names, and no two tools of a set

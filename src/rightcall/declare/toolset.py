@@ -277,22 +277,22 @@ class Toolset:
 
         return to_provider(self, api, extensions=extensions)
 
-    def wire_names(self, provider: str) -> dict[str, str]:
-        """From each name to the one that this `provider` takes; a scope does not change it."""
-        forth = self._names(provider)[0]
+    def wire_names(self, api: str) -> dict[str, str]:
+        """From each name to the one that goes out through this `api`, or `mcp`; a scope does not change it."""
+        forth = self._names(api)[0]
         return {name: forth[name] for name in self._by_name}
 
-    def from_wire_name(self, provider: str, wire: str) -> str | None:
-        """The name that the `wire` name of this `provider` stands for, or None."""
-        name = self._names(provider)[1].get(wire)
+    def from_wire_name(self, api: str, wire: str) -> str | None:
+        """The name that the `wire` name of this `api` stands for, or None."""
+        name = self._names(api)[1].get(wire)
         return name if name in self._by_name else None
 
-    def _names(self, provider: str) -> tuple[dict[str, str], dict[str, str]]:
-        provider = check_provider(provider)
-        found = self._wire.get(provider)
+    def _names(self, api: str) -> tuple[dict[str, str], dict[str, str]]:
+        api = check_provider(api)
+        found = self._wire.get(api)
         if found is None:
-            forth = wire_names(self._all, provider)
-            found = self._wire[provider] = forth, {wire: name for name, wire in forth.items()}
+            forth = wire_names(self._all, api)
+            found = self._wire[api] = forth, {wire: name for name, wire in forth.items()}
         return found
 
 

@@ -108,5 +108,5 @@ class _Function(Hook):
 
 def _function(hook: object, at: int) -> Hook:
     if isinstance(hook, type) or not callable(hook):
-        raise CallerError(f"hook {at} is {hook!r:.80}; pass an object of a class made from Hook, or a function")
+        raise CallerError(f"hook {at + 1} is {hook!r:.80}; pass an object of a class made from Hook, or a function")
     return _Function(hook)

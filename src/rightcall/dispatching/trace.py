@@ -4,9 +4,9 @@
     await dispatch(calls, tools, hooks=[approve], trace=trace)
     print(trace)
 
-    call 0  get_weather
-    |- hook 0 before: continue
-    |- hook 0 after
+    call 1  get_weather
+    |- hook 1 before: continue
+    |- hook 1 after
     `- completed
 
 A trace says nothing of times, arguments or outputs: two runs that went the same way have equal traces. What a tool or
@@ -143,13 +143,13 @@ class Trace:
         return cls(msgspec.convert(data, list[TraceEvent]))
 
     def __str__(self) -> str:
-        """A tree, one branch for each call, with characters that cannot be seen as escapes."""
+        """A tree, one branch for each call, with characters that cannot be seen as escapes. Counts from 1."""
         lines: list[str] = []
         branch: list[str] = []
         for event in self.events:
             branch.append(_line(event))
             if isinstance(event, Outcome):
-                lines += [_shown(f"call {event.call}  {event.name}"), *_tree(branch)]
+                lines += [_shown(f"call {event.call + 1}  {event.name}"), *_tree(branch)]
                 branch = []
         return "\n".join([*lines, *_tree(branch)])
 
@@ -169,16 +169,16 @@ def _tree(branch: list[str]) -> list[str]:
 def _line(event: TraceEvent) -> str:
     match event:
         case HookBefore():
-            return f"hook {event.hook} before: {event.action}{_in_brackets(event.reason)}"
+            return f"hook {event.hook + 1} before: {event.action}{_in_brackets(event.reason)}"
         case HookAfter():
-            return f"hook {event.hook} after"
+            return f"hook {event.hook + 1} after"
         case HookCleanup():
-            return f"hook {event.hook} cleanup"
+            return f"hook {event.hook + 1} cleanup"
         case Outcome():
             broken = f"; a hook failed: {event.hook_error}" if event.hook_error else ""
             return event.kind + _in_brackets(event.reason) + broken
     stage = {HookBeforeError: "before", HookAfterError: "after", HookCleanupError: "cleanup"}[type(event)]
-    return f"hook {event.hook} {stage}: raised {event.message}"
+    return f"hook {event.hook + 1} {stage}: raised {event.message}"
 
 
 def _in_brackets(reason: str) -> str:

@@ -1,7 +1,9 @@
 """Every wire format, by name, and what one is made of: markers, and a body that says how arguments are written.
 
-find("qwen3_coder")  # a name, an alias or a `Format`
-replace(find("hermes"), name="mine", call=("<call>", "</call>"))
+    find("qwen3_coder")  # a name, an alias or a `Format`
+    replace(find("hermes"), name="mine", call=("<call>", "</call>"))
+
+A format is data: reading, writing, grammars and prompts all go by it.
 """
 
 from __future__ import annotations

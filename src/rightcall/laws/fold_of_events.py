@@ -65,7 +65,7 @@ def _against_calls(got: Reading, live: bool) -> str:
     for start in started:
         what = _against_call(start, ended[start.index], pieces.get(start.index, ""), live)
         if what:
-            return f"call {start.index}: {what}"
+            return f"call {start.index + 1}: {what}"
     return ""
 
 

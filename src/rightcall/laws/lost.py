@@ -38,7 +38,7 @@ def _tiles(text: str, reply: Reply) -> str:
         return "the spans do not tile the text"
     return next(
         (
-            f"what call {i} was read from is not in the text"
+            f"what call {i + 1} was read from is not in the text"
             for i, call in enumerate(reply.attempts)
             if call.raw not in text
         ),
@@ -95,15 +95,22 @@ def _under_markers(format: str | Format, text: str, reply: Reply) -> str:
         return ""
     rescued = any(problem.code == "rescued" for problem in reply.problems)
     own = _any_markers() if rescued else _own_markers(known, format == "auto")
+    read = _read_until(text, reply)
     for span in reply.spans or ():
         if span.kind == "marker":
             under = text[span.start : span.end]
             under = under if span.start else _begun(known).sub("", under)
-            under = under if span.end < len(text) else _cut_close(known).sub("", under)
+            under = under if span.end < read else _cut_close(known).sub("", under)
             rest = _NO_TEXT.sub("", own.sub("", under))
             if rest:
                 return f"{rest!r} went under in a marker: {text[span.start : span.end]!r}"
     return ""
+
+
+def _read_until(text: str, reply: Reply) -> int:
+    """Where the reading ended: what stands behind a limit of the reply is text, and was not read."""
+    limited = any(problem.code == "too_large" and problem.call is None for problem in reply.problems)
+    return reply.spans[-1].start if limited and reply.spans else len(text)
 
 
 def _begun(format: Format) -> re.Pattern[str]:

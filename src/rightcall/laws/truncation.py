@@ -54,7 +54,7 @@ def truncation_law(
 def _completed(cut: Reply, whole: Reply) -> str:
     for i, call in enumerate(cut.attempts):
         if call.complete and not (i < len(whole.attempts) and _equal(call, whole.attempts[i])):
-            return f"call {i} of the text cut off here is complete"
+            return f"call {i + 1} of the text cut off here is complete"
     return ""
 
 

@@ -43,8 +43,10 @@ def has_control(pieces: list[str]) -> bool:
 
 def is_sure(pieces: list[str], source: str, quote: str) -> bool:
     """Is it certain what they mean? They are themselves in a path or a regular expression; `\\'` is a quote where no
-    other quote stands without one."""
+    other quote stands without one, and always in a string between such quotes."""
     escapes = {piece for piece in pieces if piece.startswith("\\")}
+    if all(piece == "\\" + quote or escape(piece, 0) for piece in escapes):
+        return True
     marks = {piece[1] for piece in escapes & QUOTES} - {quote}
     if any(mark in piece for mark in marks for piece in pieces if piece not in escapes):
         return False

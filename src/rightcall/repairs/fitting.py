@@ -19,9 +19,10 @@ from rightcall.repairs.looks import Looks
 from rightcall.repairs.number_text import dumps
 from rightcall.repairs.sample import Lesson, lesson, mend_all, sample
 from rightcall.repairs.schema_rules import Change, Given, SchemaFault, changes, with_changes
+from rightcall.schema.compiled import judge_of
 from rightcall.schema.places import Places
 from rightcall.schema.text_kinds import may_be
-from rightcall.schema.tool_limits import MAX_MENDED, MOST_LOOKS
+from rightcall.schema.tool_limits import MAX_MENDED, MOST_LOOKS, SIZE_OF_A_LOOK
 from rightcall.schema.unknown_names import strangers
 from rightcall.types import Repair, Tool
 
@@ -119,7 +120,7 @@ class _Mending:
         found = [_fault(error) for error in wrong]
         found += [SchemaFault(tuple(where), "stranger", where[-1]) for where in strangers(self.tool, value)]
         self._looks += len(found) + 1
-        self.looks.left -= len(found) + 1
+        self.looks.left -= len(found) + 1 + judge_of(self.tool).size // SIZE_OF_A_LOOK
         return found
 
     def _pick(self) -> dict[Where, Change]:

@@ -108,7 +108,17 @@ class Given:
     def _named(self, where: list[Any], value: Json) -> PropertyNames:
         declared = self.places.properties(self.places.at(where))
         strangers = [key for key in value if key not in declared]
-        return PropertyNames(value, declared, strangers, _folded(value, strangers, declared))
+        return PropertyNames(value, declared, strangers, _folded(value, strangers, self._by_fold(declared)))
+
+    def _by_fold(self, declared: Json) -> dict[str, list[str]]:
+        """The declared names by what they fold to: made once, for it may be many."""
+        known = self.places.refs.folded
+        found = known.get(id(declared))
+        if found is None:
+            found = known[id(declared)] = {}
+            for key in declared:
+                found.setdefault(fold(key), []).append(key)
+        return found
 
 
 def changes(fault: SchemaFault, given: Given) -> Iterator[Change]:
@@ -170,18 +180,13 @@ def _null_strangers(
         yield Change("null_dropped", "guess" if meant else "schema", tuple(where), kept, dropped=tuple(nulls))
 
 
-def _folded(value: Json, strangers: list[str], declared: Json) -> list[tuple[str, str]]:
+def _folded(value: Json, strangers: list[str], declared: dict[str, list[str]]) -> list[tuple[str, str]]:
     """Unknown names that are a free declared one but for case and separators, where nothing else could be meant."""
-    if not strangers:
-        return []
-    free: dict[str, list[str]] = {}
-    for key in declared:
-        if key not in value:
-            free.setdefault(fold(key), []).append(key)
     wanted: dict[str, list[str]] = {}
     for key in strangers:
-        if len(key) <= _LONGEST_NAME and len(free.get(fold(key), ())) == 1:
-            wanted.setdefault(free[fold(key)][0], []).append(key)
+        free = [name for name in declared.get(fold(key), ()) if name not in value] if len(key) <= _LONGEST_NAME else ()
+        if len(free) == 1:
+            wanted.setdefault(free[0], []).append(key)
     return [(old[0], new) for new, old in wanted.items() if len(old) == 1]
 
 

@@ -79,8 +79,8 @@ def infer_name(arguments: Any, tools: Toolset | None) -> str | None:
     if not needs:
         return None
     name = fitting[0].name
-    if any(arguments.get(key) == name for key in _NAME_KEYS):
-        return None  # the name stands among the arguments, where it may be one
+    if any(isinstance(said := arguments.get(key), str) and said in tools for key in _NAME_KEYS):
+        return None  # a tool's name stands among the arguments, where it may be one of them, or the call's
     rivals = [tool for tool in tools if tool is not fitting[0] and required(tool.parameters) == needs]
     return None if rivals else name
 

@@ -31,9 +31,10 @@ _MOST_TOOLS = 4_096
 
 
 class Judge:
-    """`ask` is the compiled schema. `is_light`: whatever is sent, checking it is cheap."""
+    """`ask` is the compiled schema. `held` is how many keywords it has, `size` how many constants besides. `is_light`:
+    whatever is sent, checking it is cheap."""
 
-    __slots__ = ("_steps", "ask", "held", "is_light", "schema", "tool")
+    __slots__ = ("_steps", "_tells_one", "ask", "held", "is_light", "schema", "size", "tool")
 
     def __init__(self, tool: Tool) -> None:
         from rightcall.schema.relax import relaxed
@@ -41,7 +42,10 @@ class Judge:
         self.tool = tool  # kept: an id is only unique among living objects
         self.schema = _asserted(relaxed(tool.name, tool.parameters)[0])
         self.ask = compile_schema(self.schema)
-        self.held = sum([sum(own_cost(each)) for each in all_schemas(self.schema)])
+        schemas = list(all_schemas(self.schema))
+        self.held = sum([sum(own_cost(each)) for each in schemas])
+        self.size = self.held + sum([len(each["enum"]) for each in schemas if "enum" in each])
+        self._tells_one: bool | None = None
         self.is_light = self.held <= STEPS_PER_VALUE and "$defs" not in self.schema
         self._steps: Steps | None = None
 
@@ -67,7 +71,9 @@ class Judge:
     @property
     def tells_one(self) -> bool:
         """Is the first error of any arguments small? One of alternatives holds all that is wrong with each of them."""
-        return not any(_holds_more(each) for each in all_schemas(self.schema))
+        if self._tells_one is None:
+            self._tells_one = not any(_holds_more(each) for each in all_schemas(self.schema))
+        return self._tells_one
 
 
 def _holds_more(schema: Json) -> bool:

@@ -23,6 +23,9 @@ _COUNTS = "minLength maxLength minItems maxItems minProperties maxProperties min
 _NUMBERS = (*_COUNTS, "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf")
 
 
+_NUMERIC = frozenset(_NUMBERS)
+
+
 class Mended(msgspec.Struct, frozen=True):
     """A word of a schema that was taken for what it means. `path` is a JSON Pointer into what was passed."""
 
@@ -54,6 +57,8 @@ def text_schema(text: str) -> Json:
 
 def _nothing_said(schema: Json, path: str, notes: list[Note]) -> None:
     """`"items": null`, as serialisers write what was not given."""
+    if None not in schema.values():
+        return
     for key in [key for key, value in schema.items() if value is None and _is_keyword(key)]:
         del schema[key]
         notes.append((path + step(key), "null", "nothing said"))
@@ -129,7 +134,7 @@ def _texts(schema: Json, path: str, notes: list[Note]) -> None:
 
 
 def _numbers(schema: Json, path: str, notes: list[Note]) -> None:
-    for key in _NUMBERS:
+    for key in () if _NUMERIC.isdisjoint(schema) else _NUMBERS:
         said = schema.get(key)
         if isinstance(said, str) and (number := _number(said)) is not None:
             schema[key] = number

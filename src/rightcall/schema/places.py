@@ -48,10 +48,13 @@ class Places:
 
     def properties(self, schema: Any) -> Json:
         """What a schema declares by name, its alternatives' included."""
-        found: Json = {}
-        for option in self._alternatives(schema):
-            found = {**_mapping(option.get("properties")), **found}
-        return found
+        kept = self.refs.declared.get(id(schema))
+        if kept is None:
+            found: Json = {}
+            for option in self._alternatives(schema):
+                found = {**_mapping(option.get("properties")), **found}
+            kept = self.refs.declared[id(schema)] = schema, found
+        return kept[1]
 
     def only(self, schema: Any) -> Any:
         """The schema itself; of one that may also be null, the other alternative."""

@@ -16,7 +16,18 @@ import msgspec
 
 from rightcall.schema.refusals import step
 from rightcall.schema.tool_limits import REGEX_SIZE
-from rightcall.schema.walk import LISTS, MAPS, ONE, REFS, Refs, all_schemas, reachable, subschemas
+from rightcall.schema.walk import (
+    LISTS,
+    MAPS,
+    ONE,
+    REFS,
+    Refs,
+    all_schemas,
+    reachable,
+    references,
+    subschemas,
+    unquoted,
+)
 from rightcall.types import Json
 
 _FORBIDDING = {"not", "if", "contains", "oneOf"}  # they let less through when what is inside lets more through
@@ -80,10 +91,10 @@ class _Relaxer:
         for schema in reachable(refs):
             named.update(schema.get("patternProperties", ()))
             patterns.update([schema["pattern"]] if "pattern" in schema else ())
-            for word in REFS:
-                target = refs.get(schema[word]) if word in schema else None
+            for ref in references(schema):
+                target = refs.get(ref)
                 if isinstance(target, dict) and id(target) not in self.names:
-                    self.names[id(target)] = f"#/$defs/{_fresh(schema[word], taken)}"
+                    self.names[id(target)] = f"#/$defs/{_fresh(ref, taken)}"
         self.refused = _refused(patterns | named)
         self.names_lost = not named.isdisjoint(self.refused)
 
@@ -122,13 +133,11 @@ class _Relaxer:
 
     def point(self, copy: Json, schema: Json) -> None:
         """In one document, without inner ids, every kind of reference means the same."""
-        from urllib.parse import unquote
-
-        for word in REFS:
-            target = self.refs.get(schema[word]) if word in schema else True
+        for ref in references(schema):
+            target = self.refs.get(ref)
             if target is True:
                 continue
-            made: Any = {"$ref": self.name(target, unquote(schema[word][1:]))} if isinstance(target, dict) else False
+            made: Any = {"$ref": self.name(target, unquoted(ref))} if isinstance(target, dict) else False
             if made is False or "$ref" in copy:
                 copy["allOf"] = [*copy.get("allOf", ()), made]
             else:

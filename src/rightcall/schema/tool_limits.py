@@ -28,3 +28,4 @@ MAX_ERRORS = (
 MAX_MENDED = 300_000  # the same, to put it right, and where the beginning of long lists is right
 MOST_LOOKS = 8_000  # errors looked at to put one call right
 MOST_LOOKS_OF_A_REPLY = 30_000
+SIZE_OF_A_LOOK = 100  # keywords and constants of a tool's schema: to ask a large one once counts as that many errors

@@ -16,6 +16,7 @@ from rightcall.types import Json, Tool
 _OPEN = frozenset(
     ("additionalProperties", "patternProperties", "unevaluatedProperties", "$ref", "allOf", "anyOf", "oneOf")
 )
+_MOST_CLOSED = 5_000  # keywords: compiled once more, a schema takes as much memory again
 _ELSEWHERE = frozenset(("$ref", "anyOf", "oneOf"))
 
 
@@ -75,7 +76,8 @@ def _asked_of(tool: Tool) -> tuple[Tool, Callable[[Any], bool], KnownShape | Non
     if found is None:
         judge = judge_of(tool)
         shape = _shape(tool.parameters, Places(tool.parameters))
-        closed = _closed(judge.schema, shape) if judge.is_always_light else None
+        is_small = judge.held <= _MOST_CLOSED and judge.is_always_light
+        closed = _closed(judge.schema, shape) if is_small else None
         is_closed = _never if closed is None else compile_schema(closed).is_valid
         found = _ASKED.keep(tool, (tool, is_closed, shape), 2 * judge.held)
     return found

@@ -28,6 +28,12 @@ REFS = ("$ref", "$dynamicRef", "$recursiveRef")
 ANCHORS = ("$anchor", "$dynamicAnchor")
 _IN_PLACE_ONE = ("not", "if", "then", "else")
 _IN_PLACE_LISTS = ("allOf", "anyOf", "oneOf")
+_IN_PLACE_MAPS = ("dependentSchemas", "dependencies")
+# Most schemas are leaves, and every walk comes to all of them: one look tells that nothing is in them.
+_HOLDERS = frozenset((*ONE, *LISTS, *MAPS))
+_REFERRING = frozenset(REFS)
+_IN_PLACE = frozenset((*REFS, *_IN_PLACE_ONE, *_IN_PLACE_LISTS, *_IN_PLACE_MAPS))
+_UNKNOWN = object()
 
 _LONGEST_INT = 14_000  # bits: beyond, Python does not write it as digits
 _DRAFTS = "draft-04 draft-06 draft-07 draft/2019-09 draft/2020-12".split()
@@ -110,7 +116,7 @@ class Sub(NamedTuple):
 
 def subschemas(schema: Json) -> Iterator[Sub]:
     """The schemas one level down, wherever a keyword may hold some."""
-    for word, value in schema.items():
+    for word, value in () if _HOLDERS.isdisjoint(schema) else schema.items():
         if word in LISTS or (word == "items" and isinstance(value, list)):
             for at, item in enumerate(value if isinstance(value, list) else ()):
                 yield Sub(word, f"/{word}/{at}", item)
@@ -122,6 +128,28 @@ def subschemas(schema: Json) -> Iterator[Sub]:
             yield Sub(word, f"/{word}", value)
 
 
+def inner(schema: Json) -> list[Any]:
+    """The same without their places, which cost more than all else."""
+    found: list[Any] = []
+    for word, value in () if _HOLDERS.isdisjoint(schema) else schema.items():
+        if word in LISTS or (word == "items" and isinstance(value, list)):
+            found += value if isinstance(value, list) else ()
+        elif word == "dependencies" and isinstance(value, dict):
+            found += [item for item in value.values() if not isinstance(item, list)]
+        elif word in MAPS:
+            found += value.values() if isinstance(value, dict) else ()
+        elif word in ONE:
+            found.append(value)
+    return found
+
+
+def references(schema: Json) -> list[str]:
+    """Those that a schema holds itself."""
+    if _REFERRING.isdisjoint(schema):
+        return []
+    return [schema[word] for word in REFS if isinstance(schema.get(word), str)]
+
+
 class Refs:
     """What the local references of one document point at; each is followed once."""
 
@@ -129,16 +157,17 @@ class Refs:
         self.root = root
         self._found: dict[str, Any] = {}
         self._anchors: dict[str, Json] | None = None
-        # What `kinds` found out of each schema, which is kept: an id is only unique among living objects.
+        # What others found out of each schema, which is kept: an id is only unique among living objects.
         self.types: dict[int, tuple[Json, set[str] | None]] = {}
+        self.declared: dict[int, tuple[Any, Json]] = {}
+        self.folded: dict[int, dict[str, list[str]]] = {}
 
     def get(self, ref: str) -> Any:
         """The target of `#/$defs/City` or `#city`; None for anything else, which is never fetched."""
-        from urllib.parse import unquote
-
-        if ref not in self._found:
-            self._found[ref] = self._follow(unquote(ref[1:])) if ref.startswith("#") else None
-        return self._found[ref]
+        found = self._found.get(ref, _UNKNOWN)
+        if found is _UNKNOWN:
+            found = self._found[ref] = self._follow(unquoted(ref)) if ref.startswith("#") else None
+        return found
 
     def _follow(self, pointer: str) -> Any:
         if pointer and not pointer.startswith("/"):
@@ -153,6 +182,13 @@ class Refs:
             else:
                 here = here.get(part) if isinstance(here, dict) else None
         return here
+
+
+def unquoted(ref: str) -> str:
+    """The place that a reference into the same document names."""
+    from urllib.parse import unquote
+
+    return unquote(ref[1:]) if "%" in ref else ref[1:]
 
 
 _REFS: dict[int, Refs] = {}
@@ -182,7 +218,7 @@ def all_schemas(root: Any) -> Iterator[Json]:
         here = waiting.pop()
         if isinstance(here, dict):
             yield here
-            waiting += [sub.schema for sub in subschemas(here)]
+            waiting += inner(here)
 
 
 def reachable(refs: Refs) -> Iterator[Json]:
@@ -194,8 +230,8 @@ def reachable(refs: Refs) -> Iterator[Json]:
         if isinstance(here, dict) and id(here) not in seen:
             seen.add(id(here))
             yield here
-            waiting += [sub.schema for sub in subschemas(here)]
-            waiting += [refs.get(here[word]) for word in REFS if isinstance(here.get(word), str)]
+            waiting += inner(here)
+            waiting += map(refs.get, references(here))
 
 
 class _Checker:
@@ -221,9 +257,9 @@ class _Checker:
                 raise Refused("", f"it has more than {MAX_SCHEMAS:,} schemas inside", "declare a smaller one")
             self.keywords(schema, path)
             waiting += [(path + sub.path, sub.schema) for sub in subschemas(schema)][::-1]
-            waiting += [
-                (self.where(schema[word]), self.target(schema[word], path, word)) for word in REFS if word in schema
-            ]
+            if not _REFERRING.isdisjoint(schema):
+                pointed = [(schema[word], word) for word in REFS if word in schema]
+                waiting += [(self.where(ref), self.target(ref, path, word)) for ref, word in pointed]
 
     def keywords(self, schema: Json, path: str) -> None:
         for word, value in schema.items():
@@ -237,9 +273,7 @@ class _Checker:
         self.patterns.update(schema.get("patternProperties", ()))
 
     def where(self, ref: Any) -> str:
-        from urllib.parse import unquote
-
-        return unquote(ref[1:]) if isinstance(ref, str) else ""
+        return unquoted(ref) if isinstance(ref, str) else ""
 
     def target(self, ref: Any, path: str, word: str) -> Any:
         self.refers = True
@@ -389,10 +423,12 @@ def _cost(below: list[tuple[int, int]]) -> tuple[int, int]:
 
 def in_place(schema: Json, refs: Refs) -> list[Json]:
     """The schemas that apply to the same value as this one."""
-    found = [refs.get(schema[word]) for word in REFS if isinstance(schema.get(word), str)]
+    if _IN_PLACE.isdisjoint(schema):
+        return []
+    found = [refs.get(ref) for ref in references(schema)]
     found += [schema[word] for word in _IN_PLACE_ONE if word in schema]
     for word in _IN_PLACE_LISTS:
         found += schema.get(word, ())
-    for word in ("dependentSchemas", "dependencies"):
+    for word in _IN_PLACE_MAPS:
         found += schema.get(word, {}).values()
     return [item for item in found if isinstance(item, dict)]

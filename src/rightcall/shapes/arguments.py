@@ -16,6 +16,7 @@ class ArgumentsShape:
         self, name: str, shape: Shape, named: dict[str, Shape | None], kinds: dict[str, Kind], prefix: str
     ) -> None:
         self.name, self.shape, self.named, self.kinds, self.prefix = name, shape, named, kinds, prefix
+        self.body: list[Node] | None = None  # as its format writes it, once that was asked for
 
     def json(self, builder: Builder) -> Node:
         """All of them as one JSON object."""

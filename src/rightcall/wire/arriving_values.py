@@ -22,7 +22,7 @@ from rightcall.values.value_ends import Ends, LostEnd
 from rightcall.values.value_reader import BadValue, Odd, Unfinished, ValueReader, opening
 from rightcall.wire.bare_values import to_json
 from rightcall.wire.buffer import Steps
-from rightcall.wire.call_builder import CallBuilder
+from rightcall.wire.call_builder import Building, CallBuilder
 from rightcall.wire.interrupts import Broken, Cut
 
 # What damage leaves behind in a text that lost its quotes, or only one of them.
@@ -30,7 +30,6 @@ _ODD = re.compile(r"[\"'`\u2018-\u201f\\]|^(?!\w++://)[^=]*+=|^[>:,]|:$|(?<!:)//
 _ZEROS = re.compile(r"[+-]?0[0-9_]").match
 _WORDS = frozenset("none null nil undefined true false yes no on off".split())
 Kind = Literal["schema", "guess"]
-TEXT_KINDS = frozenset(("plain", "string", "nullable"))
 
 
 class Read(msgspec.Struct, frozen=True):
@@ -185,23 +184,39 @@ def meant(p: CallBuilder, key: str, read: Read) -> tuple[str, Any]:
     assert call is not None
     path = "/" + key.replace("~", "~0").replace("/", "~1")
     tool = p.tools.get(call.name) if p.tools is not None else None
-    for each in read.escaped[:1]:
-        call.repairs += (bad_escape(path, each.text),)
-    for bare in sorted(read.bare, key=lambda each: _is_sure(each, key, tool))[:1]:
-        kind: Kind = "schema" if _is_sure(bare, key, tool) else "guess"
-        call.repairs += (Repair("unquoted_value", kind, path, bare.text[:200], quoted(bare.text[:200])),)
+    call.repairs += (*_escapes(read, path), *_unquoted(read, path, key, tool), *_zeros(read, path, key, tool))
+    texts = _as_written(call, key, read, path, tool) if read.odd and tool is not None else None
+    return (read.json, read.value) if texts is None else texts
+
+
+def _as_written(call: Building, key: str, read: Read, path: str, tool: Tool) -> tuple[str, Any] | None:
+    """JSON and value where a string is wanted for what was written without quotes; None where none is."""
     holder = {key: read.value}
-    zeros = [odd for odd in read.odd if _ZEROS(odd.text) and not (tool and _is_text(odd, key, tool))]
-    for odd in zeros[:1]:  # ten, eight in octal, or a code
-        call.repairs += (Repair("number_spelling", "guess", path, odd.text[:200], odd.text.lstrip("+-0")[:200]),)
-    if not read.odd or tool is None:
-        return read.json, read.value
     _, made = respelled(holder, [((key, *odd.path), odd.text) for odd in read.odd], tool)
     taken = [liberty for liberty in made if liberty.rule == "unquoted_value"]
     if not taken:
-        return read.json, read.value
+        return None
     # A boolean may have been meant as `true` or as `True`.
     is_word = any(odd.text in ("True", "False") for odd in read.odd)
-    kind = "guess" if is_word else "schema"
+    kind: Kind = "guess" if is_word else "schema"
     call.repairs += tuple([Repair(each.rule, kind, path, each.before, each.after) for each in taken])
     return to_json(holder[key]), holder[key]
+
+
+def _escapes(read: Read, path: str) -> list[Repair]:
+    return [bad_escape(path, each.text) for each in read.escaped[:1]]
+
+
+def _unquoted(read: Read, path: str, key: str, tool: Tool | None) -> list[Repair]:
+    """The receipt of the least certain string without quotes."""
+    bare = min(read.bare, key=lambda each: _is_sure(each, key, tool), default=None)
+    if bare is None:
+        return []
+    kind: Kind = "schema" if _is_sure(bare, key, tool) else "guess"
+    return [Repair("unquoted_value", kind, path, bare.text[:200], quoted(bare.text[:200]))]
+
+
+def _zeros(read: Read, path: str, key: str, tool: Tool | None) -> list[Repair]:
+    """The receipt of a number that begins with zeros: ten, eight in octal, or a code."""
+    zeros = [odd for odd in read.odd if _ZEROS(odd.text) and not (tool and _is_text(odd, key, tool))]
+    return [Repair("number_spelling", "guess", path, odd.text[:200], odd.text.lstrip("+-0")[:200]) for odd in zeros[:1]]

@@ -13,14 +13,15 @@ from typing import Literal
 import msgspec
 
 from rightcall.formats import FORMATS, NAMED_ONLY
-from rightcall.formats.spec import Format, NameThenJson, Special, alternatives
+from rightcall.formats.spec import Format, Marker, NameThenJson, Special, alternatives
 from rightcall.ids import Ids
 from rightcall.types import Event
 from rightcall.wire.arriving_fences import FENCE_BEGIN
 from rightcall.wire.bodies import BODIES
 from rightcall.wire.call_builder import MINTED
-from rightcall.wire.compile import THINK, Compiled, Sign, closing_sources, compiled, search_any, sign_of
+from rightcall.wire.compile import THINK, Compiled, compiled, search_any
 from rightcall.wire.detection import first_headers
+from rightcall.wire.format_markers import Sign, closing_sources, sign_of
 from rightcall.wire.machine import Machine
 from rightcall.wire.markers import HOLES, Pat, Probe, Scan, alt, blanks, look, ordered, seq, template, templates
 from rightcall.wire.options import ReadOptions
@@ -43,43 +44,61 @@ class _Detector:
     """The openers of every format, and for each the formats it may begin."""
 
     def __init__(self) -> None:
-        patterns: dict[str, list[tuple[Compiled, Pat]]] = {}
-        shapes: dict[str, Pat] = {}
         self.special: set[str] = set()
         self.tokens: set[str] = set()
         self.openers: set[str] = set()  # of calls and sections, which nobody writes by chance
         self.levels: dict[str, int] = {}  # how far out each opener stands
+        shapes: dict[str, Pat] = {}
+        patterns: dict[str, list[tuple[Compiled, Pat]]] = {}
         closes: dict[str, dict[str, None]] = {}
-        for format in FORMATS.values():
-            if format.name in NAMED_ONLY or _has_no_opener(format):
-                continue
+        for format in _told_by_openers():
             for pat, whole, sign, level in _signs(format):
                 shapes.setdefault(pat.whole, pat)
                 patterns.setdefault(pat.whole, []).append((compiled(format), whole))
-                self.levels[pat.whole] = min(level, self.levels.get(pat.whole, level))
                 closes.setdefault(pat.whole, {}).update(dict.fromkeys(closing_sources(format, level)))
-                if sign.special:
-                    self.special.add(pat.whole)
-                if sign.is_token:
-                    self.tokens.add(pat.whole)
-                if whole is not pat and not pat.head.isalnum():
-                    self.openers.add(pat.whole)
+                self._learn(pat, whole, sign, level)
+        self.scan = Scan(list(shapes.items()))
         # What ends an opener that is only shown.
         self.ends_shown = {key: search_any(list(sources)) for key, sources in closes.items()}
-        self.scan = Scan(list(shapes.items()))
-        for key, choices in patterns.items():
-            choices.sort(key=lambda choice: not _writes(choice[0].format, key))
-        self.candidates = {key: [(found, Probe(pat)) for found, pat in choices] for key, choices in patterns.items()}
+        self.candidates = {key: _writers_first(key, choices) for key, choices in patterns.items()}
         # Of an opener that many formats share: does any of them go on like this?
-        self.any_of = {key: Probe(alt(*[pat for _, pat in choices])) for key, choices in patterns.items()}
-        self.first = [(compiled(FORMATS[name]), probe) for name, probe in first_headers().items()]
-        self.first += [(compiled(format), Probe(seq(blanks(), pat))) for format, pat in _sentences()]
-        openers = [(found, found.first_opener) for found in map(compiled, FORMATS.values())]
-        self.first += [(found, Probe(seq(blanks(), opener.pat))) for found, opener in openers if opener is not None]
+        self.any_of = {key: Probe(alt(*[each.pat for _, each in choices])) for key, choices in self.candidates.items()}
+        self.first = _firsts()
         self.marks = {pat.whole for format in FORMATS.values() for pat in _marks(format)}
-        ends = tuple(dict.fromkeys(end for f in FORMATS.values() for end in f.ends if isinstance(end, Special)))
-        # A body that nothing opens: before a format is found there are no calls, whatever the text holds.
-        self.plain = Format("auto", body=NameThenJson(), reasoning=THINK, ends=ends)
+        self.plain = _plain()
+
+    def _learn(self, pat: Pat, whole: Pat, sign: Sign, level: int) -> None:
+        key = pat.whole
+        self.levels[key] = min(level, self.levels.get(key, level))
+        if sign.special:
+            self.special.add(key)
+        if sign.is_token:
+            self.tokens.add(key)
+        if whole is not pat and not pat.head.isalnum():
+            self.openers.add(key)
+
+
+def _writers_first(opener: str, choices: list[tuple[Compiled, Pat]]) -> list[tuple[Compiled, Probe]]:
+    ordered = sorted(choices, key=lambda choice: not _writes(choice[0].format, opener))
+    return [(found, Probe(pat)) for found, pat in ordered]
+
+
+def _told_by_openers() -> list[Format]:
+    return [format for format in FORMATS.values() if format.name not in NAMED_ONLY and not _has_no_opener(format)]
+
+
+def _firsts() -> list[tuple[Compiled, Probe]]:
+    """What only a reply begins with: a header without its start, a sentence, an opener without its token."""
+    firsts = [(compiled(FORMATS[name]), probe) for name, probe in first_headers().items()]
+    firsts += [(compiled(format), Probe(seq(blanks(), pat))) for format, pat in _sentences()]
+    openers = [(found, found.first_opener) for found in map(compiled, FORMATS.values())]
+    return firsts + [(found, Probe(seq(blanks(), opener.pat))) for found, opener in openers if opener is not None]
+
+
+def _plain() -> Format:
+    """A body that nothing opens: before a format is found there are no calls, whatever the text holds."""
+    ends = dict.fromkeys(end for format in FORMATS.values() for end in format.ends if isinstance(end, Special))
+    return Format("auto", body=NameThenJson(), reasoning=THINK, ends=tuple(ends))
 
 
 def _sentences() -> list[tuple[Format, Pat]]:
@@ -101,28 +120,39 @@ def _signs(format: Format) -> Signs:
     """What tells this format: a marker to look for, the marker with what must follow it, whether it is special, and
     how far out it stands."""
     found = compiled(format)
+    inner = _call_signs(found) + [(pat, pat, sign, BODY) for pat, sign in found.body_openers if _tells(pat, format)]
+    marks: Signs = [(mark, mark, _MARK, INNERMOST) for mark in _marks(format)]
+    return _section_signs(format, inner) + inner + _header_signs(format) + marks
+
+
+def _call_signs(found: Compiled) -> Signs:
     begins = [look((reader.tells or reader.begins).pat) for reader in found.readers]
-    closes = [look(pat) for pat in templates(format.call[1])]
-    fenced = found.envelope is not None
-    fence = [look(seq(FENCE_BEGIN.pat, blanks(), begin)) for begin in begins] if fenced else []
-    signs: Signs = []
-    for text in ordered(format.call[0]):
-        opener = template(text)
-        if opener.head != "`":
-            signs.append((opener, seq(opener, blanks(), alt(*begins, *fence, *closes)), sign_of("call", text), CALL))
-    signs += [(pat, pat, sign, BODY) for pat, sign in found.body_openers if _tells(pat, format)]
-    if format.section:
-        inner = look(alt(*(whole for _, whole, _, _ in signs)))
-        opens = [
-            (template(text), seq(template(text), blanks(), inner), sign_of("section", text), SECTION)
-            for text in ordered(format.section[0])
-        ]
-        signs = opens + signs
-    if format.channels is not None:
-        starts = [*alternatives(format.channels.start), format.channels.channel]
-        pats = [template(start) for start in starts if isinstance(start, Special)]
-        signs += [(pat, pat, Sign("header", True, True), OUTSIDE) for pat in pats]
-    return signs + [(mark, mark, _MARK, INNERMOST) for mark in _marks(format)]
+    is_fenced = found.envelope is not None
+    fences = [look(seq(FENCE_BEGIN.pat, blanks(), begin)) for begin in begins] if is_fenced else []
+    opens, closes = found.format.call
+    inside = alt(*begins, *fences, *map(look, templates(closes)))
+    openers = [(template(text), text) for text in ordered(opens)]
+    return [
+        (opener, seq(opener, blanks(), inside), sign_of("call", text), CALL)
+        for opener, text in openers
+        if opener.head != "`"
+    ]
+
+
+def _section_signs(format: Format, inner: Signs) -> Signs:
+    if format.section is None:
+        return []
+    inside = look(alt(*(whole for _, whole, _, _ in inner)))
+    openers = [(template(text), text) for text in ordered(format.section[0])]
+    return [(opener, seq(opener, blanks(), inside), sign_of("section", text), SECTION) for opener, text in openers]
+
+
+def _header_signs(format: Format) -> Signs:
+    if format.channels is None:
+        return []
+    starts = [*alternatives(format.channels.start), format.channels.channel]
+    pats = [template(start) for start in starts if isinstance(start, Special)]
+    return [(pat, pat, Sign("header", True, True), OUTSIDE) for pat in pats]
 
 
 def _writes(format: Format, opener: str) -> bool:
@@ -145,11 +175,16 @@ def _is_tag(mark: str) -> bool:
 
 def _marks(format: Format) -> list[Pat]:
     """Markers of reasoning and content that only a few formats have."""
-    pairs = [*format.content, *([format.reasoning] if format.reasoning and format.reasoning[0] != THINK[0] else [])]
-    marks: list[str] = [m for pair in pairs for side in pair for m in alternatives(side) if _is_tag(m)]
+    marks: list[str] = [mark for side in _rare_sides(format) for mark in alternatives(side) if _is_tag(mark)]
     # A token that such a marker begins with may stand alone.
-    marks += [m.tokens[0] for m in marks if isinstance(m, Special) and m.strip().startswith(m.tokens[0])]
+    marks += [mark.tokens[0] for mark in marks if isinstance(mark, Special) and mark.strip().startswith(mark.tokens[0])]
     return [template(mark) for mark in marks if mark.strip()]
+
+
+def _rare_sides(format: Format) -> list[Marker]:
+    is_usual = format.reasoning is None or format.reasoning[0] == THINK[0]
+    pairs = [*format.content, *([] if is_usual else [format.reasoning])]
+    return [side for pair in pairs if pair is not None for side in pair]
 
 
 @lru_cache(256)
@@ -160,6 +195,11 @@ def _ending_with(name: str, ends: tuple[str, ...]) -> Format:
     own = "".join(text for marker in markers for text in alternatives(marker))
     more = tuple(end for end in dict.fromkeys(ends) if end not in format.ends and end not in own)
     return msgspec.structs.replace(format, ends=format.ends + more) if more else format
+
+
+def _holder(choices: list[tuple[Compiled, Probe]], text: str) -> Compiled:
+    """The first format of which a text may be the body; where it is of none, the first of all."""
+    return next((found for found, _ in choices if _may_hold(found, text)), choices[0][0])
 
 
 def _may_hold(found: Compiled, text: str) -> bool:
@@ -246,7 +286,7 @@ class AutoMachine:
         if channels is None or channels.message.strip():
             return True
         word = self._held.lstrip().partition("\n")[0]
-        return word in channels.kinds or (self._options.tools is not None and word in self._options.tools)
+        return word in channels.kinds or self._is_declared(word)
 
     def _still_bare(self) -> bool:
         """Could the reply still be nothing but bare calls? Then it is held."""
@@ -273,16 +313,21 @@ class AutoMachine:
             self._give(found.start())
             if found.lastindex is None:
                 return
-            action = scan.actions[found.lastindex]
-            if self._is_shown(action, found):
-                continue
-            chosen = None if self._is_thought(action) else self._choose(action, ended)
-            if isinstance(chosen, Compiled):
-                self._switch(chosen, self._detector.candidates[action])
-            elif chosen is None and not self._is_odd(action, found, ended):
-                self._give(self._at + 1)
-            else:
+            if not self._take_opener(scan.actions[found.lastindex], found, ended):
                 return
+
+    def _take_opener(self, action: str, found: re.Match[str], ended: bool) -> bool:
+        """False where nothing more can be told for now."""
+        if self._is_shown(action, found):
+            return True
+        chosen = None if self._is_thought(action) else self._choose(action, ended)
+        if isinstance(chosen, Compiled):
+            self._switch(chosen, self._detector.candidates[action])
+        elif chosen is None and not self._is_odd(action, found, ended):
+            self._give(self._at + 1)
+        else:
+            return False
+        return True
 
     def _is_shown(self, action: str, found: re.Match[str]) -> bool:
         """Is the marker only shown? Then it is text, and so is all that it opens."""
@@ -310,19 +355,27 @@ class AutoMachine:
         """An opener that no call of its format follows is never silent: where a body or the name of a declared tool
         follows, the format is taken for found; else a note says so. True where the text was dealt with, or more of it
         is needed."""
-        detector, tools = self._detector, self._options.tools
+        detector = self._detector
         if action not in detector.openers or self._is_thought(action):
             return False
         behind = self._held[found.end() : found.end() + _PREFIX].lstrip()
         name = _NAME(behind)
-        if not ended and (not behind or (name is not None and name.end() == len(behind))):
+        is_arriving = not behind or (name is not None and name.end() == len(behind))
+        if is_arriving and not ended:
             return True
-        if action in detector.special or behind[:1] in ("{", "[") or (name and tools is not None and name[0] in tools):
+        if self._opens_call(action, behind[:1], name[0] if name else ""):
             choices = detector.candidates[action]
-            self._switch(next((found for found, _ in choices if _may_hold(found, behind)), choices[0][0]), choices)
+            self._switch(_holder(choices, behind), choices)
             return True
         self.machine.p.note("opener_without_call", f"{found.group()[:60]!r} opens a call, and none follows")
         return False
+
+    def _opens_call(self, action: str, char: str, name: str) -> bool:
+        """What follows an opener, as far as it goes: is it the beginning of a call, if a broken one?"""
+        return action in self._detector.special or char in ("{", "[") or self._is_declared(name)
+
+    def _is_declared(self, name: str) -> bool:
+        return self._options.tools is not None and name in self._options.tools
 
     def _choose(self, action: str, ended: bool) -> Compiled | Literal[False] | None:
         """The format that this opener begins; False where more text is needed to tell."""

@@ -11,6 +11,7 @@ from rightcall.strict_json import REFUSED, Undecodable, decode_unique
 from rightcall.values.notation import PYTHON_LITERALS
 from rightcall.values.value_reader import BadValue, Unfinished, ValueReader
 
+TEXT_KINDS = frozenset(("plain", "string", "nullable"))
 _JSON_STARTS = frozenset('-0123456789"[{')
 _WORDS = {"true": True, "false": False, "null": None}
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,17})").fullmatch
@@ -26,10 +27,9 @@ Wrong = tuple[str, str]  # code and message
 
 def typed(text: str, kind: str, depth: int) -> tuple[str, Any, Wrong | None]:
     """JSON text, value, and what is wrong with it. `kind` is one of `declare.kinds.Kind`."""
-    if kind == "plain" or kind == "string" or (kind == "nullable" and text not in ("null", "None")):
-        return quoted(text), text, None
-    if kind == "nullable":
-        return "null", None, None
+    if kind in TEXT_KINDS:
+        is_null = kind == "nullable" and text in ("null", "None")
+        return ("null", None, None) if is_null else (quoted(text), text, None)
     if kind == "json" and _INTEGER(text):
         return text, int(text), None
     source = text.strip(" \t\r\n")
@@ -37,13 +37,19 @@ def typed(text: str, kind: str, depth: int) -> tuple[str, Any, Wrong | None]:
         return source, _WORDS[source], None
     if kind == "any" and source[:1] not in _JSON_STARTS:
         return quoted(text), text, None
+    return _of_json(text, source, kind, depth)
+
+
+def _of_json(text: str, source: str, kind: str, depth: int) -> tuple[str, Any, Wrong | None]:
     value = decode_unique(source, depth)[0] if source else Undecodable("invalid_json", "")
     if not isinstance(value, Undecodable):
         return source, value, None
     if value.code in REFUSED:
         return quoted(text), text, (value.code, value.message)
-    if kind == "any":
-        return quoted(text), text, None
+    return (quoted(text), text, None) if kind == "any" else _of_python(text, source, depth)
+
+
+def _of_python(text: str, source: str, depth: int) -> tuple[str, Any, Wrong | None]:
     try:
         value = _literal(source, depth)
     except BadValue as bad:

@@ -15,8 +15,8 @@ from rightcall.repairs.finish import allowed, receipts
 from rightcall.types import Problem, Repair
 from rightcall.wire.arriving_fences import FENCE_BEGIN, FENCE_END
 from rightcall.wire.buffer import Capture, Steps
-from rightcall.wire.interrupts import Broken, Cut, NotACall, too_deep
-from rightcall.wire.markers import HOLES, RUN, Pat, Probe
+from rightcall.wire.interrupts import Broken, Cut, NotACall, broken_by
+from rightcall.wire.markers import HOLES, RUN, Pat, Probe, Scan
 
 if TYPE_CHECKING:
     from rightcall.wire.body_reader import BodyReader
@@ -101,28 +101,36 @@ class Block:
                 return self._text(opening)
             yield from self._foreign(opening)
         except Cut:
-            if self._is_full():
-                return self._full(opening)
-            if not self._cut():
-                return self._text(opening)
-            p.drop(opening)
-            p.output.fresh = True
-            p.settle_pending()
-            return "closed"
+            return self._end_of_text(opening)
         except (Broken, RecursionError) as error:
             if self.bare and p.index == self._first:
                 return self._text(opening)
-            yield from self._broken(error if isinstance(error, Broken) else too_deep(p.limits.depth))
+            yield from self._broken(broken_by(error, p.limits.depth))
         if p.full:
             return self._full(opening)
         p.drop(opening)
+        self._end_of_calls()
+        return (yield from self.end())
+
+    def _end_of_text(self, opening: Capture) -> Ending:
+        p = self.p
+        if self._is_full():
+            return self._full(opening)
+        if not self._cut():
+            return self._text(opening)
+        p.drop(opening)
+        p.output.fresh = True
+        p.settle_pending()
+        return "closed"
+
+    def _end_of_calls(self) -> None:
+        p = self.p
         if p.index == self._first and not self._is_empty:
             p.note("opener_without_call", f"the block at {self._content} holds no call")
         p.pos += self._body_close
         p.output.settle()
         p.output.fresh = p.output.at_start = True
         p.output.mark("marker", p.at)
-        return (yield from self.end())
 
     def _broken(self, broken: Broken) -> Steps[None]:
         """Reads on to the call's close. The call is read again, loosely, or fails."""
@@ -253,25 +261,40 @@ class Block:
             raise Cut
         if self._is_odd:
             raise NotACall
-        if not self.bare and compiled.call_close and char in compiled.close_heads:
-            found = compiled.call_close.at(p.buf, p.pos, p.ended)
-            if found is None:
-                found = yield from p.test(compiled.call_close)
-            if found:
-                self._empty()
-                return
-        if char == "`" and not self.bare and (yield from self._fence()):
-            char = p.char() or (yield from p.peek())
-        if compiled.named and p.options.choice and char == "{":
-            yield from compiled.named.read_choice(p, p.options.choice)
+        if not self.bare and char in compiled.close_heads and (yield from self._closes_at_once()):
+            self._empty()
             return
-        for reader in compiled.readers:
-            if len(compiled.readers) == 1 or (yield from p.test(reader.begins)):
-                self.reader = reader
-                self.holds = bool(reader.closers) or p.in_doubt or (self.holds and not reader.looks_behind)
-                yield from reader.read(p, bare=self.bare)
+        if char == "`" and not self.bare:
+            char = yield from self._past_fence()
+        yield from self._body(char)
+
+    def _closes_at_once(self) -> Steps[bool]:
+        p, close = self.p, self.p.compiled.call_close
+        found = close.at(p.buf, p.pos, p.ended) if close is not None else False
+        if close is not None and found is None:
+            found = yield from p.test(close)
+        return bool(found)
+
+    def _body(self, char: str) -> Steps[None]:
+        """What reads the calls that begin here."""
+        p, compiled = self.p, self.p.compiled
+        if compiled.named and p.options.choice and char == "{":
+            return compiled.named.read_choice(p, p.options.choice)
+        if len(compiled.readers) == 1:
+            return self._read_by(compiled.readers[0])
+        return self._first_that_begins(compiled.readers)
+
+    def _first_that_begins(self, readers: list[BodyReader]) -> Steps[None]:
+        for reader in readers:
+            if (yield from self.p.test(reader.begins)):
+                yield from self._read_by(reader)
                 return
         raise NotACall
+
+    def _read_by(self, reader: BodyReader) -> Steps[None]:
+        self.reader = reader
+        self.holds = bool(reader.closers) or self.p.in_doubt or (self.holds and not reader.looks_behind)
+        return reader.read(self.p, bare=self.bare)
 
     def _empty(self) -> None:
         """The opener, and its close at once."""
@@ -283,14 +306,14 @@ class Block:
         else:
             p.note("opener_without_call", f"the block at {self._content} holds no call")
 
-    def _fence(self) -> Steps[bool]:
-        """A code fence between the markers and the calls: taken, with a receipt."""
+    def _past_fence(self) -> Steps[str]:
+        """A code fence between the markers and the calls: taken, with a receipt. What stands behind it."""
         p = self.p
         found = (yield from p.test(FENCE_BEGIN)) if p.policy("") != "off" else None
         if found:
             p.pos = found.end()
             self.fenced = (Repair("code_fence", "exact", "", found.group().strip(), ""),)
-        return bool(found)
+        return p.char() or (yield from p.peek())
 
     def mend(self, *, closed: bool = True) -> bool:
         """Reads a broken call again, loosely; `raw` holds what is left of the block. `closed`: its end was seen, so
@@ -301,11 +324,7 @@ class Block:
             return False
         text, start = p.captured(p.raw), p.raw_at
         found: list[Sketch] = self.reader.sketch(p, text, closed)
-        for each in found:
-            tool = p.tools.get(each.name) if p.tools is not None else None
-            if not allowed(receipts(each.liberties), tool, policy):
-                return False
-        if not found or p.index + len(found) > p.limits.calls:
+        if not found or p.index + len(found) > p.limits.calls or not self._may_mend(found, policy):
             return False
         for each in found:
             p.mended_call(each, text, start)
@@ -314,6 +333,11 @@ class Block:
             p.output.fresh = True
             p.output.say_behind(rest, p.at)
         return True
+
+    def _may_mend(self, found: list[Sketch], policy: str) -> bool:
+        tools = self.p.tools
+        named = [(each, tools.get(each.name) if tools is not None else None) for each in found]
+        return all(allowed(receipts(each.liberties), tool, policy) for each, tool in named)
 
     def _cut(self) -> bool:
         """The text ended inside a block. False if so little of it was there that it is text."""
@@ -364,25 +388,32 @@ class Block:
         # A body's own opening tag does not end what it opens.
         skip = 0 if headed or p.captured(self._content).strip() else 1
         turn: Capture | None = None
+        action, size = yield from self._next_sign(scan, skip)
+        while action == "turn":
+            # The turn's end, or a word of a value: what came behind it before the call's close stands in the call.
+            turn = p.capture() if turn is None else turn
+            p.pos += size
+            action, size = yield from self._next_sign(scan, 0)
+        if turn is not None:
+            (p.drop if action.endswith("close") else p.give_back)(turn)
+        if action == "body_close":
+            self._body_close = size
+        return bool(action) or turn is not None
+
+    def _next_sign(self, scan: Scan[str], skip: int) -> Steps[tuple[str, int]]:
+        """Takes everything up to the next marker: what it does, and its length. The first so many characters are no
+        beginning of one. Nothing where the text ended first."""
+        p = self.p
         while True:
             found = (scan.ended if p.ended else scan.search)(p.buf, p.pos + skip)
             if p.pos + skip <= len(p.buf):
                 p.pos, skip = p.pos + skip, 0
             p.pos = found.start() if found else len(p.buf)
-            action = scan.actions[found.lastindex] if found is not None and found.lastindex is not None else ""
-            if found is not None and action == "turn":
-                # The turn's end, or a word of a value: what came behind it before the call's close stands in the call.
-                turn = p.capture() if turn is None else turn
-                p.pos = found.end()
-            elif action or p.ended:
-                break
-            else:
-                yield
-        if turn is not None:
-            (p.drop if action.endswith("close") else p.give_back)(turn)
-        if found is not None and action == "body_close":
-            self._body_close = found.end() - found.start()
-        return bool(action) or turn is not None
+            if found is not None and found.lastindex is not None:
+                return scan.actions[found.lastindex], found.end() - found.start()
+            if p.ended:
+                return "", 0
+            yield
 
     # -- its end -------------------------------------------------------------------------------------------------------
 
@@ -405,18 +436,23 @@ class Block:
         found = close.at(p.buf, p.pos, p.ended)
         if found is None:
             found = yield from p.test(close)
-        is_due = False
         if found:
             p.pos = found.end()
-        elif char == "`" and self.bare and p.ended and close.is_begun(p.buf, p.pos):
-            p.pos = len(p.buf)  # of the fence that closes it
-        elif not char and not self.bare and not self._is_inner:
-            p.problem("unclosed", "the text ended before the marker that closes the call", blocking=False)
-        elif self.bare and p.ended and close.is_begun(p.buf, p.pos):
-            p.pos = len(p.buf)  # the fence around the calls was cut off in its last line
-        elif char:
-            is_due = True
-            if char in ",;()[]{}" and p.pending is not None and not (p.ended and close.is_begun(p.buf, p.pos)):
-                p.block_pending("trailing_content", f"unexpected {char!r} after the call")
+        is_due = not found and self._is_due(close, char)
         p.output.mark("marker", p.at)
         return is_due
+
+    def _is_due(self, close: Probe, char: str) -> bool:
+        """The closing marker does not stand here: may it still come?"""
+        p = self.p
+        is_cut = p.ended and close.is_begun(p.buf, p.pos)
+        if self.bare and is_cut:
+            p.pos = len(p.buf)  # the fence around the calls was cut off in its last line
+            return False
+        if not char:
+            if not self.bare and not self._is_inner:
+                p.problem("unclosed", "the text ended before the marker that closes the call", blocking=False)
+            return False
+        if char in ",;()[]{}" and p.pending is not None and not is_cut:
+            p.block_pending("trailing_content", f"unexpected {char!r} after the call")
+        return True

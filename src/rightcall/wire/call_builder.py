@@ -64,18 +64,21 @@ class Building:
 class CallBuilder(Buffer):
     """What every reader of a body works with: the text as it arrives, and the call that is made of it."""
 
+    # What few replies need is set when it is needed: most are small, and then what is made for each is what costs.
+    in_thought = False  # a thought was left open, which a close may still end
+    full = False  # there were more calls than there may be
+    in_doubt = False  # nobody knows where a broken call ended: what follows may be a part of it
+    args_at = 0  # where the arguments of the call began
+    _last_rung: LastRung | None = None
+
     def __init__(self, compiled: Compiled, options: ReadOptions, ids: Ids) -> None:
         super().__init__()
         self.index = 0  # of the next call
-        self.in_thought = False  # a thought was left open, which a close may still end
-        self.full = False  # there were more calls than there may be
-        self.in_doubt = False  # nobody knows where a broken call ended: what follows may be a part of it
         self.call: Building | None = None
         self.pending: tuple[int, Call] | None = None  # a call that has ended, if what follows does not say otherwise
         self.block: Block | None = None  # that is being read
         self.raw: Capture | None = None  # where the call's own text begins
         self.raw_at = 0
-        self.args_at = 0  # where the arguments of the call began
         self._raw_text: str | None = None
         self.told: Told | None = None  # which text came as special tokens, where somebody said so
         self.compiled = compiled
@@ -85,8 +88,14 @@ class CallBuilder(Buffer):
         self.live = options.live and options.tools is not None
         self.ids = ids
         self.output = Output()
-        self.last_rung = LastRung()
         self.notes: dict[str, int] = {}  # how many of each kind there were
+
+    @property
+    def last_rung(self) -> LastRung:
+        """What mending may still cost in this reply."""
+        if self._last_rung is None:
+            self._last_rung = LastRung()
+        return self._last_rung
 
     def is_letters(self, start: int, end: int) -> bool:
         """Is what stands there in the buffer known to be no special token, whatever its letters are?"""

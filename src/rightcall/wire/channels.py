@@ -14,7 +14,7 @@ from rightcall.wire.blocks import Block
 from rightcall.wire.bodies import BODIES
 from rightcall.wire.bodies.name_then_json import read_arguments_of
 from rightcall.wire.buffer import Capture, Steps
-from rightcall.wire.interrupts import Broken, Cut, NotACall, too_deep
+from rightcall.wire.interrupts import Broken, Cut, NotACall, broken_by
 from rightcall.wire.json_stream import whole_value
 from rightcall.wire.markers import Probe
 
@@ -47,32 +47,49 @@ def _header(m: Machine, taken: Capture, *, bare: bool) -> Steps[None]:
     p, channels = m.p, m.compiled.channels
     assert channels is not None
     size = len(channels.message)
-    while True:
-        end = p.buf.find(channels.message, p.pos, p.pos + _MAX_HEADER + size)
-        if end >= 0 or p.ended or len(p.buf) - p.pos >= _MAX_HEADER + size:
-            break
-        yield
+    end = yield from _message_start(m, channels.message)
     recipient, kind = read_header(p.buf[p.pos : max(end, p.pos)], channels, m.compiled.header_starts)
-    if (
-        end < 0
-        or (isinstance(channels.message, Special) and p.is_letters(end, end + size))
-        or _holds_more(m, p.buf[p.pos + 1 : end])
-        or (bare and not channels.to and not (yield from _is_recipient(m, recipient, end + size)))
-    ):
-        # No header: its first character is text, and the search goes on behind it.
+    is_header = end >= 0 and not _is_other(m, channels.message, end)
+    if is_header and bare and not channels.to:
+        is_header = yield from _is_recipient(m, recipient, end + size)
+    if is_header:
+        p.drop(taken)
+        yield from _enter(m, recipient, kind, end)
+    else:
+        # Its first character is text, and the search goes on behind it.
         is_cut = p.ended and end < 0 and len(p.buf) - p.pos < _MAX_HEADER + size
-        is_cut = is_cut and not _holds_more(m, p.buf[p.pos + 1 :])
         p.pos = len(p.buf) if is_cut else p.pos + 1
         m.output.say_exactly(p.release(taken), p.at)
-        return
-    p.drop(taken)
+
+
+def _enter(m: Machine, recipient: str | None, kind: str | None, end: int) -> Steps[None]:
+    """The message begins whose header ends there."""
+    p, channels = m.p, m.compiled.channels
+    assert channels is not None
     m.leave_for_call()
     m.turn_to(kind)
     if kind is not None and _was_to_tool(m, p.buf[p.pos : end]):
         m.due_to = p.index
-    m.marker(end + size)
+    m.marker(end + len(channels.message))
     if kind is None and BODIES[type(m.compiled.format.bodies[0])].named_by_header:
         yield from _call(m, recipient or "")
+
+
+def _message_start(m: Machine, marker: str) -> Steps[int]:
+    """Where the marker stands that a message begins with; -1 where none does, or too far away."""
+    p, most = m.p, _MAX_HEADER + len(marker)
+    while True:
+        end = p.buf.find(marker, p.pos, p.pos + most)
+        if end >= 0 or p.ended or len(p.buf) - p.pos >= most:
+            return end
+        yield
+
+
+def _is_other(m: Machine, marker: str, end: int) -> bool:
+    """Is what stands up to the marker no header? The marker may be letters, or that of another message."""
+    p = m.p
+    is_written = isinstance(marker, Special) and p.is_letters(end, end + len(marker))
+    return is_written or _holds_more(m, p.buf[p.pos + 1 : end])
 
 
 def _holds_more(m: Machine, text: str) -> bool:
@@ -188,7 +205,7 @@ def _message(m: Machine, name: str, block: Block) -> Steps[None]:
         p.pos = len(p.buf)
         p.fail("truncated", "the text ended before the call did; send the whole call again")
     except (Broken, RecursionError) as error:
-        broken = error if isinstance(error, Broken) else too_deep(p.limits.depth)
+        broken = broken_by(error, p.limits.depth)
         found = yield from block.resync(headed=True)
         if not p.mend(closed=found):
             p.fail(broken.code, broken.message, broken.path)

@@ -8,22 +8,24 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import cached_property
-from typing import Literal, NamedTuple, TypeVar
+from typing import Literal
 
 import msgspec
 
-from rightcall.formats.spec import (
-    Body,
-    Format,
-    Marker,
-    Pair,
-    Protocol,
-    Special,
-    alternatives,
-)
+from rightcall.formats.spec import Format, Marker, Pair, Protocol, Special, alternatives
 from rightcall.wire.bodies import BODIES
 from rightcall.wire.bodies.kind import Around
 from rightcall.wire.body_reader import BodyReader
+from rightcall.wire.format_markers import (
+    Entries,
+    FormatMarkers,
+    Sign,
+    body_open,
+    closing_sources,
+    entries,
+    entries_of_pair,
+    unique,
+)
 from rightcall.wire.markers import (
     END,
     NAME,
@@ -45,36 +47,6 @@ from rightcall.wire.markers import (
 from rightcall.wire.shown import BODY, CALL, INNERMOST, SECTION
 from rightcall.wire.shown.raw import Closes
 
-Action = Literal[
-    "section",
-    "section_close",
-    "call",
-    "body",
-    "closer",
-    "value_close",
-    "think",
-    "think_close",
-    "content",
-    "content_close",
-    "inline",
-    "end",
-    "header",
-    "tag",
-    "done",
-    "line",
-]
-
-
-class Sign(NamedTuple):
-    """What a marker in the text does, and whether it is a special token, which nobody writes by chance."""
-
-    action: Action
-    special: bool = False
-    is_token: bool = False  # it holds a token of its own, which nothing else in the vocabulary spells
-
-
-A = TypeVar("A")
-Entries = list[tuple[Sign, Pat]]
 Match = Callable[[str], "re.Match[str] | None"]
 
 
@@ -83,111 +55,136 @@ class Compiled:
 
     def __init__(self, format: Format, *, reasoning: bool = True) -> None:
         self.format = format
+        self.channels = format.channels
         # A reply that begins with this tag is reasoning, also where the format's own is written otherwise.
         self.think = THINK_TAG if reasoning and _knows_no_tag(format) else None
-        self.channels = format.channels
-        is_bare = "" in alternatives(format.call[0])
-        # A code fence is how prose shows an example: it opens a call only where a reply may begin.
-        fences = [pat for pat in templates(format.call[0]) if pat.head == "`"]
-        self.fence = Probe(alt(*fences)) if fences else None
-        calls = [entry for entry in _entries("call", format.call[0]) if entry[1].head != "`"]
-        # Without a marker before it, a body is found by its own opening tag, or opens only where a reply may begin.
-        bodies = [entry for body in format.bodies for entry in _opening(body, is_bare)]
-        damaged = [pat for body in format.bodies for pat in BODIES[type(body)].damaged(body, format)]
-        inner = calls + bodies + [(Sign("body"), pat) for pat in damaged]
-        self.body_openers = [(pat, sign) for sign, pat in bodies]
-        self.body_tags = tuple({pat.prefix for _, pat in bodies if len(pat.prefix) > 1})
-        nameless = [pat for body in format.bodies for pat in _nameless(body)]
-        self.nameless = Probe(alt(*nameless)) if nameless else Probe.never()
-        # How a body begins, whatever becomes of it.
-        named = [template(text) for body in format.bodies for text in _named_openings(body)]
-        tags = [literal(tag) for tag in self.body_tags]
-        self.body_begins = Probe(alt(*named, *nameless, *tags, *map(literal, "{[")))
-        self.bare = (
-            "".join(BODIES[type(body)].first for body in format.bodies) if is_bare and not format.channels else ""
-        )
-        # A call without a marker of its own may stand where a reply begins.
+        markers = FormatMarkers(format)
+        self._add_bodies(markers)
+        self._add_calls_without_markers(markers)
+        self._add_ends_of_calls(markers)
+        self._add_extra_brackets(markers)
+        self._add_resync(markers)
+        self._add_reply_beginnings()
+        self._add_readers(markers)
+        self._add_shown(markers)
+        self._add_states(markers)
+
+    # -- calls ---------------------------------------------------------------------------------------------------------
+
+    def _add_bodies(self, markers: FormatMarkers) -> None:
+        """How a body begins."""
+        self.body_openers = [(pat, sign) for sign, pat in markers.bodies]
+        self.body_tags = tuple(dict.fromkeys(pat.prefix for _, pat in markers.bodies if len(pat.prefix) > 1))
+        nameless = markers.nameless()
+        self.nameless = _any(nameless)
+        # Whatever becomes of it.
+        self.body_begins = _any([*markers.named(), *nameless, *map(literal, self.body_tags), *map(literal, "{[")])
+
+    def _add_calls_without_markers(self, markers: FormatMarkers) -> None:
+        """A call without a marker of its own may stand where a reply begins, and behind another."""
+        firsts = "".join(BODIES[type(body)].first for body in self.format.bodies)
+        self.bare = firsts if markers.is_bare and not self.channels else ""
+        self.fence = _any_of_some(markers.fences)
         self.may_begin = bool(self.bare) or self.fence is not None
-        clashes = [pat for _, pat in inner if pat.head and pat.head in self.bare]
-        self.bare_clash = Probe(alt(*clashes)) if clashes else None
-        self.call_close = _probe(format.call[1])
-        closes = templates(format.call[1])
+        self.bare_clash = _any_of_some([pat for _, pat in markers.inner if pat.head and pat.head in self.bare])
+        self.between = self._between()
+        self.again = self._again(markers)
+
+    def _add_ends_of_calls(self, markers: FormatMarkers) -> None:
+        closes = [pat for _, pat in markers.closes]
+        self.call_close = _any_of_some(closes)
         self.close_heads = frozenset(pat.head for pat in closes)
-        # What no call goes on behind: its close, and what opens or closes anything else that stands beside calls.
-        beside = [pat for pair in (format.call, *format.content) for side in pair for pat in templates(side)]
-        self.call_edge = Probe(alt(*beside)) if beside else Probe.never()
-        resync = self._resync(inner)
-        self.resync = Scan(resync)
-        # Where a thought was left open, its close ends a call in it that cannot be read.
-        thought_ends = templates(format.reasoning[1]) if format.reasoning else []
-        self.resync_thought = Scan(_unique(resync + [("stop", pat) for pat in thought_ends]))
-        ends = [pat for end in format.channels.ends for pat in templates(end)] if format.channels else []
-        closing = closes + self._body_closes() + ends
-        over = [*[pat for end in format.ends for pat in templates(end)], END]
-        # Brackets too many behind arguments are dropped at the text's end as well. Where nothing closes an envelope, it
-        # is over with its bracket, and more of them are text.
+        self.call_edge = _any(markers.beside())
+        self.turn_end = _any_of_some(self._message_ends())
+        closing = markers.section_closes + markers.closes
+        self.closing = [(sign, re.compile(pat.whole).fullmatch) for sign, pat in closing]
+        self.closes_calls = _any([pat for _, pat in closing] + markers.body_closes)
+
+    def _add_extra_brackets(self, markers: FormatMarkers) -> None:
+        """Brackets too many behind arguments are dropped at the text's end as well. Where nothing closes an envelope,
+        it is over with its bracket, and more of them are text."""
+        closing = [pat for _, pat in markers.closes] + markers.body_closes + self._message_ends()
+        over = [*[pat for end in self.format.ends for pat in templates(end)], END]
         self.extra_behind_arguments = _extra([*closing, *over])
         self.extra_closers = self.extra_behind_arguments if self.bare else _extra(closing)
-        self.turn_end = Probe(alt(*ends)) if ends else None
-        self.between = self._between()
-        self.again = self._again()
+
+    def _add_resync(self, markers: FormatMarkers) -> None:
+        """Where a broken call is over: at its close, at its body's, at what can only stand behind it, or where the turn
+        ends."""
+        turns = [pat for _, pat in markers.turns]
+        closes = [("close", pat) for _, pat in markers.closes]
+        closes += [("close", pat) for pat in turns] if self.channels is not None else []
+        closes += [("body_close", _no_opener(pat)) for pat in markers.body_closes]
+        self.closes = bool(closes)
+        stops = [("stop", pat) for _, pat in markers.section_closes + markers.sections + markers.inner]
+        resync = closes + stops + [("turn", pat) for pat in turns]
+        self.resync = Scan(resync)
+        # Where a thought was left open, its close ends a call in it that cannot be read.
+        self.resync_thought = Scan(unique(resync + [("stop", pat) for _, pat in markers.think_closes]))
+
+    def _add_reply_beginnings(self) -> None:
+        """What only a reply begins with: the prompt ended with the token before it."""
         self.first_header = self._first_header()
-        starts = alternatives(format.channels.start) if format.channels else ()
+        self.first_opener = _first_opener(self.format.call[0])
+        self.first_thought = _label(self.format.reasoning[0]) if self.format.reasoning else None
+        starts = alternatives(self.channels.start) if self.channels else ()
         self.header_starts: list[Match] = [re.compile(template(start).whole).match for start in starts]
-        self.first_opener = _first_opener(format.call[0])
-        self.first_thought = _label(format.reasoning[0]) if format.reasoning else None
-        around = Around(self._after(inner), [pat for _, pat in self._turns()])
-        kinds = [BODIES[type(body)] for body in format.bodies]
-        self.readers: list[BodyReader] = [
-            kind.reader(body, format, around) for kind, body in zip(kinds, format.bodies, strict=True)
-        ]
-        self.envelope = next((self.readers[i] for i, kind in enumerate(kinds) if kind.is_object), None)
-        outside = [i for i, body in enumerate(format.bodies) if kinds[i].is_named_outside(body)]
-        self.named = self.readers[outside[0]] if outside and not format.channels else None
+        # A reply may begin with what stands nowhere else.
+        self.looks_first = bool(self.first_header or self.first_opener or self.first_thought)
+
+    def _add_readers(self, markers: FormatMarkers) -> None:
+        around = Around(markers.after(), [pat for _, pat in markers.turns])
+        bodies = [(BODIES[type(body)], body) for body in self.format.bodies]
+        self.readers: list[BodyReader] = [kind.reader(body, self.format, around) for kind, body in bodies]
+        kinds = list(zip(self.readers, bodies, strict=True))
+        self.envelope = next((reader for reader, (kind, _) in kinds if kind.is_object), None)
+        outside = [reader for reader, (kind, body) in kinds if kind.is_named_outside(body)]
+        self.named = outside[0] if outside and not self.channels else None
         # The first body only: where there are several, what is not usual for the first goes the long way.
         self.quick = self.readers[0].quick
-        self._states(inner)
+
+    def _add_shown(self, markers: FormatMarkers) -> None:
+        """What tells that an opener is only shown, or ends what it opens."""
+        # A section really opens where calls, or its close, follow.
+        follows = look(alt(*(pat for _, pat in markers.inner + markers.section_closes), END))
+        opens = [seq(pat, blanks(), follows) for _, pat in markers.sections]
+        self.section_start = there(alt(*opens)) if opens else None
+        self.ends_shown = {level: search_any(closing_sources(self.format, level)) for level in (SECTION, CALL, BODY)}
+        # Nothing opens it, and a marker ends it.
+        self.is_content_implied = any(not opens for opens, _ in self.format.content)
 
     # -- what each state looks for -------------------------------------------------------------------------------------
 
-    def _states(self, inner: Entries) -> None:
-        format = self.format
-        # Where calls outside their block are looked for, every line is.
-        self.lines = format.protocol is not None and any(BODIES[type(body)].found_on_lines for body in format.bodies)
-        sections = _entries("section", format.section[0]) if format.section else []
-        section_closes = _entries("section_close", format.section[1]) if format.section else []
-        # A section really opens where calls, or its close, follow.
-        follows = look(alt(*(pat for _, pat in inner + section_closes), END))
-        opens = [seq(pat, blanks(), follows) for _, pat in sections]
-        self.section_start = there(alt(*opens)) if opens else None
-        closing = section_closes + _entries("closer", format.call[1])
-        closes = [pat for _, pat in closing] + self._body_closes()
-        self.closes_calls = Probe(alt(*closes)) if closes else Probe.never()
-        self.closing = [(sign, re.compile(pat.whole).fullmatch) for sign, pat in closing]
-        # What ends an opener that is only shown.
-        self.ends_shown = {level: search_any(closing_sources(format, level)) for level in (SECTION, CALL, BODY)}
-        self.is_content_implied = any(
-            not opens for opens, _ in format.content
-        )  # nothing opens it, and a marker ends it
-        around = self._around()
+    def _add_states(self, markers: FormatMarkers) -> None:
+        strays = self._strays(markers)
+        openers = markers.sections + markers.inner + self._around(markers)
+        self._add_openers(openers)
+        self._add_lines()
         lines: Entries = [(Sign("line"), literal("\n"))] if self.lines else []
-        self.text = Scan(_unique(sections + inner + around + lines + section_closes + self._strays()))
-        openers = [pat for sign, pat in sections + inner + around if sign.action in _OPEN_CALLS and pat.prefix]
-        self.openers = [(pat, past_gap(pat)) for pat in openers]
-        self.has_tokens = any(sign.is_token and sign.action in _OPEN_CALLS for sign, _ in sections + inner + around)
-        begins = [pat for sign, pat in sections + inner + around if sign.action in _BEGINS]
-        self.begins = Probe(alt(*begins)) if begins else Probe.never()
+        self.text = Scan(unique(openers + lines + markers.section_closes + strays))
+        self.message = Scan(unique(markers.turns + markers.think_closes + strays))
+        self._add_reasoning(markers, openers)
+
+    def _add_reasoning(self, markers: FormatMarkers, openers: Entries) -> None:
         # A special token says that the model has stopped thinking; what is plain text may be a thought about a call.
-        tokens = [entry for entry in sections + inner + around if entry[0].special and entry[0].action in _OPENERS]
-        thinks = _pair_entries(format.reasoning, "think", "think_close")
-        thought_ends = [entry for entry in thinks if entry[0].action == "think_close"]
-        self.message = Scan(_unique(self._turns() + thought_ends + self._strays()))
-        cites = _pair_entries(format.citations, "inline", "inline")
-        turns = [entry for entry in self._turns() if entry[0].special or entry[0].action != "header"]
-        self.reasoning = Scan(_unique(thinks + turns + tokens + cites))
+        tokens = [entry for entry in openers if entry[0].special and entry[0].action in _OPENERS]
+        turns = [entry for entry in markers.turns if entry[0].special or entry[0].action != "header"]
+        thought = markers.thinks + markers.think_closes + turns + tokens + markers.cites
+        self.reasoning = Scan(unique(thought))
         # A thought that was opened inside a text with a close of its own ends with the text.
-        ends = [entry for pair in format.content for entry in _entries("content_close", pair[1])]
-        self.reasoning_in_content = Scan(_unique(ends + thinks + turns + tokens + cites)) if ends else self.reasoning
+        ends = [entry for pair in self.format.content for entry in entries("content_close", pair[1])]
+        self.reasoning_in_content = Scan(unique(ends + thought)) if ends else self.reasoning
+
+    def _add_openers(self, openers: Entries) -> None:
+        calls = [(sign, pat) for sign, pat in openers if sign.action in _OPEN_CALLS]
+        self.openers = [(pat, past_gap(pat)) for _, pat in calls if pat.prefix]
+        self.has_tokens = any(sign.is_token for sign, _ in calls)
+        self.begins = _any([pat for sign, pat in openers if sign.action in _BEGINS])
+
+    def _add_lines(self) -> None:
+        """Where calls outside their block are looked for, every line is."""
+        is_found = any(BODIES[type(body)].found_on_lines for body in self.format.bodies)
+        self.lines = self.format.protocol is not None and is_found
 
     @cached_property
     def tagged(self) -> Compiled:
@@ -198,80 +195,34 @@ class Compiled:
         opens, closes = [(usual, *alternatives(own)) for usual, own in pairs]
         return Compiled(msgspec.structs.replace(self.format, reasoning=(opens, closes)))
 
-    def _strays(self) -> Entries:
+    def _strays(self, markers: FormatMarkers) -> Entries:
         """What closes a call, or a value in one: none of it belongs into text."""
-        values = [pat for reader in self.readers for pat in reader.closers]
-        strays = _entries("closer", self.format.call[1]) + self._lone_tokens()
-        strays += [(Sign("value_close"), pat) for pat in values]
+        strays = markers.closes + markers.lone_tokens()
+        strays += [(Sign("value_close"), pat) for reader in self.readers for pat in reader.closers]
         closings = [BODIES[type(body)].closing(body) for body in self.format.bodies]
-        strays += [entry for closing in closings for entry in _entries("closer", closing)]
+        strays += [entry for closing in closings for entry in entries("closer", closing)]
         return [(sign, pat) for sign, pat in strays if pat.head != "`" or sign.special]
 
-    def _lone_tokens(self) -> Entries:
-        """The special tokens of which a call's markers are made, where they stand alone."""
-        markers = [*self.format.call, *(self.format.section or ()), *(self.format.reasoning or ())]
-        markers += [
-            marker for body in self.format.bodies for marker in (body_open(body), BODIES[type(body)].closing(body))
-        ]
-        texts = [text for marker in markers for text in alternatives(marker) if isinstance(text, Special)]
-        tokens = {token for text in texts for token in text.tokens if token != text and _is_at_edge(text, token)}
-        return [(Sign("closer", True, True), literal(token)) for token in sorted(tokens)]
-
-    def _around(self) -> Entries:
+    def _around(self, markers: FormatMarkers) -> Entries:
         drops: Entries = []
         self.tags: dict[str, str] = {}  # the blocks of a protocol that hold text: what opens them, and what closes them
         for pair in self.format.content:
-            drops += _pair_entries(pair, "content", "content_close")
+            drops += entries_of_pair(pair, "content", "content_close")
         if self.format.protocol is not None:
             self.tags = _tags(self.format.content)
             drops = [(Sign("tag"), literal(marker)) for marker in self.tags] + [self._done(self.format.protocol)]
-        drops += _pair_entries(self.format.citations, "inline", "inline") + self._turns()
+        drops += markers.cites + markers.turns
         # A marker that ends other things as well says nothing about reasoning once it stands in text.
         shared = {pat.whole for _, pat in drops}
-        thinks = _pair_entries(self.format.reasoning, "think", "think_close")
+        thinks = markers.thinks + markers.think_closes
         return [entry for entry in thinks if entry[1].whole not in shared] + drops
 
     def _done(self, protocol: Protocol) -> tuple[Sign, Pat]:
         opens, closes = (marker.strip() for marker in protocol.done)
         return Sign("done"), _done(opens, closes, [*self.tags, *ordered(self.format.call[0])])
 
-    def _turns(self) -> Entries:
-        """End-of-turn tokens, and what begins a channel's header."""
-        ends = [entry for end in self.format.ends for entry in _entries("end", end)]
-        if self.channels is None:
-            return ends
-        ends += [entry for end in self.channels.ends for entry in _entries("end", end)]
-        starts = list(alternatives(self.channels.start))
-        header = Sign("header", True, any(isinstance(start, Special) for start in starts))
-        if self.channels.to:
-            starts += [self.channels.channel] if self.channels.channel else []
-            return ends + [(header, look(template(start))) for start in starts]
-        # The header is the recipient itself: only a whole one tells a header from text.
-        name = seq(NAME, literal(self.channels.message))
-        return ends + [(header, look(seq(template(start), name))) for start in starts]
-
-    def _after(self, inner: Entries) -> list[Pat]:
-        """What may follow the end of a body: the call's close, or where there is none whatever else is structure."""
-        closes = templates(self.format.call[1])
-        if self.format.section:
-            closes += templates(self.format.section[1])
-        return closes + [pat for _, pat in inner] + [pat for _, pat in self._turns()]
-
-    def _resync(self, inner: Entries) -> list[tuple[str, Pat]]:
-        """Where a broken call is over: at its close, at its body's, at what can only stand behind it, or where the turn
-        ends."""
-        closes = [("close", pat) for pat in templates(self.format.call[1])]
-        if self.channels is not None:
-            closes += [("close", pat) for _, pat in self._turns()]
-        closes += [("body_close", _no_opener(pat)) for pat in self._body_closes()]
-        if self.format.section:
-            closes += [("stop", pat) for pat in templates(self.format.section[1])]
-        self.closes = any(action != "stop" for action, _ in closes)
-        sections = _entries("section", self.format.section[0]) if self.format.section else []
-        return closes + [("stop", pat) for _, pat in sections + inner] + [("turn", pat) for _, pat in self._turns()]
-
-    def _body_closes(self) -> list[Pat]:
-        return [pat for body in self.format.bodies for pat in templates(BODIES[type(body)].closing(body))]
+    def _message_ends(self) -> list[Pat]:
+        return [pat for end in self.channels.ends for pat in templates(end)] if self.channels else []
 
     def _between(self) -> Probe | None:
         """What may stand between two calls without markers: models put a comma or a semicolon there."""
@@ -281,9 +232,9 @@ class Compiled:
         marks = {mark: template(mark) for mark in (self.format.between.strip(), ",", ";") if mark}
         return Probe(seq(alt(*marks.values()), blanks(), look(opener)))
 
-    def _again(self) -> Probe | None:
+    def _again(self, markers: FormatMarkers) -> Probe | None:
         """How a call begins whose opener was left out: a name and a special token, right behind another call."""
-        if "" in alternatives(self.format.call[0]):
+        if markers.is_bare:
             return None
         opens = [text for body in self.format.bodies for text in ordered(body_open(body))]
         begun = [template(text) for text in opens if isinstance(text, Special) and not text.startswith(text.tokens)]
@@ -316,54 +267,12 @@ LEVELS: dict[str, int] = {
     "body": BODY,
 }
 _OPENERS = frozenset(("section", "call", "body", "content"))
-_SURE = 3  # characters of a tag that tell it
 _BEGINS = frozenset(("section", "call", "body", "header", "content", "think"))
 _OPEN_CALLS = frozenset(("section", "call", "body", "header"))
 
 
-def _entries(action: Action, marker: Marker) -> Entries:
-    return [(sign_of(action, text), template(text)) for text in ordered(marker)]
-
-
-def sign_of(action: Action, text: str) -> Sign:
-    return Sign(action, isinstance(text, Special), bool(getattr(text, "tokens", ())))
-
-
-def closing_sources(format: Format, level: int) -> list[str]:
-    """The patterns of what closes what stands so far out."""
-    if level == BODY:
-        pats = [pat for body in format.bodies for pat in templates(BODIES[type(body)].closing(body))]
-    else:
-        section = format.section[1] if format.section else ""
-        pats = templates({SECTION: section, CALL: format.call[1]}.get(level, ""))
-    return [pat.whole for pat in pats if pat.head != "`"]
-
-
 def search_any(sources: list[str]) -> Closes | None:
     return re.compile("|".join(sources)).search if sources else None
-
-
-def _is_at_edge(text: str, token: str) -> bool:
-    """Inside a tag a token means nothing alone."""
-    return text.strip().startswith(token) or text.strip().endswith(token)
-
-
-def body_open(body: Body) -> Marker:
-    """What stands before its arguments."""
-    return next(iter(BODIES[type(body)].opening(body)), "")
-
-
-def _named_openings(body: Body) -> list[str]:
-    """What stands before JSON arguments, where it is more than a name."""
-    texts = ordered(body_open(body)) if BODIES[type(body)].named_by_header else []
-    return [text for text in texts if len(re.sub(r"\{\w+\}", "", text)) > _SURE]
-
-
-def _nameless(body: Body) -> list[Pat]:
-    """How a body begins whose name was left out, if it can be told then."""
-    opening = BODIES[type(body)].opening(body)[:1]
-    texts = [text.replace("{name}", "") for marker in opening for text in alternatives(marker)]
-    return [template(text) for text in texts if len(text.strip()) > _SURE]
 
 
 def _first_opener(marker: Marker) -> Probe | None:
@@ -380,33 +289,9 @@ def _label(marker: Marker) -> Probe | None:
     return Probe(alt(*[literal(word) for word in words if word.strip()])) if any(map(str.strip, words)) else None
 
 
-def _opening(body: Body, is_bare: bool) -> Entries:
-    """The tags by which a body is found in text. A bare name is none, nor, where a call has markers of its own, is what
-    begins with a word."""
-    opening = BODIES[type(body)].opening(body)
-    tags = [entry for marker in opening for entry in _entries("body", marker)]
-    tags += [entry for marker in opening[:1] for text in ordered(marker) for entry in _odd_openings(text)]
-    return [entry for entry in tags if entry[1].head and (is_bare or not entry[1].head.isalnum())]
-
-
-def _odd_openings(text: str) -> Entries:
-    """A body's opening tag without a name in it; and where the text ends, one that was not written to its end."""
-    before, hole, behind = text.partition("{name}")
-    if len(before.strip()) < _SURE or not hole:
-        return []
-    sign = sign_of("body", text)
-    nameless = [(sign, template(text.replace("{name}", "")))] if behind.strip() else []
-    return nameless if before.strip()[0].isalnum() else [*nameless, (sign, seq(template(before), NAME, END))]
-
-
 def _no_opener(close: Pat) -> Pat:
     """A code fence closes a body only where it does not open one."""
     return seq(close, alt(look(Pat(r"[^A-Za-z]", "")), END)) if close.head == "`" else close
-
-
-def _unique(entries: list[tuple[A, Pat]]) -> list[tuple[A, Pat]]:
-    """Each pattern once: what stands first says what it does."""
-    return list({pat.whole: (sign, pat) for sign, pat in reversed(entries)}.values())
 
 
 def _tags(content: tuple[Pair, ...]) -> dict[str, str]:
@@ -425,13 +310,12 @@ def _done(opens: str, closes: str, others: list[str]) -> Pat:
     return seq(literal(opens), Pat(body, body, sure=RUN), literal(closes))
 
 
-def _pair_entries(pair: Pair | None, opens: Action, closes: Action) -> Entries:
-    return [] if pair is None else _entries(opens, pair[0]) + _entries(closes, pair[1])
+def _any(pats: list[Pat]) -> Probe:
+    return Probe(alt(*pats)) if pats else Probe.never()
 
 
-def _probe(marker: Marker) -> Probe | None:
-    found = templates(marker)
-    return Probe(alt(*found)) if found else None
+def _any_of_some(pats: list[Pat]) -> Probe | None:
+    return Probe(alt(*pats)) if pats else None
 
 
 def _extra(closes: list[Pat]) -> Probe | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 
 from rightcall.declare.toolset import ToolLike, Toolset
@@ -14,6 +14,7 @@ from rightcall.wire.markers import ANY_GAP, RUN, Pat, Probe, alt, blanks, litera
 from rightcall.wire.options import ReadOptions
 from rightcall.wire.piece import read_piece
 
+Search = Callable[[str, int], int]
 _WORD = Pat(r"[A-Za-z_][\w.\-]{0,255}+", r"(?:[A-Za-z_][\w.\-]{0,255}+)?", sure=RUN)
 _PART = 3  # characters of a marker that are looked for before the whole
 _PLACES = 64  # how often an opener may be repeated in that
@@ -41,16 +42,23 @@ def _known() -> list[Compiled]:
 
 def _opened_at(found: Compiled, text: str, first_at: dict[str, int]) -> int:
     """Where the text holds what opens a call in this format; -1 where it does not."""
-    for pat, search in found.openers:
-        if pat.whole not in first_at:
-            places = [_first_place(part, text, first_at) for part in pat.opening.split(ANY_GAP) if part]
-            first_at[pat.whole] = search(text, places[0]) if min(places, default=-1) >= 0 else -1
-        if first_at[pat.whole] >= 0:
-            return first_at[pat.whole]
+    for opener in found.openers:
+        place = _opener_at(opener, text, first_at)
+        if place >= 0:
+            return place
     first = first_headers().get(found.format.name)
     if first is not None:
         return 0 if first.at(text, 0, True) else -1
     return 0 if found.bare and text.lstrip()[:1] in tuple(found.bare) else -1
+
+
+def _opener_at(opener: tuple[Pat, Search], text: str, known: dict[str, int]) -> int:
+    """Where an opener stands first, or -1."""
+    pat, search = opener
+    if pat.whole not in known:
+        places = [_first_place(part, text, known) for part in pat.opening.split(ANY_GAP) if part]
+        known[pat.whole] = search(text, places[0]) if min(places, default=-1) >= 0 else -1
+    return known[pat.whole]
 
 
 def _first_place(marker: str, text: str, known: dict[str, int]) -> int:

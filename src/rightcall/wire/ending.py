@@ -15,7 +15,7 @@ from rightcall.wire.compile import compiled
 from rightcall.wire.how_ended import was_cut
 from rightcall.wire.machine import Machine
 from rightcall.wire.near import near_calls
-from rightcall.wire.piece import Piece, read_piece
+from rightcall.wire.piece import Piece, read_piece, shifted
 from rightcall.wire.rescue import anywhere, behind_text, native_calls, other_format, whole_reply
 from rightcall.wire.states import InReasoning
 from rightcall.wire.told import Told
@@ -28,19 +28,28 @@ _OPENED = frozenset(("opener_without_call", "truncated"))  # what is said of an 
 def conclude(reading: Machine | AutoMachine, source: str, finish: str | None = None) -> None:
     """Closes a reading, and puts what only the end decides into its output. `source` is the whole text."""
     cut = was_cut(finish)
-    machine = reading.machine if isinstance(reading, AutoMachine) else reading
-    is_known = cut or machine.p.told is not None
-    held = reading.held if isinstance(reading, AutoMachine) and not is_known else ""
-    piece = whole_reply(held, machine.p.options) if held else None
-    if piece is not None:
-        # Nothing of it was given out yet.
-        machine.skip(held)
-        _Conclusion(machine, source, cut).replace(piece, 0, len(held), 0)
+    if isinstance(reading, Machine):
+        machine = reading
+        machine.close(cut=cut)
+    elif not cut and _is_one_call(reading, source):
         return
-    reading.close(cut=cut)
-    machine = reading.machine if isinstance(reading, AutoMachine) else reading
+    else:
+        reading.close(cut=cut)
+        machine = reading.machine
     if machine.output.text_chars or machine.thought is not None:
         _Conclusion(machine, source, cut).run()
+
+
+def _is_one_call(reading: AutoMachine, source: str) -> bool:
+    """Is what was held back a call as a whole? Then that is what it becomes: nothing of it was given out yet."""
+    machine = reading.machine
+    held = reading.held if machine.p.told is None else ""
+    piece = whole_reply(held, machine.p.options) if held else None
+    if piece is None:
+        return False
+    machine.skip(held)
+    _Conclusion(machine, source, cut=False).replace(piece, 0, len(held), 0)
+    return True
 
 
 class _Conclusion:
@@ -65,20 +74,21 @@ class _Conclusion:
     def _thought(self, start: int) -> None:
         """The reply ends with reasoning. Open, the calls in it may not run; closed, those count that it ends with."""
         is_open = isinstance(self.m.state, InReasoning)
-        end = len(self.source) if is_open or self.m.thought_end is None else self.m.thought_end
-        text = self.source[start:end]
+        text = self.source[start : None if is_open else self.m.thought_end]
         if self.options.reasoning_calls == "never" or (self.cut and not is_open) or len(text) > _LONGEST:
             return
         piece = self._read_thought(text, None if self.p.told is None else self.p.told.behind(start))
-        if any(problem.call is None and problem.code == "too_large" for problem in piece.reply.problems):
-            most = self.options.limits.calls
-            self.p.problem("too_large", f"the reply has more than {most} calls; the rest of the reasoning was not read")
         first = _first_call(piece.spans) if is_open else _last_run(piece.spans)
-        if is_open or first is not None:
-            notes = [problem for problem in piece.reply.problems if problem.call is None and problem.code in _OPENED]
-            self.output.events += notes[:_MOST_NOTES]
+        self._tell_of_thought(_of_no_call(piece.reply), with_openers=is_open or first is not None)
         if first is not None:
             self._take_out(start, first, piece, is_open)
+
+    def _tell_of_thought(self, problems: list[Problem], *, with_openers: bool) -> None:
+        if any(problem.code == "too_large" for problem in problems):
+            most = self.options.limits.calls
+            self.p.problem("too_large", f"the reply has more than {most} calls; the rest of the reasoning was not read")
+        if with_openers:
+            self.output.events += [problem for problem in problems if problem.code in _OPENED][:_MOST_NOTES]
 
     def _read_thought(self, text: str, told: Told | None) -> Piece:
         format = self.m.compiled.format
@@ -92,12 +102,10 @@ class _Conclusion:
         """What was given as reasoning from `first` of the piece on were calls, with reasoning around them."""
         self.output.events.append(Recast(self.output.thought_since(start + first), "thought"))
         end = self.output.spans[-1].end
-        inside = [s for s in piece.spans if s.start >= first]
-        thought = [Span(s.start + start, s.end + start, "reasoning" if s.kind == "text" else s.kind) for s in inside]
+        inside = shifted([s for s in piece.spans if s.start >= first], start)
+        thought = [Span(s.start, s.end, "reasoning" if s.kind == "text" else s.kind) for s in inside]
         last = thought[-1].end
-        before = [
-            Span(s.start, min(s.end, start + first), s.kind) for s in self.output.spans if s.start < start + first
-        ]
+        before = _before(self.output.spans, start + first)
         self.output.spans = before + thought + ([Span(last, end, "marker")] if last < end else [])
         for part in _parts_from(piece, first):
             if isinstance(part, Call):
@@ -113,30 +121,45 @@ class _Conclusion:
 
     def _rescue(self) -> None:
         """The reply has text and no call: is the text one?"""
-        said = [span for span in self.output.spans if span.kind == "text"]
-        if not said or any(span.kind == "reasoning" and span.start > said[-1].start for span in self.output.spans):
-            return  # what was thought behind a text says that the text was not the last word
+        said = self._last_words()
+        if not said:
+            return
         start, end = said[-1].start, said[-1].end
-        text = self.source[start:end]
-        found, options = self.m.compiled, self.options
-        # What is known to be a special token was read: what is left of them are letters.
-        told = None if self.p.told is None else Told.letters(len(self.source))
-        piece = whole_reply(text, options, told) if len(said) == 1 else None
-        chars = self.output.text_chars if len(said) == 1 else end - start
-        said_from = self.output.said_from
-        if piece is None and said_from is not None and found.format.name != "auto":
-            piece = native_calls(self.source[said_from:], options) if found.lines else None
-            piece = piece or other_format(self.source[said_from:], options, told)
-            if piece is not None:
-                start, end, chars = said_from, len(self.source), self.output.text_chars
-        if piece is None and found.may_begin:
-            piece = behind_text(text, found, options)
-        if piece is None and options.rescue == "anywhere":
-            piece = anywhere(text, options)
+        text, is_all = self.source[start:end], len(said) == 1
+        chars = self.output.text_chars if is_all else end - start
+        piece = whole_reply(text, self.options, self._letters()) if is_all else None
+        if piece is None and (piece := self._in_other_format()) is not None:
+            start, end, chars = self.output.said_from or 0, len(self.source), self.output.text_chars
+        piece = piece or self._in_text(text)
         if piece is not None:
             # What tells the text from the one before it goes with the text.
-            gone = len(said) > 1 and start == said[-1].start and isinstance(piece.reply.parts[0], Call)
-            self.replace(piece, start, end, chars + (self.output.gap if gone else 0))
+            is_gone = not is_all and start == said[-1].start and isinstance(piece.reply.parts[0], Call)
+            self.replace(piece, start, end, chars + (self.output.gap if is_gone else 0))
+
+    def _last_words(self) -> list[Span]:
+        """The texts; none where something was thought behind the last, which says that it was not the last word."""
+        said = [span for span in self.output.spans if span.kind == "text"]
+        thought = [span.start for span in self.output.spans if span.kind == "reasoning"]
+        return [] if said and max(thought, default=-1) > said[-1].start else said
+
+    def _letters(self) -> Told | None:
+        """What is known to be a special token was read: what is left of them are letters."""
+        return None if self.p.told is None else Told.letters(len(self.source))
+
+    def _in_other_format(self) -> Piece | None:
+        """All that was said, read as another format writes calls."""
+        found, said_from = self.m.compiled, self.output.said_from
+        if said_from is None or found.format.name == "auto":
+            return None
+        text = self.source[said_from:]
+        native = native_calls(text, self.options) if found.lines else None
+        return native or other_format(text, self.options, self._letters())
+
+    def _in_text(self, text: str) -> Piece | None:
+        """The calls in the last text, which stand there without a marker."""
+        found, options = self.m.compiled, self.options
+        piece = behind_text(text, found, options) if found.may_begin else None
+        return anywhere(text, options) if piece is None and options.rescue == "anywhere" else piece
 
     def replace(self, piece: Piece, start: int, end: int, chars: int) -> None:
         """The last so many characters of the text that was given out are given again, as what they are."""
@@ -145,17 +168,15 @@ class _Conclusion:
         if chars:
             self.output.events.append(Recast(chars, "call"))
         spans = self.output.spans
-        before = [Span(s.start, min(s.end, start), s.kind) for s in spans if s.start < start]
         behind = [Span(max(s.start, end), s.end, s.kind) for s in spans if s.end > end]
-        moved = [Span(span.start + start, span.end + start, span.kind) for span in piece.spans]
-        self.output.spans = before + moved + behind
+        self.output.spans = _before(spans, start) + shifted(piece.spans, start) + behind
         message = f"the call was written as {piece.reply.format} writes it"
         for part in piece.reply.parts:
             if isinstance(part, Call):
                 self.p.adopt(part, Problem("rescued", message, blocking=False))
             else:
                 self.output.events.append(part)
-        self.output.events += [problem for problem in piece.reply.problems if problem.call is None]
+        self.output.events += _of_no_call(piece.reply)
 
 
 _IN_REASONING = Problem("call_in_reasoning", "the call stood in the reasoning", blocking=False)
@@ -163,6 +184,15 @@ _IN_OPEN_REASONING = Problem(
     "call_in_open_reasoning",
     "the call stands inside reasoning that was never closed; close the reasoning, then send the call again outside it",
 )
+
+
+def _of_no_call(reply: Reply) -> list[Problem]:
+    return [problem for problem in reply.problems if problem.call is None]
+
+
+def _before(spans: list[Span], end: int) -> list[Span]:
+    """What of them stands before that place."""
+    return [Span(span.start, min(span.end, end), span.kind) for span in spans if span.start < end]
 
 
 def last_calls(reply: Reply) -> int:

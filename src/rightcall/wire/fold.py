@@ -38,41 +38,49 @@ class Fold:
     def add(self, events: Iterable[Event]) -> None:
         for event in events:
             kind = type(event)
-            if kind is Arguments:  # a preview of what the call's end tells
-                continue
             if kind is Text or kind is Reasoning:
                 tag = event.tag if kind is Text else None  # type: ignore[union-attr]
-                if self._pieces and self._tag != tag:
+                if self._tag != tag:
                     self._flush()
                 self._tag = tag
                 self._pieces.append(event.text)  # type: ignore[union-attr]
             elif kind is CallStart:
-                if self._pieces:
-                    self._flush()
+                self._flush()
                 self._places[event.index] = len(self._parts)  # type: ignore[union-attr]
                 self._parts.append(None)
             elif kind is CallEnd:
                 self._parts[self._places.pop(event.index)] = event.call  # type: ignore[union-attr, assignment]
-            elif kind is Problem:
-                self._problems.append(event)  # type: ignore[arg-type]
-            elif kind is Recast:
-                self._recast(event)  # type: ignore[arg-type]
-            elif kind is Done:
-                self._done = event.text  # type: ignore[union-attr]
+            elif kind is not Arguments:  # which are a preview of what the call's end tells
+                self._add_of_reply(event)
+
+    def _add_of_reply(self, event: Event) -> None:
+        match event:
+            case Problem():
+                self._problems.append(event)
+            case Recast():
+                self._recast(event)
+            case Done(text=text):
+                self._done = text
 
     def _flush(self) -> None:
-        self._parts.append(self._part())
-        self._pieces = []
+        if self._pieces:
+            self._parts.append(self._part())
+            self._pieces = []
 
     def _part(self) -> Part:
         text = "".join(self._pieces)
         return Reasoning(text) if self._tag is None else Text(text, self._tag)
 
+    def _put(self, i: int, made: list[Part | None]) -> None:
+        """These parts for the one at that place."""
+        self._parts[i : i + 1] = made
+        for index, place in self._places.items():
+            self._places[index] = place + (len(made) - 1 if place > i else 0)
+
     def _recast(self, event: Recast) -> None:
         """The last so many characters of text were reasoning, or belong to a call that follows; or those of reasoning
         belong to one."""
-        if self._pieces:
-            self._flush()
+        self._flush()
         chars = event.chars
         for i in range(len(self._parts) - 1, -1, -1):
             part = self._parts[i]
@@ -84,9 +92,7 @@ class Fold:
             chars -= len(part.text)
             made: list[Part | None] = [msgspec.structs.replace(part, text=part.text[:keep])] if keep else []
             made += [Reasoning(part.text[keep:])] if event.kind == "reasoning" else []
-            self._parts[i : i + 1] = made
-            for index, place in self._places.items():
-                self._places[index] = place + (len(made) - 1 if place > i else 0)
+            self._put(i, made)
         if self._parts and isinstance(last := self._parts[-1], (Text, Reasoning)):
             # What follows of the same kind belongs to the same part, as it does where the text was held back.
             self._parts.pop()

@@ -19,5 +19,9 @@ def too_deep(depth: int) -> Broken:
     return Broken("too_deep", f"the arguments are nested deeper than {depth} levels; send them flatter")
 
 
+def broken_by(error: Broken | RecursionError, depth: int) -> Broken:
+    return error if isinstance(error, Broken) else too_deep(depth)
+
+
 class Cut(Exception):
     """The text ended inside a call."""

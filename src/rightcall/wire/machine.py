@@ -16,7 +16,8 @@ from rightcall.wire.body_reader import WholeBlock
 from rightcall.wire.buffer import Steps
 from rightcall.wire.call_builder import CallBuilder
 from rightcall.wire.channels import first_header
-from rightcall.wire.compile import LEVELS, Compiled, Sign
+from rightcall.wire.compile import LEVELS, Compiled
+from rightcall.wire.format_markers import Sign
 from rightcall.wire.markers import BLANKS, Probe, Scan
 from rightcall.wire.options import ReadOptions
 from rightcall.wire.protocol_lines import PLAIN_LINES, line
@@ -26,6 +27,7 @@ from rightcall.wire.signs import ACTIONS
 from rightcall.wire.states import Held, InChannel, InReasoning, InSection, InText, State
 
 OPENS = frozenset(("section", "call", "body"))
+_OUTSIDE = frozenset((InText, InSection))
 _IN_TEXT, _MAY_BE_LATE = InText(), InText(late=True)
 
 _MOST_OPENERS = 10_000  # that hold no call; each costs as much as some hundred characters of text
@@ -34,17 +36,19 @@ _MOST_OPENERS = 10_000  # that hold no call; each costs as much as some hundred 
 class Machine:
     """Reads one reply in one format. `feed` and `close` put events into `output.events`."""
 
+    # What few replies need is set when it is needed.
+    thought_end: int | None = None  # where the last thought was closed
+    has_thought = False  # reasoning was opened
+    due_to: int | None = None  # a header said that a call follows: how many there were before it
+    in_content = False  # a marker that opens text was seen, and not yet its close
+    refused = 0  # how many calls outside all blocks were none that may run
+    is_over = False  # the reply was longer than it may be
+    is_cut = False  # the answer was cut off
+
     def __init__(self, compiled: Compiled, options: ReadOptions, ids: Ids) -> None:
         self.thought: int | None = None  # where the last reasoning began that nothing was said or called behind
-        self.thought_end: int | None = None  # where that was closed
-        self.has_thought = False  # reasoning was opened
         self.held: Held | None = None
         self.rehearsal: Rehearsal | None = None  # a special token stood inside a thought that is not closed
-        self.due_to: int | None = None  # a header said that a call follows: how many there were before it
-        self.in_content = False  # a marker that opens text was seen, and not yet its close
-        self.refused = 0  # how many calls outside all blocks were none that may run
-        self.is_over = False  # the reply was longer than it may be
-        self.is_cut = False  # the answer was cut off
         self.p = CallBuilder(compiled, options, ids)
         self.output = self.p.output
         self.compiled = compiled
@@ -140,29 +144,30 @@ class Machine:
 
     def _run(self) -> Steps[None]:
         p, output = self.p, self.output
-        if not (yield from self._first_tag()):
+        has_tag = self.compiled.think is not None and (yield from self._first_tag(self.compiled.think))
+        if self.compiled.looks_first and not has_tag:
             yield from self._first(self.compiled)
         compiled = self.compiled
+        tries = compiled.may_begin or compiled.lines or compiled.again is not None
         while True:
-            if output.at_start and not output.thinking:
+            if tries and output.at_start and not output.thinking:
                 if compiled.may_begin and (yield from self._try_bare()):
                     continue
                 if compiled.lines and (yield from self._try_line()):
                     continue
                 if compiled.again is not None and p.index and (yield from self._try_again(compiled.again)):
                     continue
-            state = type(self.state)
-            scan = compiled.text if state is InText or state is InSection else self._scan()
+            scan = compiled.text if type(self.state) in _OUTSIDE else self._scan()
             found = (scan.ended if p.ended else scan.search)(p.buf, p.pos)
             end = found.start() if found else len(p.buf)
             if end > p.pos:
                 if found is None and p.ended and output.fresh and p.index:
                     self._take_cut_close()
                 self.say(end)
-            if found is not None and found.lastindex is not None:
-                sign = scan.actions[found.lastindex]
-                if p.told is not None and sign.is_token and p.is_letters(found.start(), found.end()):
-                    self.say_exactly(found.start() + 1)
+            if found and (group := found.lastindex):
+                sign = scan.actions[group]
+                if p.told is not None and sign.is_token and p.is_letters(end, found.end()):
+                    self.say_exactly(end + 1)
                     continue
                 yield from ACTIONS[sign.action](self, found, sign)
             elif p.ended:
@@ -175,20 +180,25 @@ class Machine:
         if self.held is not None:
             self.release()
         self.end_message()
-        if self.rehearsal is not None and self.is_cut:
-            self.rehearsed(self.rehearsal)
-            self.state = InReasoning()
-        self.trust()
+        if self.rehearsal is not None:
+            if self.is_cut:
+                self.rehearsed(self.rehearsal)
+                self.state = InReasoning()
+            self.trust()
 
-    def _first_tag(self) -> Steps[bool]:
+    def _first_tag(self, tag: Probe) -> Steps[bool]:
         """Many models write `<think>` first, whatever their format has for reasoning. True if it stood here."""
-        p, tag = self.p, self.compiled.think
-        if tag is None or p.base or isinstance(self.state, InReasoning):
+        p = self.p
+        char = p.buf[:1]
+        if char > "<" or p.base or isinstance(self.state, InReasoning):
             return False
-        taken = p.capture()
-        yield from p.peek()
-        self.output.hold_blanks(p.release(taken), p.at)
-        found = yield from p.test(tag)
+        if char <= " ":
+            taken = p.capture()
+            yield from p.peek()
+            self.output.hold_blanks(p.release(taken), p.at)
+        found = tag.at(p.buf, p.pos, p.ended)
+        if found is None:
+            found = yield from p.test(tag)
         if found:
             self.marker(found.end())
             self._think_in_tags()

@@ -132,42 +132,48 @@ def template(text: str, *, named: str = "", group: str = "", quoted: bool = Fals
     """The pattern of one marker template, without white space at its edges. `named` makes its holes groups whose names
     end in it, `group` makes the hole of that name a numbered one; `quoted`: a key may be anything but a quotation mark.
     Beside a special token blanks are allowed: detokenizers write them."""
+    tokens = text.tokens if isinstance(text, Special) else ()
     pats: list[Pat] = []
     for i, piece in enumerate(_HOLE.split(text.strip(BLANKS))):
-        if i % 2:
-            source = _QUOTED_KEY if quoted and piece == "key" else HOLES[piece]
-            start = _HOLE_STARTS.get(piece, "") if source is HOLES[piece] else ""
-            start = start or source.replace("{1,", "{0,") + "+"
-            opener = f"(?P<{piece}{named}>" if named else "(" if piece == group else "(?:"
-            pats.append(Pat(f"{opener}{source})", start, sure=RUN))
-            continue
-        tokens = text.tokens if isinstance(text, Special) else ()
-        pats += _literals(piece, tokens, first=i == 0)
+        pats += [_hole(piece, named, group, quoted)] if i % 2 else _literals(piece, tokens, first=i == 0)
     while pats and pats[-1] is _GAP:
         pats.pop()
     return seq(*pats) if pats else Pat("", "")
 
 
+def _hole(hole: str, named: str, group: str, quoted: bool) -> Pat:
+    source = _QUOTED_KEY if quoted and hole == "key" else HOLES[hole]
+    start = _HOLE_STARTS.get(hole, "") if source is HOLES[hole] else ""
+    opener = f"(?P<{hole}{named}>" if named else "(" if hole == group else "(?:"
+    return Pat(f"{opener}{source})", start or source.replace("{1,", "{0,") + "+", sure=RUN)
+
+
 def _literals(piece: str, tokens: tuple[str, ...], *, first: bool) -> list[Pat]:
     """The patterns of literal text, with a gap on both sides of each special token but at the marker's beginning."""
     pats: list[Pat] = []
-    runs = (
-        re.split("(" + "|".join(map(re.escape, sorted(tokens, key=len, reverse=True))) + ")", piece)
-        if tokens
-        else [piece]
-    )
+    runs = _split_at_tokens(piece, tokens)
     for i, run in enumerate(runs):
         if i % 2:
-            if not (first and i == 1 and not runs[0]) and not (pats and pats[-1] is _GAP):
+            is_first = first and i == 1 and not runs[0]
+            if not is_first and not (pats and pats[-1] is _GAP):
                 pats.append(_GAP)
             pats += [literal(run), _GAP]
-            continue
-        run = run.lstrip(BLANKS) if i else run
-        run = run.rstrip(BLANKS) if i + 1 < len(runs) else run
-        for j, part in enumerate(_ANY_BLANKS.split(run)):
-            if j % 2 or part:
-                pats.append(blanks() if j % 2 else literal(part))
+        else:
+            run = run.lstrip(BLANKS) if i else run
+            pats += _with_any_blanks(run.rstrip(BLANKS) if i + 1 < len(runs) else run)
     return pats
+
+
+def _split_at_tokens(piece: str, tokens: tuple[str, ...]) -> list[str]:
+    """Text and token in turn."""
+    if not tokens:
+        return [piece]
+    return re.split("(" + "|".join(map(re.escape, sorted(tokens, key=len, reverse=True))) + ")", piece)
+
+
+def _with_any_blanks(run: str) -> list[Pat]:
+    parts = enumerate(_ANY_BLANKS.split(run))
+    return [blanks() if i % 2 else literal(part) for i, part in parts if i % 2 or part]
 
 
 def ordered(marker: Marker) -> list[str]:
@@ -275,11 +281,7 @@ class Scan(Generic[A]):
     __slots__ = ("actions", "ended", "finditer", "search")
 
     def __init__(self, entries: list[tuple[A, Pat]]) -> None:
-        # By length of the pattern: of two markers, one beginning with the other, the longer is tried first.
-        entries = sorted(entries, key=lambda entry: -len(entry[1].whole))
-        solid = {_solid(pat) for _, pat in entries}
-        certain = [entry for entry in entries if _is_certain(entry[1], solid)]
-        entries = certain + [entry for entry in entries if entry not in certain]
+        entries, sure = _by_certainty(entries)
         self.actions = [action for action, _ in entries[:1] + entries]  # groups count from 1
         starts = [f"{re.escape(p.head)}(?:{p.tail[1]})\\Z" for _, p in entries]
         wholes = [f"{re.escape(p.head)}({p.tail[0]})" for _, p in entries]
@@ -287,7 +289,6 @@ class Scan(Generic[A]):
         ended = re.compile("|".join(wholes) or never)
         wholes = [whole.replace(_END, never) for whole in wholes]
         # As in `Probe`: a beginning is looked for first only where a longer marker may still be arriving.
-        sure = len(certain)
         search = re.compile("|".join(wholes[:sure] + starts + wholes[sure:]) or never)
         self.search: Search = search.search
         self.ended: Search = ended.search
@@ -295,10 +296,17 @@ class Scan(Generic[A]):
         if len(entries) > _MANY:
             places = re.compile(_tree({pat.opening[:10] for _, pat in entries})).search
             whole = re.compile("|".join(wholes)).match
-            self.search, self.ended = (
-                _places_first(places, whole, search.match),
-                _places_first(places, whole, ended.match),
-            )
+            self.search = _places_first(places, whole, search.match)
+            self.ended = _places_first(places, whole, ended.match)
+
+
+def _by_certainty(entries: list[tuple[A, Pat]]) -> tuple[list[tuple[A, Pat]], int]:
+    """Those first that no later text can make others, and how many they are. By length of the pattern: of two markers,
+    one beginning with the other, the longer is tried first."""
+    entries = sorted(entries, key=lambda entry: -len(entry[1].whole))
+    solid = {_solid(pat) for _, pat in entries}
+    certain = [entry for entry in entries if _is_certain(entry[1], solid)]
+    return certain + [entry for entry in entries if entry not in certain], len(certain)
 
 
 def _places_first(places: Search, whole: Search, at: Search) -> Search:

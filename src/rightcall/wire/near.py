@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from itertools import islice
 
 from rightcall.declare.toolset import Toolset
 from rightcall.formats import FORMATS
@@ -71,17 +73,22 @@ def near_calls(source: str, spans: list[Span], tools: Toolset | None) -> list[Pr
         if not _names_any(source, span, names):
             notes += _at_token(source, span.start, end)
             continue
-        for found in _NEAR(source, span.start, end):
-            group = found.lastgroup or ""
-            if found[group] in known and (group != _LAST or _is_argument_line(source, found.end())):
-                notes.append(_note(found[group], found.start(), end, _FORMATS[group]))
-                if len(notes) == _MOST:
-                    return notes
+        notes += islice(_named(source, span.start, end, known), _MOST)
+        if len(notes) >= _MOST:
+            break
         if not notes and len(names) <= _FEW:
             notes += _glued(source, span.start, end, names)
         if not notes:
             notes += _at_token(source, span.start, end)
     return notes[:_MOST]
+
+
+def _named(source: str, start: int, end: int, names: frozenset[str]) -> Iterator[Problem]:
+    """Where a declared name stands as a call would have it."""
+    for found in _NEAR(source, start, end):
+        group = found.lastgroup or ""
+        if found[group] in names and (group != _LAST or _is_argument_line(source, found.end())):
+            yield _note(found[group], found.start(), end, _FORMATS[group])
 
 
 def _said(source: str, spans: list[Span]) -> list[Span]:

@@ -12,11 +12,13 @@ from rightcall.types import Event, Problem, Reasoning, Recast, Span, SpanKind, T
 from rightcall.wire.markers import BLANKS
 from rightcall.wire.shown import OUTSIDE, Shown
 
+Tile = tuple[int, SpanKind]  # where a span ends that begins where the one before it does
+
 
 class Snapshot(msgspec.Struct, frozen=True):
     """An output as it was: what is needed to take back what came after."""
 
-    spans: list[Span]
+    tiles: list[Tile]
     tiled: int
     blanks: list[str]
     fresh: bool
@@ -31,26 +33,27 @@ class Snapshot(msgspec.Struct, frozen=True):
 class Output:
     """`events` is what goes out next; whoever takes them puts a new list there."""
 
+    gap = 0  # how much of the text given tells the last run of it from the one before it
+    is_placed = False  # text stood where only text stands: it is not looked at again
+    _last_tag = ""  # the tag of the text given out last
+    _seamless: frozenset[int] | set[int] = frozenset()  # where text goes on behind a mark inside it
+
     def __init__(self) -> None:
         self.thinking = False  # what comes is reasoning, not text
         self.tag = ""  # the block of a protocol that text stands in
         self.fresh = False  # the last thing was a marker, whose white space follows
         self.text_chars = 0  # how much was given as text
-        self.gap = 0  # how much of that tells the last run of text from the one before it
         self.at_start = (
             True  # a body without opener may stand here: nothing was said since a reply, or a line of it, began
         )
         self.is_silent = True  # nothing was said yet, and no call made
-        self.is_placed = False  # text stood where only text stands: it is not looked at again
         self.said_from: int | None = 0  # where all that was said begins; None where something was said before a thought
         self._last: type[Text | Reasoning] | None = None  # what the last thing given out was
-        self._last_tag = ""  # the tag of the text given out last
         self.tiled = 0  # how much of the text the spans cover
         self.events: list[Event] = []
-        self.spans: list[Span] = []
+        self._tiles: list[Tile] = [(0, "marker")]
         self.shown = Shown()
         self._is_behind_call = False  # what comes next stands on the line that a call ends on
-        self._seamless: set[int] = set()  # where text goes on behind a mark inside it
         self._blanks: list[str] = []  # white space read but not yet known to be text or a marker's
 
     def problem(self, made: Problem) -> None:
@@ -58,14 +61,22 @@ class Output:
 
     def mark(self, kind: SpanKind, end: int) -> None:
         """The text up to there, as far as no span covers it yet, became this."""
-        if end <= self.tiled:
-            return
-        spans = self.spans
-        if spans and spans[-1].kind == kind:
-            spans[-1] = Span(spans[-1].start, end, kind)
-        else:
-            spans.append(Span(self.tiled, end, kind))
-        self.tiled = end
+        if end > self.tiled:
+            self.tiled = end
+            if self._tiles[-1][1] == kind:
+                self._tiles[-1] = end, kind
+            else:
+                self._tiles.append((end, kind))
+
+    @property
+    def spans(self) -> list[Span]:
+        """What became of the text so far."""
+        starts = [0, *[end for end, _ in self._tiles]]
+        return [Span(start, end, kind) for start, (end, kind) in zip(starts, self._tiles, strict=False) if end > start]
+
+    @spans.setter
+    def spans(self, spans: list[Span]) -> None:
+        self._tiles = [(0, "marker"), *[(span.end, span.kind) for span in spans]]
 
     # -- text and reasoning --------------------------------------------------------------------------------------------
 
@@ -143,12 +154,12 @@ class Output:
 
     def snapshot(self) -> Snapshot:
         flow = self.fresh, self.is_silent, self._last, self._last_tag, self.text_chars, self.said_from, self.is_placed
-        return Snapshot(self.spans[:], self.tiled, self._blanks[:], *flow)
+        return Snapshot(self._tiles[:], self.tiled, self._blanks[:], *flow)
 
     def restore(self, before: Snapshot, events: list[Event]) -> None:
         """Nothing of what came since counts; these events are still to go out."""
         self.events = events
-        self.spans, self.tiled, self._blanks = before.spans, before.tiled, before.blanks
+        self._tiles, self.tiled, self._blanks = before.tiles, before.tiled, before.blanks
         self.fresh, self.is_silent, self._last = before.fresh, before.is_silent, before.last
         self._last_tag, self.text_chars = before.last_tag, before.text_chars
         self.said_from, self.is_placed = before.said_from, before.is_placed
@@ -169,6 +180,8 @@ class Output:
         """A mark inside text, up to that place, is dropped; the text around it stays whole."""
         self.gap = 0
         self.mark("marker", end)
+        if isinstance(self._seamless, frozenset):
+            self._seamless = set()
         self._seamless.add(end)
 
     def thought_since(self, start: int) -> int:
@@ -228,4 +241,4 @@ class Output:
         self.is_silent = True
         self.said_from = end
         self._last = Reasoning if self._last is Text else None
-        self.spans = [Span(s.start, s.end, "reasoning" if s.kind == "text" else s.kind) for s in self.spans]
+        self._tiles = [(end, "reasoning" if kind == "text" else kind) for end, kind in self._tiles]

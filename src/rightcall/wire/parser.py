@@ -37,7 +37,6 @@ _WORDS = {
     "rescue": ("off", "safe", "anywhere"),
     "reasoning_calls": ("never", "safe"),
 }
-_USUAL = (("reasoning", "auto"), ("rescue", "safe"), ("reasoning_calls", "safe"))
 _LIMITS = Limits()
 
 
@@ -167,10 +166,8 @@ def read_options(
     limits: Limits | None = None,
 ) -> ReadOptions:
     """The options of a reading. Raises where one of them is wrong."""
-    said = (("reasoning", reasoning), ("rescue", rescue), ("reasoning_calls", reasoning_calls))
-    for word, value in said if said != _USUAL else ():
-        if value not in _WORDS[word]:
-            raise CallerError(f"{word}={value!r} is not one of {', '.join(_WORDS[word])}")
+    if reasoning != "auto" or rescue != "safe" or reasoning_calls != "safe":
+        _check_words(reasoning=reasoning, rescue=rescue, reasoning_calls=reasoning_calls)
     if repair not in _WORDS["repair"]:
         _check_repair(repair)
     toolset = tools if type(tools) is Toolset else Toolset.of(tools)
@@ -184,6 +181,12 @@ def _start(format: str | Format, options: ReadOptions, ids: Ids | None) -> Machi
     if format == "auto":
         return AutoMachine(options, ids or Ids())
     return Machine(compiled(find(format), reasoning=options.reasoning != "off"), options, ids or Ids())
+
+
+def _check_words(**said: str) -> None:
+    for word, value in said.items():
+        if value not in _WORDS[word]:
+            raise CallerError(f"{word}={value!r} is not one of {', '.join(_WORDS[word])}")
 
 
 def _check_repair(repair: str | Mapping[str, str]) -> None:

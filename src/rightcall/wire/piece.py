@@ -21,6 +21,10 @@ class Piece(msgspec.Struct, frozen=True):
     spans: list[Span]
 
 
+def shifted(spans: list[Span], by: int) -> list[Span]:
+    return [Span(span.start + by, span.end + by, span.kind) for span in spans]
+
+
 def quiet(options: ReadOptions) -> ReadOptions:
     """The same options for a reading inside another: nothing rescued, nothing live."""
     return msgspec.structs.replace(options, reasoning="auto", live=False, rescue="off", reasoning_calls="never")

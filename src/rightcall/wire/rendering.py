@@ -166,20 +166,26 @@ def _verify(text: str, parts: Sequence[Part], format: Format, tools: Toolset | N
     reply = read_whole(text, compiled(format), ReadOptions(tools, repair="off", rescue="off"))
     for i, (sent, got) in enumerate(zip(parts, reply.parts, strict=False)):
         if isinstance(sent, Call) and isinstance(got, Call):
-            if sent.name != got.name:
-                raise CannotCarry(format.name, f"/parts/{i}/name", f"the name would read back as {got.name[:60]!r}")
-            unsure = next((problem for problem in got.problems if problem.code in _UNSURE), None)
-            if unsure is not None:
-                raise CannotCarry(format.name, f"/parts/{i}/arguments{unsure.path}", unsure.message)
-            path = same(sent.arguments, got.arguments)
-            if path is not None:
-                raise CannotCarry(format.name, f"/parts/{i}/arguments{path}", _cause(tools))
+            changed = _changed(sent, got, tools)
+            if changed is not None:
+                raise CannotCarry(format.name, f"/parts/{i}{changed[0]}", changed[1])
         elif type(sent) is not type(got) or _bare(sent) != _bare(got):
             raise CannotCarry(format.name, f"/parts/{i}", "it would read back as something else")
     if len(parts) != len(reply.parts):
         raise CannotCarry(
             format.name, f"/parts/{min(len(parts), len(reply.parts))}", "it would read back in other parts"
         )
+
+
+def _changed(sent: Call, got: Call, tools: Toolset | None) -> tuple[str, str] | None:
+    """Where and how a call would read back as another; None where it would not."""
+    if sent.name != got.name:
+        return "/name", f"the name would read back as {got.name[:60]!r}"
+    unsure = next((problem for problem in got.problems if problem.code in _UNSURE), None)
+    if unsure is not None:
+        return f"/arguments{unsure.path}", unsure.message
+    path = same(sent.arguments, got.arguments)
+    return None if path is None else (f"/arguments{path}", _cause(tools))
 
 
 def _cause(tools: Toolset | None) -> str:
@@ -199,12 +205,16 @@ def same(a: Any, b: Any, path: str = "") -> str | None:
         if a.keys() != b.keys():
             odd = next(iter(a.keys() ^ b.keys()))
             return f"{path}/{_escape(odd)}"
-        return next((p for key in a if (p := same(a[key], b[key], f"{path}/{_escape(key)}")) is not None), None)
+        return _first_difference((a[key], b[key], f"{path}/{_escape(key)}") for key in a)
     if isinstance(a, list):
         if len(a) != len(b):
             return path
-        return next((p for i in range(len(a)) if (p := same(a[i], b[i], f"{path}/{i}")) is not None), None)
+        return _first_difference((a[i], b[i], f"{path}/{i}") for i in range(len(a)))
     return None if a == b else path
+
+
+def _first_difference(pairs: Iterable[tuple[Any, Any, str]]) -> str | None:
+    return next((found for a, b, path in pairs if (found := same(a, b, path)) is not None), None)
 
 
 def _escape(key: Any) -> str:

@@ -19,11 +19,12 @@ from rightcall.strict_json import scan_once
 from rightcall.types import Call, Part, Reply, Span, Text
 from rightcall.wire.compile import Compiled, compiled
 from rightcall.wire.options import ReadOptions
-from rightcall.wire.piece import Piece, read_piece
+from rightcall.wire.piece import Piece, read_piece, shifted
 from rightcall.wire.shown import Shown, shows
 from rightcall.wire.shown.whole_fences import last_fence, only_fence
 from rightcall.wire.told import Told
 
+Place = tuple[int, int, Piece]  # where calls begin and end in a text, and what they are
 # A reply that is nothing but calls, said as if it had stood in the markers of a format that reads it.
 _WRAPS = (
     ("<tool_call>\n", "\n</tool_call>", "hermes", re.compile(r"[\[{]").match),
@@ -55,19 +56,30 @@ def whole_reply(text: str, options: ReadOptions, told: Told | None = None) -> Pi
     if tools is None or not len(tools) or len(text) > _MOST:
         return None
     fenced = only_fence(text)
-    inner = text.strip() if fenced is None else fenced
-    if fenced and (other := other_format(inner, options, told)) is not None and _is_silent(other.reply):
+    other = other_format(fenced, options, told) if fenced else None
+    if other is not None and _is_silent(other.reply):
         return Piece(other.reply, located(other.reply, text))
+    inner = text.strip() if fenced is None else fenced
     if inner[-1:] not in _ENDS.get(inner[:1], ")}"):
         return None  # cut off, or not nothing but calls
+    return _nothing_but_calls(text, _wrapped(inner, options), tools)
+
+
+def _wrapped(text: str, options: ReadOptions) -> Iterator[Reply]:
+    """The text as each format reads it that it may be the body of."""
     forced = [("", "", "forced_choice", _OBJECT)] if options.choice else []
     for before, after, name, begins in (*_WRAPS, *forced):
-        if begins(inner):
-            reply = read_piece(before + _in_a_row(inner) + after, compiled(FORMATS[name]), options).reply
-            # What was read must be what was written, without the markers that were put around it.
-            stands = all(call.raw in text for call in reply.attempts)
-            if reply.attempts and _is_silent(reply) and stands and _are_calls(reply, tools):
-                return Piece(reply, located(reply, text))
+        if begins(text):
+            yield read_piece(before + _in_a_row(text) + after, compiled(FORMATS[name]), options).reply
+
+
+def _nothing_but_calls(text: str, readings: Iterator[Reply], tools: Toolset) -> Piece | None:
+    """The first reading that is nothing but calls."""
+    for reply in readings:
+        # What was read must be what was written, without the markers that were put around it.
+        stands = all(call.raw in text for call in reply.attempts)
+        if reply.attempts and _is_silent(reply) and stands and _are_calls(reply, tools):
+            return Piece(reply, located(reply, text))
     return None
 
 
@@ -184,14 +196,7 @@ def _completes(reply: Reply) -> bool:
 
 def anywhere(text: str, options: ReadOptions) -> Piece | None:
     """The calls in a text, with text before and behind them: bare, or in a format that counts only when named."""
-    found: list[tuple[int, int, Piece]] = []
-    at = 0
-    for start in _beginnings(text):
-        end = _value_end(text, start) if start >= at else -1
-        piece = _bare_calls(text[start:end], options) if end > 0 else None
-        if piece is not None:
-            found.append((start, end, piece))
-            at = end
+    found = _bare_places(text, options)
     if found:
         calls = sum(len(piece.reply.attempts) for _, _, piece in found)
         return _among(text, found) if calls <= options.limits.calls else None
@@ -201,6 +206,18 @@ def anywhere(text: str, options: ReadOptions) -> Piece | None:
             if fits(piece.reply, options.tools):
                 return _behind(text, start, piece)
     return None
+
+
+def _bare_places(text: str, options: ReadOptions) -> list[Place]:
+    found: list[Place] = []
+    at = 0
+    for start in _beginnings(text):
+        end = _value_end(text, start) if start >= at else -1
+        piece = _bare_calls(text[start:end], options) if end > 0 else None
+        if piece is not None:
+            found.append((start, end, piece))
+            at = end
+    return found
 
 
 def _bare_calls(text: str, options: ReadOptions) -> Piece | None:
@@ -228,26 +245,30 @@ def _value_end(text: str, start: int) -> int:
     return -1
 
 
-def _among(text: str, found: list[tuple[int, int, Piece]]) -> Piece:
+def _among(text: str, found: list[Place]) -> Piece:
     """Calls at these places of a text, and the text around them. Blanks that touch a call are markers."""
     parts: list[Part] = []
     spans: list[Span] = []
     edges = [(0, 0, None), *found, (len(text), len(text), None)]
     for (_, at, _), (start, end, piece) in pairwise(edges):
-        said = _BETWEEN(text, at, start).end() if at else 0  # type: ignore[union-attr]
-        if said < start:
-            first = at + len(text[at:start]) - len(text[at:start].lstrip()) if at else 0
-            last = first + len(text[first:start].rstrip()) if piece is not None else start
-            parts += [Text(text[first:last])] if first < last else []
-            spans += [Span(at, first, "marker"), Span(first, last, "text"), Span(last, start, "marker")]
-        else:
-            spans.append(Span(at, start, "marker"))
+        first, last = _said_between(text, at, start, is_last=piece is None)
+        parts += [Text(text[first:last])] if first < last else []
+        spans += [Span(at, first, "marker"), Span(first, last, "text"), Span(last, start, "marker")]
         if piece is not None:
             parts += piece.reply.parts
-            spans += [Span(span.start + start, span.end + start, span.kind) for span in piece.spans]
+            spans += shifted(piece.spans, start)
             spans.append(Span(spans[-1].end, end, "marker"))
     name = found[0][2].reply.format
     return Piece(Reply(tuple(parts), (), name), [span for span in spans if span.start < span.end])
+
+
+def _said_between(text: str, at: int, start: int, *, is_last: bool) -> tuple[int, int]:
+    """Where the text between two calls begins and ends; at the same place where none is."""
+    said = _BETWEEN(text, at, start).end() if at else 0  # type: ignore[union-attr]
+    if said >= start:
+        return start, start
+    first = at + len(text[at:start]) - len(text[at:start].lstrip()) if at else 0
+    return first, start if is_last else first + len(text[first:start].rstrip())
 
 
 def native_calls(text: str, options: ReadOptions) -> Piece | None:
@@ -283,8 +304,7 @@ def _behind(text: str, start: int, piece: Piece) -> Piece:
     parts = (Text(before), *piece.reply.parts) if before else piece.reply.parts
     edge = [Span(0, len(before), "text")] if before else []
     gap = [Span(len(before), start, "marker")] if len(before) < start else []
-    moved = [Span(span.start + start, span.end + start, span.kind) for span in piece.spans]
-    return Piece(msgspec.structs.replace(piece.reply, parts=parts), edge + gap + moved)
+    return Piece(msgspec.structs.replace(piece.reply, parts=parts), edge + gap + shifted(piece.spans, start))
 
 
 def located(reply: Reply, text: str) -> list[Span]:

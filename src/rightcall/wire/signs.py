@@ -12,7 +12,7 @@ from rightcall.types import Done
 from rightcall.wire.blocks import Block
 from rightcall.wire.buffer import Steps
 from rightcall.wire.channels import ends_call, header
-from rightcall.wire.compile import Action, Sign
+from rightcall.wire.format_markers import Action, Sign
 from rightcall.wire.markers import Probe
 from rightcall.wire.states import InChannel, InReasoning, InSection, InText
 

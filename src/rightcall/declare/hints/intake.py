@@ -65,10 +65,11 @@ def class_intake(cls: Any, label: str) -> Intake:
 
         return pydantic_class(cls, label)
     except Unsayable as unsayable:
-        raise _refused(f"a field of {label}", cls, unsayable) from None
+        raise _refused(unsayable.place or label, unsayable.hint, unsayable) from None
     except NameError as error:
         raise unresolved(label, error) from error
-    return Intake(_whole(meaning.schema, meanings), meaning.read, meaning.read)
+    read = _not_too_deep(meaning.read)
+    return Intake(_whole(meaning.schema, meanings), read, read)
 
 
 def unresolved(label: str, error: NameError) -> Later:
@@ -94,7 +95,18 @@ def _of_parameters(parameters: Parameters, label: str) -> Intake:
             rest = _meaning(meanings, name, hint, label)
     schema = {"additionalProperties": False if rest is None else rest.schema or True, **fields_schema(entries)}
     read = filled(entries, fields_reader(entries, _unexpected if rest is None else rest.read))
+    read = _not_too_deep(read)
     return Intake(_whole(schema, meanings), read, read)
+
+
+def _not_too_deep(read: Callable[[Json], Any]) -> Callable[[Json], Any]:
+    def read_all(arguments: Json) -> Any:
+        try:
+            return read(arguments)
+        except RecursionError:
+            raise Misfit([ValueFault("too_deep", "are nested too deeply")]) from None
+
+    return read_all
 
 
 def _unexpected(value: Any) -> Any:
@@ -112,9 +124,9 @@ def _meaning(meanings: Meanings, name: str, hint: Any, label: str) -> Meaning:
 
 def _refused(who: str, hint: Any, unsayable: Unsayable) -> Refused:
     inner = type_name(unsayable.hint)
+    inside = "" if inner == type_name(hint) else f" (in {unsayable.place or type_name(hint)})"
     if unsayable.cause:
-        return Refused("", f"{who} has a type that cannot be used: {inner} {unsayable.cause}", unsayable.cure)
-    inside = "" if unsayable.hint is hint or inner == type_name(hint) else f" (in {type_name(hint)})"
+        return Refused("", f"{who} has a type that cannot be used: {inner}{inside} {unsayable.cause}", unsayable.cure)
     return Refused("", f"{who} has a type without a JSON Schema, {inner}{inside}", _CURE)
 
 

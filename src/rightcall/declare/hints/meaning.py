@@ -10,7 +10,7 @@ numbers, and the schema says so.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Set
 from typing import Any, NamedTuple
 
 from rightcall.types import Json
@@ -25,7 +25,7 @@ class Meaning(NamedTuple):
 
     schema: Json
     read: Read
-    keys: frozenset[str] = frozenset()
+    keys: Set[str] = frozenset()
 
 
 class ValueFault(NamedTuple):
@@ -40,7 +40,7 @@ class Misfit(Exception):
     """A value that cannot be what the annotation says."""
 
     def __init__(self, faults: Iterable[ValueFault]) -> None:
-        self.faults = tuple(faults)
+        self.faults = tuple(dict.fromkeys(faults))[:MOST_FAULTS]
         super().__init__(self.faults)
 
     def within(self, step: str | int) -> list[ValueFault]:
@@ -49,7 +49,10 @@ class Misfit(Exception):
 
 
 class Unsayable(Exception):
-    """An annotation that JSON Schema has no words for. `cure` where there is a better one than another type."""
+    """An annotation that JSON Schema has no words for. `cure` where there is a better one than another type; `place` is
+    the field that has it (`Stay.arrival`), if it is one of a class."""
+
+    place = ""
 
     def __init__(self, hint: Any, cause: str = "", cure: str = "") -> None:
         self.hint, self.cause, self.cure = hint, cause, cure

@@ -38,10 +38,16 @@ class _Named:
     def __init__(self, name: str) -> None:
         self.name, self.uses = name, 0
         self.meaning = ANYTHING
+        self.keys: set[str] = set()
+
+    def understood(self, meaning: Meaning) -> None:
+        """Known from now on to those too who refer to it already."""
+        self.meaning = meaning
+        self.keys |= meaning.keys
 
     def reference(self) -> Meaning:
         self.uses += 1
-        return Meaning({"$ref": f"#/$defs/{self.name}"}, lambda value: self.meaning.read(value), self.meaning.keys)
+        return Meaning({"$ref": f"#/$defs/{self.name}"}, lambda value: self.meaning.read(value), self.keys)
 
 
 class Meanings:
@@ -64,8 +70,15 @@ class Meanings:
             del self.definitions[named.name]
         return named.meaning
 
-    def entries(self, fields: list[AnnotatedField]) -> list[UnderstoodField]:
-        return [UnderstoodField(field, self.of(field.hint)) for field in fields]
+    def _fields(self, cls: Any, fields: list[AnnotatedField], given: dict[Any, Any]) -> list[UnderstoodField]:
+        return [UnderstoodField(field, self._field(cls, field, given)) for field in fields]
+
+    def _field(self, cls: Any, field: AnnotatedField, given: dict[Any, Any]) -> Meaning:
+        try:
+            return self.of(_substituted(field.hint, given) if given else field.hint)
+        except Unsayable as unsayable:
+            unsayable.place = unsayable.place or f"{cls.__name__}.{field.name}"
+            raise
 
     def _annotated(self, hint: Any) -> Meaning:
         inner, notes = typing.get_args(hint)[0], hint.__metadata__
@@ -151,7 +164,7 @@ class Meanings:
         if named is None:
             named = self._named[key] = _Named(self._free(key, name))
             self.definitions[named.name] = {}  # the name is taken
-            named.meaning = build()
+            named.understood(build())
             self.definitions[named.name] = named.meaning.schema
         return named.reference()
 
@@ -165,17 +178,17 @@ class Meanings:
     # -- classes with fields -------------------------------------------------------------------------------------------
 
     def _dataclass(self, cls: Any, given: dict[Any, Any]) -> Meaning:
-        entries = self.entries(_generic(records.dataclass_fields(cls), given))
+        entries = self._fields(cls, records.dataclass_fields(cls), given)
         read = records.made_by(cls, records.fields_reader(entries))
         return Meaning({**records.class_notes(cls), **records.fields_schema(entries)}, read, _names(entries))
 
     def _typed_dict(self, cls: Any, given: dict[Any, Any]) -> Meaning:
-        entries = self.entries(_generic(records.typed_dict_fields(cls), given))
+        entries = self._fields(cls, records.typed_dict_fields(cls), given)
         schema = {**records.class_notes(cls), **records.fields_schema(entries)}
         return Meaning(schema, records.fields_reader(entries), _names(entries))
 
     def _named_tuple(self, cls: Any, given: dict[Any, Any]) -> Meaning:
-        entries = self.entries(_generic(records.named_tuple_fields(cls), given))
+        entries = self._fields(cls, records.named_tuple_fields(cls), given)
         shown = list(records.fields_schema(entries)["properties"].values())
         items = [each.meaning._replace(schema=schema) for each, schema in zip(entries, shown, strict=True)]
         return places(items, sum(each.field.required for each in entries), lambda got: cls(*got))
@@ -201,10 +214,6 @@ def _is_pydantic(value: Any) -> bool:
 
 def _names(entries: list[UnderstoodField]) -> frozenset[str]:
     return frozenset([entry.field.name for entry in entries])
-
-
-def _generic(fields: list[AnnotatedField], given: dict[Any, Any]) -> list[AnnotatedField]:
-    return [field._replace(hint=_substituted(field.hint, given)) for field in fields] if given else fields
 
 
 def _substituted(hint: Any, given: dict[Any, Any]) -> Any:

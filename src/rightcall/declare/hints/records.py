@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 from rightcall.declare.hints.defaults import with_default
 from rightcall.declare.hints.meaning import (
-    MOST_FAULTS,
     Meaning,
     Misfit,
     Read,
@@ -80,7 +79,7 @@ def fields_reader(entries: Iterable[UnderstoodField], rest: Read | None = None) 
                 except Misfit as misfit:
                     faults += misfit.within(name)
         if faults:
-            raise Misfit(faults[:MOST_FAULTS])
+            raise Misfit(faults)
         return made
 
     return read

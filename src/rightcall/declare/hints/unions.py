@@ -7,6 +7,7 @@ another alternative need not change it; of several classes the one that knows th
 from __future__ import annotations
 
 import enum
+import threading
 from typing import Any
 
 from rightcall.declare.hints.meaning import Meaning, Misfit, Read, ValueFault
@@ -36,28 +37,60 @@ def _flat(schema: Json) -> list[Json]:
 
 
 def _best(members: list[Meaning]) -> Read:
+    """Alternatives that hold each other would read what is inside a value once for each way to it, which doubles with
+    every level: what was made of an object or an array is remembered as long as the outermost is read."""
+
     def read(value: Any) -> Any:
-        found: list[tuple[int, bool, int, Any]] = []
-        faults: list[ValueFault] = []
-        for at, member in enumerate(members):
-            try:
-                made = member.read(value)
-            except Misfit as misfit:
-                faults += misfit.faults
-                continue
-            known = len(member.keys & value.keys()) if isinstance(value, dict) else 0
-            found.append((-known, _is_changed(value, made), at, made))
-        if not found:
-            raise _none_of(faults)
-        return min(found, key=lambda each: each[:3])[3]
+        if not isinstance(value, (dict, list)):
+            return _chosen(members, value)
+        outer: Known | None = getattr(_READING, "known", None)
+        known: Known = {} if outer is None else outer
+        key = (id(read), id(value))
+        try:
+            _READING.known = known
+            if key not in known:
+                known[key] = value, _tried(members, value)
+        finally:
+            _READING.known = outer
+        made = known[key][1]
+        if isinstance(made, Misfit):
+            raise Misfit(made.faults)
+        return made
 
     return read
 
 
+Known = dict[tuple[int, int], tuple[Any, Any]]  # holds the value too: an id is only unique among living objects
+_READING = threading.local()
+
+
+def _tried(members: list[Meaning], value: Any) -> Any:
+    try:
+        return _chosen(members, value)
+    except Misfit as misfit:
+        return misfit
+
+
+def _chosen(members: list[Meaning], value: Any) -> Any:
+    found: list[tuple[Meaning, Any]] = []
+    faults: list[ValueFault] = []
+    for member in members:
+        try:
+            found.append((member, member.read(value)))
+        except Misfit as misfit:
+            faults += misfit.faults
+    if not found:
+        raise _none_of(faults)
+    if len(found) == 1:
+        return found[0][1]
+    keys = frozenset(value) if isinstance(value, dict) else frozenset()
+    return min(found, key=lambda each: (-len(each[0].keys & keys), _is_changed(value, each[1])))[1]
+
+
 def _is_changed(value: Any, made: Any) -> bool:
-    """Is a number of another kind, or a member of an Enum, in place of what was sent?"""
-    if isinstance(value, (list, tuple)) and isinstance(made, (list, tuple)):
-        return any(_is_changed(*pair) for pair in zip(value, made, strict=False))
+    """Is a number of another kind, a tuple, or a member of an Enum in place of what was sent?"""
+    if isinstance(value, list):
+        return not isinstance(made, list) or any(_is_changed(*pair) for pair in zip(value, made, strict=False))
     if isinstance(made, enum.Enum):
         return not isinstance(value, enum.Enum)
     return isinstance(value, (int, float)) and type(made) in (int, float) and type(made) is not type(value)

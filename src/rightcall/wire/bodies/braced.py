@@ -19,7 +19,6 @@ from rightcall.values.strings import StringText, Taken, easy_without
 from rightcall.values.value_ends import Ends
 from rightcall.values.value_reader import Odd
 from rightcall.wire.arriving_values import (
-    TEXT_KINDS,
     Read,
     all_there,
     bad_escape,
@@ -29,7 +28,7 @@ from rightcall.wire.arriving_values import (
     string_at,
     whole,
 )
-from rightcall.wire.bare_values import to_json, typed
+from rightcall.wire.bare_values import TEXT_KINDS, to_json, typed
 from rightcall.wire.bodies.kind import Around, BodyKind, filled, first
 from rightcall.wire.bodies.ordinary_quotes import MARKS, Ordinary, OrdinaryReader, ordinary, receipts
 from rightcall.wire.body_reader import BodyReader

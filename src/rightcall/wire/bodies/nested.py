@@ -44,6 +44,21 @@ def _followed(schema: Any, root: Any) -> Any:
     return schema
 
 
+def _said(schema: Any, word: str) -> Any:
+    return schema.get(word) if isinstance(schema, dict) else None
+
+
+def _options(schema: dict[str, Any], root: Any) -> list[Any]:
+    """What the schema lets through: itself, or those that it names."""
+    options = [each for word in ("anyOf", "oneOf") if isinstance(schema.get(word), list) for each in schema[word]]
+    return [_followed(option, root) for option in options] or [schema]
+
+
+def _is_of(schema: Any, wanted: str) -> bool:
+    said = _said(schema, "type")
+    return bool(said == wanted or (isinstance(said, list) and wanted in said))
+
+
 class NestedTags:
     def __init__(self, body: Params) -> None:
         self.item = body.item
@@ -130,47 +145,51 @@ class NestedTags:
                     raise Cut
                 yield
                 continue
-            action = self.scan.actions[found.lastindex]
-            before, after = self.names[action]
-            name = p.buf[p.pos + before : found.end() - after]
-            p.pos = found.end()
-            if action == "open":
-                node: _Node = name, [], []
-                if len(stack) > p.limits.depth:
-                    raise Broken("too_deep", f"the arguments are nested deeper than {p.limits.depth} levels")
-                stack[-1][2].append(node)
-                stack.append(node)
-            elif name == stack[-1][0]:
-                stack.pop()
-            else:
-                raise Broken("unclosed_argument", f"the tag {stack[-1][0]!r} is not closed", f"/{stack[0][0]}")
+            self._take_tag(p, stack, self.scan.actions[found.lastindex], found.end())
+
+    def _take_tag(self, p: CallBuilder, stack: list[_Node], action: str, end: int) -> None:
+        before, after = self.names[action]
+        name = p.buf[p.pos + before : end - after]
+        p.pos = end
+        if action == "open":
+            node: _Node = name, [], []
+            if len(stack) > p.limits.depth:
+                raise Broken("too_deep", f"the arguments are nested deeper than {p.limits.depth} levels")
+            stack[-1][2].append(node)
+            stack.append(node)
+        elif name == stack[-1][0]:
+            stack.pop()
+        else:
+            raise Broken("unclosed_argument", f"the tag {stack[-1][0]!r} is not closed", f"/{stack[0][0]}")
 
     def _value(self, node: _Node, schema: Any, root: Any, depth: int) -> tuple[str, Any]:
         _, text, children = node
         if not children and len(text) == 1 and type(schema) is dict and len(schema) == 1:
             wanted = schema.get("type")
             kind = _SIMPLE.get(wanted) if type(wanted) is str else None
-            if kind == "plain":
-                return quoted(text[0]), text[0]
             if kind is not None:
                 json, value, _ = typed(text[0], kind, depth)
                 return json, value
-        schema = self._fitting(_followed(schema, root), children, root)
-        wanted = schema.get("type") if isinstance(schema, dict) else None
+        return self._nested(node, self._fitting(_followed(schema, root), children, root), root, depth)
+
+    def _nested(self, node: _Node, schema: Any, root: Any, depth: int) -> tuple[str, Any]:
+        _, text, children = node
+        wanted = _said(schema, "type")
         blank = not "".join(text).strip()
         if children and not blank:
             raise Broken("unexpected_text", f"text stands between the tags of {node[0]!r}; put each text into a tag")
         if (wanted == "array" and blank) or (wanted is None and self._is_list(children)):
-            items = schema.get("items") if isinstance(schema, dict) else None
-            made = [self._value(child, items, root, depth) for child in children]
-            return "[" + ", ".join([json for json, _ in made]) + "]", [value for _, value in made]
+            return self._list(children, _said(schema, "items"), root, depth)
         if (wanted == "object" and blank) or children:
-            properties = schema.get("properties") if isinstance(schema, dict) else None
-            return self._object(children, properties if isinstance(properties, dict) else {}, root, depth)
+            return self._object(children, _said(schema, "properties"), root, depth)
         json, value, _ = typed("".join(text), kind_of(schema, root), depth)
         return json, value
 
-    def _object(self, children: list[_Node], inner: Any, root: Any, depth: int) -> tuple[str, Any]:
+    def _list(self, children: list[_Node], items: Any, root: Any, depth: int) -> tuple[str, Any]:
+        made = [self._value(child, items, root, depth) for child in children]
+        return "[" + ", ".join([json for json, _ in made]) + "]", [value for _, value in made]
+
+    def _object(self, children: list[_Node], properties: Any, root: Any, depth: int) -> tuple[str, Any]:
         """Elements by their tags; those of one tag are a list."""
         named: dict[str, list[_Node]] = {}
         for child in children:
@@ -178,13 +197,11 @@ class NestedTags:
         pieces: list[str] = []
         values: dict[str, Any] = {}
         for tag, nodes in named.items():
-            schema = _followed(inner.get(tag), root)
+            schema = _followed(_said(properties, tag), root)
             if len(nodes) == 1:
                 json, values[tag] = self._value(nodes[0], schema, root, depth)
             else:
-                items = schema.get("items") if isinstance(schema, dict) else None
-                made = [self._value(node, items, root, depth) for node in nodes]
-                json, values[tag] = "[" + ", ".join([each for each, _ in made]) + "]", [value for _, value in made]
+                json, values[tag] = self._list(nodes, _said(schema, "items"), root, depth)
             pieces.append(f"{quoted(tag)}: {json}")
         return "{" + ", ".join(pieces) + "}", values
 
@@ -194,15 +211,10 @@ class NestedTags:
             return schema
         if type(schema.get("type")) is str and "anyOf" not in schema and "oneOf" not in schema:
             return schema
-        options = [each for word in ("anyOf", "oneOf") if isinstance(schema.get(word), list) for each in schema[word]]
-        followed = [_followed(option, root) for option in options] or [schema]
+        options = _options(schema, root)
         order = ("array", "object") if self._is_list(children) else ("object", "array")
-        for wanted in order:
-            for option in followed:
-                said = option.get("type") if isinstance(option, dict) else None
-                if said == wanted or (isinstance(said, list) and wanted in said):
-                    return {**option, "type": wanted}
-        return schema
+        fitting = ({**option, "type": wanted} for wanted in order for option in options if _is_of(option, wanted))
+        return next(fitting, schema)
 
     def _is_list(self, children: list[_Node]) -> bool:
         return bool(children) and all(tag == self.item for tag, _, _ in children)

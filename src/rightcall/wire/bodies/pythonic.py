@@ -19,7 +19,6 @@ from rightcall.values.strings import HOLE
 from rightcall.values.value_ends import Ends
 from rightcall.values.value_reader import BadValue, Odd, ValueReader, not_finite, number_of
 from rightcall.wire.arriving_values import (
-    TEXT_KINDS,
     Read,
     all_there,
     bad_escape,
@@ -30,7 +29,7 @@ from rightcall.wire.arriving_values import (
     string_at,
     whole,
 )
-from rightcall.wire.bare_values import to_json
+from rightcall.wire.bare_values import TEXT_KINDS, to_json
 from rightcall.wire.bodies.inner_quotes import inner_quotes
 from rightcall.wire.bodies.kind import CALLED, Around, BodyKind, Wrap
 from rightcall.wire.body_reader import BodyReader

@@ -37,34 +37,44 @@ class Tags:
 
     def __init__(self, body: Params, format: Format, turns: list[Pat]) -> None:
         self.body = body
+        self.turns = turns
         self.quoted = bool(body.escapes)
         self._meant = {written: char for char, written in body.escapes.items()}
         self._escaped = re.compile("|".join(map(re.escape, self._meant))).sub
         # A name or a key as it is meant.
         self.plain: Callable[[str], str] = self._unescaped if self._meant else str
-        self.opens = templates(body.open) + templates(body.empty)
         self.params = [template(text, quoted=self.quoted) for text in ordered(body.param)]
         # A token that nobody writes by chance: an argument's opener ends the value before it.
         self.is_special = all(isinstance(text, Special) for text in ordered(body.param)) and not body.item
-        self.body_closes = templates(body.close)
+        self._add_shuts(format)
+        self._add_openers(format)
+        self.no_param = self._no_param(format)
+        self.closers = [self._closer(text) for text in ordered(body.value_close)] + self.body_closes
+
+    def _add_shuts(self, format: Format) -> None:
+        self.body_closes = templates(self.body.close)
         self.call_closes = templates(format.call[1])
         self.section_closes = templates(format.section[1]) if format.section else []
         self.shuts = self.body_closes + self.call_closes + self.section_closes
+        # Nothing closes such a call but what follows it, so that nothing can be missing.
+        self.is_closed = bool(self.body_closes) or (bool(self.call_closes) and "" not in alternatives(format.call[1]))
+
+    def _add_openers(self, format: Format) -> None:
+        self.opens = templates(self.body.open) + templates(self.body.empty)
         calls = [pat for pat in templates(format.call[0]) if pat.head != "`"]
         tags = [pat for pat in self.opens if pat.head]
         sections = templates(format.section[0]) if format.section else []
         self.openers = sections + calls + tags
         self.whole_openers = tags + [self._whole(call, tags) for call in calls]
-        self.turns = turns
-        # Nothing closes such a call but what follows it, so that nothing can be missing.
-        self.is_closed = bool(self.body_closes) or (bool(self.call_closes) and "" not in alternatives(format.call[1]))
+
+    def _no_param(self, format: Format) -> Probe | None:
+        """What looks like an argument's opening tag and is none."""
         texts = [*ordered(format.call[0]), *(ordered(format.section[0]) if format.section else [])]
         # What closes the body, without its slash, is no argument of that name but a damaged close or opener.
-        texts += [str(text).replace("</", "<", 1) for text in ordered(body.close) if "</" in text]
+        texts += [str(text).replace("</", "<", 1) for text in ordered(self.body.close) if "</" in text]
         param = re.compile(alt(*self.params).whole).match
         clashes = [literal(text) for text in texts if param(text)]
-        self.no_param = Probe(alt(*clashes)) if clashes else None
-        self.closers = [self._closer(text) for text in ordered(body.value_close)] + self.body_closes
+        return Probe(alt(*clashes)) if clashes else None
 
     def _unescaped(self, text: str) -> str:
         return self._escaped(lambda found: self._meant[found.group()], text)

@@ -167,13 +167,17 @@ class Shown:
         if self._is_calm() and not _INTEREST(text):
             self._pass(text)
             return
-        if self._marks is Shown._marks:
-            self._marks = Marks()
+        self._make_marks()
         if self._raw is None and (end := unfinished(text)) < len(text):
             # Somebody asks in the middle of what may become a tag: it is looked at when there is more of it.
             self._pending.append(text[end:])
             text = text[:end]
         self._walk(text)
+
+    def _make_marks(self) -> None:
+        """Those of the class are nobody's: a message has its own as soon as something may open one."""
+        if self._marks is Shown._marks:
+            self._marks = Marks()
 
     def _follow(self, inside: _Inside, text: str) -> str:
         """Text inside a shown opener. Gives what stands behind its end."""
@@ -187,6 +191,7 @@ class Shown:
             self._kept.append(text)
             return ""
         self._inside, self._begun = None, True
+        self._make_marks()
         self._marks.pass_over("".join(self._kept) + text[: closed.start()])
         return text[closed.end() :]
 

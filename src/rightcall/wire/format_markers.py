@@ -1,0 +1,199 @@
+"""The markers of a format, each with what it does in a text. `compile.py` makes of them what the machine looks for."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal, NamedTuple, TypeVar
+
+from rightcall.formats.spec import Body, Channels, Format, Marker, Pair, Special, alternatives
+from rightcall.wire.bodies import BODIES
+from rightcall.wire.markers import END, NAME, Pat, literal, look, ordered, seq, template, templates
+from rightcall.wire.shown import BODY, CALL, SECTION
+
+Action = Literal[
+    "section",
+    "section_close",
+    "call",
+    "body",
+    "closer",
+    "value_close",
+    "think",
+    "think_close",
+    "content",
+    "content_close",
+    "inline",
+    "end",
+    "header",
+    "tag",
+    "done",
+    "line",
+]
+
+
+class Sign(NamedTuple):
+    """What a marker in the text does, and whether it is a special token, which nobody writes by chance."""
+
+    action: Action
+    special: bool = False
+    is_token: bool = False  # it holds a token of its own, which nothing else in the vocabulary spells
+
+
+A = TypeVar("A")
+Entries = list[tuple[Sign, Pat]]
+_SURE = 3  # characters of a tag that tell it
+
+
+class FormatMarkers:
+    """What of a format stands in a text."""
+
+    def __init__(self, format: Format) -> None:
+        self.format = format
+        # Without a marker before it, a body is found by its own opening tag, or opens only where a reply may begin.
+        self.is_bare = "" in alternatives(format.call[0])
+        # A code fence is how prose shows an example: it opens a call only where a reply may begin.
+        self.fences = [pat for pat in templates(format.call[0]) if pat.head == "`"]
+        self.bodies = [entry for body in format.bodies for entry in _opening(body, self.is_bare)]
+        self.inner = self._calls() + self.bodies + self._damaged()
+        self.sections, self.section_closes = _sides(format.section, "section", "section_close")
+        self.thinks, self.think_closes = _sides(format.reasoning, "think", "think_close")
+        self.cites = entries_of_pair(format.citations, "inline", "inline")
+        self.closes = entries("closer", format.call[1])
+        self.body_closes = [pat for body in format.bodies for pat in _closing(body)]
+        self.turns = _turns(format)
+
+    def _calls(self) -> Entries:
+        return [entry for entry in entries("call", self.format.call[0]) if entry[1].head != "`"]
+
+    def _damaged(self) -> Entries:
+        bodies = self.format.bodies
+        return [(Sign("body"), pat) for body in bodies for pat in BODIES[type(body)].damaged(body, self.format)]
+
+    def nameless(self) -> list[Pat]:
+        """How bodies begin whose name was left out, where it can be told then."""
+        return [pat for body in self.format.bodies for pat in _nameless(body)]
+
+    def named(self) -> list[Pat]:
+        """What stands before JSON arguments, where it is more than a name."""
+        return [template(text) for body in self.format.bodies for text in _named_openings(body)]
+
+    def beside(self) -> list[Pat]:
+        """What no call goes on behind: its close, and what opens or closes anything else that stands beside calls."""
+        pairs = (self.format.call, *self.format.content)
+        return [pat for pair in pairs for side in pair for pat in templates(side)]
+
+    def after(self) -> list[Pat]:
+        """What may follow the end of a body: the call's close, or where there is none whatever else is structure."""
+        return [pat for _, pat in self.closes + self.section_closes + self.inner + self.turns]
+
+    def lone_tokens(self) -> Entries:
+        """The special tokens of which a call's markers are made, where they stand alone."""
+        texts = [text for marker in self._around_calls() for text in alternatives(marker) if isinstance(text, Special)]
+        tokens = {token for text in texts for token in text.tokens if token != text and _is_at_edge(text, token)}
+        return [(Sign("closer", True, True), literal(token)) for token in sorted(tokens)]
+
+    def _around_calls(self) -> list[Marker]:
+        format = self.format
+        outside = [*format.call, *(format.section or ()), *(format.reasoning or ())]
+        sides = [(body_open(body), BODIES[type(body)].closing(body)) for body in format.bodies]
+        return outside + [marker for side in sides for marker in side]
+
+
+def entries(action: Action, marker: Marker) -> Entries:
+    return [(sign_of(action, text), template(text)) for text in ordered(marker)]
+
+
+def entries_of_pair(pair: Pair | None, opens: Action, closes: Action) -> Entries:
+    opening, closing = _sides(pair, opens, closes)
+    return opening + closing
+
+
+def _sides(pair: Pair | None, opens: Action, closes: Action) -> tuple[Entries, Entries]:
+    return ([], []) if pair is None else (entries(opens, pair[0]), entries(closes, pair[1]))
+
+
+def sign_of(action: Action, text: str) -> Sign:
+    return Sign(action, isinstance(text, Special), bool(getattr(text, "tokens", ())))
+
+
+def unique(entries: list[tuple[A, Pat]]) -> list[tuple[A, Pat]]:
+    """Each pattern once: what stands first says what it does."""
+    return list({pat.whole: (sign, pat) for sign, pat in reversed(entries)}.values())
+
+
+def closing_sources(format: Format, level: int) -> list[str]:
+    """The patterns of what closes what stands so far out."""
+    if level == BODY:
+        pats = [pat for body in format.bodies for pat in _closing(body)]
+    else:
+        section = format.section[1] if format.section else ""
+        pats = templates({SECTION: section, CALL: format.call[1]}.get(level, ""))
+    return [pat.whole for pat in pats if pat.head != "`"]
+
+
+def _is_at_edge(text: str, token: str) -> bool:
+    """Inside a tag a token means nothing alone."""
+    return text.strip().startswith(token) or text.strip().endswith(token)
+
+
+# -- of turns and their headers ----------------------------------------------------------------------------------------
+
+
+def _turns(format: Format) -> Entries:
+    """End-of-turn tokens, and what begins a channel's header."""
+    ends = [entry for end in format.ends for entry in entries("end", end)]
+    if format.channels is None:
+        return ends
+    return ends + [entry for end in format.channels.ends for entry in entries("end", end)] + _headers(format.channels)
+
+
+def _headers(channels: Channels) -> Entries:
+    starts = list(alternatives(channels.start))
+    sign = Sign("header", True, any(isinstance(start, Special) for start in starts))
+    if channels.to:
+        starts += [channels.channel] if channels.channel else []
+        return [(sign, look(template(start))) for start in starts]
+    # The header is the recipient itself: only a whole one tells a header from text.
+    name = seq(NAME, literal(channels.message))
+    return [(sign, look(seq(template(start), name))) for start in starts]
+
+
+# -- of bodies ---------------------------------------------------------------------------------------------------------
+
+
+def body_open(body: Body) -> Marker:
+    """What stands before its arguments."""
+    return next(iter(BODIES[type(body)].opening(body)), "")
+
+
+def _closing(body: Body) -> list[Pat]:
+    return templates(BODIES[type(body)].closing(body))
+
+
+def _named_openings(body: Body) -> list[str]:
+    texts = ordered(body_open(body)) if BODIES[type(body)].named_by_header else []
+    return [text for text in texts if len(re.sub(r"\{\w+\}", "", text)) > _SURE]
+
+
+def _nameless(body: Body) -> list[Pat]:
+    opening = BODIES[type(body)].opening(body)[:1]
+    texts = [text.replace("{name}", "") for marker in opening for text in alternatives(marker)]
+    return [template(text) for text in texts if len(text.strip()) > _SURE]
+
+
+def _opening(body: Body, is_bare: bool) -> Entries:
+    """The tags by which a body is found in text. A bare name is none, nor, where a call has markers of its own, is what
+    begins with a word."""
+    opening = BODIES[type(body)].opening(body)
+    tags = [entry for marker in opening for entry in entries("body", marker)]
+    tags += [entry for marker in opening[:1] for text in ordered(marker) for entry in _odd_openings(text)]
+    return [entry for entry in tags if entry[1].head and (is_bare or not entry[1].head.isalnum())]
+
+
+def _odd_openings(text: str) -> Entries:
+    """A body's opening tag without a name in it; and where the text ends, one that was not written to its end."""
+    before, hole, behind = text.partition("{name}")
+    if len(before.strip()) < _SURE or not hole:
+        return []
+    sign = sign_of("body", text)
+    nameless = [(sign, template(text.replace("{name}", "")))] if behind.strip() else []
+    return nameless if before.strip()[0].isalnum() else [*nameless, (sign, seq(template(before), NAME, END))]

@@ -1,0 +1,62 @@
+"""One word for each API, wherever one is asked for; the names that people know it by mean the same."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rightcall import Reply, Stream, Toolset, answers, parse, read
+from rightcall.api_names import ALIASES, APIS
+from rightcall.backends import Backend
+from rightcall.datasets.logs import log_kind
+from rightcall.errors import CallerError
+
+ROOT = Path(__file__).resolve().parent.parent
+CALL = '<tool_call>{"name": "f", "arguments": {}}</tool_call>'
+TOOLS = Toolset({"name": "f.g", "parameters": {"type": "object"}})
+ANSWER = {"role": "assistant", "content": CALL}
+
+
+def said(api: str) -> list[str]:
+    """What is made of the name, wherever there is an API of that name."""
+    reply = parse(CALL, format="hermes")
+    asked: dict[str, Callable[[], str]] = {
+        "message": lambda: json.dumps(reply.message(api)).replace(reply.calls[0].id, "id"),
+        "answers": lambda: json.dumps(answers(reply, api=api)).replace(reply.calls[0].id, "id"),
+        "definitions": lambda: json.dumps(TOOLS.definitions(api)),
+        "wire": lambda: json.dumps(TOOLS.wire_names(api)),
+        "read": lambda: str(len(read(ANSWER, api=api).calls)),
+        "stream": lambda: str(Stream(api).close()),
+        "backend": lambda: Backend("http://127.0.0.1:1", api=api, environ={}).api,
+        "log": lambda: log_kind(api),
+    }
+    found = []
+    for name, make in asked.items():
+        try:
+            found.append(f"{name} {make()}")
+        except CallerError as error:
+            found.append(f"{name} {re.sub(repr(api), '', str(error))}")
+    return found
+
+
+@pytest.mark.parametrize("alias", [*ALIASES, "OpenAI", "openai-chat", "openai-responses"])
+def test_the_names_that_people_know_an_api_by_mean_the_same(alias: str) -> None:
+    assert [each.partition("(did")[0] for each in said(alias)] == [
+        each.partition("(did")[0] for each in said(ALIASES[alias.lower().replace("-", "_")])
+    ]
+
+
+@pytest.mark.parametrize("make", [Reply().message, TOOLS.definitions, lambda api: read({}, api=api), Stream, log_kind])
+def test_a_name_that_is_none_is_told_with_those_there_are(make: Callable[[str], object]) -> None:
+    with pytest.raises(CallerError, match=r"chat.*responses"):
+        make("azure")
+
+
+def test_the_documents_name_an_api_by_its_word() -> None:
+    """`openai` and `anthropic` are SDKs and servers; where a document passes an API, it passes the word."""
+    given = re.compile(r"""(?:api=|--api |--to |definitions\(|message\(|Stream\()["']?([a-z_-]+)["']?""")
+    pages = [ROOT / "README.md", *ROOT.glob("docs/*.md"), *ROOT.glob("examples/*.py")]
+    found = {word for page in pages for word in given.findall(page.read_text("utf-8"))}
+    assert not found & {*ALIASES, *[alias.replace("_", "-") for alias in ALIASES]} and {*APIS} & found
