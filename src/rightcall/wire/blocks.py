@@ -318,12 +318,11 @@ class Block:
         """Reads a broken call again, loosely; `raw` holds what is left of the block. `closed`: its end was seen, so
         that brackets left open were forgotten and not cut off."""
         p = self.p
-        policy = p.policy("" if p.call is None else p.call.name)
-        if self.reader is None or p.raw is None or policy == "off":
+        if self.reader is None or p.raw is None:
             return False
         text, start = p.captured(p.raw), p.raw_at
-        found: list[Sketch] = self.reader.sketch(p, text, closed)
-        if not found or p.index + len(found) > p.limits.calls or not self._may_mend(found, policy):
+        found = self._sketch(self.reader, text, closed)
+        if not found or p.index + len(found) > p.limits.calls:
             return False
         for each in found:
             p.mended_call(each, text, start)
@@ -333,10 +332,13 @@ class Block:
             p.output.say_behind(rest, p.at)
         return True
 
-    def _may_mend(self, found: list[Sketch], policy: str) -> bool:
-        tools = self.p.tools
+    def _sketch(self, reader: BodyReader, text: str, closed: bool) -> list[Sketch]:
+        """The calls in it, read loosely; none where that is not allowed."""
+        p, tools = self.p, self.p.tools
+        policy = p.policy("" if p.call is None else p.call.name)
+        found = reader.sketch(p, text, closed) if policy != "off" else []
         named = [(each, tools.get(each.name) if tools is not None else None) for each in found]
-        return all(allowed(receipts(each.liberties), tool, policy) for each, tool in named)
+        return found if all(allowed(receipts(each.liberties), tool, policy) for each, tool in named) else []
 
     def _cut(self) -> bool:
         """The text ended inside a block. False if so little of it was there that it is text."""

@@ -271,16 +271,22 @@ def _is_shown_end(m: Machine, marker: str, sign: Sign) -> Steps[bool]:
     if in_code and shown.messages:
         shown.messages -= 1
         return True
-    while True:
-        behind = p.buf[p.pos + len(marker) : p.pos + len(marker) + _FAR]
-        if behind.strip() or (behind and not in_code) or len(behind) == _FAR or p.ended:
-            break
-        yield
+    behind = yield from _behind(m, len(marker), in_code)
     if not behind.strip() or behind[0] in QUOTES:
         return bool(behind.strip())
     is_implied = sign.action == "content_close" and m.compiled.is_content_implied
     in_message = m.in_content or is_implied or isinstance(m.state, InChannel)
     return in_code and not (in_message and (yield from _goes_on(m, len(marker))))
+
+
+def _behind(m: Machine, size: int, in_code: bool) -> Steps[str]:
+    """What stands behind the marker of that size that stands here, as far as it must be known."""
+    p = m.p
+    while True:
+        behind = p.buf[p.pos + size : p.pos + size + _FAR]
+        if behind.strip() or (behind and not in_code) or len(behind) == _FAR or p.ended:
+            return behind
+        yield
 
 
 def _goes_on(m: Machine, size: int) -> Steps[bool]:

@@ -94,6 +94,21 @@ class BracedReader(BodyReader):
 
     def read(self, p: CallBuilder, *, bare: bool) -> Steps[None]:
         p.raw_begin()
+        yield from self._begin(p, bare)
+        char = p.char() or (yield from p.peek())
+        if not char:
+            raise Cut
+        if char != "{":
+            raise Broken("invalid_call", f"a call needs '{{' after its name, found {char!r}")
+        p.pos += 1
+        values = yield from self._members(p)
+        if values:
+            p.give("}")
+        self._doubt(p, values)
+        p.finish(values, empty=not values)
+
+    def _begin(self, p: CallBuilder, bare: bool) -> Steps[None]:
+        """The opening tag with the name."""
         is_sure = p.block is not None and p.block.special and not bare
         found = self.open.probe.at(p.buf, p.pos, p.ended)
         if found is None:
@@ -109,17 +124,6 @@ class BracedReader(BodyReader):
             if char and char != "{" and not is_sure and (bare or p.tools is None or name not in p.tools):
                 raise NotACall
             p.begin(name)
-        char = p.char() or (yield from p.peek())
-        if not char:
-            raise Cut
-        if char != "{":
-            raise Broken("invalid_call", f"a call needs '{{' after its name, found {char!r}")
-        p.pos += 1
-        values = yield from self._members(p)
-        if values:
-            p.give("}")
-        self._doubt(p, values)
-        p.finish(values, empty=not values)
 
     def _without_word(self, p: CallBuilder, is_sure: bool) -> Steps[None]:
         """Behind a special token the word before the name may be missing; a receipt says so."""
@@ -260,11 +264,11 @@ class BracedReader(BodyReader):
         if text in words and (kind != "plain" or words[text] is None):
             return Read(to_json(words[text]), words[text])
         value = decode_unique(text, p.limits.depth)[0]
-        if isinstance(value, Undecodable) and value.code == "not_finite":
-            raise Broken(value.code, value.message)
-        if isinstance(value, Undecodable) or kind in TEXT_KINDS:
-            return Read(quoted(text), text, bare=(Odd((), text),) if isinstance(value, Undecodable) else ())
-        return Read(text, value)
+        if isinstance(value, Undecodable):
+            if value.code == "not_finite":
+                raise Broken(value.code, value.message)
+            return Read(quoted(text), text, bare=(Odd((), text),))
+        return Read(quoted(text), text) if kind in TEXT_KINDS else Read(text, value)
 
 
 class _Typed(OrdinaryReader):
