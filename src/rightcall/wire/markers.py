@@ -218,13 +218,18 @@ class Probe:
         return Probe(Pat("(?!)", "(?!)"))
 
 
+_FEW_SIGNS = 2
+
+
 def past_gap(pat: Pat) -> Callable[[str, int], int]:
     """A search for where the pattern stands first; -1 for nowhere. One that begins with a sign or two and a gap, as
     `<`, `｜DSML｜`, is found by what follows the gap: the signs alone may stand anywhere, and often."""
     first, gap, _ = pat.opening.partition(ANY_GAP)
-    rest = pat.whole.removeprefix(re.escape(first) + _GAP.whole)
-    if not gap or rest == pat.whole:
-        first, rest = "", pat.whole
+    # What is only looked ahead at is searched for as itself: that finds the same place, many times quicker.
+    whole = re.escape(pat.head) + pat.tail[0] if pat.head else pat.whole
+    rest = whole.removeprefix(re.escape(first) + _GAP.whole)
+    if not gap or len(first) > _FEW_SIGNS or rest == whole:
+        first, rest = "", whole
     search, before = re.compile(rest).search, re.compile(f"{re.escape(first)}{_GAP.whole}\\Z").search
 
     def place(text: str, pos: int) -> int:
