@@ -29,8 +29,8 @@ def test_replay_serves_until_it_is_stopped(as_json: bool, cassette: Path) -> Non
         told = "" if as_json else process.stderr.readline()
         first = process.stdout.readline()
         process.send_signal(signal.SIGINT)
-        out, errors = process.communicate(timeout=60)
-        out, errors = first + out, told + errors
+        process.wait(timeout=60)
+        out, errors = first + process.stdout.read(), told + process.stderr.read()
     url = json.loads(out)["url"] if as_json else out.strip()
     assert as_json == ("rck_" in out) and as_json != ("the key, for this start: rck_" in errors)
     assert url.startswith("http://127.0.0.1:") and url.endswith("/v1") and process.returncode == 0

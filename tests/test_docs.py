@@ -303,6 +303,12 @@ def test_the_map_of_the_tree_names_every_package_and_the_files_of_those_it_opens
     assert [name for name in re.findall(r"`(?:\w+/)*(\w+\.py)`", rows) if name not in there] == []
 
 
+def test_contributors_are_told_of_every_target() -> None:
+    targets = re.findall(r"(?m)^([a-z]+):.*## ", (ROOT / "Makefile").read_text("utf-8"))
+    told = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    assert [name for name in targets if f"make {name}`" not in told and name not in ("help", "venv", "clean")] == []
+
+
 def test_the_files_that_documents_name_are_there() -> None:
     packages = "|".join(path.parent.name for path in (ROOT / "src" / "rightcall").glob("*/__init__.py"))
     named = re.compile(rf"`((?:{packages}|repair|contract|dispatch|backend|dataset)/[a-z0-9_/]+\.py)`")

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from datetime import date
 from itertools import pairwise
 from pathlib import Path
-from unittest.mock import patch
 
 import pytest
 
@@ -121,7 +120,8 @@ def _late() -> tuple[Problem, ...]:
 
 def _without_json_repair() -> tuple[Problem, ...]:
     sent = '<tool_call>{"name": "book", "arguments": {"city": "the "big" city"}}</tool_call>'
-    with patch.dict(sys.modules, {"json_repair": None}):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "json_repair", None)
         return parse(sent, tools=TOOLS, format="hermes", repair="lenient").problems
 
 

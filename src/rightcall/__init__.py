@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rightcall.errors import CannotCarry, RightcallError, UnknownFormat
     from rightcall.formats.spec import Format
     from rightcall.ids import Ids
-    from rightcall.repairs.finish import repair
+    from rightcall.repairs.whole_call import repair
     from rightcall.shapes.builder import GrammarBounds
     from rightcall.types import (
         Arguments,
@@ -127,7 +127,7 @@ __getattr__ = on_first_use(
         "UnknownFormat": "rightcall.errors",
         "Format": "rightcall.formats.spec",
         "Ids": "rightcall.ids",
-        "repair": "rightcall.repairs.finish",
+        "repair": "rightcall.repairs.whole_call",
         "Arguments": "rightcall.types",
         "Call": "rightcall.types",
         "CallEnd": "rightcall.types",

@@ -52,6 +52,7 @@ __all__ = [
 __all__ += ["name_problem", "place", "plain", "pointer", "validator"]
 
 _NAME = re.compile(r"[A-Za-z0-9_.\-]+").fullmatch
+_INCOMPLETE = ("incomplete", "the call was cut off or could not be read; send it again")
 _NOT_FINITE = ("not_finite", "the arguments hold a number that JSON cannot carry; send a finite one")
 _TOO_LARGE = (
     "too_large",
@@ -106,22 +107,21 @@ def check(call: Call | Reply, tools: Toolset | Iterable[ToolLike] | None, *, ind
     """
     toolset = Toolset.of(tools)
     if isinstance(call, Reply):
-        return [problem for at, each in enumerate(call.attempts) for problem in check(each, toolset, index=at)]
+        return [problem for at, each in enumerate(call.attempts) for problem in _check_call(each, toolset, at)]
+    return _check_call(call, toolset, index)
+
+
+def _check_call(call: Call, toolset: Toolset | None, index: int | None) -> list[Problem]:
     if call.problems and (known := [problem for problem in call.problems if problem.blocking]):
         return known
-    found: list[Problem] = []
-    if not call.complete:
-        found.append(Problem("incomplete", "the call was cut off or could not be read; send it again", call=index))
     tool = toolset.get(call.name) if toolset is not None else None
-    if tool is None:
-        wrong = name_problem(call.name, toolset)
-        found += [Problem(*wrong, call=index)] if wrong else []
+    misnamed = name_problem(call.name, toolset) if tool is None else None
+    found = [Problem(*misnamed, call=index)] if misnamed is not None else []
     if not call.complete:
-        return found
-    if not is_finite(call.arguments):
-        return [*found, Problem(*_NOT_FINITE, call=index)]
-    if (disagreement := disagreement_of(call)) is not None:
-        return [*found, Problem(*disagreement, call=index)]
+        return [Problem(*_INCOMPLETE, call=index), *found]
+    wrong = _NOT_FINITE if not is_finite(call.arguments) else disagreement_of(call)
+    if wrong is not None:
+        return [*found, Problem(*wrong, call=index)]
     return found if tool is None else argument_problems(tool, call.arguments, index)
 
 
@@ -130,16 +130,24 @@ def disagreement_of(call: Call) -> tuple[str, str] | None:
     text = call.json
     if not text or (text == "{}" and not call.arguments):
         return None
-    value = decode(text, _ANY_DEPTH)
-    if value is None or (isinstance(value, str) and not value.strip()):
-        value = {}
+    value = _said_by(text)
     if isinstance(value, dict) and (_is_same(value, call.arguments) or _is_same(value, _as_read_back(call.arguments))):
         return None
-    if not call.arguments and isinstance(value, Undecodable):
+    if call.arguments or isinstance(value, dict):
+        return "arguments_disagree", "the call's arguments are not what its argument text says; send the call again"
+    return _no_object(value, text)
+
+
+def _said_by(text: str) -> Any:
+    value = decode(text, _ANY_DEPTH)
+    return {} if value is None or (isinstance(value, str) and not value.strip()) else value
+
+
+def _no_object(value: Any, text: str) -> tuple[str, str] | None:
+    """Argument text, read by nobody yet, that holds no object."""
+    if isinstance(value, Undecodable):
         return (value.code, value.message) if text.strip() else None
-    if not call.arguments and not isinstance(value, dict):
-        return "arguments_not_object", "the arguments must be a JSON object; send one"
-    return "arguments_disagree", "the call's arguments are not what its argument text says; send the call again"
+    return "arguments_not_object", "the arguments must be a JSON object; send one"
 
 
 def _is_same(one: Any, other: Any) -> bool:

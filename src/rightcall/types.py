@@ -308,31 +308,39 @@ def as_error(problem: Problem, name: str) -> ModelError:
     return error
 
 
+def _reply_json(reply: Reply) -> Json:
+    return {
+        "content": reply.content,
+        "reasoning": reply.reasoning,
+        "calls": to_json(reply.calls),
+        "refused": to_json(reply.refused),
+        "problems": [to_json(problem) for problem in reply.problems],
+        "format": reply.format,
+        "done": reply.done,
+        "finish": reply.finish,
+        "usage": reply.usage,
+        "api": reply.api,
+        "extras": reply.extras,
+        "parts": [{"type": _kind(part), **to_json(part)} for part in reply.parts],
+        "spans": to_json(reply.spans),
+    }
+
+
+def _fields_json(value: msgspec.Struct) -> Json:
+    named = [name for name in value.__struct_fields__ if name != "run"]
+    if isinstance(value, Text) and not value.tag:
+        named.remove("tag")
+    return {name: to_json(getattr(value, name)) for name in named}
+
+
 def to_json(value: object) -> Any:
     """Plain JSON data of a reply, a list of events or any other value here; parts and events say their `type`."""
     if isinstance(value, Reply):
-        return {
-            "content": value.content,
-            "reasoning": value.reasoning,
-            "calls": [to_json(call) for call in value.calls],
-            "refused": [to_json(call) for call in value.refused],
-            "problems": [to_json(problem) for problem in value.problems],
-            "format": value.format,
-            "done": value.done,
-            "finish": value.finish,
-            "usage": value.usage,
-            "api": value.api,
-            "extras": value.extras,
-            "parts": [{"type": _kind(part), **to_json(part)} for part in value.parts],
-            "spans": None if value.spans is None else [to_json(span) for span in value.spans],
-        }
+        return _reply_json(value)
     if isinstance(value, CallEnd):
         return {"index": value.index, "call": to_json(value.call)}
     if isinstance(value, msgspec.Struct):
-        named = [name for name in value.__struct_fields__ if name != "run"]
-        if isinstance(value, Text) and not value.tag:
-            named.remove("tag")
-        return {name: to_json(getattr(value, name)) for name in named}
+        return _fields_json(value)
     if isinstance(value, (list, tuple)):
         return [{"type": _kind(item), **to_json(item)} if isinstance(item, Event) else to_json(item) for item in value]
     return value

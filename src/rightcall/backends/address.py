@@ -8,6 +8,7 @@ A key goes to the address it is meant for: not through plain http to another mac
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from typing import NamedTuple, cast
 from urllib.parse import SplitResult, urlsplit
@@ -42,6 +43,7 @@ HABITS: dict[Api, Habit] = {
     "ollama": Habit("/api/chat", "http://127.0.0.1:11434", ("OLLAMA_HOST",), ("OLLAMA_API_KEY",)),
 }
 # Ends that a base URL may have though it should not: the longest first.
+_ODD_CHAR = re.compile(r"[\x00-\x20\x7f]")
 _ENDS = ("/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/messages", "/api/chat", "/v1")
 
 
@@ -84,11 +86,8 @@ def address(base_url: str, api: Api) -> str:
 
 
 def _checked(base_url: str) -> SplitResult:
-    try:
-        parts = urlsplit(base_url.strip())
-        host, _ = parts.hostname, parts.port
-    except ValueError as error:
-        raise CallerError(f"the base URL cannot be read: {error}; write it like http://127.0.0.1:8080") from None
+    parts = _split(base_url)
+    host = parts.hostname
     if parts.username or parts.password or "@" in parts.netloc:
         raise CallerError(
             f"the base URL for {host} holds credentials; take them out and name the key's variable with api_key_env"
@@ -97,8 +96,17 @@ def _checked(base_url: str) -> SplitResult:
         raise CallerError(f"the base URL for {host} has a query string or a fragment; give the address alone")
     if parts.scheme not in ("http", "https") or not host:
         raise CallerError(f"{base_url!r} is no base URL; write it like http://127.0.0.1:8080")
-    if any(ord(char) <= 32 or ord(char) == 127 for char in base_url.strip()):
+    if _ODD_CHAR.search(base_url.strip()):
         raise CallerError(f"the base URL {base_url!r} has a blank or control character in it")
+    return parts
+
+
+def _split(base_url: str) -> SplitResult:
+    try:
+        parts = urlsplit(base_url.strip())
+        _ = parts.hostname, parts.port
+    except ValueError as error:
+        raise CallerError(f"the base URL cannot be read: {error}; write it like http://127.0.0.1:8080") from None
     return parts
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -70,21 +70,18 @@ class Asking:
                 if isinstance(payload, Signal):
                     facts.ended = True
                     continue
-                if isinstance(payload, Fault):
-                    if payload.code == "truncated" and facts.ended:
-                        continue  # the server had said all, and then hung up
-                else:
+                if isinstance(payload, Fault) and payload.code == "truncated" and facts.ended:
+                    continue  # the server had said all, and then hung up
+                if not isinstance(payload, Fault):
                     facts.add(payload)
                     raw.append(payload)
-                for event in reader.feed(payload if isinstance(payload, Fault) else first_choice(payload)):
+                    payload = first_choice(payload)
+                for event in reader.feed(payload):
                     yield plan.naming.event(event)
         if not facts.is_answer and not (reader.reply.parts or reader.reply.problems):
             raise DecodeError(_no_answer(sent.url, plan.api, raw))
-        if plan.stream and not facts.ended and not _faulty(reader):
-            for event in reader.feed(Fault("truncated", _UNFINISHED)):
-                yield event
-        for event in reader.close():
-            yield plan.naming.event(event)
+        for event in _ending(plan, reader, facts):
+            yield event
         yield self._answer(plan, reader, facts, raw)
 
     def _answer(self, plan: RequestPlan, reader: Stream, facts: Metadata, raw: list[Json]) -> Answer:
@@ -309,6 +306,14 @@ _CURES = {
 
 def _cure(status: int) -> str:
     return "the server failed: try again later, or look into its log" if status >= 500 else "look at what it says"
+
+
+def _ending(plan: RequestPlan, reader: Stream, facts: Metadata) -> Iterator[Event]:
+    """What the end of the answer tells; a stream whose end was never said was cut off."""
+    if plan.stream and not facts.ended and not _faulty(reader):
+        yield from reader.feed(Fault("truncated", _UNFINISHED))
+    for event in reader.close():
+        yield plan.naming.event(event)
 
 
 def _faulty(reader: Stream) -> bool:

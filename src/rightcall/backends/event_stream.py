@@ -153,11 +153,9 @@ def _kind(line: str) -> _Kind:
 
 
 def _payloads(text: str, value: object, *, is_error: bool) -> list[Payload]:
-    if isinstance(value, Undecodable):
-        if is_error:
-            return [{"error": {"message": text[:2000]}}]
+    if isinstance(value, Undecodable) and not is_error:
         return [Fault("malformed_chunk", f"a chunk of the stream is not valid JSON: {text[:80]!r}")]
     found = [each for each in (value if isinstance(value, list) else [value]) if isinstance(each, dict)]
-    if not found:
-        return [{"error": {"message": text[:2000]}}] if is_error else []
-    return [{"error": each} if is_error and "error" not in each else each for each in found]
+    if not is_error:
+        return [*found]
+    return [each if "error" in each else {"error": each} for each in found or [{"message": text[:2000]}]]

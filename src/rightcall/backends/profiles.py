@@ -204,6 +204,10 @@ def by_answer(path: str, headers: dict[str, str], body: object) -> tuple[Profile
     return None
 
 
+def _owners(models: object) -> list[object]:
+    return [each.get("owned_by") for each in models if isinstance(each, dict)] if isinstance(models, list) else []
+
+
 def _shown(sign: ServerSign, headers: dict[str, str], body: object) -> str:
     """In which way an answer shows the sign; "" if it does not."""
     if sign.header is not None:
@@ -213,7 +217,5 @@ def _shown(sign: ServerSign, headers: dict[str, str], body: object) -> str:
     if not isinstance(body, dict) or "error" in body:
         return ""
     if sign.owned_by:
-        models = body.get("data")
-        owners = [each.get("owned_by") for each in models if isinstance(each, dict)] if isinstance(models, list) else []
-        return f"says owned_by {sign.owned_by}" if sign.owned_by in owners else ""
+        return f"says owned_by {sign.owned_by}" if sign.owned_by in _owners(body.get("data")) else ""
     return f"answers with {sign.key}" if body.get(sign.key) is not None else ""

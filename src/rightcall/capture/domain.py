@@ -185,6 +185,12 @@ def _stub_faults(stub: Stub, declared: set[str]) -> Iterator[str]:
         yield from _comparison_faults(answer.when, where)
 
 
+def _undeclared(call: Acceptable, tools: Toolset) -> list[str]:
+    """The arguments that a call compares and its tool does not have."""
+    declared = set(tools.kinds(call.name)) if call.name in tools else set()
+    return sorted((call.arguments.keys() | set(call.free)) - declared) if declared else []
+
+
 def _scenario_faults(scenario: Scenario, tools: Toolset) -> Iterator[str]:
     where = f"scenario {scenario.name}"
     if not scenario.request.strip():
@@ -195,8 +201,7 @@ def _scenario_faults(scenario: Scenario, tools: Toolset) -> Iterator[str]:
         if name not in tools:
             yield f"{where}: there is no tool {name!r}"
     for call in scenario.calls:
-        declared = set(tools.kinds(call.name)) if call.name in tools else set()
-        for name in sorted((call.arguments.keys() | set(call.free)) - declared) if declared else ():
+        for name in _undeclared(call, tools):
             yield f"{where}: {call.name} has no argument {name!r}"
         yield from _comparison_faults(call.arguments, f"{where}, call {call.name}")
 

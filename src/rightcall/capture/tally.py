@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from rightcall.capture.domain import Domain
+from rightcall.capture.domain import Domain, Scenario
 from rightcall.capture.rows import OUTCOME, blocking_of, call_of, problems_of
 from rightcall.capture.score import score
 from rightcall.types import Call, Json
@@ -32,6 +32,15 @@ class Count(msgspec.Struct):
     repaired: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
+
+
+def _score(count: Count, scenario: Scenario, made: list[Call]) -> None:
+    scored = score(scenario, made)
+    count.done += scored.complete
+    count.wanted += sum(not call.optional for call in scenario.calls)
+    named = Counter([call.name for call in made]) & Counter([call.name for call in scenario.calls])
+    count.right_tool += named.total()
+    count.right_arguments += sum(label == "valid" for label in scored.labels)
 
 
 class Tally:
@@ -60,12 +69,7 @@ class Tally:
         scenario = domain.by_name.get(trace["scenario"]) if domain is not None else None
         count.scenarios += 1
         if scenario is not None:
-            scored = score(scenario, made)
-            count.done += scored.complete
-            count.wanted += sum(not call.optional for call in scenario.calls)
-            named = Counter([call.name for call in made]) & Counter([call.name for call in scenario.calls])
-            count.right_tool += named.total()
-            count.right_arguments += sum(label == "valid" for label in scored.labels)
+            _score(count, scenario, made)
 
     def _call(self, count: Count, row: Json, made: list[Call]) -> None:
         call = call_of(row)

@@ -57,10 +57,7 @@ def call(
     with usage_errors():
         space = Workspace(workspace) if workspace else None
         toolset = Toolset(*([tools_of(source)] if source else []), *([space.tools] if space is not None else []))
-        if space is not None and tool == BASH and space.exposure:
-            say(space.exposure)
-        if isolate and sys.platform != "linux":
-            say("what the tool starts in a session of its own is not ended with it on this system")
+        _warn(space if tool == BASH else None, isolate)
         made = _made(tool, read_text("-") if arguments == "-" else arguments, toolset, policy.value)
         trace, limits = Trace(), RunLimits(call=timeout, result=Bounds())
         with contextlib.redirect_stdout(sys.stderr):  # what the tool prints is no part of what we print
@@ -93,22 +90,30 @@ def _show(result: Result, trace: Trace) -> None:
 # -- the tools of a module ---------------------------------------------------------------------------------------------
 
 
+def _warn(shell: Workspace | None, isolate: bool) -> None:
+    """What a tool can reach that the caller may not expect."""
+    if shell is not None and shell.exposure:
+        say(shell.exposure)
+    if isolate and sys.platform != "linux":
+        say("what the tool starts in a session of its own is not ended with it on this system")
+
+
 def tools_of(source: str) -> Toolset:
     """The tools that a module or file has. Its code is run: that is what the caller asks for."""
     where, _, name = source.partition(":")
     module = _imported(where)
-    if name:
-        if not hasattr(module, name):
-            refuse(f"{where!r} has no {name!r}; name a list of tools, a Toolset or a function in it")
-        return Toolset(getattr(module, name))
-    for listed in _LISTS:
-        if hasattr(module, listed):
-            return Toolset(getattr(module, listed))
-    own = [value for key, value in vars(module).items() if not key.startswith("_") and _is_own(value, module)]
-    found = [value for value in own if is_marked(value)] or [value for value in own if not isinstance(value, type)]
-    if not found:
+    if name and not hasattr(module, name):
+        refuse(f"{where!r} has no {name!r}; name a list of tools, a Toolset or a function in it")
+    listed = name or next((each for each in _LISTS if hasattr(module, each)), "")
+    found = getattr(module, listed) if listed else _own_tools(module)
+    if not listed and not found:
         refuse(f"{where!r} has no tools: list them as TOOLS, or mark functions with @tool")
     return Toolset(found)
+
+
+def _own_tools(module: ModuleType) -> list[Any]:
+    own = [value for key, value in vars(module).items() if not key.startswith("_") and _is_own(value, module)]
+    return [value for value in own if is_marked(value)] or [value for value in own if not isinstance(value, type)]
 
 
 def _is_own(value: Any, module: ModuleType) -> bool:

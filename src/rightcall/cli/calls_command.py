@@ -32,14 +32,13 @@ def check(
         return
     found = _read(file, tools, "off")
     problems = [problem for each in found for problem in each.problems]
+    bad = sum(not each.call.ok for each in found)
     if json:
-        bad = sum(not each.call.ok for each in found)
         listed = [to_json(problem) for problem in problems]
         typer.echo(json_text({"calls": len(found) - bad, "refused": bad, "problems": listed}))
     else:
         out = console()
         show_problems(out, problems)
-        bad = sum(not each.call.ok for each in found)
         counted = f"{len(found)} call{'' if len(found) == 1 else 's'}"
         verdict = f"{bad} of {counted} must not run" if bad else f"{counted}, nothing blocks"
         row(out, "check", verdict, "bold red" if bad else "bold green")

@@ -138,12 +138,7 @@ def capture(
     """
     with usage_errors():
         chosen = _find(domains)
-        if local is None and not model:
-            refuse("Missing option '--model'; or name one that runs here with --local")
-        if replay is not None and (local is not None or base_url is not None or record is not None):
-            refuse("--replay takes the answers from a recording; --local, --base-url and --record ask a model")
-        if local is not None and (base_url is not None or model):
-            refuse("--local says which model; --base-url and --model are for models elsewhere")
+        _check_sources(model, local, base_url, record, replay)
         _check_files(Path(output), record, replay, force=force)
         settings = Settings(
             models=tuple(model) if local is None else (_local_name(local),),
@@ -197,6 +192,18 @@ def _local_name(local: str) -> str:
     from rightcall.backends.models import is_path
 
     return Path(local).stem if is_path(local) else local
+
+
+def _check_sources(
+    model: list[str], local: str | None, base_url: str | None, record: str | None, replay: str | None
+) -> None:
+    """The answers come from one place."""
+    if local is None and not model:
+        refuse("Missing option '--model'; or name one that runs here with --local")
+    if replay is not None and (local is not None or base_url is not None or record is not None):
+        refuse("--replay takes the answers from a recording; --local, --base-url and --record ask a model")
+    if local is not None and (base_url is not None or model):
+        refuse("--local says which model; --base-url and --model are for models elsewhere")
 
 
 def _check_files(output: Path, record: str | None, replay: str | None, *, force: bool) -> None:

@@ -25,6 +25,7 @@ from rightcall.constrain.build import grammar as make_grammar
 from rightcall.constrain.build import refuse as refuse_limits
 from rightcall.constrain.grammar_value import Grammar
 from rightcall.constrain.served_by import SERVERS, fragment_and_limits
+from rightcall.formats.spec import Format
 from rightcall.shapes.builder import GrammarBounds
 from rightcall.shapes.intersect import Relaxation
 
@@ -73,13 +74,9 @@ def grammar(
             refuse(f"--emit is one of {', '.join(_EMIT)}, not {emit!r}")
         if tools is None:
             refuse("say the tools: --tools FILE, JSON with tool definitions")
-        chosen = choose_format(format if format_file is None else "auto", format_file)
-        if chosen == "auto":
-            refuse("'auto' is for reading; to constrain, name a format: `rightcall formats` lists them")
-        toolset = read_tools(tools)
         made = make_grammar(
-            toolset or (),
-            format=chosen,
+            read_tools(tools) or (),
+            format=_chosen_format(format, format_file),
             choice=choice,
             parallel=not one,
             reasoning=reasoning,  # type: ignore[arg-type]  # judged there
@@ -100,10 +97,21 @@ def grammar(
     else:
         _write(result if isinstance(result, str) else json_text(result))
         _show_limits(limits)
-        for name, why in made.omitted.items():
-            say(f"left out: {name}: {why}")
+        _show_omitted(made.omitted)
     if made.omitted:
         raise typer.Exit(1)
+
+
+def _chosen_format(name: str, file: str | None) -> str | Format:
+    chosen = choose_format(name if file is None else "auto", file)
+    if chosen == "auto":
+        refuse("'auto' is for reading; to constrain, name a format: `rightcall formats` lists them")
+    return chosen
+
+
+def _show_omitted(omitted: dict[str, str]) -> None:
+    for name, why in omitted.items():
+        say(f"left out: {name}: {why}")
 
 
 def _result(made: Grammar, emit: str, server: str | None) -> tuple[Any, tuple[Relaxation, ...]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import chain
 from typing import Any, TypeVar
 
 import msgspec
@@ -13,7 +14,7 @@ from rightcall.checks import JUDGED, check
 from rightcall.cli.inputs import refuse
 from rightcall.cli.safe import finite
 from rightcall.declare.toolset import Toolset
-from rightcall.types import Call, Problem, Repair
+from rightcall.types import Call, Json, Problem, Repair
 
 _EXPECTED = (
     'expected a call {"name": "f", "arguments": {}}, a list of them, a message of a provider, or a reply as '
@@ -43,16 +44,19 @@ def sent_in(data: Any) -> list[Call]:
 def _items(data: Any) -> list[Any] | None:
     """Where the calls stand, if it is a shape of ours or of OpenAI's Chat."""
     if isinstance(data, list):
-        ours = [item for item in data if isinstance(item, dict) and ("name" in item or "function" in item)]
-        return data if len(ours) == len(data) and not any(map(_of_a_provider, data)) else None
+        return data if all(map(_is_call, data)) else None
     if not isinstance(data, dict):
         return None
     if isinstance(data.get("parts"), list) and isinstance(data.get("calls"), list):
         return [part for part in data["parts"] if isinstance(part, dict) and part.get("type") == "call"]
     found = [data[key] for key in ("calls", "refused", "tool_calls") if isinstance(data.get(key), list)]
     if found:
-        return [item for items in found for item in items]
-    return [data] if ("name" in data or "function" in data) and not _of_a_provider(data) else None
+        return list(chain.from_iterable(found))
+    return [data] if _is_call(data) else None
+
+
+def _is_call(item: Any) -> bool:
+    return isinstance(item, dict) and ("name" in item or "function" in item) and not _of_a_provider(item)
 
 
 def _of_a_provider(item: dict[str, Any]) -> bool:
@@ -69,12 +73,20 @@ def _sent(item: Any, at: int) -> Call:
         refuse(f'the "name" of item {at + 1} is no string; {_EXPECTED}')
     if not isinstance(exact, str) or not _says(exact, arguments):
         exact = _text(arguments)
-    id, raw, complete = item.get("id"), item.get("raw"), item.get("complete", True) is not False
-    raw = raw if isinstance(raw, str) else exact
-    known = _listed(item.get("problems"), Problem)
-    kept = tuple([msgspec.structs.replace(each, call=at) for each in known if each.code not in JUDGED])
     receipts = _listed(item.get("repairs"), Repair)
-    return Call(name or "", {}, exact, id if isinstance(id, str) else "", raw, receipts, kept, complete)
+    complete = item.get("complete", True) is not False
+    id, raw = _string(item.get("id"), ""), _string(item.get("raw"), exact)
+    return Call(name or "", {}, exact, id, raw, receipts, _kept_problems(item, at), complete)
+
+
+def _kept_problems(item: Json, at: int) -> tuple[Problem, ...]:
+    """Those that are not judged anew."""
+    known = _listed(item.get("problems"), Problem)
+    return tuple([msgspec.structs.replace(each, call=at) for each in known if each.code not in JUDGED])
+
+
+def _string(value: Any, default: str) -> str:
+    return value if isinstance(value, str) else default
 
 
 def _text(arguments: Any) -> str:

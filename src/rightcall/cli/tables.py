@@ -7,16 +7,14 @@ from collections.abc import Sequence
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """A heading and a line per row. The cells are shown as they are: what comes from outside is made visible before."""
-    cells = [list(heads), *[[f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row] for row in rows]]
-    widths = [max(len(row[at]) for row in cells) for at in range(len(heads))]
-    right = [bool(rows) and all(isinstance(row[at], int | float) for row in rows) for at in range(len(heads))]
-    lines = [
-        "  ".join(
-            [
-                cell.rjust(width) if to_right else cell.ljust(width)
-                for cell, width, to_right in zip(row, widths, right, strict=True)
-            ]
-        )
-        for row in cells
-    ]
-    return "\n".join([line.rstrip() for line in lines])
+    columns = [_column(head, [row[at] for row in rows]) for at, head in enumerate(heads)]
+    return "\n".join(["  ".join(line).rstrip() for line in zip(*columns, strict=True)])
+
+
+def _column(head: str, values: list[object]) -> list[str]:
+    """The cells of a column, all of one width; numbers stand to the right."""
+    cells = [head, *[f"{value:,}" if isinstance(value, int) else str(value) for value in values]]
+    width = max(map(len, cells))
+    if values and all(isinstance(value, int | float) for value in values):
+        return [cell.rjust(width) for cell in cells]
+    return [cell.ljust(width) for cell in cells]

@@ -2,8 +2,8 @@
 
 from rightcall.constrain.build import grammar
 from rightcall.constrain.grammar_value import Grammar
-from rightcall.shapes.algebra import Rule
 from rightcall.shapes.builder import GrammarBounds
 from rightcall.shapes.intersect import Relaxation
+from rightcall.shapes.productions import Rule
 
 __all__ = ["GrammarBounds", "Grammar", "Relaxation", "Rule", "grammar"]

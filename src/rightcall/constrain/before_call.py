@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import cache
 
 from rightcall.shapes.algebra import DIGIT, Chars, chars, inverse, minus
-from rightcall.shapes.patterns import regex_text
+from rightcall.shapes.write_regex import regex_text
 
 FENCES = ("```", "~~~")
 RESULTS = ("[TOOL_RESULTS]", "[tool_results]")
@@ -69,16 +69,22 @@ def states() -> dict[str, Row]:
     return rows
 
 
+def _behind(rows: dict[str, Row], word: str) -> Row:
+    """What may follow where the first word of a line is this one, or longer."""
+    lines = {**dict.fromkeys(_DATES, "plain-a"), _DIFF: "note-a"}
+    if word in lines:
+        return rows[lines[word]]
+    rest, other = ("plain", _NO_COLON) if word in _ROLES else ("free", _OTHER)
+    ends = [(DIGIT, f"{rest}-a"), (other, rest), (_APOSTROPHE, rest), (_BREAK, "line")]
+    return [*ends, *_following(rows, word)]
+
+
 def _following(rows: dict[str, Row], begun: str) -> Row:
     """What may follow where the first word of a line begins like this."""
     words = [word for word in (*_ROLES, *_DATES, _DIFF) if word.startswith(begun) and word != begun]
     heads = sorted({word[len(begun)] for word in words})
     for head in heads:
-        word = begun + head
-        rest, other = ("plain", _NO_COLON) if word in _ROLES else ("free", _OTHER)
-        ends = [(DIGIT, f"{rest}-a"), (other, rest), (_APOSTROPHE, rest), (_BREAK, "line")]
-        lines = {**dict.fromkeys(_DATES, "plain-a"), _DIFF: "note-a"}
-        rows[f"w{word}"] = rows[lines[word]] if word in lines else [*ends, *_following(rows, word)]
+        rows[f"w{begun}{head}"] = _behind(rows, begun + head)
     row = [(chars(head + head.upper()), f"w{begun}{head}") for head in heads]
     known = chars("".join([head + head.upper() for head in heads]))
     return [*row, (minus(_ASCII, known) if heads else _ASCII, "free-a"), (LETTER, "free-a")]

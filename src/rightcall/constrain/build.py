@@ -71,20 +71,12 @@ def grammar(
     if not toolset and choice != "none":
         raise EmptyToolList
     assert toolset is not None
-    named = choice not in ("auto", "required", "none")
-    if named and choice not in toolset:
-        near = ", ".join(toolset.nearest(choice) or toolset.names[:10])
-        raise CallerError(f"there is no tool {choice[:80]!r} to choose; name one of {near}, or auto, required or none")
-    thinks = {True: "auto", False: "none"}.get(reasoning, reasoning) if isinstance(reasoning, bool) else reasoning
-    if thinks not in ("none", "auto", "open", "required"):
-        raise CallerError(f"reasoning is none, auto, open or required, not {reasoning!r}")
+    thinks = _thinking(reasoning)
     _judge({"arguments": arguments, "whitespace": whitespace, "isolate": isolate}, bounds)
     book = Builder(bounds or GrammarBounds(), exact=whitespace == "rendered")
-    chosen = [tool for tool in toolset if not named or tool.name == choice] if choice != "none" else []
     sources = _Sources(found, toolset, book, undeclared, formats, arguments, isolate)
-    usable = [known for tool in chosen if (known := sources.tool(tool)) is not None]
-    if chosen and not usable:
-        raise GrammarCompileError("; ".join(f"{name}: {why}" for name, why in list(sources.omitted.items())[:3]))
+    usable = sources.usable(_chosen(toolset, choice))
+    named = choice not in _CHOICES
     replies = Replies(found, book, ReplyOptions("required" if named else choice, parallel, thinks, text))
     replies.named_choice = named
     start = replies.build(usable) if usable else _only_text(replies)
@@ -117,6 +109,27 @@ def grammar(
             "isolate": isolate,
         },
     )
+
+
+_CHOICES = ("auto", "required", "none")
+
+
+def _chosen(toolset: Toolset, choice: str) -> list[Tool]:
+    """The tools that a reply may call."""
+    if choice in _CHOICES:
+        return [] if choice == "none" else list(toolset)
+    if choice not in toolset:
+        near = ", ".join(toolset.nearest(choice) or toolset.names[:10])
+        raise CallerError(f"there is no tool {choice[:80]!r} to choose; name one of {near}, or auto, required or none")
+    return [tool for tool in toolset if tool.name == choice]
+
+
+def _thinking(reasoning: Reasoning | bool) -> str:
+    if isinstance(reasoning, bool):
+        return "auto" if reasoning else "none"
+    if reasoning not in ("none", "auto", "open", "required"):
+        raise CallerError(f"reasoning is none, auto, open or required, not {reasoning!r}")
+    return reasoning
 
 
 _VALUES = {
@@ -180,6 +193,13 @@ class _Sources:
         self.omitted: dict[str, str] = {}
         self.count = 0
         self.left = MAX_ALL_SHAPES
+
+    def usable(self, tools: list[Tool]) -> list[ArgumentsShape]:
+        """Those that can be written; at least one, if there are any."""
+        known = [shape for tool in tools if (shape := self.tool(tool)) is not None]
+        if tools and not known:
+            raise GrammarCompileError("; ".join(f"{name}: {why}" for name, why in list(self.omitted.items())[:3]))
+        return known
 
     def tool(self, tool: Tool) -> ArgumentsShape | None:
         body = self.format.bodies[0]

@@ -42,7 +42,7 @@ class Messages:
         book.rules["calls"] = calls
         self.replies.frame = ReplyFrame(calls=tuple(made), joint=start if self.options.parallel else EMPTY)
         self._lazy()
-        if self.options.choice == "required" and self.options.reasoning == "none" and not self.options.text:
+        if self.options.only_calls:
             return self.replies.plain_start(calls)
         return self.replies.start_with(self.reply(calls, start))
 

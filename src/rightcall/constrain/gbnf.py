@@ -207,21 +207,15 @@ class _Gbnf:
     def other_than(self, words: list[str], node: Word, name: str) -> None:
         """Characters that make none of these words: a rule for every beginning of a word that may be written."""
         self.rule(f"{name}-any", Repeat(node.char))
-        items = node.char.items if isinstance(node.char, Alt) else (node.char,)
-        plain = next(item for item in items if isinstance(item, Chars))
-        rest = [item for item in items if not isinstance(item, Chars)]
-        beginnings = {word[:size] for word in words for size in range(len(word) + 1)} | {""}
-        states = {beginning: f"{name}-{at}" for at, beginning in enumerate(sorted(beginnings))}
-        heads: dict[str, list[str]] = {}
-        for beginning in sorted(beginnings - {""}):
-            heads.setdefault(beginning[:-1], []).append(beginning[-1])
-        for beginning, state in states.items():
-            following = heads.get(beginning, [])
+        plain, rest = _plain_and_rest(node.char)
+        beginnings = _beginnings(words)
+        states = {beginning: f"{name}-{at}" for at, beginning in enumerate(beginnings)}
+        for beginning, following in beginnings.items():
             others = alt(minus(plain, chars("".join(following))), *rest)
             options: list[Node] = [seq(others, Ref(f"{name}-any"))]
             options += [seq(Lit(head), Ref(states[beginning + head])) for head in following]
             done = beginning not in words and len(beginning) >= node.least
-            self.rule(state, Alt((*options, EMPTY)) if done else alt(*options))
+            self.rule(states[beginning], Alt((*options, EMPTY)) if done else alt(*options))
         self.rule(name, seq(Lit(node.open), Ref(states[""]), Lit(node.close)))
 
     def any_order(self, node: AnyOrder) -> str:
@@ -239,6 +233,23 @@ class _Gbnf:
         return f"({self.node(start)})"
 
 
+def _plain_and_rest(char: Node) -> tuple[Chars, list[Node]]:
+    """The characters of a word that stand for themselves, and the other ways to write one."""
+    items = char.items if isinstance(char, Alt) else (char,)
+    plain = next(item for item in items if isinstance(item, Chars))
+    return plain, [item for item in items if not isinstance(item, Chars)]
+
+
+def _beginnings(words: list[str]) -> dict[str, list[str]]:
+    """Every beginning of a word, in order, and the characters behind it that make a longer one."""
+    known = {word[:size] for word in words for size in range(len(word) + 1)} | {""}
+    following: dict[str, list[str]] = {beginning: [] for beginning in sorted(known)}
+    for beginning in following:
+        if beginning:
+            following[beginning[:-1]].append(beginning[-1])
+    return following
+
+
 class _Search:
     """The states of a search for several texts at once: how much of which is written. One ends it."""
 
@@ -249,6 +260,7 @@ class _Search:
             {text[:size] for text in self.texts for size in range(len(text))}, key=lambda p: (len(p), p)
         )
         self.numbers = {prefix: at for at, prefix in enumerate(self.prefixes)}
+        self.alphabet = sorted({char for text in self.texts for char in text})
 
     def state(self, prefix: str) -> str:
         return self.name if not prefix else f"{self.name}-{self.numbers[prefix]}"
@@ -280,29 +292,28 @@ class _Search:
         self._piece(gbnf, "", most, f"{self.name}-end", "-end")
 
     def _piece(self, gbnf: _Gbnf, prefix: str, left: int, rule: str, ending: str) -> None:
-        alphabet = sorted({char for text in self.texts for char in text})
         options: list[str] = []
-        home = [char for char in alphabet if self.after(prefix, char) == ""]
         if not ending:
-            options.append(_class(minus(ANY, chars("".join(char for char in alphabet if char not in home))).spans))
-        for char in alphabet:
-            after = self.after(prefix, char)
-            if after:
-                fuel = left if after == prefix + char else left - 1
-                if fuel >= 0:
-                    options.append(f"{_quoted(char)} {self.name}{ending}-{fuel}-{self.numbers[after]}")
-            elif after is None and ending and self.ends(prefix, char):
-                options.append(_quoted(char))
+            away = [char for char in self.alphabet if self.after(prefix, char) != ""]
+            options.append(_class(minus(ANY, chars("".join(away))).spans))
+        options += filter(None, [self._option(prefix, char, left, ending) for char in self.alphabet])
         if ending and not self.stop:
             options.append('""')
         gbnf.lines.append(f"{rule} ::= " + (" | ".join(options) or _NEVER))
 
+    def _option(self, prefix: str, char: str, left: int, ending: str) -> str:
+        """What a piece may go on with by this character, if anything."""
+        after = self.after(prefix, char)
+        if after is None:
+            return _quoted(char) if ending and self.ends(prefix, char) else ""
+        fuel = left if after == prefix + char else left - 1
+        return f"{_quoted(char)} {self.name}{ending}-{fuel}-{self.numbers[after]}" if after and fuel >= 0 else ""
+
     def write(self, gbnf: _Gbnf) -> None:
-        alphabet = sorted({char for text in self.texts for char in text})
         for prefix in self.prefixes:
-            options = [f"{_class(inverse(chars(''.join(alphabet))).spans)} {self.name}"]
+            options = [f"{_class(inverse(chars(''.join(self.alphabet))).spans)} {self.name}"]
             same: dict[str, list[str]] = {}
-            for char in alphabet:
+            for char in self.alphabet:
                 after = self.after(prefix, char)
                 if after is not None:
                     same.setdefault(self.state(after), []).append(char)

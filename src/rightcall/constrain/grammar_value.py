@@ -12,8 +12,9 @@ import msgspec
 
 from rightcall.declare.toolset import Toolset
 from rightcall.formats.spec import Format
-from rightcall.shapes.algebra import EMPTY, Alt, Node, Rule, Token, children, references
+from rightcall.shapes.algebra import EMPTY, Alt, Node, Token, children, references
 from rightcall.shapes.intersect import Relaxation
+from rightcall.shapes.productions import Rule
 from rightcall.types import Json
 
 Choice = str  # auto | required | none | the name of a tool

@@ -29,6 +29,7 @@ _TEXT = "minLength maxLength pattern format".split()
 
 
 _VALUES = frozenset(("const", "enum", "default", "examples"))
+_FORBIDS_NOTHING = frozenset("$comment examples default deprecated readOnly writeOnly definitions $schema $id".split())
 
 
 class SchemaDialect(msgspec.Struct, frozen=True):
@@ -115,17 +116,18 @@ def call_schema(grammar: Grammar, dialect: str) -> tuple[Json, tuple[Relaxation,
 def _moved(value: Any, under: str) -> Any:
     """The same with its references pointing where it now stands; constants only look like some."""
     if isinstance(value, dict):
-        return {
-            key: under + item[1:]
-            if key in REFS and isinstance(item, str) and (item == "#" or item.startswith("#/"))
-            else item
-            if key in _VALUES
-            else {name: _moved(part, under) for name, part in item.items()}
-            if key in MAPS and isinstance(item, dict)
-            else _moved(item, under)
-            for key, item in value.items()
-        }
+        return {key: _moved_member(key, item, under) for key, item in value.items()}
     return [_moved(item, under) for item in value] if isinstance(value, list) else value
+
+
+def _moved_member(key: str, item: Any, under: str) -> Any:
+    if key in REFS and isinstance(item, str) and (item == "#" or item.startswith("#/")):
+        return under + item[1:]
+    if key in _VALUES:
+        return item
+    if key in MAPS and isinstance(item, dict):
+        return {name: _moved(part, under) for name, part in item.items()}
+    return _moved(item, under)
 
 
 def project(schema: Json, dialect: str, tool: str = "") -> tuple[Json, tuple[Relaxation, ...]]:
@@ -156,12 +158,10 @@ class _Projector:
     def schema(self, schema: Any, path: str) -> Any:
         if not isinstance(schema, dict):
             return self._boolean(schema)
-        if not self.dialect.recursive and "$ref" in schema:
-            target = self.refs.get(schema["$ref"])
-            if self.circles.get(id(schema)) == self.circles.get(id(target), -1):
-                allows = "an empty object alone" if self.dialect.closed else "any value"
-                self.limit(f"{path}/$ref", "$ref", f"{allows}: this provider takes no schema that is part of itself")
-                return {"type": "object", "additionalProperties": False} if self.dialect.closed else {}
+        if not self.dialect.recursive and self._is_circular(schema):
+            allows = "an empty object alone" if self.dialect.closed else "any value"
+            self.limit(f"{path}/$ref", "$ref", f"{allows}: this provider takes no schema that is part of itself")
+            return {"type": "object", "additionalProperties": False} if self.dialect.closed else {}
         made = {}
         for word, value in schema.items():
             if self._passes(word, value, path):
@@ -188,31 +188,30 @@ class _Projector:
     def _boolean(self, schema: Any) -> Any:
         return schema if self.dialect.words is None or not isinstance(schema, bool) else {} if schema else {"enum": []}
 
+    def _is_circular(self, schema: Json) -> bool:
+        if "$ref" not in schema:
+            return False
+        target = self.refs.get(schema["$ref"])
+        return self.circles.get(id(schema)) == self.circles.get(id(target), -1)
+
     def _passes(self, word: str, value: Any, path: str) -> bool:
-        dialect = self.dialect
         if word == "$anchor":
             return False  # what refers to it says a path instead
+        allows = self._allowed_without(word, value)
+        if allows and word not in _FORBIDS_NOTHING:
+            self.limit(f"{path}{step(word)}", word, allows)
+        return not allows
+
+    def _allowed_without(self, word: str, value: Any) -> str:
+        """What is allowed without this keyword, where the engine does not take it."""
+        dialect = self.dialect
         if dialect.words is not None and word not in dialect.words:
-            if word not in (
-                "$comment",
-                "examples",
-                "default",
-                "deprecated",
-                "readOnly",
-                "writeOnly",
-                "definitions",
-                "$schema",
-                "$id",
-            ):
-                self.limit(f"{path}{step(word)}", word, "what this keyword forbids: the engine does not know it")
-            return False
+            return "what this keyword forbids: the engine does not know it"
         if word == "pattern" and dialect.anchored and not (value.startswith("^") and value.endswith("$")):
-            self.limit(f"{path}/pattern", "pattern", "any text: the engine takes only anchored patterns")
-            return False
+            return "any text: the engine takes only anchored patterns"
         if word == "minItems" and dialect.min_items is not None and value > dialect.min_items:
-            self.limit(f"{path}/minItems", "minItems", "fewer items")
-            return False
-        return True
+            return "fewer items"
+        return ""
 
     def _inside(self, word: str, value: Any, path: str) -> Any:
         if word == "$ref":

@@ -6,7 +6,7 @@ still become: free text and its end are therefore one terminal, as are a name an
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +28,7 @@ from rightcall.shapes.algebra import (
 )
 from rightcall.shapes.builder import GAP
 from rightcall.shapes.order import declared_order
-from rightcall.shapes.patterns import anywhere, regex_text
+from rightcall.shapes.write_regex import anywhere, regex_text
 
 if TYPE_CHECKING:
     from rightcall.constrain.grammar_value import Grammar
@@ -138,28 +138,25 @@ class _Lark:
         return self.define("L", self.regex(node))
 
     def upto(self, node: Upto) -> str:
-        counted = (
-            "(?s:.*)"
-            if not node.least and node.most is None
-            else f"(?s:.{{{node.least},{'' if node.most is None else node.most}}})"
-        )
-        first = node.stop[0]
-        if self.is_token(first):
-            # The text of the token, spelled in other tokens, would be read as the marker as well.
-            stop = "".join(piece.text for piece in node.stop)
-            # What must not stand right before the stop must not end the text.
-            ends = [word.removesuffix(stop) for word in node.without if word.endswith(stop) and word != stop]
-            never = (stop, *(word for word in node.without if not word.endswith(stop)))
-            says = f"/{counted}/ & ~/{anywhere(never)}/" + (
-                f" & ~/(?s:.*)(?:{'|'.join(regex_text(Lit(e)) for e in ends)})/" if ends else ""
-            )
-            says += f" & /{before_call.regex()}/ & ~/{before_call.records()}/" if node.closed else ""
-            text = self.define("L", says)
-            head = text if node.least else f"{text}?"
-            return " ".join([head, *map(self.node, node.stop)])
+        return self.upto_token(node) if self.is_token(node.stop[0]) else self.upto_text(node)
+
+    def upto_token(self, node: Upto) -> str:
+        # The text of the token, spelled in other tokens, would be read as the marker as well.
+        stop = "".join(piece.text for piece in node.stop)
+        # What must not stand right before the stop must not end the text.
+        ends = [word.removesuffix(stop) for word in node.without if word.endswith(stop) and word != stop]
+        never = (stop, *(word for word in node.without if not word.endswith(stop)))
+        says = f"/{_counted(node)}/ & ~/{anywhere(never)}/"
+        says += f" & ~/(?s:.*)(?:{_any_of(ends)})/" if ends else ""
+        says += f" & /{before_call.regex()}/ & ~/{before_call.records()}/" if node.closed else ""
+        text = self.define("L", says)
+        head = text if node.least else f"{text}?"
+        return " ".join([head, *map(self.node, node.stop)])
+
+    def upto_text(self, node: Upto) -> str:
         size = next((at for at, piece in enumerate(node.stop) if self.is_token(piece)), len(node.stop))
         stop = "".join(piece.text for piece in node.stop[:size])
-        says = f"/{counted}{regex_text(Lit(stop))}/"
+        says = f"/{_counted(node)}{regex_text(Lit(stop))}/"
         if node.without or node.closed:
             says += f" & ~/{anywhere(node.without)}/" if node.without else ""
             says = self.define("L", f"({says}{self.closed(stop) if node.closed else ''})")
@@ -182,8 +179,7 @@ class _Lark:
         opens, closes = regex_text(Lit(node.open)), regex_text(Lit(node.close))
         says = f"/{opens}(?:{inside}){closes}/"
         if node.without:
-            words = "|".join([regex_text(Lit(word)) for word in node.without])
-            says += f" & ~/{opens}(?:{words}){closes}/"
+            says += f" & ~/{opens}(?:{_any_of(node.without)}){closes}/"
         return self.define("L", says)
 
     def any_order(self, node: AnyOrder) -> str:
@@ -218,13 +214,11 @@ class _Lark:
         if node.least > needed:
             ends.append(f"bit_count_ge([0:{len(members)}], {node.least})")
         over = f" %if {_and(ends)}" if ends else ""
+        room = _room_for_one(node)
         lines, firsts = [f'""{over}'], [] if ends else ['""']
         for at, member in enumerate(members):
             says = self.define("m", self.node(member.node))
-            free = [f"bit_clear({at})"]
-            if node.most is not None and node.most < len(members):
-                free.append(f"bit_count_lt([0:{len(members)}], {node.most})")
-            lines.append(f"{separator}{says} {name}::set_bit({at}) %if {_and(free)}")
+            lines.append(f"{separator}{says} {name}::set_bit({at}) %if {_and([f'bit_clear({at})', *room])}")
             firsts.append(f"{says} {name}::{1 << at}")
         if node.extra is not None:
             says = self.inside(node.extra)
@@ -236,6 +230,23 @@ class _Lark:
 
 def _and(conditions: list[str]) -> str:
     return conditions[0] if len(conditions) == 1 else f"and({conditions[0]}, {_and(conditions[1:])})"
+
+
+def _room_for_one(node: AnyOrder) -> list[str]:
+    """The condition under which one member more may come, if there is one."""
+    count = len(node.members)
+    return [f"bit_count_lt([0:{count}], {node.most})"] if node.most is not None and node.most < count else []
+
+
+def _counted(node: Upto) -> str:
+    """Any text of the size that the node asks for."""
+    if not node.least and node.most is None:
+        return "(?s:.*)"
+    return f"(?s:.{{{node.least},{'' if node.most is None else node.most}}})"
+
+
+def _any_of(words: Iterable[str]) -> str:
+    return "|".join([regex_text(Lit(word)) for word in words])
 
 
 def _times(least: int, most: int | None) -> str:

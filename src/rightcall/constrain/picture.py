@@ -13,8 +13,6 @@ from rightcall.errors import CallerError
 from rightcall.shapes.algebra import (
     Alt,
     AnyOrder,
-    Free,
-    Lexeme,
     Lit,
     Node,
     Ref,
@@ -22,10 +20,9 @@ from rightcall.shapes.algebra import (
     Seq,
     Token,
     Upto,
-    Word,
     references,
-    show,
 )
+from rightcall.shapes.productions import show
 
 if TYPE_CHECKING:
     from rightcall.constrain.grammar_value import Grammar
@@ -62,7 +59,7 @@ def svg(grammar: Grammar, tool: str) -> str:
         node = grammar.definitions[name]
         label = tool if name.startswith("call_") else name
         body.append((16.0, y + 12, f'<text font-weight="bold" font-size="13" fill="#333333">{escape(label)}</text>'))
-        drawn = _draw(node, top=True)
+        drawn = _draw(node)
         body += drawn.moved(24, y + 22)
         y += drawn.high + 44
         widest = max(widest, drawn.wide + 48)
@@ -128,29 +125,41 @@ def _column(parts: list[Drawn]) -> Drawn:
     return Drawn(wide, max(y - 6, 0), out)
 
 
-def _draw(node: Node, *, top: bool = False) -> Drawn:
+def _draw(node: Node) -> Drawn:
     match node:
-        case Lit(text) | Token(text):
-            return _box(repr(text)[1:-1] if isinstance(node, Lit) else text, "text")
+        case Lit(text):
+            return _box(repr(text)[1:-1], "text")
+        case Token(text):
+            return _box(text, "text")
         case Ref(name):
             return _box(name, "rule")
         case Seq(items):
-            kept = [item for item in items if item != Repeat(Ref("space"), 0, 1)]
-            return _row([_draw(item) for item in kept]) if kept else _box("", "text")
+            return _sequence(items)
         case Alt(items):
-            return _column(
-                [_draw(item) for item in items[:12]]
-                + ([_box(f"and {len(items) - 12} more", "class")] if len(items) > 12 else [])
-            )
+            return _alternatives(items)
         case Repeat(item, least, most):
-            label = "" if (least, most) == (0, 1) else f"× {least} to {'any' if most is None else most}"
-            return _frame(_draw(item), label)
-        case AnyOrder(members, _, extra):
-            rows = [_draw(member.node) if member.required else _frame(_draw(member.node), "") for member in members]
-            more = [_frame(_draw(extra), "× any")] if extra is not None else []
-            return _frame(_column(rows + more), "in any order")
+            return _frame(_draw(item), _times(least, most))
+        case AnyOrder():
+            return _frame(_column(_members(node)), "in any order")
         case Upto(stop):
             return _row([_box("any text", "class"), *map(_draw, stop)])
-        case Free() | Word() | Lexeme():
-            return _box(show(node), "class")
     return _box(show(node), "class")
+
+
+def _sequence(items: tuple[Node, ...]) -> Drawn:
+    kept = [item for item in items if item != Repeat(Ref("space"), 0, 1)]
+    return _row([_draw(item) for item in kept]) if kept else _box("", "text")
+
+
+def _alternatives(items: tuple[Node, ...]) -> Drawn:
+    more = [_box(f"and {len(items) - 12} more", "class")] if len(items) > 12 else []
+    return _column([*map(_draw, items[:12]), *more])
+
+
+def _times(least: int, most: int | None) -> str:
+    return "" if (least, most) == (0, 1) else f"× {least} to {'any' if most is None else most}"
+
+
+def _members(node: AnyOrder) -> list[Drawn]:
+    rows = [_draw(member.node) if member.required else _frame(_draw(member.node), "") for member in node.members]
+    return rows if node.extra is None else [*rows, _frame(_draw(node.extra), "× any")]

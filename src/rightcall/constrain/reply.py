@@ -44,6 +44,10 @@ class ReplyOptions:
         self.choice = choice  # auto, required or none
         self.parallel, self.reasoning, self.text = parallel, reasoning, text
 
+    @property
+    def only_calls(self) -> bool:
+        return self.choice == "required" and not self.text and self.reasoning == "none"
+
 
 class Replies:
     """Adds the rules of a reply to a book."""
@@ -124,6 +128,9 @@ class Replies:
             arguments = tools[0].json(self.book)
             self.frame = ReplyFrame(calls=(arguments,), joined=False)
             return self.start_with(arguments)
+        return self._around_calls(tools)
+
+    def _around_calls(self, tools: list[ArgumentsShape]) -> str:
         before, after = self.around()
         calls = [(tool, self.call(tool)) for tool in tools]
         opener = self._opener(before, calls)
@@ -134,11 +141,11 @@ class Replies:
         self.frame = ReplyFrame(seq(*before), tuple(seq(*call) for _, call in calls), joint, seq(*after))
         self._call_rule(opener if not before else (), calls)
         block = seq(*before, self._repeated(), *after) if self.options.parallel else Ref("call")
-        self.triggers = (text_of(opener),) if opener else ()
         if opener:
+            self.triggers = (text_of(opener),)
             self.book.rules["calls"] = block
             self.lazy = "calls"
-        if self.options.choice == "required" and not self.options.text and self.options.reasoning == "none":
+        if self.options.only_calls:
             return self.plain_start(block)
         return self.start_with(self._reply(block, opener, bool(before)))
 

@@ -8,66 +8,50 @@ have passed the judgement of `schema.walk`: its references are local and end.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
-from decimal import Decimal
 from typing import Any
 
 import msgspec
 
-from rightcall.constrain.string_formats import FORMAT_PATTERNS
-from rightcall.schema.pattern_size import pattern_size
-from rightcall.schema.refusals import step
+from rightcall.constrain.disjoint import are_disjoint
+from rightcall.constrain.member_shapes import MemberShapes, without_keyword
 from rightcall.schema.walk import Refs, unquoted
 from rightcall.shapes.intersect import (
-    MAX_MEMBERS,
     MAX_SHAPES,
-    Intersection,
     Relaxation,
     array_shape,
-    number_shape,
-    object_shape,
 )
-from rightcall.shapes.patterns import Irregular, read_pattern
 from rightcall.shapes.value_shapes import (
     ANYTHING,
     NOTHING,
     NULL,
     TRUE_FALSE,
     Array,
-    Field,
     Named,
     Number,
     Object,
-    OneOf,
     Shape,
     TextShape,
     holds,
-    judge,
     one_of,
     options,
     union,
-    whole_text,
 )
 from rightcall.types import Json
 
 MAX_DEPTH = 48
-MAX_APART = 64  # alternatives of one `oneOf` that are compared with each other
-MAX_DIGITS = 40  # of a bound
 MAX_TUPLE = 256  # items of a tuple, for the same reason as MAX_MEMBERS
 MAX_CONSTANTS = 50_000  # of one enum, of which each item of a container is one
-MAX_MATCHED = 20_000  # names held against patterns of names, in one object
-PATTERN_SHARE = 64  # bytes of a compiled pattern that count as a shape
-MAX_COUNT = 2_000  # engines refuse counted repeats beyond this
 _IN_PLACE = ("allOf", "anyOf", "oneOf", "$ref", "$dynamicRef", "$recursiveRef", "not", "if")
 _BESIDE = frozenset(_IN_PLACE)
+_CONDITIONAL = frozenset(("anyOf", "oneOf", "if", "dependentSchemas", "not"))
 _NOTES = frozenset(
     "title description $comment default examples deprecated readOnly writeOnly $defs definitions $schema $id $anchor "
     "$dynamicAnchor $vocabulary contentEncoding contentMediaType contentSchema then else format".split()
 )
 
 
-class Shapes(Intersection):
+class Shapes(MemberShapes):
     """Reads the schemas of one tool."""
 
     def __init__(
@@ -113,28 +97,29 @@ class Shapes(Intersection):
                     found = self.in_place(found, word, schema, path, depth)
         if "enum" in schema or "const" in schema:
             # Last, so that the constants meet all that stands beside them.
-            values = [schema["const"]] if "const" in schema else schema["enum"]
-            if "const" in schema and "enum" in schema:
-                values = [value for value in values if holds(one_of(schema["enum"]), value)]
-            word = "const" if "const" in schema else "enum"
-            if _count(values, MAX_CONSTANTS) > MAX_CONSTANTS:
-                self.limit(f"{path}/{word}", word, f"other values: a grammar is made for at most {MAX_CONSTANTS:,}")
-            else:
-                found = self.constants(found, values, path, word)
-        if "unevaluatedProperties" in schema or "unevaluatedItems" in schema:
-            return self.unevaluated(found, schema, path)
+            found = self.stated_constants(found, schema, path)
+        if "unevaluatedProperties" in schema:
+            found = self.unevaluated_members(found, schema, path)
+        if "unevaluatedItems" in schema and not _lets_all(schema["unevaluatedItems"]):
+            self.limit(f"{path}/unevaluatedItems", "unevaluatedItems", "what no other keyword speaks of")
         return found
+
+    def stated_constants(self, found: Shape, schema: Json, path: str) -> Shape:
+        word = "const" if "const" in schema else "enum"
+        values = [schema["const"]] if word == "const" else schema["enum"]
+        if word == "const" and "enum" in schema:
+            values = [value for value in values if holds(one_of(schema["enum"]), value)]
+        if _count(values, MAX_CONSTANTS) > MAX_CONSTANTS:
+            self.limit(f"{path}/{word}", word, f"other values: a grammar is made for at most {MAX_CONSTANTS:,}")
+            return found
+        return self.constants(found, values, path, word)
 
     def in_place(self, found: Shape, word: str, schema: Json, path: str, depth: int) -> Shape:
         at = f"{path}/{word}"
         value = schema[word]
-        if word == "allOf":
-            return self.all_of([found, *[self.shape(part, f"{at}/{i}", depth + 1) for i, part in enumerate(value)]], at)
-        if word in ("anyOf", "oneOf"):
+        if word in ("allOf", "anyOf", "oneOf"):
             parts = [self.shape(part, f"{at}/{i}", depth + 1) for i, part in enumerate(value)]
-            if word == "oneOf" and not _apart(parts):
-                self.limit(at, "oneOf", "values that fit more than one of the alternatives")
-            return self.intersect(found, union(*parts), at)
+            return self.all_of([found, *parts], at) if word == "allOf" else self.one_of(found, parts, word, at)
         if word == "not":
             return self.without(found, value, at)
         if word == "if":
@@ -150,35 +135,36 @@ class Shapes(Intersection):
         sides = [self.shape(schema.get(word, True), f"{path}/{word}", depth + 1) for word in ("then", "else")]
         return self.intersect(found, union(*sides), f"{path}/if")
 
+    def one_of(self, found: Shape, parts: list[Shape], word: str, at: str) -> Shape:
+        if word == "oneOf" and not are_disjoint(parts):
+            self.limit(at, "oneOf", "values that fit more than one of the alternatives")
+        return self.intersect(found, union(*parts), at)
+
     def without(self, found: Shape, value: Any, at: str) -> Shape:
         """`not`, where it is about types alone."""
-        if value is True or value == {}:
+        if _lets_all(value):
             return NOTHING
         if value is False:
             return found
-        if isinstance(value, dict) and set(value) - _NOTES <= {"type"} and "type" in value:
+        if isinstance(value, dict) and set(value) - _NOTES == {"type"}:
             said = value["type"] if isinstance(value["type"], list) else [value["type"]]
-            kept = [word for word in _KINDS if word not in said and not (word == "number" and "integer" in said)]
-            if "integer" in said and "number" not in said:
-                self.limit(at, "not", "whole numbers")
-                kept.append("number")
-            return self.intersect(found, union(*(_PLAIN[word] for word in kept)), at)
+            return self.without_types(found, said, at)
         self.limit(at, "not", "what it forbids")
         return found
 
-    def unevaluated(self, found: Shape, schema: Json, path: str) -> Shape:
-        for word in ("unevaluatedProperties", "unevaluatedItems"):
-            if word not in schema:
-                continue
-            if schema[word] is True or schema[word] == {}:
-                if word == "unevaluatedProperties":
-                    found = union(*(_spoken(one) for one in options(found))) if _settled(found) else found
-                continue
-            plain = not any(other in schema for other in ("anyOf", "oneOf", "if", "dependentSchemas", "not"))
-            if word == "unevaluatedProperties" and schema[word] is False and plain and _settled(found):
-                found = union(*(_closed(one) for one in options(found)))
-            else:
-                self.limit(f"{path}/{word}", word, "what no other keyword speaks of")
+    def without_types(self, found: Shape, said: list[str], at: str) -> Shape:
+        kept = [word for word in _KINDS if word not in said]
+        if "integer" in said and "number" in kept:
+            self.limit(at, "not", "whole numbers")
+        return self.intersect(found, union(*(_PLAIN[word] for word in kept)), at)
+
+    def unevaluated_members(self, found: Shape, schema: Json, path: str) -> Shape:
+        value = schema["unevaluatedProperties"]
+        if _lets_all(value):
+            return union(*(_spoken(one) for one in options(found))) if _settled(found) else found
+        if value is False and _CONDITIONAL.isdisjoint(schema) and _settled(found):
+            return union(*(_closed(one) for one in options(found)))
+        self.limit(f"{path}/unevaluatedProperties", "unevaluatedProperties", "what no other keyword speaks of")
         return found
 
     # -- what the keywords of one level say ----------------------------------------------------------------------------
@@ -207,175 +193,30 @@ class Shapes(Intersection):
             return self.array(schema, path, depth)
         return TRUE_FALSE if word == "boolean" else NULL
 
-    def count(self, schema: Json, word: str, path: str) -> int | None:
-        """A count that engines can repeat."""
-        value = schema.get(word)
-        if value is None:
-            return None
-        value = int(value)
-        if value > MAX_COUNT:
-            self.limit(f"{path}/{word}", word, f"any count beyond {MAX_COUNT}" if word.startswith("max") else "fewer")
-            return None if word.startswith("max") else MAX_COUNT
-        return value
-
-    def text(self, schema: Json, path: str) -> Shape:
-        least, most = self.count(schema, "minLength", path) or 0, self.count(schema, "maxLength", path)
-        if most is not None and least > most:
-            return NOTHING
-        pattern, word = schema.get("pattern"), "pattern"
-        if pattern is None and self.formats and schema.get("format") in FORMAT_PATTERNS:
-            pattern, word = FORMAT_PATTERNS[schema["format"]], "format"
-        if pattern is None:
-            return TextShape(least, most)
-        self.left -= pattern_size(pattern) // PATTERN_SHARE
-        if self.left < 0:
-            self.limit(f"{path}/{word}", word, "any text: the patterns are beyond the size a grammar is made for")
-            return TextShape(least, most)
-        try:
-            node = read_pattern(pattern)
-        except Irregular as why:
-            self.limit(f"{path}/{word}", word, f"any text: {why}")
-            return TextShape(least, most)
-        return self.patterned(node, least, most, path)
-
-    def number(self, schema: Json, path: str, integer: bool) -> Shape:
-        bounds = {word: schema[word] for word in _BOUNDS if word in schema and self.bounded(schema[word], word, path)}
-        low, low_open = _end(bounds.get("minimum"), bounds.get("exclusiveMinimum"), max)
-        high, high_open = _end(bounds.get("maximum"), bounds.get("exclusiveMaximum"), min)
-        step_ = schema.get("multipleOf")
-        if step_ is not None:
-            whole = Decimal(repr(step_)) if isinstance(step_, float) else Decimal(step_)
-            if whole == 1:
-                integer = True
-            else:
-                self.limit(f"{path}/multipleOf", "multipleOf", "any number within the bounds")
-                integer = integer or whole == whole.to_integral_value()
-        return number_shape(Number(integer, low, high, low_open, high_open))
-
-    def bounded(self, value: float, word: str, path: str) -> bool:
-        """Has this bound few enough digits to be written out?"""
-        small = abs(value) < 10**MAX_DIGITS and (isinstance(value, int) or len(f"{_decimal(value):f}") <= MAX_DIGITS)
-        if not small:
-            self.limit(f"{path}/{word}", word, "any number: the bound has too many digits")
-        return small
-
     def array(self, schema: Json, path: str, depth: int) -> Shape:
         first = schema.get("prefixItems", ())
         if len(first) > MAX_TUPLE:
             self.limit(f"{path}/prefixItems", "prefixItems", f"any items: a grammar is made for at most {MAX_TUPLE}")
-            first, schema = (), {word: value for word, value in schema.items() if word != "items"}
+            first, schema = (), without_keyword(schema, "items")
         prefix = tuple(self.shape(item, f"{path}/prefixItems/{at}", depth + 1) for at, item in enumerate(first))
         items = self.shape(schema["items"], f"{path}/items", depth + 1) if "items" in schema else ANYTHING
         least, most = self.count(schema, "minItems", path) or 0, self.count(schema, "maxItems", path)
         if schema.get("uniqueItems") is True and (most is None or most > 1):
             self.limit(f"{path}/uniqueItems", "uniqueItems", "items that come twice")
-        if "contains" in schema and schema.get("minContains") != 0:
-            self.limit(f"{path}/contains", "contains", "arrays without such an item")
-        elif "contains" in schema and "maxContains" in schema:
-            self.limit(f"{path}/maxContains", "maxContains", "more such items")
+        if "contains" in schema:
+            self.contained(schema, path)
         return array_shape(Array(prefix, items, least, most))
 
-    def object(self, schema: Json, path: str, depth: int) -> Shape:
-        declared = {key: value for key, value in schema.get("properties", {}).items() if whole_text(key)}
-        required = dict.fromkeys(schema.get("required", ()))
-        if not all(map(whole_text, required)):
-            return NOTHING
-        if len(declared) + len(required) > MAX_MEMBERS:
-            self.limit(path, "properties", f"any members: a grammar is made for at most {MAX_MEMBERS:,}")
-            return Object()
-        if len(required) * len(schema.get("patternProperties", ())) > MAX_MATCHED:
-            schema = {word: value for word, value in schema.items() if word != "patternProperties"}
-            self.limit(f"{path}/patternProperties", "patternProperties", "any value under a name that they match")
-            schema = {**schema, "additionalProperties": True}
-        extra, keys, said = self.undeclared(schema, path, depth)
-        fields = [
-            Field(key, self.shape(value, f"{path}/properties{step(key)}", depth + 1), key in required)
-            for key, value in declared.items()
-        ]
-        fields = self.met_patterns(fields, schema, path, depth)
-        fields += [
-            Field(key, self.named_extra(key, schema, extra, path, depth), True)
-            for key in required
-            if key not in declared
-        ]
-        for word in ("dependentRequired", "dependentSchemas", "propertyNames"):
-            if word in schema and schema[word] not in ({}, True):
-                self.limit(f"{path}/{word}", word, "members that it forbids")
-        least, most = self.count(schema, "minProperties", path) or 0, self.count(schema, "maxProperties", path)
-        if (least or most is not None) and extra != NOTHING:
-            least, most = self.counted(fields, least, most, path)
-        return object_shape(Object(tuple(fields), extra, keys, least, most, said))
-
-    def counted(self, fields: list[Field], least: int, most: int | None, path: str) -> tuple[int, int | None]:
-        """Undeclared members are not told apart, so they cannot be counted."""
-        certain = sum(field.required for field in fields)
-        if least > certain:
-            self.limit(f"{path}/minProperties", "minProperties", "fewer members")
-        if most is not None:
-            self.limit(f"{path}/maxProperties", "maxProperties", "more members")
-        return 0, None
-
-    def undeclared(self, schema: Json, path: str, depth: int) -> tuple[Shape, Any, bool]:
-        """The shape of members that are not declared, what their names must match, and whether the schema says so."""
-        said = "additionalProperties" in schema
-        patterns: Json = schema.get("patternProperties", {})
-        if said:
-            extra = self.shape(schema["additionalProperties"], f"{path}/additionalProperties", depth + 1)
-        else:
-            extra = ANYTHING if self.extras or "properties" not in schema or patterns else NOTHING
-        if not patterns:
-            return extra, None, said
-        at = f"{path}/patternProperties"
-        shapes = {key: self.shape(value, at + step(key), depth + 1) for key, value in patterns.items()}
-        if extra == NOTHING and len(patterns) == 1:
-            ((pattern, shape),) = shapes.items()
-            try:
-                return shape, read_pattern(pattern), True
-            except Irregular:
-                pass
-        if all(shape == extra for shape in shapes.values()):
-            return extra, None, said
-        self.limit(at, "patternProperties", "any value under an undeclared name")
-        return ANYTHING, None, True
-
-    def met_patterns(self, fields: list[Field], schema: Json, path: str, depth: int) -> list[Field]:
-        """A declared member whose name also matches a pattern must fit both."""
-        patterns: Json = schema.get("patternProperties", {})
-        if len(patterns) * len(fields) > MAX_MATCHED:
-            self.limit(f"{path}/patternProperties", "patternProperties", "what patterns forbid of declared members")
-            return fields
-        for pattern, value in patterns.items():
-            at = f"{path}/patternProperties{step(pattern)}"
-            for i, field in enumerate(fields):
-                if _matches(pattern, field.name):
-                    met = self.intersect(field.shape, self.shape(value, at, depth + 1), at)
-                    fields[i] = Field(field.name, met, field.required)
-        return fields
-
-    def named_extra(self, key: str, schema: Json, extra: Shape, path: str, depth: int) -> Shape:
-        """The shape of a member that is required but not declared."""
-        if "additionalProperties" not in schema:
-            extra = ANYTHING
-        found = [
-            self.shape(value, path, depth + 1)
-            for pattern, value in schema.get("patternProperties", {}).items()
-            if _matches(pattern, key)
-        ]
-        if not found:
-            return (
-                extra
-                if not schema.get("patternProperties") or extra != ANYTHING
-                else self.shape(schema.get("additionalProperties", True), path, depth + 1)
-            )
-        shape = found[0]
-        for other in found[1:]:
-            shape = self.intersect(shape, other, path)
-        return shape
+    def contained(self, schema: Json, path: str) -> None:
+        """What `contains` asks for cannot be said."""
+        if schema.get("minContains") != 0:
+            self.limit(f"{path}/contains", "contains", "arrays without such an item")
+        elif "maxContains" in schema:
+            self.limit(f"{path}/maxContains", "maxContains", "more such items")
 
 
 _KINDS = ("object", "array", "string", "number", "boolean", "null")
 _ANY_TEXT = TextShape()
-_BOUNDS = ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum")
 _TEXT_WORDS = frozenset(("minLength", "maxLength", "pattern", "format"))
 _PLAIN: dict[str, Shape] = {
     "object": Object(),
@@ -403,59 +244,8 @@ def _count(values: list[Any], most: int) -> int:
     return count
 
 
-def _apart(parts: list[Shape]) -> bool:
-    """Are these alternatives of which at most one can fit? Told by kinds, constants or a member's constant."""
-    if all(isinstance(part, OneOf) for part in parts):
-        texts = [text for part in parts if isinstance(part, OneOf) for text in part.texts]
-        whole = one_of([json.loads(text) for text in texts])
-        return isinstance(whole, OneOf) and len(whole.texts) == len(texts) and not _same_numbers(texts)
-    if len(parts) > MAX_APART:
-        return False
-    seen: list[Shape] = []
-    for part in parts:
-        if any(_overlap(one, part) for one in seen):
-            return False
-        seen.append(part)
-    return True
-
-
-def _same_numbers(texts: list[str]) -> bool:
-    """Is one number spelled in two ways, as 1 and 1.0 are?"""
-    numbers = [float(text) for text in texts if text[0] in "-0123456789" and len(text) < 300]
-    return len(set(numbers)) < len(numbers)
-
-
-def _overlap(one: Shape, other: Shape) -> bool:
-    if isinstance(one, Named) or isinstance(other, Named):
-        return True
-    for a in options(one):
-        for b in options(other):
-            if isinstance(a, Named) or isinstance(b, Named):
-                return True
-            if isinstance(a, OneOf) and isinstance(b, OneOf):
-                verdict = judge(b)
-                if set(a.texts) & set(b.texts) or any(verdict(json.loads(text)) for text in a.texts):
-                    return True
-            elif isinstance(a, OneOf) or isinstance(b, OneOf):
-                constants, shape = (a, b) if isinstance(a, OneOf) else (b, a)
-                if any(holds(shape, json.loads(text)) is not False for text in constants.texts):  # type: ignore[union-attr]
-                    return True
-            elif type(a) is type(b) and not (isinstance(a, Object) and isinstance(b, Object) and _told_apart(a, b)):
-                return True
-    return False
-
-
-def _told_apart(one: Object, other: Object) -> bool:
-    """Does a required member have constants that the other does not, or is a required member of one no member there?"""
-    a, b = ({field.name: field for field in side.fields} for side in (one, other))
-    for name, field in a.items():
-        there = b.get(name)
-        if there is None:
-            if field.required and other.said and other.extra == NOTHING:
-                return True
-        elif (field.required or there.required) and not _overlap(field.shape, there.shape):
-            return True
-    return any(f.required and n not in a and one.said and one.extra == NOTHING for n, f in b.items())
+def _lets_all(schema: Any) -> bool:
+    return schema is True or schema == {}
 
 
 def _settled(shape: Shape) -> bool:
@@ -475,33 +265,6 @@ def _closed(shape: Shape) -> Shape:
     if isinstance(shape, Object) and not shape.said:
         return msgspec.structs.replace(shape, extra=NOTHING, said=True)
     return shape
-
-
-def _end(inside: Any, outside: Any, tighter: Any) -> tuple[Decimal | None, bool]:
-    """The tighter of an end that belongs to the range and one that does not."""
-    ends = [(_decimal(value), is_open) for value, is_open in ((inside, False), (outside, True)) if value is not None]
-    if not ends:
-        return None, False
-    best = tighter(value for value, _ in ends)
-    return best, any(is_open for value, is_open in ends if value == best)
-
-
-def _decimal(value: float) -> Decimal:
-    return Decimal(value) if isinstance(value, int) else Decimal(repr(value))
-
-
-def _matches(pattern: str, name: str) -> bool:
-    """By the engine that checks calls: its time is linear in the name."""
-    import jsonschema_rs
-
-    try:
-        return bool(
-            jsonschema_rs.Draft202012Validator(
-                {"pattern": pattern}, pattern_options=jsonschema_rs.RegexOptions()
-            ).is_valid(name)
-        )
-    except ValueError:
-        return True
 
 
 __all__ = ["Relaxation", "Shapes"]

@@ -32,7 +32,7 @@ from rightcall.shapes.algebra import (
     seq,
 )
 from rightcall.shapes.order import declared_order
-from rightcall.shapes.patterns import regex_text
+from rightcall.shapes.write_regex import regex_text
 
 if TYPE_CHECKING:
     from rightcall.constrain.grammar_value import Grammar
@@ -40,6 +40,10 @@ if TYPE_CHECKING:
 MAX_ORDERS = 3
 MAX_SIZE = 300_000  # pieces and characters of them
 MAX_NESTED = 100  # rules inside each other
+_NO_SHORT_REGEX: dict[type[Node], str] = {
+    Free: "free text without certain markers has no short regular expression; ask for a required call",
+    Word: "undeclared arguments have no short regular expression; forbid them in the schema",
+}
 
 
 def emit(grammar: Grammar) -> str:
@@ -53,10 +57,13 @@ class _Regular:
         self.done: dict[str, tuple[Node, int]] = {}  # and how many pieces each has
         self.pieces = 0
 
-    def expand(self, node: Node) -> Node:
+    def count(self, node: Node) -> None:
         self.pieces += 1 + (len(node.text) if isinstance(node, Lit) else 0)
         if self.pieces > MAX_SIZE:
             raise GrammarCompileError(f"the regular expression has over {MAX_SIZE:,} pieces; take a grammar instead")
+
+    def expand(self, node: Node) -> Node:
+        self.count(node)
         match node:
             case Ref(name):
                 return self.rule(name)
@@ -70,16 +77,10 @@ class _Regular:
                 return self.expand(item)
             case Upto():
                 return self.upto(node)
-            case Free(without, most):
-                if without:
-                    raise GrammarCompileError(
-                        "free text without certain markers has no short regular expression; ask for a required call"
-                    )
+            case Free((), most):
                 return marker_free("", 0, most)
-            case Word():
-                raise GrammarCompileError(
-                    "undeclared arguments have no short regular expression; forbid them in the schema"
-                )
+            case Free() | Word():
+                raise GrammarCompileError(_NO_SHORT_REGEX[type(node)])
             case AnyOrder():
                 return self.order(node)
         return node
@@ -114,9 +115,12 @@ class _Regular:
         for size in range(max(node.least, len(needed)), most + 1):
             for chosen in permutations(range(len(node.members)), size):
                 if needed <= set(chosen):
-                    row = [piece for at in chosen for piece in (node.separator, node.members[at].node)][1:]
-                    found.append(seq(*map(self.expand, row)) if row else EMPTY)
+                    found.append(self.row(node, chosen))
         return alt(*found)
+
+    def row(self, node: AnyOrder, chosen: tuple[int, ...]) -> Node:
+        pieces = [piece for at in chosen for piece in (node.separator, node.members[at].node)][1:]
+        return seq(*map(self.expand, pieces)) if pieces else EMPTY
 
 
 def marker_free(stop: str, least: int, most: int | None) -> Node:

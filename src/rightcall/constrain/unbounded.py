@@ -17,6 +17,15 @@ Known = dict[str, Shape | None]
 
 def without_endless(shape: Shape, named: Known) -> tuple[Shape, Known]:
     """The same where what never ends is nothing: a member that may be left out then is."""
+    ending = _ending_names(named)
+    if ending is None or len(ending) == len(named):
+        return shape, named
+    kept: Known = {name: inner and _pruned(inner, ending) for name, inner in named.items() if name in ending}
+    return _pruned(shape, ending), kept
+
+
+def _ending_names(named: Known) -> set[str] | None:
+    """Those whose shapes have a finite value; None if it would take too long to tell."""
     ending: set[str] = set()
     for _ in range(_ROUNDS):
         size = len(ending)
@@ -24,13 +33,8 @@ def without_endless(shape: Shape, named: Known) -> tuple[Shape, Known]:
             if name not in ending and (inner is None or _ends(inner, ending)):
                 ending.add(name)
         if len(ending) == size:
-            break
-    else:
-        return shape, named
-    if len(ending) == len(named):
-        return shape, named
-    kept: Known = {name: inner and _pruned(inner, ending) for name, inner in named.items() if name in ending}
-    return _pruned(shape, ending), kept
+            return ending
+    return None
 
 
 def _ends(shape: Shape, ending: set[str]) -> bool:
@@ -41,8 +45,8 @@ def _ends(shape: Shape, ending: set[str]) -> bool:
         case Union(options):
             return any(_ends(one, ending) for one in options)
         case Array(prefix, items, least):
-            first = prefix[:least]
-            return all(_ends(one, ending) for one in first) and (least <= len(prefix) or _ends(items, ending))
+            needed = prefix[:least] if least <= len(prefix) else (*prefix, items)
+            return all(_ends(one, ending) for one in needed)
         case Object(fields):
             return all(_ends(field.shape, ending) for field in fields if field.required)
     return True

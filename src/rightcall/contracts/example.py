@@ -47,17 +47,15 @@ class _Maker:
         self.left -= 1
         if not isinstance(schema, dict) or depth > _DEEPEST or self.left < 0:
             return key
-        for word in ("examples", "enum"):
-            if isinstance(schema.get(word), list) and schema[word]:
-                return schema[word][0]
+        if stated := _first_of(schema, ("examples", "enum")):
+            return stated[0]
         for word in ("const", "example", "default"):
             if schema.get(word) is not None:
                 return schema[word]
         if isinstance(schema.get("$ref"), str):
             return self.value(self.refs.get(schema["$ref"]), key, depth + 1)
-        for word in ("anyOf", "oneOf", "allOf"):
-            if isinstance(schema.get(word), list) and schema[word]:
-                return self.value(schema[word][0], key, depth + 1)
+        if parts := _first_of(schema, ("anyOf", "oneOf", "allOf")):
+            return self.value(parts[0], key, depth + 1)
         return self.typed(schema, key, depth)
 
     def typed(self, schema: Json, key: str, depth: int) -> Any:
@@ -70,10 +68,19 @@ class _Maker:
         if name == "array":
             return [self.value(schema.get("items", {}), key, depth + 1)] * (int(min(schema.get("minItems", 1), 5)) or 1)
         if name == "object":
-            declared = schema.get("properties") or {}
-            wanted = (schema.get("required") or list(declared)[:1])[:_MOST]
-            return {name: self.value(declared.get(name), name, depth + 1) for name in wanted}
+            return self.members(schema, depth)
         return True if name == "boolean" else None
+
+    def members(self, schema: Json, depth: int) -> Json:
+        declared = schema.get("properties") or {}
+        wanted = (schema.get("required") or list(declared)[:1])[:_MOST]
+        return {name: self.value(declared.get(name), name, depth + 1) for name in wanted}
+
+
+def _first_of(schema: Json, words: tuple[str, ...]) -> list[Any]:
+    """The first of these keywords that holds a list with something in it."""
+    lists = [schema[word] for word in words if isinstance(schema.get(word), list)]
+    return next(filter(None, lists), [])
 
 
 def _text(schema: Json, key: str) -> str:

@@ -100,13 +100,11 @@ class Ledger:
             raise ToolError(f"there is no status {_short(status)}; use one of: {', '.join(STATUSES)}")
         if found in ("blocked", "dropped") and not note.strip():
             raise ToolError(f"a deliverable that is {found} needs a note that says why; send note too")
-        said = _line(note, "note") if note.strip() else ""
-        self._set(
-            deliverables=tuple(
-                msgspec.structs.replace(item, status=found, note=said or item.note) if item.id == id else item
-                for item in self.state.deliverables
-            )
-        )
+        said = {"note": _line(note, "note")} if note.strip() else {}
+        marked = [*self.state.deliverables]
+        at = ids.index(id)
+        marked[at] = msgspec.structs.replace(marked[at], status=found, **said)
+        self._set(deliverables=tuple(marked))
         return f"{id} is {found}"
 
     def rationale(self, text: str) -> str:
@@ -138,14 +136,15 @@ class Ledger:
         wanted = _ACTIONS.get(action)
         if wanted is None:
             raise ToolError(f"there is no action {_short(action)}; use one of: {', '.join(_ACTIONS)}")
+        given = {name: value for name, value in arguments.items() if value is not None}
         for name, kind in wanted.items():
-            if not isinstance(arguments.get(name), kind):
+            if not isinstance(given.get(name), kind):
                 raise ToolError(f"{action} needs {name}: {'a list of texts' if kind is list else 'a text'}")
-        allowed = {*wanted, *_OPTIONAL.get(action, ())}
-        given = {name: value for name, value in arguments.items() if name in allowed and value is not None}
-        wrong = next((name for name, value in given.items() if name not in wanted and not isinstance(value, str)), None)
-        if wrong is not None:
-            raise ToolError(f"{wrong} is a text")
+        optional = [name for name in _OPTIONAL.get(action, ()) if name in given]
+        for name in optional:
+            if not isinstance(given[name], str):
+                raise ToolError(f"{name} is a text")
+        given = {name: given[name] for name in (*wanted, *optional)}
         act: Callable[..., str] = getattr(self, action)
         return act(**given)
 

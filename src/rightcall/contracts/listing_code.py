@@ -113,14 +113,22 @@ def _python(made: Declarations, expr: TypeExpr) -> str:
         case Tuple(items):
             return f"tuple[{', '.join([_python(made, item) for item in items]) or '()'}]"
         case UnionType(members):
-            literals = [_value(made, member.value) for member in members if isinstance(member, Literal)]
-            others = [_python(made, member) for member in members if not isinstance(member, Literal)]
-            return " | ".join([f"Literal[{', '.join(literals)}]", *others] if literals else others)
+            return _python_union(made, members)
         case RefType(name):
             return name
         case ObjectType(fields, rest):
-            return _typed_dict(made, fields) if fields else f"dict[str, {_python(made, rest)}]" if rest else "dict"
+            return _typed_dict(made, fields) if fields else _python_dict(made, rest)
     return "Any"
+
+
+def _python_dict(made: Declarations, values: TypeExpr | None) -> str:
+    return f"dict[str, {_python(made, values)}]" if values else "dict"
+
+
+def _python_union(made: Declarations, members: tuple[TypeExpr, ...]) -> str:
+    literals = [_value(made, member.value) for member in members if isinstance(member, Literal)]
+    others = [_python(made, member) for member in members if not isinstance(member, Literal)]
+    return " | ".join([f"Literal[{', '.join(literals)}]", *others] if literals else others)
 
 
 def _typed_dict(made: Declarations, fields: Sequence[FieldType]) -> str:

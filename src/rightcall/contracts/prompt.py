@@ -30,7 +30,7 @@ from rightcall.errors import CallerError, CannotCarry
 from rightcall.formats import find
 from rightcall.formats.spec import Format
 from rightcall.schema.walk import LISTS, MAPS, ONE
-from rightcall.types import Call, Json, Tool
+from rightcall.types import Call, Tool
 from rightcall.wire.bodies import BODIES
 from rightcall.wire.rendering import render
 
@@ -343,13 +343,12 @@ def brief_tool(tool: Tool) -> Tool:
 def _without_prose(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return schema
-    kept: Json = {}
-    for word, value in schema.items():
-        if word in _PROSE:
-            continue
-        if word in LISTS and isinstance(value, list):
-            value = [_without_prose(item) for item in value]
-        elif word in MAPS and isinstance(value, dict):
-            value = {key: _without_prose(item) for key, item in value.items()}
-        kept[word] = _without_prose(value) if word in ONE else value
-    return kept
+    return {word: _inside_without_prose(word, value) for word, value in schema.items() if word not in _PROSE}
+
+
+def _inside_without_prose(word: str, value: Any) -> Any:
+    if word in LISTS and isinstance(value, list):
+        value = [_without_prose(item) for item in value]
+    elif word in MAPS and isinstance(value, dict):
+        value = {key: _without_prose(item) for key, item in value.items()}
+    return _without_prose(value) if word in ONE else value

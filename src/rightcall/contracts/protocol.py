@@ -42,7 +42,7 @@ def violations(reply: Reply) -> list[Problem]:
     opens, closes = format.protocol.done if format.protocol else ("", "")
     if reply.done == "":
         found.append(Problem("empty_done", f"the {opens}{closes} block is empty", blocking=False))
-    if reply.reasoning and not (reply.attempts or reply.done is not None or reply.problems or reply.content.strip()):
+    if reply.reasoning and not _has_block(reply):
         found.append(Problem("no_blocks", "the reply has no block in it: neither a call nor a text"))
     return found
 
@@ -64,30 +64,42 @@ def prose(reply: Reply) -> str:
     return "\n\n".join(answers or [part.text for part in texts if part.tag])
 
 
+def _has_block(reply: Reply) -> bool:
+    return bool(reply.attempts or reply.done is not None or reply.problems or reply.content.strip())
+
+
 def feedback(reply: Reply) -> str:
     """The message that tells the model what was wrong with its `reply` and how to write it; empty where nothing was.
     What went wrong at the server is none of it. Where calls are answered one by one, use `answers`."""
     format = _protocol(reply)
-    own = [problem for problem in reply.problems if problem.code not in OF_SERVERS]
-    refused = [_line(reply, problem) for problem in own if problem.blocking]
-    soft = [_line(reply, problem) for problem in reply.problems if format and problem.code in _TOLD]
+    refused, soft = _refused(reply), _broken_rules(reply) if format is not None else []
     for problem in violations(reply):
         (refused if problem.blocking else soft).append(problem.message)
-    paragraphs = []
     near = [] if reply.attempts else [problem.message for problem in reply.problems if problem.code == _NEAR]
-    if near:
-        paragraphs.append(_listed("Your last reply made no call, but:", near))
-    if refused:
-        paragraphs.append(_listed("This of your last reply could not be used:", refused))
-    if soft:
-        paragraphs.append(_listed("Your last reply broke the response protocol:", soft))
-    if not paragraphs:
-        return ""
-    if format is None and not refused:
-        return "\n\n".join([*paragraphs, "If it was an answer, leave it as it is and say so without calls."])
-    if format is None:
-        return "\n\n".join([*paragraphs, "Send these calls again, corrected. The others need not be sent again."])
-    return "\n\n".join([*paragraphs, "Answer with blocks like these, and nothing outside them:\n" + skeleton(format)])
+    lists = {
+        "Your last reply made no call, but:": near,
+        "This of your last reply could not be used:": refused,
+        "Your last reply broke the response protocol:": soft,
+    }
+    paragraphs = [_listed(head, lines) for head, lines in lists.items() if lines]
+    return "\n\n".join([*paragraphs, _what_to_send(format, bool(refused))]) if paragraphs else ""
+
+
+def _refused(reply: Reply) -> list[str]:
+    own = [problem for problem in reply.problems if problem.code not in OF_SERVERS]
+    return [_line(reply, problem) for problem in own if problem.blocking]
+
+
+def _broken_rules(reply: Reply) -> list[str]:
+    return [_line(reply, problem) for problem in reply.problems if problem.code in _TOLD]
+
+
+def _what_to_send(format: Format | None, has_refused: bool) -> str:
+    if format is not None:
+        return "Answer with blocks like these, and nothing outside them:\n" + skeleton(format)
+    if has_refused:
+        return "Send these calls again, corrected. The others need not be sent again."
+    return "If it was an answer, leave it as it is and say so without calls."
 
 
 def canonical(reply: Reply) -> str:

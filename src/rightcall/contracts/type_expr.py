@@ -86,6 +86,12 @@ _PRIMITIVES = {
     **dict.fromkeys(("dict", "map"), "object"),
     **dict.fromkeys(("list", "array"), "unknown[]"),
 }
+
+
+def _primitive(name: str) -> str:
+    return _PRIMITIVES.get(name, name if is_identifier(name) else "unknown")
+
+
 _IDENTIFIER = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*", re.ASCII).fullmatch
 _PLAIN = Harmless()
 
@@ -108,7 +114,7 @@ class TextType:
     def type(self, expr: TypeExpr) -> str:
         match expr:
             case Primitive(name):
-                return _PRIMITIVES.get(name, name if is_identifier(name) else "unknown")
+                return _primitive(name)
             case Literal(value):
                 return self.literal(value)
             case ArrayType(item):
@@ -116,7 +122,7 @@ class TextType:
             case Tuple():
                 return self.tuple(expr)
             case UnionType(members):
-                return " | ".join([self.type(member) for member in members])
+                return " | ".join(map(self.type, members))
             case IntersectionType(members):
                 return " & ".join([self.inside(member, UnionType) for member in members])
             case ObjectType():

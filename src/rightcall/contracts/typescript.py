@@ -12,7 +12,7 @@ recursive schema ends; local references of any depth resolve, and what stands be
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from rightcall.contracts.bounds import notes
@@ -139,18 +139,21 @@ def summary(tool: Tool) -> str:
 
 def _used(expr: TypeExpr) -> list[str]:
     """The names in a type, in the order written."""
+    return [expr.name] if isinstance(expr, RefType) else [name for inner in _parts(expr) for name in _used(inner)]
+
+
+def _parts(expr: TypeExpr) -> tuple[TypeExpr, ...]:
+    """The types inside a type, in the order written."""
     match expr:
-        case RefType(name):
-            return [name]
         case ArrayType(item):
-            return _used(item)
+            return (item,)
         case Tuple(items, _, rest):
-            return [name for inner in (*items, rest or UNKNOWN) for name in _used(inner)]
+            return (*items, rest or UNKNOWN)
         case UnionType(members) | IntersectionType(members):
-            return [name for member in members for name in _used(member)]
+            return members
         case ObjectType(fields, rest):
-            return [name for inner in (*[field.type for field in fields], rest or UNKNOWN) for name in _used(inner)]
-    return []
+            return (*[field.type for field in fields], rest or UNKNOWN)
+    return ()
 
 
 class _TypeReader:
@@ -177,16 +180,19 @@ class _TypeReader:
             return _union([found, NULL])
         return found
 
-    def without_null(self, schema: Json) -> TypeExpr:
-        parts = [self.reference(schema[word]) for word in _COMBINED[:3] if isinstance(schema.get(word), str)]
-        if "const" in schema:
-            parts.append(Literal(schema["const"]))
-        elif isinstance(schema.get("enum"), list):
-            parts.append(_union([Literal(value) for value in schema["enum"]]))
+    def parts(self, schema: Json) -> Iterator[TypeExpr]:
+        """What its references, its constants and the schemas in it each say."""
+        for word in _COMBINED[:3]:
+            if isinstance(schema.get(word), str):
+                yield self.reference(schema[word])
+        if (constants := _constants(schema)) is not None:
+            yield _union([Literal(value) for value in constants])
         for word, join in (("oneOf", _union), ("anyOf", _union), ("allOf", _intersection)):
             if isinstance(schema.get(word), list):
-                parts.append(join([self.type(item) for item in schema[word]]))
-        known: list[TypeExpr] = [part for part in parts if not isinstance(part, Unknown)]
+                yield join([self.type(item) for item in schema[word]])
+
+    def without_null(self, schema: Json) -> TypeExpr:
+        known: list[TypeExpr] = [part for part in self.parts(schema) if not isinstance(part, Unknown)]
         if not known or ("properties" in schema and "const" not in schema and "enum" not in schema):
             known.append(self.stated(schema))
         return _intersection(known)
@@ -232,11 +238,8 @@ class _TypeReader:
         )
 
     def object(self, schema: Json) -> TypeExpr:
-        properties = schema["properties"] if isinstance(schema.get("properties"), dict) else {}
         required = dict.fromkeys(key for key in schema.get("required") or () if isinstance(key, str))
-        allowed = {key: item for key, item in properties.items() if item is not False}
-        given = {**allowed, **{key: {} for key in required if key not in properties}}
-        fields = [self.field(key, item, key in required) for key, item in given.items()]
+        fields = [self.field(key, item, key in required) for key, item in _members(schema, required).items()]
         fields.sort(key=lambda field: not field.required)
         rest = self.rest(schema)
         if not fields and rest is None and "properties" not in schema:
@@ -277,6 +280,19 @@ def _different(members: Iterable[TypeExpr]) -> list[TypeExpr]:
 
 def _flat(members: Iterable[TypeExpr], kind: type[UnionType] | type[IntersectionType]) -> list[TypeExpr]:
     return [one for member in members for one in (member.members if isinstance(member, kind) else (member,))]
+
+
+def _constants(schema: Json) -> list[Any] | None:
+    if "const" in schema:
+        return [schema["const"]]
+    return schema["enum"] if isinstance(schema.get("enum"), list) else None
+
+
+def _members(schema: Json, required: Iterable[str]) -> Json:
+    """What an object may hold: the declared, and what is required without being declared."""
+    properties = schema["properties"] if isinstance(schema.get("properties"), dict) else {}
+    allowed = {key: item for key, item in properties.items() if item is not False}
+    return {**allowed, **{key: {} for key in required if key not in properties}}
 
 
 def _union(members: list[TypeExpr], *, keep: bool = False) -> TypeExpr:

@@ -49,12 +49,10 @@ def _plain(message: Json, *, objects: bool) -> Json:
     if role == "assistant" and isinstance(calls, list) and calls:
         made["content"] = made["content"] or None
         made["tool_calls"] = [_call(each, objects=objects) for each in calls]
-    if role == "tool":
-        names = ("tool_call_id", "name") if objects else ("tool_call_id",)
-        made |= {key: message[key] for key in names if isinstance(message.get(key), str)}
-    if objects and isinstance(message.get("reasoning_content"), str):
-        made["reasoning_content"] = message["reasoning_content"]
-    return made
+    kept = ["tool_call_id"] if role == "tool" else []
+    if objects:
+        kept += ["name", "reasoning_content"] if role == "tool" else ["reasoning_content"]
+    return made | {key: message[key] for key in kept if isinstance(message.get(key), str)}
 
 
 def _content(content: Any) -> str:
@@ -67,13 +65,18 @@ def _content(content: Any) -> str:
     return "\n".join(said)
 
 
+_UNREADABLE = "the history holds a call that cannot be read"
+
+
 def _call(entry: Any, *, objects: bool) -> Json:
     function = entry.get("function") if isinstance(entry, dict) else None
-    said = function.get("arguments") if isinstance(function, dict) else None
+    if not isinstance(function, dict) or not isinstance(function.get("name"), str):
+        raise LeftOut(_UNREADABLE)
+    said = function.get("arguments")
     text = "{}" if said is None or said == "" else said if isinstance(said, str) else dumps(said)
     arguments = decode(text, MAX_DEPTH)
-    if not isinstance(function, dict) or not isinstance(function.get("name"), str) or not isinstance(arguments, dict):
-        raise LeftOut("the history holds a call that cannot be read")
+    if not isinstance(arguments, dict):
+        raise LeftOut(_UNREADABLE)
     given = arguments if objects else text
     return {"id": entry.get("id") or "", "type": "function", "function": {"name": function["name"], "arguments": given}}
 

@@ -114,7 +114,10 @@ def _training(row: Json) -> Faults:
         if isinstance(corrected, dict) and "candidate_call" in corrected:
             named = candidate_faults(entry.get("available_tools"), corrected["candidate_call"])
             yield from (f"corrected_positive.{fault}" for fault in named)
-    review = row.get("review")
+    yield from _review(row.get("review"))
+
+
+def _review(review: Any) -> Faults:
     if not isinstance(review, dict):
         yield "review must be an object"
         return
@@ -280,10 +283,15 @@ def _argument_faults(schema: Any, arguments: Json) -> Faults:
         if isinstance(name, str) and name not in arguments:
             yield f"candidate_call.arguments: {name!r:.80} is required"
     for name, value in arguments.items():
-        wanted = declared.get(name) if isinstance(declared, dict) else None
-        kind = wanted.get("type") if isinstance(wanted, dict) else None
-        if isinstance(kind, str) and kind in _KINDS and not _KINDS[kind](value):
+        kind = _declared_type(declared, name)
+        if kind in _KINDS and not _KINDS[kind](value):
             yield f"candidate_call.arguments: {name!r:.80} must be of type {kind}"
+
+
+def _declared_type(declared: Any, name: str) -> str:
+    wanted = declared.get(name) if isinstance(declared, dict) else None
+    kind = wanted.get("type") if isinstance(wanted, dict) else None
+    return kind if isinstance(kind, str) else ""
 
 
 _KINDS: dict[str, Callable[[Any], bool]] = {

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgspec
 
+from rightcall.schema.plain_json import plain
 from rightcall.schema.refusals import Refused, step
-from rightcall.schema.walk import plain
 from rightcall.types import Tool
 
 if TYPE_CHECKING:

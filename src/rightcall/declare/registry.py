@@ -12,9 +12,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from rightcall.schema.mend import text_schema
+from rightcall.schema.plain_json import plain
 from rightcall.schema.refusals import Refused, step
 from rightcall.schema.type_names import word
-from rightcall.schema.walk import LISTS, MAPS, ONE, Refs, plain
+from rightcall.schema.walk import LISTS, MAPS, ONE, Refs
 from rightcall.types import Json
 
 _LISTS = ("allOf", "anyOf", "oneOf")

@@ -112,16 +112,18 @@ def _known_keys(data: dict[str, Any], kinds: Mapping[Any, type[Body]]) -> None:
     if isinstance(data.get("protocol"), dict):
         _only(data["protocol"], Protocol, "protocol.")
     body = data.get("body")
-    bodies = body if isinstance(body, list) else [body]
-    for i, table in enumerate(bodies):
-        if not isinstance(table, dict):
-            continue
-        where = f"body[{i}]." if isinstance(body, list) else "body."
-        kind = table.get("kind")
-        if not isinstance(kind, str) or kind not in kinds:
-            said = "it is missing" if kind is None else f"there is no body kind {str(kind)[:80]!r}"
-            refuse(where + "kind", said, nearest(str(kind or ""), kinds))
-        _only({key: value for key, value in table.items() if key != "kind"}, kinds[kind], where)
+    places = {f"body[{i}].": each for i, each in enumerate(body)} if isinstance(body, list) else {"body.": body}
+    for where, table in places.items():
+        if isinstance(table, dict):
+            _known_body_keys(table, kinds, where)
+
+
+def _known_body_keys(table: dict[str, Any], kinds: Mapping[Any, type[Body]], where: str) -> None:
+    kind = table.get("kind")
+    if not isinstance(kind, str) or kind not in kinds:
+        said = "it is missing" if kind is None else f"there is no body kind {str(kind)[:80]!r}"
+        refuse(where + "kind", said, nearest(str(kind or ""), kinds))
+    _only({key: value for key, value in table.items() if key != "kind"}, kinds[kind], where)
 
 
 def _only(table: dict[str, Any], struct: type[msgspec.Struct], where: str) -> None:
@@ -134,16 +136,19 @@ def _only(table: dict[str, Any], struct: type[msgspec.Struct], where: str) -> No
 # -- names -------------------------------------------------------------------------------------------------------------
 
 
+def _check_alias(where: str, word: str) -> None:
+    if not _ALIAS(word):
+        refuse(where, f"{word[:80]!r} is no format name", "write letters, digits and _ . -, at most 64")
+    if word in FORMATS or word in ALIASES or word in _RESERVED:
+        refuse(where, f"{word!r} is built in and cannot be replaced", "choose another name")
+
+
 def _check_names(format: Format) -> None:
     if not _NAME(format.name):
         refuse("name", f"{format.name[:80]!r} is no format name", "write a-z, 0-9 and _, a letter first, at most 64")
     at_most("aliases", format.aliases, MAX_LIST)
     for i, word in enumerate((format.name, *format.aliases)):
-        where = f"aliases[{i - 1}]" if i else "name"
-        if not _ALIAS(word):
-            refuse(where, f"{word[:80]!r} is no format name", "write letters, digits and _ . -, at most 64")
-        if word in FORMATS or word in ALIASES or word in _RESERVED:
-            refuse(where, f"{word!r} is built in and cannot be replaced", "choose another name")
+        _check_alias(f"aliases[{i - 1}]" if i else "name", word)
     if len(format.models) > 256 or not format.models.isprintable():
         refuse("models", "it is longer than 256 characters or not printable", "name the models in one line")
     listings = sorted({known.tools for known in FORMATS.values()})

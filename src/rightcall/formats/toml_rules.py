@@ -71,15 +71,19 @@ def template_rule(where: str, text: str, rule: FieldRule) -> None:
     _holes(where, text, rule)
 
 
+def _hole(where: str, hole: str, allowed: tuple[str, ...]) -> None:
+    if hole not in _HOLES:
+        refuse(where, f"there is no hole {{{hole[:40]}}}", nearest(hole, _HOLES))
+    if hole not in allowed:
+        cure = f"only {', '.join(allowed)} may stand here" if allowed else "write it without holes"
+        refuse(where, f"the hole {{{hole}}} has no meaning here", cure)
+
+
 def _holes(where: str, text: str, rule: FieldRule) -> None:
     allowed = (*rule.need, *(hole for hole in rule.may if hole not in rule.need))
     holes = _HOLE.findall(text)
     for hole in holes:
-        if hole not in _HOLES:
-            refuse(where, f"there is no hole {{{hole[:40]}}}", nearest(hole, _HOLES))
-        if hole not in allowed:
-            cure = f"only {', '.join(allowed)} may stand here" if allowed else "write it without holes"
-            refuse(where, f"the hole {{{hole}}} has no meaning here", cure)
+        _hole(where, hole, allowed)
         if holes.count(hole) > 1:
             refuse(where, f"the hole {{{hole}}} occurs twice", "write it once")
     for hole in rule.need:

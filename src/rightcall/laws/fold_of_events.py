@@ -47,21 +47,27 @@ def _against_reply(got: Reading) -> str:
 
 def _against_calls(got: Reading, live: bool) -> str:
     pieces: dict[int, str] = {}
-    started: list[CallStart] = []
     ended: dict[int, Call] = {}
     for event in got.events:
-        if isinstance(event, CallStart):
-            started.append(event)
-        elif isinstance(event, Arguments):
+        if isinstance(event, Arguments):
             if event.index in ended:
                 return "arguments behind the end of their call"
             pieces[event.index] = pieces.get(event.index, "") + event.json
         elif isinstance(event, CallEnd):
             ended[event.index] = event.call
+    started = [event for event in got.events if isinstance(event, CallStart)]
+    return _against_order(started, ended, got.reply) or _against_pieces(started, ended, pieces, live)
+
+
+def _against_order(started: list[CallStart], ended: dict[int, Call], reply: Reply) -> str:
     if [start.index for start in started] != list(range(len(started))) or set(ended) != set(range(len(started))):
         return f"calls began as {[start.index for start in started]} and ended as {list(ended)}"
-    if [ended[i] for i in range(len(started))] != list(got.reply.attempts):
+    if [ended[i] for i in range(len(started))] != list(reply.attempts):
         return "the calls that ended are not the attempts of the reply"
+    return ""
+
+
+def _against_pieces(started: list[CallStart], ended: dict[int, Call], pieces: dict[int, str], live: bool) -> str:
     for start in started:
         what = _against_call(start, ended[start.index], pieces.get(start.index, ""), live)
         if what:
@@ -69,13 +75,17 @@ def _against_calls(got: Reading, live: bool) -> str:
     return ""
 
 
+def _against_cut(call: Call) -> str:
+    if call.arguments or call.ok:
+        return "it was cut off and has arguments"
+    return "" if any(problem.blocking for problem in call.problems) else "it was cut off and nothing blocks it"
+
+
 def _against_call(start: CallStart, call: Call, pieces: str, live: bool) -> str:
     if (start.name, start.id) != (call.name, call.id):
         return f"it began as {start.name!r} ({start.id}) and is {call.name!r} ({call.id})"
     if not call.complete:
-        if call.arguments or call.ok:
-            return "it was cut off and has arguments"
-        return "" if any(problem.blocking for problem in call.problems) else "it was cut off and nothing blocks it"
+        return _against_cut(call)
     # Live pieces are a preview: they are the call's unless a receipt says what was changed.
     if pieces != call.json and not (live and call.repairs):
         return f"the joined pieces are {pieces!r}, not {call.json!r}"

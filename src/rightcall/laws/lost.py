@@ -97,14 +97,17 @@ def _under_markers(format: str | Format, text: str, reply: Reply) -> str:
     own = _any_markers() if rescued else _own_markers(known, format == "auto")
     read = _read_until(text, reply)
     for span in reply.spans or ():
-        if span.kind == "marker":
-            under = text[span.start : span.end]
-            under = under if span.start else _begun(known).sub("", under)
-            under = under if span.end < read else _cut_close(known).sub("", under)
-            rest = _NO_TEXT.sub("", own.sub("", under))
-            if rest:
-                return f"{rest!r} went under in a marker: {text[span.start : span.end]!r}"
+        rest = _NO_TEXT.sub("", own.sub("", _but_edges(known, text, span, read))) if span.kind == "marker" else ""
+        if rest:
+            return f"{rest!r} went under in a marker: {text[span.start : span.end]!r}"
     return ""
+
+
+def _but_edges(format: Format, text: str, span: Span, read: int) -> str:
+    """What a span holds, without a marker that the prompt began or that was cut off."""
+    under = text[span.start : span.end]
+    under = under if span.start else _begun(format).sub("", under)
+    return under if span.end < read else _cut_close(format).sub("", under)
 
 
 def _read_until(text: str, reply: Reply) -> int:

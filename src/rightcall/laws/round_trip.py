@@ -38,19 +38,25 @@ def round_trip_law(
     return [Violation("round trip", what, text)] if what else []
 
 
+def _changed_part(a: Part, b: Part, i: int) -> str:
+    if type(a) is not type(b):
+        return f"part {i} was a {type(a).__name__} and reads back as a {type(b).__name__}"
+    if isinstance(a, Call) and isinstance(b, Call):
+        path = same(a.arguments, b.arguments)
+        if a.name != b.name or path is not None or not b.complete:
+            return f"call {a.name!r} at part {i} reads back changed at {path or 'its name or end'}"
+    elif a.text.strip() != b.text.strip():  # type: ignore[union-attr]
+        return f"the text of part {i} reads back changed"
+    return ""
+
+
 def changed(sent: Sequence[Part], reply: Reply) -> str:
     """How the reply differs from what was sent, white space at the edge of a text aside."""
     if len(sent) != len(reply.parts):
         return f"{len(sent)} parts were rendered and {len(reply.parts)} read back"
     for i, (a, b) in enumerate(zip(sent, reply.parts, strict=True)):
-        if type(a) is not type(b):
-            return f"part {i} was a {type(a).__name__} and reads back as a {type(b).__name__}"
-        if isinstance(a, Call) and isinstance(b, Call):
-            path = same(a.arguments, b.arguments)
-            if a.name != b.name or path is not None or not b.complete:
-                return f"call {a.name!r} at part {i} reads back changed at {path or 'its name or end'}"
-        elif a.text.strip() != b.text.strip():  # type: ignore[union-attr]
-            return f"the text of part {i} reads back changed"
+        if what := _changed_part(a, b, i):
+            return what
     # A text that looks like a call, carried all the same, may be noted; nothing may block.
     blocking = [problem.code for problem in reply.problems if problem.blocking]
     return f"it reads back with problems: {', '.join(blocking)}" if blocking else ""

@@ -46,17 +46,21 @@ def swallowing_law(
     return [Violation("swallowing", what, text)] if what else []
 
 
+def _foreign_tags(format: Format, given: list[list[str]]) -> list[str]:
+    """The opening tags that stand in nothing that was given."""
+    known = [string for strings in given for string in strings]
+    return [tag for tag in _opening_tags(format) if not any(tag in string for string in known)]
+
+
 def _swallowed(format: Format, ran: Call, sent: list[Call]) -> str:
     """What an argument of this call holds that it was not given, if it is more than one call's."""
     given = [list(_strings(call.arguments)) for call in sent]
-    tags = _opening_tags(format)
+    tags = _foreign_tags(format, given)
     for value in _strings(ran.arguments):
         holders = [i for i, strings in enumerate(given) if any(string and string in value for string in strings)]
         if len(holders) > 1:
             return f"{ran.name} runs with {value!r}, which holds words of calls {holders}"
-        tag = next(
-            (tag for tag in tags if tag in value and not any(tag in s for strings in given for s in strings)), ""
-        )
+        tag = next((tag for tag in tags if tag in value), "")
         if tag:
             return f"{ran.name} runs with {value!r}, which holds the tag {tag!r}"
     return ""

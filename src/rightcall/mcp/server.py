@@ -25,7 +25,7 @@ from rightcall.dispatching.run_limits import RunLimits
 from rightcall.errors import DispatchStopped
 from rightcall.extras import needs
 from rightcall.ids import random_id
-from rightcall.repairs.finish import repair as repaired
+from rightcall.repairs.whole_call import repair as repaired
 from rightcall.servers.asgi import guarded
 from rightcall.servers.guard import RequestLimits, given_key, guarding
 from rightcall.servers.slow_heads import TimedHead

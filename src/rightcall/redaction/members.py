@@ -77,12 +77,20 @@ def _spelled_out(name: str) -> str:
     return _ESCAPE.sub(lambda found: chr(int(found[1], 16)), name) if "\\" in name else name
 
 
+def _tagged(text: str, at: int) -> Iterator[FoundSecret]:
+    if inner := _TAGGED.match(text, at):
+        said = inner[1].rstrip().removesuffix("\\n")
+        yield from _unless_hole(text, inner.start(1), inner.start(1) + len(said))
+
+
+def _header(name: str) -> re.Pattern[str] | None:
+    """What a header of this name holds, if it is one with a secret in it."""
+    return next((_HEADERS[each] for each in _HEADERS if name.lower().endswith(each)), None)
+
+
 def _values(text: str, found: re.Match[str]) -> Iterator[FoundSecret]:
     if found["tag"]:
-        if inner := _TAGGED.match(text, found.end()):
-            said = inner[1].rstrip()
-            said = said.removesuffix("\\n")
-            yield from _unless_hole(text, inner.start(1), inner.start(1) + len(said))
+        yield from _tagged(text, found.end())
         return
     at = _BLANKS.match(text, found.end()).end()  # type: ignore[union-attr]
     opened = _OPENS.match(text, at)
@@ -93,7 +101,7 @@ def _values(text: str, found: re.Match[str]) -> Iterator[FoundSecret]:
             yield from _inside(text, at)
     elif found["quote"] and (number := _NUMBER.match(text, at)):
         yield FoundSecret(at, number.end(), "password", True)
-    elif header := next((_HEADERS[each] for each in _HEADERS if found["name"].lower().endswith(each)), None):
+    elif header := _header(found["name"]):
         if line := header.match(text, at):
             yield from _unless_hole(text, line.start(1), line.end(1), "bearer")
     elif not found["quote"]:

@@ -49,15 +49,21 @@ def words_of(name: str) -> list[str]:
     return [word.lower() for word in _CAMEL.split(name[:_LONGEST]) if word]
 
 
-@lru_cache(4096)
-def is_secret_name(name: str) -> bool:
-    """Is what stands under this name a secret, whatever it looks like?"""
+def _telling_words(name: str) -> list[str]:
+    """Its words, without numbers and without what says nothing at the end."""
     words = [word for word in (each.rstrip("0123456789") for each in words_of(name)) if word]
     while len(words) > 1 and words[-1] in _BEHIND:
         words.pop()
+    return words
+
+
+@lru_cache(4096)
+def is_secret_name(name: str) -> bool:
+    """Is what stands under this name a secret, whatever it looks like?"""
+    words = _telling_words(name)
     if not words or words[0] in _QUESTIONS:
         return False
-    last, before = words[-1], words[-2] if len(words) > 1 else ""
+    before, last = ["", *words][-2:]
     if last == "token":
         return before not in _TEXT_TOKENS
     if last in _PASS_ENDS:

@@ -41,14 +41,19 @@ def has_control(pieces: list[str]) -> bool:
     return any(piece.startswith("\\") and piece[1:2] in tuple("bfnrtu") for piece in pieces)
 
 
+def _has_bare_quote(pieces: list[str], escapes: set[str], quote: str) -> bool:
+    """Does a quote that is escaped somewhere stand without a backslash elsewhere?"""
+    marks = {piece[1] for piece in escapes & QUOTES} - {quote}
+    return any(mark in piece for mark in marks for piece in pieces if piece not in escapes)
+
+
 def is_sure(pieces: list[str], source: str, quote: str) -> bool:
     """Is it certain what they mean? They are themselves in a path or a regular expression; `\\'` is a quote where no
     other quote stands without one, and always in a string between such quotes."""
     escapes = {piece for piece in pieces if piece.startswith("\\")}
     if all(piece == "\\" + quote or escape(piece, 0) for piece in escapes):
         return True
-    marks = {piece[1] for piece in escapes & QUOTES} - {quote}
-    if any(mark in piece for mark in marks for piece in pieces if piece not in escapes):
+    if _has_bare_quote(pieces, escapes, quote):
         return False
     escapes -= QUOTES | {'\\"'}
     if not escapes or _path(source):

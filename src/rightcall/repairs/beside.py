@@ -55,7 +55,7 @@ def place(
 ) -> Placed:
     """Puts each member where it belongs. `policy` is how far calls of the tool may be repaired."""
     placed = Placed(arguments, [], [])
-    names = _names(tool, tools.kinds(tool.name)) if tools is not None and tool is not None else {}
+    names = _names(tool, tools)
     unknown: list[str] = []
     for member in members:
         name = names.get(member.key) or names.get(fold(member.key))
@@ -65,9 +65,8 @@ def place(
             unknown.append(member.key)
         elif member.role == "id":
             placed.unsure = member.key not in placed.arguments
-        else:
-            problem = _named(member, placed.arguments)
-            placed.problems += [problem] if problem is not None else []
+        elif problem := _named(member, placed.arguments):
+            placed.problems.append(problem)
     placed.problems += _unknown(unknown)
     return placed
 
@@ -77,8 +76,11 @@ def name_members(members: Iterable[BesideMember]) -> list[Problem]:
     return _unknown([member.key for member in members if member.role not in ("known", "id")])
 
 
-def _names(tool: Tool, declared: Iterable[str]) -> dict[str, str]:
+def _names(tool: Tool | None, tools: Toolset | None) -> dict[str, str]:
     """The declared argument that a key stands for: exactly, by an alias, or but for case and separators."""
+    if tool is None or tools is None:
+        return {}
+    declared = tools.kinds(tool.name)
     folded: dict[str, list[str]] = {}
     for name in declared:
         folded.setdefault(fold(name), []).append(name)

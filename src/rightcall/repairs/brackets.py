@@ -109,13 +109,16 @@ class _Look:
         found = around[-self._out :] if self._out else []
         if len(members) > 1 and any(self._takes(value, outer, *members[-1]) for value, outer in found):
             return True
+        if not isinstance(members[0][0], str):
+            return False
         here = self._properties(schema)
-        for value, outer in found if isinstance(members[0][0], str) else ():
-            declared = self._properties(outer) if isinstance(value, dict) else {}
-            strays = [each for each in members if each[0] in declared and each[0] not in here]
-            if any(self._takes(value, outer, *each) for each in strays):
-                return True
-        return False
+        strays = [each for each in members if each[0] not in here]
+        return any(self._takes_one(value, outer, strays) for value, outer in found)
+
+    def _takes_one(self, value: Any, schema: Any, strays: list[tuple[Any, Any]]) -> bool:
+        """Is one of these declared in this value, and fits there?"""
+        declared = self._properties(schema) if isinstance(value, dict) else {}
+        return any(self._takes(value, schema, *each) for each in strays if each[0] in declared)
 
     def _is_doubled(self, value: Any, schema: Any) -> bool:
         """Could one of the two brackets that open a list in a list be one too many?"""

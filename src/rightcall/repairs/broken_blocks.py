@@ -55,18 +55,22 @@ def sketch_envelopes(text: str, keys: Keys, *, tools: Toolset | None, depth: int
     while pos < len(text) and not _ONLY_CLOSERS(text, pos):
         if text[pos] != "{" or len(found) >= _MOST:
             return found if found and not closed else []
-        try:
-            read = read_loose(text, pos, depth=depth, closed=closed)
-        except Unreadable:
-            return []
-        sketch = _sketch(read, pos, keys, tools)
-        if sketch is None or not (closed or _balanced(read.liberties)):
+        sketch = _sketch_at(text, pos, keys, tools, depth, closed)
+        if sketch is None:
             return []
         found.append(sketch)
-        pos = _BETWEEN(text, read.end).end()  # type: ignore[union-attr]
+        pos = _BETWEEN(text, sketch.end).end()  # type: ignore[union-attr]
     if found and pos < len(text):
         found[-1] = _with_closers(found[-1], text[pos:], tools)
     return found
+
+
+def _sketch_at(text: str, pos: int, keys: Keys, tools: Toolset | None, depth: int, closed: bool) -> Sketch | None:
+    try:
+        read = read_loose(text, pos, depth=depth, closed=closed)
+    except Unreadable:
+        return None
+    return _sketch(read, pos, keys, tools) if closed or _balanced(read.liberties) else None
 
 
 def _with_closers(sketch: Sketch, rest: str, tools: Toolset | None) -> Sketch:
@@ -90,21 +94,13 @@ def _sketch(read: Loose, start: int, keys: Keys, tools: Toolset | None) -> Sketc
     """The call that an envelope holds, if it holds one."""
     value: dict[str, Any] = read.value
     inner = value.get("function")
-    prefix: tuple[str, ...] = ("function",) if isinstance(inner, dict) else ()
-    fields = {**value, **inner} if isinstance(inner, dict) else value
-    if not keys.names:
-        # The name is the key.
-        name = next(iter(value), "")
-        named, args, id = name, name or None, ""
-    else:
-        named = next((key for key in (*keys.names, "function") if is_name(fields.get(key))), "")
-        name = fields[named] if named else ""
-        args = next((key for key in keys.args if key in fields), None)
-        id = next((fields[key] for key in keys.ids if isinstance(fields.get(key), str)), "")
+    inner = inner if isinstance(inner, dict) else {}
+    fields = {**value, **inner}
+    named, name, args, id = _parts(fields, keys)
     if not name and args is None:
         return None
     arguments = None if args is None else fields[args]
-    where = (*prefix, args) if prefix and args in value[prefix[0]] else (args,)
+    where = ("function", args) if args in inner else (args,)
     spelled = [(steps[len(where) :], text) for steps, text in read.spelled if steps[: len(where)] == where]
     tool = tools.get(name) if tools is not None else None
     arguments, made = respelled(arguments, spelled, tool)
@@ -113,6 +109,17 @@ def _sketch(read: Loose, start: int, keys: Keys, tools: Toolset | None) -> Sketc
     beside += _repeated(read.liberties)
     liberties = weighed(read, arguments, tool, beside=(*keys.names, *keys.args, *keys.ids, *_BESIDE))
     return Sketch(start, read.end, name, id, arguments, (*liberties, *made), beside)
+
+
+def _parts(fields: dict[str, Any], keys: Keys) -> tuple[str, str, str | None, str]:
+    """The name's key, the name, the arguments' key and the id."""
+    if not keys.names:  # the name is the key
+        name = next(iter(fields), "")
+        return name, name, name or None, ""
+    named = next((key for key in (*keys.names, "function") if is_name(fields.get(key))), "")
+    args = next((key for key in keys.args if key in fields), None)
+    id = next((fields[key] for key in keys.ids if isinstance(fields.get(key), str)), "")
+    return named, fields[named] if named else "", args, id
 
 
 def _repeated(liberties: tuple[Liberty, ...]) -> tuple[BesideMember, ...]:
@@ -137,9 +144,9 @@ def _members(
             yield BesideMember(key, value, role)
 
 
-def _clashes(value: dict[str, Any], inner: Any) -> Iterator[BesideMember]:
+def _clashes(value: dict[str, Any], inner: dict[str, Any]) -> Iterator[BesideMember]:
     """Keys that stand both in an envelope and in its `function`."""
-    for key in inner if isinstance(inner, dict) else ():
+    for key in inner:
         if key in value and not is_same(value[key], inner[key]):
             yield BesideMember(key, value[key], "clash")
 
@@ -150,21 +157,37 @@ _TYPES = frozenset(("function", "tool", "tool_call", "tool_use", "function_call"
 def role_of(key: str, value: Any, keys: Keys, tools: Toolset | None, *, name: str, has_args: bool) -> Role | None:
     """What a key is that is neither the name nor the arguments of its envelope; None for what a call has beside them
     and no argument can be."""
-    if not keys.names and isinstance(value, dict) and (tools is None or key in tools):
+    if not keys.names and _is_call(key, value, tools):
         return "call"
     if key in keys.args:
         return "arguments"
     if key in keys.names or (key == "function" and keys.names):
-        if value == name:
-            return None
-        return "clash" if isinstance(value, str) and tools is not None and value in tools else "stranger"
+        return _role_of_name(value, tools, name)
     if key in keys.ids:
-        if not (isinstance(value, str) and has_args):
-            return "known"
-        return "id" if tools is not None and name in tools and key in tools.kinds(name) else None
+        return _role_of_id(key, value, tools, name) if has_args else "known"
+    return _role_of_other(key, value)
+
+
+def _role_of_other(key: str, value: Any) -> Role | None:
     if key == "type":
         return None if isinstance(value, str) and value in _TYPES else "known"
     return "known" if key == "index" else "stranger"
+
+
+def _is_call(key: str, value: Any, tools: Toolset | None) -> bool:
+    return isinstance(value, dict) and (tools is None or key in tools)
+
+
+def _role_of_name(value: Any, tools: Toolset | None, name: str) -> Role | None:
+    if value == name:
+        return None
+    return "clash" if isinstance(value, str) and tools is not None and value in tools else "stranger"
+
+
+def _role_of_id(key: str, value: Any, tools: Toolset | None, name: str) -> Role | None:
+    if not isinstance(value, str):
+        return "known"
+    return "id" if tools is not None and name in tools and key in tools.kinds(name) else None
 
 
 def sketch_arguments(

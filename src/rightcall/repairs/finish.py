@@ -14,8 +14,8 @@ from typing import Any
 
 import msgspec
 
-from rightcall.checks import JUDGED, argument_problems, disagreement_of, fits, is_finite, name_problem
-from rightcall.declare.toolset import ToolLike, Toolset
+from rightcall.checks import argument_problems, fits, is_finite
+from rightcall.declare.toolset import Toolset
 from rightcall.extras import is_installed, missing
 from rightcall.repairs.beside import BesideMember, name_members, place
 from rightcall.repairs.brackets import could_move
@@ -24,9 +24,8 @@ from rightcall.repairs.liberties import AGAIN, Liberty, Unreadable
 from rightcall.repairs.looks import Looks
 from rightcall.repairs.number_text import dumps, with_spelling, without_spelling
 from rightcall.repairs.objects import is_one_too_many_unsure, read_arguments
-from rightcall.repairs.tool_meant import find_name, settle_name
 from rightcall.schema.unknown_names import is_settled, strangers
-from rightcall.strict_json import MAX_DEPTH, REFUSED, Twice, Undecodable, decode, decode_unique
+from rightcall.strict_json import MAX_DEPTH, REFUSED, Twice, Undecodable, decode_unique
 from rightcall.types import Call, Problem, Repair, Tool
 
 _BLANKS = " \t\r\n"
@@ -67,10 +66,10 @@ def settle(
     tool = tools.get(name) if tools is not None else None
     if not json.strip(_BLANKS):
         value, json = {}, "{}"
-    settling = _Settling(tool, tools, policy, depth, closed, last or LastRung())
+    settling = _Settling(tool, tools, policy, depth, closed, last)
     if value is Undecodable:
         value = settling.decoded(json)
-    if not (beside or settling.notes or repairs) and type(value) is dict and settling.is_settled(value):
+    if not (beside or repairs) and settling.is_right(value):
         return Call(name, value, json, id, raw), []
     arguments = settling.arguments(value, json, beside)
     made = settling.weighed(repairs, arguments)
@@ -82,10 +81,13 @@ def settle(
     text = dumps(arguments) if settling.changed else settling.text
     arguments = without_spelling(arguments)
     problems = argument_problems(tool, arguments, index) if tool is not None else []
+    return Call(name, arguments, text, id, raw, made), [*problems, *_forbidden_guess(made, tool, policy, index), *notes]
+
+
+def _forbidden_guess(made: tuple[Repair, ...], tool: Tool | None, policy: str, index: int | None) -> list[Problem]:
+    """The problem of the first guess, if none may be made."""
     guess = next((repair for repair in made if repair.kind == "guess"), None)
-    if guess is not None and not allowed((guess,), tool, policy):
-        problems.append(_uncertain(guess, index))
-    return Call(name, arguments, text, id, raw, made), [*problems, *notes]
+    return [] if guess is None or allowed((guess,), tool, policy) else [_uncertain(guess, index)]
 
 
 def _has_strangers(tool: Tool | None, arguments: dict[str, Any], before: dict[str, Any]) -> bool:
@@ -137,9 +139,9 @@ class _Settling:
     """One climb up the ladder."""
 
     def __init__(
-        self, tool: Tool | None, tools: Toolset | None, policy: str, depth: int, closed: bool, last: LastRung
+        self, tool: Tool | None, tools: Toolset | None, policy: str, depth: int, closed: bool, last: LastRung | None
     ) -> None:
-        self._last = last
+        self._last = last or LastRung()
         self.tool, self.tools, self.depth, self.closed, self.policy = tool, tools, depth, closed, policy
         self.guesses = policy == "lenient" or (policy == "safe" and tool is not None and tool.read_only)
         self.receipts: list[Repair] = []
@@ -156,11 +158,14 @@ class _Settling:
         can be the one too many."""
         made = (*repairs, *self.receipts)
         extra = [each.before for each in made if each.rule == "extra_closer"]
-        lost = self.stranger or any(each.rule == "trailing_comma" for each in made)
-        unsure = self.early or (lost and bool(extra))
-        if not unsure and not any(is_one_too_many_unsure(arguments, self.tool, each) for each in extra):
+        if not self.early and not (extra and self._is_extra_unsure(made, extra, arguments)):
             return made
         return tuple([msgspec.structs.replace(each, kind="guess") if each.rule in _CLOSED else each for each in made])
+
+    def _is_extra_unsure(self, made: tuple[Repair, ...], extra: list[str], arguments: dict[str, Any] | None) -> bool:
+        if self.stranger or any(each.rule == "trailing_comma" for each in made):
+            return True
+        return any(is_one_too_many_unsure(arguments, self.tool, each) for each in extra)
 
     def decoded(self, json: str) -> Any:
         """What a text holds; a key that stands in it twice with one value leaves a note."""
@@ -168,6 +173,10 @@ class _Settling:
         if not isinstance(value, Undecodable):
             self.notes += [_note(each) for each in twice]
         return value
+
+    def is_right(self, value: Any) -> bool:
+        """Is this an object that needs neither a note nor a repair?"""
+        return type(value) is dict and not self.notes and self.is_settled(value)
 
     def is_settled(self, arguments: dict[str, Any]) -> bool:
         """Is there nothing to be repaired?"""
@@ -182,29 +191,37 @@ class _Settling:
         if self.tool is not None and self.policy != "off" and not self.changed:
             found = with_spelling(found, self.text)
         if beside:
-            placed = place(beside, found, self.tool, self.tools, self.policy)
-            self.stranger = placed.unsure or any(each.code == "unknown_key" for each in placed.problems)
-            self.early = bool(placed.receipts) and placed.unsure
-            if placed.receipts and found:
-                unsure = placed.unsure or is_one_too_many_unsure(found, self.tool, "}")
-                unsure = unsure or could_move(placed.arguments, self.tool, out=1)
-                self.early = unsure or _has_strangers(self.tool, placed.arguments, found)
-            found = placed.arguments
-            self._took(*placed.receipts)
-            self.notes += placed.problems
+            found = self._with_beside(found, beside)
         if self.tool is None or self.policy == "off" or self.is_settled(found):
             return found
+        return self._fitted(self.tool, found)
+
+    def _with_beside(self, found: dict[str, Any], beside: tuple[BesideMember, ...]) -> dict[str, Any]:
+        """The arguments with those that stand beside them."""
+        placed = place(beside, found, self.tool, self.tools, self.policy)
+        self.stranger = placed.unsure or any(each.code == "unknown_key" for each in placed.problems)
+        self.early = bool(placed.receipts) and placed.unsure
+        if placed.receipts and found:
+            unsure = placed.unsure or is_one_too_many_unsure(found, self.tool, "}")
+            unsure = unsure or could_move(placed.arguments, self.tool, out=1)
+            self.early = unsure or _has_strangers(self.tool, placed.arguments, found)
+        self._took(*placed.receipts)
+        self.notes += placed.problems
+        return placed.arguments
+
+    def _fitted(self, tool: Tool, found: dict[str, Any]) -> dict[str, Any]:
+        """The arguments as the tool's schema wants them, as far as that goes."""
         from rightcall.repairs.fitting import mend, rename_aliases
         from rightcall.repairs.schema_rules import other_tool
 
-        other = other_tool(found, self.tool.name, self.tool.parameters.get("properties"))
+        other = other_tool(found, tool.name, tool.parameters.get("properties"))
         if other is not None:
-            self.notes.append(_of_another(self.tool.name, other))
+            self.notes.append(_of_another(tool.name, other))
             return found
-        found, receipts = rename_aliases(self.tool, found)
+        found, receipts = rename_aliases(tool, found)
         self._took(*receipts)
-        if strangers(self.tool, found) or not fits(self.tool, found):
-            found, receipts = mend(self.tool, found, guesses=self.guesses, depth=self.depth, looks=self._last.looks)
+        if strangers(tool, found) or not fits(tool, found):
+            found, receipts = mend(tool, found, guesses=self.guesses, depth=self.depth, looks=self._last.looks)
             self._took(*receipts)
         return found
 
@@ -222,19 +239,21 @@ class _Settling:
             return {}
         if isinstance(value, Undecodable):
             return self._unreadable(value, json)
-        if isinstance(value, str) and self.policy != "off":
-            inner = value.strip(_BLANKS)
-            found = self.decoded(inner) if inner.startswith("{") else None
-            if isinstance(found, Undecodable) and found.code in _DOUBLED:
-                self.problem = Problem(found.code, found.message)
-                return None
-            if isinstance(found, dict):
-                self.receipts.append(Repair("double_encoded", "exact", "", json, inner))
-                self.text = inner
-                return found
         kind = {str: "a string", list: "an array", bool: "a boolean"}.get(type(value), "a number")
         self.problem = Problem("arguments_not_object", f"the arguments must be a JSON object, not {kind}")
-        return None
+        return self._in_string(value, json) if isinstance(value, str) and self.policy != "off" else None
+
+    def _in_string(self, value: str, json: str) -> dict[str, Any] | None:
+        """The object that was written as a string, or None."""
+        inner = value.strip(_BLANKS)
+        found = self.decoded(inner) if inner.startswith("{") else None
+        if isinstance(found, Undecodable) and found.code in _DOUBLED:
+            self.problem = Problem(found.code, found.message)
+        if not isinstance(found, dict):
+            return None
+        self.receipts.append(Repair("double_encoded", "exact", "", json, inner))
+        self.text = inner
+        return found
 
     def _unreadable(self, value: Undecodable, json: str) -> dict[str, Any] | None:
         self.problem = Problem(value.code, value.message)
@@ -247,7 +266,10 @@ class _Settling:
             if isinstance(found, dict):
                 self.text = inner
                 return found
-        text = json if inner is None else inner
+        return self._by_ladder(json if inner is None else inner)
+
+    def _by_ladder(self, text: str) -> dict[str, Any] | None:
+        """Read ever more loosely, as far as the policy goes."""
         found = self._loosely(text)
         if found is None and self.policy == "lenient" and self.problem.code != "truncated" and not self.final:
             found = self._by_json_repair(text)
@@ -295,48 +317,6 @@ class _Settling:
             return None
         self._took(Repair("json_repair", "guess", "", text[:200], stdlib.dumps(found, ensure_ascii=False)[:200]))
         return found
-
-
-def repair(call: Call, tools: Toolset | Iterable[ToolLike] | None, *, policy: str = "safe") -> Call:
-    """The call as it was meant, with a receipt for every change; the same call where none is needed or none helps.
-
-    - `call`: one that was made elsewhere. Arguments that nobody has read yet (`Call(name, json=text)`) are read. One
-      that was cut off comes back as it is: it is never completed.
-    - `tools`: what may be called, as in `parse`.
-    - `policy`: "off", "safe" or "lenient", as `repair` in `parse`.
-
-    What is still wrong with a call that was changed is in its `problems`; what blocked it for another reason than its
-    name and its arguments blocks it still.
-    """
-    toolset = Toolset.of(tools)
-    if not call.complete:
-        return call
-    index = next((problem.call for problem in call.problems if problem.call is not None), None)
-    if call.arguments and (wrong := disagreement_of(call)) is not None:
-        kept = [problem for problem in call.problems if problem.code != wrong[0]]
-        return msgspec.structs.replace(call, problems=(*kept, Problem(*wrong, call=index)))
-    name, renamed = settle_name(call.name, toolset, policy)
-    json = call.json or stdlib.dumps(call.arguments, ensure_ascii=False)
-    if not name.strip() and policy != "off":
-        name, json, renamed = find_name(call.arguments or decode(json, MAX_DEPTH), json, toolset)
-    made, problems = settle(
-        name,
-        json,
-        index=index,
-        id=call.id,
-        raw=call.raw,
-        tools=toolset,
-        policy=policy,
-        repairs=(*call.repairs, *renamed),
-        closed=False,
-    )
-    if made.repairs == call.repairs and not call.problems and disagreement_of(call) is None:
-        return call
-    if toolset is None or name not in toolset:
-        problems = [*([Problem(*misnamed, call=index)] if (misnamed := name_problem(name, toolset)) else []), *problems]
-    kept = [problem for problem in call.problems if problem.code not in JUDGED]
-    made = msgspec.structs.replace(made, problems=(*kept, *problems))
-    return call if made == call else made
 
 
 def receipts(liberties: Iterable[Liberty]) -> tuple[Repair, ...]:

@@ -167,15 +167,21 @@ class _Mending:
         if not isinstance(candidate, dict) or self._was_large(candidate, picked.values()):
             return
         left = self._faults(candidate)
-        before, after = _weights(self.left, picked), _weights(left, picked)
-        good = {locus: change for locus, change in picked.items() if after[locus] < before[locus]}
-        if not self.guesses:  # a list in a string must be right as it is: a string may be the list's one item
-            good = {locus: each for locus, each in good.items() if not (self._may_be_item(each) and any(after[locus]))}
+        good = self._helping(picked, left)
         if good and len(good) < len(picked):
             candidate = with_changes(self.value, good.values())
             left = self._faults(candidate)
         if good:
             self._take(good.values(), candidate, left)
+
+    def _helping(self, picked: dict[Where, Change], left: list[SchemaFault]) -> dict[Where, Change]:
+        """Those after which less is wrong in their place."""
+        before, after = _weights(self.left, picked), _weights(left, picked)
+        good = {locus: change for locus, change in picked.items() if after[locus] < before[locus]}
+        if self.guesses:
+            return good
+        # A list in a string must be right as it is: a string may be the list's one item.
+        return {locus: each for locus, each in good.items() if not (self._may_be_item(each) and any(after[locus]))}
 
     def _take(self, made: Iterable[Change], value: dict[str, Any], left: list[SchemaFault]) -> None:
         for change in made:

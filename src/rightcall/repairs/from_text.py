@@ -6,7 +6,7 @@ import msgspec
 
 from rightcall.checks import check
 from rightcall.declare.toolset import Tools, Toolset
-from rightcall.repairs.finish import repair
+from rightcall.repairs.whole_call import repair
 from rightcall.types import Call
 
 

@@ -277,6 +277,13 @@ class _LooseReader:
         """Is this where what is being read ends: at its bracket, or where that should have been?"""
         if char and char not in "}])":
             return False
+        self._close(char, value, comma)
+        if comma and value and char:
+            self._took("trailing_comma", "," + char, char)
+        self.wanted.pop()
+        return True
+
+    def _close(self, char: str, value: Any, comma: bool) -> None:
         wanted = self.wanted[-1]
         if not char:
             self._at_end(value, comma)
@@ -289,10 +296,6 @@ class _LooseReader:
             self._at_end(value, comma)  # it closes a list around what is read here
         else:
             raise Unreadable(f"{char!r} closes nothing that is open", mismatched=True)
-        if comma and value and char:
-            self._took("trailing_comma", "," + char, char)
-        self.wanted.pop()
-        return True
 
     def _at_end(self, value: Any, comma: bool) -> None:
         if not self.closed or (comma and value):

@@ -105,16 +105,14 @@ def respelled(value: Any, spelled: Iterable[Spelled], tool: Tool | None) -> tupl
     wanted = _Wanted(tool)
     made: dict[str, Liberty] = {}
     for where, text in spelled:
-        *before, last = where or (None,)
-        holder = value_at(value, before)
-        number = value if not where else value_at(holder, [last])
+        number = value_at(value, list(where))
         if type(number) not in (int, float, bool):
             continue  # a key that was given twice
         if where and wanted.as_text(where, type(number)):
-            holder[last] = text
+            value_at(value, list(where[:-1]))[where[-1]] = text
             made.setdefault("unquoted_value", Liberty("unquoted_value", text, f'"{text}"'))
         elif where and type(number) is float and STRICT_NUMBER(text):
-            holder[last] = NumberText(text)
+            value_at(value, list(where[:-1]))[where[-1]] = NumberText(text)
         elif type(number) is not bool and STRICT_NUMBER(text) is None:
             guess = text.startswith("+") and not wanted.as_number(where)  # a telephone number, maybe
             made.setdefault("number_spelling", Liberty("number_spelling", text, repr(number), guess))

@@ -7,6 +7,7 @@ judged once, at the end, on the whole.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import islice
 from typing import Any
 
@@ -110,19 +111,18 @@ def _same_change(each: Lesson, where: tuple[Any, ...], given: Given) -> Change |
     return None
 
 
+def _inside(value: Any, step: Any) -> Iterable[tuple[Any, Any]]:
+    """Where a step leads from a value: to one member, or to each."""
+    if step is not _ANY:
+        return [(step, value[step])] if isinstance(value, dict) and step in value else []
+    return value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else []
+
+
 def _matching(arguments: Any, each: Lesson) -> list[tuple[Any, ...]]:
     """Every place that a lesson may be about."""
     found: list[tuple[tuple[Any, ...], Any]] = [((), arguments)]
     steps = each.where[:-1] if each.fault.word == "required" else each.where
     for step in steps:
-        further: list[tuple[tuple[Any, ...], Any]] = []
-        for where, value in found:
-            if step is not _ANY:
-                further += [((*where, step), value[step])] if isinstance(value, dict) and step in value else []
-            elif isinstance(value, dict):
-                further += [((*where, key), item) for key, item in value.items()]
-            elif isinstance(value, list):
-                further += [((*where, index), item) for index, item in enumerate(value)]
-        found = further
+        found = [((*where, key), item) for where, value in found for key, item in _inside(value, step)]
     tail = (each.fault.name,) if each.fault.word == "required" else ()
     return [(*where, *tail) for where, _ in found]

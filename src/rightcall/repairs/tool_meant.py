@@ -18,12 +18,15 @@ _NAME_KEYS = ("name", "tool", "tool_name", "function")
 _LONGEST = 512  # a longer name is no tool's in other clothes, and each reading of it costs
 
 
+def _may_mean_another(name: str, tools: Toolset) -> bool:
+    """A tool that was left out was meant, and cannot be used: another was not meant."""
+    return name not in tools and 0 < len(name) <= _LONGEST and tools.left_out(name) is None
+
+
 def settle_name(name: str, tools: Toolset | None, policy: str) -> tuple[str, tuple[Repair, ...]]:
     """The declared tool that a name stands for, with the receipt; the name as it is where none is certain."""
-    if policy == "off" or tools is None or name in tools or not 0 < len(name) <= _LONGEST:
+    if policy == "off" or tools is None or not _may_mean_another(name, tools):
         return name, ()
-    if tools.left_out(name) is not None:
-        return name, ()  # it was meant, and cannot be used: another tool was not meant
     clean = _CONTROL.sub("", _TOKEN.sub("", name) if _TOKEN.match(name) else name).strip()
     if clean and clean in tools:
         return clean, (Repair("control_tokens", "exact", "", name, clean),)
@@ -75,14 +78,21 @@ def infer_name(arguments: Any, tools: Toolset | None) -> str | None:
         return None
     keys = set(arguments)
     fitting = [tool for tool in tools if required(tool.parameters) <= keys <= declared(tool.parameters)]
-    needs = required(fitting[0].parameters) if len(fitting) == 1 else set()
-    if not needs:
+    if len(fitting) != 1 or not _is_alone(fitting[0], tools):
         return None
     name = fitting[0].name
-    if any(isinstance(said := arguments.get(key), str) and said in tools for key in _NAME_KEYS):
-        return None  # a tool's name stands among the arguments, where it may be one of them, or the call's
-    rivals = [tool for tool in tools if tool is not fitting[0] and required(tool.parameters) == needs]
-    return None if rivals else name
+    # A tool's name that stands among the arguments may be one of them, or the call's.
+    return None if any(_is_tool(arguments.get(key), tools) for key in _NAME_KEYS) else name
+
+
+def _is_tool(value: Any, tools: Toolset) -> bool:
+    return isinstance(value, str) and value in tools
+
+
+def _is_alone(tool: Tool, tools: Toolset) -> bool:
+    """Does it require something, and no other tool the same?"""
+    needs = required(tool.parameters)
+    return bool(needs) and not any(required(each.parameters) == needs for each in tools if each is not tool)
 
 
 def _takes(tool: Tool, keys: set[str]) -> bool:
@@ -108,12 +118,14 @@ def hoist_name(arguments: Any, tools: Toolset | None) -> tuple[str, dict[str, An
         return None
     if any(_takes(tool, set(arguments)) for tool in tools):
         return None  # the name may be an argument
-    for key in _NAME_KEYS:
-        name = arguments.get(key)
-        tool = tools.get(name) if isinstance(name, str) else None
-        if tool is not None and key not in declared(tool.parameters):
-            return tool.name, {k: v for k, v in arguments.items() if k != key}
-    return None
+    key = next((key for key in _NAME_KEYS if _is_name_of_tool(arguments.get(key), key, tools)), None)
+    return None if key is None else (arguments[key], {k: v for k, v in arguments.items() if k != key})
+
+
+def _is_name_of_tool(value: Any, key: str, tools: Toolset) -> bool:
+    """Is this the name of a tool that has no such argument?"""
+    tool = tools.get(value) if isinstance(value, str) else None
+    return tool is not None and key not in declared(tool.parameters)
 
 
 def find_name(arguments: Any, json: str, tools: Toolset | None) -> tuple[str, str, tuple[Repair, ...]]:

@@ -71,12 +71,7 @@ def _is_keyword(key: str) -> bool:
 
 def _type(schema: Json, path: str, notes: list[Note]) -> None:
     said = schema.get("type")
-    names = said if isinstance(said, list) else [said]
-    if "type" not in schema or not names or (all(name in TYPES for name in names) and _different(names)):
-        return
-    found = either([meant(name) for name in names]) if isinstance(said, list) else meant(said)
-    if found is None and said == "enum" and "enum" in schema:
-        found = {}
+    found = _type_meant(said, "enum" in schema) if "type" in schema else None
     if found is None:
         return
     schema.update({key: value for key, value in found.items() if key == "type" or key not in schema})
@@ -89,25 +84,38 @@ def _different(names: list[Any]) -> bool:
     return len({str(name) for name in names}) == len(names)
 
 
+def _type_meant(said: Any, has_enum: bool) -> Json | None:
+    """The schema that a type stands for; None where it is right, or stands for nothing certain."""
+    names = said if isinstance(said, list) else [said]
+    if not names or (all(name in TYPES for name in names) and _different(names)):
+        return None
+    if said == "enum" and has_enum:
+        return meant(said) or {}
+    return either([meant(name) for name in names]) if isinstance(said, list) else meant(said)
+
+
 def _required(schema: Json, path: str, notes: list[Note]) -> None:
     """A property that says itself that it is required, one name without its list, a name twice."""
     said, inner = schema.get("required"), schema.get("properties")
-    flagged = _flagged(inner, path, notes) if isinstance(inner, dict) else []
+    declared = inner if isinstance(inner, dict) else {}
+    flagged = _flagged(declared, path, notes)
     listed: Any = said if isinstance(said, list) else [said] if isinstance(said, str) else []
-    if isinstance(said, bool) or (isinstance(said, str) and isinstance(inner, dict) and said in inner):
+    if isinstance(said, bool) or (isinstance(said, str) and said in declared):
         notes.append((f"{path}/required", repr(said)[:60], repr(listed)[:60] if listed else "nothing said"))
     elif said is not None and not isinstance(said, list):
         return
-    names = [*listed, *(key for key in flagged if key not in listed)]
-    if all(isinstance(name, str) for name in names):
-        once = list(dict.fromkeys(names))
-        if isinstance(said, list) and len(set(said)) < len(said):
-            notes.append((f"{path}/required", repr(said)[:60], repr(once)[:60]))
-        names = once
+    names = _each_once([*listed, *(key for key in flagged if key not in listed)])
+    if len(_each_once(listed)) < len(listed):
+        notes.append((f"{path}/required", repr(said)[:60], repr(names)[:60]))
     if names or isinstance(said, list):
         schema["required"] = names
     else:
         schema.pop("required", None)
+
+
+def _each_once(names: list[Any]) -> list[Any]:
+    """What holds something else than names stays as it is."""
+    return list(dict.fromkeys(names)) if all(isinstance(name, str) for name in names) else names
 
 
 def _flagged(properties: Json, path: str, notes: list[Note]) -> list[str]:

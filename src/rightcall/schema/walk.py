@@ -9,12 +9,11 @@ expansion than the limits here, so nothing behind it has to fear a hostile schem
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from rightcall.schema.refusals import Refused, step
-from rightcall.schema.tool_limits import MAX_CHAIN, MAX_DEPTH, MAX_EXPANSION, MAX_REPEATED, MAX_SCHEMAS, MAX_SIZE
+from rightcall.schema.tool_limits import MAX_CHAIN, MAX_EXPANSION, MAX_REPEATED, MAX_SCHEMAS
 from rightcall.schema.type_names import TYPES, meant
 from rightcall.types import Json
 
@@ -35,52 +34,8 @@ _REFERRING = frozenset(REFS)
 _IN_PLACE = frozenset((*REFS, *_IN_PLACE_ONE, *_IN_PLACE_LISTS, *_IN_PLACE_MAPS))
 _UNKNOWN = object()
 
-_LONGEST_INT = 14_000  # bits: beyond, Python does not write it as digits
 _DRAFTS = "draft-04 draft-06 draft-07 draft/2019-09 draft/2020-12".split()
 _METASCHEMAS = {f"{scheme}://json-schema.org/{draft}/schema" for scheme in ("http", "https") for draft in _DRAFTS}
-
-
-def plain(value: Any) -> Any:
-    """A copy made of dicts, lists and scalars alone, within the limits of depth and size. Raises `Refused`."""
-    return _Copier().copy(value, "", 0)
-
-
-class _Copier:
-    def __init__(self) -> None:
-        self.left = MAX_SIZE
-
-    def copy(self, value: Any, path: str, depth: int) -> Any:
-        self.left -= 1 + (len(value) if isinstance(value, str) else 0)
-        if self.left < 0:
-            raise Refused("", f"the schema has more than {MAX_SIZE:,} characters", "declare a smaller one")
-        if depth > MAX_DEPTH:
-            raise Refused(
-                "", f"the schema is nested deeper than {MAX_DEPTH} levels", "use $defs and $ref to flatten it"
-            )
-        if isinstance(value, Mapping):
-            return {
-                self.key(key, path): self.copy(_type_name(item) if key == "type" else item, path + step(key), depth + 1)
-                for key, item in value.items()
-            }
-        if isinstance(value, (list, tuple)):
-            return [self.copy(item, path + step(at), depth + 1) for at, item in enumerate(value)]
-        if isinstance(value, int) and value.bit_length() > _LONGEST_INT:
-            raise Refused(path, "a whole number of thousands of digits", "write a smaller one")
-        if value is None or isinstance(value, (str, bool, int)) or (isinstance(value, float) and math.isfinite(value)):
-            return value
-        what = repr(value) if isinstance(value, float) else f"a {type(value).__name__}"
-        raise Refused(path, f"{what} is not JSON", "write a string, number, boolean, null, list or object")
-
-    def key(self, key: Any, path: str) -> str:
-        if not isinstance(key, str):
-            raise Refused(path, f"the key {key!r} is no string", "write it in quotes")
-        self.left -= len(key)
-        return key
-
-
-def _type_name(said: Any) -> Any:
-    """`{"type": str}`: who builds schemas in Python may write the class."""
-    return said.__name__ if isinstance(said, type) else said
 
 
 class Facts(NamedTuple):

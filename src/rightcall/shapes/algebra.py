@@ -117,16 +117,6 @@ EMPTY = Seq(())
 NEVER = Alt(())
 
 
-class Rule(msgspec.Struct, frozen=True):
-    """One production. Several with the same `lhs` are alternatives."""
-
-    lhs: str
-    rhs: Node
-
-    def __str__(self) -> str:
-        return f"{self.lhs} ::= {show(self.rhs)}"
-
-
 # -- making them -------------------------------------------------------------------------------------------------------
 
 
@@ -211,10 +201,14 @@ def _merged(pairs: Iterable[Span], keep: bool = False) -> tuple[Span, ...]:
             out[-1] = (out[-1][0], max(out[-1][1], high))
         else:
             out.append((low, high))
-    if keep or not any(low <= _SURROGATES[1] and high >= _SURROGATES[0] for low, high in out):
-        return tuple(out)
+    return tuple(out) if keep else _without_surrogates(out)
+
+
+def _without_surrogates(spans: list[Span]) -> tuple[Span, ...]:
     first, last = _SURROGATES
-    cut = [(low, min(high, first - 1)) for low, high in out] + [(max(low, last + 1), high) for low, high in out]
+    if not any(low <= last and high >= first for low, high in spans):
+        return tuple(spans)
+    cut = [(low, min(high, first - 1)) for low, high in spans] + [(max(low, last + 1), high) for low, high in spans]
     return tuple(sorted({(low, high) for low, high in cut if low <= high}))
 
 
@@ -259,47 +253,3 @@ def references(node: Node) -> list[str]:
         elif kind not in _LEAVES:
             waiting += _CHILDREN[kind](here)
     return found
-
-
-def show(node: Node) -> str:
-    """The piece in the notation of the picture and of `str(grammar)`."""
-    match node:
-        case Lit(text) | Token(text):
-            return repr(text) if type(node) is Lit else f"<{text}>"
-        case Chars(spans):
-            return "[" + "".join(_shown(span) for span in spans) + "]"
-        case Ref(name):
-            return name
-        case Seq(items):
-            return " ".join(_inside(item) for item in items) or "''"
-        case Alt(items):
-            return " | ".join(show(item) for item in items) or "never"
-        case Repeat(item, least, most):
-            return _inside(item) + _times(least, most)
-        case Lexeme(item):
-            return show(item)
-        case Upto(stop):
-            return "text-up-to(" + " ".join(show(item) for item in stop) + ")"
-        case Free(without):
-            return "text" + (f"-without({', '.join(map(repr, without))})" if without else "")
-        case Word(opens, _, closes, without):
-            return f"{opens!r} word" + (f"-other-than({', '.join(without)})" if without else "") + f" {closes!r}"
-    parts = [show(member.node) + ("" if member.required else "?") for member in node.members]
-    extra = [] if node.extra is None else [f"({show(node.extra)})*"]
-    return "any-order(" + ", ".join(parts + extra) + ")"
-
-
-def _inside(node: Node) -> str:
-    text = show(node)
-    single = type(node) in (Lit, Token, Chars, Ref, AnyOrder, Upto, Free) or type(node) is Repeat
-    return text if single or (type(node) is Lexeme and " " not in text) else f"({text})"
-
-
-def _times(least: int, most: int | None) -> str:
-    known = {(0, None): "*", (1, None): "+", (0, 1): "?"}
-    return known.get((least, most), f"{{{least},{'' if most is None else most}}}")
-
-
-def _shown(span: Span) -> str:
-    low, high = (chr(n) if chr(n).isprintable() else f"\\x{n:02x}" for n in span)
-    return low if span[0] == span[1] else f"{low}-{high}"

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from rightcall.shapes.algebra import Node
-from rightcall.shapes.patterns import sized
+from rightcall.shapes.text_lengths import sized
 from rightcall.shapes.value_shapes import (
     ANYTHING,
     NOTHING,
@@ -89,12 +89,15 @@ class Intersection:
         if isinstance(one, Named) or isinstance(other, Named):
             return self.intersect_named(one, other, path)
         if isinstance(one, Union) or isinstance(other, Union):
-            pairs = [(a, b) for a in options(one) for b in options(other)]
-            if len(pairs) > MAX_UNION * 8:
-                self.limit(path, "size", "what the first of several schemas for one value allows")
-                return one
-            return union(*(self.intersect(a, b, path) for a, b in pairs))
+            return self.intersect_options(one, other, path)
         return self.intersect_kinds(one, other, path)
+
+    def intersect_options(self, one: Shape, other: Shape, path: str) -> Shape:
+        pairs = [(a, b) for a in options(one) for b in options(other)]
+        if len(pairs) > MAX_UNION * 8:
+            self.limit(path, "size", "what the first of several schemas for one value allows")
+            return one
+        return union(*(self.intersect(a, b, path) for a, b in pairs))
 
     def all_of(self, shapes: list[Shape], path: str) -> Shape:
         """What all of them let through: met in pairs, so that a long list of objects does not go over all members of
@@ -131,14 +134,15 @@ class Intersection:
             return self.constants(other, [json.loads(text) for text in one.texts], path, "enum")
         if isinstance(other, OneOf):
             return self.intersect_kinds(other, one, path)
-        if isinstance(one, TextShape) and isinstance(other, TextShape):
-            return self.intersect_texts(one, other, path)
-        if isinstance(one, Number) and isinstance(other, Number):
-            return self.intersect_numbers(one, other)
-        if isinstance(one, Array) and isinstance(other, Array):
-            return self.intersect_arrays(one, other, path)
-        if isinstance(one, Object) and isinstance(other, Object):
-            return self.intersect_objects(one, other, path)
+        match one, other:
+            case TextShape(), TextShape():
+                return self.intersect_texts(one, other, path)
+            case Number(), Number():
+                return self.intersect_numbers(one, other)
+            case Array(), Array():
+                return self.intersect_arrays(one, other, path)
+            case Object(), Object():
+                return self.intersect_objects(one, other, path)
         return NOTHING
 
     def intersect_texts(self, one: TextShape, other: TextShape, path: str) -> Shape:
@@ -161,17 +165,21 @@ class Intersection:
         items = self.intersect(one.items, other.items, path)
         return array_shape(Array(prefix, items, max(one.least, other.least), _least(one.most, other.most)))
 
-    def intersect_objects(self, one: Object, other: Object, path: str) -> Shape:
-        names = dict.fromkeys([field.name for field in (*one.fields, *other.fields)])
-        if len(names) > MAX_MEMBERS:
-            self.limit(path, "properties", f"any members: a grammar is made for at most {MAX_MEMBERS:,}")
-            return Object()
+    def intersect_fields(self, one: Object, other: Object, names: list[str], path: str) -> list[Field]:
         a, b = ({field.name: field for field in side.fields} for side in (one, other))
         fields = []
         for name in names:
             sides = [a.get(name) or self.spare(one, name), b.get(name) or self.spare(other, name)]
             shape = self.intersect(sides[0].shape, sides[1].shape, path)
             fields.append(Field(name, shape, sides[0].required or sides[1].required))
+        return fields
+
+    def intersect_objects(self, one: Object, other: Object, path: str) -> Shape:
+        names = dict.fromkeys([field.name for field in (*one.fields, *other.fields)])
+        if len(names) > MAX_MEMBERS:
+            self.limit(path, "properties", f"any members: a grammar is made for at most {MAX_MEMBERS:,}")
+            return Object()
+        fields = self.intersect_fields(one, other, list(names), path)
         if one.keys is not None and other.keys is not None and one.keys != other.keys:
             self.limit(path, "patternProperties", "names that match only the first of several patterns")
         # By default undeclared members are left out, and then those that the other side declares are no such members.
@@ -237,12 +245,15 @@ def array_shape(shape: Array) -> Shape:
 
 def object_shape(shape: Object) -> Shape:
     """Without members that nothing can fill."""
-    if any(field.required and field.shape == NOTHING for field in shape.fields):
+    required = [field for field in shape.fields if field.required]
+    if any(field.shape == NOTHING for field in required) or (shape.most is not None and len(required) > shape.most):
         return NOTHING
     # One that is forbidden stays where undeclared ones are allowed: it is none of those.
-    fields = tuple(field for field in shape.fields if field.shape != NOTHING or shape.extra != NOTHING)
-    if shape.extra == NOTHING and shape.least > len(fields):
-        return NOTHING
-    if shape.most is not None and sum(field.required for field in fields) > shape.most:
+    return _without_forbidden(shape) if shape.extra == NOTHING else shape
+
+
+def _without_forbidden(shape: Object) -> Shape:
+    fields = tuple(field for field in shape.fields if field.shape != NOTHING)
+    if shape.least > len(fields):
         return NOTHING
     return shape if len(fields) == len(shape.fields) else msgspec.structs.replace(shape, fields=fields)

@@ -63,14 +63,15 @@ def any_number(most: int | None = None) -> Node:
 
 def integers(low: int | None, high: int | None, most: int | None = None, *, point: bool = False) -> Node:
     """The whole numbers of a range that has at least one end."""
-    parts: list[Node] = []
-    if low is None or low <= 0:
-        least = 0 if high is None or high >= 0 else -high
-        parts.append(seq(Lit("-"), _naturals(least, None if low is None else -low, most)))
-    if high is None or high >= 0:
-        parts.append(_naturals(max(low or 0, 0), high, most))
-    found = alt(*parts)
+    below = _whole_from_zero(None if high is None else -high, None if low is None else -low, most)
+    above = _whole_from_zero(low, high, most)
+    found = alt(seq(Lit("-"), below), above)
     return NEVER if found == NEVER else Lexeme(seq(found, maybe(Lit(".0")) if point else EMPTY))
+
+
+def _whole_from_zero(low: int | None, high: int | None, most: int | None) -> Node:
+    """The whole numbers of the range that are not below zero."""
+    return NEVER if high is not None and high < 0 else _naturals(max(low or 0, 0), high, most)
 
 
 def _naturals(low: int, high: int | None, most: int | None = None) -> Node:
@@ -224,15 +225,17 @@ def numbers(
     low: Decimal | None, high: Decimal | None, low_open: bool, high_open: bool, most: int | None = None
 ) -> Node:
     """The numbers of a range that has at least one end."""
-    zero = Decimal(0)
-    parts: list[Node] = []
-    if low is None or low < zero or (low == zero and not low_open):
-        above = zero if high is None or high >= zero else -high
-        is_open = high_open and high is not None and high <= zero
-        parts.append(seq(Lit("-"), Range(above, None if low is None else -low, is_open, low_open, most).node()))
-    if high is None or high > zero or (high == zero and not high_open):
-        below = zero if low is None or low < zero else low
-        is_open = low_open and low is not None and low >= zero
-        parts.append(Range(below, high, is_open, high_open, most).node())
-    found = alt(*parts)
+    below = _from_zero(None if high is None else -high, None if low is None else -low, high_open, low_open, most)
+    above = _from_zero(low, high, low_open, high_open, most)
+    found = alt(seq(Lit("-"), below), above)
     return NEVER if found == NEVER else Lexeme(found)
+
+
+def _from_zero(low: Decimal | None, high: Decimal | None, low_open: bool, high_open: bool, most: int | None) -> Node:
+    """The numbers of the range that are not below zero."""
+    zero = Decimal(0)
+    if high is not None and (high < zero or (high == zero and high_open)):
+        return NEVER
+    if low is None or low < zero:
+        return Range(zero, high, False, high_open, most).node()
+    return Range(low, high, low_open, high_open, most).node()

@@ -1,4 +1,4 @@
-"""A `pattern` of JSON Schema as pieces of a grammar, and those pieces as the text of a regular expression.
+"""A `pattern` of JSON Schema as pieces of a grammar.
 
 The subset: literals, `.`, classes, `\\d \\w \\s` and their opposites, escapes, groups, `| * + ? {m,n}`, lazy or not,
 and `^` and `$` where a branch begins or ends. Look-around, back-references, `\\b` and `\\p` are outside it. Classes are
@@ -7,7 +7,7 @@ the ASCII ones, and `.` is no line break of any kind: of two readings always the
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Sequence
 
 from rightcall.shapes.algebra import (
     ANY,
@@ -20,7 +20,6 @@ from rightcall.shapes.algebra import (
     Node,
     Repeat,
     Seq,
-    Token,
     alt,
     both,
     chars,
@@ -153,10 +152,7 @@ class _PatternReader:
         if end < 0 or not low.isdecimal() or (high and not high.isdecimal()):
             return None
         self.at = end + 1
-        least, most = int(low), int(high) if high else None if comma else int(low)
-        if max(least, most or 0) > MAX_REPEAT or (most is not None and most < least):
-            raise Irregular(f"it repeats something more than {MAX_REPEAT} times")
-        return least, most
+        return _count(int(low), int(high) if high else None if comma else int(low))
 
     def atom(self) -> Node:
         char = self.take()
@@ -223,28 +219,29 @@ class _PatternReader:
 
     def bracket(self) -> Chars:
         negative = self.skip("^")
-        spans: list[tuple[int, int] | str] = []
-        first = True
-        while first or self.peek() != "]":
-            if self.peek() == "[":
-                raise Irregular("'[' inside a class")  # nested classes, which engines read differently
-            low = self.member()
-            first = False
-            if isinstance(low, Chars):
-                spans += low.spans
-            elif self.peek() == "-" and self.text[self.at + 1 : self.at + 2] not in ("]", ""):
-                self.at += 1
-                high = self.member()
-                if isinstance(high, Chars) or high < low:
-                    raise Irregular("a span that runs backwards")
-                spans.append((ord(low), ord(high)))
-            else:
-                spans.append(low)
+        spans = [*self.spans()]
+        while self.peek() != "]":
+            spans += self.spans()
         self.at += 1
         if any(self.text.startswith(two, self.at - 3) for two in ("&&", "--")) or not spans:
             raise Irregular("a class that engines read differently")
         found = chars(*spans)
         return inverse(found) if negative else found
+
+    def spans(self) -> Sequence[tuple[int, int] | str]:
+        """A character, a class or a span between brackets."""
+        if self.peek() == "[":
+            raise Irregular("'[' inside a class")  # nested classes, which engines read differently
+        low = self.member()
+        if isinstance(low, Chars):
+            return low.spans
+        if self.peek() != "-" or self.text[self.at + 1 : self.at + 2] in ("]", ""):
+            return [low]
+        self.at += 1
+        high = self.member()
+        if isinstance(high, Chars) or high < low:
+            raise Irregular("a span that runs backwards")
+        return [(ord(low), ord(high))]
 
     def member(self) -> str | Chars:
         char = self.take()
@@ -256,59 +253,10 @@ class _PatternReader:
         return "\b" if char == "b" else self.escaped(char)
 
 
-# -- measuring ---------------------------------------------------------------------------------------------------------
-
-
-def lengths(node: Node) -> tuple[int, int | None]:
-    """The length of the shortest and of the longest text."""
-    match node:
-        case Lit(text):
-            return len(text), len(text)
-        case Seq(items):
-            found = [lengths(item) for item in items]
-            tops = [most for _, most in found]
-            return sum(least for least, _ in found), None if None in tops else sum(most or 0 for most in tops)
-        case Alt(items):
-            found = [lengths(item) for item in items]
-            tops = [most for _, most in found]
-            return min((least for least, _ in found), default=0), None if None in tops else max(
-                (m or 0 for m in tops), default=0
-            )
-        case Repeat(item, least, most):
-            low, high = lengths(item)
-            return low * least, None if most is None or high is None else high * most
-        case Lexeme(item):
-            return lengths(item)
-    return 1, 1
-
-
-def alphabet(node: Node) -> Chars:
-    """Every character that may stand in it."""
-    match node:
-        case Lit(text) | Token(text):
-            return chars(text)
-        case Chars():
-            return node
-        case Seq(items) | Alt(items):
-            return chars(*(span for item in items for span in alphabet(item).spans))
-        case Repeat(item) | Lexeme(item):
-            return alphabet(item)
-    return ANY
-
-
-def sized(node: Node, least: int, most: int | None) -> Node | None:
-    """The texts of these lengths; None where that cannot be said by counting one repeat."""
-    low, high = lengths(node)
-    if low >= least and (most is None or (high is not None and high <= most)):
-        return node
-    if isinstance(node, Chars):
-        node = Repeat(node, 1, 1)
-    if isinstance(node, Repeat) and isinstance(node.item, Chars):
-        tops = [top for top in (node.most, most) if top is not None]
-        top = min(tops) if tops else None
-        bottom = max(node.least, least)
-        return None if top is not None and bottom > top else repeat(node.item, bottom, top)
-    return None
+def _count(least: int, most: int | None) -> tuple[int, int | None]:
+    if max(least, most or 0) > MAX_REPEAT or (most is not None and most < least):
+        raise Irregular(f"it repeats something more than {MAX_REPEAT} times")
+    return least, most
 
 
 # -- in the escapes of JSON --------------------------------------------------------------------------------------------
@@ -340,75 +288,3 @@ def json_text(node: Node) -> Node:
 
 def json_char(char: str) -> str:
     return _SHORT.get(char) or (f"\\u{ord(char):04x}" if ord(char) < 0x20 else char)
-
-
-# -- as the text of a regular expression -------------------------------------------------------------------------------
-
-_SPECIAL = set("\\.+*?()|[]{}^$#&-~/\"' ")
-
-
-@lru_cache(4096)
-def regex_text(node: Node) -> str:
-    """A regular expression as Rust and Python read it. The node must be regular."""
-    match node:
-        case Lit(text) | Token(text):
-            return "".join(map(regex_char, text))
-        case Chars(spans):
-            return _class(spans)
-        case Seq(items):
-            return "".join([f"(?:{regex_text(item)})" if type(item) is Alt else regex_text(item) for item in items])
-        case Alt(items):
-            return "|".join([regex_text(item) for item in items])
-        case Repeat(item, least, most):
-            return _group(item) + _times(least, most)
-        case Lexeme(item):
-            return regex_text(item)
-    raise TypeError(type(node).__name__)
-
-
-def regex_char(char: str) -> str:
-    if char in _SPECIAL:
-        return f"\\x{ord(char):02x}" if char in "/\"' -&~#" else "\\" + char
-    code = ord(char)
-    if 0x20 <= code < 0x7F:
-        return char
-    return f"\\x{code:02x}" if code < 0x80 else char if char.isprintable() else f"\\U{code:08x}"
-
-
-def _group(node: Node) -> str:
-    text = regex_text(node)
-    return text if type(node) is Chars or (type(node) is Lit and len(node.text) == 1) else f"(?:{text})"
-
-
-def _times(least: int, most: int | None) -> str:
-    known = {(0, None): "*", (1, None): "+", (0, 1): "?"}
-    return known.get((least, most)) or (
-        f"{{{least}}}" if least == most else f"{{{least},{'' if most is None else most}}}"
-    )
-
-
-@lru_cache(4096)
-def _class(spans: tuple[tuple[int, int], ...]) -> str:
-    if not spans:
-        return "[^\\x00-\\U0010ffff]"
-    if spans[0][0] == 0 and spans[-1][1] == 0x10FFFF:
-        gaps = inverse(Chars(spans)).spans
-        return "[^" + "".join(map(_span, gaps)) + "]" if gaps else "(?s:.)"
-    return "[" + "".join(map(_span, spans)) + "]"
-
-
-def _span(span: tuple[int, int]) -> str:
-    low, high = span
-    return _point(low) if low == high else f"{_point(low)}-{_point(high)}"
-
-
-def _point(code: int) -> str:
-    char = chr(code)
-    if char.isascii() and char.isalnum():
-        return char
-    return f"\\x{code:02x}" if code < 0x80 else f"\\U{code:08x}"
-
-
-def anywhere(texts: tuple[str, ...]) -> str:
-    """Matches a text that holds one of these."""
-    return "(?s:.*)(?:" + "|".join([regex_text(Lit(text)) for text in texts]) + ")(?s:.*)"

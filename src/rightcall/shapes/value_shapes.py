@@ -9,7 +9,7 @@ A shape is a union of kinds of values. `OneOf` holds constants as canonical JSON
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sized
 from decimal import Decimal
 from json.encoder import encode_basestring as quoted
 from typing import Any
@@ -134,10 +134,8 @@ def holds(shape: Shape, value: Any) -> bool | None:
             return _key(value) in {_key(json.loads(text)) for text in texts}
         case Union(shapes):
             return _any([holds(one, value) for one in shapes])
-        case TextShape(least, most, pattern):
-            if not isinstance(value, str) or len(value) < least or (most is not None and len(value) > most):
-                return False
-            return True if pattern is None else None
+        case TextShape():
+            return _is_text(shape, value)
         case Number():
             return _in_range(shape, value)
         case Array(prefix, items, least, most):
@@ -156,6 +154,16 @@ def judge(shape: Shape) -> Callable[[Any], bool | None]:
         judges = [judge(one) for one in shape.options]
         return lambda value: _any([judged(value) for judged in judges])
     return lambda value: holds(shape, value)
+
+
+def _is_text(shape: TextShape, value: Any) -> bool | None:
+    if not isinstance(value, str) or not _is_sized(value, shape.least, shape.most):
+        return False
+    return True if shape.pattern is None else None
+
+
+def _is_sized(value: Sized, least: int, most: int | None) -> bool:
+    return len(value) >= least and (most is None or len(value) <= most)
 
 
 def _any(found: list[bool | None]) -> bool | None:
@@ -177,9 +185,12 @@ def _in_range(shape: Number, value: Any) -> bool:
     number = Decimal(value) if isinstance(value, int) else Decimal(repr(value))
     if shape.integer and number != int(number):
         return False
-    if shape.low is not None and (number < shape.low or (shape.low_open and number == shape.low)):
-        return False
-    return shape.high is None or number < shape.high or (number == shape.high and not shape.high_open)
+    return _in_order(shape.low, number, shape.low_open) and _in_order(number, shape.high, shape.high_open)
+
+
+def _in_order(small: Decimal | None, large: Decimal | None, is_open: bool) -> bool:
+    """None is no end; an open end is not among the numbers."""
+    return small is None or large is None or small < large or (small == large and not is_open)
 
 
 def _all(found: list[bool | None]) -> bool | None:
@@ -187,13 +198,13 @@ def _all(found: list[bool | None]) -> bool | None:
 
 
 def _listed(value: Any, prefix: tuple[Shape, ...], items: Shape, least: int, most: int | None) -> bool | None:
-    if not isinstance(value, list) or len(value) < least or (most is not None and len(value) > most):
+    if not isinstance(value, list) or not _is_sized(value, least, most):
         return False
     return _all([holds(prefix[at] if at < len(prefix) else items, item) for at, item in enumerate(value)])
 
 
 def _membered(shape: Object, value: Any) -> bool | None:
-    if not isinstance(value, dict) or len(value) < shape.least or (shape.most is not None and len(value) > shape.most):
+    if not isinstance(value, dict) or not _is_sized(value, shape.least, shape.most):
         return False
     fields = {field.name: field for field in shape.fields}
     if any(field.required and field.name not in value for field in shape.fields):

@@ -232,35 +232,30 @@ def in_any_order(members: list[Member], separator: Node, extra: Node | None, sha
     members = [member for member in members if member.node != NEVER]
     if not members and extra is None:
         return NEVER if shape.least else EMPTY
-    return AnyOrder(
-        tuple(members), separator, extra, shape.least if extra is None else 0, shape.most if extra is None else None
-    )
+    least, most = (shape.least, shape.most) if extra is None else (0, None)
+    return AnyOrder(tuple(members), separator, extra, least, most)
+
+
+def _further(rest: Node, separator: Node, begun: int, least: int, most: int | None) -> Node:
+    """The items behind as many as have begun."""
+    if rest == NEVER:
+        return EMPTY
+    return repeat(seq(separator, rest), max(least - begun, 0), None if most is None else most - begun)
 
 
 def _row(first: list[Node], rest: Node, separator: Node, least: int, most: int | None, book: Builder) -> Node:
     if most == 0:
         return EMPTY
     fixed = first if most is None else first[:most]
-    more = None if most is None else most - len(fixed)
-    tail: Node = (
-        EMPTY
-        if rest == NEVER
-        else repeat(
-            seq(separator, rest),
-            max(least - max(len(fixed), 1), 0),
-            None if most is None else max(more or 0, 0) - (0 if fixed else 1),
-        )
-    )
+    tail = _further(rest, separator, max(len(fixed), 1), least, most)
     if not fixed:
-        if rest == NEVER:
-            return NEVER if least else EMPTY
         return seq(rest, tail) if least else maybe(seq(rest, tail))
     needed = min(least, len(fixed))
     for at in range(len(fixed) - 1, needed - 1, -1):
         tail = maybe(seq(separator, fixed[at], tail) if at else seq(fixed[at], tail))
         if at % _NESTED == _NESTED - 1:  # what may be left out stands inside what comes before it
             tail = book.part(tail)
-    return seq(*[piece for at in range(needed) for piece in ((separator, fixed[at]) if at else (fixed[at],))], tail)
+    return seq(*[piece for item in fixed[:needed] for piece in (separator, item)][1:], tail)
 
 
 def _whole(shape: Number) -> tuple[int | None, int | None]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import string
+from collections.abc import Iterable
 
 from rightcall.formats.spec import Params, escaped
 from rightcall.schema.text_kinds import Kind
@@ -31,7 +32,7 @@ from rightcall.shapes.algebra import (
 )
 from rightcall.shapes.builder import Builder
 from rightcall.shapes.marker_pieces import BLANKS, edges, first, pieces, plain, text_of
-from rightcall.shapes.patterns import alphabet
+from rightcall.shapes.text_lengths import alphabet
 from rightcall.shapes.value_shapes import (
     ANYTHING,
     NOTHING,
@@ -112,30 +113,19 @@ class TagShapes:
     # -- values --------------------------------------------------------------------------------------------------------
 
     def by_kind(self, kind: Kind, shape: Shape, stop: Stop, name: str) -> Node:
-        parts = options(self.unfold(shape))
-        texts = [one for one in parts if isinstance(one, TextShape)]
-        words = [json.loads(text) for one in parts if isinstance(one, OneOf) for text in one.texts if text[0] == '"']
-        others = [_unworded(one) for one in parts if not isinstance(one, TextShape)]
-        others = [one for one in others if one != NOTHING]
         if kind == "any":
-            return self.any(shape, texts, words, others, stop, name)
+            return self.any(shape, stop)
+        parts = options(self.unfold(shape))
         if kind == "json":
-            return self.containers(others, stop)
-        nulls = (
-            [Lit("null")]
-            if kind == "nullable" and any(isinstance(o, OneOf) and "null" in o.texts for o in others)
-            else []
-        )
-        written = [word for word in words if kind != "nullable" or word not in ("null", "None")]
-        return alt(
-            *[self.text(one, stop, name) for one in texts],
-            *[self.word(word, stop) for word in written],
-            *[seq(null, *stop) for null in nulls],
-        )
+            return self.containers(_others(parts), stop)
+        words, nulls = _words(parts), []
+        if kind == "nullable":
+            words = [word for word in words if word not in ("null", "None")]
+            nulls = [seq(Lit("null"), *stop)] if _has_null(parts) else []
+        texts = [self.text(one, stop, name) for one in parts if isinstance(one, TextShape)]
+        return alt(*texts, *[self.word(word, stop) for word in words], *nulls)
 
-    def any(
-        self, shape: Shape, texts: list[TextShape], words: list[str], others: list[Shape], stop: Stop, name: str
-    ) -> Node:
+    def any(self, shape: Shape, stop: Stop) -> Node:
         """Nobody says how the text is read: as JSON if it is some."""
         if shape == ANYTHING:
             return self.free(TextShape(), stop)
@@ -223,12 +213,7 @@ class TagShapes:
         whose name is free cannot be told to agree with its end."""
         if isinstance(shape, Named):
             shape = self.unfold(shape)
-        if (
-            depth > 8
-            or isinstance(shape, Union)
-            or shape == ANYTHING
-            or (isinstance(shape, Object) and shape.extra != NOTHING)
-        ):
+        if depth > 8 or _has_free_names(shape):
             return seq(self.json.value(shape), *stop) if depth == 0 else self.leaf(shape, stop)
         if isinstance(shape, Array):
             inside = self.row(shape, depth)
@@ -254,20 +239,44 @@ class TagShapes:
 
     def leaf(self, shape: Shape, stop: Stop) -> Node:
         parts = options(self.unfold(shape))
-        if any(isinstance(one, TextShape) for one in parts):
-            texts = [one for one in parts if isinstance(one, TextShape)]
-            without = self.tags_in_text(stop)
-            found = [Upto(stop, one.least, self.json.most(one), without) for one in texts if one.pattern is None]
-            return alt(*found, *[seq(Lexeme(one.pattern), *stop) for one in texts if one.pattern is not None])
-        words = [json.loads(text) for one in parts if isinstance(one, OneOf) for text in one.texts if text[0] == '"']
+        texts = [one for one in parts if isinstance(one, TextShape)]
+        if texts:
+            return self.leaf_text(texts, stop)
+        words = _words(parts)
         if words:
             return alt(*[self.word(word, stop) for word in words])
         return seq(alt(*[self.json.value(one) for one in parts if not isinstance(one, (Array, Object))]), *stop)
+
+    def leaf_text(self, texts: list[TextShape], stop: Stop) -> Node:
+        without = self.tags_in_text(stop)
+        found = [Upto(stop, one.least, self.json.most(one), without) for one in texts if one.pattern is None]
+        return alt(*found, *[seq(Lexeme(one.pattern), *stop) for one in texts if one.pattern is not None])
 
     def tags_in_text(self, stop: Stop) -> tuple[str, ...]:
         """What a text inside tags must not hold, because it would be read as more tags."""
         opens = first(self.body.param).partition("{key}")[0].strip(BLANKS)
         return tuple(opens + char for char in _NAME_BEGINS if opens + char not in text_of(stop))
+
+
+def _words(parts: Iterable[Shape]) -> list[str]:
+    """The constants that are texts."""
+    return [json.loads(text) for one in parts if isinstance(one, OneOf) for text in one.texts if text[0] == '"']
+
+
+def _others(parts: Iterable[Shape]) -> list[Shape]:
+    """What is no text."""
+    unworded = [_unworded(one) for one in parts if not isinstance(one, TextShape)]
+    return [one for one in unworded if one != NOTHING]
+
+
+def _has_null(parts: Iterable[Shape]) -> bool:
+    return any(isinstance(one, OneOf) and "null" in one.texts for one in parts)
+
+
+def _has_free_names(shape: Shape) -> bool:
+    if isinstance(shape, Union) or shape == ANYTHING:
+        return True
+    return isinstance(shape, Object) and shape.extra != NOTHING
 
 
 def _unworded(shape: Shape) -> Shape:

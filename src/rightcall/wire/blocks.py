@@ -145,6 +145,7 @@ class Block:
             if p.index == self._first and p.raw_at == self._broken_at:
                 p.raw = p.raw_at = self._content  # nothing of it was read: what stood before it is left of it
             p.fail(broken.code, broken.message, broken.path, end=self._end_of_broken(found, self._broken_at))
+            p.in_doubt = True
 
     def _end_of_broken(self, found: bool, end: int) -> int | None:
         """Without a close nobody knows what belongs to a call: what stands behind the break is text. Of the call itself
@@ -292,7 +293,7 @@ class Block:
 
     def _read_by(self, reader: BodyReader) -> Steps[None]:
         self.reader = reader
-        self.holds = bool(reader.closers) or (self.holds and not reader.looks_behind)
+        self.holds = bool(reader.closers) or self.p.in_doubt or (self.holds and not reader.looks_behind)
         return reader.read(self.p, bare=self.bare)
 
     def _empty(self) -> None:
@@ -318,12 +319,11 @@ class Block:
         """Reads a broken call again, loosely; `raw` holds what is left of the block. `closed`: its end was seen, so
         that brackets left open were forgotten and not cut off."""
         p = self.p
-        policy = p.policy("" if p.call is None else p.call.name)
-        if self.reader is None or p.raw is None or policy == "off":
+        if self.reader is None or p.raw is None:
             return False
         text, start = p.captured(p.raw), p.raw_at
-        found: list[Sketch] = self.reader.sketch(p, text, closed)
-        if not found or p.index + len(found) > p.limits.calls or not self._may_mend(found, policy):
+        found = self._sketch(self.reader, text, closed)
+        if not found or p.index + len(found) > p.limits.calls:
             return False
         for each in found:
             p.mended_call(each, text, start)
@@ -333,10 +333,13 @@ class Block:
             p.output.say_behind(rest, p.at)
         return True
 
-    def _may_mend(self, found: list[Sketch], policy: str) -> bool:
-        tools = self.p.tools
+    def _sketch(self, reader: BodyReader, text: str, closed: bool) -> list[Sketch]:
+        """The calls in it, read loosely; none where that is not allowed."""
+        p, tools = self.p, self.p.tools
+        policy = p.policy("" if p.call is None else p.call.name)
+        found = reader.sketch(p, text, closed) if policy != "off" else []
         named = [(each, tools.get(each.name) if tools is not None else None) for each in found]
-        return all(allowed(receipts(each.liberties), tool, policy) for each, tool in named)
+        return found if all(allowed(receipts(each.liberties), tool, policy) for each, tool in named) else []
 
     def _cut(self) -> bool:
         """The text ended inside a block. False if so little of it was there that it is text."""
@@ -421,7 +424,7 @@ class Block:
         p = self.p
         close = p.compiled.call_close
         is_due = close is not None and (yield from self._close(close))
-        if self.reader is None or not self.reader.closers:
+        if self.reader is None or not (self.reader.closers or p.in_doubt):
             p.settle_pending()
         return "due" if is_due else "closed"
 

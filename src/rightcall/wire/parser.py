@@ -260,8 +260,8 @@ def parse(
     - `tools`: what may be called: functions, definitions of any provider, a `Toolset`, or a list of these. None: names
       and arguments are not checked.
     - `format`: a name or alias of `rightcall.formats`, or a `Format`. "auto" finds out which it is.
-    - `reasoning`: "auto" reads thinking sections as reasoning; "open": the prompt has begun one already; "off": there
-      are none.
+    - `reasoning`: "auto" reads thinking sections as reasoning; "open": the prompt has begun one already; "off" leaves
+      them in the text.
     - `repair`: "safe" makes the changes that leave no doubt, and guesses only for tools declared `read_only`; "lenient"
       guesses for all; "off" changes nothing. A dict says it by tool, `{"delete_file": "off", "*": "safe"}`.
     - `rescue`: what becomes of calls that are not written as the format says. "safe" takes them where nothing else can

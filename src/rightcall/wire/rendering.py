@@ -137,12 +137,12 @@ class _Writer:
         return start + self._fill(opens, part) + inside + closes
 
     def _outer(self, key: str) -> str:
+        match self.parts:
+            case [Text(text=text)]:
+                return json.dumps({self.kind.content_key(self.body): text}, ensure_ascii=False)
         calls = [part for part in self.parts if isinstance(part, Call)]
-        texts = [part for part in self.parts if isinstance(part, Text)]
-        if len(calls) + len(texts) < len(self.parts) or len(texts) > 1 or (calls and texts):
+        if len(calls) < len(self.parts):
             raise CannotCarry(self.format.name, "/parts", "this format carries either one text or calls")
-        if texts:
-            return json.dumps({self.kind.content_key(self.body): texts[0].text}, ensure_ascii=False)
         wrap = self.kind.wrap(self.body) or ("[", ", ", "]")
         inside = wrap[1].join([self._call(call, i) for i, call in enumerate(calls)])
         return f'{{"{key}": {wrap[0]}{inside}{wrap[2]}}}'

@@ -99,9 +99,21 @@ def on_closer(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
     if isinstance(state, (InText, InSection)) and state.due:
         m.state = msgspec.structs.replace(state, due=False)
         m.marker(found.end())
+    elif m.p.pending is not None and m.p.in_doubt:
+        _block_pending(m, found)
     else:
         _stray(m, found.group(), sign)
     return ()
+
+
+def _block_pending(m: Machine, found: re.Match[str]) -> None:
+    """A marker that closes a call, or what is in one, stands behind a call that is over."""
+    m.p.block_pending(
+        "ambiguous_end",
+        f"{found.group()[:60]!r} stands behind the call, so that its end is not certain; "
+        "send the call again without its own closing markers inside a value",
+    )
+    m.marker(found.end())
 
 
 def on_value_close(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
@@ -113,12 +125,7 @@ def on_value_close(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[Non
     if m.is_shown(found, sign):
         return ()
     if p.pending is not None:
-        p.block_pending(
-            "ambiguous_end",
-            f"{found.group()[:60]!r} stands behind the call, so that its end is not certain; "
-            "send the call again without its own closing markers inside a value",
-        )
-        m.marker(found.end())
+        _block_pending(m, found)
     else:
         _stray(m, found.group(), sign)
     return ()
@@ -250,6 +257,7 @@ def on_end(m: Machine, found: re.Match[str], sign: Sign) -> Steps[None]:
     if m.due_to is None and not m.output.fresh and ends_call(m, marker):
         m.due_to = p.index  # it ends like a call, and its header named no tool
     m.end_message()
+    p.in_doubt = False
     m.output.at_start = True
     if isinstance(m.state, InChannel):
         m.output.turn(thinking=False)
@@ -271,16 +279,22 @@ def _is_shown_end(m: Machine, marker: str, sign: Sign) -> Steps[bool]:
     if in_code and shown.messages:
         shown.messages -= 1
         return True
-    while True:
-        behind = p.buf[p.pos + len(marker) : p.pos + len(marker) + _FAR]
-        if behind.strip() or (behind and not in_code) or len(behind) == _FAR or p.ended:
-            break
-        yield
+    behind = yield from _behind(m, len(marker), in_code)
     if not behind.strip() or behind[0] in QUOTES:
         return bool(behind.strip())
     is_implied = sign.action == "content_close" and m.compiled.is_content_implied
     in_message = m.in_content or is_implied or isinstance(m.state, InChannel)
     return in_code and not (in_message and (yield from _goes_on(m, len(marker))))
+
+
+def _behind(m: Machine, size: int, in_code: bool) -> Steps[str]:
+    """What stands behind the marker of that size that stands here, as far as it must be known."""
+    p = m.p
+    while True:
+        behind = p.buf[p.pos + size : p.pos + size + _FAR]
+        if behind.strip() or (behind and not in_code) or len(behind) == _FAR or p.ended:
+            return behind
+        yield
 
 
 def _goes_on(m: Machine, size: int) -> Steps[bool]:

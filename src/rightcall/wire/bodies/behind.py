@@ -34,10 +34,15 @@ def what_stands_behind(p: CallBuilder, *, closed: bool, another: str = "") -> St
     char = p.char() or (yield from p.peek())
     if not char or char not in _ODD or char == another:
         return ""
+    return "" if (yield from _is_closed(p)) else char
+
+
+def _is_closed(p: CallBuilder) -> Steps[bool]:
+    """Does the marker that closes the call stand here, if only its beginning where the text ends?"""
     close = p.compiled.call_close
-    if close is not None and ((yield from p.test(close)) or (p.ended and close.is_begun(p.buf, p.pos))):
-        return ""
-    return char
+    if close is None:
+        return False
+    return bool((yield from p.test(close))) or (p.ended and close.is_begun(p.buf, p.pos))
 
 
 def is_member_lost(p: CallBuilder) -> Steps[bool]:

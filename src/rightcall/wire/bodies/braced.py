@@ -94,6 +94,21 @@ class BracedReader(BodyReader):
 
     def read(self, p: CallBuilder, *, bare: bool) -> Steps[None]:
         p.raw_begin()
+        yield from self._begin(p, bare)
+        char = p.char() or (yield from p.peek())
+        if not char:
+            raise Cut
+        if char != "{":
+            raise Broken("invalid_call", f"a call needs '{{' after its name, found {char!r}")
+        p.pos += 1
+        values = yield from self._members(p)
+        if values:
+            p.give("}")
+        self._doubt(p, values)
+        p.finish(values, empty=not values)
+
+    def _begin(self, p: CallBuilder, bare: bool) -> Steps[None]:
+        """The opening tag with the name."""
         is_sure = p.block is not None and p.block.special and not bare
         found = self.open.probe.at(p.buf, p.pos, p.ended)
         if found is None:
@@ -109,17 +124,6 @@ class BracedReader(BodyReader):
             if char and char != "{" and not is_sure and (bare or p.tools is None or name not in p.tools):
                 raise NotACall
             p.begin(name)
-        char = p.char() or (yield from p.peek())
-        if not char:
-            raise Cut
-        if char != "{":
-            raise Broken("invalid_call", f"a call needs '{{' after its name, found {char!r}")
-        p.pos += 1
-        values = yield from self._members(p)
-        if values:
-            p.give("}")
-        self._doubt(p, values)
-        p.finish(values, empty=not values)
 
     def _without_word(self, p: CallBuilder, is_sure: bool) -> Steps[None]:
         """Behind a special token the word before the name may be missing; a receipt says so."""
@@ -136,7 +140,8 @@ class BracedReader(BodyReader):
         """A string that holds another call's beginning, or this one's end, was maybe closed before."""
         assert p.call is not None
         for key, value in values.items():
-            if self._ends_in_call(value if isinstance(value, str) else str(value)) or self._is_over_inside(value):
+            text = value if isinstance(value, str) else str(value)
+            if self._ends_in_call(text) or self._is_over_inside(value) or self._holds_end(text):
                 message = f"the argument {key!r} looks like the end of a call, so that its own end is unsure"
                 cure = "close each string and each call, and write no markers of this format into a value"
                 p.problem("ambiguous_end", f"{message}; {cure}", "/" + key, call=p.call.index)
@@ -146,6 +151,10 @@ class BracedReader(BodyReader):
         for found in self._calls(text):
             last = found.end()
         return last >= 0 and (self._close is None or self._close(text, last - 1) is None)
+
+    def _holds_end(self, text: str) -> bool:
+        """Does it hold a call's end, and what quotes a string? One of the two was damaged, or left out."""
+        return self._close is not None and self.body.quote in text and self._close(text) is not None
 
     def _is_over_inside(self, value: Any) -> bool:
         """Would the call have been over inside this value, had the text ended there?"""
@@ -260,11 +269,11 @@ class BracedReader(BodyReader):
         if text in words and (kind != "plain" or words[text] is None):
             return Read(to_json(words[text]), words[text])
         value = decode_unique(text, p.limits.depth)[0]
-        if isinstance(value, Undecodable) and value.code == "not_finite":
-            raise Broken(value.code, value.message)
-        if isinstance(value, Undecodable) or kind in TEXT_KINDS:
-            return Read(quoted(text), text, bare=(Odd((), text),) if isinstance(value, Undecodable) else ())
-        return Read(text, value)
+        if isinstance(value, Undecodable):
+            if value.code == "not_finite":
+                raise Broken(value.code, value.message)
+            return Read(quoted(text), text, bare=(Odd((), text),))
+        return Read(quoted(text), text) if kind in TEXT_KINDS else Read(text, value)
 
 
 class _Typed(OrdinaryReader):

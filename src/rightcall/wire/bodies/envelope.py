@@ -9,26 +9,19 @@ belongs to no call decides that it is the model's own JSON.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rightcall.formats.spec import Envelope, Format, Marker
 from rightcall.formats.toml_rules import ANY_TEXT, LITERAL, OPTIONAL, each, json_key, refuse, template_rule
-from rightcall.repairs.beside import BesideMember
+from rightcall.repairs.beside import BesideMember, Role
 from rightcall.repairs.broken_blocks import Keys, Sketch, role_of, sketch_envelopes
 from rightcall.repairs.schema_rules import fold
 from rightcall.strict_json import Undecodable, is_deep, scan_unique
 from rightcall.types import Call, Repair
 from rightcall.wire.bodies.behind import goes_on, is_member_lost, what_stands_behind
-from rightcall.wire.bodies.envelope_parts import (
-    ARGUMENTS,
-    OddMember,
-    Parts,
-    find_name_of,
-    is_no_name,
-    refuse_item,
-    take_colon,
-    take_comma,
-)
+from rightcall.wire.bodies.envelope_members import EnvelopeMembers
+from rightcall.wire.bodies.envelope_parts import OddMember, Parts, find_name_of, is_no_name, refuse_item
+from rightcall.wire.bodies.envelope_patterns import EnvelopePatterns
 from rightcall.wire.bodies.kind import Around, BodyKind, KeyPair, Wrap
 from rightcall.wire.body_reader import BodyReader, WholeBlock
 from rightcall.wire.buffer import Steps
@@ -66,36 +59,11 @@ class EnvelopeReader(BodyReader):
         self.outer = frozenset(body.outer)
         self.keys = Keys(body.names, body.args, body.ids)
         self._closes = bool(closes)
-        # The usual order of keys in one go: what it does not match is read key by key, with the same result.
-        names, args = "|".join(map(re.escape, body.names)), "|".join(map(re.escape, body.args))
-        ids = "|".join(map(re.escape, body.ids))
-        text = r'"(?P<{}>(?!\s*+")[^"\\\x00-\x1f]{{1,256}}+)"'.format
-        # Where the key is the name, an id or a type is none: its value is no object.
-        first, then, value = "(?P<name_key>)", "(?P<args_key>)", r"\{"
-        if body.names:
-            first, then = rf'"(?P<name_key>{names})"{_B}:{_B}', rf'{_B},{_B}"(?P<args_key>{args})"'
-            value = r"[^ \t\r\n]"
-        before = "(?P<id_key>)(?P<id>)"
-        if ids and body.names:
-            before = rf'(?:"(?P<id_key>{ids})"{_B}:{_B}{text("id")}{_B},{_B})?'
-        usual = rf"(?P<object>\{{){_B}{before}{first}{text('name')}{then}{_B}:{_B}(?={value})"
-        self._usual = re.compile(usual).match
-        outer = "|".join(map(re.escape, body.outer))
-        opens = rf'\{{{_B}"(?:{outer})"{_B}:{_B}(?P<list>\[{_B})' if outer else rf"(?P<list>\[{_B})?"
-        self._first = re.compile(_B + opens + usual).match
-        after = rf'(?:,{_B}"(?:{ids})"{_B}:{_B}"[^"\\\x00-\x1f]*+"{_B})?' if ids and body.names else ""
-        # Blanks behind the marker are its own; a bracket behind them is one too many.
-        close = "(?:" + "|".join(pat.whole for pat in closes) + rf"){_B}(?![}}\])])" if closes else ""
-        # What may close the list, and the object around it, behind a call that was read loosely.
-        self._tail = re.compile(rf"{_B}\]?" + (rf"{_B}\}}?" if body.outer else "")).match
-        # The end of an object; a second group where another follows.
-        self._ends_item = re.compile(rf"{_B}{after}(\}}){_B}(?:(,)|\]){_B}").match
-        self._ends_alone = re.compile(rf"{_B}{after}(\}}){_B}").match
-        self._ends_block = (
-            re.compile(rf"{_B}{after}(\}}){_B}(?:(?=(\{{))|{close})").match if closes else self._ends_alone
-        )
-        behind_list = rf"{_B}\}}{_B}" if outer else _B
-        self._list_ends = re.compile(behind_list).match, re.compile(behind_list + close).match
+        patterns = EnvelopePatterns(body, closes)
+        self._usual, self._first, self._tail = patterns.usual, patterns.first, patterns.tail
+        self._ends_item, self._ends_alone = patterns.ends_item, patterns.ends_alone
+        self._ends_block, self._list_ends = patterns.ends_block, patterns.list_ends
+        self._members = EnvelopeMembers(body)
 
     def quick(self, p: CallBuilder, start: int, bare: bool) -> WholeBlock | None:
         """The calls of a block and its end, if all of it is there and as usual."""
@@ -193,14 +161,18 @@ class EnvelopeReader(BodyReader):
                 p.pos += 1
             elif char == "{":
                 parts = yield from self._envelope(p, bare and p.index == first, listed=True)
-            elif not char:
-                raise Cut
-            elif bare and p.index == first:
-                raise NotACall
-            elif p.index > first and char not in _VALUES:
+            elif self._is_list_over(char, bare, p.index == first):
                 return
             else:
                 yield from refuse_item(p)
+
+    def _is_list_over(self, char: str, bare: bool, is_first: bool) -> bool:
+        """What stands here is no call: is the list over, though nothing closes it?"""
+        if not char:
+            raise Cut
+        if bare and is_first:
+            raise NotACall
+        return not is_first and char not in _VALUES
 
     def _settle(self, p: CallBuilder, parts: Parts, bare: bool, *, listed: bool = False) -> Steps[None]:
         """The call that was read is over. What cannot stand behind it is part of what is wrong with it."""
@@ -262,22 +234,25 @@ class EnvelopeReader(BodyReader):
                 parts.take_usual(usual)
                 p.begin(usual["name"], parts.id)
                 parts.value = yield from read_arguments(p)
-            if not (usual and p.char() == "}"):
-                yield from self._members(p, parts, bare, usual is not None)
-            else:
+            if usual and p.char() == "}":
                 p.pos += 1
+            else:
+                yield from self._members.read(p, parts, bare, usual is not None)
         except LostJsonEnd as lost:
             if bare and p.call is None:
                 raise NotACall from None
             yield from self._malformed(p, parts, lost)
             return None
         except Cut:
-            if p.call is None and parts.name is not None and (not bare or self._is_declared(p, parts)):
-                p.args_at = p.base + p.pos
-                p.begin(parts.name, parts.id)  # what is known of a call that was cut off stays known
+            self._begin_cut(p, parts, bare)
             raise
         if p.call is None:
             self._begin_late(p, parts, bare)
+        yield from self._end(p, parts, listed)
+        return parts
+
+    def _end(self, p: CallBuilder, parts: Parts, listed: bool) -> Steps[None]:
+        """What stands in the envelope beside the call, and brackets too many behind it."""
         assert p.call is not None
         p.call.beside = self._beside(p, parts)
         p.raw_end()
@@ -285,7 +260,6 @@ class EnvelopeReader(BodyReader):
         yield from p.take_extra_closers(_EXTRA_IN_LIST if listed else None)
         if len(p.call.repairs) > receipts:  # what looks like an id may stand behind the bracket that is one too many
             p.call.beside += parts.ids_behind(self.ids)
-        return parts
 
     def _malformed(self, p: CallBuilder, parts: Parts, lost: LostJsonEnd) -> Steps[None]:
         """Not valid JSON. Where the envelope's own brackets can still be matched, its siblings live."""
@@ -301,6 +275,12 @@ class EnvelopeReader(BodyReader):
         if p.raw is not None and _COMMENTED(p.captured(p.raw)):
             raise broken  # a bracket in a comment is none
         p.fail(broken.code, broken.message)
+
+    def _begin_cut(self, p: CallBuilder, parts: Parts, bare: bool) -> None:
+        """What is known of a call that was cut off stays known."""
+        if p.call is None and parts.name is not None and (not bare or self._is_declared(p, parts)):
+            p.args_at = p.base + p.pos
+            p.begin(parts.name, parts.id)
 
     def _begin_late(self, p: CallBuilder, parts: Parts, bare: bool) -> None:
         """The envelope ended before name and arguments had both been seen: behind an opener still a call."""
@@ -327,108 +307,15 @@ class EnvelopeReader(BodyReader):
         """What stands beside name and arguments, and what each of it is."""
         if not parts.members and not parts.again:
             return ()
-        name, has_args = parts.name or "", parts.has_args
-        found = list(parts.again)
-        for key, value in parts.members:
-            if p.call is not None and value == p.call.name and fold(key) in self.names:
-                continue  # the name, under a key that is not quite its own
-            role = role_of(key, value, self.keys, p.tools, name=name, has_args=has_args)
-            if role == "stranger" and parts.name is None and is_no_name(key, value, self.names):
-                role = "known"
-            if role is not None:
-                found.append(BesideMember(key, value, role))
-        return tuple(found)
+        roles = [(key, value, self._role(p, parts, key, value)) for key, value in parts.members]
+        return (*parts.again, *[BesideMember(key, value, role) for key, value, role in roles if role is not None])
 
-    def _members(self, p: CallBuilder, parts: Parts, bare: bool, begun: bool) -> Steps[None]:
-        if begun:
-            yield from take_comma(p)
-        while True:
-            char = yield from p.peek()
-            if char == "}":
-                p.pos += 1
-                if not parts.inner:
-                    return
-                parts.inner -= 1
-            elif char == '"':
-                if (yield from self._member(p, parts, bare)):
-                    parts.inner += 1
-                    continue
-            elif not char:
-                raise Cut
-            else:
-                raise OddMember
-            yield from take_comma(p)
-
-    def _member(self, p: CallBuilder, parts: Parts, bare: bool) -> Steps[bool]:
-        """A key and its value; True if the value is an object that is read as part of the envelope."""
-        key = yield from json_string(p)
-        if key is None:
-            raise OddMember
-        yield from take_colon(p)
-        char = yield from p.peek()
-        if not char:
-            parts.name = parts.name if self.names or parts.name else key
-            raise Cut
-        if key == "function" and char == "{" and (self.names or parts.name is not None):
-            p.pos += 1
-            return True
-        if not self.names and parts.name is None and not (char == '"' and (key in self.ids or key == "type")):
-            parts.name = key
-            yield from self._arguments(p, parts, key)
-        elif self.names and parts.name is None and char == '"' and (key in self.names or key == "function"):
-            yield from self._name(p, parts, key)
-        elif key in self.args and not parts.has_args:
-            yield from self._arguments(p, parts, key)
-        else:
-            yield from self._other(p, parts, key, bare)
-        return False
-
-    def _name(self, p: CallBuilder, parts: Parts, key: str) -> Steps[None]:
-        name = yield from json_string(p)
-        if name is None:
-            raise OddMember
-        if key in parts.seen:
-            parts.note_again(key, name)
-        parts.seen[key] = name
-        parts.name = name if name.strip() else None  # a blank name is none
-        if parts.has_args and parts.name is not None and not parts.doubtful:
-            p.begin(parts.name, parts.id).parts.append(parts.json)
-            parts.value = Undecodable
-
-    def _arguments(self, p: CallBuilder, parts: Parts, key: str) -> Steps[None]:
-        parts.has_args = True
-        parts.seen[key] = ARGUMENTS
-        if parts.name is None or parts.doubtful:
-            parts.json, parts.value = yield from json_value(p)
-        else:
-            p.begin(parts.name, parts.id)
-            parts.value = yield from read_arguments(p)
-
-    def _other(self, p: CallBuilder, parts: Parts, key: str, bare: bool) -> Steps[None]:
-        """A member that is neither the name nor the arguments."""
-        if bare and p.call is None and key not in self.ids and key != "type":
-            self._doubt(p, parts, key)
-        if isinstance(value := (yield from json_value(p))[1], Undecodable):
-            raise OddMember
-        if key in self.ids and isinstance(value, str) and p.call is None and not parts.id:
-            parts.id = value
-        if parts.seen.get(key, ARGUMENTS) is not ARGUMENTS:
-            parts.note_again(key, value)
-            return
-        parts.seen.setdefault(key, value)
-        parts.members.append((key, value))
-
-    def _doubt(self, p: CallBuilder, parts: Parts, key: str) -> None:
-        """A key that no call has, where no marker stands before the envelope: the model's own JSON, unless what else
-        it holds can only be a call of a declared tool."""
-        tools = p.tools
-        if tools is None or (parts.name is not None and parts.name not in tools):
-            raise NotACall
-        if parts.name is None:
-            if not any(key in tools.kinds(tool.name) for tool in tools):
-                raise NotACall
-        elif key not in tools.kinds(parts.name):
-            parts.doubtful = True
+    def _role(self, p: CallBuilder, parts: Parts, key: str, value: Any) -> Role | None:
+        if p.call is not None and value == p.call.name and fold(key) in self.names:
+            return None  # the name, under a key that is not quite its own
+        role = role_of(key, value, self.keys, p.tools, name=parts.name or "", has_args=parts.has_args)
+        is_no_tool = role == "stranger" and parts.name is None and is_no_name(key, value, self.names)
+        return "known" if is_no_tool else role
 
 
 # -- the kind: written, constrained, known by its markers --------------------------------------------------------------

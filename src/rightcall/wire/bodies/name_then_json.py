@@ -46,15 +46,13 @@ class NameThenJsonReader(BodyReader):
         self.open = Holes(body.open) if any(alternatives(body.open)) else None
         closes = templates(body.close)
         self.close = Probe(alt(*closes)) if closes else None
-        close = f"(?:{'|'.join(pat.whole for pat in closes)}){_B}" if closes else ""
-        end = f"(?:{'|'.join(pat.whole for pat in ends)})" if ends else ""
+        close, end = _any_of(closes) + _B if closes else "", _any_of(ends)
         # What opens a call, and what closes a block: whole, with the blanks behind it, and before nothing odd.
         self._opens = re.compile(rf"(?:{self.open.probe.pat.whole}){_B}" if self.open else "(?!)").match
         self._block_end = re.compile(rf"(?>{_B}{close}{end})(?![,{{}}\])])").match
         self._open_ended = not (closes or ends)  # what follows the arguments decides whether they are all
         # What stands before a name says nothing by itself.
-        starts = [re.split(r"\{|<", text)[0].strip() for text in alternatives(body.open)]
-        self._labels = {label for label in starts if label}
+        self._labels = {re.split(r"\{|<", text)[0].strip() for text in alternatives(body.open)} - {""}
         self._id_holes = re.findall(r"\{(\w+)\}", body.id)
         self.begins = Probe(alt(*templates(body.open))) if self.open else Probe.never()
 
@@ -165,6 +163,10 @@ class NameThenJsonReader(BodyReader):
         return holes.get("id", "")
 
 
+def _any_of(pats: list[Pat]) -> str:
+    return f"(?:{'|'.join(pat.whole for pat in pats)})" if pats else ""
+
+
 def _declared(p: CallBuilder, name: str) -> str:
     """The declared tool that a name stands for, or ""."""
     settled, _ = settle_name(name, p.tools, p.policy(name))
@@ -203,11 +205,16 @@ def read_arguments_of(p: CallBuilder, close: Probe | None) -> Steps[None]:
     except LostJsonEnd:
         raise Broken("invalid_json", "the arguments are not valid JSON from here on; send a JSON object") from None
     if value is Undecodable:
-        assert p.call is not None
-        sent = "".join(p.call.parts)
-        if _COMMENTED(sent) and isinstance(broken := decode(sent, p.limits.depth), Undecodable):
-            raise Broken(broken.code, broken.message)  # a bracket in a comment is none
+        _refuse_comments(p)
     yield from _end_arguments(p, close, value)
+
+
+def _refuse_comments(p: CallBuilder) -> None:
+    """A bracket in a comment is none."""
+    assert p.call is not None
+    sent = "".join(p.call.parts)
+    if _COMMENTED(sent) and isinstance(broken := decode(sent, p.limits.depth), Undecodable):
+        raise Broken(broken.code, broken.message)
 
 
 def _string_arguments(p: CallBuilder) -> Steps[Any]:

@@ -133,13 +133,8 @@ class ParamsReader(BodyReader):
         """The opening tag is not as it should be. If it can only be meant as one, the call begins, with a receipt."""
         if bare:
             raise NotACall
-        for damaged in self.tags.damaged_opens:
-            found = yield from p.test(damaged)
-            if found and p.policy(found["name"]) != "off":
-                before, after = found.group().strip(), ordered(self.body.open)[0].replace("{name}", found["name"])
-                p.pos = found.end()
-                p.begin(self.tags.plain(found["name"]), repairs=(Repair("broken_opener", "exact", "", before, after),))
-                return
+        if (yield from self._mended_opener(p)):
+            return
         if (yield from p.test(self.param.probe)):
             p.pos += 1
             raise Broken("invalid_name", "the call has arguments, but no name; name the tool before them")
@@ -153,6 +148,16 @@ class ParamsReader(BodyReader):
         if p.ended and len(p.buf) - p.pos > _SURE and self.begins.at(p.buf, p.pos, False) is None:
             raise Cut
         raise NotACall
+
+    def _mended_opener(self, p: CallBuilder) -> Steps[bool]:
+        for damaged in self.tags.damaged_opens:
+            found = yield from p.test(damaged)
+            if found and p.policy(found["name"]) != "off":
+                before, after = found.group().strip(), ordered(self.body.open)[0].replace("{name}", found["name"])
+                p.pos = found.end()
+                p.begin(self.tags.plain(found["name"]), repairs=(Repair("broken_opener", "exact", "", before, after),))
+                return True
+        return False
 
     def _json(self, p: CallBuilder) -> Steps[None]:
         """Some models write a JSON object where the tags belong."""
@@ -196,6 +201,9 @@ class ParamsReader(BodyReader):
                 return
         if not char:
             raise Cut
+        yield from self._unclosed(p, has_arguments)
+
+    def _unclosed(self, p: CallBuilder, has_arguments: bool) -> Steps[None]:
         if self.call_close is not None and (yield from p.test(self.call_close)):
             if self.close is None:
                 return
@@ -223,12 +231,8 @@ class ParamsReader(BodyReader):
     def _value(self, p: CallBuilder, key: str, said: str | None, values: dict[str, Any]) -> Steps[Any]:
         prefix = (", " if values else "{") + quoted(key) + ": "
         kind = self._kind(p.kind(key) or p.kind_by_another_name(key), said)
-        nested = self.nested
-        if nested is not None and kind in _TEXTUAL:
-            nested = nested if kind != "plain" and nested.may_begin(p, key) else None
-        found = nested.tag.at(p.buf, p.pos, p.ended) if nested else None
-        if nested and (found or (found is None and (yield from p.test(nested.tag)))):
-            json, value = yield from nested.read(p, key)
+        if self.nested is not None and (yield from self._is_nested(p, self.nested, key, kind)):
+            json, value = yield from self.nested.read(p, key)
             p.give(prefix + json)
             return value
         line = False
@@ -240,6 +244,13 @@ class ParamsReader(BodyReader):
         quote = (yield from self._quote(p)) if self.body.quote else ""
         taken = Value(key, values, [], kind == "plain" and not (line and self.is_inline), [])
         return (yield from self._text(p, taken, prefix, kind, line, quote))
+
+    def _is_nested(self, p: CallBuilder, nested: NestedTags, key: str, kind: str) -> Steps[bool]:
+        """Is the value written in tags? One that may be a text only where its schema lets it be more."""
+        if kind in _TEXTUAL and (kind == "plain" or not nested.may_begin(p, key)):
+            return False
+        found = nested.tag.at(p.buf, p.pos, p.ended)
+        return bool(found) or (found is None and bool((yield from p.test(nested.tag))))
 
     def _text(self, p: CallBuilder, taken: Value, prefix: str, kind: str, line: bool, quote: str) -> Steps[Any]:
         """A value that is bare text. What is declared as plain text goes out as it comes."""
@@ -386,13 +397,17 @@ def _written(body: Params, key: str, value: Any) -> str:
     opener = first(body.param).replace("{type}", _type(body, value)).replace("{key}", key)
     close = first(body.value_close).replace("{key}", key)
     if isinstance(value, str):
-        tag = close.strip()
-        quote = body.quote if body.quote and tag and tag in value else ("", "")
-        return opener + quote[0] + value + quote[1] + close
+        before, after = _quotes(body, value, close.strip())
+        return opener + before + value + after + close
     if body.item and isinstance(value, (dict, list)) and value:
         entries = value.items() if isinstance(value, dict) else [(body.item, item) for item in value]
         return opener + "".join([_written(body, k, v) for k, v in entries]) + close
     return opener + ("" if body.item and value in ({}, []) else write_arguments(value)) + close
+
+
+def _quotes(body: Params, text: str, close: str) -> tuple[str, str]:
+    """What stands around a text that holds the tag which closes it."""
+    return body.quote if body.quote and close and close in text else ("", "")
 
 
 def _type(body: Params, value: Any) -> str:

@@ -98,25 +98,28 @@ class PythonicReader(BodyReader):
             char = yield from p.peek()
             if not char:
                 raise Cut
+            is_first = p.index == first
             if listed and char == "]":
-                if bare and p.index == first:
+                if bare and is_first:
                     raise NotACall
                 p.settle()
                 p.pos += 1
                 return
-            if char == "," and p.index > first:
+            if char == "," and not is_first:
                 p.pos += 1
-            elif not listed and p.index > first and (again := (yield from p.test(_PRINT))) and _is_no_tool(p):
+            elif listed or is_first:
+                yield from self._call(p, bare, listed, is_first)
+            elif (again := (yield from p.test(_PRINT))) and _is_no_tool(p):
                 p.pos = again.end()
-            elif not listed and p.index > first and not (yield from p.test(_STRICT)):
-                return
+            elif (yield from p.test(_STRICT)):
+                yield from self._call(p, bare, listed, is_first)
             else:
-                # Without a bracket only a name and its parenthesis tell a call from prose about the marker.
-                yield from self._call(p, bare, listed, (bare or not listed) and p.index == first)
+                return
 
-    def _call(self, p: CallBuilder, bare: bool, listed: bool, strict: bool) -> Steps[None]:
+    def _call(self, p: CallBuilder, bare: bool, listed: bool, is_first: bool) -> Steps[None]:
         p.raw_begin()
-        name = yield from self._name(p, bare, strict)
+        # Without a bracket only a name and its parenthesis tell a call from prose about the marker.
+        name = yield from self._name(p, bare, is_first and (bare or not listed))
         p.begin(name)
         p.pos += 1
         try:
@@ -149,11 +152,7 @@ class PythonicReader(BodyReader):
             if not bare and p.tools is not None and name in p.tools:
                 p.begin(name)
             raise Cut
-        char = p.buf[p.pos]
-        if char == "[" and not name:
-            raise Broken("invalid_call", "a call must stand in the list itself, not in a list inside it")
-        if char != "(":
-            raise Broken("expected_paren", f"a call needs '(' after its name, found {char!r}")
+        _check_paren(p.buf[p.pos], name)
         return name
 
     def _arguments(self, p: CallBuilder) -> Steps[dict[str, Any]]:
@@ -264,11 +263,23 @@ class PythonicReader(BodyReader):
             raise Broken(bad.code, bad.message) from None
         if number is not None:
             return Read(json, number, (Odd((), text),) if json != text else ())
-        if not _ANY_WORD(text) or (_CODE(text) and (p.kind(key) not in TEXT_KINDS or _CALLED(text) or "\n" in text)):
+        if not _ANY_WORD(text) or _is_code(text, p.kind(key)):
             raise Broken("invalid_value", f"{text[:60]!r} is no value; a string needs quotes")
         if _ARGUMENT_INSIDE(text):
             raise Broken("trailing_content", f"unexpected text after the value: {text[:40]!r}")
         return Read(quoted(text), text, bare=(Odd((), text),))
+
+
+def _check_paren(char: str, name: str) -> None:
+    if char == "[" and not name:
+        raise Broken("invalid_call", "a call must stand in the list itself, not in a list inside it")
+    if char != "(":
+        raise Broken("expected_paren", f"a call needs '(' after its name, found {char!r}")
+
+
+def _is_code(text: str, kind: str | None) -> bool:
+    """Is it an expression, and no text that lost its quotes?"""
+    return bool(_CODE(text)) and (kind not in TEXT_KINDS or bool(_CALLED(text)) or "\n" in text)
 
 
 def _takes_no_object(p: CallBuilder, key: str) -> bool:
