@@ -29,7 +29,7 @@ _LAST = re.compile(r"__|[./:]").split
 _INTEGER = re.compile(r"\s*[+-]?[0-9]{1,400}(?:\.0*)?\s*").fullmatch
 _NUMBER = re.compile(r"\s*[+-]?(?:[0-9]{1,400}(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?\s*").fullmatch
 _SEPARATORS = re.compile(r"[\s_\-./:]++").sub
-_BETWEEN_WORDS = re.compile(r"(?<=[^\W\d])[ _\-]++(?=[^\W\d])").sub
+_BETWEEN_WORDS = re.compile(r"(?<=[^\W\d_])[ _\-]++(?=[^\W\d_])").sub
 _LISTED = re.compile(r"[,;|\n]|\s-\s").search  # what may stand between the items of a list
 _BRACKETS = frozenset("[]{}()<>\"'")
 _ZEROS = re.compile(r"[+-]?0[0-9]").match

@@ -38,19 +38,22 @@ class Fold:
     def add(self, events: Iterable[Event]) -> None:
         for event in events:
             kind = type(event)
-            if kind is Text or kind is Reasoning:
+            if kind is Arguments:  # a preview of what the call's end tells
+                continue
+            if kind is CallStart:
+                if self._pieces:
+                    self._flush()
+                self._places[event.index] = len(self._parts)  # type: ignore[union-attr]
+                self._parts.append(None)
+            elif kind is CallEnd:
+                self._parts[self._places.pop(event.index)] = event.call  # type: ignore[union-attr, assignment]
+            elif kind is Text or kind is Reasoning:
                 tag = event.tag if kind is Text else None  # type: ignore[union-attr]
                 if self._tag != tag:
                     self._flush()
                 self._tag = tag
                 self._pieces.append(event.text)  # type: ignore[union-attr]
-            elif kind is CallStart:
-                self._flush()
-                self._places[event.index] = len(self._parts)  # type: ignore[union-attr]
-                self._parts.append(None)
-            elif kind is CallEnd:
-                self._parts[self._places.pop(event.index)] = event.call  # type: ignore[union-attr, assignment]
-            elif kind is not Arguments:  # which are a preview of what the call's end tells
+            else:
                 self._add_of_reply(event)
 
     def _add_of_reply(self, event: Event) -> None:

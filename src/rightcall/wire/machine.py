@@ -411,10 +411,13 @@ class Machine:
         output.at_start = False
         if not output.fresh:
             return False
-        taken = p.capture()
-        yield from p.peek()
-        output.hold_blanks(p.release(taken), p.at)
-        found = yield from p.test(again)
+        if p.buf[p.pos : p.pos + 1] <= " ":
+            taken = p.capture()
+            yield from p.peek()
+            output.hold_blanks(p.release(taken), p.at)
+        found = again.at(p.buf, p.pos, p.ended)
+        if found is None:
+            found = yield from p.test(again)
         if found and not p.is_letters(found.start(), found.end()):
             start = found.end() - len(found.group().lstrip(BLANKS + ",;"))
             if start > p.pos:
