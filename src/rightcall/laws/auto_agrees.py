@@ -10,7 +10,7 @@ from rightcall.declare.toolset import Toolset
 from rightcall.formats import NAMED_ONLY
 from rightcall.formats.spec import Format
 from rightcall.laws.case import Case, Violation, raised
-from rightcall.laws.format_markers import markers_of
+from rightcall.laws.marker_texts import markers_of
 from rightcall.laws.reading import USUAL, How, read
 from rightcall.laws.samples import PROSE, damaged, renderings
 from rightcall.types import Call, Reply

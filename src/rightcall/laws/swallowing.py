@@ -16,7 +16,7 @@ from typing import Any
 from rightcall.declare.toolset import Toolset
 from rightcall.formats.spec import Format, alternatives
 from rightcall.laws.case import Case, Violation, raised
-from rightcall.laws.format_markers import fill, literals, openers_of
+from rightcall.laws.marker_texts import fill, literals, openers_of
 from rightcall.laws.reading import USUAL, How, read
 from rightcall.laws.samples import call, rendering
 from rightcall.types import Call, Part, Text
