@@ -94,7 +94,7 @@ EXPLAINING = (
     "Q: What does {python} do?\nA: It looks something up and returns it.",
     "1. Open a terminal\n2. Type {python}\n3. Wait for the answer\n",
     "There are two ways:\n\n- {python}\n- asking me\n\nBoth give the same.",
-    "{name}: looks things up. Arguments: {key}. Example: {json} (of one call).",
+    "{name}: looks things up. Arguments: {key}. Example: {json}",
 )
 FENCES = (
     "Here is how such a call looks:\n\n```{language}\n{wire}\n```\n\nI have not made it.",

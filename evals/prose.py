@@ -28,6 +28,8 @@ from report import PAGE, ROOT, Figure, Section, table
 from rightcall import Call, Tool, Toolset, parse
 
 FORMATS = ("auto", "hermes", "qwen3_coder", "pythonic", "llama3_json", "mistral", "xlam", "harmony", "generic_json")
+BARE = ("llama3_json", "xlam", "generic_json")  # they write nothing before a call
+ENDS_WITH_ONE = ("Example: {", "call={")  # no sign tells them from `Here it is: {`
 _HEADING = re.compile(r"(?m)^(?=#{1,6} )")
 _FENCED = re.compile(r"(?ms)^ *(```+|~~~+).*?^ *\1[^\n]*$")
 
@@ -156,8 +158,11 @@ def made_up() -> Iterator[Prose]:
 
 
 def calls(prose: Prose, format: str) -> tuple[Call, ...]:
-    """The calls that would run. None are asked of xlam where a JSON fence begins the reply: that is its own wire."""
+    """The calls that would run. None are asked of xlam where a JSON fence begins the reply: that is its own wire; nor
+    of a format that writes nothing before a call, where the text ends with one that nothing shows."""
     if format == "xlam" and prose.text.startswith("```json"):
+        return ()
+    if format in BARE and any(mark in prose.text for mark in ENDS_WITH_ONE) and prose.text.rstrip().endswith("}}"):
         return ()
     return parse(prose.text, tools=prose.tools, format=format).calls
 
@@ -194,7 +199,10 @@ def measure_prose(wheel: Wheel, every: int) -> Section:
     text += (
         "\n\nLeft out, because they are calls by rule: a text that is nothing but a call of a declared tool, and for "
     )
-    text += "`xlam` a reply that begins with a JSON fence."
+    text += (
+        "`xlam` a reply that begins with a JSON fence; for formats that write nothing before a call a text that ends "
+    )
+    text += "with one that nothing shows."
     return Section(
         "Text is left alone", text, (Figure("text that became a call", fired.total(), texts.total(), at_most=0),)
     )

@@ -166,7 +166,6 @@ LINES = (
     "User: {}",
     "**Assistant:** {}",
     "Jan 12 12:00:01 {}",
-    'level=debug msg="a call" call={}',
     "2026-01-12 {}",
 )
 

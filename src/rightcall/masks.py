@@ -1,9 +1,9 @@
 """Masks in Python: which tokens may come next, for any tokenizer, by llguidance. No torch.
 
     matcher = Matcher(grammar, Vocabulary(tokens, eos=2, specials={"<|call|>": 7}))
-    allowed = matcher.mask()      # one bit per token
-    matcher.accept(token)         # False: the token was not allowed
-    LogitsProcessor(matcher)(previous_tokens, logits)   # a list, a numpy array, or anything with the same brackets
+    allowed = matcher.mask()  # one bit per token
+    matcher.accept(token)  # False: the token was not allowed
+    LogitsProcessor(matcher)(previous_tokens, logits)  # a list, a numpy array, or anything with the same brackets
 
 Needs the extra `masks`.
 """

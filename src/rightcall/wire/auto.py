@@ -12,21 +12,17 @@ from typing import Literal
 
 import msgspec
 
-from rightcall.formats import FORMATS, NAMED_ONLY
-from rightcall.formats.spec import Format, Marker, NameThenJson, Special, alternatives
+from rightcall.formats import FORMATS
+from rightcall.formats.spec import Format, Special, alternatives
 from rightcall.ids import Ids
 from rightcall.types import Event
-from rightcall.wire.arriving_fences import FENCE_BEGIN
-from rightcall.wire.bodies import BODIES
 from rightcall.wire.call_builder import MINTED
-from rightcall.wire.compile import THINK, Compiled, compiled, search_any
-from rightcall.wire.detection import first_headers
-from rightcall.wire.format_markers import Sign, closing_sources, sign_of
+from rightcall.wire.compile import Compiled, compiled
+from rightcall.wire.known_openers import known_openers
 from rightcall.wire.machine import Machine
-from rightcall.wire.markers import HOLES, Pat, Probe, Scan, alt, blanks, look, ordered, seq, template, templates
+from rightcall.wire.markers import HOLES, Probe
 from rightcall.wire.options import ReadOptions
 from rightcall.wire.piece import Piece, fold, quiet
-from rightcall.wire.shown import BODY, CALL, INNERMOST, OUTSIDE, SECTION
 from rightcall.wire.states import InReasoning
 from rightcall.wire.told import Told
 
@@ -35,156 +31,7 @@ _BARE_START = re.compile(r"\s*(?:`{0,3}|[A-Za-z_][\w.\-]{0,255}+(?:\[[A-Z]{0,4})
 _KEYS = "name|tool|tool_name|tool_calls?|function|type|id|arguments|parameters|args"
 _NO_CALL = re.compile(rf'\s*\{{\s*"(?!(?:{_KEYS})")[^"]*"\s*:').match
 _PREFIX = 600
-_MARK = Sign("content")
 _NAME = re.compile(HOLES["name"]).match
-_CAPITALS = re.compile(r"\[[A-Z ]+\]").fullmatch
-
-
-class _Detector:
-    """The openers of every format, and for each the formats it may begin."""
-
-    def __init__(self) -> None:
-        self.special: set[str] = set()
-        self.tokens: set[str] = set()
-        self.openers: set[str] = set()  # of calls and sections, which nobody writes by chance
-        self.levels: dict[str, int] = {}  # how far out each opener stands
-        shapes: dict[str, Pat] = {}
-        patterns: dict[str, list[tuple[Compiled, Pat]]] = {}
-        closes: dict[str, dict[str, None]] = {}
-        for format in _told_by_openers():
-            for pat, whole, sign, level in _signs(format):
-                shapes.setdefault(pat.whole, pat)
-                patterns.setdefault(pat.whole, []).append((compiled(format), whole))
-                closes.setdefault(pat.whole, {}).update(dict.fromkeys(closing_sources(format, level)))
-                self._learn(pat, whole, sign, level)
-        self.scan = Scan(list(shapes.items()))
-        # What ends an opener that is only shown.
-        self.ends_shown = {key: search_any(list(sources)) for key, sources in closes.items()}
-        self.candidates = {key: _writers_first(key, choices) for key, choices in patterns.items()}
-        # Of an opener that many formats share: does any of them go on like this?
-        self.any_of = {key: Probe(alt(*[each.pat for _, each in choices])) for key, choices in self.candidates.items()}
-        self.first = _firsts()
-        self.marks = {pat.whole for format in FORMATS.values() for pat in _marks(format)}
-        self.plain = _plain()
-
-    def _learn(self, pat: Pat, whole: Pat, sign: Sign, level: int) -> None:
-        key = pat.whole
-        self.levels[key] = min(level, self.levels.get(key, level))
-        if sign.special:
-            self.special.add(key)
-        if sign.is_token:
-            self.tokens.add(key)
-        if whole is not pat and not pat.head.isalnum():
-            self.openers.add(key)
-
-
-def _writers_first(opener: str, choices: list[tuple[Compiled, Pat]]) -> list[tuple[Compiled, Probe]]:
-    ordered = sorted(choices, key=lambda choice: not _writes(choice[0].format, opener))
-    return [(found, Probe(pat)) for found, pat in ordered]
-
-
-def _told_by_openers() -> list[Format]:
-    return [format for format in FORMATS.values() if format.name not in NAMED_ONLY and not _has_no_opener(format)]
-
-
-def _firsts() -> list[tuple[Compiled, Probe]]:
-    """What only a reply begins with: a header without its start, a sentence, an opener without its token."""
-    firsts = [(compiled(FORMATS[name]), probe) for name, probe in first_headers().items()]
-    firsts += [(compiled(format), Probe(seq(blanks(), pat))) for format, pat in _sentences()]
-    openers = [(found, found.first_opener) for found in map(compiled, FORMATS.values())]
-    return firsts + [(found, Probe(seq(blanks(), opener.pat))) for found, opener in openers if opener is not None]
-
-
-def _plain() -> Format:
-    """A body that nothing opens: before a format is found there are no calls, whatever the text holds."""
-    ends = dict.fromkeys(end for format in FORMATS.values() for end in format.ends if isinstance(end, Special))
-    return Format("auto", body=NameThenJson(), reasoning=THINK, ends=tuple(ends))
-
-
-def _sentences() -> list[tuple[Format, Pat]]:
-    """Sentences that open reasoning where a reply begins."""
-    formats = [format for format in FORMATS.values() if format.reasoning]
-    opens = [(format, text) for format in formats for text in ordered(format.reasoning[0])]  # type: ignore[index]
-    return [(format, template(text)) for format, text in opens if text[0].isalpha()]
-
-
-def _has_no_opener(format: Format) -> bool:
-    untagged = not any(alternatives(tag)[0] for body in format.bodies for tag in BODIES[type(body)].opening(body))
-    return format.call == ("", "") and not format.section and not format.channels and untagged
-
-
-Signs = list[tuple[Pat, Pat, Sign, int]]
-
-
-def _signs(format: Format) -> Signs:
-    """What tells this format: a marker to look for, the marker with what must follow it, whether it is special, and
-    how far out it stands."""
-    found = compiled(format)
-    inner = _call_signs(found) + [(pat, pat, sign, BODY) for pat, sign in found.body_openers if _tells(pat, format)]
-    marks: Signs = [(mark, mark, _MARK, INNERMOST) for mark in _marks(format)]
-    return _section_signs(format, inner) + inner + _header_signs(format) + marks
-
-
-def _call_signs(found: Compiled) -> Signs:
-    begins = [look((reader.tells or reader.begins).pat) for reader in found.readers]
-    is_fenced = found.envelope is not None
-    fences = [look(seq(FENCE_BEGIN.pat, blanks(), begin)) for begin in begins] if is_fenced else []
-    opens, closes = found.format.call
-    inside = alt(*begins, *fences, *map(look, templates(closes)))
-    openers = [(template(text), text) for text in ordered(opens)]
-    return [
-        (opener, seq(opener, blanks(), inside), sign_of("call", text), CALL)
-        for opener, text in openers
-        if opener.head != "`"
-    ]
-
-
-def _section_signs(format: Format, inner: Signs) -> Signs:
-    if format.section is None:
-        return []
-    inside = look(alt(*(whole for _, whole, _, _ in inner)))
-    openers = [(template(text), text) for text in ordered(format.section[0])]
-    return [(opener, seq(opener, blanks(), inside), sign_of("section", text), SECTION) for opener, text in openers]
-
-
-def _header_signs(format: Format) -> Signs:
-    if format.channels is None:
-        return []
-    starts = [*alternatives(format.channels.start), format.channels.channel]
-    pats = [template(start) for start in starts if isinstance(start, Special)]
-    return [(pat, pat, Sign("header", True, True), OUTSIDE) for pat in pats]
-
-
-def _writes(format: Format, opener: str) -> bool:
-    """Is this how the format itself opens its section, and not what is read as well?"""
-    section = alternatives(format.section[0]) if format.section else ()
-    return opener not in [template(text).whole for text in section[1:]]
-
-
-def _tells(pat: Pat, format: Format) -> bool:
-    """Does a body's opening tag alone tell the format? Plain `<invoke` and `<function` do not."""
-    if "" in alternatives(format.call[0]) and format.section is None:
-        return True
-    return not pat.prefix.startswith(("<invoke", "<function"))
-
-
-def _is_tag(mark: str) -> bool:
-    text = mark.strip()
-    return isinstance(mark, Special) or _CAPITALS(text) is not None or (text[:1] == "<" and bool(set(text) & set(":_")))
-
-
-def _marks(format: Format) -> list[Pat]:
-    """Markers of reasoning and content that only a few formats have."""
-    marks: list[str] = [mark for side in _rare_sides(format) for mark in alternatives(side) if _is_tag(mark)]
-    # A token that such a marker begins with may stand alone.
-    marks += [mark.tokens[0] for mark in marks if isinstance(mark, Special) and mark.strip().startswith(mark.tokens[0])]
-    return [template(mark) for mark in marks if mark.strip()]
-
-
-def _rare_sides(format: Format) -> list[Marker]:
-    is_usual = format.reasoning is None or format.reasoning[0] == THINK[0]
-    pairs = [*format.content, *([] if is_usual else [format.reasoning])]
-    return [side for pair in pairs if pair is not None for side in pair]
 
 
 @lru_cache(256)
@@ -207,18 +54,13 @@ def _may_hold(found: Compiled, text: str) -> bool:
     return any(reader.tells is not None and reader.begins.at(text, 0, True) for reader in found.readers)
 
 
-@lru_cache(1)
-def _detector() -> _Detector:
-    return _Detector()
-
-
 class AutoMachine:
     """As `Machine`, for a reply whose format is not known: `machine` reads it in the one that was found so far."""
 
     def __init__(self, options: ReadOptions, ids: Ids) -> None:
         self._options, self._ids = options, ids
-        self._detector = _detector()
-        self.machine = Machine(compiled(self._detector.plain, reasoning=options.reasoning != "off"), options, ids)
+        self._openers = known_openers()
+        self.machine = Machine(compiled(self._openers.plain, reasoning=options.reasoning != "off"), options, ids)
         self._found = False
         self._at_start = True
         self._held = ""  # text being looked at; while the whole reply may be held, only its beginning
@@ -274,7 +116,7 @@ class AutoMachine:
     def _first(self, ended: bool) -> Compiled | Literal[False] | None:
         """The format whose first header the reply begins with; False where more text is needed to tell."""
         told = self.machine.p.told
-        first = self._detector.first
+        first = self._openers.first
         if told is not None and told.of(0, len(self._held)) is False:
             first = [choice for choice in first if not choice[0].has_tokens]
         chosen = self._pick(first, ended)
@@ -304,7 +146,7 @@ class AutoMachine:
 
     def _look(self, *, ended: bool) -> None:
         """Passes text on up to the first opener that counts."""
-        scan = self._detector.scan
+        scan = self._openers.scan
         while self._at < len(self._held) and not self._found:
             found = (scan.ended if ended else scan.search)(self._held, self._at)
             if found is None:
@@ -322,7 +164,7 @@ class AutoMachine:
             return True
         chosen = None if self._is_thought(action) else self._choose(action, ended)
         if isinstance(chosen, Compiled):
-            self._switch(chosen, self._detector.candidates[action])
+            self._switch(chosen, self._openers.candidates[action])
         elif chosen is None and not self._is_odd(action, found, ended):
             self._give(self._at + 1)
         else:
@@ -331,32 +173,32 @@ class AutoMachine:
 
     def _is_shown(self, action: str, found: re.Match[str]) -> bool:
         """Is the marker only shown? Then it is text, and so is all that it opens."""
-        detector, shown, p = self._detector, self.machine.output.shown, self.machine.p
-        level = detector.levels[action]
+        openers, shown, p = self._openers, self.machine.output.shown, self.machine.p
+        level = openers.levels[action]
         if p.told is not None:
             start = len(p.buf)  # all of it was passed on
-            if action in detector.tokens and p.is_letters(start, start + found.end() - found.start()):
+            if action in openers.tokens and p.is_letters(start, start + found.end() - found.start()):
                 self._give(self._at + 1)
                 return True
             if p.is_token(start, start + found.end() - found.start()):
                 return False
-        if not shown.shows(level, special=action in detector.special):
+        if not shown.shows(level, special=action in openers.special):
             return False
         self._give(found.end())
-        shown.enter(level, detector.ends_shown[action])
+        shown.enter(level, openers.ends_shown[action])
         return True
 
     def _is_thought(self, action: str) -> bool:
         """Is the marker only thought of? A special token ends a thought."""
-        detector = self._detector
-        return isinstance(self.machine.state, InReasoning) and action not in detector.marks | detector.special
+        openers = self._openers
+        return isinstance(self.machine.state, InReasoning) and action not in openers.marks | openers.special
 
     def _is_odd(self, action: str, found: re.Match[str], ended: bool) -> bool:
         """An opener that no call of its format follows is never silent: where a body or the name of a declared tool
         follows, the format is taken for found; else a note says so. True where the text was dealt with, or more of it
         is needed."""
-        detector = self._detector
-        if action not in detector.openers or self._is_thought(action):
+        openers = self._openers
+        if action not in openers.of_calls or self._is_thought(action):
             return False
         behind = self._held[found.end() : found.end() + _PREFIX].lstrip()
         name = _NAME(behind)
@@ -364,7 +206,7 @@ class AutoMachine:
         if is_arriving and not ended:
             return True
         if self._opens_call(action, behind[:1], name[0] if name else ""):
-            choices = detector.candidates[action]
+            choices = openers.candidates[action]
             self._switch(_holder(choices, behind), choices)
             return True
         self.machine.p.note("opener_without_call", f"{found.group()[:60]!r} opens a call, and none follows")
@@ -372,16 +214,16 @@ class AutoMachine:
 
     def _opens_call(self, action: str, char: str, name: str) -> bool:
         """What follows an opener, as far as it goes: is it the beginning of a call, if a broken one?"""
-        return action in self._detector.special or char in ("{", "[") or self._is_declared(name)
+        return action in self._openers.special or char in ("{", "[") or self._is_declared(name)
 
     def _is_declared(self, name: str) -> bool:
         return self._options.tools is not None and name in self._options.tools
 
     def _choose(self, action: str, ended: bool) -> Compiled | Literal[False] | None:
         """The format that this opener begins; False where more text is needed to tell."""
-        if self._detector.any_of[action].at(self._held, self._at, ended) is False:
+        if self._openers.any_of[action].at(self._held, self._at, ended) is False:
             return None
-        return self._pick(self._detector.candidates[action], ended)
+        return self._pick(self._openers.candidates[action], ended)
 
     def _pick(self, choices: list[tuple[Compiled, Probe]], ended: bool) -> Compiled | Literal[False] | None:
         waiting = False

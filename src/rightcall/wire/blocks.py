@@ -145,6 +145,7 @@ class Block:
             if p.index == self._first and p.raw_at == self._broken_at:
                 p.raw = p.raw_at = self._content  # nothing of it was read: what stood before it is left of it
             p.fail(broken.code, broken.message, broken.path, end=self._end_of_broken(found, self._broken_at))
+            p.in_doubt = True
 
     def _end_of_broken(self, found: bool, end: int) -> int | None:
         """Without a close nobody knows what belongs to a call: what stands behind the break is text. Of the call itself
@@ -292,7 +293,7 @@ class Block:
 
     def _read_by(self, reader: BodyReader) -> Steps[None]:
         self.reader = reader
-        self.holds = bool(reader.closers) or (self.holds and not reader.looks_behind)
+        self.holds = bool(reader.closers) or self.p.in_doubt or (self.holds and not reader.looks_behind)
         return reader.read(self.p, bare=self.bare)
 
     def _empty(self) -> None:
@@ -423,7 +424,7 @@ class Block:
         p = self.p
         close = p.compiled.call_close
         is_due = close is not None and (yield from self._close(close))
-        if self.reader is None or not self.reader.closers:
+        if self.reader is None or not (self.reader.closers or p.in_doubt):
             p.settle_pending()
         return "due" if is_due else "closed"
 

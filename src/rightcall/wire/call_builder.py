@@ -67,6 +67,7 @@ class CallBuilder(Buffer):
     # What few replies need is set when it is needed: most are small, and then what is made for each is what costs.
     in_thought = False  # a thought was left open, which a close may still end
     full = False  # there were more calls than there may be
+    in_doubt = False  # nobody knows where a broken call ended: what follows may be a part of it
     args_at = 0  # where the arguments of the call began
     _last_rung: LastRung | None = None
 

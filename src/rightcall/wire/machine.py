@@ -355,7 +355,7 @@ class Machine:
 
     def _whole(self, start: int, bare: bool) -> WholeBlock | None:
         p, quick = self.p, self.compiled.quick
-        if quick is None or (p.options.choice and self.compiled.named):
+        if quick is None or p.in_doubt or (p.options.choice and self.compiled.named):
             return None  # an object is what the chosen tool is given, whatever it looks like
         whole = quick(p, start, bare)
         return whole if whole is not None and p.index + len(whole[0]) <= p.limits.calls else None

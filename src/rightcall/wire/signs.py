@@ -99,9 +99,21 @@ def on_closer(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
     if isinstance(state, (InText, InSection)) and state.due:
         m.state = msgspec.structs.replace(state, due=False)
         m.marker(found.end())
+    elif m.p.pending is not None and m.p.in_doubt:
+        _block_pending(m, found)
     else:
         _stray(m, found.group(), sign)
     return ()
+
+
+def _block_pending(m: Machine, found: re.Match[str]) -> None:
+    """A marker that closes a call, or what is in one, stands behind a call that is over."""
+    m.p.block_pending(
+        "ambiguous_end",
+        f"{found.group()[:60]!r} stands behind the call, so that its end is not certain; "
+        "send the call again without its own closing markers inside a value",
+    )
+    m.marker(found.end())
 
 
 def on_value_close(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
@@ -113,12 +125,7 @@ def on_value_close(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[Non
     if m.is_shown(found, sign):
         return ()
     if p.pending is not None:
-        p.block_pending(
-            "ambiguous_end",
-            f"{found.group()[:60]!r} stands behind the call, so that its end is not certain; "
-            "send the call again without its own closing markers inside a value",
-        )
-        m.marker(found.end())
+        _block_pending(m, found)
     else:
         _stray(m, found.group(), sign)
     return ()
@@ -250,6 +257,7 @@ def on_end(m: Machine, found: re.Match[str], sign: Sign) -> Steps[None]:
     if m.due_to is None and not m.output.fresh and ends_call(m, marker):
         m.due_to = p.index  # it ends like a call, and its header named no tool
     m.end_message()
+    p.in_doubt = False
     m.output.at_start = True
     if isinstance(m.state, InChannel):
         m.output.turn(thinking=False)

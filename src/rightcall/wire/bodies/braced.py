@@ -140,7 +140,8 @@ class BracedReader(BodyReader):
         """A string that holds another call's beginning, or this one's end, was maybe closed before."""
         assert p.call is not None
         for key, value in values.items():
-            if self._ends_in_call(value if isinstance(value, str) else str(value)) or self._is_over_inside(value):
+            text = value if isinstance(value, str) else str(value)
+            if self._ends_in_call(text) or self._is_over_inside(value) or self._holds_end(text):
                 message = f"the argument {key!r} looks like the end of a call, so that its own end is unsure"
                 cure = "close each string and each call, and write no markers of this format into a value"
                 p.problem("ambiguous_end", f"{message}; {cure}", "/" + key, call=p.call.index)
@@ -150,6 +151,10 @@ class BracedReader(BodyReader):
         for found in self._calls(text):
             last = found.end()
         return last >= 0 and (self._close is None or self._close(text, last - 1) is None)
+
+    def _holds_end(self, text: str) -> bool:
+        """Does it hold a call's end, and what quotes a string? One of the two was damaged, or left out."""
+        return self._close is not None and self.body.quote in text and self._close(text) is not None
 
     def _is_over_inside(self, value: Any) -> bool:
         """Would the call have been over inside this value, had the text ended there?"""

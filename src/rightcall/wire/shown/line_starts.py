@@ -20,7 +20,6 @@ _FROM = "|".join(
         r"[\[(]?+(?:[0-9]{4}([-/.])[0-9]{2}\1[0-9]{2}|[0-9]{1,2}[/.][0-9]{1,2}[/.][0-9]{2,4}|[0-9]{1,2}:[0-9]{2})(?![0-9])",
         rf"[\[(]?+(?:(?:mon|tue|wed|thu|fri|sat|sun)[a-z]{{0,6}}+,? )?+(?:{_MONTHS})[a-z]{{0,6}}+ [ 0-9]?[0-9],?"
         r" (?:[0-9]{4},? )?+[0-9]{2}:[0-9]{2}",
-        r"(?:level|lvl|severity)=[\"']?+(?:trace|debug|info|notice|warn|error|fatal|critical)",  # logfmt
     )
 )
 RECORD = re.compile(_FROM, re.I).match  # a line of a file, a transcript or a log

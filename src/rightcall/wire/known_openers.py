@@ -1,0 +1,171 @@
+"""The openers of every format, and for each the formats it may begin: by these the format of a text is found."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from rightcall.formats import FORMATS, NAMED_ONLY
+from rightcall.formats.spec import Format, Marker, NameThenJson, Special, alternatives
+from rightcall.wire.arriving_fences import FENCE_BEGIN
+from rightcall.wire.bodies import BODIES
+from rightcall.wire.compile import THINK, Compiled, compiled, search_any
+from rightcall.wire.detection import first_headers
+from rightcall.wire.format_markers import Sign, closing_sources, sign_of
+from rightcall.wire.markers import Pat, Probe, Scan, alt, blanks, look, ordered, seq, template, templates
+from rightcall.wire.shown import BODY, CALL, INNERMOST, OUTSIDE, SECTION
+
+_MARK = Sign("content")
+_CAPITALS = re.compile(r"\[[A-Z ]+\]").fullmatch
+
+
+class KnownOpeners:
+    """Made once: see `known_openers`."""
+
+    def __init__(self) -> None:
+        self.special: set[str] = set()
+        self.tokens: set[str] = set()
+        self.of_calls: set[str] = set()  # those of calls and sections, which nobody writes by chance
+        self.levels: dict[str, int] = {}  # how far out each opener stands
+        shapes: dict[str, Pat] = {}
+        patterns: dict[str, list[tuple[Compiled, Pat]]] = {}
+        closes: dict[str, dict[str, None]] = {}
+        for format in _told_by_openers():
+            for pat, whole, sign, level in _signs(format):
+                shapes.setdefault(pat.whole, pat)
+                patterns.setdefault(pat.whole, []).append((compiled(format), whole))
+                closes.setdefault(pat.whole, {}).update(dict.fromkeys(closing_sources(format, level)))
+                self._learn(pat, whole, sign, level)
+        self.scan = Scan(list(shapes.items()))
+        # What ends an opener that is only shown.
+        self.ends_shown = {key: search_any(list(sources)) for key, sources in closes.items()}
+        self.candidates = {key: _writers_first(key, choices) for key, choices in patterns.items()}
+        # Of an opener that many formats share: does any of them go on like this?
+        self.any_of = {key: Probe(alt(*[each.pat for _, each in choices])) for key, choices in self.candidates.items()}
+        self.first = _firsts()
+        self.marks = {pat.whole for format in FORMATS.values() for pat in _marks(format)}
+        self.plain = _plain()
+
+    def _learn(self, pat: Pat, whole: Pat, sign: Sign, level: int) -> None:
+        key = pat.whole
+        self.levels[key] = min(level, self.levels.get(key, level))
+        if sign.special:
+            self.special.add(key)
+        if sign.is_token:
+            self.tokens.add(key)
+        if whole is not pat and not pat.head.isalnum():
+            self.of_calls.add(key)
+
+
+def _writers_first(opener: str, choices: list[tuple[Compiled, Pat]]) -> list[tuple[Compiled, Probe]]:
+    ordered = sorted(choices, key=lambda choice: not _writes(choice[0].format, opener))
+    return [(found, Probe(pat)) for found, pat in ordered]
+
+
+def _told_by_openers() -> list[Format]:
+    return [format for format in FORMATS.values() if format.name not in NAMED_ONLY and not _has_no_opener(format)]
+
+
+def _firsts() -> list[tuple[Compiled, Probe]]:
+    """What only a reply begins with: a header without its start, a sentence, an opener without its token."""
+    firsts = [(compiled(FORMATS[name]), probe) for name, probe in first_headers().items()]
+    firsts += [(compiled(format), Probe(seq(blanks(), pat))) for format, pat in _sentences()]
+    openers = [(found, found.first_opener) for found in map(compiled, FORMATS.values())]
+    return firsts + [(found, Probe(seq(blanks(), opener.pat))) for found, opener in openers if opener is not None]
+
+
+def _plain() -> Format:
+    """A body that nothing opens: before a format is found there are no calls, whatever the text holds."""
+    ends = dict.fromkeys(end for format in FORMATS.values() for end in format.ends if isinstance(end, Special))
+    return Format("auto", body=NameThenJson(), reasoning=THINK, ends=tuple(ends))
+
+
+def _sentences() -> list[tuple[Format, Pat]]:
+    """Sentences that open reasoning where a reply begins."""
+    formats = [format for format in FORMATS.values() if format.reasoning]
+    opens = [(format, text) for format in formats for text in ordered(format.reasoning[0])]  # type: ignore[index]
+    return [(format, template(text)) for format, text in opens if text[0].isalpha()]
+
+
+def _has_no_opener(format: Format) -> bool:
+    untagged = not any(alternatives(tag)[0] for body in format.bodies for tag in BODIES[type(body)].opening(body))
+    return format.call == ("", "") and not format.section and not format.channels and untagged
+
+
+Signs = list[tuple[Pat, Pat, Sign, int]]
+
+
+def _signs(format: Format) -> Signs:
+    """What tells this format: a marker to look for, the marker with what must follow it, whether it is special, and
+    how far out it stands."""
+    found = compiled(format)
+    inner = _call_signs(found) + [(pat, pat, sign, BODY) for pat, sign in found.body_openers if _tells(pat, format)]
+    marks: Signs = [(mark, mark, _MARK, INNERMOST) for mark in _marks(format)]
+    return _section_signs(format, inner) + inner + _header_signs(format) + marks
+
+
+def _call_signs(found: Compiled) -> Signs:
+    begins = [look((reader.tells or reader.begins).pat) for reader in found.readers]
+    is_fenced = found.envelope is not None
+    fences = [look(seq(FENCE_BEGIN.pat, blanks(), begin)) for begin in begins] if is_fenced else []
+    opens, closes = found.format.call
+    inside = alt(*begins, *fences, *map(look, templates(closes)))
+    openers = [(template(text), text) for text in ordered(opens)]
+    return [
+        (opener, seq(opener, blanks(), inside), sign_of("call", text), CALL)
+        for opener, text in openers
+        if opener.head != "`"
+    ]
+
+
+def _section_signs(format: Format, inner: Signs) -> Signs:
+    if format.section is None:
+        return []
+    inside = look(alt(*(whole for _, whole, _, _ in inner)))
+    openers = [(template(text), text) for text in ordered(format.section[0])]
+    return [(opener, seq(opener, blanks(), inside), sign_of("section", text), SECTION) for opener, text in openers]
+
+
+def _header_signs(format: Format) -> Signs:
+    if format.channels is None:
+        return []
+    starts = [*alternatives(format.channels.start), format.channels.channel]
+    pats = [template(start) for start in starts if isinstance(start, Special)]
+    return [(pat, pat, Sign("header", True, True), OUTSIDE) for pat in pats]
+
+
+def _writes(format: Format, opener: str) -> bool:
+    """Is this how the format itself opens its section, and not what is read as well?"""
+    section = alternatives(format.section[0]) if format.section else ()
+    return opener not in [template(text).whole for text in section[1:]]
+
+
+def _tells(pat: Pat, format: Format) -> bool:
+    """Does a body's opening tag alone tell the format? Plain `<invoke` and `<function` do not."""
+    if "" in alternatives(format.call[0]) and format.section is None:
+        return True
+    return not pat.prefix.startswith(("<invoke", "<function"))
+
+
+def _is_tag(mark: str) -> bool:
+    text = mark.strip()
+    return isinstance(mark, Special) or _CAPITALS(text) is not None or (text[:1] == "<" and bool(set(text) & set(":_")))
+
+
+def _marks(format: Format) -> list[Pat]:
+    """Markers of reasoning and content that only a few formats have."""
+    marks: list[str] = [mark for side in _rare_sides(format) for mark in alternatives(side) if _is_tag(mark)]
+    # A token that such a marker begins with may stand alone.
+    marks += [mark.tokens[0] for mark in marks if isinstance(mark, Special) and mark.strip().startswith(mark.tokens[0])]
+    return [template(mark) for mark in marks if mark.strip()]
+
+
+def _rare_sides(format: Format) -> list[Marker]:
+    is_usual = format.reasoning is None or format.reasoning[0] == THINK[0]
+    pairs = [*format.content, *([] if is_usual else [format.reasoning])]
+    return [side for pair in pairs if pair is not None for side in pair]
+
+
+@lru_cache(1)
+def known_openers() -> KnownOpeners:
+    return KnownOpeners()
