@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 from rightcall import Format, Reply, Toolset
 from rightcall.laws import How, Reading, cut_law, cuttings, nothing_lost_law
 from rightcall.laws.fold_of_events import fold, joined
-from rightcall.laws.format_markers import literals as markers
+from rightcall.laws.marker_texts import literals as markers
 from rightcall.laws.reading import at_once
 from rightcall.laws.reading import read as read_chunks
 from rightcall.wire.options import Limits

@@ -20,7 +20,7 @@ from rightcall.laws import (
     round_trip_law,
     truncation_law,
 )
-from rightcall.laws.format_markers import markers_of
+from rightcall.laws.marker_texts import markers_of
 from rightcall.laws.samples import TOOLS, samples
 
 HERMES = formats.find("hermes")

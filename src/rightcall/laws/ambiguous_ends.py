@@ -13,7 +13,7 @@ from random import Random
 from rightcall.declare.toolset import Toolset
 from rightcall.formats.spec import Format
 from rightcall.laws.case import Case, Violation, raised
-from rightcall.laws.format_markers import closers_of
+from rightcall.laws.marker_texts import closers_of
 from rightcall.laws.reading import USUAL, How, read
 from rightcall.laws.samples import call, rendering
 from rightcall.types import Call

@@ -10,7 +10,7 @@ from rightcall.declare.toolset import Toolset
 from rightcall.formats import NAMED_ONLY
 from rightcall.formats.spec import Format
 from rightcall.laws.case import Case, Violation, raised
-from rightcall.laws.format_markers import markers_of
+from rightcall.laws.marker_texts import markers_of
 from rightcall.laws.reading import USUAL, How, read
 from rightcall.laws.samples import PROSE, damaged, renderings
 from rightcall.types import Call, Reply
@@ -29,7 +29,7 @@ def auto_law(format: Format, text: str, *, tools: Toolset | None = None, how: Ho
         own_reply = read(format, [text], tools=tools, how=how).reply
         named = iter(own_reply.calls)
         for call in found.calls:
-            if _is_in_code(text, call, own_reply):
+            if _is_in_code(text, call, own_reply) or _is_in_open_thought(call, own_reply):
                 continue
             # `any` takes what it has seen off the iterator.
             if not any(_alike(call, own, apart=found.format != format.name) for own in named):
@@ -42,11 +42,17 @@ def auto_law(format: Format, text: str, *, tools: Toolset | None = None, how: Ho
 
 def _is_in_code(text: str, call: Call, named: Reply) -> bool:
     """Does a backtick open code before the call, in what the named format takes for text? Then the call is shown."""
-    at = text.find(call.raw)
+    at = text.rfind(call.raw)
     said = [
         text[span.start : min(span.end, at)] for span in named.spans or () if span.kind == "text" and span.start < at
     ]
     return any("`" in piece for piece in said)
+
+
+def _is_in_open_thought(call: Call, named: Reply) -> bool:
+    """Does the named format refuse it because a marker of its own opened a thought before it?"""
+    refused = [own for own in named.refused if any(each.code == "call_in_open_reasoning" for each in own.problems)]
+    return any(_alike(call, own, apart=True) for own in refused)
 
 
 def _alike(a: Call, b: Call, *, apart: bool) -> bool:
@@ -61,19 +67,30 @@ def _trimmed(arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def cases(format: Format, seed: int, count: int) -> Iterator[Case]:
-    """Renderings as they are, with prose around them, damaged. `auto` does not know what is read only when named."""
+    """Renderings as they are, with prose, a lone marker or a thought before them, damaged, said twice.
+    `auto` does not know what is read only when named."""
     if format.name in NAMED_ONLY:
         return
     dice = Random(f"{seed} {format.name} auto")
+    markers = markers_of(format)
     for text in renderings(format, seed, count):
-        kind = dice.randrange(4)
-        if kind == 1:
-            text = f"{dice.choice(PROSE)}{dice.choice((' ', chr(10)))}{text}"
-        elif kind == 2:
-            text = f"{text}\n{dice.choice(PROSE)}"
-        elif kind == 3:
-            text = damaged(dice, text, markers_of(format))
-        yield Case("auto", text, seed=seed)
+        yield Case("auto", _altered(dice, text, markers), seed=seed)
+
+
+def _altered(dice: Random, text: str, markers: list[str]) -> str:
+    said = dice.choice(PROSE)
+    kind = dice.randrange(7)
+    if kind == 1:
+        return f"{said}{dice.choice((' ', chr(10)))}{text}"
+    if kind == 2:
+        return f"{text}\n{said}"
+    if kind == 3:
+        return damaged(dice, text, markers)
+    if kind == 4:
+        return f"{said} {dice.choice(markers)} {dice.choice(PROSE)}\n{text}"
+    if kind == 5:
+        return f"<think>{said}</think>\n{damaged(dice, text, markers)}"
+    return text + dice.choice(("", "\n", " ")) + damaged(dice, text, markers) if kind == 6 else text
 
 
 def judge(format: Format, case: Case, tools: Toolset | None, how: How = USUAL) -> list[Violation]:

@@ -9,7 +9,7 @@ from itertools import pairwise
 from rightcall.formats import FORMATS
 from rightcall.formats.spec import Format, Special, alternatives
 from rightcall.laws.case import Violation
-from rightcall.laws.format_markers import literals, pattern, templates
+from rightcall.laws.marker_texts import literals, pattern, templates
 from rightcall.types import Reply, Span
 from rightcall.wire.bodies import BODIES
 from rightcall.wire.compile import THINK

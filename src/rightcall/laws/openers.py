@@ -9,7 +9,7 @@ from random import Random
 from rightcall.declare.toolset import Toolset
 from rightcall.formats.spec import Format, Marker, Special, alternatives
 from rightcall.laws.case import Case, Violation, raised
-from rightcall.laws.format_markers import fill, markers_of, openers_of
+from rightcall.laws.marker_texts import fill, markers_of, openers_of
 from rightcall.laws.reading import USUAL, How, read
 from rightcall.laws.samples import PROSE, damaged, heap, renderings
 from rightcall.laws.shown_text import is_plain

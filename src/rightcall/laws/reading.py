@@ -13,7 +13,7 @@ from rightcall.declare.toolset import Toolset
 from rightcall.formats import find
 from rightcall.formats.spec import Format
 from rightcall.ids import Ids
-from rightcall.laws.format_markers import any_literal
+from rightcall.laws.marker_texts import any_literal
 from rightcall.types import Event, Reply
 from rightcall.wire.options import Limits
 from rightcall.wire.parser import Parser, parse

@@ -16,7 +16,7 @@ import msgspec
 from rightcall.declare.toolset import Toolset
 from rightcall.errors import CannotCarry
 from rightcall.formats.spec import Format, alternatives
-from rightcall.laws.format_markers import markers_of
+from rightcall.laws.marker_texts import markers_of
 from rightcall.types import Call, Part, Reasoning, Text, Tool
 from rightcall.wire.bodies import BODIES
 from rightcall.wire.rendering import render

@@ -1,4 +1,5 @@
-"""The swallowing law: take a marker, or a character of one, out of k rendered calls, and no call takes in another.
+"""The swallowing law: take a marker, or a character of one, out of k rendered calls, and no call takes in another; nor
+where a second marker is damaged as well.
 
     <invoke name="f"><parameter name="k">owl</parameter>\\n<invoke name="f"><parameter name="k">bat</parameter></invoke>
 
@@ -15,7 +16,7 @@ from typing import Any
 from rightcall.declare.toolset import Toolset
 from rightcall.formats.spec import Format, alternatives
 from rightcall.laws.case import Case, Violation, raised
-from rightcall.laws.format_markers import fill, literals, openers_of
+from rightcall.laws.marker_texts import fill, literals, openers_of
 from rightcall.laws.reading import USUAL, How, read
 from rightcall.laws.samples import call, rendering
 from rightcall.types import Call, Part, Text
@@ -95,7 +96,20 @@ def cases(format: Format, seed: int, count: int) -> Iterator[Case]:
             if made == count or text is None:
                 return
             made += 1
-            yield Case("swallowing", text[:start] + text[end:], sent=sent, seed=seed)
+            once = text[:start] + text[end:]
+            yield Case("swallowing", _again(dice, format, once) if dice.random() < 0.4 else once, sent=sent, seed=seed)
+
+
+def _again(dice: Random, format: Format, text: str) -> str:
+    """A second marker, or a character of one, is left out, doubled or written wrongly."""
+    places = list(_marked(format, text))
+    if not places:
+        return text
+    start, end = dice.choice(places)
+    kind = dice.randrange(3)
+    if kind == 0:
+        return text[:start] + text[end:]
+    return text[:end] + text[start:] if kind == 1 else text[:start] + dice.choice("<>/|x \n\"'") + text[start + 1 :]
 
 
 def _sent(dice: Random) -> Iterator[Part]:

@@ -14,12 +14,11 @@ from typing import Any
 
 import msgspec
 
-from rightcall.repairs import backslashes
 from rightcall.repairs.comments import holds_bracket, may_hold_more
 from rightcall.repairs.fences import begins_fence
-from rightcall.repairs.liberties import AGAIN, MOST_OBJECTS, SHOWN, Liberty, Loose, Spelled, Unreadable, one_object
+from rightcall.repairs.liberties import AGAIN, MOST_OBJECTS, Liberty, Loose, Spelled, Unreadable, one_object
+from rightcall.repairs.loose_strings import CLOSING, LooseStrings
 from rightcall.strict_json import MAX_DEPTH, is_same
-from rightcall.values.escapes import PYTHON
 from rightcall.values.notation import JSON_WORDS, LOOSE
 from rightcall.values.value_reader import programmers_number
 
@@ -28,14 +27,6 @@ _NUMBER = re.compile(r"[+-]?(?:[0-9][0-9_]*+(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]
 _ZEROS = re.compile(r"[+-]?0[0-9]").match
 _OUTSIDE = re.compile(r"\][ \t\r\n]*+(?:\}[ \t\r\n]*+)?\Z").match
 _IN_WORD = re.compile(r"[\w.+\-]").fullmatch
-_PLAIN = {
-    '"': re.compile(r'[^"\\\x00-\x1f]*+').match,
-    "'": re.compile(r"[^'\\\x00-\x1f]*+").match,
-    "\u201d": re.compile(r"[^\u201c\u201d\\\x00-\x1f]*+").match,
-    "\u2019": re.compile(r"[^\u2018\u2019\\\x00-\x1f]*+").match,
-    "`": re.compile(r"[^`\\\x00-\x1f]*+").match,
-}
-_CLOSING = {quote.open: quote.close for quote in LOOSE.quotes}
 
 
 def read_loose(text: str, pos: int = 0, *, depth: int = MAX_DEPTH, closed: bool = False) -> Loose:
@@ -98,10 +89,10 @@ def skip_comments(text: str, pos: int) -> tuple[int, tuple[Liberty, ...]]:
     return reader.pos, tuple(reader.found.values())
 
 
-class _LooseReader:
+class _LooseReader(LooseStrings):
     def __init__(self, text: str, pos: int, depth: int, closed: bool, swap: bool) -> None:
-        self.text, self.pos, self.depth, self.closed, self.swap = text, pos, depth, closed, swap
-        self.found: dict[str, Liberty] = {}
+        super().__init__(text, pos)
+        self.depth, self.closed, self.swap = depth, closed, swap
         self.steps: list[str | int] = []  # to the value being read
         self.spelled: list[Spelled] = []
         self.wanted: list[str] = []  # the brackets that are to close what is open
@@ -109,16 +100,10 @@ class _LooseReader:
         self.at_end: list[Any] = []
         self.missing = self.swapped = self.mixed = self.comments = 0
         self.styles: list[str | None] = []  # how the keys of the objects around are written
-        # Where one backslash was not doubled, those of a line break or a tab may not have been either.
-        self.single = self.controls = False
         self.hidden = False  # is there a bracket in a comment?
 
     def doubt(self, rule: str) -> None:
         self.found[rule] = msgspec.structs.replace(self.found[rule], guess=True)
-
-    def _took(self, rule: str, before: str, after: str, *, guess: bool = False) -> None:
-        if rule not in self.found or (guess and not self.found[rule].guess):
-            self.found[rule] = Liberty(rule, before[:SHOWN], after[:SHOWN], guess)
 
     def peek(self) -> str:
         while True:
@@ -142,7 +127,7 @@ class _LooseReader:
             return self._array(level)
         if char == "`" and (fence := begins_fence(self.text, self.pos)):
             return self._fenced(fence, level)
-        if char in _CLOSING:
+        if char in CLOSING:
             return self._string(char)
         if not char:
             raise Unreadable("the text ends where a value should be", cut=True)
@@ -320,13 +305,13 @@ class _LooseReader:
     def _styled(self, char: str, level: int) -> None:
         """Notes how an object writes its first key. A text that lost its quotes may be what looks like an object."""
         if self.styles[-1] is None:
-            self.styles[-1] = char if char in _CLOSING else ""
+            self.styles[-1] = char if char in CLOSING else ""
             around = next((style for style in reversed(self.styles[:-1]) if style is not None), self.styles[-1])
             if around != self.styles[-1]:
                 self.mixed = max(self.mixed, level)
 
     def _key(self, char: str) -> str:
-        if char in _CLOSING:
+        if char in CLOSING:
             key = self._string(char)
         else:
             bare = LOOSE.bare_key(self.text, self.pos)
@@ -344,59 +329,3 @@ class _LooseReader:
         else:
             raise Unreadable(f"the key {key[:40]!r} has no ':'", cut=not separator)
         return key
-
-    def _string(self, quote: str) -> str:
-        start = self.pos
-        self.pos += 1
-        close = _CLOSING[quote]
-        run = _PLAIN[close]
-        pieces: list[str] = []
-        odd: set[str] = set()
-        while True:
-            end = run(self.text, self.pos).end()  # type: ignore[union-attr]
-            pieces.append(self.text[self.pos : end])
-            self.pos = end
-            char = self.text[end : end + 1]
-            if char == close or (char and char in "\u201c\u2018" and _CLOSING[char] == close):
-                self.pos += 1
-                break
-            if not char:
-                raise Unreadable("a string is not closed", cut=True)
-            if char == "\\":
-                pieces.append(self._escape(odd))
-            else:
-                odd.add("raw_newline")
-                pieces.append(char)
-                self.pos += 1
-        return self._decoded(pieces, quote, start, odd)
-
-    def _escape(self, odd: set[str]) -> str:
-        found = backslashes.escape(self.text, self.pos)
-        size = 2 if found is None else found.end() - found.start()
-        piece = self.text[self.pos : self.pos + size]
-        self.pos += size
-        if found is None:
-            odd.add("python_escape" if piece in backslashes.QUOTES else "bad_escape")
-        return piece
-
-    def _decoded(self, pieces: list[str], quote: str, start: int, odd: set[str]) -> str:
-        source = "".join(pieces)
-        single = "bad_escape" in odd
-        value = PYTHON.read(source) if not odd else backslashes.read(pieces, source, single=single)
-        self.single = self.single or single
-        self.controls = self.controls or (value is not source and backslashes.has_control(pieces))
-        if quote != '"' or odd:
-            guess = bool(odd - {"raw_newline"}) and not backslashes.is_sure(pieces, source, quote)
-            after = json.dumps(value[:SHOWN], ensure_ascii=False)
-            self._took_string(self.text[start : self.pos], quote, odd, after, guess)
-        return value
-
-    def _took_string(self, before: str, quote: str, odd: set[str], after: str, guess: bool) -> None:
-        if quote in "'`":
-            self._took("single_quotes", before, after)
-        elif quote != '"':
-            self._took("smart_quotes", before, after)
-        if "raw_newline" in odd:
-            self._took("raw_newline", before, after)
-        if len(odd) > ("raw_newline" in odd):
-            self._took("bad_escape", before, after, guess=guess)

@@ -176,6 +176,10 @@ class Output:
             self.shown = Shown()
         self.mark("marker", end)
 
+    def go_on_line(self) -> None:
+        """What comes next stands on the line that a marker ends on which closed something."""
+        self._is_behind_call = True
+
     def skip(self, end: int) -> None:
         """A mark inside text, up to that place, is dropped; the text around it stays whole."""
         self.gap = 0

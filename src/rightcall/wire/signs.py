@@ -202,6 +202,7 @@ def on_content_close(m: Machine, found: re.Match[str], sign: Sign) -> Steps[None
     elif m.in_content or not sign.special:
         m.in_content = False
         m.marker(m.p.pos + len(found.group()))
+        m.output.go_on_line()
     else:
         _stray(m, found.group(), sign)
 

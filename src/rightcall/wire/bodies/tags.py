@@ -127,7 +127,8 @@ class Tags:
         starts = [text.partition("{")[0] for text in ordered(self.body.param)]
         closes = tuple(str(text) for text in ordered(self.body.value_close) + ordered(self.body.close))
         texts = [less for start in starts for less in _one_less(start) if not any(c.startswith(less) for c in closes)]
-        return Probe(seq(blanks(), _any_of(texts))) if texts else Probe.never()
+        wrong = [_one_wrong(start) for start in starts if len(start) > 2 * _SURE]
+        return Probe(seq(blanks(), alt(*map(literal, dict.fromkeys(texts)), *wrong))) if texts else Probe.never()
 
     @cached_property
     def damaged_opens(self) -> list[Probe]:
@@ -175,6 +176,13 @@ def _one_less(text: str) -> list[str]:
         return []
     holes = {i for hole in _HOLE.finditer(text) for i in range(hole.start(), hole.end())}
     return [text[:i] + text[i + 1 :] for i in range(len(text)) if i not in holes]
+
+
+def _one_wrong(text: str) -> Pat:
+    """The text with one of its characters written wrongly, or one put in: its beginning or its end is as it was."""
+    half = len(text) // 2
+    ends = rf"[^\r\n]{{{half - 1},{half + 2}}}?{re.escape(text[half + 1 :])}"
+    return Pat(f"(?:{re.escape(text[: half + 1])}|{ends})", rf"[^\r\n]{{0,{len(text) + 2}}}+")
 
 
 def _any_damage(text: str) -> Pat:
