@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable
 from functools import partial
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 from hostile_tools import TOOLSETS, tool
 from measure import best, table, verdict
-from rightcall import Call, Stream, Toolset, check, contract, detect, grammar, parse, read, render, repair
+from rightcall import Call, Limits, Stream, Toolset, check, contract, detect, grammar, parse, read, render, repair
 from rightcall.errors import RightcallError
 
 SIZE = 1_000_000
@@ -44,6 +45,12 @@ def _stream(tools: Toolset, name: str) -> None:
     stream.close()
 
 
+def _failing(tools: Toolset, name: str) -> None:
+    """As many calls as a reply may have, of all tools, none of which fits."""
+    names = list(islice(cycle([tool.name for tool in tools]), Limits().calls))
+    parse("".join([TEXT % each for each in names]), tools=tools, format="hermes")
+
+
 def _render(tools: Toolset, name: str) -> None:
     for format in ("hermes", "qwen3_coder"):
         render(Call(name, ARGUMENTS), format=format, tools=tools)
@@ -60,6 +67,7 @@ def _lark(tools: Toolset, name: str) -> None:
 FUNCTIONS: dict[str, Callable[[Toolset, str], object]] = {
     "declare": lambda tools, name: None,
     "parse": lambda tools, name: parse(TEXT % name, tools=tools, format="hermes"),
+    "parse, 256 calls": _failing,
     "parse, auto": lambda tools, name: parse(TEXT % name, tools=tools),
     "read": lambda tools, name: read(_answer(name), tools=tools),
     "Stream": _stream,

@@ -19,7 +19,7 @@ from rightcall.formats import FORMATS
 from rightcall.schema.pattern_size import pattern_size
 from rightcall.schema.tool_limits import MAX_CHAIN, MAX_EXPANSION, MAX_PATTERNS, MAX_SCHEMAS
 from rightcall.types import Json
-from steps import MOST, growth_of
+from steps import MOST, growth_of, shared
 
 ARGUMENTS: Json = {"a": ["x"] * 40, "k0": "a", "b": {"n": {"n": 1}}}
 
@@ -216,3 +216,24 @@ def test_four_times_the_tools_take_four_times_the_steps(name: str, used: str) ->
 
     # The places of the first thousand alternatives are looked up in another way.
     assert growth_of(work, size=6_000 if name == "allOf of objects" else 1_000) <= MOST
+
+
+@pytest.mark.parametrize("name", ["members", "enums", "defaults", "anchors"])
+def test_another_failing_call_costs_the_same_however_large_its_tool_is(name: str) -> None:
+    assert _steps_of_more_calls(name, 40_000) <= 1.5 * _steps_of_more_calls(name, 10_000)
+
+
+def _steps_of_more_calls(name: str, size: int) -> int:
+    """What 16 calls more take that fit nothing, of a hostile tool of that size."""
+    wrong = json.dumps({"name": "f", "arguments": {"a": {"b": 1}, "k0": [1], "K_1": 2}})
+    with shared().on() as metered:
+        rightcall = metered.load("rightcall")
+        tools = rightcall.Toolset.lenient(TOOLSETS[name](size))
+        assert len(tools) == 1
+
+        def take(calls: int) -> int:
+            text = f"<tool_call>{wrong}</tool_call>" * calls
+            return metered.count(lambda: rightcall.parse(text, tools=tools, format="hermes"))
+
+        take(1)  # what is made once of a tool is no cost of a call
+        return take(24) - take(8)
