@@ -127,7 +127,8 @@ class Tags:
         starts = [text.partition("{")[0] for text in ordered(self.body.param)]
         closes = tuple(str(text) for text in ordered(self.body.value_close) + ordered(self.body.close))
         texts = [less for start in starts for less in _one_less(start) if not any(c.startswith(less) for c in closes)]
-        wrong = [_one_wrong(start) for start in starts if len(start) > 2 * _SURE]
+        told = [start for start in starts if len(start) > 2 * _SURE and not any(c.startswith(start) for c in closes)]
+        wrong = [_one_wrong(start) for start in told]
         return Probe(seq(blanks(), alt(*map(literal, dict.fromkeys(texts)), *wrong))) if texts else Probe.never()
 
     @cached_property
