@@ -194,8 +194,7 @@ class CallBuilder(Buffer):
             if self.pending is not None:
                 self.settle_pending()
             output, index = self.output, self.index
-            output.call(self.base + start)
-            output.mark("call", self.base + end)
+            output.whole_call(self.base + start, self.base + end)
             call = Call(name, value, json, self.ids.take(id), self.buf[start:end])
             self.index = index + 1
             output.events += (CallStart(index, call.id, name), Arguments(index, json), CallEnd(index, call))

@@ -223,6 +223,15 @@ class Output:
         if start > self.tiled:
             self.mark("marker", start)
 
+    def whole_call(self, start: int, end: int) -> None:
+        """A call stands there, begun and over."""
+        self.call(start)
+        if self._tiles[-1][1] == "marker":
+            self.tiled = end
+            self._tiles.append((end, "call"))
+        else:
+            self.mark("call", end)
+
     def last_blanks(self, end: int) -> None:
         """The reply is over: blanks that no marker touched are text."""
         if self._blanks:

@@ -24,7 +24,7 @@ QUOTES = frozenset("`'\"")
 
 
 def on_call(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
-    if m.is_shown(found, sign):
+    if not m.output.shown.is_new and m.is_shown(found, sign):
         return ()
     if type(m.state) is InReasoning:
         m.leave_for_call()
