@@ -181,7 +181,9 @@ DEFAULTS: list[tuple[Any, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("hint, default", DEFAULTS, ids=str)
+@pytest.mark.parametrize(
+    "hint, default", DEFAULTS, ids=[f"{hint} {type(default).__name__}" for hint, default in DEFAULTS]
+)
 def test_a_default_is_shown_as_pydantic_shows_it_and_filled_in_as_it_is(hint: Any, default: Any) -> None:
     if default == default:  # what JSON cannot say of a number is not shown; pydantic shows null
         assert ours(hint, default).schema == theirs(hint, default).schema
