@@ -43,11 +43,13 @@ SHAPE_LISTS = [
 
 @pytest.mark.parametrize("listed, what", DIALECT_LISTS)
 def test_a_dialect_is_known_everywhere(listed: Iterable[str], what: str) -> None:
-    assert missing(DIALECTS, listed, what) == []
+    unlisted = missing(DIALECTS, listed, what)
+    assert not unlisted, "; ".join(unlisted)
     assert missing(["lighthouse"], listed, what) == [f"lighthouse: {what}"]
 
 
 @pytest.mark.parametrize("listed, what", SHAPE_LISTS)
 def test_a_dataset_shape_is_known_everywhere(listed: Iterable[str], what: str) -> None:
-    assert missing(SHAPES, listed, what) == []
+    unlisted = missing(SHAPES, listed, what)
+    assert not unlisted, "; ".join(unlisted)
     assert missing(["lighthouse"], listed, what) == [f"lighthouse: {what}"]
