@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-from typing import Literal
+from typing import Literal, get_args
 
 from rightcall.errors import CallerError
 
 Api = Literal["chat", "responses", "messages", "gemini", "ollama", "completions"]
-APIS: tuple[Api, ...] = ("chat", "responses", "messages", "gemini", "ollama", "completions")
+APIS: tuple[Api, ...] = get_args(Api)
 ALIASES: dict[str, Api] = {
     "openai": "chat",
     "openai_chat": "chat",
