@@ -1,5 +1,4 @@
-"""The swallowing law: take a marker, or a character of one, out of k rendered calls, and no call takes in another; nor
-where a second marker is damaged as well.
+"""The swallowing law: take a marker, or a character of one, out of k rendered calls, and no call takes in another.
 
     <invoke name="f"><parameter name="k">owl</parameter>\\n<invoke name="f"><parameter name="k">bat</parameter></invoke>
 
@@ -96,20 +95,7 @@ def cases(format: Format, seed: int, count: int) -> Iterator[Case]:
             if made == count or text is None:
                 return
             made += 1
-            once = text[:start] + text[end:]
-            yield Case("swallowing", _again(dice, format, once) if dice.random() < 0.4 else once, sent=sent, seed=seed)
-
-
-def _again(dice: Random, format: Format, text: str) -> str:
-    """A second marker, or a character of one, is left out, doubled or written wrongly."""
-    places = list(_marked(format, text))
-    if not places:
-        return text
-    start, end = dice.choice(places)
-    kind = dice.randrange(3)
-    if kind == 0:
-        return text[:start] + text[end:]
-    return text[:end] + text[start:] if kind == 1 else text[:start] + dice.choice("<>/|x \n\"'") + text[start + 1 :]
+            yield Case("swallowing", text[:start] + text[end:], sent=sent, seed=seed)
 
 
 def _sent(dice: Random) -> Iterator[Part]:

@@ -141,7 +141,7 @@ class BracedReader(BodyReader):
         assert p.call is not None
         for key, value in values.items():
             text = value if isinstance(value, str) else str(value)
-            if self._ends_in_call(text) or self._is_over_inside(value) or self._holds_end(text):
+            if self._ends_in_call(text) or self._is_over_inside(value):
                 message = f"the argument {key!r} looks like the end of a call, so that its own end is unsure"
                 cure = "close each string and each call, and write no markers of this format into a value"
                 p.problem("ambiguous_end", f"{message}; {cure}", "/" + key, call=p.call.index)
@@ -151,10 +151,6 @@ class BracedReader(BodyReader):
         for found in self._calls(text):
             last = found.end()
         return last >= 0 and (self._close is None or self._close(text, last - 1) is None)
-
-    def _holds_end(self, text: str) -> bool:
-        """Does it hold a call's end, and what quotes a string? One of the two was damaged, or left out."""
-        return self._close is not None and self.body.quote in text and self._close(text) is not None
 
     def _is_over_inside(self, value: Any) -> bool:
         """Would the call have been over inside this value, had the text ended there?"""

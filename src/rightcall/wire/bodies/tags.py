@@ -108,19 +108,6 @@ class Tags:
         texts = [text for text in ordered(self.body.value_close) if "{" not in text]
         return tuple(found for text in texts for found in _one_less(text))
 
-    def holds_half_close(self, text: str, key: str) -> bool:
-        """Does it hold one half of what closes a value? That is left of a closing tag with one character damaged."""
-        closes = [close.replace("{key}", key) for close in ordered(self.body.value_close)]
-        return any(half in text for close in closes for half in (close[: len(close) // 2], close[len(close) // 2 :]))
-
-    @cached_property
-    def holds_opener(self) -> Callable[[str], object]:
-        """Finds how a call, or the section of calls, begins."""
-        closes = [pat.prefix for pat in (*self.shuts, *templates(self.body.value_close))]
-        starts = {pat.prefix for pat in self.openers if len(pat.prefix) >= _SURE}
-        told = [start for start in starts if not any(close.startswith(start) for close in closes)]
-        return re.compile("|".join(map(re.escape, sorted(told))) or "(?!)").search
-
     @cached_property
     def damaged_param(self) -> Probe:
         """How an argument's opening tag begins, with one character missing."""

@@ -240,21 +240,10 @@ class ValueEnd:
     def _doubt(self, seen: _Seen, value: Value) -> Doubt | None:
         if seen.repeated and seen.closed:
             return Doubt("duplicate_argument", f"the argument {seen.repeated!r} is given twice; send it once")
-        is_over = seen.opened and (seen.closed or seen.shut)
-        if seen.argument or is_over or seen.quoted or seen.torn or self._holds_rest(seen, value):
+        if seen.argument or (seen.opened and seen.closed) or seen.quoted or seen.torn:
             other = f"the argument {seen.argument!r}" if seen.argument else "another argument or call"
             return Doubt("ambiguous_end", _swallowed(value.key, other)[0])
         return None
-
-    def _holds_rest(self, seen: _Seen, value: Value) -> bool:
-        """Does a value that holds one of the format's own tags hold what is left of another, so that the two may be
-        the end of this value and the beginning of the next argument or call?"""
-        if not (seen.opened or seen.shut or seen.closed):
-            return False
-        text = "".join(value.pieces)
-        if seen.opened:
-            return self.tags.holds_half_close(text, value.key)
-        return self.tags.holds_opener(text) is not None
 
     def _doubt_of_next(self, value: Value, seen: _Seen) -> Doubt | None:
         """A value that the next argument ended: was there a close, one that did not count or a damaged one?"""
