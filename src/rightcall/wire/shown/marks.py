@@ -25,6 +25,7 @@ _CLOSERS = frozenset(_BRACKETS.values())
 _OUTSIDE = re.compile(rf"{_ESCAPE}|`++|{OPENS}|[{_QUOTES}]", re.I).search
 _INSIDE = re.compile(rf"{_ESCAPE}|`++|{OPENS}|[{_QUOTES}\[\](){{}}]", re.I).search
 _DOUBLE = re.compile(r'(?<!\\)"').findall
+_NEXT_MEMBER = re.compile(r'(?<!\\)"[ \t\r\n]*+,[ \t\r\n]*+"\w++"[ \t\r\n]*+:').search
 _TICKS = re.compile("`++").search
 _BLANK = frozenset(" \t\r\n\f\v\u00a0")
 _BEFORE_OPENING = _BLANK | frozenset("([{<=,:;>*_~/|&+-\u2013\u2014" + "".join(_PAIRS))
@@ -63,9 +64,9 @@ class Marks:
             self.open = []
 
     def pass_over(self, text: str) -> None:
-        """What stood in a shown opener was not followed. A quotation mark that nothing in it opened closed the
-        quotation around it."""
-        if '"' in self.open and len(_DOUBLE(text)) % 2:
+        """What stood in a shown opener was not followed. Where it goes on as JSON does behind a string, what was taken
+        for a quotation was that string."""
+        if '"' in self.open and len(_DOUBLE(text)) % 2 and _NEXT_MEMBER(text):
             del self.open[self.open.index('"') :]
 
     def walk(self, text: str, at: int, stop: int) -> tuple[int, Closes | None]:
