@@ -10,8 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from rightcall.capture.captured_rows import FORGE, SCHEMA
 from rightcall.capture.resumption import journal_of
-from rightcall.capture.rows import FORGE, SCHEMA
 from rightcall.datasets.schemas import CONFLICT, PROMPT, REJECT, SCHEMAS, TRAINING
 from rightcall.files.file_kinds import FileKind, FoundFile, beginning, json_lines
 from rightcall.types import Json
