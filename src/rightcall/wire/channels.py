@@ -163,7 +163,7 @@ def _whole_call(m: Machine, name: str) -> bool:
     if found is None or type(found[1]) is not dict or behind in _ODD_BEHIND or not (behind or p.ended):
         p.pos = start
         return False
-    p.whole_call(start, end, name, *found)
+    p.whole_call((start, end, name, *found, ""))
     p.pos = end
     return True
 

@@ -16,7 +16,7 @@ from rightcall.wire.body_reader import WholeBlock
 from rightcall.wire.buffer import Steps
 from rightcall.wire.call_builder import CallBuilder
 from rightcall.wire.channels import first_header
-from rightcall.wire.compile import LEVELS, Compiled
+from rightcall.wire.compile import LEVELS, THINK_OPENS, Compiled
 from rightcall.wire.format_markers import Sign
 from rightcall.wire.markers import BLANKS, Probe, Scan
 from rightcall.wire.options import ReadOptions
@@ -36,19 +36,22 @@ _MOST_OPENERS = 10_000  # that hold no call; each costs as much as some hundred 
 class Machine:
     """Reads one reply in one format. `feed` and `close` put events into `output.events`."""
 
-    # What few replies need is set when it is needed.
-    thought_end: int | None = None  # where the last thought was closed
-    has_thought = False  # reasoning was opened
-    due_to: int | None = None  # a header said that a call follows: how many there were before it
-    in_content = False  # a marker that opens text was seen, and not yet its close
-    refused = 0  # how many calls outside all blocks were none that may run
-    is_over = False  # the reply was longer than it may be
-    is_cut = False  # the answer was cut off
+    __slots__ = (
+        *("_steps", "compiled", "due_to", "format_name", "has_thought", "held", "in_content", "is_cut", "is_over"),
+        *("output", "p", "refused", "rehearsal", "room", "state", "thought", "thought_end"),
+    )
 
     def __init__(self, compiled: Compiled, options: ReadOptions, ids: Ids) -> None:
         self.thought: int | None = None  # where the last reasoning began that nothing was said or called behind
         self.held: Held | None = None
         self.rehearsal: Rehearsal | None = None  # a special token stood inside a thought that is not closed
+        self.thought_end: int | None = None  # where the last thought was closed
+        self.has_thought = False  # reasoning was opened
+        self.due_to: int | None = None  # a header said that a call follows: how many there were before it
+        self.in_content = False  # a marker that opens text was seen, and not yet its close
+        self.refused = 0  # how many calls outside all blocks were none that may run
+        self.is_over = False  # the reply was longer than it may be
+        self.is_cut = False  # the answer was cut off
         self.p = CallBuilder(compiled, options, ids)
         self.output = self.p.output
         self.compiled = compiled
@@ -148,28 +151,31 @@ class Machine:
         if self.compiled.looks_first and not has_tag:
             yield from self._first(self.compiled)
         compiled = self.compiled
-        tries = compiled.may_begin or compiled.lines or compiled.again is not None
+        may_begin, lines, again, text = compiled.may_begin, compiled.lines, compiled.again, compiled.text
+        tries = may_begin or lines or again is not None
         while True:
             if tries and output.at_start and not output.thinking:
-                if compiled.may_begin and (yield from self._try_bare()):
+                if may_begin and (yield from self._try_bare()):
                     continue
-                if compiled.lines and (yield from self._try_line()):
+                if lines and (yield from self._try_line()):
                     continue
-                if compiled.again is not None and p.index and (yield from self._try_again(compiled.again)):
+                if again is not None and p.index and (yield from self._try_again(again)):
                     continue
-            scan = compiled.text if type(self.state) in _OUTSIDE else self._scan()
+            scan = text if type(self.state) in _OUTSIDE else self._scan()
             found = (scan.ended if p.ended else scan.search)(p.buf, p.pos)
-            end = found.start() if found else len(p.buf)
+            end = len(p.buf) if found is None else found.start()
             if end > p.pos:
                 if found is None and p.ended and output.fresh and p.index:
                     self._take_cut_close()
                 self.say(end)
-            if found and (group := found.lastindex):
+            if found is not None and (group := found.lastindex):
                 sign = scan.actions[group]
                 if p.told is not None and sign.is_token and p.is_letters(end, found.end()):
                     self.say_exactly(end + 1)
                     continue
-                yield from ACTIONS[sign.action](self, found, sign)
+                steps = ACTIONS[sign.action](self, found, sign)
+                if steps:  # most markers are dealt with at once
+                    yield from steps
             elif p.ended:
                 break
             else:
@@ -189,10 +195,10 @@ class Machine:
     def _first_tag(self, tag: Probe) -> Steps[bool]:
         """Many models write `<think>` first, whatever their format has for reasoning. True if it stood here."""
         p = self.p
-        char = p.buf[:1]
-        if char > "<" or p.base or isinstance(self.state, InReasoning):
+        begin = p.buf[:2]
+        if (begin > "!" and not THINK_OPENS.startswith(begin)) or p.base or isinstance(self.state, InReasoning):
             return False
-        if char <= " ":
+        if begin[:1] <= " ":
             taken = p.capture()
             yield from p.peek()
             self.output.hold_blanks(p.release(taken), p.at)
@@ -315,17 +321,18 @@ class Machine:
         self, start: int, *, bare: bool = False, special: bool = False, headless: bool = False, inner: bool = False
     ) -> Iterable[None]:
         """A block of calls: at once if all of it is there and as usual, else step by step."""
-        p = self.p
+        p, before = self.p, self.state
         first = p.index
         if p.pending is not None:
             p.settle_pending()
-        if bare and first == 0 and self.compiled.may_begin and self.held is None:
-            self._hold()
-        elif not bare and self.held is not None:
-            self.release()
-        before = self.state
-        if self.compiled.section_start is not None and not bare:
-            self.state = InSection(first)
+        if bare:
+            if first == 0 and self.held is None and self.compiled.may_begin:
+                self._hold()
+        else:
+            if self.held is not None:
+                self.release()
+            if self.compiled.section_start is not None:
+                self.state = InSection(first)
         whole = self._whole(start, bare)
         if whole is None or bare or not whole[2]:
             block = Block(p, bare=bare, special=special, headless=headless, inner=inner)
@@ -354,20 +361,20 @@ class Machine:
             yield from self.rest_is_text(f"more than {_MOST_OPENERS} openers that hold no call")
 
     def _whole(self, start: int, bare: bool) -> WholeBlock | None:
-        p, quick = self.p, self.compiled.quick
-        if quick is None or p.in_doubt or (p.options.choice and self.compiled.named):
+        p, compiled = self.p, self.compiled
+        if compiled.quick is None or p.in_doubt or (p.options.choice and compiled.named):
             return None  # an object is what the chosen tool is given, whatever it looks like
-        whole = quick(p, start, bare)
+        whole = compiled.quick(p, start, bare)
         return whole if whole is not None and p.index + len(whole[0]) <= p.limits.calls else None
 
     def _take_whole(self, whole: WholeBlock, moved: int) -> None:
         """Takes the calls of a block, whose places have moved by so much since they were found."""
         p, output = self.p, self.output
-        for start, end, name, json, value, id in whole[0]:
-            p.whole_call(start + moved, end + moved, name, json, value, id)
-        p.pos = whole[1] + moved
+        for call in whole[0]:
+            p.whole_call(call, moved)
+        p.pos = end = whole[1] + moved
         output.fresh = output.at_start = True
-        output.mark("marker", p.base + p.pos)
+        output.mark("marker", p.base + end)
 
     def _after_block(self, ending: Ending, before: State, first: int) -> None:
         if self.p.index > first:
@@ -409,9 +416,10 @@ class Machine:
         """Right behind a call, another may stand without its opener. True if it did."""
         p, output = self.p, self.output
         output.at_start = False
-        if not output.fresh:
+        char = p.buf[p.pos : p.pos + 1]
+        if char in self.compiled.not_again or not output.fresh:
             return False
-        if p.buf[p.pos : p.pos + 1] <= " ":
+        if char <= " ":
             taken = p.capture()
             yield from p.peek()
             output.hold_blanks(p.release(taken), p.at)
