@@ -16,7 +16,7 @@ SOURCES = {file.relative_to(PACKAGE).as_posix(): file.read_text("utf-8") for fil
 
 ORDER = (
     "errors extras lazy_names types api_names problems strict_json redaction servers values ids schema declare "
-    "checks repairs formats shapes wire laws templates apis contracts constrain masks messages dispatching hooks "
+    "checks repairs formats shapes wire laws templates apis contracts constrain masks histories messages dispatching hooks "
     "files workspace mcp guard backends testing run capture datasets serve cli"
 ).split()
 
