@@ -1,4 +1,4 @@
-"""Histories made fit for servers: laws over hostile histories and every profile, then a table of what users suffered."""
+"""Histories made fit for servers: laws over hostile histories, then a table of what users suffered."""
 
 import copy
 import json
@@ -14,25 +14,78 @@ from rightcall.types import Call, Reasoning, Reply
 
 PROFILES = sorted(HISTORY_PROFILES)
 ids = st.sampled_from(["", "a", "b", "call_1", "abcdefgh1", "x" * 80, None, 7])
-texts = st.sampled_from(["", " ", "hi", "two\nlines", "é\ud800", None, 5, {"a": 1}, [], ["x"], [{"type": "text", "text": "t"}], [{"type": "image_url", "image_url": {}}]])
-arguments = st.sampled_from(['{"x": 1}', "", "{", "[1]", '"{\\"x\\": 1}"', None, {"x": 1}, "null", "text", '{"a":1,"a":2}', "[" * 500])
+texts = st.sampled_from(
+    [
+        "",
+        " ",
+        "hi",
+        "two\nlines",
+        "é\ud800",
+        None,
+        5,
+        {"a": 1},
+        [],
+        ["x"],
+        [{"type": "text", "text": "t"}],
+        [{"type": "image_url", "image_url": {}}],
+    ]
+)
+arguments = st.sampled_from(
+    ['{"x": 1}', "", "{", "[1]", '"{\\"x\\": 1}"', None, {"x": 1}, "null", "text", '{"a":1,"a":2}', "[" * 500]
+)
 names = st.sampled_from(["f", "g", "", None, "not a name"])
 calls = st.one_of(
-    st.builds(lambda i, n, a: {"id": i, "type": "function", "function": {"name": n, "arguments": a}}, ids, names, arguments),
-    st.sampled_from([None, "x", {}, {"name": "f", "arguments": "{}"}, {"id": "c", "type": "custom", "custom": {"name": "f", "input": "x"}}]),
+    st.builds(
+        lambda i, n, a: {"id": i, "type": "function", "function": {"name": n, "arguments": a}}, ids, names, arguments
+    ),
+    st.sampled_from(
+        [
+            None,
+            "x",
+            {},
+            {"name": "f", "arguments": "{}"},
+            {"id": "c", "type": "custom", "custom": {"name": "f", "input": "x"}},
+        ]
+    ),
 )
-extra = st.sampled_from([{}, {"reasoning_content": "because"}, {"reasoning": ""}, {"thinking": "t"}, {"function_call": {"name": "f", "arguments": "{}"}}, {"x_unknown": 1}, {"name": "n"}, {"refusal": "no"}])
+extra = st.sampled_from(
+    [
+        {},
+        {"reasoning_content": "because"},
+        {"reasoning": ""},
+        {"thinking": "t"},
+        {"function_call": {"name": "f", "arguments": "{}"}},
+        {"x_unknown": 1},
+        {"name": "n"},
+        {"refusal": "no"},
+    ]
+)
 messages = st.one_of(
-    st.builds(lambda r, c, e: {"role": r, "content": c, **e}, st.sampled_from(["system", "developer", "user", "assistant", "human", "tool", None, "?"]), texts, extra),
-    st.builds(lambda c, t, e: {"role": "assistant", "content": c, "tool_calls": t, **e}, texts, st.lists(calls, max_size=3), extra),
-    st.builds(lambda i, c, n: {"role": "tool", "tool_call_id": i, "content": c, **({"name": n} if n else {})}, ids, texts, names),
+    st.builds(
+        lambda r, c, e: {"role": r, "content": c, **e},
+        st.sampled_from(["system", "developer", "user", "assistant", "human", "tool", None, "?"]),
+        texts,
+        extra,
+    ),
+    st.builds(
+        lambda c, t, e: {"role": "assistant", "content": c, "tool_calls": t, **e},
+        texts,
+        st.lists(calls, max_size=3),
+        extra,
+    ),
+    st.builds(
+        lambda i, c, n: {"role": "tool", "tool_call_id": i, "content": c, **({"name": n} if n else {})},
+        ids,
+        texts,
+        names,
+    ),
     st.sampled_from([None, "x", {}, [], {"role": "tool"}]),
 )
 histories = st.lists(messages, max_size=8)
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(history=histories)
 def test_what_comes_out_is_taken_and_stays_as_it_is(profile: str, history: list[Any]) -> None:
     before = copy.deepcopy(history)
@@ -47,10 +100,13 @@ def test_what_comes_out_is_taken_and_stays_as_it_is(profile: str, history: list[
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(history=histories)
 def test_every_text_that_was_said_is_still_there(profile: str, history: list[Any]) -> None:
-    marked = [{**each, "content": f"said-{at}."} if isinstance(each, dict) and each else each for at, each in enumerate(history)]
+    marked = [
+        {**each, "content": f"said-{at}."} if isinstance(each, dict) and each else each
+        for at, each in enumerate(history)
+    ]
     sent = json.dumps(sane(marked, profile=profile).messages)
     for at, each in enumerate(marked):
         if isinstance(each, dict) and each:
@@ -86,7 +142,12 @@ SUFFERED: dict[str, tuple[str, list[Any], list[Any], set[str]]] = {
         chat(asks(("a", "f", '{"x": 1}')), result("a")),
         {"double_encoded"},
     ),
-    "empty arguments": ("openai", chat(asks(("a", "f", "")), result("a")), chat(asks(("a", "f", "{}")), result("a")), set()),
+    "empty arguments": (
+        "openai",
+        chat(asks(("a", "f", "")), result("a")),
+        chat(asks(("a", "f", "{}")), result("a")),
+        set(),
+    ),
     "a call without a result": (
         "openai",
         chat(asks(("a", "f", "{}")), {"role": "user", "content": "and?"}),
@@ -105,18 +166,38 @@ SUFFERED: dict[str, tuple[str, list[Any], list[Any], set[str]]] = {
     ),
     "results in another order, behind a user": (
         "openai",
-        chat(asks(("a", "f", "{}"), ("b", "g", "{}")), result("b", "B"), {"role": "user", "content": "?"}, result("a", "A")),
-        chat(asks(("a", "f", "{}"), ("b", "g", "{}")), result("a", "A"), result("b", "B"), {"role": "user", "content": "?"}),
+        chat(
+            asks(("a", "f", "{}"), ("b", "g", "{}")),
+            result("b", "B"),
+            {"role": "user", "content": "?"},
+            result("a", "A"),
+        ),
+        chat(
+            asks(("a", "f", "{}"), ("b", "g", "{}")),
+            result("a", "A"),
+            result("b", "B"),
+            {"role": "user", "content": "?"},
+        ),
         {"moved"},
     ),
-    "null content": ("llama_cpp", chat(asks(("a", "f", "{}"), content=None), result("a")), chat(asks(("a", "f", "{}")), result("a")), {"content"}),
+    "null content": (
+        "llama_cpp",
+        chat(asks(("a", "f", "{}"), content=None), result("a")),
+        chat(asks(("a", "f", "{}")), result("a")),
+        {"content"},
+    ),
     "list content of a result": (
         "vllm",
         chat(asks(("a", "f", "{}")), result("a", [{"type": "text", "text": "42"}])),
         chat(asks(("a", "f", "{}")), result("a", "42")),
         {"content"},
     ),
-    "arguments as text for Ollama": ("ollama", chat(asks(("a", "f", '{"x": 1}')), result("a")), chat(asks(("a", "f", {"x": 1})), result("a")), set()),
+    "arguments as text for Ollama": (
+        "ollama",
+        chat(asks(("a", "f", '{"x": 1}')), result("a")),
+        chat(asks(("a", "f", {"x": 1})), result("a")),
+        set(),
+    ),
     "thinking must come back to Kimi and is not blank": (
         "kimi",
         chat(asks(("a", "f", "{}")), result("a")),
@@ -146,14 +227,19 @@ SUFFERED: dict[str, tuple[str, list[Any], list[Any], set[str]]] = {
         ),
         {"role_order"},
     ),
-    "an empty list of calls": ("openai", chat({"role": "assistant", "content": "hi", "tool_calls": []}), chat({"role": "assistant", "content": "hi"}), set()),
+    "an empty list of calls": (
+        "openai",
+        chat({"role": "assistant", "content": "hi", "tool_calls": []}),
+        chat({"role": "assistant", "content": "hi"}),
+        set(),
+    ),
     "two system messages": (
         "gemma",
         [{"role": "system", "content": "a"}, {"role": "developer", "content": "b"}, {"role": "user", "content": "go"}],
         [{"role": "system", "content": "a\n\nb"}, {"role": "user", "content": "go"}],
         {"role", "role_order"},
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("what", SUFFERED)
@@ -182,7 +268,9 @@ def test_mistral_gets_ids_of_nine_characters() -> None:
 
 
 def test_what_a_client_dropped_is_put_back_by_the_id_of_its_call() -> None:
-    reply = Reply((Reasoning("Hm."), Call("f", id="a")), extras={"a": {"extra_content": {"google": {"thought_signature": "S"}}}})
+    reply = Reply(
+        (Reasoning("Hm."), Call("f", id="a")), extras={"a": {"extra_content": {"google": {"thought_signature": "S"}}}}
+    )
     kept = kept_of(reply)
     fit = sane(chat(asks(("a", "f", "{}")), result("a")), profile="deepseek", kept=kept)
     assert fit.messages[1]["reasoning_content"] == "Hm."
@@ -192,5 +280,5 @@ def test_what_a_client_dropped_is_put_back_by_the_id_of_its_call() -> None:
 
 
 def test_a_profile_that_there_is_none_of_names_those_there_are() -> None:
-    with pytest.raises(CallerError, match="no profile 'opnai'.*openai, vllm"):
+    with pytest.raises(CallerError, match=r"no profile 'opnai'.*openai, vllm"):
         sane([], profile="opnai")

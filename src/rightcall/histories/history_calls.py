@@ -86,7 +86,9 @@ def _arguments(work: HistoryWork, item: HistoryItem, at: int, given: Any) -> Any
     if not isinstance(value, dict):
         said = given if isinstance(given, str) else dumps(given)
         item.poison[at] = said if len(said) <= LONGEST_ECHO else said[:LONGEST_ECHO] + "..."
-        work.tell("poisoned_arguments", item, "arguments that are no JSON object became {}; the result says what they were")
+        work.tell(
+            "poisoned_arguments", item, "arguments that are no JSON object became {}; the result says what they were"
+        )
         value, given = {}, None
     if work.profile.arguments == "object":
         return value

@@ -35,7 +35,9 @@ def fit_content(work: HistoryWork, messages: list[HistoryItem]) -> list[HistoryI
 def _kind(content: Any) -> str:
     if content == "":
         return "an empty string"
-    return "null" if content is None else "text" if isinstance(content, str) else f"of the type {type(content).__name__}"
+    return (
+        "null" if content is None else "text" if isinstance(content, str) else f"of the type {type(content).__name__}"
+    )
 
 
 def _is_silent(message: Json) -> bool:
@@ -94,7 +96,9 @@ def _put_back(work: HistoryWork, item: HistoryItem) -> None:
     calls = item.message.get("tool_calls")
     if not calls or not work.kept:
         return
-    known = [work.kept.get(text(call.get("id"))) or work.kept.get(work.ids.get(text(call.get("id")), "")) for call in calls]
+    known = [
+        work.kept.get(text(call.get("id"))) or work.kept.get(work.ids.get(text(call.get("id")), "")) for call in calls
+    ]
     fields = {key: value for kept in known if kept is not None for key, value in kept.message.items()}
     missing = {key: value for key, value in fields.items() if not item.message.get(key)}
     if any(item.message.get(key) for key in REASONING_KEYS):

@@ -139,7 +139,11 @@ def _plain(content: Any) -> str:
 def _as_text(work: HistoryWork, item: HistoryItem) -> list[HistoryItem]:
     """A result whose call is gone says what it is; an empty one says nothing."""
     said = _plain(item.message.get("content"))
-    work.tell("orphan_result", item, "a result whose call is not there became text" if said else "an empty result of no call is left out")
+    work.tell(
+        "orphan_result",
+        item,
+        "a result whose call is not there became text" if said else "an empty result of no call is left out",
+    )
     if not said:
         return []
     name = text(item.message.get("name"))
