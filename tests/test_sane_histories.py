@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rightcall.errors import CallerError
-from rightcall.messages import HISTORY_PROFILES, Kept, history_faults, kept_of, sane
+from rightcall.messages import HISTORY_PROFILES, KeptFields, history_faults, kept_of, sane
 from rightcall.types import Call, Reasoning, Reply
 
 PROFILES = sorted(HISTORY_PROFILES)
@@ -276,7 +276,9 @@ def test_what_a_client_dropped_is_put_back_by_the_id_of_its_call() -> None:
     assert fit.messages[1]["reasoning_content"] == "Hm."
     assert fit.messages[1]["tool_calls"][0]["extra_content"] == {"google": {"thought_signature": "S"}}
     assert sane(fit.messages, profile="deepseek", kept=kept).changes == ()
-    assert kept == {"a": Kept({"reasoning_content": "Hm."}, {"extra_content": {"google": {"thought_signature": "S"}}})}
+    assert kept == {
+        "a": KeptFields({"reasoning_content": "Hm."}, {"extra_content": {"google": {"thought_signature": "S"}}})
+    }
 
 
 def test_a_profile_that_there_is_none_of_names_those_there_are() -> None:

@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from rightcall.contracts.typescript import declarations
     from rightcall.histories.history_faults import history_faults
     from rightcall.histories.history_profiles import HISTORY_PROFILES, HistoryProfile
-    from rightcall.histories.history_work import Change, Kept
+    from rightcall.histories.history_work import HistoryChange, KeptFields
     from rightcall.histories.sanitiser import SaneHistory, kept_of, sane
 
 __all__ = [
     "HISTORY_PROFILES",
-    "Change",
+    "HistoryChange",
     "Deliverable",
     "HistoryProfile",
-    "Kept",
+    "KeptFields",
     "Ledger",
     "LedgerState",
     "SaneHistory",
@@ -39,8 +39,8 @@ __getattr__ = on_first_use(
     {
         "HISTORY_PROFILES": "rightcall.histories.history_profiles",
         "HistoryProfile": "rightcall.histories.history_profiles",
-        "Change": "rightcall.histories.history_work",
-        "Kept": "rightcall.histories.history_work",
+        "HistoryChange": "rightcall.histories.history_work",
+        "KeptFields": "rightcall.histories.history_work",
         "SaneHistory": "rightcall.histories.sanitiser",
         "kept_of": "rightcall.histories.sanitiser",
         "sane": "rightcall.histories.sanitiser",

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 from rightcall.lazy_names import on_first_use
 
 if TYPE_CHECKING:
-    from rightcall.guard.choices import one_at_a_time, oversized_results, tool_choice
+    from rightcall.guard.call_rules import one_at_a_time, oversized_results, tool_choice
     from rightcall.guard.intervention import GuardPolicy, Intervention
     from rightcall.guard.judgement import Guard, Judgement
     from rightcall.guard.patience import failing_budget, malformed_budget, turn_budget
     from rightcall.guard.repeats import repeated
     from rightcall.guard.speech import Respond, announced, silence
-    from rightcall.guard.steps import prerequisites, required_steps, terminal_tools
+    from rightcall.guard.task_order import prerequisites, required_steps, terminal_tools
     from rightcall.guard.turn import PastCall, PastTurn, Turn
     from rightcall.guard.wrong_calls import near_calls, problems, unknown_tool
 
@@ -66,15 +66,15 @@ __getattr__ = on_first_use(
         "failing_budget": "rightcall.guard.patience",
         "malformed_budget": "rightcall.guard.patience",
         "near_calls": "rightcall.guard.wrong_calls",
-        "one_at_a_time": "rightcall.guard.choices",
-        "oversized_results": "rightcall.guard.choices",
-        "prerequisites": "rightcall.guard.steps",
+        "one_at_a_time": "rightcall.guard.call_rules",
+        "oversized_results": "rightcall.guard.call_rules",
+        "prerequisites": "rightcall.guard.task_order",
         "problems": "rightcall.guard.wrong_calls",
         "repeated": "rightcall.guard.repeats",
-        "required_steps": "rightcall.guard.steps",
+        "required_steps": "rightcall.guard.task_order",
         "silence": "rightcall.guard.speech",
-        "terminal_tools": "rightcall.guard.steps",
-        "tool_choice": "rightcall.guard.choices",
+        "terminal_tools": "rightcall.guard.task_order",
+        "tool_choice": "rightcall.guard.call_rules",
         "turn_budget": "rightcall.guard.patience",
         "unknown_tool": "rightcall.guard.wrong_calls",
     },

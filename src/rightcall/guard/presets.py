@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rightcall.guard.choices import one_at_a_time, oversized_results, tool_choice
+from rightcall.guard.call_rules import one_at_a_time, oversized_results, tool_choice
 from rightcall.guard.intervention import GuardPolicy
 from rightcall.guard.patience import failing_budget, malformed_budget, turn_budget
 from rightcall.guard.repeats import repeated

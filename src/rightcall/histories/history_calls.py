@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from rightcall.apis.sdk_view import dumps, items, obj, text
-from rightcall.strict_json import MAX_DEPTH, decode
 from rightcall.histories.history_work import HistoryItem, HistoryWork
+from rightcall.strict_json import MAX_DEPTH, decode
 from rightcall.types import Json
 
 LONGEST_ECHO = 500

@@ -49,9 +49,9 @@ def _content(message: Json, profile: HistoryProfile) -> Iterator[str]:
         elif not content or not all(isinstance(part, dict) and isinstance(part.get("type"), str) for part in content):
             yield "has parts that are none"
     elif content is None:
-        if not (role == "assistant" and message.get("tool_calls")) or profile.blank == "empty":
-            if not (role == "assistant" and (message.get("refusal") or message.get("audio"))):
-                yield "has no content"
+        takes = [message.get("refusal"), message.get("audio"), profile.blank != "empty" and message.get("tool_calls")]
+        if role != "assistant" or not any(takes):
+            yield "has no content"
     elif not isinstance(content, str):
         yield "has content that is no text"
     elif content == "" and role == "assistant" and message.get("tool_calls") and profile.blank == "null":

@@ -11,16 +11,20 @@ from rightcall.histories.history_profiles import HistoryProfile
 from rightcall.types import Json
 
 
-class Change(msgspec.Struct, frozen=True):
-    """One thing that was put right: its `kind`, one word for a program; the index `at` which its message stands in the
-    history that was given; and what was done, in words."""
+class HistoryChange(msgspec.Struct, frozen=True):
+    """One thing that was put right.
+
+    - `kind`: one word for a program.
+    - `at`: the index of its message in the history that was given.
+    - `message`: what was done, in words.
+    """
 
     kind: str
     at: int
     message: str
 
 
-class Kept(msgspec.Struct, frozen=True):
+class KeptFields(msgspec.Struct, frozen=True):
     """What a provider wants back with a call: fields of its `message`, and fields of the `call` itself."""
 
     message: Json = {}
@@ -47,10 +51,10 @@ class HistoryItem:
 class HistoryWork:
     """One history on its way through the steps."""
 
-    def __init__(self, profile: HistoryProfile, kept: Mapping[str, Kept]) -> None:
+    def __init__(self, profile: HistoryProfile, kept: Mapping[str, KeptFields]) -> None:
         self.profile, self.kept = profile, kept
-        self.changes: list[Change] = []
+        self.changes: list[HistoryChange] = []
         self.ids: dict[str, str] = {}
 
     def tell(self, kind: str, item: HistoryItem, message: str) -> None:
-        self.changes.append(Change(kind, item.at, message))
+        self.changes.append(HistoryChange(kind, item.at, message))

@@ -8,8 +8,8 @@ from typing import Any
 
 from rightcall.apis.outgoing import output_text
 from rightcall.apis.sdk_view import items, text
-from rightcall.ids import ALPHABET, is_nine
 from rightcall.histories.history_work import HistoryItem, HistoryWork
+from rightcall.ids import ALPHABET, is_nine
 from rightcall.types import Json
 
 NO_RESULT = "ERROR: there is no result: the call was not run, or its result was lost"

@@ -19,7 +19,7 @@ import msgspec
 from rightcall.apis.sdk_view import obj
 from rightcall.histories.history_calls import written_calls
 from rightcall.histories.history_profiles import HistoryProfile, history_profile
-from rightcall.histories.history_work import Change, HistoryItem, HistoryWork, Kept
+from rightcall.histories.history_work import HistoryChange, HistoryItem, HistoryWork, KeptFields
 from rightcall.histories.message_content import fit_content, fit_fields, fit_reasoning
 from rightcall.histories.pairing import paired
 from rightcall.histories.role_order import ordered
@@ -35,7 +35,7 @@ class SaneHistory(msgspec.Struct, frozen=True):
     """
 
     messages: list[Json]
-    changes: tuple[Change, ...] = ()
+    changes: tuple[HistoryChange, ...] = ()
     ids: dict[str, str] = {}
 
 
@@ -72,7 +72,7 @@ def sane(
     history: Sequence[Any],
     *,
     profile: str | HistoryProfile = "openai",
-    kept: Mapping[str, Kept] | None = None,
+    kept: Mapping[str, KeptFields] | None = None,
 ) -> SaneHistory:
     """The `history` as a server takes it; what was given is not touched. A history that is taken already comes back
     equal, without changes.
@@ -91,10 +91,10 @@ def sane(
     return SaneHistory([item.message for item in items], tuple(work.changes), work.ids)
 
 
-def kept_of(reply: Reply) -> dict[str, Kept]:
-    """What must go back with the calls of this `reply`, by call id: reasoning, signatures. Kept by whoever stands
+def kept_of(reply: Reply) -> dict[str, KeptFields]:
+    """What must go back with the calls of this `reply`, by call id: reasoning, signatures. KeptFields by whoever stands
     between a client and a server, for clients that drop it."""
     message = dict(reply.extras.get("", {}))
     if reply.reasoning:
         message.setdefault("reasoning_content", reply.reasoning)
-    return {call.id: Kept(message, reply.extras.get(call.id, {})) for call in reply.attempts if call.id}
+    return {call.id: KeptFields(message, reply.extras.get(call.id, {})) for call in reply.attempts if call.id}
