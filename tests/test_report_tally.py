@@ -22,8 +22,8 @@ from reported import (
     tallied,
 )
 from rightcall import parse, read
-from rightcall.reports.comparing import ALL, compared
 from rightcall.reports.findings import Finding, findings, meaning
+from rightcall.reports.log_changes import ALL, compared
 from rightcall.reports.logged_reply import LoggedReply
 from rightcall.reports.reply_samples import KEPT
 from rightcall.reports.reply_tally import GroupKey, ReplyTally

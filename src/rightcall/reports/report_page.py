@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from rightcall.reports.comparing import ALL, Comparison, RateChange
 from rightcall.reports.findings import Finding, meaning
+from rightcall.reports.log_changes import ALL, Comparison, RateChange
 from rightcall.reports.reply_samples import ReplySample
 from rightcall.reports.reply_tally import GroupKey, ReplyGroup, ReplyTally
 from rightcall.reports.report_words import (

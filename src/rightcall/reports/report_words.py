@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rightcall.reports.comparing import ALL, Comparison, RateChange
 from rightcall.reports.findings import Finding
+from rightcall.reports.log_changes import ALL, Comparison, RateChange
 from rightcall.reports.reply_tally import MEASURES, GroupKey, ReplyGroup, ReplyTally, Share
 from rightcall.safe_text import percent
 from rightcall.webpages.page_parts import Headline, PageRate, StripPiece, Tone
