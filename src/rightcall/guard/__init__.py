@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from rightcall.guard.repeats import repeated
     from rightcall.guard.speech import Respond, announced, silence
     from rightcall.guard.task_order import prerequisites, required_steps, terminal_tools
+    from rightcall.guard.told_calls import near_calls, problems, unknown_tool
     from rightcall.guard.turn import PastCall, PastTurn, Turn
-    from rightcall.guard.wrong_calls import near_calls, problems, unknown_tool
 
 __all__ = [
     "Guard",
@@ -65,17 +65,17 @@ __getattr__ = on_first_use(
         "announced": "rightcall.guard.speech",
         "failing_budget": "rightcall.guard.patience",
         "malformed_budget": "rightcall.guard.patience",
-        "near_calls": "rightcall.guard.wrong_calls",
+        "near_calls": "rightcall.guard.told_calls",
         "one_at_a_time": "rightcall.guard.call_rules",
         "oversized_results": "rightcall.guard.call_rules",
         "prerequisites": "rightcall.guard.task_order",
-        "problems": "rightcall.guard.wrong_calls",
+        "problems": "rightcall.guard.told_calls",
         "repeated": "rightcall.guard.repeats",
         "required_steps": "rightcall.guard.task_order",
         "silence": "rightcall.guard.speech",
         "terminal_tools": "rightcall.guard.task_order",
         "tool_choice": "rightcall.guard.call_rules",
         "turn_budget": "rightcall.guard.patience",
-        "unknown_tool": "rightcall.guard.wrong_calls",
+        "unknown_tool": "rightcall.guard.told_calls",
     },
 )

@@ -100,14 +100,14 @@ def _from_user(words: str, api: str) -> Json:
 
 class Guard:
     """Policies in their order, composed as data: `Guard(*policies)`; the words "none", "parse" and "full" name three.
-    See `rightcall.guard` for the policies there are; a function of a `Turn` is one too."""
+    See `rightcall.guard` for the `policies` there are; a function of a `Turn` is one too."""
 
     def __init__(self, *policies: GuardPolicy) -> None:
         self.policies = policies
 
     @staticmethod
     def of(guard: str | Guard) -> Guard:
-        """The guard of this name: "none" lets everything be, "parse" tells the model what was wrong with its calls,
+        """The `guard` of this name: "none" lets everything be, "parse" tells the model what was wrong with its calls,
         "full" keeps it on its task too. Raises `CallerError` for another name."""
         if isinstance(guard, Guard):
             return guard

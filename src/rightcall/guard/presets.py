@@ -9,7 +9,7 @@ from rightcall.guard.intervention import GuardPolicy
 from rightcall.guard.patience import failing_budget, malformed_budget, turn_budget
 from rightcall.guard.repeats import repeated
 from rightcall.guard.speech import announced, silence
-from rightcall.guard.wrong_calls import near_calls, problems, unknown_tool
+from rightcall.guard.told_calls import near_calls, problems, unknown_tool
 
 
 def _parse() -> tuple[GuardPolicy, ...]:

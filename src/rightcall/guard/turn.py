@@ -30,8 +30,9 @@ _FAILED = ("ERROR", "Error", "error:", '{"error"', "Traceback (most")
 
 
 class PastCall:
-    """A call of an earlier turn: its `name`, its `id`, its `result` as text (None where there is none), and what came
-    of it (`outcome`): "ok", "failed", "refused" (it was not run) or "open"."""
+    """A call of an earlier turn, made of its `name`, its `id` and the arguments as they were `given`. Its `result` is
+    text, None where there is none; its `outcome` says what came of it: "ok", "failed", "refused" (it was not run) or
+    "open"; `told` is the policy that spoke in its place."""
 
     __slots__ = ("_fingerprint", "_given", "id", "name", "outcome", "result", "told")
 
@@ -55,7 +56,7 @@ class PastCall:
             self._fingerprint = fingerprint(Call(self.name, self.arguments, " "))
         return self._fingerprint
 
-    def answered(self, result: str, is_error: bool | None) -> None:
+    def _answer(self, result: str, is_error: bool | None) -> None:
         found = _TOLD.match(result)
         self.result, self.told = result, found[1] if found else ""
         if found or result.startswith(_NOT_RUN):
@@ -182,7 +183,7 @@ def _turns(messages: Sequence[Mapping[str, Any]]) -> list[PastTurn]:
         elif role == "tool":
             call = waiting.pop(text(message.get("tool_call_id")), None)
             if call is not None:
-                call.answered(content_text(message.get("content")), message.get("is_error"))
+                call._answer(content_text(message.get("content")), message.get("is_error"))
                 if call.told and made:
                     made[-1][2].add(call.told)
         elif role == "user" and made and (found := _TOLD.match(content_text(message.get("content")))):
