@@ -6,9 +6,10 @@ visible("a\\x1b[2Jb\\u202e")  # 'a\\\\x1b[2Jb\\\\u202e'
 from __future__ import annotations
 
 import json
-import math
 import unicodedata
 from typing import Any
+
+from rightcall.files.jsonl import finite
 
 # Letters and marks by category, yet nothing is seen of them: fillers, joiners, variation selectors, the empty Braille
 # cell. Format, control, surrogate, private and unassigned characters and odd spaces are told by their category.
@@ -66,14 +67,3 @@ def json_text(value: Any) -> str:
 def json_line(value: Any) -> str:
     """The same on one line."""
     return json.dumps(finite(value)).replace("\x7f", "\\u007f")
-
-
-def finite(value: Any) -> Any:
-    """The same JSON data with null for what is no finite number."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {key: finite(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [finite(item) for item in value]
-    return value
