@@ -12,7 +12,7 @@ from captured import CONVERSATIONS, FORGE_ROW, conversation, rows, write
 from rightcall.capture import catalogue
 from rightcall.capture.captured_rows import read_rows
 from rightcall.cli.stats_page import stats_page
-from rightcall.datasets.conversations import Conversation
+from rightcall.datasets.conversations import CapturedConversation
 from rightcall.datasets.label import Labeller, label_files
 from rightcall.datasets.prompts import prompts, write_prompts
 from rightcall.datasets.row_files import BadRows
@@ -212,7 +212,7 @@ def test_examples_that_the_model_was_shown_are_not_calls_of_its_own() -> None:
     for row in (first, end):
         row["messages"][1:1] = shown
     assert [Labeller().label(row)["label"]["label"] for row in (first, end)] == ["valid", "valid"]
-    assert [message["role"] for message in Conversation([first, end]).turns[0].messages] == ["system", "user"]
+    assert [message["role"] for message in CapturedConversation([first, end]).turns[0].messages] == ["system", "user"]
 
 
 def test_a_row_without_a_history_is_judged_by_the_rows_before_it() -> None:
