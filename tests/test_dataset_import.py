@@ -11,7 +11,7 @@ import pytest
 from captured import write
 from rightcall import Toolset
 from rightcall.backends.cassette import load
-from rightcall.capture.rows import call_of, read_rows
+from rightcall.capture.captured_rows import call_of, read_rows
 from rightcall.datasets.imported import ImportedLine, ImportOptions, import_files, import_line, rows_of
 from rightcall.datasets.label import Labeller
 from rightcall.datasets.logs import KINDS, sniffed

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from rightcall.capture.rows import OUTCOME
+from rightcall.capture.captured_rows import OUTCOME
 from rightcall.capture.runner import Capture, Watch
 from rightcall.capture.scenario_run import JournalEntry
 from rightcall.capture.settings import Task

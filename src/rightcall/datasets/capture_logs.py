@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rightcall.apis.sdk_view import dumps
-from rightcall.capture.rows import FORGE, SCHEMA
+from rightcall.capture.captured_rows import FORGE, SCHEMA
 from rightcall.datasets.conversations import Conversation, Turn
 from rightcall.datasets.logged import Entry, Log, LogTurn, time_in
 from rightcall.datasets.schemas import faults

@@ -19,7 +19,7 @@ import msgspec
 from msgspec.structs import replace
 
 from rightcall.apis.sdk_view import dumps
-from rightcall.capture.rows import RESPOND, LineFault, unix_ms
+from rightcall.capture.captured_rows import RESPOND, LineFault, unix_ms
 from rightcall.datasets.joining import LinkedTurns, joined_lines
 from rightcall.datasets.log_walk import LogWalk
 from rightcall.datasets.logged import PassedOver

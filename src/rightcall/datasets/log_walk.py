@@ -8,7 +8,7 @@ from typing import Any
 from rightcall.apis.openai_chat import assistant_message
 from rightcall.apis.sdk_view import objects, text
 from rightcall.apis.whole import read, read_all
-from rightcall.capture.rows import CallTrace, capture_row, outcome_row
+from rightcall.capture.captured_rows import CallTrace, capture_row, outcome_row
 from rightcall.capture.stubs import StubOutcome
 from rightcall.datasets.logged import Log, LogTurn
 from rightcall.datasets.row_files import running_digest
