@@ -28,6 +28,8 @@ Ending = Literal["text", "closed", "due", "full"]
 
 _WORD = Probe(Pat(f"(?:{HOLES['name']})?+", f"(?:{HOLES['name']})?+", sure=RUN))
 _NAME = re.compile(HOLES["name"]).match
+_QUOTES = "=\"' "
+_BRACKETS = frozenset(")]}")  # what a text that was not cut off may end with
 _NO_NAME = "the call has no tool name; send the name of a tool with its arguments"
 _UNREADABLE = "the call could not be read; send it again exactly as the format asks for"
 
@@ -179,14 +181,14 @@ class Block:
     def _unreadable(self, content: str, found: bool) -> None:
         """A call that cannot be read: what of its name is known, and why it may not run."""
         p, text = self.p, content.lstrip()
-        tag = next((tag for tag in p.compiled.body_tags if text.startswith(tag)), "")
-        name = _NAME(text, len(tag))
+        tag = next((tag for tag in p.compiled.body_tags if text.startswith(tag.rstrip(_QUOTES))), "").rstrip(_QUOTES)
+        name = _NAME(text, len(tag) + len(text[len(tag) :]) - len(text[len(tag) :].lstrip(_QUOTES)))
         if name is not None and (known := self._declared(name.group())):
             p.begin(known)
-        if p.ended and not found:
-            p.fail("truncated", "the text ended before the call did; send the whole call again")
-        elif (tag and name is None) or self._is_nameless():
+        if (tag and name is None) or self._is_nameless():
             p.fail("invalid_name", _NO_NAME)
+        elif p.ended and not found and (p.compiled.closes or text.rstrip()[-1:] not in _BRACKETS):
+            p.fail("truncated", "the text ended before the call did; send the whole call again")
         else:
             known_to = self._content + len(content) - len(text) + (name.end() if name is not None else len(tag))
             p.fail("invalid_call", _UNREADABLE, end=self._end_of_broken(found, known_to))

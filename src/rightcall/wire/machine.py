@@ -13,7 +13,7 @@ from rightcall.ids import Ids
 from rightcall.types import Event, Text
 from rightcall.wire.blocks import Block, Ending
 from rightcall.wire.body_reader import WholeBlock
-from rightcall.wire.buffer import Steps
+from rightcall.wire.buffer import Capture, Steps
 from rightcall.wire.call_builder import CallBuilder
 from rightcall.wire.channels import first_header
 from rightcall.wire.compile import LEVELS, Compiled
@@ -332,7 +332,7 @@ class Machine:
             return self._block(block, start, whole, before)
         self._take_whole(whole, 0)
         if p.buf[p.pos - 1] <= " ":
-            self._end_block(p.buf[whole[0][-1][1] : p.pos])
+            self._pass_blanks(p.buf[whole[0][-1][1] : p.pos])
         self._after_block("closed", before, first)
         return ()
 
@@ -349,9 +349,7 @@ class Machine:
         else:
             self._take_whole(whole, p.pos - at)
             ending = (yield from block.end()) if block.bare else "closed"
-        if self.output.fresh and p.buf[p.pos - 1 : p.pos] <= " ":
-            self._end_block(p.captured(taken))
-        p.drop(taken)
+        self.end_block(taken)
         self._after_block(ending, before, first)
         if ending == "full":
             yield from self.rest_is_text()
@@ -375,8 +373,15 @@ class Machine:
         output.fresh = output.at_start = True
         output.mark("marker", p.base + p.pos)
 
-    def _end_block(self, text: str) -> None:
-        """The blanks that a block ends with say whether what follows it begins a line."""
+    def end_block(self, taken: Capture) -> None:
+        """Calls were read since that capture, which is over."""
+        p = self.p
+        if self.output.fresh and p.buf[p.pos - 1 : p.pos] <= " ":
+            self._pass_blanks(p.captured(taken))
+        p.drop(taken)
+
+    def _pass_blanks(self, text: str) -> None:
+        """The blanks that this text ends with say whether what follows the calls in it begins a line."""
         self.output.hold_blanks(text[len(text.rstrip(BLANKS)) :], self.p.at)
 
     def _after_block(self, ending: Ending, before: State, first: int) -> None:
