@@ -100,10 +100,10 @@ def _is_ollama(found: Json) -> bool:
         return True
     if "created_at" in found and obj(found.get("message")) is not None:
         return True
-    return isinstance(found.get("thinking"), str) or _has_parsed_call(found)
+    return isinstance(found.get("thinking"), str) or has_parsed_call(found)
 
 
-def _has_parsed_call(found: Json) -> bool:
+def has_parsed_call(found: Json) -> bool:
     """A call without an id, whose arguments are no text."""
     calls = [obj(each.get("function")) or {} for each in objects(found.get("tool_calls")) if not each.get("id")]
     return any(obj(call.get("arguments")) is not None for call in calls)

@@ -8,7 +8,7 @@ from rightcall.api_names import api_name
 from rightcall.apis.anthropic import MESSAGES
 from rightcall.apis.dialect import Dialect
 from rightcall.apis.gemini import GEMINI
-from rightcall.apis.ollama import OLLAMA
+from rightcall.apis.ollama import OLLAMA, has_parsed_call
 from rightcall.apis.openai_chat import CHAT
 from rightcall.apis.openai_responses import RESPONSES
 from rightcall.apis.sdk_view import items, obj
@@ -23,6 +23,7 @@ DIALECTS: dict[str, Dialect] = {
     "responses": RESPONSES,
 }
 _ASKED = tuple(reversed(DIALECTS.values()))
+_MESSAGE_KEYS = frozenset(("role", "content", "tool_calls"))
 
 
 def named(api: str) -> str:
@@ -36,8 +37,17 @@ def sniff(response: Any) -> str | None:
     if found is None:
         known = (sniff(each) for each in items(response) if obj(each) is not None)  # no lists of lists, however deep
         return next((api for api in known if api is not None), None)
+    if _is_plain_message(found):
+        return "chat"
     own = next((dialect.name for dialect in _ASKED if dialect.shows(found)), None)
     return own or _by_message(obj(found.get("message")))
+
+
+def _is_plain_message(found: Json) -> bool:
+    """A message with text and calls and nothing else that could tell: most are such, and only Ollama has them too."""
+    if "role" not in found or "content" not in found or not found.keys() <= _MESSAGE_KEYS:
+        return False
+    return (found["content"] is None or type(found["content"]) is str) and not has_parsed_call(found)
 
 
 def _by_message(message: Json | None) -> str | None:
