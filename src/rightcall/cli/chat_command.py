@@ -34,8 +34,9 @@ from rightcall.cli.endpoint import (
     endpoint,
 )
 from rightcall.cli.inputs import AsJson, Force, FormatName, ToolsFile, choose_format, read_tools, refuse, say
+from rightcall.cli.layout import Flow, console
 from rightcall.cli.safe import json_line, visible
-from rightcall.cli.show import STYLES, console, show_call, show_problems
+from rightcall.cli.show import STYLES, show_call, show_problems, unsaid
 from rightcall.dispatching.result import Result, refused
 from rightcall.errors import BackendError
 from rightcall.ids import Ids
@@ -80,7 +81,7 @@ class ChatLoop:
             return
         if not show_events(self.out, _waiting(stream)):
             self.out.print("(nothing)", style="dim")
-        show_problems(self.out, stream.answer.problems)
+        show_problems(self.out, unsaid(stream.answer.problems, stream.answer.attempts))
 
 
 def _with(asked: Request, *messages: Json) -> Request:
@@ -89,16 +90,12 @@ def _with(asked: Request, *messages: Json) -> Request:
 
 def show_events(out: Console, events: Iterator[Event]) -> int:
     """Writes text as it comes and calls when they are whole. Gives how many things were written."""
-    written, calls, open_line = 0, 0, False
+    written, calls, flow = 0, 0, Flow(out)
     for event in events:
         if isinstance(event, Text | Reasoning):
-            style = STYLES["reasoning" if isinstance(event, Reasoning) else "text"]
-            out.print(visible(event.text), style=style, end="")
-            open_line = True
+            flow.write(visible(event.text), STYLES["reasoning" if isinstance(event, Reasoning) else "text"])
         elif isinstance(event, CallEnd | Recast):
-            if open_line:
-                out.print()
-            open_line = False
+            flow.close()
             if isinstance(event, CallEnd):
                 calls += 1
                 show_call(out, calls, event.call)
@@ -107,8 +104,7 @@ def show_events(out: Console, events: Iterator[Event]) -> int:
         else:
             continue
         written += 1
-    if open_line:
-        out.print()
+    flow.close()
     return written
 
 

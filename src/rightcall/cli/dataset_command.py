@@ -12,6 +12,7 @@ import msgspec
 import typer
 
 from rightcall.capture import catalogue
+from rightcall.cli.help_page import CommandGroup
 from rightcall.cli.inputs import (
     AsJson,
     Force,
@@ -28,19 +29,14 @@ from rightcall.cli.inputs import (
     say,
     usage_errors,
 )
+from rightcall.cli.layout import console, paragraph, row
 from rightcall.cli.progress import reading
 from rightcall.cli.safe import brief, json_text
-from rightcall.cli.show import console, row
 from rightcall.datasets.row_files import BadRows, Where
 from rightcall.errors import CallerError
 from rightcall.files.streams import is_standard_output
 
-app = typer.Typer(
-    help="Check, label, split, redact, export and import rows of captures.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
+app = CommandGroup(help="Check, label, split, redact, export and import rows of captures.")
 
 Files = Annotated[list[str], typer.Argument(metavar="FILES", help="Files of rows, as JSON lines.")]
 To = Annotated[
@@ -98,7 +94,7 @@ def _told(json: bool, value: Mapping[str, Any], lines: Mapping[str, object]) -> 
     shown = {label: said for label, said in lines.items() if said not in ("", {}, None)}
     wide = max(map(len, shown)) + 2
     for label, said in shown.items():
-        out.print(f"{label.replace('_', ' '):<{wide}}{brief(_counts(said), 2_000)}")
+        paragraph(out, brief(_counts(said), 2_000), label=f"{label.replace('_', ' '):<{wide}}")
 
 
 def _counts(said: object) -> str:
@@ -110,7 +106,7 @@ def _counts(said: object) -> str:
 
 
 def _tell(where: Where, why: str) -> None:
-    typer.echo(brief(f"{where} {why}", 1_000), err=True)
+    paragraph(console(stderr=True), brief(f"{where} {why}", 1_000), hang=2)
 
 
 @app.command()

@@ -13,6 +13,8 @@ from typing import Annotated, Any, BinaryIO, NoReturn
 
 import typer
 
+from rightcall.cli.completing import read_format_names
+from rightcall.cli.layout import console, paragraph
 from rightcall.cli.safe import visible
 from rightcall.declare.toolset import Toolset
 from rightcall.errors import CallerError, FileFailed, NotOurs
@@ -23,7 +25,12 @@ from rightcall.formats.toml import MAX_BYTES
 MAX_INPUT = 64_000_000  # bytes: a reply of 16 million characters, four bytes each
 
 File = Annotated[str, typer.Argument(metavar="FILE|-", help="The file to read; - is standard input.")]
-FormatName = Annotated[str, typer.Option("--format", "-f", metavar="NAME", help="Name or alias of the format.")]
+FormatName = Annotated[
+    str,
+    typer.Option(
+        "--format", "-f", metavar="NAME", help="Name or alias of the format.", autocompletion=read_format_names
+    ),
+]
 FormatFile = Annotated[
     str | None,
     typer.Option("--format-file", metavar="FILE", help="A format of your own, as TOML, instead of --format."),
@@ -75,7 +82,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 def say(message: str) -> None:
     """One line on standard error."""
-    typer.echo("rightcall: " + visible(message, one_line=True), err=True)
+    paragraph(console(stderr=True), visible(message, one_line=True), label="rightcall: ")
 
 
 def refuse(message: str) -> NoReturn:
@@ -185,9 +192,10 @@ def read_tools(path: str | None) -> Toolset | None:
 
 
 def write_text(text: str) -> None:
-    """Text as it is, to a file or a pipe; on a terminal, what cannot be seen is shown as escapes."""
+    """Text as it is, to a file or a pipe; on a terminal what cannot be seen is shown as escapes, and lines are broken
+    between words."""
     if sys.stdout.isatty():
-        typer.echo(visible(text))
+        paragraph(console(), visible(text), hang=2)
         return
     try:
         data = text.encode("utf-8")

@@ -25,8 +25,9 @@ from rightcall.cli.inputs import (
     say,
     usage_errors,
 )
+from rightcall.cli.layout import console, heading
 from rightcall.cli.safe import json_text
-from rightcall.cli.show import console, show_events, show_reply, show_spans
+from rightcall.cli.show import show_events, show_reply, show_spans
 from rightcall.types import Event, Reply, to_json
 from rightcall.wire.detection import detect as detect_formats
 from rightcall.wire.parser import Parser
@@ -104,11 +105,11 @@ def _feed(parser: Parser, text: str, size: int, finish: str | None) -> list[tupl
 def _show(text: str, reply: Reply, events: list[tuple[int, Event]], explain: bool) -> None:
     out = console()
     if explain:
-        out.print("What every character became", style="bold underline")
+        heading(out, "What every character became")
         show_spans(out, text, reply.spans or ())
-        out.print("\nEvents, after so many characters", style="bold underline")
+        heading(out, "\nEvents, after so many characters")
         show_events(out, events)
-        out.print("\nReply", style="bold underline")
+        heading(out, "\nReply")
     show_reply(out, reply)
 
 

@@ -13,11 +13,12 @@ from hashlib import sha256
 from rich.console import Console
 from rich.text import Text
 
+from rightcall.cli.layout import bar_chart
 from rightcall.cli.safe import brief
 from rightcall.datasets.stats import Histogram, RowStats, edges
 from rightcall.files.file_kinds import beginning
 
-_MOST, _WIDTH = 20, 40
+_MOST = 20
 _FIRST = "<!doctype html><!-- rightcall dataset stats -->"
 PAGE = beginning("page of `dataset stats`", _FIRST.encode())
 
@@ -49,11 +50,7 @@ def bars(out: Console, stats: RowStats) -> None:
 
 def _chart(out: Console, title: str, rows: list[tuple[str, int]], of: int) -> None:
     out.print(Text(title, "bold"))
-    wide = max(len(label) for label, _ in rows)
-    most = max(number for _, number in rows) or 1
-    for label, number in rows:
-        length = round(_WIDTH * number / most)
-        out.print(Text.assemble(f"  {label:<{wide}}  ", ("█" * length or "▏", "blue"), f" {number:,}"))
+    bar_chart(out, rows)
     if of > len(rows):
         out.print(Text(f"  and {of - len(rows):,} more", "dim"))
 
