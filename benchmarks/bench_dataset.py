@@ -15,8 +15,8 @@ import time
 from pathlib import Path
 
 from measure import table, verdict
+from rightcall.capture.captured_rows import CallTrace, Journal, capture_row, outcome_row
 from rightcall.capture.catalogue import find
-from rightcall.capture.rows import CallTrace, Journal, capture_row, outcome_row
 from rightcall.capture.stubs import StubOutcome
 from rightcall.files.jsonl import encode_row
 from rightcall.types import Call, Json

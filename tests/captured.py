@@ -5,8 +5,8 @@ from pathlib import Path
 
 from rightcall import Ids, parse
 from rightcall.apis.openai_chat import assistant_message
+from rightcall.capture.captured_rows import CallTrace, Journal, capture_row, outcome_row
 from rightcall.capture.catalogue import find
-from rightcall.capture.rows import CallTrace, Journal, capture_row, outcome_row
 from rightcall.capture.stubs import StubOutcome
 from rightcall.types import Json
 

@@ -10,8 +10,8 @@ import pytest
 
 from lamps import LAMPS, SHOPPING, captured, capturing, journal, rows
 from loopback import chat, json_answer
+from rightcall.capture.captured_rows import capture_key
 from rightcall.capture.resumption import CannotResume, journal_of
-from rightcall.capture.rows import capture_key
 from rightcall.capture.runner import CaptureFailed, Watch
 from rightcall.capture.scenario_run import JournalEntry
 from rightcall.capture.settings import Settings, Task, tasks

@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from lamps import LAMPS, journal, rows, steady
 from rightcall.backends.exchange import Retries
 from rightcall.backends.http import Backend
+from rightcall.capture.captured_rows import capture_key
 from rightcall.capture.commit import Commits
 from rightcall.capture.domain import Domain
 from rightcall.capture.resumption import CannotResume, journal_of
-from rightcall.capture.rows import capture_key
 from rightcall.capture.runner import Capture, Watch
 from rightcall.capture.settings import Settings
 from rightcall.errors import FileFailed

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from captured import FORGE_ROW, SHOP, rows, write
-from rightcall.capture.rows import (
+from rightcall.capture.captured_rows import (
     SCHEMA,
     CallTrace,
     FileFailed,
@@ -180,7 +180,7 @@ FILLS_THE_DISK = """
 import resource, signal, sys
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (300, 300))
-from rightcall.capture.rows import FileFailed, Journal
+from rightcall.capture.captured_rows import FileFailed, Journal
 journal = Journal(sys.argv[1])
 try:
     for number in range(100):

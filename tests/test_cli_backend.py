@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 from command import failed, run
 from loopback import ask, chat, json_answer, serving
 from rightcall.backends.cassette import load
-from rightcall.cli import endpoint as options
-from rightcall.cli.endpoint import backend_errors, endpoint
+from rightcall.cli.endpoint import Endpoint, Model, ModeName, backend_errors
+from rightcall.cli.option_groups import grouped
 
 
 @pytest.mark.parametrize("as_json", [False, True])
@@ -45,7 +45,7 @@ def test_replay_answers_while_it_runs(cassette: Path, monkeypatch: pytest.Monkey
             assert process.stderr is not None
             process.stderr.readline()
             url = _first_line(process)
-            found = endpoint(url, model="other", mode="native").complete_sync(ask(temperature=1.0))
+            found = Endpoint(base_url=url, mode=ModeName.native).backend("other").complete_sync(ask(temperature=1.0))
             assert found.content == "Hello!"
         finally:
             process.terminate()
@@ -70,33 +70,10 @@ app = typer.Typer()
 
 
 @app.command()
-def speak(
-    base_url: options.BaseUrl = None,
-    api_key_env: options.ApiKeyEnv = None,
-    api: options.Api = "chat",
-    model: options.Model = "",
-    mode: options.Mode = options.ModeName.auto,
-    record: options.Record = None,
-    connect_timeout: options.ConnectTimeout = options.LIMITS.connect,
-    first_byte_timeout: options.FirstByteTimeout = options.LIMITS.first_byte,
-    idle_timeout: options.IdleTimeout = options.LIMITS.idle,
-    timeout: options.TotalTimeout = options.LIMITS.total,
-    retries: options.RetryCount = 2,
-) -> None:
+@grouped
+def speak(*, endpoint: Endpoint, model: Model = "") -> None:
     """Says what a model says."""
-    made = endpoint(
-        base_url,
-        api_key_env=api_key_env,
-        api=api,
-        model=model,
-        mode=mode,
-        record=record,
-        connect_timeout=connect_timeout,
-        first_byte_timeout=first_byte_timeout,
-        idle_timeout=idle_timeout,
-        timeout=timeout,
-        retries=retries,
-    )
+    made = endpoint.backend(model)
     with backend_errors():
         typer.echo(made.complete_sync(ask(mode=None, tools=None)).content)
 

@@ -1,5 +1,6 @@
 """`rightcall capture` as a command: flags, defaults, what is said and which exit code it ends in."""
 
+import inspect
 import json
 import os
 import pty
@@ -15,7 +16,9 @@ import pytest
 from command import failed, run
 from lamps import rows
 from rightcall.backends.cassette import load
-from rightcall.cli.capture_command import DEFAULT_OUTPUT, DEFAULT_URL, capture
+from rightcall.cli.capture_command import DEFAULT_URL, _located, capture
+from rightcall.cli.capture_options import DEFAULT_OUTPUT
+from rightcall.cli.endpoint import Endpoint
 from stand_in_llama import model_file, put
 from stub_model import served
 
@@ -101,18 +104,16 @@ def test_wrong_usage_ends_in_exit_code_2_and_writes_nothing(
 
 
 def test_the_defaults_are_those_of_the_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    from rightcall.cli.capture_command import _address
-
     for name in ("OPENAI_BASE_URL", "OPENAI_API_BASE"):
         monkeypatch.delenv(name, raising=False)
     assert (DEFAULT_URL, DEFAULT_OUTPUT) == ("http://127.0.0.1:8081/v1", "target/dataset/capture.jsonl")
-    assert _address(None, "chat") == DEFAULT_URL and _address("http://h", "chat") == "http://h"
+    assert _located(Endpoint()).base_url == DEFAULT_URL and _located(Endpoint(base_url="h")).base_url == "h"
     monkeypatch.setenv("OPENAI_BASE_URL", "http://other")
-    assert _address(None, "chat") is None and _address(None, "messages") is None, "the environment decides"
-    given = capture.__defaults__ or ()
-    assert {"target/dataset/capture.jsonl", "repo_docs,shopping,calendar,support", 1, 4, 25} <= {
-        each for each in given if isinstance(each, str | int)
-    }
+    found = [_located(Endpoint(api=api)).base_url for api in ("chat", "messages")]
+    assert found == [None, None], "the environment decides"
+    given = {name: each.default for name, each in inspect.signature(capture).parameters.items()}
+    assert (given["output"], given["domains"]) == (DEFAULT_OUTPUT, "repo_docs,shopping,calendar,support")
+    assert (given["runs"], given["max_turns"], given["max_scenario_errors"]) == (1, 4, 25)
 
 
 @pytest.mark.parametrize("model, address", [("m", "http://127.0.0.1:1"), ("absent", "")])

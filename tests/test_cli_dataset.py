@@ -7,7 +7,7 @@ import pytest
 
 from captured import rows, write
 from command import failed, process, run
-from rightcall.capture.rows import read_rows
+from rightcall.capture.captured_rows import read_rows
 
 
 @pytest.fixture

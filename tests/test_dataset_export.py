@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from captured import FORGE_ROW, RIGHT, SHOP, conversation, rows, write
 from rightcall import Call, Toolset, formats
-from rightcall.capture.rows import CallTrace, call_of, capture_row, outcome_row, read_rows
+from rightcall.capture.captured_rows import CallTrace, call_of, capture_row, outcome_row, read_rows
 from rightcall.capture.stubs import StubOutcome
 from rightcall.datasets.conversations import Conversation
 from rightcall.datasets.exporting import export

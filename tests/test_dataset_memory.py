@@ -9,6 +9,7 @@ import pytest
 
 from captured import CONVERSATIONS, conversation
 from rightcall.datasets.assembling import assemble
+from rightcall.datasets.deduping import dedupe_files
 from rightcall.datasets.exporting import export
 from rightcall.datasets.imported import import_files
 from rightcall.datasets.label import Labeller, label_files
@@ -29,6 +30,7 @@ COMMANDS: dict[str, Callable[[Path, Path], Any]] = {
     "validate": lambda rows, out: validate([rows], tell=_ignore),
     "stats": lambda rows, out: statistics([rows]),
     "label": lambda rows, out: label_files([rows], out / "a"),
+    "dedupe": lambda rows, out: dedupe_files([rows], out / "a", near=0.8),
     "split": lambda rows, out: split([rows], out / "a"),
     "redact": lambda rows, out: redact_files([rows], out / "a"),
     "export": lambda rows, out: export([rows], out / "a", to="openai-sft"),

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from captured import RIGHT, conversation, rows, write
 from rightcall import parse
-from rightcall.capture.rows import read_rows
+from rightcall.capture.captured_rows import read_rows
 from rightcall.datasets.conversations import Conversation
 from rightcall.datasets.exporting import Unreleased, export
 from rightcall.datasets.releasing import PERSONAL, Redactor, is_released, redact_files, release_files, why_not

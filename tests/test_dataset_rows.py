@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from captured import CONVERSATIONS, FORGE_ROW, conversation, rows, write
 from rightcall.capture import catalogue
-from rightcall.capture.rows import read_rows
+from rightcall.capture.captured_rows import read_rows
 from rightcall.cli.stats_page import STYLE, page
 from rightcall.datasets.conversations import Conversation
 from rightcall.datasets.label import Labeller, label_files

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from captured import rows, write
-from rightcall.capture.rows import read_rows
+from rightcall.capture.captured_rows import read_rows
 from rightcall.datasets.assembling import assemble, says_public
 from rightcall.datasets.label import Labeller
 from rightcall.datasets.row_files import BadRows

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from command import failed, run
 from rightcall import Call, check
 from rightcall.capture import catalogue
+from rightcall.capture.captured_rows import available_tools
 from rightcall.capture.domain import Acceptable, BadDomain, Domain, Scenario, read_domain
-from rightcall.capture.rows import available_tools
 from rightcall.capture.score import label, score
 from rightcall.capture.stubs import COMPARISONS, filled, holds
 from rightcall.declare.provider_forms import to_provider

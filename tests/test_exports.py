@@ -58,8 +58,8 @@ NAMES = FUNCTIONS | VALUES | EVENTS | ERRORS | {"__version__"}
 PUBLIC = {  # the modules that may be imported from, beside `rightcall` itself
     "backends": "Answer Backend BaseBackend LocalBackend LocalServer Recorder ReplayBackend ReplayServer Request "
     "Retries Streaming SyncStreaming Timeouts Timing Try Usage",
-    "datasets": "BadRows Capture Domain Settings Unreleased Watch assemble export find_domains import_files "
-    "label_files redact_files release_files split statistics validate write_prompts",
+    "datasets": "BadRows Capture Domain Settings Unreleased Watch assemble dedupe_files export find_domains "
+    "import_files label_files redact_files release_files split statistics validate write_prompts",
     "formats": "ALIASES FORMATS NAMED_ONLY Braced Channels Envelope Format NameThenJson Params Protocol Pythonic "
     "Special TsCall find replace",
     "hooks": "Bounds Budget BudgetGuard BudgetHook Continue Hook Invocation Pages Redaction RunLimits Skip "

@@ -19,7 +19,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from rightcall.capture.rows import OUTCOME, SCHEMA, capture_key
+from rightcall.capture.captured_rows import OUTCOME, SCHEMA, capture_key
 from rightcall.capture.scenario_run import JournalEntry
 from rightcall.errors import CallerError, FileFailed
 from rightcall.files.file_kinds import LONGEST, json_lines

@@ -17,10 +17,10 @@ from typing import Literal
 import msgspec
 
 from rightcall.backends.base import BaseBackend
+from rightcall.capture.captured_rows import CAPTURE, unix_ms
 from rightcall.capture.commit import Commits
 from rightcall.capture.domain import Domain
 from rightcall.capture.resumption import ANSWERS, Past, check_same, head, journal_of, read_journal
-from rightcall.capture.rows import CAPTURE, unix_ms
 from rightcall.capture.scenario_run import JournalEntry, ScenarioRun
 from rightcall.capture.settings import Settings, Task, count, identity, tasks
 from rightcall.capture.tally import Tally

@@ -16,8 +16,8 @@ import msgspec
 
 from rightcall.apis.outgoing import argument_text
 from rightcall.backends.request import Answer, Request
+from rightcall.capture.captured_rows import CallTrace, capture_row, example_group_id, outcome_row
 from rightcall.capture.examples import solved
-from rightcall.capture.rows import CallTrace, capture_row, example_group_id, outcome_row
 from rightcall.capture.settings import Settings, Task
 from rightcall.capture.stubs import StubOutcome
 from rightcall.ids import Ids

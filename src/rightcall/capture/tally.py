@@ -13,8 +13,8 @@ from collections.abc import Iterable
 
 import msgspec
 
+from rightcall.capture.captured_rows import OUTCOME, blocking_of, call_of, problems_of
 from rightcall.capture.domain import Domain, Scenario
-from rightcall.capture.rows import OUTCOME, blocking_of, call_of, problems_of
 from rightcall.capture.score import score
 from rightcall.types import Call, Json
 

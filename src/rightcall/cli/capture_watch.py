@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rightcall.capture.rows import OUTCOME
+from rightcall.capture.captured_rows import OUTCOME
 from rightcall.capture.runner import Capture, Watch
 from rightcall.capture.scenario_run import JournalEntry
 from rightcall.capture.settings import Task

@@ -5,6 +5,7 @@ In a terminal it is a dialogue; otherwise every line of standard input is one tu
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, nullcontext, suppress
@@ -15,26 +16,11 @@ import typer
 from rich.console import Console
 
 from rightcall.backends.base import BaseBackend, SyncStreaming
-from rightcall.backends.exchange import Timeouts
-from rightcall.backends.local import LocalBackend
-from rightcall.backends.record import Recorder
 from rightcall.backends.request import Answer, Request
-from rightcall.cli.endpoint import (
-    LIMITS,
-    Api,
-    ApiKeyEnv,
-    BaseUrl,
-    Mode,
-    Model,
-    ModeName,
-    Record,
-    RetryCount,
-    TotalTimeout,
-    backend_errors,
-    endpoint,
-)
+from rightcall.cli.endpoint import Endpoint, MaxTokens, Model, Temperature, backend_errors
 from rightcall.cli.inputs import AsJson, Force, FormatName, ToolsFile, choose_format, read_tools, refuse, say
 from rightcall.cli.layout import Flow, console
+from rightcall.cli.option_groups import grouped
 from rightcall.cli.safe import json_line, visible
 from rightcall.cli.show import STYLES, show_call, show_problems, unsaid
 from rightcall.dispatching.result import Result, refused
@@ -44,16 +30,6 @@ from rightcall.types import CallEnd, Event, Json, Reasoning, Recast, Text, to_js
 
 MAX_LINE = 1_000_000  # characters of one turn
 NOT_RUN = "This call was shown to the user and was not run."
-
-Local = Annotated[
-    str | None,
-    typer.Option(
-        "--local",
-        metavar="NAME|FILE",
-        help="Run this model here: a name of `rightcall model list`, or a GGUF file.",
-        rich_help_panel="The server",
-    ),
-]
 
 
 class ChatLoop:
@@ -120,7 +96,7 @@ def _waiting(stream: Iterator[Event]) -> Iterator[Event]:
 def _status(text: str) -> AbstractContextManager[object]:
     if not sys.stderr.isatty():
         return nullcontext()
-    return Console(stderr=True).status(text)
+    return console(stderr=True).status(text)
 
 
 def not_run(answer: Answer) -> list[Json]:
@@ -134,21 +110,16 @@ def as_json(answer: Answer) -> Json:
     return {**to_json(answer), **how}
 
 
+@grouped
 def chat(
-    local: Local = None,
-    base_url: BaseUrl = None,
-    api: Api = "chat",
+    *,
+    endpoint: Endpoint,
     model: Model = "",
-    api_key_env: ApiKeyEnv = None,
-    mode: Mode = ModeName.auto,
-    timeout: TotalTimeout = LIMITS.total,
-    retries: RetryCount = 2,
-    record: Record = None,
     tools: ToolsFile = None,
     format: FormatName = "auto",
     system: Annotated[str, typer.Option(metavar="TEXT", help="What the model is told first.")] = "",
-    temperature: Annotated[float | None, typer.Option(min=0.0, help="0 gives the likeliest answer.")] = None,
-    max_tokens: Annotated[int | None, typer.Option(min=1, metavar="N", help="The longest answer, in tokens.")] = None,
+    temperature: Temperature = None,
+    max_tokens: MaxTokens = None,
     seed: Annotated[int | None, typer.Option(metavar="N", help="For the same answer again, if the server can.")] = None,
     force: Force = False,
     json: AsJson = False,
@@ -159,6 +130,8 @@ def chat(
     exit code 1 means that an answer could not be had or has blocking problems.
     """
     with backend_errors():
+        if endpoint.local is not None and (endpoint.base_url is not None or model):
+            refuse("--local says which model; --base-url and --model are for models elsewhere")
         asked = Request(
             messages=[{"role": "system", "content": system}] if system else [],
             tools=read_tools(tools),
@@ -168,30 +141,18 @@ def chat(
             seed=seed,
             ids=Ids(),
         )
-        if local is None:
-            backend = endpoint(
-                base_url,
-                api=api,
-                model=model,
-                api_key_env=api_key_env,
-                mode=mode,
-                timeout=timeout,
-                retries=retries,
-                record=record,
-                force=force,
-            )
+        backend = _loaded(endpoint, model, force)
+        try:
             converse(ChatLoop(backend, asked, as_json=json))
-        elif base_url is not None or model:
-            refuse("--local says which model; --base-url and --model are for models elsewhere")
-        else:
-            with _loaded(local, mode, timeout) as own:
-                backend = own if record is None else Recorder(own, record, force=force)
-                converse(ChatLoop(backend, asked, as_json=json))
+        finally:
+            asyncio.run(backend.aclose())
 
 
-def _loaded(name: str, mode: ModeName, timeout: float) -> LocalBackend:
-    with _status(f"loading {visible(name, one_line=True)}"):
-        return LocalBackend(name, mode=mode.value, timeouts=Timeouts(total=timeout))
+def _loaded(endpoint: Endpoint, model: str, force: bool) -> BaseBackend:
+    if endpoint.local is None:
+        return endpoint.backend(model, force=force)
+    with _status(f"loading {visible(endpoint.local, one_line=True)}"):
+        return endpoint.backend(model, force=force)
 
 
 def converse(talk: ChatLoop) -> None:

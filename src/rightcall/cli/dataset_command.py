@@ -84,7 +84,7 @@ def failures() -> Iterator[None]:
             raise typer.Exit(1) from error
 
 
-def _told(json: bool, value: Mapping[str, Any], lines: Mapping[str, object]) -> None:
+def show_result(json: bool, value: Mapping[str, Any], lines: Mapping[str, object]) -> None:
     """The result as JSON, or as labelled lines; on standard error if the rows went to standard output."""
     aside = is_standard_output(str(value.get("output") or value.get("path")))
     if json:
@@ -122,7 +122,7 @@ def validate(files: Files, json: AsJson = False) -> None:
         report = validated(files, tell=_tell, seen=seen)
     told = msgspec.to_builtins(report)
     lines = {"rows": report.rows, "bad": report.bad, "schemas": report.schemas, "labels": report.labels}
-    _told(json, told, {**lines, "buckets": report.buckets})
+    show_result(json, told, {**lines, "buckets": report.buckets})
     if report.bad:
         raise typer.Exit(1)
 
@@ -168,7 +168,7 @@ def prompts(
 
     with failures():
         rows = write_prompts(catalogue.find_domains(_names(domains)), output, model=model, runs=runs, force=force)
-    _told(json, {"rows": rows, "output": output}, {"rows": rows, "output": output})
+    show_result(json, {"rows": rows, "output": output}, {"rows": rows, "output": output})
 
 
 def _names(given: str) -> list[str]:
@@ -195,7 +195,7 @@ def label(
     with failures(), reading("label", files) as seen:
         own = catalogue.find_domains([name.strip() for name in domains.split(",") if name.strip()])
         counts = dict(label_files(files, output, domains=own, seen=seen, force=force).most_common())
-    _told(json, {"labels": counts, "output": output}, {"labels": counts, "output": output})
+    show_result(json, {"labels": counts, "output": output}, {"labels": counts, "output": output})
 
 
 @app.command()
@@ -219,7 +219,7 @@ def assemble(
             raise CallerError("--combined-output is a name inside the folder, not a path")
         made = assembled(files, out_dir, combined=combined, drop_conflicts=drop_conflicts, seen=seen, force=force)
     told = msgspec.to_builtins(made)
-    _told(json, told, told)
+    show_result(json, told, told)
 
 
 @app.command()
@@ -238,7 +238,7 @@ def split(
 
     with failures(), reading("split", files, passes=2) as seen:
         told = msgspec.to_builtins(made(files, out_dir, ratio=ratio, seed=seed, seen=seen, force=force))
-    _told(json, told, told)
+    show_result(json, told, told)
 
 
 @app.command()
@@ -259,7 +259,9 @@ def redact(
     with failures(), reading("redact", files) as seen:
         rows, counts = redact_files(files, output, terms=[*(term or []), *listed], seen=seen, force=force)
     found = dict(counts.most_common())
-    _told(json, {"rows": rows, "found": found, "output": output}, {"rows": rows, "found": found, "output": output})
+    show_result(
+        json, {"rows": rows, "found": found, "output": output}, {"rows": rows, "found": found, "output": output}
+    )
 
 
 @app.command()
@@ -277,7 +279,7 @@ def release(
     with failures(), reading("release", files) as seen:
         rows, refused = release_files(files, output, by=by, note=note, refused=_tell, seen=seen, force=force)
     told = {"released": rows, "refused": refused, "output": output}
-    _told(json, told, told)
+    show_result(json, told, told)
     if refused:
         raise typer.Exit(1)
 
@@ -310,7 +312,7 @@ def export(
                 _tell(where, why)
             raise
     told = msgspec.to_builtins(made)
-    _told(json, told, told)
+    show_result(json, told, told)
 
 
 @app.command("import")
@@ -337,6 +339,6 @@ def import_(
         options: dict[str, Any] = {"kind": kind, "format": format, "repair": policy.value, "model": model}
         options |= {"rescue": rescue.value, "reasoning_calls": reasoning_calls.value}
         counts = import_files(files, output, tools=read_tools(tools), refused=_tell, seen=seen, force=force, **options)
-    _told(json, {**counts, "output": output}, {**counts, "output": output})
+    show_result(json, {**counts, "output": output}, {**counts, "output": output})
     if counts["refused"]:
         raise typer.Exit(1)

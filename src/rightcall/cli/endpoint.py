@@ -1,8 +1,9 @@
 """The options of every command that talks to a model, and the backend they name.
 
-def ask(base_url: BaseUrl = None, api: Api = "chat", model: ModelName = "", ...) -> None:
+@grouped
+def ask(*, endpoint: Endpoint, model: Model = "") -> None:
     with backend_errors():
-        backend = endpoint(base_url, api=api, model=model, ...)
+        backend = endpoint.backend(model)
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ from contextlib import contextmanager
 from enum import StrEnum
 from typing import Annotated
 
+import msgspec
 import typer
 
 from rightcall.backends.address import HABITS, check_api
 from rightcall.backends.base import BaseBackend
 from rightcall.backends.exchange import Retries, Timeouts
 from rightcall.backends.http import Backend
+from rightcall.backends.local import LocalBackend
 from rightcall.backends.record import Recorder
 from rightcall.cli.inputs import checked, say, usage_errors
 from rightcall.errors import BackendError
@@ -37,6 +40,15 @@ class GuardName(StrEnum):
     parse = "parse"
 
 
+Local = Annotated[
+    str | None,
+    typer.Option(
+        "--local",
+        metavar="NAME|FILE",
+        help="Run this model here: a name of `rightcall model list`, or a GGUF file.",
+        rich_help_panel=_SERVER,
+    ),
+]
 BaseUrl = Annotated[
     str | None,
     typer.Option(
@@ -93,36 +105,52 @@ RetryCount = Annotated[
     int, typer.Option("--retries", metavar="N", min=0, help="Tries after the first one.", rich_help_panel=_SERVER)
 ]
 
+Temperature = Annotated[float | None, typer.Option(min=0.0, help="0 gives the likeliest answer.")]
+MaxTokens = Annotated[int | None, typer.Option(min=1, metavar="N", help="The longest answer, in tokens.")]
+
 LIMITS = Timeouts()
 
 
-def endpoint(
-    base_url: str | None = None,
-    *,
-    api_key_env: str | None = None,
-    api: str = "chat",
-    model: str = "",
-    mode: ModeName | str = ModeName.auto,
-    record: str | None = None,
-    force: bool = False,
-    connect_timeout: float = LIMITS.connect,
-    first_byte_timeout: float = LIMITS.first_byte,
-    idle_timeout: float = LIMITS.idle,
-    timeout: float = LIMITS.total,
-    retries: int = Retries().most,
-) -> BaseBackend:
-    """The backend that these options name, with a recorder around it if wanted. Wrong ones end in exit code 2."""
-    with usage_errors():
-        backend = Backend(
-            base_url,
-            api=api,
+class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
+    """Whom a command asks, and how patiently."""
+
+    local: Local = None
+    base_url: BaseUrl = None
+    api: Api = "chat"
+    api_key_env: ApiKeyEnv = None
+    mode: Mode = ModeName.auto
+    connect_timeout: ConnectTimeout = LIMITS.connect
+    first_byte_timeout: FirstByteTimeout = LIMITS.first_byte
+    idle_timeout: IdleTimeout = LIMITS.idle
+    timeout: TotalTimeout = LIMITS.total
+    retries: RetryCount = Retries().most
+    record: Record = None
+
+    def backend(self, model: str, *, force: bool = False) -> BaseBackend:
+        """The backend that these options name, with a recorder around it if wanted. Wrong ones end in exit code 2."""
+        with usage_errors():
+            backend = self._there(model) if self.local is None else self._here(self.local)
+            return backend if self.record is None else Recorder(backend, self.record, force=force)
+
+    def _here(self, name: str) -> BaseBackend:
+        return LocalBackend(name, mode=self.mode.value, timeouts=self.timeouts)
+
+    def _there(self, model: str) -> BaseBackend:
+        return Backend(
+            self.base_url,
+            api=self.api,
             model=model,
-            mode=str(mode),  # type: ignore[arg-type]
-            api_key_env=api_key_env,
-            timeouts=Timeouts(connect=connect_timeout, first_byte=first_byte_timeout, idle=idle_timeout, total=timeout),
-            retries=Retries(most=retries),
+            mode=self.mode.value,
+            api_key_env=self.api_key_env,
+            timeouts=self.timeouts,
+            retries=Retries(most=self.retries),
         )
-        return backend if record is None else Recorder(backend, record, force=force)
+
+    @property
+    def timeouts(self) -> Timeouts:
+        return Timeouts(
+            connect=self.connect_timeout, first_byte=self.first_byte_timeout, idle=self.idle_timeout, total=self.timeout
+        )
 
 
 @contextmanager

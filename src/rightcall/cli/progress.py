@@ -7,8 +7,9 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
-from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+
+from rightcall.cli.layout import console
 
 _STEP = 1 << 18  # bytes between two looks at the bar
 
@@ -26,7 +27,7 @@ def reading(what: str, paths: Iterable[str], *, passes: int = 1) -> Iterator[Cal
         TransferSpeedColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Progress(*columns, console=console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=passes * sum(map(_size, paths)) or None)
         waiting = 0
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rightcall.capture.runner import Capture, Watch
     from rightcall.capture.settings import Settings
     from rightcall.datasets.assembling import assemble
+    from rightcall.datasets.deduping import dedupe_files
     from rightcall.datasets.exporting import Unreleased, export
     from rightcall.datasets.imported import import_files
     from rightcall.datasets.label import label_files
@@ -33,6 +34,7 @@ __all__ = [
     "Unreleased",
     "Watch",
     "assemble",
+    "dedupe_files",
     "export",
     "find_domains",
     "import_files",
@@ -55,6 +57,7 @@ __getattr__ = on_first_use(
         "Unreleased": "rightcall.datasets.exporting",
         "Watch": "rightcall.capture.runner",
         "assemble": "rightcall.datasets.assembling",
+        "dedupe_files": "rightcall.datasets.deduping",
         "export": "rightcall.datasets.exporting",
         "find_domains": "rightcall.capture.catalogue",
         "import_files": "rightcall.datasets.imported",

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from rightcall.capture.rows import LineFault, unix_ms
+from rightcall.capture.captured_rows import LineFault, unix_ms
 from rightcall.datasets.row_files import RowReader, Scratch, Seen, digest
 from rightcall.datasets.schemas import CONFLICT, REJECT, TRAINING, faults
 from rightcall.datasets.validating import count

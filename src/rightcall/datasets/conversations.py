@@ -16,7 +16,7 @@ from typing import Any
 
 from rightcall.apis.openai_chat import assistant_message
 from rightcall.apis.sdk_view import dumps
-from rightcall.capture.rows import FORGE, OUTCOME, SCHEMA, asked, blocking_of, call_of, tools_of
+from rightcall.capture.captured_rows import FORGE, OUTCOME, SCHEMA, asked, blocking_of, call_of, tools_of
 from rightcall.datasets.label import sound
 from rightcall.datasets.row_files import RowReader, Scratch, Seen, Where, digest
 from rightcall.datasets.validating import label_of

@@ -18,7 +18,7 @@ from typing import Protocol
 import msgspec
 
 from rightcall import formats
-from rightcall.capture.rows import unix_ms
+from rightcall.capture.captured_rows import unix_ms
 from rightcall.datasets.conversations import Conversation, Conversations
 from rightcall.datasets.message_shapes import SHAPES, Found, LeftOut, MessageOptions
 from rightcall.datasets.releasing import is_released

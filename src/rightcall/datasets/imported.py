@@ -17,7 +17,7 @@ from typing import Any
 from rightcall.apis.openai_chat import assistant_message
 from rightcall.apis.sdk_view import dumps, text
 from rightcall.apis.whole import read
-from rightcall.capture.rows import RESPOND, CallTrace, LineFault, capture_row, outcome_row, unix_ms
+from rightcall.capture.captured_rows import RESPOND, CallTrace, LineFault, capture_row, outcome_row, unix_ms
 from rightcall.capture.stubs import StubOutcome
 from rightcall.datasets.logs import Log, LogTurn, conversation
 from rightcall.datasets.row_files import Seen, Where, digest, read_all

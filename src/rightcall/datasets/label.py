@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from rightcall.capture import catalogue
+from rightcall.capture.captured_rows import FORGE, OUTCOME, SCHEMA, LineFault, asked, blocking_of, call_of, tools_of
 from rightcall.capture.domain import Domain, Scenario
-from rightcall.capture.rows import FORGE, OUTCOME, SCHEMA, LineFault, asked, blocking_of, call_of, tools_of
 from rightcall.capture.score import label as judged
 from rightcall.capture.score import score
 from rightcall.checks import check

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from rightcall.capture.captured_rows import available_tools, unix_ms
 from rightcall.capture.domain import Domain, Scenario
-from rightcall.capture.rows import available_tools, unix_ms
 from rightcall.capture.scenario_run import SYSTEM
 from rightcall.datasets.schemas import PROMPT
 from rightcall.datasets.written_kinds import PROMPTS

@@ -18,7 +18,7 @@ from hashlib import blake2b, sha256
 from pathlib import Path
 from typing import Any
 
-from rightcall.capture.rows import LineFault, unix_ms
+from rightcall.capture.captured_rows import LineFault, unix_ms
 from rightcall.datasets.row_files import BadRows, Seen, Where, read_all
 from rightcall.datasets.schemas import faults
 from rightcall.datasets.written_kinds import REDACTED, RELEASED

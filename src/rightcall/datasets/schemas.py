@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from rightcall.capture.rows import CANDIDATE, FORGE, OUTCOME, SCHEMA
+from rightcall.capture.captured_rows import CANDIDATE, FORGE, OUTCOME, SCHEMA
 from rightcall.types import Json, Problem, Repair
 
 PROMPT = "forge-dataset-tool-prompt/v1"

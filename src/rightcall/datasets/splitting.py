@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from rightcall.capture.rows import LineFault
+from rightcall.capture.captured_rows import LineFault
 from rightcall.datasets.row_files import BadRows, Scratch, Seen, Where, digest
 from rightcall.datasets.schemas import faults
 from rightcall.datasets.validating import bucket_of, count, label_of

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from rightcall.capture.rows import LineFault
+from rightcall.capture.captured_rows import LineFault
 from rightcall.datasets.row_files import Seen, Where, read_all
 from rightcall.datasets.schemas import SCHEMAS, TRAINING, faults
 from rightcall.types import Json

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from rightcall.apis.sdk_view import dumps
-from rightcall.capture.rows import OUTCOME, capture_key
+from rightcall.capture.captured_rows import OUTCOME, capture_key
 from rightcall.datasets.schemas import INPUTS, LABELS, TRAINING
 from rightcall.datasets.validating import label_of
 from rightcall.types import Json

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from rightcall.capture.captured_rows import FORGE, SCHEMA
 from rightcall.capture.resumption import journal_of
-from rightcall.capture.rows import FORGE, SCHEMA
 from rightcall.datasets.schemas import CONFLICT, PROMPT, REJECT, SCHEMAS, TRAINING
 from rightcall.files.file_kinds import FileKind, FoundFile, beginning, json_lines
 from rightcall.types import Json
@@ -34,6 +34,7 @@ def _marked(mark: str) -> Callable[[Json], bool]:
 
 PROMPTS = _rows("prompts", PROMPT)
 LABELLED = _rows("label", SCHEMA, FORGE)
+DEDUPED = _rows("dedupe", *SCHEMAS)
 IMPORTED = _rows("import", SCHEMA, also=lambda row: row.get("source_bucket") == "imported_log")
 REDACTED = _rows("redact", *SCHEMAS, also=_marked("redaction"))
 RELEASED = _rows("release", *SCHEMAS, also=_marked("release"))

@@ -57,6 +57,37 @@ _FRAGMENTS = (
     *("<", ">", "</", "&lt;", "|", "`", "```", "#", "null", "None", "true", "007", "1e5", "-3", "=", ":", ";", "%"),
     *("ü", "日本", "🙂", "\u2028", "\u202e", "é", "```json\n", '{"name": "f"}', "f(x=1)", "<think>", "EOF"),
 )
+# What may show the text behind it.
+_SHOWING = (
+    *(
+        "\n> ",
+        "\n```\n\n",
+        "\n~~~\n",
+        " `",
+        "``",
+        ' "',
+        " \u201c",
+        " '",
+        "\n\n    ",
+        "\n\n\t",
+        "\n@@ -1 +1 @@\n",
+        "\n--- a\n+++ b\n",
+    ),
+    *(
+        "<pre>",
+        "</pre>",
+        "<code>",
+        "<!-- ",
+        " -->",
+        "<![CDATA[",
+        "\nuser: ",
+        "\n12\t",
+        "\n12: ",
+        "\n- ",
+        "\n2024-01-05 10:30:00 ",
+    ),
+    *("<tool_response>", "</tool_response>", "\n# ", '"', "\n\n"),
+)
 PROSE = ("One moment.", "I will look it up.", "Here: 3 < 4, {ok}.", "Línea\nnext", "Done - see above.", "a [b] (c)")
 _NUMBERS = (0, 1, -3, 42, 2**53 + 1, 10**20, 0.5, -2.25, 1e-7)
 
@@ -118,7 +149,9 @@ def texts(format: Format, rendered: list[str], seed: int, count: int) -> Iterato
     dice = Random(f"{seed} {format.name} texts")
     markers = markers_of(format)
     for i in range(count):
-        if rendered and i % 3:
+        if rendered and i % 6 == 4:
+            yield _showing(dice, rendered)
+        elif rendered and i % 3:
             yield damaged(dice, dice.choice(rendered), markers)
         else:
             yield heap(dice, markers)
@@ -216,11 +249,17 @@ def damaged(dice: Random, text: str, markers: list[str]) -> str:
     if kind == 1:
         return text[:b] + text[a:]
     if kind == 2:
-        return text[:a] + dice.choice([*markers, *_FRAGMENTS]) + text[a:]
+        return text[:a] + dice.choice([*markers, *_FRAGMENTS, *_SHOWING]) + text[a:]
     return text[:b]
+
+
+def _showing(dice: Random, rendered: list[str]) -> str:
+    """Renderings with something before them that may show them."""
+    pieces = [dice.choice(rendered) for _ in range(dice.choice((1, 2, 2)))]
+    return "".join([dice.choice((*_SHOWING, *PROSE, "")) + dice.choice((*_SHOWING, "")) + piece for piece in pieces])
 
 
 def heap(dice: Random, markers: list[str]) -> str:
     bodies = ('{"name": "ping", "arguments": {}}', '{"city": "Oslo"}', "ping()", "[ping()]", "ping", "city: Oslo")
-    pool = [*markers, *markers, *bodies, *PROSE, *_FRAGMENTS]
+    pool = [*markers, *markers, *bodies, *PROSE, *_FRAGMENTS, *_SHOWING]
     return "".join([dice.choice(pool) for _ in range(dice.randrange(1, 12))])

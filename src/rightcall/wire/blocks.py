@@ -167,7 +167,7 @@ class Block:
         p.raw_drop()
         for span in piece.spans:
             p.output.mark(span.kind, min(opening + span.end, p.at))
-        for call in piece.reply.attempts:
+        for call in piece.calls_before(p.at - opening):
             message = f"the call was written as {piece.reply.format} writes it"
             p.adopt(call, Problem("rescued", message, blocking=False))
         p.output.mark("marker", p.at)

@@ -331,11 +331,14 @@ class Machine:
             block = Block(p, bare=bare, special=special, headless=headless, inner=inner)
             return self._block(block, start, whole, before)
         self._take_whole(whole, 0)
+        if p.buf[p.pos - 1] <= " ":
+            self._end_block(p.buf[whole[0][-1][1] : p.pos])
         self._after_block("closed", before, first)
         return ()
 
     def _block(self, block: Block, start: int, whole: WholeBlock | None, before: State) -> Steps[None]:
         p, first, at = self.p, self.p.index, self.p.pos
+        taken = p.capture()
         if whole is not None and not whole[2]:
             if not p.live:
                 yield  # once: the text may end here, or go on with something else
@@ -346,6 +349,9 @@ class Machine:
         else:
             self._take_whole(whole, p.pos - at)
             ending = (yield from block.end()) if block.bare else "closed"
+        if self.output.fresh and p.buf[p.pos - 1 : p.pos] <= " ":
+            self._end_block(p.captured(taken))
+        p.drop(taken)
         self._after_block(ending, before, first)
         if ending == "full":
             yield from self.rest_is_text()
@@ -368,6 +374,10 @@ class Machine:
         p.pos = whole[1] + moved
         output.fresh = output.at_start = True
         output.mark("marker", p.base + p.pos)
+
+    def _end_block(self, text: str) -> None:
+        """The blanks that a block ends with say whether what follows it begins a line."""
+        self.output.hold_blanks(text[len(text.rstrip(BLANKS)) :], self.p.at)
 
     def _after_block(self, ending: Ending, before: State, first: int) -> None:
         if self.p.index > first:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from rightcall.ids import Ids
-from rightcall.types import Event, Reply, Span
+from rightcall.types import Call, Event, Reply, Span
 from rightcall.wire.call_builder import MINTED
 from rightcall.wire.compile import Compiled
 from rightcall.wire.fold import Fold
@@ -19,6 +19,15 @@ class Piece(msgspec.Struct, frozen=True):
 
     reply: Reply
     spans: list[Span]
+
+    def calls_before(self, end: int) -> list[Call]:
+        """Its calls, where what closes them begins at `end`. One that never ended was read over its close, to the end
+        of the text: the close is not its own."""
+        calls = list(self.reply.attempts)
+        over = max([span.end for span in self.spans if span.kind == "call"], default=0) - end
+        if over > 0:
+            calls[-1] = msgspec.structs.replace(calls[-1], raw=calls[-1].raw[:-over])
+        return calls
 
 
 def shifted(spans: list[Span], by: int) -> list[Span]:
