@@ -18,7 +18,17 @@ from rich.console import Console
 from rightcall.backends.base import BaseBackend, SyncStreaming
 from rightcall.backends.request import Answer, Request
 from rightcall.cli.endpoint import Endpoint, MaxTokens, Model, Temperature, backend_errors
-from rightcall.cli.inputs import AsJson, Force, FormatName, ToolsFile, choose_format, read_tools, refuse, say
+from rightcall.cli.inputs import (
+    AsJson,
+    Force,
+    FormatFile,
+    FormatName,
+    ToolsFile,
+    choose_format,
+    read_tools,
+    refuse,
+    say,
+)
 from rightcall.cli.layout import Flow, console
 from rightcall.cli.option_groups import grouped
 from rightcall.cli.safe import json_line, visible
@@ -117,6 +127,7 @@ def chat(
     model: Model = "",
     tools: ToolsFile = None,
     format: FormatName = "auto",
+    format_file: FormatFile = None,
     system: Annotated[str, typer.Option(metavar="TEXT", help="What the model is told first.")] = "",
     temperature: Temperature = None,
     max_tokens: MaxTokens = None,
@@ -135,7 +146,7 @@ def chat(
         asked = Request(
             messages=[{"role": "system", "content": system}] if system else [],
             tools=read_tools(tools),
-            format=choose_format(format, None),
+            format=choose_format(format, format_file),
             temperature=temperature,
             max_tokens=max_tokens,
             seed=seed,

@@ -13,10 +13,12 @@ Offer = tuple[str, str]
 
 def format_names(incomplete: str) -> list[Offer]:
     """Formats by name; by alias once something is typed."""
-    from rightcall.formats import FORMATS
+    from rightcall.formats import discover, known_formats
 
-    names = [(format.name, format.models) for format in FORMATS.values()]
-    aliases = [(alias, format.models) for format in FORMATS.values() for alias in format.aliases if incomplete]
+    discover()
+    known = known_formats().formats.values()
+    names = [(format.name, format.models) for format in known]
+    aliases = [(alias, format.models) for format in known for alias in format.aliases if incomplete]
     return _beginning(incomplete, [*names, *aliases])
 
 

@@ -12,10 +12,12 @@ import msgspec
 import typer
 
 from rightcall.capture import catalogue
+from rightcall.cli.completing import format_names, read_format_names
 from rightcall.cli.help_page import CommandGroup
 from rightcall.cli.inputs import (
     AsJson,
     Force,
+    FormatFile,
     Policy,
     ReasoningCalls,
     ReasoningCallsPolicy,
@@ -23,6 +25,7 @@ from rightcall.cli.inputs import (
     RescuePolicy,
     ToolsFile,
     checked,
+    choose_format_name,
     read_text,
     read_tools,
     refuse,
@@ -290,7 +293,13 @@ def export(
     output: To,
     to: Annotated[ExportShape, typer.Option("--to", help="The shape that the trainer reads.")],
     turns: Annotated[bool, typer.Option("--turns", help="trl-sft: an example for each good turn.")] = False,
-    format: Annotated[str | None, typer.Option("--format", "-f", help="text: the wire format to write.")] = None,
+    format: Annotated[
+        str | None,
+        typer.Option(
+            "--format", "-f", metavar="NAME", help="text: the wire format to write.", autocompletion=format_names
+        ),
+    ] = None,
+    format_file: FormatFile = None,
     public: Annotated[bool, typer.Option("--public", help="A file for everyone: only of released rows.")] = False,
     force: Force = False,
     json: AsJson = False,
@@ -305,7 +314,8 @@ def export(
 
     with failures(), reading("export", files) as seen:
         try:
-            options: dict[str, Any] = {"to": to.value, "turns": turns, "format": format, "public": public}
+            wire = choose_format_name(format or "auto", format_file) if format or format_file else None
+            options: dict[str, Any] = {"to": to.value, "turns": turns, "format": wire, "public": public}
             made = exported(files, output, seen=seen, force=force, **options)
         except Unreleased as error:
             for where, why in error.rows:
@@ -321,7 +331,16 @@ def import_(
     output: To,
     kind: LogKind = "auto",
     tools: ToolsFile = None,
-    format: Annotated[str, typer.Option("--format", "-f", help="The format of texts that a model wrote.")] = "auto",
+    format: Annotated[
+        str,
+        typer.Option(
+            *("--format", "-f"),
+            metavar="NAME",
+            help="The format of texts that a model wrote.",
+            autocompletion=read_format_names,
+        ),
+    ] = "auto",
+    format_file: FormatFile = None,
     policy: Annotated[Policy, typer.Option("--repair", help="How much may be repaired.")] = Policy.safe,
     rescue: RescuePolicy = Rescue.safe,
     reasoning_calls: ReasoningCallsPolicy = ReasoningCalls.safe,
@@ -336,7 +355,8 @@ def import_(
     from rightcall.datasets.imported import import_files
 
     with failures(), reading("import", files) as seen:
-        options: dict[str, Any] = {"kind": kind, "format": format, "repair": policy.value, "model": model}
+        wire = choose_format_name(format, format_file)
+        options: dict[str, Any] = {"kind": kind, "format": wire, "repair": policy.value, "model": model}
         options |= {"rescue": rescue.value, "reasoning_calls": reasoning_calls.value}
         counts = import_files(files, output, tools=read_tools(tools), refused=_tell, seen=seen, force=force, **options)
     show_result(json, {**counts, "output": output}, {**counts, "output": output})

@@ -10,6 +10,7 @@ import typer
 
 from rightcall.capture import catalogue
 from rightcall.capture.domain import BadDomain, Domain
+from rightcall.cli.completing import domain_names
 from rightcall.cli.inputs import AsJson, refuse, usage_errors
 from rightcall.cli.layout import console, row, table
 from rightcall.cli.safe import brief, json_text
@@ -18,7 +19,11 @@ from rightcall.cli.safe import brief, json_text
 def domains(
     words: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[check] [NAMES|FILES]", help="Domains to show; after check: TOML files of your own."),
+        typer.Argument(
+            metavar="[check] [NAMES|FILES]",
+            help="Domains to show; after check: TOML files of your own.",
+            autocompletion=domain_names,
+        ),
     ] = None,
     json: AsJson = False,
 ) -> None:

@@ -12,10 +12,10 @@ import typer
 
 from rightcall.cli.completing import code_names
 from rightcall.cli.format_sample import sample
-from rightcall.cli.inputs import AsJson, refuse
+from rightcall.cli.inputs import AsJson, own_formats, refuse
 from rightcall.cli.layout import console, heading, paragraph, row, table
 from rightcall.cli.safe import json_text, visible
-from rightcall.formats import FORMATS, find
+from rightcall.formats import find, known_formats
 from rightcall.formats.spec import Format
 from rightcall.problems import CODES, Code
 from rightcall.repairs.rules import RULES, RepairRule
@@ -52,6 +52,7 @@ def explain(
     json: AsJson = False,
 ) -> None:
     """Say what a code in our output means: of a problem, a repair, an event or a format."""
+    own_formats()
     if not code:
         _list(json)
         return
@@ -73,7 +74,12 @@ def summaries() -> dict[str, tuple[str, str]]:
     problems = {each.code: ("problem", each.cause) for each in CODES.values()}
     rules = {rule.name: ("repair", rule.what) for rule in RULES}
     events = {name: ("event", _about(event)[0]) for name, event in _EVENTS.items()}
-    return {**problems, **rules, **events, **{each.name: ("format", each.models) for each in FORMATS.values()}}
+    return {
+        **problems,
+        **rules,
+        **events,
+        **{each.name: ("format", each.models) for each in known_formats().formats.values()},
+    }
 
 
 def find_topic(name: str) -> Topic | None:
@@ -88,7 +94,7 @@ def find_topic(name: str) -> Topic | None:
 
 
 def _words() -> list[str]:
-    return [*summaries(), *[alias for format in FORMATS.values() for alias in format.aliases]]
+    return [*summaries(), *[alias for format in known_formats().formats.values() for alias in format.aliases]]
 
 
 def _problem(code: Code) -> Topic:

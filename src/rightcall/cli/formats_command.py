@@ -10,11 +10,11 @@ import typer
 from rightcall.cli.completing import format_names
 from rightcall.cli.format_sample import sample
 from rightcall.cli.help_page import CommandGroup, HelpedGroup
-from rightcall.cli.inputs import AsJson, read_format, refuse, usage_errors, write_text
+from rightcall.cli.inputs import AsJson, own_formats, read_format, refuse, usage_errors, write_text
 from rightcall.cli.layout import console, paragraph, row, table
 from rightcall.cli.safe import brief, json_text, visible
 from rightcall.cli.templates_command import detect_formats
-from rightcall.formats import FORMATS, find
+from rightcall.formats import discover, find, known_formats
 from rightcall.formats.spec import Format
 from rightcall.formats.toml_text import format_to_toml
 
@@ -40,13 +40,17 @@ def listed(ctx: typer.Context, json: AsJson = False) -> None:
 
     A format says how a family of models writes its calls. Those of your own are listed too: see docs/formats.md.
     """
+    if ctx.invoked_subcommand == "check":
+        discover()  # what is wrong with a file is said of the one that is checked
+    else:
+        own_formats()
     if ctx.invoked_subcommand is not None:
         return
     if json:
-        typer.echo(json_text([described(format) for format in FORMATS.values()]))
+        typer.echo(json_text([described(format) for format in known_formats().formats.values()]))
         return
     out = console()
-    rows = [(format.name, ", ".join(format.aliases), format.models) for format in FORMATS.values()]
+    rows = [(format.name, ", ".join(format.aliases), format.models) for format in known_formats().formats.values()]
     table(out, ("format", "aliases", "models"), [[visible(cell, one_line=True) for cell in each] for each in rows])
     if out.is_terminal:
         hint = "`rightcall formats NAME` shows one with a sample; `--toml` writes it out, to start your own from."
@@ -115,7 +119,7 @@ def check(
     if not file:
         refuse("say which file: `rightcall formats check my.toml`")
     with usage_errors():
-        format = read_format(file)
+        format = find(file) if file in known_formats().formats else read_format(file)
     violations = check_format(format, seed=seed, samples=samples)
     if json:
         typer.echo(json_text({"format": format.name, "violations": msgspec.to_builtins(violations)}))

@@ -17,8 +17,8 @@ from rightcall.cli.completing import read_format_names
 from rightcall.cli.layout import console, paragraph
 from rightcall.cli.safe import visible
 from rightcall.declare.toolset import Toolset
-from rightcall.errors import CallerError, FileFailed, NotOurs
-from rightcall.formats import find
+from rightcall.errors import BadFormat, CallerError, FileFailed, NotOurs
+from rightcall.formats import discover, find, register
 from rightcall.formats.spec import Format
 from rightcall.formats.toml import MAX_BYTES
 
@@ -163,7 +163,9 @@ def read_json(path: str) -> Any:
 
 
 def choose_format(name: str, file: str | None) -> Format | str:
-    """The format of that name, or the one in the file; "auto" stays. Raises what the caller got wrong."""
+    """The format of that name, or the one in the file; "auto" stays. Raises what the caller got wrong. Formats of
+    one's own are known from then on."""
+    own_formats()
     if file is not None:
         if name != "auto":
             refuse("--format and --format-file both say what the format is; give one of them")
@@ -171,9 +173,26 @@ def choose_format(name: str, file: str | None) -> Format | str:
     return name if name == "auto" else find(name)
 
 
+def choose_format_name(name: str, file: str | None) -> str:
+    """The same as a name, for what is written down or goes to other processes; the one in the file is registered."""
+    chosen = choose_format(name, file)
+    if isinstance(chosen, Format) and file is not None:
+        register(chosen)
+    return chosen.name if isinstance(chosen, Format) else chosen
+
+
+def own_formats() -> None:
+    """Makes formats of one's own known. What cannot be used is told, and stops nothing."""
+    for fault in discover():
+        say(f"{fault}; it is left out")
+
+
 def read_format(path: str) -> Format:
-    """The format that a TOML file defines. Raises `BadFormat`."""
-    return Format.from_toml(read_text(path, MAX_BYTES))
+    """The format that a TOML file defines. Raises `BadFormat`, which names the file."""
+    try:
+        return Format.from_toml(read_text(path, MAX_BYTES))
+    except BadFormat as error:
+        raise BadFormat(f"{named(path)}: {error}") from None
 
 
 def read_tools(path: str | None) -> Toolset | None:

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from rightcall.backends.models import MODELS, Model, Progress, cache_folder, is_whole, known, place, pull, remove
+from rightcall.cli.completing import model_names
 from rightcall.cli.endpoint import backend_errors
 from rightcall.cli.help_page import CommandGroup
 from rightcall.cli.inputs import AsJson, Force, say
@@ -20,8 +21,20 @@ from rightcall.cli.serving import AllowOrigin, KeyEnv, NoKey, chosen_key, reveal
 
 model = CommandGroup(help="Models that run on this machine.")
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of a model; `rightcall model list` has them.")]
-NameOrFile = Annotated[str, typer.Argument(metavar="NAME|FILE", help="Name of a model, or path of a GGUF file.")]
+Name = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME", help="Name of a model; `rightcall model list` has them.", autocompletion=model_names
+    ),
+]
+NameOrFile = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME|FILE",
+        help="Name of a model, or path of a GGUF file.",
+        autocompletion=model_names,
+    ),
+]
 Threads = Annotated[int | None, typer.Option(min=1, metavar="N", help="Threads; half the processors unless said.")]
 Context = Annotated[int, typer.Option(min=128, metavar="N", help="Tokens that prompt and answer may have together.")]
 

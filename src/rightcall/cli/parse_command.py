@@ -20,6 +20,7 @@ from rightcall.cli.inputs import (
     RescuePolicy,
     ToolsFile,
     choose_format,
+    own_formats,
     read_text,
     read_tools,
     say,
@@ -120,6 +121,7 @@ def detect(file: File = "-", tools: ToolsFile = None, json: AsJson = False) -> N
     """
     with usage_errors():
         toolset = read_tools(tools)
+    own_formats()
     names = detect_formats(read_text(file), tools=toolset)
     if json:
         typer.echo(json_text(names))
