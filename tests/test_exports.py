@@ -61,7 +61,7 @@ PUBLIC = {  # the modules that may be imported from, beside `rightcall` itself
     "datasets": "BadRows Capture Domain Settings Unreleased Watch assemble dedupe_files export find_domains "
     "import_files label_files mutate_files redact_files release_files split statistics validate write_prompts",
     "formats": "ALIASES FORMATS NAMED_ONLY Braced Channels Envelope Format NameThenJson Params Protocol Pythonic "
-    "Special TsCall find replace",
+    "Special TsCall discover find known_formats register replace unregister",
     "hooks": "Bounds Budget BudgetGuard BudgetHook Continue Hook Invocation Pages Redaction RunLimits Skip "
     "Spans Terminate TimeBudget TokenBudget TokenHook call_budget fingerprint repair_history "
     "retry_class spill_to",
