@@ -32,7 +32,7 @@ FUNCTIONS = {
     "dispatch_sync",
     "grammar",
 }
-FUNCTIONS |= {"feedback", "canonical", "answers", "wrap"}
+FUNCTIONS |= {"run", "run_sync", "feedback", "canonical", "answers", "wrap"}
 VALUES = {
     "Tool",
     "Toolset",
@@ -50,6 +50,9 @@ VALUES = {
     "Stream",
     "Result",
     "Trace",
+    "Conversation",
+    "Guard",
+    "Runner",
 }
 EVENTS = {"Text", "Reasoning", "CallStart", "Arguments", "CallEnd", "Recast", "Done"}
 ERRORS = {"RightcallError", "CannotCarry", "UnknownFormat"}

@@ -1,0 +1,1 @@
+"""The loop: a model, its tools and a guard, until the task is done."""
