@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import math
 from typing import Any
 
+from rightcall.files.jsonl import finite
 from rightcall.safe_text import brief, visible
 
 __all__ = ["brief", "finite", "json_line", "json_text", "visible"]
@@ -19,14 +19,3 @@ def json_text(value: Any) -> str:
 def json_line(value: Any) -> str:
     """The same on one line."""
     return json.dumps(finite(value)).replace("\x7f", "\\u007f")
-
-
-def finite(value: Any) -> Any:
-    """The same JSON data with null for what is no finite number."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {key: finite(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [finite(item) for item in value]
-    return value
