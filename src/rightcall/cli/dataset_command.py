@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from enum import StrEnum
@@ -66,13 +67,15 @@ def _log_kind(given: str) -> str:
     return log_kind(given)
 
 
-LogKind = Annotated[
+LogName = Annotated[
     str,
     typer.Option(
         "--from",
         parser=checked(_log_kind),
-        metavar="auto|chat|messages|responses|sharegpt|text",
-        help="What the logs are. The SDKs' names (openai, anthropic) are known too.",
+        metavar="KIND",
+        help="What the lines are; auto tells each by its keys. chat, messages, responses, gemini and ollama are logs "
+        "of these APIs (openai, anthropic and google are known too), batch requests and results of a batch, cassette "
+        "what --record wrote, capture rows of forge-dataset, sharegpt and glaive datasets, text what a model wrote.",
     ),
 ]
 
@@ -324,7 +327,7 @@ def export(
 def import_(
     files: Files,
     output: To,
-    kind: LogKind = "auto",
+    kind: LogName = "auto",
     tools: ToolsFile = None,
     format: Annotated[str, typer.Option("--format", "-f", help="The format of texts that a model wrote.")] = "auto",
     policy: Annotated[Policy, typer.Option("--repair", help="How much may be repaired.")] = Policy.safe,
@@ -336,14 +339,39 @@ def import_(
 ) -> None:
     """Turn logs and datasets of others into rows: read, repaired and checked as a live model is, receipts kept.
 
-    Lines that hold no conversation are refused, each with its reason: exit code 1.
+    Cassettes, batches, logs of the APIs (whole or streamed), and datasets, one JSON object on a line. Ids, model and
+    time are kept. A request and its result are joined by their id, and exchanges of one conversation are one group. A
+    line in which nothing is found is refused: the first three are told with their reason, the rest counted, and the
+    exit code is 1.
     """
     from rightcall.datasets.imported import import_files
 
+    refused, passed = _FirstOfMany("refused"), Counter[str]()
     with failures(), reading("import", files) as seen:
         options: dict[str, Any] = {"kind": kind, "format": format, "repair": policy.value, "model": model}
-        options |= {"rescue": rescue.value, "reasoning_calls": reasoning_calls.value}
-        counts = import_files(files, output, tools=read_tools(tools), refused=_tell, seen=seen, force=force, **options)
-    show_result(json, {**counts, "output": output}, {**counts, "output": output})
+        options |= {"rescue": rescue.value, "reasoning_calls": reasoning_calls.value, "force": force, "seen": seen}
+        options["passed_over"] = lambda where, why: passed.update([why])
+        counts = import_files(files, output, tools=read_tools(tools), refused=refused.tell, **options)
+    refused.tell_rest()
+    show_result(json, {**counts, "output": output}, {**counts, "passed_over": dict(passed), "output": output})
     if counts["refused"]:
         raise typer.Exit(1)
+
+
+class _FirstOfMany:
+    """Tells of the first three lines; of a million others only how many they are."""
+
+    def __init__(self, what: str) -> None:
+        self._what, self._count = what, 0
+
+    def tell(self, where: Where, why: str) -> None:
+        self._count += 1
+        if self._count <= _TOLD_OF:
+            _tell(where, why)
+
+    def tell_rest(self) -> None:
+        if self._count > _TOLD_OF:
+            typer.echo(f"and {self._count - _TOLD_OF:,} more lines are {self._what}", err=True)
+
+
+_TOLD_OF = 3
