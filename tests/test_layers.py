@@ -56,7 +56,7 @@ HEAVY = set("pydantic jsonschema_rs llguidance typer rich jinja2 aiohttp starlet
 MAY_DIAL = {"backends", "mcp"}
 MAY_LISTEN = {"servers", "serve", "backends/replay.py", "backends/relay.py", "mcp"}
 MAY_BIND = {"servers", "mcp/server.py"}
-MAY_USE_FILES = set("files rows webpages workspace backends capture datasets serve cli".split())
+MAY_USE_FILES = set("files loop rows webpages workspace backends capture datasets serve cli".split())
 MAY_USE_FILES.add("dispatching/tool_child.py")
 MAY_USE_FILES.add("declare/hints/scalars.py")  # paths that are arguments of a tool; no file is looked at
 MAY_WRITE = {"files", "backends/models.py"}  # the second fetches into a folder of its own

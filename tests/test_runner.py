@@ -20,7 +20,7 @@ from rightcall.backends import Answer, BaseBackend, Request, Streaming
 from rightcall.errors import CallerError
 from rightcall.guard import Intervention, required_steps, terminal_tools
 from rightcall.loop.context_window import estimate, fit
-from rightcall.loop.runner import Over, Ran
+from rightcall.loop.task_runner import CallRan, Over
 from rightcall.messages import history_faults
 from rightcall.types import Event, Text
 
@@ -124,10 +124,10 @@ def test_events_come_as_they_happen_and_end_with_over() -> None:
 
     events = asyncio.run(collect())
     kinds = [type(event).__name__ for event in events]
-    assert kinds.index("Text") < kinds.index("CallEnd") < kinds.index("Ran") < kinds.index("Over")
+    assert kinds.index("Text") < kinds.index("CallEnd") < kinds.index("CallRan") < kinds.index("Over")
     assert isinstance(events[-1], Over)
     assert "".join([event.text for event in events if isinstance(event, Text)]) == "I look.Empty."
-    assert [event.result.output for event in events if isinstance(event, Ran)] == ["a is empty"]
+    assert [event.result.output for event in events if isinstance(event, CallRan)] == ["a is empty"]
 
 
 def test_those_with_their_own_input_and_output_take_the_steps() -> None:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rightcall.guard.judgement import Guard
     from rightcall.ids import Ids
     from rightcall.loop.conversation import Conversation
-    from rightcall.loop.runner import Runner, run, run_sync
+    from rightcall.loop.task_runner import Runner, run, run_sync
     from rightcall.repairs.whole_call import repair
     from rightcall.shapes.builder import GrammarBounds
     from rightcall.types import (
@@ -108,7 +108,7 @@ __all__ = [
     "wrap",
 ]
 
-_MODULES = "backends datasets errors formats guard hooks masks mcp messages testing workspace".split()
+_MODULES = "backends datasets errors formats guard hooks loop masks mcp messages testing workspace".split()
 
 __getattr__ = on_first_use(
     __name__,
@@ -137,9 +137,9 @@ __getattr__ = on_first_use(
         "Guard": "rightcall.guard.judgement",
         "Ids": "rightcall.ids",
         "Conversation": "rightcall.loop.conversation",
-        "Runner": "rightcall.loop.runner",
-        "run": "rightcall.loop.runner",
-        "run_sync": "rightcall.loop.runner",
+        "Runner": "rightcall.loop.task_runner",
+        "run": "rightcall.loop.task_runner",
+        "run_sync": "rightcall.loop.task_runner",
         "repair": "rightcall.repairs.whole_call",
         "Arguments": "rightcall.types",
         "Call": "rightcall.types",

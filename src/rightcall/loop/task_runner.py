@@ -41,7 +41,7 @@ from rightcall.types import Event, Reply
 _LIMITS = RunLimits()
 
 
-class Ran(msgspec.Struct, frozen=True):
+class CallRan(msgspec.Struct, frozen=True):
     """The event that a call ran, or was kept from it: its `result`."""
 
     result: Result
@@ -56,7 +56,7 @@ class Over(msgspec.Struct, frozen=True):
     answer: str = ""
 
 
-RunEvent = Event | Intervention | Ran | Over
+RunEvent = Event | Intervention | CallRan | Over
 
 
 class Runner:
@@ -209,9 +209,9 @@ class Runner:
                 yield intervention
             if judged.calls:
                 for result in await self._act(judged):
-                    yield Ran(result)
+                    yield CallRan(result)
             for result in judged.results:
-                yield Ran(result)
+                yield CallRan(result)
         yield Over(self.conversation.status, self.conversation.reason, self.conversation.answer)
 
     def _in_time(self) -> Request | None:
