@@ -32,7 +32,7 @@ FUNCTIONS = {
     "dispatch_sync",
     "grammar",
 }
-FUNCTIONS |= {"feedback", "canonical", "answers", "wrap"}
+FUNCTIONS |= {"run", "run_sync", "feedback", "canonical", "answers", "wrap"}
 VALUES = {
     "Tool",
     "Toolset",
@@ -50,6 +50,9 @@ VALUES = {
     "Stream",
     "Result",
     "Trace",
+    "Conversation",
+    "Guard",
+    "Runner",
 }
 EVENTS = {"Text", "Reasoning", "CallStart", "Arguments", "CallEnd", "Recast", "Done"}
 ERRORS = {"RightcallError", "CannotCarry", "UnknownFormat"}
@@ -70,6 +73,7 @@ PUBLIC = {  # the modules that may be imported from, beside `rightcall` itself
     "guard": "Guard GuardPolicy Intervention Judgement PastCall PastTurn Respond Turn announced failing_budget "
     "malformed_budget near_calls one_at_a_time oversized_results prerequisites problems repeated required_steps "
     "silence terminal_tools tool_choice turn_budget unknown_tool",
+    "loop": "CallRan Over Spent",
     "messages": "HISTORY_PROFILES Deliverable HistoryChange HistoryProfile KeptFields Ledger LedgerState SaneHistory "
     "declarations history_faults kept_of result_text sane violations",
     "testing": "LAWS Case How Law Recorder ReplayBackend ReplayServer Violation auto_law check_format cut_law "

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from rightcall.dispatching.earlier_calls import fingerprint
-from rightcall.guard.intervention import GuardPolicy, Intervention, told
+from rightcall.dispatching.trace import Intervention
+from rightcall.guard.intervention import GuardPolicy, told
 from rightcall.guard.turn import PastCall, Turn
 from rightcall.types import Call
 
