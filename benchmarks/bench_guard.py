@@ -1,6 +1,6 @@
 """What does the guard cost per turn?    A history of 200 messages, 100 of them calls, judged as the full guard does.
 
-Target: everything that guard and conversation do in one turn (the state read off the messages, the request prepared, the
+Target: all that guard and conversation do in one turn (the state read off the messages, the request prepared, the
 reply judged, the answers written) in less than 1 ms. Beside it, in the same run: `json.dumps` of the same messages,
 which every request pays anyway.
 """
