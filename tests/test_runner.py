@@ -62,7 +62,7 @@ class Scripted(BaseBackend):
     async def _events(self, request: Request) -> AsyncGenerator[Event | Answer]:
         text = self.texts[min(len(self.asked), len(self.texts) - 1)]
         self.asked.append(request)
-        parser = Parser("hermes", tools=request.tools, ids=request.ids)
+        parser = Parser("hermes", tools=request.toolset, ids=request.ids)
         for event in parser.events([text[:5], text[5:]]):
             yield event
         reply = parser.reply
@@ -137,7 +137,7 @@ def test_those_with_their_own_input_and_output_take_the_steps() -> None:
     texts = iter([call("look", place="a"), "Empty."])
     runner.ask("go")
     while (request := runner.next_request()) is not None:
-        judged = runner.receive(parse(next(texts), tools=request.tools, format="hermes", ids=request.ids))
+        judged = runner.receive(parse(next(texts), tools=request.toolset, format="hermes", ids=request.ids))
         if judged.calls:
             with pytest.raises(CallerError, match="no results yet"):
                 runner.next_request()
@@ -193,7 +193,7 @@ def test_a_conversation_goes_to_json_and_on_from_it() -> None:
     model = Scripted("Still empty.")
     assert Runner(model, TOOLS, conversation=again).run_sync("and now?").answer == "Still empty."
     assert [message["role"] for message in model.asked[0].messages][-1] == "user"
-    for wrong in (
+    wrongs: list[Any] = [
         None,
         [],
         {},
@@ -201,7 +201,8 @@ def test_a_conversation_goes_to_json_and_on_from_it() -> None:
         {**kept, "messages": 5},
         {**kept, "spent": "x"},
         {**kept, "messages": [5]},
-    ):
+    ]
+    for wrong in wrongs:
         with pytest.raises(CallerError, match="conversation"):
             Conversation.from_json(wrong)
 
