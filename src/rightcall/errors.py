@@ -1,6 +1,7 @@
 """What rightcall raises. What a *model* got wrong is a `Problem`, not an exception, unless the caller asks for one.
 
     RightcallError
+    |-- WorkerLost             processes that did the work were killed again and again
     |-- CallerError            the calling code passed something that cannot work
     |   |-- UnknownFormat      no format of that name; names the nearest
     |   |-- BadFormat          a format definition that breaks its own rules
@@ -133,6 +134,11 @@ class GrammarCompileError(CallerError):
     def __init__(self, reason: str) -> None:
         super().__init__(f"grammar compile error: {reason}")
         self.reason = reason
+
+
+class WorkerLost(RightcallError):
+    """Processes that worked on one part of the rows ended before they were done, again and again. The message names the
+    part and how they ended."""
 
 
 class ModelError(RightcallError):

@@ -92,6 +92,7 @@ class CallTrace(msgspec.Struct, frozen=True, kw_only=True):
     usage: Json | None = None
     source: str = "rightcall"
     bucket: str = "real_model_call"
+    log_id: str | None = None  # what a log that was imported calls the line
 
 
 _BESIDE = ("scenario_kind", "mode", "guard", "format", "attempt", "seed", "usage")  # beside proxy_trace, not in it
@@ -194,6 +195,7 @@ def _row(
                 "domain": trace.domain,
                 "scenario": trace.scenario,
                 "run_index": trace.run_index,
+                **({} if trace.log_id is None else {"log_id": trace.log_id}),
             },
         },
     }
@@ -270,10 +272,10 @@ def problems_of(row: Json) -> list[Problem]:
 
 
 def blocking_of(row: Json) -> list[Problem]:
-    """What forbids the call of a row to run; of an outcome, all that blocks. A neighbour's fault is not the call's."""
+    """What forbids the call of a row to run; of an outcome, all that blocks. The problems of a row are those of its
+    call and those of no call, which block none."""
     found = [problem for problem in problems_of(row) if problem.blocking]
-    own = row["proxy_trace"].get("call_index")
-    return found if row["kind"] == OUTCOME else [problem for problem in found if problem.call == own]
+    return found if row["kind"] == OUTCOME else [problem for problem in found if problem.call is not None]
 
 
 def tools_of(row: Json) -> Toolset:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from enum import StrEnum
@@ -30,7 +31,7 @@ from rightcall.cli.inputs import (
 )
 from rightcall.cli.progress import reading
 from rightcall.cli.safe import brief, json_text
-from rightcall.cli.show import console, row
+from rightcall.cli.show import console
 from rightcall.datasets.row_files import BadRows, Where
 from rightcall.errors import CallerError
 from rightcall.files.streams import is_standard_output
@@ -66,13 +67,15 @@ def _log_kind(given: str) -> str:
     return log_kind(given)
 
 
-LogKind = Annotated[
+LogName = Annotated[
     str,
     typer.Option(
         "--from",
         parser=checked(_log_kind),
-        metavar="auto|chat|messages|responses|sharegpt|text",
-        help="What the logs are. The SDKs' names (openai, anthropic) are known too.",
+        metavar="KIND",
+        help="What the lines are; auto tells each by its keys. chat, messages, responses, gemini and ollama are logs "
+        "of these APIs (openai, anthropic and google are known too), batch requests and results of a batch, cassette "
+        "what --record wrote, capture rows of forge-dataset, sharegpt and glaive datasets, text what a model wrote.",
     ),
 ]
 
@@ -88,7 +91,7 @@ def failures() -> Iterator[None]:
             raise typer.Exit(1) from error
 
 
-def _told(json: bool, value: Mapping[str, Any], lines: Mapping[str, object]) -> None:
+def show_result(json: bool, value: Mapping[str, Any], lines: Mapping[str, object]) -> None:
     """The result as JSON, or as labelled lines; on standard error if the rows went to standard output."""
     aside = is_standard_output(str(value.get("output") or value.get("path")))
     if json:
@@ -126,7 +129,7 @@ def validate(files: Files, json: AsJson = False) -> None:
         report = validated(files, tell=_tell, seen=seen)
     told = msgspec.to_builtins(report)
     lines = {"rows": report.rows, "bad": report.bad, "schemas": report.schemas, "labels": report.labels}
-    _told(json, told, {**lines, "buckets": report.buckets})
+    show_result(json, told, {**lines, "buckets": report.buckets})
     if report.bad:
         raise typer.Exit(1)
 
@@ -140,22 +143,23 @@ def stats(
     force: Force = False,
     json: AsJson = False,
 ) -> None:
-    """Count rows by label, tool, domain, format and repair, and measure their lengths."""
-    from rightcall.cli.stats_page import PAGE, bars, page
+    """Count rows by label, tool, domain, format and repair, as shares, and measure their lengths."""
+    from rightcall.cli.page_screen import screen, show_page
+    from rightcall.cli.stats_page import KIND, stats_page
     from rightcall.datasets.stats import statistics
     from rightcall.files.whole_files import WholeFile
+    from rightcall.webpages.page_writing import page_kind, written
 
     with failures(), reading("stats", files) as seen:
         found = statistics(files, seen=seen)
+        page = stats_page(found, files[0] if len(files) == 1 else f"{files[0]} and {len(files) - 1} more")
         if html is not None:
-            with WholeFile(html, PAGE, sources=files, force=force) as out:
-                title = files[0] if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
-                out.write_bytes(page(found, title).encode())
+            with WholeFile(html, page_kind(KIND), sources=files, force=force) as out:
+                out.write_bytes(written(page).encode())
     if json:
         typer.echo(json_text(found.told()))
     else:
-        bars(console(), found)
-        row(console(), "rows", f"{found.rows:,}" + (f", {found.bad:,} not as they should be" if found.bad else ""))
+        show_page(screen(), page)
 
 
 @app.command()
@@ -172,7 +176,7 @@ def prompts(
 
     with failures():
         rows = write_prompts(catalogue.find_domains(_names(domains)), output, model=model, runs=runs, force=force)
-    _told(json, {"rows": rows, "output": output}, {"rows": rows, "output": output})
+    show_result(json, {"rows": rows, "output": output}, {"rows": rows, "output": output})
 
 
 def _names(given: str) -> list[str]:
@@ -199,7 +203,7 @@ def label(
     with failures(), reading("label", files) as seen:
         own = catalogue.find_domains([name.strip() for name in domains.split(",") if name.strip()])
         counts = dict(label_files(files, output, domains=own, seen=seen, force=force).most_common())
-    _told(json, {"labels": counts, "output": output}, {"labels": counts, "output": output})
+    show_result(json, {"labels": counts, "output": output}, {"labels": counts, "output": output})
 
 
 @app.command()
@@ -223,7 +227,7 @@ def assemble(
             raise CallerError("--combined-output is a name inside the folder, not a path")
         made = assembled(files, out_dir, combined=combined, drop_conflicts=drop_conflicts, seen=seen, force=force)
     told = msgspec.to_builtins(made)
-    _told(json, told, told)
+    show_result(json, told, told)
 
 
 @app.command()
@@ -242,7 +246,7 @@ def split(
 
     with failures(), reading("split", files, passes=2) as seen:
         told = msgspec.to_builtins(made(files, out_dir, ratio=ratio, seed=seed, seen=seen, force=force))
-    _told(json, told, told)
+    show_result(json, told, told)
 
 
 @app.command()
@@ -263,7 +267,9 @@ def redact(
     with failures(), reading("redact", files) as seen:
         rows, counts = redact_files(files, output, terms=[*(term or []), *listed], seen=seen, force=force)
     found = dict(counts.most_common())
-    _told(json, {"rows": rows, "found": found, "output": output}, {"rows": rows, "found": found, "output": output})
+    show_result(
+        json, {"rows": rows, "found": found, "output": output}, {"rows": rows, "found": found, "output": output}
+    )
 
 
 @app.command()
@@ -281,7 +287,7 @@ def release(
     with failures(), reading("release", files) as seen:
         rows, refused = release_files(files, output, by=by, note=note, refused=_tell, seen=seen, force=force)
     told = {"released": rows, "refused": refused, "output": output}
-    _told(json, told, told)
+    show_result(json, told, told)
     if refused:
         raise typer.Exit(1)
 
@@ -314,14 +320,14 @@ def export(
                 _tell(where, why)
             raise
     told = msgspec.to_builtins(made)
-    _told(json, told, told)
+    show_result(json, told, told)
 
 
 @app.command("import")
 def import_(
     files: Files,
     output: To,
-    kind: LogKind = "auto",
+    kind: LogName = "auto",
     tools: ToolsFile = None,
     format: Annotated[str, typer.Option("--format", "-f", help="The format of texts that a model wrote.")] = "auto",
     policy: Annotated[Policy, typer.Option("--repair", help="How much may be repaired.")] = Policy.safe,
@@ -333,14 +339,39 @@ def import_(
 ) -> None:
     """Turn logs and datasets of others into rows: read, repaired and checked as a live model is, receipts kept.
 
-    Lines that hold no conversation are refused, each with its reason: exit code 1.
+    Cassettes, batches, logs of the APIs (whole or streamed), and datasets, one JSON object on a line. Ids, model and
+    time are kept. A request and its result are joined by their id, and exchanges of one conversation are one group. A
+    line in which nothing is found is refused: the first three are told with their reason, the rest counted, and the
+    exit code is 1.
     """
     from rightcall.datasets.imported import import_files
 
+    refused, passed = _FirstOfMany("refused"), Counter[str]()
     with failures(), reading("import", files) as seen:
         options: dict[str, Any] = {"kind": kind, "format": format, "repair": policy.value, "model": model}
-        options |= {"rescue": rescue.value, "reasoning_calls": reasoning_calls.value}
-        counts = import_files(files, output, tools=read_tools(tools), refused=_tell, seen=seen, force=force, **options)
-    _told(json, {**counts, "output": output}, {**counts, "output": output})
+        options |= {"rescue": rescue.value, "reasoning_calls": reasoning_calls.value, "force": force, "seen": seen}
+        options["passed_over"] = lambda where, why: passed.update([why])
+        counts = import_files(files, output, tools=read_tools(tools), refused=refused.tell, **options)
+    refused.tell_rest()
+    show_result(json, {**counts, "output": output}, {**counts, "passed_over": dict(passed), "output": output})
     if counts["refused"]:
         raise typer.Exit(1)
+
+
+class _FirstOfMany:
+    """Tells of the first three lines; of a million others only how many they are."""
+
+    def __init__(self, what: str) -> None:
+        self._what, self._count = what, 0
+
+    def tell(self, where: Where, why: str) -> None:
+        self._count += 1
+        if self._count <= _TOLD_OF:
+            _tell(where, why)
+
+    def tell_rest(self) -> None:
+        if self._count > _TOLD_OF:
+            typer.echo(f"and {self._count - _TOLD_OF:,} more lines are {self._what}", err=True)
+
+
+_TOLD_OF = 3

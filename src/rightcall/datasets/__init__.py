@@ -15,9 +15,11 @@ if TYPE_CHECKING:
     from rightcall.capture.runner import Capture, Watch
     from rightcall.capture.settings import Settings
     from rightcall.datasets.assembling import assemble
+    from rightcall.datasets.deduping import dedupe_files
     from rightcall.datasets.exporting import Unreleased, export
     from rightcall.datasets.imported import import_files
     from rightcall.datasets.label import label_files
+    from rightcall.datasets.mutating import mutate_files
     from rightcall.datasets.prompts import write_prompts
     from rightcall.datasets.releasing import redact_files, release_files
     from rightcall.datasets.row_files import BadRows
@@ -33,10 +35,12 @@ __all__ = [
     "Unreleased",
     "Watch",
     "assemble",
+    "dedupe_files",
     "export",
     "find_domains",
     "import_files",
     "label_files",
+    "mutate_files",
     "redact_files",
     "release_files",
     "split",
@@ -55,10 +59,12 @@ __getattr__ = on_first_use(
         "Unreleased": "rightcall.datasets.exporting",
         "Watch": "rightcall.capture.runner",
         "assemble": "rightcall.datasets.assembling",
+        "dedupe_files": "rightcall.datasets.deduping",
         "export": "rightcall.datasets.exporting",
         "find_domains": "rightcall.capture.catalogue",
         "import_files": "rightcall.datasets.imported",
         "label_files": "rightcall.datasets.label",
+        "mutate_files": "rightcall.datasets.mutating",
         "redact_files": "rightcall.datasets.releasing",
         "release_files": "rightcall.datasets.releasing",
         "split": "rightcall.datasets.splitting",

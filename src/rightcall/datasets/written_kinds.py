@@ -34,7 +34,9 @@ def _marked(mark: str) -> Callable[[Json], bool]:
 
 PROMPTS = _rows("prompts", PROMPT)
 LABELLED = _rows("label", SCHEMA, FORGE)
+DEDUPED = _rows("dedupe", *SCHEMAS)
 IMPORTED = _rows("import", SCHEMA, also=lambda row: row.get("source_bucket") == "imported_log")
+MUTATED = _rows("mutate", SCHEMA, also=_marked("mutation"))
 REDACTED = _rows("redact", *SCHEMAS, also=_marked("redaction"))
 RELEASED = _rows("release", *SCHEMAS, also=_marked("release"))
 SIDE = _rows("split", *SCHEMAS)

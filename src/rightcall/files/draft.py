@@ -38,7 +38,7 @@ class Draft:
     def publish(self) -> None:
         """Takes its place, on disk. The handle stays open."""
         if self._like is not None:
-            _keep_owner_and_mode(self.handle, self._like)
+            keep_owner_and_mode(self.handle, self._like)
         os.fsync(self.handle)
         os.rename(self._beside, self._name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
         self._beside = ""
@@ -88,7 +88,7 @@ def write_all(handle: int, data: bytes) -> None:
         rest = rest[os.write(handle, rest) :]
 
 
-def _keep_owner_and_mode(handle: int, before: os.stat_result) -> None:
+def keep_owner_and_mode(handle: int, before: os.stat_result) -> None:
     own = os.fstat(handle)
     mode = stat.S_IMODE(before.st_mode)
     if (own.st_uid, own.st_gid) != (before.st_uid, before.st_gid):

@@ -1,0 +1,189 @@
+"""`dataset dedupe`: each row once, exactly or nearly, out of memory that does not grow."""
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from captured import CONVERSATIONS, FORGE_ROW, conversation, rows, write
+from command import failed, run
+from rightcall.datasets.deduping import dedupe_files
+from rightcall.datasets.minhash import likeness, plan, signature
+from rightcall.datasets.spilling import RowNumbers, Sorted
+from rightcall.datasets.twins import Twins, fingerprint
+from rightcall.errors import CallerError
+from rightcall.types import Json
+
+
+def dropped(entries: list[Json], near: float | None = None) -> list[int]:
+    """The numbers of the rows that go."""
+    twins = Twins(near)
+    for row in entries:
+        twins.add(fingerprint(row, near=near is not None))
+    twins.find()
+    assert twins.exact + twins.near == twins.dropped.count
+    return [number for number in range(len(entries)) if number in twins.dropped]
+
+
+# -- sorting on disk ---------------------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.binary(min_size=3, max_size=3)), st.integers(1, 9))
+def test_records_come_in_order_however_small_the_memory(records: list[bytes], run: int) -> None:
+    with Sorted(3, run=run) as kept:
+        for record in records:
+            kept.add(record)
+        assert list(kept) == sorted(records) == list(kept)
+
+
+@given(st.sets(st.integers(0, 5_000)))
+def test_marks_are_a_set_of_numbers(numbers: set[int]) -> None:
+    marks = RowNumbers()
+    for number in [*numbers, *numbers]:
+        marks.add(number)
+    assert marks.count == len(numbers)
+    assert {number for number in range(5_010) if number in marks} == numbers
+
+
+# -- the same ----------------------------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.dictionaries(st.sampled_from("ab"), st.integers(0, 2), min_size=1)))
+def test_of_rows_that_are_the_same_the_first_stays(entries: list[Json]) -> None:
+    gone = dropped(entries)
+    kept = [row for at, row in enumerate(entries) if at not in gone]
+    assert all(entries[at] in entries[:at] for at in gone)
+    assert len({json.dumps(row, sort_keys=True) for row in kept}) == len(kept)
+    assert {json.dumps(row, sort_keys=True) for row in entries} == {json.dumps(row, sort_keys=True) for row in kept}
+
+
+def test_a_conversation_that_was_had_again_goes_whole() -> None:
+    again = [row for name in CONVERSATIONS for row in conversation(f"again-{name}", CONVERSATIONS[name], run=7)]
+    assert dropped(rows() + again) == list(range(len(rows()), len(rows()) + len(again)))
+
+
+def test_a_file_that_is_named_twice_is_read_once() -> None:
+    assert dropped(rows() + rows()) == list(range(len(rows()), 2 * len(rows())))
+
+
+def test_a_conversation_that_ends_otherwise_stays_whole() -> None:
+    """Its first turn is bad and the same as another's; without it, what follows would look better than it is."""
+    retried, *_ = CONVERSATIONS["retried"]
+    other = list(conversation("other", (retried, "I cannot do that.")))
+    assert dropped(rows("retried") + other) == []
+
+
+def test_ids_that_a_server_made_up_do_not_count() -> None:
+    first = rows("right")
+    other = json.loads(json.dumps(first).replace("capture_call_0_0", "call_x9").replace("g-right", "g-2"))
+    assert dropped(first + other) == [2, 3]
+
+
+def test_another_label_is_another_row() -> None:
+    other = {**FORGE_ROW, "example_group_id": "b", "label": {"label": "valid", "by": "review", "why": ""}}
+    assert dropped([FORGE_ROW, other]) == []
+    assert dropped([FORGE_ROW, {**FORGE_ROW, "example_group_id": "b"}]) == [1]
+
+
+# -- alike -------------------------------------------------------------------------------------------------------------
+
+WORDS = (
+    "please put two of the red docks into my cart and send them to office before noon on friday thanks for kind help "
+    "with this small order when is next train from oslo bergen what does weather look like tomorrow book table four "
+    "people window write mail chef that will be late cancel meeting move it monday morning find cheapest flight paris"
+).split()
+
+
+def made_text(drawn: random.Random) -> str:
+    return " ".join(drawn.choice(WORDS) for _ in range(drawn.randint(15, 60)))
+
+
+def changed(drawn: random.Random, text: str) -> str:
+    """A typo for every hundred characters, other blanks and other case."""
+    letters = list(text)
+    for _ in range(1 + len(text) // 100):
+        letters[drawn.randrange(len(letters))] = drawn.choice("xyz")
+    return "".join(letters).replace(" ", "  ", 2).capitalize()
+
+
+def test_nearly_every_changed_copy_is_found_and_nothing_else() -> None:
+    drawn = random.Random(15)
+    first = [{"text": made_text(drawn)} for _ in range(400)]
+    copies = [{"text": changed(drawn, row["text"])} for row in first]
+    gone = dropped(first + copies, 0.7)
+    assert [at for at in gone if at < 400] == []
+    assert len(gone) >= 0.98 * 400
+
+
+def test_how_alike_texts_are_is_told_within_a_fifth() -> None:
+    drawn = random.Random(3)
+    for _ in range(50):
+        text = made_text(drawn)
+        other = changed(drawn, changed(drawn, text))
+        one, two = ({t[at : at + 5] for at in range(len(t) - 4)} for t in (text, " ".join(other.lower().split())))
+        assert abs(likeness(signature(text), signature(other)) - len(one & two) / len(one | two)) < 0.2
+
+
+@pytest.mark.parametrize("threshold", [0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 1.0])
+def test_a_plan_finds_99_of_100_at_its_threshold(threshold: float) -> None:
+    count, wide = plan(threshold)
+    assert 1 - (1 - threshold**wide) ** count >= 0.99
+
+
+def _asked(request: str, **arguments: object) -> Json:
+    call = {"name": "add_to_cart", "arguments": arguments}
+    return {**FORGE_ROW, "example_group_id": request + str(arguments), "user_request": request, "candidate_call": call}
+
+
+def test_alike_requests_with_another_call_stay() -> None:
+    two, three = (
+        "Put 2 of the docks SKU-DOCK-1 into my cart, please.",
+        "Put 3 of the docks SKU-DOCK-1 into my cart, please.",
+    )
+    assert dropped([_asked(two, quantity=2), _asked(three, quantity=3)], 0.6) == []
+    assert dropped([_asked(two, quantity=2), _asked(two + "!", quantity=2)], 0.6) == [1]
+
+
+def test_prose_in_arguments_may_differ_a_little() -> None:
+    said = "Dear Ann, the docks that you ordered on Monday will be with you by the end of this week."
+    pair = [_asked("Write to Ann.", text=said), _asked("Write to Ann.", text=said + " Yours")]
+    assert dropped(pair, 0.7) == [1]
+    assert dropped(pair) == []
+
+
+def test_thousands_that_are_all_alike_take_time_that_grows_with_their_number() -> None:
+    entries = [{"text": f"The same words over and over, and then the number {number}."} for number in range(2_000)]
+    assert len(dropped(entries, 0.6)) > 1_500
+
+
+# -- files -------------------------------------------------------------------------------------------------------------
+
+
+def test_the_command_writes_each_row_once_as_it_was(tmp_path: Path) -> None:
+    lines = [b'{"a": 1, "b": 2}', b'{"b":2,"a":1}', b'{"a": 2}', b'{"a": 2}\r']
+    (tmp_path / "in.jsonl").write_bytes(b"\n".join(lines) + b"\n")
+    done = run("dataset", "dedupe", str(tmp_path / "in.jsonl"), "-o", str(tmp_path / "out.jsonl"), "--json")
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout) | {"output": ""} == {"rows": 4, "kept": 2, "same": 2, "near": 0, "output": ""}
+    assert (tmp_path / "out.jsonl").read_bytes() == b'{"a": 1, "b": 2}\n{"a": 2}\n'
+
+
+def test_only_what_is_named_is_compared(tmp_path: Path) -> None:
+    path = write(tmp_path / "in.jsonl", [{"id": 1, "said": {"text": "a"}}, {"id": 2, "said": {"text": "a"}}])
+    assert dedupe_files([path], tmp_path / "out.jsonl", keys=["said.text"]).kept == 1
+    missing = failed(run("dataset", "dedupe", str(path), "-o", str(tmp_path / "o.jsonl"), "--key", "texts"), 1)
+    assert "in.jsonl:1 it has none of the keys texts" in missing
+
+
+def test_a_line_that_is_no_row_is_refused_with_its_place(tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_text('{"a": 1}\n[]\n')
+    assert "in.jsonl:2" in failed(run("dataset", "dedupe", str(tmp_path / "in.jsonl"), "-o", str(tmp_path / "o")), 1)
+    assert not (tmp_path / "o").exists()
+
+
+def test_how_alike_is_a_number_that_makes_sense(tmp_path: Path) -> None:
+    with pytest.raises(CallerError, match=r"from 0\.3 to 1"):
+        dedupe_files([], tmp_path / "o", near=0.1)

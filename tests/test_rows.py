@@ -1,0 +1,89 @@
+"""Rows by the million: whatever cuts, packs, kills or resumes a run, the same bytes come out in the same order."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rightcall.files.file_kinds import LINES
+from rightcall.files.jsonl import LineFault, encode_row
+from rightcall.rows.batches import RowBatch
+from rightcall.rows.local_pool import LocalEngine
+from rightcall.rows.mapping import map_rows
+from rightcall.rows.outcomes import RowOutcome
+from rightcall.rows.row_sources import sources_of
+from rightcall.rows.sinks import FileSink
+
+ROWS = [{"id": number, "text": f"row {number} " + "é" * (number % 17)} for number in range(300)]
+LINES_OF = b"".join(map(encode_row, ROWS))
+
+
+class Echo:
+    """Writes every row again; bad ones as null."""
+
+    key = "echo"
+
+    def __call__(self, batch: RowBatch) -> RowOutcome:
+        made = RowOutcome()
+        lines = []
+        for line, row in batch.rows():
+            made.rows += 1
+            if isinstance(row, LineFault):
+                made.fault(line, row.message)
+                lines.append(b"null\n")
+            else:
+                lines.append(encode_row(row))
+        made.data, made.counts = b"".join(lines), {"seen": made.rows}
+        return made
+
+
+def echoed(tmp_path: Path, data: bytes, name: str = "in.jsonl", **more: Any) -> bytes:
+    (tmp_path / name).write_bytes(data)
+    out = tmp_path / "out.jsonl"
+    with FileSink(out, LINES) as sink:
+        map_rows(sources_of([str(tmp_path / name)]), Echo(), sink, **more)
+    return out.read_bytes()
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("size", [1, 100, 4096, 1 << 20])
+def test_rows_come_out_as_they_went_in(tmp_path: Path, jobs: int, size: int) -> None:
+    if jobs * size == 2:
+        size = 50  # a process for every byte proves nothing more
+    assert echoed(tmp_path, LINES_OF, engine=LocalEngine(jobs), part_size=size) == LINES_OF
+
+
+def test_packed_rows_are_the_same_rows(tmp_path: Path) -> None:
+    import pyarrow  # type: ignore[import-untyped]
+
+    assert echoed(tmp_path, gzip.compress(LINES_OF), "in.jsonl.gz", part_size=1000) == LINES_OF
+    packed = pyarrow.compress(LINES_OF, codec="zstd", asbytes=True)
+    assert echoed(tmp_path, packed, "in.jsonl.zst", part_size=1000) == LINES_OF
+
+
+class Killer(Echo):
+    """Kills its own process, once for each mark that is in the way."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def __call__(self, batch: RowBatch) -> RowOutcome:
+        for mark in self._folder.glob("kill*"):
+            mark.unlink(missing_ok=True)
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().__call__(batch)
+
+
+def test_a_killed_worker_loses_nothing(tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_bytes(LINES_OF)
+    (tmp_path / "kill1").touch()
+    (tmp_path / "kill2").touch()
+    with FileSink(tmp_path / "out.jsonl", LINES) as sink:
+        map_rows(sources_of([str(tmp_path / "in.jsonl")]), Killer(tmp_path), sink, LocalEngine(2), part_size=1000)
+    assert (tmp_path / "out.jsonl").read_bytes() == LINES_OF
+    assert not list(tmp_path.glob("kill*"))
