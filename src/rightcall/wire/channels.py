@@ -185,6 +185,7 @@ def _whole_call(m: Machine, name: str) -> bool:
 def _call(m: Machine, name: str) -> Steps[None]:
     """The message to a tool."""
     p = m.p
+    taken = p.capture()
     if not _whole_call(m, name):
         p.raw_begin()
         block = p.block = Block(p, bare=True)
@@ -198,6 +199,7 @@ def _call(m: Machine, name: str) -> Steps[None]:
             return
         m.output.mark("marker", p.at)  # the blanks behind it were looked past
     m.output.fresh = True
+    m.end_block(taken)
     m.forget_thought()
 
 
