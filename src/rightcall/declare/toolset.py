@@ -260,6 +260,11 @@ class Toolset:
         """What of the declared schemas is not checked, and why."""
         return tuple(relaxation for tool in self for relaxation in self._check(tool)[1])
 
+    def relaxations_of(self, name: str) -> tuple[SchemaRelaxation, ...]:
+        """What of the schema of the tool of this `name` is not checked, and why. Empty for one that is not declared."""
+        tool = self._by_name.get(name)
+        return () if tool is None else self._check(tool)[1]
+
     def _check(self, tool: Tool) -> tuple[Json, tuple[SchemaRelaxation, ...]]:
         found = self._checked.get(tool.name)
         if found is None:
