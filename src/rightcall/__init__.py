@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from rightcall.formats.spec import Format
     from rightcall.ids import Ids
     from rightcall.repairs.whole_call import repair
+    from rightcall.rows.many import parse_many
     from rightcall.shapes.builder import GrammarBounds
     from rightcall.types import (
         Arguments,
@@ -91,6 +92,7 @@ __all__ = [
     "formats",
     "grammar",
     "parse",
+    "parse_many",
     "read",
     "read_all",
     "render",
@@ -128,6 +130,7 @@ __getattr__ = on_first_use(
         "Format": "rightcall.formats.spec",
         "Ids": "rightcall.ids",
         "repair": "rightcall.repairs.whole_call",
+        "parse_many": "rightcall.rows.many",
         "Arguments": "rightcall.types",
         "Call": "rightcall.types",
         "CallEnd": "rightcall.types",
