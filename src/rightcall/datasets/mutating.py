@@ -37,7 +37,7 @@ _NUMBER = 8
 
 class Mutated(msgspec.Struct, frozen=True):
     """What was made: how many `rows`, by `kinds`, of how many `sources`; and how many more of each kind there could
-    have been (`over`)."""
+    have been (`over`). `output` is where they are."""
 
     rows: int
     sources: int
