@@ -14,9 +14,9 @@ from captured import FORGE_ROW, RIGHT, SHOP, conversation, rows, write
 from rightcall import Call, Toolset, formats
 from rightcall.capture.captured_rows import CallTrace, call_of, capture_row, outcome_row, read_rows
 from rightcall.capture.stubs import StubOutcome
-from rightcall.datasets.conversations import Conversation
+from rightcall.datasets.conversations import CapturedConversation
 from rightcall.datasets.exporting import export
-from rightcall.datasets.imported import import_files, rows_of
+from rightcall.datasets.imported import rows_of
 from rightcall.datasets.label import Labeller
 from rightcall.datasets.message_shapes import SHAPES, LeftOut, MessageOptions
 from rightcall.datasets.row_files import BadRows
@@ -178,7 +178,7 @@ def test_attempts_of_a_turn_are_told_apart() -> None:
     bad, good, *_ = labelled("retried")
     first = {**bad, "attempt": 1}
     second = {**good, "attempt": 2, "proxy_trace": {**good["proxy_trace"], "turn": 0}}
-    assert [turn.good for turn in Conversation([second, first]).turns] == [False, True]
+    assert [turn.good for turn in CapturedConversation([second, first]).turns] == [False, True]
 
 
 @pytest.mark.parametrize(
@@ -273,175 +273,6 @@ def test_parquet_is_compressed_private_and_marked(tmp_path: Path) -> None:
     assert (tmp_path / "out.parquet").stat().st_mode & 0o777 == 0o600
 
 
-# -- import ------------------------------------------------------------------------------------------------------------
-
-WEATHER = {
-    "type": "function",
-    "function": {
-        "name": "get_weather",
-        "description": "",
-        "parameters": {
-            "type": "object",
-            "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
-            "required": ["city"],
-        },
-    },
-}
-FLAT = WEATHER["function"]
-ANTHROPIC_TOOL = {"name": "get_weather", "input_schema": FLAT["parameters"]}  # type: ignore[index]
-CALL = {"name": "get_weather", "arguments": {"city": "Oslo", "days": "2"}}
-LOGS: dict[str, Json] = {
-    "chat": {
-        "messages": [
-            {"role": "user", "content": "Weather?"},
-            {
-                "role": "assistant",
-                "content": None,
-                "tool_calls": [
-                    {
-                        "id": "a",
-                        "type": "function",
-                        "function": {"name": "get_weather", "arguments": '{"city": "Oslo", "days": "2"}'},
-                    }
-                ],
-            },
-            {"role": "tool", "tool_call_id": "a", "content": "Sunny."},
-            {"role": "assistant", "content": "Sunny."},
-        ],
-        "tools": [WEATHER],
-    },
-    "a request and its response": {
-        "request": {"model": "gpt", "messages": [{"role": "user", "content": "Weather?"}], "tools": [WEATHER]},
-        "response": {
-            "choices": [
-                {
-                    "message": {
-                        "role": "assistant",
-                        "tool_calls": [
-                            {
-                                "id": "a",
-                                "function": {"name": "get_weather", "arguments": '{"city": "Oslo", "days": "2"}'},
-                            }
-                        ],
-                    }
-                }
-            ]
-        },
-    },
-    "messages": {
-        "system": "Be kind.",
-        "messages": [
-            {"role": "user", "content": "Weather?"},
-            {
-                "role": "assistant",
-                "content": [
-                    {"type": "text", "text": "Let me see."},
-                    {"type": "tool_use", "id": "a", "name": "get_weather", "input": {"city": "Oslo", "days": "2"}},
-                ],
-            },
-            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": "Sunny."}]},
-            {"role": "assistant", "content": "Sunny."},
-        ],
-        "tools": [ANTHROPIC_TOOL],
-    },
-    "responses": {
-        "input": [
-            {"role": "user", "content": "Weather?"},
-            {"type": "reasoning", "summary": []},
-            {"type": "function_call", "call_id": "a", "name": "get_weather", "arguments": '{"city":"Oslo","days":"2"}'},
-            {"type": "function_call_output", "call_id": "a", "output": "Sunny."},
-        ],
-        "output": [{"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Sunny."}]}],
-        "tools": [{"type": "function", **FLAT}],  # type: ignore[dict-item]
-    },
-    "sharegpt": {
-        "conversations": [
-            {"from": "human", "value": "Weather?"},
-            {"from": "function_call", "value": json.dumps(CALL)},
-            {"from": "observation", "value": "Sunny."},
-            {"from": "gpt", "value": "Sunny."},
-        ],
-        "tools": json.dumps([FLAT]),
-    },
-    "hermes": {
-        "conversations": [
-            {"from": "system", "value": f"Tools: <tools>{json.dumps([WEATHER])}</tools>"},
-            {"from": "human", "value": "Weather?"},
-            {"from": "gpt", "value": f"<tool_call>\n{json.dumps(CALL)}\n</tool_call>"},
-            {"from": "tool", "value": "<tool_response>\nSunny.\n</tool_response>"},
-            {"from": "gpt", "value": "Sunny."},
-        ]
-    },
-    "text": {"text": f"<tool_call>\n{json.dumps(CALL)}\n</tool_call>", "tools": [WEATHER], "prompt": "Weather?"},
-}
-
-
-@pytest.mark.parametrize("name", LOGS)
-def test_logs_of_every_kind_are_read_repaired_and_checked(name: str) -> None:
-    found = list(rows_of(LOGS[name], group="g"))
-    assert all(faults(row) == [] for row in found)
-    call = call_of(found[0])
-    assert (call.name, call.arguments) == ("get_weather", {"city": "Oslo", "days": 2})
-    assert [repair.rule for repair in call.repairs] == ["scalar_type"]
-    assert found[0]["user_request"] == "Weather?"
-    assert found[0]["source_bucket"] == "imported_log"
-    assert found[0]["metadata"]["private_agent_log"] is True
-    if len(found) > 1:
-        assert found[0]["tool_result"] == {"status": "ok", "content": "Sunny."}
-        assert found[1]["outcome"]["text"] == "Sunny."
-        results = [message for message in found[1]["messages"] if message["role"] == "tool"]
-        assert results == [{"role": "tool", "tool_call_id": call.id, "name": "get_weather", "content": "Sunny."}]
-
-
-def test_what_a_log_holds_is_read_as_it_is_told_to_be(tmp_path: Path) -> None:
-    bare = {"text": f"So: {json.dumps(CALL)} now.", "tools": [WEATHER], "prompt": "Weather?"}
-    assert ["call" in row for row in rows_of(bare, group="g")] == [False]
-    assert ["call" in row for row in rows_of(bare, group="g", rescue="anywhere")] == [True]
-    thought = {"text": f"<think><tool_call>{json.dumps(CALL)}</tool_call></think>", "tools": [WEATHER], "prompt": "?"}
-    assert ["call" in row for row in rows_of(thought, group="g")] == [True]
-    assert ["call" in row for row in rows_of(thought, group="g", reasoning_calls="never")] == [False]
-
-
-def test_a_call_that_must_not_run_is_imported_with_its_problem() -> None:
-    log = {"text": '<tool_call>{"name": "get_weather", "arguments": {}}</tool_call>', "tools": [WEATHER]}
-    (row,) = rows_of(log, group="g")
-    assert [problem["code"] for problem in row["problems"]] == ["missing"]
-    assert row["call"]["complete"] is True
-
-
-def test_a_log_without_tools_is_imported_and_its_names_are_not_checked() -> None:
-    (row,) = rows_of({"text": '<tool_call>{"name": "f", "arguments": {}}</tool_call>'}, group="g")
-    assert row["problems"] == []
-    assert "label" not in Labeller().label(row)
-
-
-@pytest.mark.parametrize(
-    "line", ['{"a": 1}', "nonsense", '{"text": "x", "tools": [{"name": 1}]}', '{"conversations": 1}', "[]"]
-)
-def test_a_line_that_holds_no_conversation_is_refused_and_the_rest_is_read(tmp_path: Path, line: str) -> None:
-    (tmp_path / "log.jsonl").write_text(line + "\n" + json.dumps(LOGS["text"]) + "\n")
-    told: list[int] = []
-    counts = import_files(
-        [tmp_path / "log.jsonl"], tmp_path / "out.jsonl", refused=lambda where, why: told.append(where.number)
-    )
-    assert told == [1]
-    assert (counts["refused"], counts["conversations"], counts["calls"], counts["repairs"]) == (1, 1, 1, 1)
-
-
-HOSTILE: list[Json] = [
-    {"messages": [None, 1, {"role": 3}, {"role": "assistant", "tool_calls": {"a": 1}}], "tools": []},
-    {"messages": [{"role": "tool", "content": [{"type": "image"}]}, {"role": "assistant", "content": [1]}]},
-    {"conversations": [{"from": None, "value": None}, {"from": "function_call", "value": "[1, {}]"}, 3]},
-    {"input": [{"type": "function_call"}, {"type": "x_call_output", "output": {"a": 1}}], "output": [None]},
-    {"prompt": [{"role": "assistant", "content": {"a": 1}}], "completion": "x"},
-]
-
-
-@pytest.mark.parametrize("log", HOSTILE)
-def test_hostile_logs_give_sound_rows(log: Json) -> None:
-    assert all(faults(row) == [] for row in rows_of(log, group="g"))
-
-
 # -- the law -----------------------------------------------------------------------------------------------------------
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs")), max_size=20)
@@ -490,14 +321,14 @@ def calls_in(example: Json) -> list[tuple[str, Json]]:
 @pytest.mark.parametrize("to", ["openai-sft", "trl-sft", "sharegpt"])
 @given(turns=st.lists(CALLS, min_size=1, max_size=3))
 def test_export_then_import_gives_the_same_calls(to: str, turns: list[list[tuple[str, Json]]]) -> None:
-    (example,) = SHAPES[to](Conversation(run_of(turns)), MessageOptions())
+    (example,) = SHAPES[to](CapturedConversation(run_of(turns)), MessageOptions())
     assert isinstance(example, dict)
     assert calls_in(example) == [call for turn in turns for call in turn]
 
 
 @given(turns=st.lists(CALLS, min_size=1, max_size=2))
 def test_single_turns_out_and_back_give_the_same_calls(turns: list[list[tuple[str, Json]]]) -> None:
-    found = list(SHAPES["trl-sft"](Conversation(run_of(turns)), MessageOptions(turns=True)))
+    found = list(SHAPES["trl-sft"](CapturedConversation(run_of(turns)), MessageOptions(turns=True)))
     for at, example in enumerate(found):
         assert isinstance(example, dict)
         assert calls_in(example) == [call for turn in turns[: at + 1] for call in turn]
@@ -509,7 +340,7 @@ def test_text_out_and_back_gives_the_same_calls_or_is_left_out(
     format: str, turns: list[list[tuple[str, Json]]]
 ) -> None:
     how = MessageOptions(format=formats.find(format))
-    for at, example in enumerate(SHAPES["text"](Conversation(run_of(turns)), how)):
+    for at, example in enumerate(SHAPES["text"](CapturedConversation(run_of(turns)), how)):
         if isinstance(example, LeftOut):
             assert "cannot carry it" in str(example)
         else:

@@ -39,7 +39,7 @@ _FRAME = struct.Struct(f">B{_RANK}sI")  # kind, rank, bytes of the line
 
 class Mutated(msgspec.Struct, frozen=True):
     """What was made: how many `rows`, by `kinds`, of how many `sources`; and how many more of each kind there could
-    have been (`over`)."""
+    have been (`over`). `output` is where they are."""
 
     rows: int
     sources: int
