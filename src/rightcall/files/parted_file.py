@@ -17,6 +17,7 @@ import fcntl
 import os
 import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -96,6 +97,19 @@ class PartedFile:
             self._step("write", os.fsync, folder)
         finally:
             os.close(folder)
+
+    def pieces(self, size: int = 1 << 16) -> Iterator[bytes]:
+        """What has been appended so far, from the beginning."""
+        place = 0
+        while data := self._step("read", os.pread, self._data, size, place):
+            yield data
+            place += len(data)
+
+    def discard(self) -> None:
+        """Nothing is left of it; a file in its place stays as it is."""
+        for path in (self.part, self.journal):
+            with suppress(FileNotFoundError):
+                os.unlink(path)
 
     def close(self) -> None:
         for handle in (self._data, self._notes):
