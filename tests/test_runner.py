@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rightcall import Conversation, Guard, Parser, Runner, Trace, run_sync, tool
+from rightcall import Conversation, Guard, Parser, Runner, Trace, dispatch_sync, parse, run_sync, tool
 from rightcall.backends import Answer, BaseBackend, Request, Streaming
 from rightcall.errors import CallerError
 from rightcall.guard import Intervention, required_steps, terminal_tools
@@ -131,8 +131,6 @@ def test_events_come_as_they_happen_and_end_with_over() -> None:
 
 
 def test_those_with_their_own_input_and_output_take_the_steps() -> None:
-    from rightcall import dispatch_sync, parse
-
     runner = Runner(None, TOOLS)
     texts = iter([call("look", place="a"), "Empty."])
     runner.ask("go")
@@ -288,3 +286,21 @@ def test_what_is_left_out_can_be_summed_up() -> None:
     kept = fit(messages, 3_000, summarise=lambda gone: f"{len(gone)} messages of x")
     assert kept[1] == {"role": "user", "content": "4 messages of x"}
     assert estimate(kept) <= 3_000
+
+
+def test_every_intervention_is_an_event_of_the_span_around_it() -> None:
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+    from rightcall.hooks import Spans
+
+    seen, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(seen))
+    runner = Runner(None, TOOLS, hooks=[Spans(tracer_provider=provider)])
+    runner.ask("go")
+    with provider.get_tracer("t").start_as_current_span("turn"):
+        runner.receive(parse(call("lok", place="a"), tools=TOOLS, format="hermes"))
+    (event,) = seen.get_finished_spans()[0].events
+    assert event.name == "rightcall.intervention"
+    assert (event.attributes or {})["rightcall.policy"] == "unknown_tool"
