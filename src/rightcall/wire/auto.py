@@ -12,7 +12,7 @@ from typing import Literal
 
 import msgspec
 
-from rightcall.formats import FORMATS
+from rightcall.formats.registered import KnownFormats
 from rightcall.formats.spec import Format, Special, alternatives
 from rightcall.ids import Ids
 from rightcall.types import Event
@@ -35,9 +35,9 @@ _NAME = re.compile(HOLES["name"]).match
 
 
 @lru_cache(256)
-def _ending_with(name: str, ends: tuple[str, ...]) -> Format:
+def _ending_with(known: KnownFormats, name: str, ends: tuple[str, ...]) -> Format:
     """The format of that name, with these ends beside its own."""
-    format = FORMATS[name]
+    format = known.formats[name]
     markers = (*format.call, *(format.section or ()), *(format.reasoning or ()))
     own = "".join(text for marker in markers for text in alternatives(marker))
     more = tuple(end for end in dict.fromkeys(ends) if end not in format.ends and end not in own)
@@ -265,7 +265,7 @@ class AutoMachine:
         self._events += before.take()
         is_read = self._options.reasoning != "off"
         ends = [end for other, _ in others or () for end in other.format.ends if isinstance(end, Special)]
-        found = compiled(_ending_with(chosen.format.name, tuple(ends)), reasoning=is_read)
+        found = compiled(_ending_with(self._openers.formats, chosen.format.name, tuple(ends)), reasoning=is_read)
         # Its own first state is where the text so far has come to.
         self.machine = Machine(found.tagged if before.has_thought else found, self._options, self._ids)
         self.machine.feed(_take_over(self.machine, before) + rest)
