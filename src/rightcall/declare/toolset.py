@@ -326,6 +326,16 @@ def _data(refused: Refused) -> bool:
     return refused.given
 
 
+def without_code(tools: Toolset) -> Toolset:
+    """The same tools without what runs them: enough to read replies by, and fit for any other process."""
+    made = object.__new__(Toolset)
+    for slot in Toolset.__slots__:
+        setattr(made, slot, getattr(tools, slot))
+    made._all = {name: msgspec.structs.replace(tool, run=None) for name, tool in tools._all.items()}
+    made._by_name = {name: made._all[name] for name in tools._by_name}
+    return made
+
+
 def is_none(choice: object) -> bool:
     """Does this tool choice forbid every call? `"none"`, `{"type": "none"}`, `{"mode": "NONE"}`."""
     if isinstance(choice, Mapping):
