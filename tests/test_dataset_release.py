@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from captured import RIGHT, conversation, rows, write
 from rightcall import parse
 from rightcall.capture.captured_rows import read_rows
-from rightcall.datasets.conversations import Conversation
+from rightcall.datasets.conversations import CapturedConversation
 from rightcall.datasets.exporting import Unreleased, export
 from rightcall.datasets.releasing import PERSONAL, Redactor, is_released, redact_files, release_files, why_not
 from rightcall.datasets.row_files import BadRows
@@ -105,7 +105,7 @@ def test_values_under_a_secret_name_go_whatever_they_look_like() -> None:
 def test_a_redacted_call_is_still_the_call_that_its_text_says(before: str, secret: str) -> None:
     text = RIGHT.replace("SKU-DOCK-1", f'{before}{secret} said \\"x\\"')
     cleaned = Redactor().redact(next(conversation("g", (text, "Done."))))
-    call = Conversation([cleaned]).turns[0].calls[0]
+    call = CapturedConversation([cleaned]).turns[0].calls[0]
     assert json.loads(call.json) == call.arguments == cleaned["candidate_call"]["arguments"]
     if "@" not in secret or "u00e9" not in before:  # letters of any language belong to an address, not their escapes
         assert parse(cleaned["reply"], format="hermes").attempts[0].arguments == call.arguments

@@ -1,7 +1,6 @@
 """`dataset validate`, `label`, `prompts` and `stats`: rows are checked, judged, made and counted."""
 
 import json
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,8 @@ from hypothesis import strategies as st
 from captured import CONVERSATIONS, FORGE_ROW, conversation, rows, write
 from rightcall.capture import catalogue
 from rightcall.capture.captured_rows import read_rows
-from rightcall.cli.stats_page import STYLE, page
-from rightcall.datasets.conversations import Conversation
+from rightcall.cli.stats_page import stats_page
+from rightcall.datasets.conversations import CapturedConversation
 from rightcall.datasets.label import Labeller, label_files
 from rightcall.datasets.prompts import prompts, write_prompts
 from rightcall.datasets.row_files import BadRows
@@ -22,6 +21,8 @@ from rightcall.datasets.stats import Histogram, statistics
 from rightcall.datasets.validating import validate
 from rightcall.datasets.verifier import training_row
 from rightcall.types import Json
+from rightcall.webpages.page_parts import BarCharts, PageTable
+from rightcall.webpages.page_writing import written
 
 
 def labelled(name: str) -> list[Json]:
@@ -211,7 +212,7 @@ def test_examples_that_the_model_was_shown_are_not_calls_of_its_own() -> None:
     for row in (first, end):
         row["messages"][1:1] = shown
     assert [Labeller().label(row)["label"]["label"] for row in (first, end)] == ["valid", "valid"]
-    assert [message["role"] for message in Conversation([first, end]).turns[0].messages] == ["system", "user"]
+    assert [message["role"] for message in CapturedConversation([first, end]).turns[0].messages] == ["system", "user"]
 
 
 def test_a_row_without_a_history_is_judged_by_the_rows_before_it() -> None:
@@ -302,59 +303,26 @@ def test_names_of_a_hostile_file_do_not_fill_the_memory(tmp_path: Path) -> None:
     assert found.counts["tool"]["(others)"] == 500
 
 
-class Page(HTMLParser):
-    """The tags of a page, with their attributes, and its text."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.open: list[str] = []
-        self.texts: list[str] = []
-        self.feed(text)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-        if tag != "meta":
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        self.texts.append(data)
-
-
-HOSTILE = '</title></svg><script>alert(1)</script><img src=x onerror="alert(1)">\u202e\x00&amp;'
-
-
-def test_the_page_runs_nothing_loads_nothing_and_escapes_everything(tmp_path: Path) -> None:
-    from base64 import b64encode
-    from hashlib import sha256
-
-    row = rows("right")[0]
-    hostile = {**row, "format": HOSTILE, "candidate_call": {"name": HOSTILE, "arguments": {}}}
-    text = page(statistics([write(tmp_path / "a.jsonl", [hostile])]), HOSTILE)
-    found = Page(text)
-    assert found.open == []
-    assert {tag for tag, _ in found.tags} <= set(
-        "html head meta title style body h1 h2 p main section svg text rect".split()
-    )
-    names = {name for _, attributes in found.tags for name in attributes}
-    assert not [name for name in names if name.startswith("on") or name in ("src", "href", "style")]
-    policy = next(a["content"] for _, a in found.tags if a.get("http-equiv") == "Content-Security-Policy")
-    digest = b64encode(sha256(STYLE.encode()).digest()).decode()
-    assert policy == f"default-src 'none'; style-src 'sha256-{digest}'"
-    assert f"<style>{STYLE}</style>" in text
-    assert "<script>alert(1)</script>" in "".join(found.texts)  # as text
-    assert "\u202e" not in text and "\x00" not in text
-    assert "url(" not in text and "@import" not in text
-
-
 def test_the_page_shows_the_numbers(tmp_path: Path) -> None:
-    text = page(statistics([write(tmp_path / "a.jsonl", rows())]), "rows")
+    text = written(stats_page(statistics([write(tmp_path / "a.jsonl", rows())]), "rows"))
     assert text.count("<rect") > 15
-    assert "add_to_cart" in text and "13 rows" in text
+    assert "add_to_cart" in text and "of 13 rows are sound" in text
+
+
+def test_a_value_that_all_rows_have_is_no_chart(tmp_path: Path) -> None:
+    page = stats_page(statistics([write(tmp_path / "a.jsonl", labelled("repaired") + labelled("retried"))]), "rows")
+    charts = [chart for part in page.parts if isinstance(part, BarCharts) for chart in part.charts]
+    assert charts and all(len(chart.rows) > 1 for chart in charts)
+    (table,) = [part for part in page.parts if isinstance(part, PageTable)]
+    assert ("domain", "shopping") in [row[:2] for row in table.rows]
+    assert page.headline.says == "of 5 labelled rows are valid"
+    assert page.headline.figure == "80.0 %"
+
+
+def test_a_rule_that_mended_a_row_twice_counts_once(tmp_path: Path) -> None:
+    row = next(row for row in rows("repaired") if row.get("repairs"))
+    doubled = {**row, "repairs": row["repairs"] * 2}
+    assert statistics([write(tmp_path / "a.jsonl", [doubled])]).counts["repair"] == {"scalar_type": 1}
 
 
 def test_stats_are_json_data(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from rightcall import Call, Tool, Toolset, check, grammar, parse, repair
 from rightcall.formats import FORMATS
 from rightcall.schema.pattern_size import pattern_size
 from rightcall.schema.tool_limits import MAX_CHAIN, MAX_EXPANSION, MAX_PATTERNS, MAX_SCHEMAS
+from rightcall.schema.validation import looks
 from rightcall.types import Json
 from steps import MOST, growth_of, shared
 
@@ -150,6 +151,12 @@ def test_very_many_errors_are_told_by_their_beginning() -> None:
     text = json.dumps({"name": "f", "arguments": {"a": ["x"] * 500}})
     used = _in_a_child(lambda: parse(f"<tool_call>{text}</tool_call>", tools=tools, format="hermes").problems)
     assert set(used.codes) == {"wrong_length"} and used.megabytes < 120
+
+
+def test_hundreds_of_values_that_fit_no_alternative_are_told_by_a_few_errors() -> None:
+    (declared,) = Toolset([tool({"a": {"type": "array", "items": {"anyOf": [{"type": "array"}, {"type": "null"}]}}})])
+    told = next(looks(declared, {"a": ["x"] * 400}))
+    assert 5 < len(told.errors) <= 50 and not told.is_whole
 
 
 def test_the_first_error_behind_very_many_values_is_found() -> None:

@@ -59,7 +59,7 @@ PUBLIC = {  # the modules that may be imported from, beside `rightcall` itself
     "backends": "Answer Backend BaseBackend LocalBackend LocalServer Recorder ReplayBackend ReplayServer Request "
     "Retries Streaming SyncStreaming Timeouts Timing Try Usage",
     "datasets": "BadRows Capture Domain Settings Unreleased Watch assemble dedupe_files export find_domains "
-    "import_files label_files redact_files release_files split statistics validate write_prompts",
+    "import_files label_files mutate_files redact_files release_files split statistics validate write_prompts",
     "formats": "ALIASES FORMATS NAMED_ONLY Braced Channels Envelope Format NameThenJson Params Protocol Pythonic "
     "Special TsCall find replace",
     "hooks": "Bounds Budget BudgetGuard BudgetHook Continue Hook Invocation Pages Redaction RunLimits Skip "
@@ -67,11 +67,15 @@ PUBLIC = {  # the modules that may be imported from, beside `rightcall` itself
     "retry_class spill_to",
     "masks": "LogitsProcessor Matcher Vocabulary",
     "mcp": "connect serve_http serve_stdio server_of",
-    "messages": "Deliverable Ledger LedgerState declarations result_text violations",
+    "guard": "Guard GuardPolicy Intervention Judgement PastCall PastTurn Respond Turn announced failing_budget "
+    "malformed_budget near_calls one_at_a_time oversized_results prerequisites problems repeated required_steps "
+    "silence terminal_tools tool_choice turn_budget unknown_tool",
+    "messages": "HISTORY_PROFILES Deliverable HistoryChange HistoryProfile KeptFields Ledger LedgerState SaneHistory "
+    "declarations history_faults kept_of result_text sane violations",
     "testing": "LAWS Case How Law Recorder ReplayBackend ReplayServer Violation auto_law check_format cut_law "
     "cuttings ends_law events_law keys_law live_law nothing_lost_law opener_law round_trip_law "
     "swallowing_law truncation_law",
-    "workspace": "Answer Approval Ask BASH EDIT_FILE LIST_DIR NAMES READ_FILE WRITE_FILE Workspace all_tools",
+    "workspace": "Approval Ask BASH EDIT_FILE LIST_DIR NAMES Permission READ_FILE WRITE_FILE Workspace all_tools",
 }
 
 HEAVY = "pydantic jsonschema_rs json_repair llguidance typer click rich jinja2 aiohttp starlette uvicorn".split()
@@ -128,7 +132,7 @@ def test_the_names_of_a_public_module_are_these(module: str) -> None:
     assert all(
         getattr(public, name).__name__
         for name in public.__all__
-        if not name.isupper() and name not in {"Ask", "Answer"}
+        if not name.isupper() and name not in {"Ask", "Permission"}
     )
 
 

@@ -58,6 +58,7 @@ PLACES = (
     Place("dataset prompts", "--output", "prompts.jsonl"),
     Place("dataset label", "--output", "labelled.jsonl", "{source}"),
     Place("dataset dedupe", "--output", "once.jsonl", "{source}"),
+    Place("dataset mutate", "--output", "wrong.jsonl", "{source}"),
     Place("dataset redact", "--output", "redacted.jsonl", "{source}"),
     Place("dataset release", "--output", "released.jsonl", "{source}.redacted --by Ann"),
     Place("dataset import", "--output", "imported.jsonl", "{source}.sharegpt"),

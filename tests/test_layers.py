@@ -15,9 +15,9 @@ PACKAGE = Path(__file__).resolve().parent.parent / "src" / "rightcall"
 SOURCES = {file.relative_to(PACKAGE).as_posix(): file.read_text("utf-8") for file in sorted(PACKAGE.rglob("*.py"))}
 
 ORDER = (
-    "errors extras lazy_names types api_names problems strict_json redaction servers values ids schema declare "
-    "checks repairs formats shapes wire laws templates apis contracts constrain masks messages dispatching hooks "
-    "files rows workspace mcp guard backends testing run capture datasets serve cli"
+    "errors extras lazy_names safe_text types api_names problems strict_json redaction servers values ids schema "
+    "declare checks repairs formats shapes wire laws templates apis contracts constrain masks histories messages "
+    "dispatching hooks files rows webpages workspace mcp guard backends testing run capture datasets reports serve cli"
 ).split()
 
 # (file, imported layer): why this one import may point to a later layer
@@ -56,7 +56,8 @@ HEAVY = set("pydantic jsonschema_rs llguidance typer rich jinja2 aiohttp starlet
 MAY_DIAL = {"backends", "mcp"}
 MAY_LISTEN = {"servers", "serve", "backends/replay.py", "backends/relay.py", "mcp"}
 MAY_BIND = {"servers", "mcp/server.py"}
-MAY_USE_FILES = set("files rows workspace backends capture datasets serve cli dispatching/tool_child.py".split())
+MAY_USE_FILES = set("files rows webpages workspace backends capture datasets serve cli".split())
+MAY_USE_FILES.add("dispatching/tool_child.py")
 MAY_USE_FILES.add("declare/hints/scalars.py")  # paths that are arguments of a tool; no file is looked at
 MAY_WRITE = {"files", "backends/models.py"}  # the second fetches into a folder of its own
 MAY_START_PROCESSES = set(

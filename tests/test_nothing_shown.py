@@ -22,7 +22,7 @@ from rightcall.dispatching.hook import Invocation, Skip
 from rightcall.errors import BackendError
 from rightcall.mcp import server as mcp_server
 from rightcall.servers import guard
-from rightcall.servers.guard import guarding, new_key
+from rightcall.servers.gate import guarding, new_key
 
 PLANTED = "hunter2-hunter2-hunter2"
 ENVIRON = {"OPENAI_API_KEY": PLANTED}

@@ -23,7 +23,7 @@ from rightcall.backends.replay import ReplayServer
 from rightcall.errors import CallerError
 from rightcall.redaction.key import Key
 from rightcall.servers.asgi import guarded
-from rightcall.servers.guard import RequestHead, RequestLimits, given_key, guarding, new_key
+from rightcall.servers.gate import RequestHead, RequestLimits, given_key, guarding, new_key
 from rightcall.servers.refused_requests import body_of
 from rightcall.servers.web import WebServer
 from stand_in_llama import model_file, put

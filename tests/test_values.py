@@ -30,8 +30,9 @@ from rightcall.types import Done, Part, to_json
 REPAIR = Repair("extra_closer", "exact", "", "}", "")
 CALL = Call("f", {"x": [1, None]}, '{"x": [1, null]}', "c1", '{"name": "f"}', (REPAIR,))
 PROBLEM = Problem("unknown_tool", "there is no tool 'f'", "/x", 0, True)
+REFUSED = msgspec.structs.replace(CALL, problems=(PROBLEM,))
 SPAN = Span(0, 4, "text")
-REPLY = Reply((Text("Hi"), Reasoning("Hm"), CALL, Text("Bye")), (PROBLEM,), "hermes", None, (SPAN,))
+REPLY = Reply((Text("Hi"), Reasoning("Hm"), REFUSED, Text("Bye")), (PROBLEM,), "hermes", None, (SPAN,))
 
 REPAIR_JSON = {"rule": "extra_closer", "kind": "exact", "path": "", "before": "}", "after": ""}
 CALL_JSON = {
@@ -45,6 +46,7 @@ CALL_JSON = {
     "complete": True,
 }
 PROBLEM_JSON = {"code": "unknown_tool", "message": "there is no tool 'f'", "path": "/x", "call": 0, "blocking": True}
+REFUSED_JSON = {**CALL_JSON, "problems": [PROBLEM_JSON]}
 SPAN_JSON = {"start": 0, "end": 4, "kind": "text"}
 
 # a value, another that differs in one field, its JSON form
@@ -82,8 +84,8 @@ VALUES: list[tuple[Any, Any, Any]] = [
         {
             "content": "Hi\nBye",
             "reasoning": "Hm",
-            "calls": [CALL_JSON],
-            "refused": [],
+            "calls": [],
+            "refused": [REFUSED_JSON],
             "problems": [PROBLEM_JSON],
             "format": "hermes",
             "done": None,
@@ -94,7 +96,7 @@ VALUES: list[tuple[Any, Any, Any]] = [
             "parts": [
                 {"type": "text", "text": "Hi"},
                 {"type": "reasoning", "text": "Hm"},
-                {"type": "call", **CALL_JSON},
+                {"type": "call", **REFUSED_JSON},
                 {"type": "text", "text": "Bye"},
             ],
             "spans": [SPAN_JSON],
@@ -156,7 +158,7 @@ def test_a_text_and_a_reasoning_of_the_same_words_differ() -> None:
 
 
 def test_the_views_of_a_reply_are_views_of_its_parts() -> None:
-    assert (REPLY.content, REPLY.reasoning, REPLY.attempts) == ("Hi\nBye", "Hm", (CALL,))
+    assert (REPLY.content, REPLY.reasoning, REPLY.attempts) == ("Hi\nBye", "Hm", (REFUSED,))
     empty = Reply()
     assert (empty.content, empty.reasoning, empty.attempts, empty.spans) == ("", "", (), None)
 
@@ -186,6 +188,14 @@ def test_calls_and_refused_share_out_the_attempts_in_order() -> None:
     assert list(reply.calls) == [call for call in made if call.ok]
     assert list(reply.refused) == [call for call in made if not call.ok]
     assert [each["name"] for each in to_json(reply)["refused"]] == ["f"] * 3
+
+
+def test_a_call_of_a_reply_that_was_put_together_knows_what_is_wrong_with_it() -> None:
+    late = Problem("missing", "city is required", call=1)
+    reply = Reply((Text("Hi"), Call("f", problems=(NOTE,)), Call("g")), (NOTE, late, Problem("near", "of no call")))
+    assert [call.problems for call in reply.attempts] == [(NOTE,), (late,)]
+    assert [call.name for call in reply.refused] == ["g"]
+    assert Reply((Call("f"),), (late,)).calls == (Call("f"),), "an index behind the last call is of none"
 
 
 def test_a_call_needs_a_name_and_its_arguments_alone() -> None:

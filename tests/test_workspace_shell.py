@@ -14,7 +14,7 @@ import pytest
 from rightcall import Call, dispatch_sync
 from rightcall.dispatching.hook import Invocation
 from rightcall.errors import CallerError, ToolError
-from rightcall.workspace import Answer, Workspace
+from rightcall.workspace import Permission, Workspace
 from rightcall.workspace.sandbox import sandboxed
 
 
@@ -236,11 +236,11 @@ SHELL = call("bash", command="echo ran > ran.txt")
 READ = call("list_dir", path=".")
 
 
-def asked(space: Workspace, answers: list[Answer], calls: list[Call], **how: str) -> tuple[list[str], list[str]]:
+def asked(space: Workspace, answers: list[Permission], calls: list[Call], **how: str) -> tuple[list[str], list[str]]:
     """Who was asked, and what became of the calls."""
     names: list[str] = []
 
-    def ask(invocation: Invocation) -> Answer:
+    def ask(invocation: Invocation) -> Permission:
         names.append(invocation.tool.name)
         return answers.pop(0)
 

@@ -13,7 +13,8 @@ from signatures import Said, annotations_of, look_up, result_of, signature, writ
 
 # Everything that may be imported from. The test of the public names holds it against the package.
 MODULES = ("rightcall", *[f"rightcall.{name}" for name in (
-    "backends", "datasets", "errors", "formats", "hooks", "masks", "mcp", "messages", "testing", "workspace",
+    "backends", "datasets", "errors", "formats", "guard", "hooks", "masks", "mcp", "messages", "testing",
+    "workspace",
 )])  # fmt: skip
 OTHERS = "Other types"
 BAR = "\\|"  # of a cell

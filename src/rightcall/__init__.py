@@ -100,7 +100,7 @@ __all__ = [
     "wrap",
 ]
 
-_MODULES = "backends datasets errors formats hooks masks mcp messages testing workspace".split()
+_MODULES = "backends datasets errors formats guard hooks masks mcp messages testing workspace".split()
 
 __getattr__ = on_first_use(
     __name__,

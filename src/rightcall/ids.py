@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 
-_ALPHABET = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+ALPHABET = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
 
 _POOL: list[str] = []
@@ -27,7 +27,7 @@ def random_id() -> str:
 
 
 def nine_id() -> str:
-    return "".join([_ALPHABET[byte % 62] for byte in os.urandom(9)])
+    return "".join([ALPHABET[byte % 62] for byte in os.urandom(9)])
 
 
 class Ids:
@@ -71,7 +71,7 @@ class Ids:
     def take(self, received: str = "") -> str:
         """The id to use for the one that was `received`, or for none: unique in the conversation, and it is remembered
         which it stands for."""
-        used = received if received and (self._suffix or _is_nine(received)) else self._mint()
+        used = received if received and (self._suffix or is_nine(received)) else self._mint()
         if used in self._taken:
             used = self._unique(used)
         self._taken[used] = received
@@ -97,5 +97,5 @@ class Ids:
         return candidate
 
 
-def _is_nine(text: str) -> bool:
+def is_nine(text: str) -> bool:
     return len(text) == 9 and text.isascii() and text.isalnum()

@@ -1,4 +1,5 @@
-"""What a model without native tools is told beside the contract: results, declarations, the ledger behind "done"."""
+"""Messages beside the calls: histories made fit for a server, and what a model without native tools is told (results,
+declarations, the ledger behind "done")."""
 
 from __future__ import annotations
 
@@ -11,19 +12,39 @@ if TYPE_CHECKING:
     from rightcall.contracts.protocol import violations
     from rightcall.contracts.results import result_text
     from rightcall.contracts.typescript import declarations
+    from rightcall.histories.history_faults import history_faults
+    from rightcall.histories.history_profiles import HISTORY_PROFILES, HistoryProfile
+    from rightcall.histories.history_work import HistoryChange, KeptFields
+    from rightcall.histories.sanitiser import SaneHistory, kept_of, sane
 
 __all__ = [
+    "HISTORY_PROFILES",
+    "HistoryChange",
     "Deliverable",
+    "HistoryProfile",
+    "KeptFields",
     "Ledger",
     "LedgerState",
+    "SaneHistory",
     "declarations",
+    "history_faults",
+    "kept_of",
     "result_text",
+    "sane",
     "violations",
 ]
 
 __getattr__ = on_first_use(
     __name__,
     {
+        "HISTORY_PROFILES": "rightcall.histories.history_profiles",
+        "HistoryProfile": "rightcall.histories.history_profiles",
+        "HistoryChange": "rightcall.histories.history_work",
+        "KeptFields": "rightcall.histories.history_work",
+        "SaneHistory": "rightcall.histories.sanitiser",
+        "kept_of": "rightcall.histories.sanitiser",
+        "sane": "rightcall.histories.sanitiser",
+        "history_faults": "rightcall.histories.history_faults",
         "Deliverable": "rightcall.contracts.ledger",
         "Ledger": "rightcall.contracts.ledger",
         "LedgerState": "rightcall.contracts.ledger",

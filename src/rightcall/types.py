@@ -10,7 +10,7 @@ Model mistakes are values of type `Problem`; nothing here raises because of what
 from __future__ import annotations
 
 import json as stdlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 import msgspec
@@ -226,7 +226,7 @@ class Reply(msgspec.Struct, frozen=True):
     """Everything a model wrote, in the order it was written. `calls` may run, `refused` may not, `attempts` are both.
 
     - `parts`: texts, reasoning and calls.
-    - `problems`: all that is wrong, those of calls included; each names its attempt.
+    - `problems`: all that is wrong, those of calls included; each names its attempt, which has it too.
     - `format`: the name of the format that was read, also where that was found out.
     - `done`: what stood in the block that says the task is done; None where there was none.
     - `spans`: what became of every character, where that was asked for.
@@ -247,6 +247,10 @@ class Reply(msgspec.Struct, frozen=True):
     usage: Json | None = None
     api: str = ""
     extras: dict[str, Json] = {}
+
+    def __post_init__(self) -> None:
+        if self.problems:
+            _tell_calls(self)
 
     @property
     def content(self) -> str:
@@ -295,9 +299,31 @@ class Reply(msgspec.Struct, frozen=True):
         blocking = tuple([problem for problem in self.problems if problem.blocking])
         if blocking:
             first = blocking[0]
-            error = as_error(first, "" if first.call is None else self.attempts[first.call].name)
+            error = as_error(first, next((call.name for call in self.attempts if first in call.problems), ""))
             error.problems = blocking
             raise error
+
+
+def _tell_calls(reply: Reply) -> None:
+    """A call knows what is wrong with it, also in a reply that a program put together."""
+    attempts = reply.attempts
+    known = {(at, problem) for at, call in enumerate(attempts) for problem in call.problems}
+    untold: dict[int, list[Problem]] = {}
+    for problem in reply.problems:
+        at = problem.call
+        if at is not None and 0 <= at < len(attempts) and (at, problem) not in known:
+            untold.setdefault(at, []).append(problem)
+    if untold:
+        msgspec.structs.force_setattr(reply, "parts", tuple(_told_parts(reply.parts, untold)))
+
+
+def _told_parts(parts: tuple[Part, ...], untold: dict[int, list[Problem]]) -> Iterator[Part]:
+    at = -1
+    for part in parts:
+        if type(part) is Call:
+            at += 1
+            part = msgspec.structs.replace(part, problems=(*part.problems, *untold.get(at, ())))
+        yield part
 
 
 def as_error(problem: Problem, name: str) -> ModelError:
@@ -330,7 +356,10 @@ def _fields_json(value: msgspec.Struct) -> Json:
     named = [name for name in value.__struct_fields__ if name != "run"]
     if isinstance(value, Text) and not value.tag:
         named.remove("tag")
-    return {name: to_json(getattr(value, name)) for name in named}
+    plain = {name: to_json(getattr(value, name)) for name in named}
+    if isinstance(value, Call):
+        plain["problems"] = [_fields_json(problem) for problem in value.problems]  # no events here
+    return plain
 
 
 def to_json(value: object) -> Any:

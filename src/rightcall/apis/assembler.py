@@ -109,7 +109,7 @@ class Assembler:
 
     @property
     def reply(self) -> Reply:
-        return msgspec.structs.replace(self._fold.reply(self._format, None), finish=self._finish)
+        return self._fold.reply(self._format, finish=self._finish)
 
     @property
     def count(self) -> int:
@@ -199,13 +199,15 @@ class Assembler:
         if self._calls is not None:
             self._out.extend(self._as_text(events))
             return
+        base, holds = self._base, not self._manner.live
         for event in events:
             if isinstance(event, CallStart):
                 self._count += 1
-            if not self._manner.live and (_starts_call(event) or self._held):
-                self._held.append(_renumbered(event, self._base))
+            renumbered = _renumbered(event, base) if base else event
+            if holds and (self._held or _starts_call(event)):
+                self._held.append(renumbered)
             else:
-                self._give(_renumbered(event, self._base))
+                self._give(renumbered)
 
     def _hold_or_give(self, event: Event) -> None:
         if self._held:
@@ -299,7 +301,7 @@ def _closed(parser: Parser, finish: str | None) -> list[Event]:
 
 def _renumbered(event: Event, base: int) -> Event:
     """A call's number in its text becomes its number in the reply."""
-    if not base or isinstance(event, (Text, Reasoning, Recast, Done)):
+    if isinstance(event, (Text, Reasoning, Recast, Done)):
         return event
     if isinstance(event, Problem):
         return _moved(event, base)

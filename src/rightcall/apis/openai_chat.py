@@ -26,6 +26,8 @@ _FUNCTION = frozenset(("name", "arguments", "parsed_arguments", "description", "
 _CALL_PARTS = frozenset(("tool_use", "tool_call", "function_call", "function"))
 REASONING = ("reasoning_content", "reasoning")  # wanted back, under the name it came under, beside the calls it led to
 OPAQUE = (*REASONING, "reasoning_details", "extra_content", "thought_signature", "encrypted_content")
+_OPAQUE = frozenset(OPAQUE)
+_THOUGHTS = frozenset((*REASONING, "thinking", "reasoning_details"))
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
@@ -91,11 +93,14 @@ def _ending(choice: Json) -> Iterator[Delta]:
 def _message(message: Json) -> Iterator[Delta]:
     found = calls_of(message)
     said = list(_words(message))
-    yield from _without(said, found)
+    if type(message.get("content")) is str:  # which holds no calls
+        yield from said
+        has_calls = bool(found)
+    else:
+        yield from _without(said, found)
+        has_calls = bool(found) or any(isinstance(each, DeltaPiece) for each in said)
     yield from found
-    has_calls = found or any(isinstance(each, DeltaPiece) for each in said)
-    legacy = obj(message.get("function_call"))
-    if legacy is not None and not has_calls:
+    if not has_calls and (legacy := obj(message.get("function_call"))) is not None:
         yield _piece({"function": legacy}, None, whole=True)
 
 
@@ -132,7 +137,9 @@ def _piece(entry: Json, position: int | None, *, whole: bool = False) -> DeltaPi
     if custom is not None:
         name, said = text(custom.get("name")), text(custom.get("input"))
         return DeltaPiece(slot=slot, id=id, name=name, arguments=said, custom=True, whole=whole)
-    key = next((key for key in _ARGUMENTS if function.get(key) is not None), "arguments")
+    key = "arguments"
+    if function.get(key) is None:
+        key = next((key for key in _ARGUMENTS if function.get(key) is not None), key)
     inner = unknown_fields(function, _FUNCTION if key in _FUNCTION else _FUNCTION | {key}, inner=True)
     beside = (*inner, *unknown_fields(entry, _KNOWN, inner=False))
     name, value = text(function.get("name")), function.get(key)
@@ -175,6 +182,8 @@ def _words(message: Json) -> Iterator[Delta]:
 
 
 def _thought(message: Json) -> str:
+    if _THOUGHTS.isdisjoint(message):
+        return ""
     thought = text(message.get("reasoning_content")) or text(message.get("reasoning")) or text(message.get("thinking"))
     if thought or "reasoning_details" not in message:
         return thought
@@ -270,12 +279,17 @@ def opaque(response: Any) -> tuple[Json, list[tuple[str, Json]]]:
     """Fields we do not read but a provider wants back: of the message, and of each call with its id."""
     found = obj(response) or {}
     choices = objects(found.get("choices"))
-    message = obj((choices[0] if choices else found).get("message")) or (choices[0] if choices else found)
-    calls = [obj(message["tool_calls"])] if obj(message.get("tool_calls")) else objects(message.get("tool_calls"))
+    first = choices[0] if choices else found
+    message = obj(first.get("message")) or first
+    lone = obj(message.get("tool_calls"))
+    calls = [lone] if lone else objects(message.get("tool_calls"))
     fields = [(text(each.get("id")), _fields(each)) for each in calls if each]
-    return {key: message[key] for key in OPAQUE if message.get(key)}, fields
+    kept = {} if _OPAQUE.isdisjoint(message) else {key: message[key] for key in OPAQUE if message.get(key)}
+    return kept, fields
 
 
 def _fields(entry: Json) -> Json:
+    if entry.keys() <= _KNOWN and "custom" not in entry:
+        return {}
     kept = {key: value for key, value in entry.items() if key not in _KNOWN and value is not None}
     return {"type": "custom", **kept} if obj(entry.get("custom")) is not None else kept

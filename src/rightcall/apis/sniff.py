@@ -29,6 +29,7 @@ _ANTHROPIC_EVENTS = frozenset(
     "message_start content_block_start content_block_delta content_block_stop message_delta message_stop ping".split()
 )
 _ANTHROPIC_BLOCKS = frozenset("tool_use thinking redacted_thinking server_tool_use tool_result".split())
+_MESSAGE_KEYS = frozenset(("role", "content", "tool_calls"))
 _CHAT_KEYS = frozenset("choices tool_calls function function_call reasoning_content".split())
 _GEMINI_KEYS = frozenset(
     "candidates parts functionCall promptFeedback usageMetadata prompt_feedback usage_metadata".split()
@@ -48,7 +49,16 @@ def sniff(response: Any) -> str | None:
     if found is None:
         known = (sniff(each) for each in items(response) if obj(each) is not None)  # no lists of lists, however deep
         return next((api for api in known if api is not None), None)
+    if _is_plain_message(found):
+        return "chat"
     return next((api for api, shows in _SIGNS.items() if shows(found)), None) or _by_message(obj(found.get("message")))
+
+
+def _is_plain_message(found: Json) -> bool:
+    """A message with text and calls and nothing else that could tell: most are such, and only Ollama has them too."""
+    if "role" not in found or "content" not in found or not found.keys() <= _MESSAGE_KEYS:
+        return False
+    return (found["content"] is None or type(found["content"]) is str) and not _has_parsed_call(found)
 
 
 def _by_message(message: Json | None) -> str | None:

@@ -238,5 +238,7 @@ def _extras(response: Any, reply: Reply, api: str) -> dict[str, Json]:
     """Fields that we do not read and a provider wants back (thought signatures, encrypted reasoning, `extra_content`),
     by the ids that the reply gave its calls."""
     message, calls = DIALECTS[api].opaque(response)
+    if not message and not any(fields for _, fields in calls):
+        return {}
     found = zip([call.id for call in reply.attempts], calls, strict=False)
     return {**({"": message} if message else {}), **{id: fields for id, (_, fields) in found if fields}}

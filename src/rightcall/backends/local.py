@@ -37,7 +37,7 @@ from rightcall.backends.request import Answer, Mode, Request
 from rightcall.errors import BackendError, TransportError
 from rightcall.extras import missing
 from rightcall.redaction.key import Key
-from rightcall.servers.guard import given_key, guarding, new_key
+from rightcall.servers.gate import given_key, guarding, new_key
 from rightcall.types import Event
 
 

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from rightcall.servers.guard import Guard, given_key, guarding
+from rightcall.servers.gate import Gate, given_key, guarding
 from rightcall.servers.web import WebServer
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ async def relay(order: dict[str, Any], socket: str, ready: Callable[[str], None]
         await asyncio.Event().wait()
 
 
-def _guard(order: dict[str, Any]) -> Guard:
+def _guard(order: dict[str, Any]) -> Gate:
     key = given_key(order["key"]) if order["key"] else None
     return guarding(_HOST, key=key, no_key=key is None, origins=order["origins"])
 

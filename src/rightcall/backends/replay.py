@@ -22,7 +22,7 @@ from rightcall.backends.match import RequestMatcher, route
 from rightcall.backends.profiles import PROFILES, Profile, no_tools
 from rightcall.backends.request import Mode
 from rightcall.errors import BodyError, NotRecorded, TransportError
-from rightcall.servers.guard import given_key, guarding, new_key
+from rightcall.servers.gate import given_key, guarding, new_key
 from rightcall.servers.web import WebServer
 from rightcall.strict_json import Undecodable, decode
 from rightcall.types import Json

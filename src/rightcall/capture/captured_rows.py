@@ -272,10 +272,10 @@ def problems_of(row: Json) -> list[Problem]:
 
 
 def blocking_of(row: Json) -> list[Problem]:
-    """What forbids the call of a row to run; of an outcome, all that blocks. A neighbour's fault is not the call's."""
+    """What forbids the call of a row to run; of an outcome, all that blocks. The problems of a row are those of its
+    call and those of no call, which block none."""
     found = [problem for problem in problems_of(row) if problem.blocking]
-    own = row["proxy_trace"].get("call_index")
-    return found if row["kind"] == OUTCOME else [problem for problem in found if problem.call == own]
+    return found if row["kind"] == OUTCOME else [problem for problem in found if problem.call is not None]
 
 
 def tools_of(row: Json) -> Toolset:

@@ -17,8 +17,8 @@ from rightcall.capture.domain import Domain, Scenario
 from rightcall.errors import CallerError
 from rightcall.types import Json
 
-Guard = Literal["none", "parse"]
-GUARDS: tuple[Guard, ...] = ("none", "parse")
+GuardName = Literal["none", "parse"]
+GUARDS: tuple[GuardName, ...] = ("none", "parse")
 SYSTEM = (
     "You are tested with stub tools. They are harmless, always answer the same, and change nothing. "
     "Call a tool only where the request needs one; otherwise answer in words."
@@ -50,7 +50,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     max_turns: int = 4
     max_scenario_errors: int = 25
     mode: Mode = "auto"
-    guard: Guard = "parse"
+    guard: GuardName = "parse"
     choice: Literal["auto", "required"] = "auto"
     examples: int = 0
     temperature: float | None = None

@@ -12,7 +12,7 @@ from rightcall.cli.calls_command import check, repair
 from rightcall.cli.capture_command import capture
 from rightcall.cli.chat_command import chat
 from rightcall.cli.contract_command import contract
-from rightcall.cli.dataset_cleaning import dedupe
+from rightcall.cli.dataset_cleaning import dedupe, mutate
 from rightcall.cli.dataset_command import app as dataset
 from rightcall.cli.demo_command import demo
 from rightcall.cli.domains_command import domains
@@ -68,4 +68,5 @@ app.add_typer(model, name="model")
 app.add_typer(mcp, name="mcp")
 app.command()(domains)
 dataset.command()(dedupe)
+dataset.command()(mutate)
 app.add_typer(dataset, name="dataset")

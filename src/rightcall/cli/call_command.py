@@ -13,7 +13,6 @@ import typer
 
 from rightcall.cli.inputs import AsJson, Policy, RepairPolicy, read_text, refuse, say, usage_errors
 from rightcall.cli.safe import brief, json_text, visible
-from rightcall.cli.sent import judged
 from rightcall.cli.show import console, receipt, row, show_problems
 from rightcall.declare.functions import is_class_tool, is_marked
 from rightcall.declare.toolset import Toolset
@@ -22,6 +21,7 @@ from rightcall.dispatching.dispatcher import dispatch_sync
 from rightcall.dispatching.result import Result
 from rightcall.dispatching.run_limits import RunLimits
 from rightcall.dispatching.trace import Trace
+from rightcall.rows.sent_calls import judged
 from rightcall.types import Call, Reply
 from rightcall.workspace import BASH, Workspace
 

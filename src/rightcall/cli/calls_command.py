@@ -2,35 +2,47 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 import typer
 
-from rightcall.cli.inputs import POLICIES, AsJson, File, Policy, ToolsFile, read_json, read_tools, refuse, usage_errors
+from rightcall.cli.inputs import POLICIES, AsJson, Files, Policy, ToolsFile, read_json, read_tools, refuse, usage_errors
+from rightcall.cli.option_groups import grouped
+from rightcall.cli.row_options import RowOptions, end_rows, one_file, run_key, run_rows
 from rightcall.cli.safe import brief, json_text
-from rightcall.cli.sent import Judged, judged, sent_in
 from rightcall.cli.show import console, row, show_problems
 from rightcall.problems import CODES
 from rightcall.repairs.rules import RULES
+from rightcall.rows.call_lines import CHECKED, REPAIRED, CallsWork
+from rightcall.rows.outcomes import Totals
+from rightcall.rows.sent_calls import Judged, judged, sent_in
 from rightcall.types import to_json
 
 
+@grouped
 def check(
-    file: File = "-",
+    *,
+    files: Files = None,
     tools: ToolsFile = None,
     json: AsJson = False,
     codes: Annotated[bool, typer.Option("--codes", help="List every problem code instead.")] = False,
+    many: RowOptions,
 ) -> None:
     """Say what is wrong with calls, given as JSON.
 
     Takes a call {"name": ..., "arguments": {...}}, a list of them, a provider's message or response, or a reply as
-    `rightcall parse --json` prints it. Nothing is repaired. Exit code 1 means that a call must not run.
+    `rightcall parse --json` prints it. Nothing is repaired. Exit code 1 means that a call must not run. With --rows
+    each row of FILES holds such calls, and becomes one line of JSON.
     """
     if codes:
         _list_codes(json)
         return
-    found = _read(file, tools, "off")
+    if many.wanted:
+        totals = _rows("check", files, many, tools, "off", json=json)
+        end_rows(totals, is_bad=totals.counts["refused"] > 0)
+        return
+    found = _read(one_file(files), tools, "off")
     problems = [problem for each in found for problem in each.problems]
     bad = sum(not each.call.ok for each in found)
     if json:
@@ -45,28 +57,54 @@ def check(
     _end(found)
 
 
+@grouped
 def repair(
-    file: File = "-",
+    *,
+    files: Files = None,
     tools: ToolsFile = None,
     policy: Annotated[Policy, typer.Option("--policy", "--repair", help=POLICIES)] = Policy.safe,
-    json: Annotated[bool, typer.Option("--json", help="With --rules: print the list as JSON.")] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="With --rules: the list as JSON. With --rows: what was counted.")
+    ] = False,
     rules: Annotated[bool, typer.Option("--rules", help="List every repair rule instead.")] = False,
+    many: RowOptions,
 ) -> None:
     """Put calls right that are given as JSON, with a receipt for each change.
 
     Takes what `rightcall check` takes; "arguments" may be an object, or a string with the exact text that was sent.
     Prints JSON: the calls with their receipts, those that must not run under "refused", and what is still wrong with
     them. A call that was cut off is never completed. Exit code 1 means that a call must not run all the same.
+    With --rows each row of FILES holds such calls, and becomes one line of JSON; exit code 1 means that some rows hold
+    none.
     """
     if rules:
         _list_rules(json)
         return
-    found = _read(file, tools, policy.value)
+    if many.wanted:
+        end_rows(_rows("repair", files, many, tools, policy.value, json=json))
+        return
+    found = _read(one_file(files), tools, policy.value)
     problems = [to_json(problem) for each in found for problem in each.problems]
     calls = [to_json(each.call) for each in found if each.call.ok]
     refused = [to_json(each.call) for each in found if not each.call.ok]
     typer.echo(json_text({"calls": calls, "refused": refused, "problems": problems}))
     _end(found)
+
+
+def _rows(
+    what: Literal["check", "repair"],
+    files: list[str] | None,
+    many: RowOptions,
+    tools: str | None,
+    policy: str,
+    *,
+    json: bool,
+) -> Totals:
+    with usage_errors():
+        key = run_key(many, what, policy, files=(tools,))
+        gives: Literal["counts", "calls"] = "counts" if what == "check" else "calls"
+        work = CallsWork(key, many.keys, read_tools(tools), policy, gives)
+    return run_rows(what, files, many, work, CHECKED if what == "check" else REPAIRED, json=json)
 
 
 def _read(file: str, tools: str | None, policy: str) -> list[Judged]:

@@ -25,7 +25,7 @@ from rightcall.capture.settings import Settings
 from rightcall.cli.capture_options import (
     DEFAULT_DOMAINS,
     DEFAULT_OUTPUT,
-    Asking,
+    CaptureOptions,
     Domains,
     Models,
     Output,
@@ -55,7 +55,7 @@ def capture(
     replay: Replay = None,
     output: Output = DEFAULT_OUTPUT,
     domains: Domains = DEFAULT_DOMAINS,
-    asking: Asking,
+    asking: CaptureOptions,
     resume: Resume = False,
     force: Force = False,
     quiet: Quiet = False,

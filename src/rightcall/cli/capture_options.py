@@ -61,7 +61,7 @@ Resume = Annotated[bool, typer.Option("--resume", help="Go on with the run that 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing of single scenarios and rows.")]
 
 
-class Asking(msgspec.Struct, frozen=True, kw_only=True):
+class CaptureOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How often each scenario is run, and how the model is asked in it."""
 
     guard: Annotated[

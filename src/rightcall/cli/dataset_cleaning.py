@@ -1,4 +1,4 @@
-"""`rightcall dataset dedupe`: each row once."""
+"""`rightcall dataset dedupe` and `mutate`: each row once, and rows that are wrong on purpose."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import typer
 from rightcall.cli.dataset_command import Files, To, failures, show_result
 from rightcall.cli.inputs import AsJson, Force
 from rightcall.cli.progress import reading
+from rightcall.errors import CallerError
 
 Near = Annotated[
     float | None,
@@ -35,3 +36,52 @@ def dedupe(
         made = dedupe_files(files, output, near=near, keys=key or (), seen=seen, force=force)
     told = msgspec.to_builtins(made)
     show_result(json, told, told)
+
+
+Kinds = Annotated[
+    list[str] | None,
+    typer.Option("--kind", metavar="KIND[=MOST]", help="Make only this kind, and at most so many; repeatable."),
+]
+Most = Annotated[int, typer.Option("--most", min=0, help="How many of each kind there may be.")]
+Wires = Annotated[
+    list[str] | None,
+    typer.Option("--format", "-f", metavar="NAME", help="broken_syntax: a wire format to write; repeatable."),
+]
+
+
+def mutate(
+    files: Files,
+    output: To,
+    kind: Kinds = None,
+    most: Most = 1_000,
+    format: Wires = None,
+    seed: Annotated[str, typer.Option(help="Another seed, other rows.")] = "rightcall-mutate-v1",
+    force: Force = False,
+    json: AsJson = False,
+) -> None:
+    """Make wrong calls of right ones: hard negatives, each with what was changed and why that is wrong.
+
+    Kinds: wrong_tool, wrong_arguments, not_needed (made already, or nothing to call for), ask_back (the request no
+    longer says what an argument is), broken_syntax (in any wire format). Each is looked at before it is written. The
+    same rows and seed give the same.
+    """
+    from rightcall.datasets.mutating import mutate_files
+
+    with failures(), reading("mutate", files) as seen:
+        caps = _caps(kind, most)
+        made = mutate_files(files, output, kinds=caps, formats=format or (), seed=seed, seen=seen, force=force)
+    told = msgspec.to_builtins(made)
+    show_result(json, told, told)
+
+
+def _caps(given: list[str] | None, most: int) -> dict[str, int]:
+    """How many of each kind, as told."""
+    from rightcall.datasets.mutations import KINDS
+
+    caps: dict[str, int] = {}
+    for word in given or KINDS:
+        kind, told, number = word.partition("=")
+        if told and not number.isdecimal():
+            raise CallerError(f"--kind {word}: how many is a number, as in {kind}=500")
+        caps[kind] = int(number) if told else most
+    return caps

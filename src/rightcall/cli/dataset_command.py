@@ -31,7 +31,7 @@ from rightcall.cli.inputs import (
 )
 from rightcall.cli.progress import reading
 from rightcall.cli.safe import brief, json_text
-from rightcall.cli.show import console, row
+from rightcall.cli.show import console
 from rightcall.datasets.row_files import BadRows, Where
 from rightcall.errors import CallerError
 from rightcall.files.streams import is_standard_output
@@ -144,22 +144,23 @@ def stats(
     force: Force = False,
     json: AsJson = False,
 ) -> None:
-    """Count rows by label, tool, domain, format and repair, and measure their lengths."""
-    from rightcall.cli.stats_page import PAGE, bars, page
+    """Count rows by label, tool, domain, format and repair, as shares, and measure their lengths."""
+    from rightcall.cli.page_screen import screen, show_page
+    from rightcall.cli.stats_page import KIND, stats_page
     from rightcall.datasets.stats import statistics
     from rightcall.files.whole_files import WholeFile
+    from rightcall.webpages.page_writing import page_kind, written
 
     with failures(), reading("stats", files) as seen:
         found = statistics(files, seen=seen)
+        page = stats_page(found, files[0] if len(files) == 1 else f"{files[0]} and {len(files) - 1} more")
         if html is not None:
-            with WholeFile(html, PAGE, sources=files, force=force) as out:
-                title = files[0] if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
-                out.write_bytes(page(found, title).encode())
+            with WholeFile(html, page_kind(KIND), sources=files, force=force) as out:
+                out.write_bytes(written(page).encode())
     if json:
         typer.echo(json_text(found.told()))
     else:
-        bars(console(), found)
-        row(console(), "rows", f"{found.rows:,}" + (f", {found.bad:,} not as they should be" if found.bad else ""))
+        show_page(screen(), page)
 
 
 @app.command()

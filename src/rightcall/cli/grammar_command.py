@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import Annotated, Any
 
+import msgspec
 import typer
 from rich.table import Table
 
@@ -20,11 +21,13 @@ from rightcall.cli.inputs import (
     say,
     usage_errors,
 )
+from rightcall.cli.option_groups import grouped
 from rightcall.cli.safe import brief, json_text, visible
 from rightcall.constrain.build import grammar as make_grammar
 from rightcall.constrain.build import refuse as refuse_limits
 from rightcall.constrain.grammar_value import Grammar
 from rightcall.constrain.served_by import SERVERS, fragment_and_limits
+from rightcall.declare.toolset import Toolset
 from rightcall.formats.spec import Format
 from rightcall.shapes.builder import GrammarBounds
 from rightcall.shapes.intersect import Relaxation
@@ -32,36 +35,60 @@ from rightcall.shapes.intersect import Relaxation
 _EMIT = ("gbnf", "lark", "structural-tag", "json-schema", "regex", "rules", "svg")
 
 
+Emit = Annotated[str, typer.Option("--emit", "-e", metavar="|".join(_EMIT), help="What to print.")]
+ForServer = Annotated[
+    str | None, typer.Option("--server", metavar="|".join(SERVERS), help="Print the fields of a request instead.")
+]
+Strict = Annotated[bool, typer.Option("--strict", help="Refuse what cannot be said, instead of relaxing it.")]
+
+
+class WantedReplies(msgspec.Struct, frozen=True, kw_only=True):
+    """The replies that are wanted."""
+
+    choice: Annotated[str, typer.Option("--choice", metavar="auto|required|none|TOOL", help="Which calls.")] = "auto"
+    one: Annotated[bool, typer.Option("--one", help="One call at most, not several.")] = False
+    reasoning: Annotated[
+        str, typer.Option("--reasoning", metavar="none|auto|open|required", help="A thinking section first.")
+    ] = "none"
+    text: Annotated[bool, typer.Option("--text", help="Allow text before a required call.")] = False
+    any_arguments: Annotated[
+        bool, typer.Option("--any-arguments", help="Fix the call's shape alone, not its arguments.")
+    ] = False
+    undeclared: Annotated[
+        bool, typer.Option("--undeclared", help="Allow arguments that a schema neither declares nor forbids.")
+    ] = False
+    formats: Annotated[bool, typer.Option("--formats", help="Assert `format` (date, email, uuid ...) as well.")] = False
+    max_string: Annotated[int | None, typer.Option("--max-string", metavar="N", help="The longest string.", min=1)] = (
+        None
+    )
+    max_items: Annotated[int | None, typer.Option("--max-items", metavar="N", help="The longest array.", min=1)] = None
+
+    def grammar(self, tools: Toolset | None, format: str | Format) -> Grammar:
+        """Raises `CallerError`, `GrammarCompileError`."""
+        return make_grammar(
+            tools or (),
+            format=format,
+            choice=self.choice,
+            parallel=not self.one,
+            reasoning=self.reasoning,  # type: ignore[arg-type]  # judged there
+            text=self.text,
+            arguments="any" if self.any_arguments else "schema",
+            undeclared=self.undeclared,
+            formats=self.formats,
+            bounds=GrammarBounds(string=self.max_string, array=self.max_items),
+        )
+
+
+@grouped
 def grammar(
+    *,
     tools: ToolsFile = None,
     format: FormatName = "hermes",
     format_file: FormatFile = None,
-    emit: Annotated[str, typer.Option("--emit", "-e", metavar="|".join(_EMIT), help="What to print.")] = "gbnf",
-    server: Annotated[
-        str | None, typer.Option("--server", metavar="|".join(SERVERS), help="Print the fields of a request instead.")
-    ] = None,
-    choice: Annotated[str, typer.Option("--choice", metavar="auto|required|none|TOOL", help="Which calls.")] = "auto",
-    one: Annotated[bool, typer.Option("--one", help="One call at most, not several.")] = False,
-    reasoning: Annotated[
-        str, typer.Option("--reasoning", metavar="none|auto|open|required", help="A thinking section first.")
-    ] = "none",
-    text: Annotated[bool, typer.Option("--text", help="Allow text before a required call.")] = False,
-    any_arguments: Annotated[
-        bool, typer.Option("--any-arguments", help="Fix the call's shape alone, not its arguments.")
-    ] = False,
-    undeclared: Annotated[
-        bool, typer.Option("--undeclared", help="Allow arguments that a schema neither declares nor forbids.")
-    ] = False,
-    formats: Annotated[
-        bool, typer.Option("--formats", help="Assert `format` (date, email, uuid ...) as well.")
-    ] = False,
-    max_string: Annotated[
-        int | None, typer.Option("--max-string", metavar="N", help="The longest string.", min=1)
-    ] = None,
-    max_items: Annotated[int | None, typer.Option("--max-items", metavar="N", help="The longest array.", min=1)] = None,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Refuse what cannot be said, instead of relaxing it.")
-    ] = False,
+    emit: Emit = "gbnf",
+    server: ForServer = None,
+    wanted: WantedReplies,
+    strict: Strict = False,
     json: AsJson = False,
 ) -> None:
     """Make a grammar for constrained decoding from tools and a format.
@@ -74,26 +101,12 @@ def grammar(
             refuse(f"--emit is one of {', '.join(_EMIT)}, not {emit!r}")
         if tools is None:
             refuse("say the tools: --tools FILE, JSON with tool definitions")
-        made = make_grammar(
-            read_tools(tools) or (),
-            format=_chosen_format(format, format_file),
-            choice=choice,
-            parallel=not one,
-            reasoning=reasoning,  # type: ignore[arg-type]  # judged there
-            text=text,
-            arguments="any" if any_arguments else "schema",
-            undeclared=undeclared,
-            formats=formats,
-            bounds=GrammarBounds(string=max_string, array=max_items),
-            strict=strict,
-        )
+        made = wanted.grammar(read_tools(tools), _chosen_format(format, format_file))
         result, limits = _result(made, emit, server)
         if strict:
             refuse_limits(limits, made.omitted)
     if json:
-        typer.echo(
-            json_text({"result": result, "relaxations": [_row(limit) for limit in limits], "omitted": made.omitted})
-        )
+        typer.echo(json_text({"result": result, "relaxations": [*map(_row, limits)], "omitted": made.omitted}))
     else:
         _write(result if isinstance(result, str) else json_text(result))
         _show_limits(limits)

@@ -23,6 +23,10 @@ from rightcall.formats.toml import MAX_BYTES
 MAX_INPUT = 64_000_000  # bytes: a reply of 16 million characters, four bytes each
 
 File = Annotated[str, typer.Argument(metavar="FILE|-", help="The file to read; - is standard input.")]
+Files = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="FILE|-", help="The file to read; - is standard input. With --rows: logs, and globs."),
+]
 FormatName = Annotated[str, typer.Option("--format", "-f", metavar="NAME", help="Name or alias of the format.")]
 FormatFile = Annotated[
     str | None,

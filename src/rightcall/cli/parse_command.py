@@ -5,11 +5,13 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated
 
+import msgspec
 import typer
 
 from rightcall.cli.inputs import (
     AsJson,
     File,
+    Files,
     FormatFile,
     FormatName,
     Policy,
@@ -22,11 +24,15 @@ from rightcall.cli.inputs import (
     choose_format,
     read_text,
     read_tools,
+    refuse,
     say,
     usage_errors,
 )
+from rightcall.cli.option_groups import grouped
+from rightcall.cli.row_options import RowOptions, end_rows, one_file, run_key, run_rows
 from rightcall.cli.safe import json_text
 from rightcall.cli.show import console, show_events, show_reply, show_spans
+from rightcall.rows.reply_lines import REPLIES, ReplyWork, RowReading
 from rightcall.types import Event, Reply, to_json
 from rightcall.wire.detection import detect as detect_formats
 from rightcall.wire.parser import Parser
@@ -38,8 +44,10 @@ class ReasoningMode(StrEnum):
     off = "off"
 
 
+@grouped
 def parse(
-    file: File = "-",
+    *,
+    files: Files = None,
     format: FormatName = "auto",
     format_file: FormatFile = None,
     tools: ToolsFile = None,
@@ -63,11 +71,19 @@ def parse(
         bool, typer.Option("--explain", help="Show what every character became, and the events in order.")
     ] = False,
     json: AsJson = False,
+    many: RowOptions,
 ) -> None:
     """Read a model's reply: its text, reasoning and tool calls, and what is wrong with them.
 
-    Exit code 1 means that there are blocking problems.
+    Exit code 1 means that there are blocking problems. With --rows FILES are logs: each row's reply becomes one line
+    of JSON, in order, on all cores; exit code 1 means that some rows hold no reply.
     """
+    if many.wanted:
+        options = RowReading(format, reasoning.value, repair.value, rescue.value, reasoning_calls.value, finish)
+        _refuse_with_rows(stream=stream, live=live, explain=explain)
+        _parse_rows(files, many, options, format_file, tools, json=json)
+        return
+    file = one_file(files)
     with usage_errors():
         chosen, toolset = choose_format(format, format_file), read_tools(tools)
         parser = Parser(
@@ -90,6 +106,28 @@ def parse(
         _show(text, reply, events, explain)
     if any(problem.blocking for problem in reply.problems):
         raise typer.Exit(1)
+
+
+def _refuse_with_rows(**given: object) -> None:
+    for name, value in given.items():
+        if value:
+            refuse(f"--{name} shows how one reply is read; leave it out, or leave out --rows")
+
+
+def _parse_rows(
+    files: list[str] | None,
+    many: RowOptions,
+    options: RowReading,
+    format_file: str | None,
+    tools: str | None,
+    *,
+    json: bool,
+) -> None:
+    with usage_errors():
+        key = run_key(many, "parse", options, files=(format_file, tools))
+        chosen = choose_format(str(options.format), format_file)
+        work = ReplyWork(key, many.keys, read_tools(tools), msgspec.structs.replace(options, format=chosen))
+    end_rows(run_rows("parse", files, many, work, REPLIES, json=json))
 
 
 def _feed(parser: Parser, text: str, size: int, finish: str | None) -> list[tuple[int, Event]]:

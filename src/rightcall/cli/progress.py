@@ -4,11 +4,27 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
+from rich.text import Text as Styled
+
+from rightcall.rows.outcomes import Totals
+from rightcall.rows.row_sources import RowSource
+from rightcall.rows.stores import store_of
 
 _STEP = 1 << 18  # bytes between two looks at the bar
 
@@ -38,6 +54,36 @@ def reading(what: str, paths: Iterable[str], *, passes: int = 1) -> Iterator[Cal
                 waiting = 0
 
         yield seen
+
+
+@contextmanager
+def working(what: str, sources: Sequence[RowSource]) -> Iterator[Callable[[Totals], None] | None]:
+    """Gives a function to tell how far the work on rows is, or None without a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), _Rate(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        total = sum([store_of(source.path).size(source.path) for source in sources]) or None
+        task: TaskID | None = None
+
+        def watch(totals: Totals) -> None:
+            nonlocal task
+            if task is None and totals.rows > totals.resumed:  # what an earlier run did is no part of the rate
+                task = bar.add_task(what, total=total, rows=totals.rows, began=time.monotonic(), first=totals.rows)
+            if task is not None:
+                bar.update(task, completed=totals.bytes, rows=totals.rows)
+
+        yield watch
+
+
+class _Rate(ProgressColumn):
+    """How many rows so far, and how many a second."""
+
+    def render(self, task: Task) -> Styled:
+        rows, seconds = task.fields["rows"], time.monotonic() - task.fields["began"]
+        rate = (rows - task.fields["first"]) / seconds if seconds > 0.5 else 0
+        return Styled(f"{rows:,} rows" + (f", {rate:,.0f} a second" if rate else ""))
 
 
 def _size(path: str) -> int:

@@ -20,8 +20,9 @@ from rightcall.cli.inputs import (
     usage_errors,
     write_text,
 )
-from rightcall.cli.safe import finite, json_text
+from rightcall.cli.safe import json_text
 from rightcall.errors import CannotCarry
+from rightcall.files.jsonl import finite
 from rightcall.formats import find
 from rightcall.types import Call, Part, Reasoning, Text
 from rightcall.wire.rendering import render as render_parts

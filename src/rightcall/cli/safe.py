@@ -1,61 +1,14 @@
-"""Text from outside made fit to be shown: nothing in it can steer the terminal, reorder a line or hide.
-
-visible("a\\x1b[2Jb\\u202e")  # 'a\\\\x1b[2Jb\\\\u202e'
-"""
+"""What commands print of text from outside: `visible` and `brief` for people, JSON in plain ASCII for programs."""
 
 from __future__ import annotations
 
 import json
-import math
-import unicodedata
 from typing import Any
 
-# Letters and marks by category, yet nothing is seen of them: fillers, joiners, variation selectors, the empty Braille
-# cell. Format, control, surrogate, private and unassigned characters and odd spaces are told by their category.
-_UNSEEN = frozenset(
-    (
-        *(0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0),
-        *(*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)),
-    )
-)
-_SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+from rightcall.files.jsonl import finite
+from rightcall.safe_text import brief, visible
 
-
-class _Escapes(dict[int, str]):
-    """For `str.translate`: what each character is shown as, worked out when it is first met."""
-
-    def __missing__(self, code: int) -> str:
-        shown = self[code] = _shown(code)
-        return shown
-
-
-def _shown(code: int) -> str:
-    char = chr(code)
-    category = unicodedata.category(char)
-    if char == " " or not (category[0] in "CZ" or code in _UNSEEN):
-        return char
-    if char in _SHORT:
-        return _SHORT[char]
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
-
-
-_ONE_LINE = _Escapes()
-_LAYOUT = _Escapes({10: "\n", 9: "\t"})
-
-
-def visible(text: str, *, one_line: bool = False) -> str:
-    """The text with every control, bidirectional, zero-width or otherwise unseen character as an escape.
-
-    Line breaks and tabs stay unless it must be `one_line`. What is shown always fits a UTF-8 terminal.
-    """
-    return text.translate(_ONE_LINE if one_line else _LAYOUT)
-
-
-def brief(text: str, most: int = 160) -> str:
-    """The text on one line, at most so many characters of it."""
-    if len(text) <= most:
-        return visible(text, one_line=True)
-    return visible(text[:most], one_line=True) + f" … ({len(text) - most} more)"
+__all__ = ["brief", "finite", "json_line", "json_text", "visible"]
 
 
 def json_text(value: Any) -> str:
@@ -66,14 +19,3 @@ def json_text(value: Any) -> str:
 def json_line(value: Any) -> str:
     """The same on one line."""
     return json.dumps(finite(value)).replace("\x7f", "\\u007f")
-
-
-def finite(value: Any) -> Any:
-    """The same JSON data with null for what is no finite number."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {key: finite(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [finite(item) for item in value]
-    return value

@@ -9,9 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
-import msgspec
-
-from rightcall.constrain.grammar_value import Choice, Grammar, reachable
+from rightcall.constrain.grammar_value import Choice, Grammar, GrammarOptions, Reasoning, reachable
 from rightcall.constrain.reply import Replies, ReplyOptions
 from rightcall.constrain.schema_shapes import Shapes
 from rightcall.constrain.unbounded import without_endless
@@ -28,7 +26,6 @@ from rightcall.types import Tool
 from rightcall.wire.bodies import BODIES
 
 MAX_ALL_SHAPES = 100_000  # of all tools: those behind it are written as far as that goes, and reported
-Reasoning = Literal["none", "auto", "open", "required"]
 
 
 def grammar(
@@ -67,47 +64,48 @@ def grammar(
 
     Raises `EmptyToolList`, `CallerError` for a choice that is no tool, `GrammarCompileError`.
     """
-    found, toolset = find(format), Toolset.of(tools)
-    if not toolset and choice != "none":
+    options = GrammarOptions(
+        format=find(format),
+        choice=choice,
+        parallel=parallel,
+        reasoning=reasoning,
+        text=text,
+        arguments=arguments,
+        undeclared=undeclared,
+        formats=formats,
+        whitespace=whitespace,
+        bounds=bounds or GrammarBounds(),
+        isolate=isolate,
+    )
+    made = build(Toolset.of(tools), options)
+    if strict:
+        refuse(made.relaxations, made.omitted)
+    return made
+
+
+def build(tools: Toolset | None, options: GrammarOptions) -> Grammar:
+    """The grammar that these options ask for. Raises as `grammar` does."""
+    if not tools and options.choice != "none":
         raise EmptyToolList
-    assert toolset is not None
-    thinks = _thinking(reasoning)
-    _judge({"arguments": arguments, "whitespace": whitespace, "isolate": isolate}, bounds)
-    book = Builder(bounds or GrammarBounds(), exact=whitespace == "rendered")
-    sources = _Sources(found, toolset, book, undeclared, formats, arguments, isolate)
-    usable = sources.usable(_chosen(toolset, choice))
-    named = choice not in _CHOICES
-    replies = Replies(found, book, ReplyOptions("required" if named else choice, parallel, thinks, text))
+    assert tools is not None
+    book = Builder(options.bounds, exact=options.whitespace == "rendered")
+    sources = _Sources(tools, book, options)
+    usable = sources.usable(_chosen(tools, options.choice))
+    named = options.choice not in _CHOICES
+    choice = "required" if named else options.choice
+    replies = Replies(options.format, book, ReplyOptions(choice, options.parallel, options.thinking, options.text))
     replies.named_choice = named
     start = replies.build(usable) if usable else _only_text(replies)
-    relaxations = tuple(dict.fromkeys([*sources.limits, *book.limits]))
-    if strict:
-        refuse(relaxations, sources.omitted)
     return Grammar(
         start=start,
         definitions=_kept(book.rules, start, replies.lazy),
-        relaxations=relaxations,
+        relaxations=tuple(dict.fromkeys([*sources.limits, *book.limits])),
         omitted=sources.omitted,
         frame=replies.frame,
         triggers=replies.triggers,
         lazy=replies.lazy,
-        format=found,
-        tools=toolset,
-        choice=choice,
-        parallel=parallel,
-        made_with={
-            "format": found,
-            "choice": choice,
-            "parallel": parallel,
-            "reasoning": reasoning,
-            "text": text,
-            "arguments": arguments,
-            "undeclared": undeclared,
-            "formats": formats,
-            "whitespace": whitespace,
-            "bounds": bounds,
-            "isolate": isolate,
-        },
+        tools=tools,
+        options=options,
     )
 
 
@@ -122,30 +120,6 @@ def _chosen(toolset: Toolset, choice: str) -> list[Tool]:
         near = ", ".join(toolset.nearest(choice) or toolset.names[:10])
         raise CallerError(f"there is no tool {choice[:80]!r} to choose; name one of {near}, or auto, required or none")
     return [tool for tool in toolset if tool.name == choice]
-
-
-def _thinking(reasoning: Reasoning | bool) -> str:
-    if isinstance(reasoning, bool):
-        return "auto" if reasoning else "none"
-    if reasoning not in ("none", "auto", "open", "required"):
-        raise CallerError(f"reasoning is none, auto, open or required, not {reasoning!r}")
-    return reasoning
-
-
-_VALUES = {
-    "arguments": ("schema", "any"),
-    "whitespace": ("flexible", "rendered"),
-    "isolate": ("omit", "open"),
-}
-
-
-def _judge(options: dict[str, str], bounds: GrammarBounds | None) -> None:
-    for name, value in options.items():
-        if value not in _VALUES[name]:
-            raise CallerError(f"{name} is {' or '.join(_VALUES[name])}, not {value!r}")
-    for name, most in msgspec.structs.asdict(bounds or GrammarBounds()).items():
-        if most is not None and most < 0:
-            raise CallerError(f"the bound {name}={most} is below zero; leave it out for none")
 
 
 def _only_text(replies: Replies) -> str:
@@ -177,18 +151,8 @@ def refuse(relaxations: tuple[Relaxation, ...], omitted: dict[str, str]) -> None
 class _Sources:
     """What each tool's arguments look like, or why it is left out."""
 
-    def __init__(
-        self,
-        format: Format,
-        toolset: Toolset,
-        book: Builder,
-        undeclared: bool,
-        formats: bool,
-        arguments: str,
-        isolate: str,
-    ) -> None:
-        self.format, self.toolset, self.book = format, toolset, book
-        self.undeclared, self.formats, self.arguments, self.isolate = undeclared, formats, arguments, isolate
+    def __init__(self, toolset: Toolset, book: Builder, options: GrammarOptions) -> None:
+        self.toolset, self.book, self.options, self.format = toolset, book, options, options.format
         self.limits: dict[Relaxation, None] = {}
         self.omitted: dict[str, str] = {}
         self.count = 0
@@ -208,7 +172,7 @@ class _Sources:
             return None
         prefix = f"{self.count}_"
         self.count += 1
-        if self.arguments == "any":
+        if self.options.arguments == "any":
             return self._open(tool, prefix)
         if self.left <= 0:
             said = "any arguments: the tools before it are all that a grammar is made for"
@@ -216,7 +180,7 @@ class _Sources:
             return self._open(tool, prefix)
         most = min(MAX_SHAPES, self.left)
         schema = self.toolset.schema(tool.name) or {}
-        shapes = Shapes(tool.name, schema, extras=self.undeclared, formats=self.formats, most=most)
+        shapes = Shapes(tool.name, schema, extras=self.options.undeclared, formats=self.options.formats, most=most)
         shape = shapes.read()
         self.left -= most - max(0, shapes.left)
         if not isinstance(shape, Object):
@@ -229,7 +193,7 @@ class _Sources:
             for one in self.toolset._check(tool)[1]:
                 self.limits[Relaxation(one.tool, one.path, one.keyword, f"anything: {one.reason}")] = None
             return known
-        if self.isolate == "open":
+        if self.options.isolate == "open":
             self.limits[Relaxation(tool.name, "", "parameters", f"any arguments: {why}")] = None
             return self._open(tool, prefix)
         self.omitted[tool.name] = why

@@ -6,19 +6,66 @@ g.gbnf()   g.lark()   g.structural_tag()   g.json_schema()   g.regex()   g.for_s
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
 from rightcall.declare.toolset import Toolset
+from rightcall.errors import CallerError
 from rightcall.formats.spec import Format
 from rightcall.shapes.algebra import EMPTY, Alt, Node, Token, children, references
+from rightcall.shapes.builder import GrammarBounds
 from rightcall.shapes.intersect import Relaxation
 from rightcall.shapes.productions import Rule
 from rightcall.types import Json
 
 Choice = str  # auto | required | none | the name of a tool
+Reasoning = Literal["none", "auto", "open", "required"]
 Server = Literal["llama.cpp", "vllm", "sglang", "ollama", "openai", "anthropic"]
+
+
+class GrammarOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What a grammar was asked to say: the options of `grammar`, which says what each is. Raises `CallerError`."""
+
+    format: Format
+    choice: Choice = "auto"
+    parallel: bool = True
+    reasoning: Reasoning | bool = "none"
+    text: bool = False
+    arguments: Literal["schema", "any"] = "schema"
+    undeclared: bool = False
+    formats: bool = False
+    whitespace: Literal["flexible", "rendered"] = "flexible"
+    bounds: GrammarBounds = GrammarBounds()
+    isolate: Literal["omit", "open"] = "omit"
+
+    def __post_init__(self) -> None:
+        for name, known in _VALUES.items():
+            if getattr(self, name) not in known:
+                raise CallerError(f"{name} is {_listed(known)}, not {getattr(self, name)!r}")
+        for name, most in msgspec.structs.asdict(self.bounds).items():
+            if most is not None and most < 0:
+                raise CallerError(f"the bound {name}={most} is below zero; leave it out for none")
+
+    @property
+    def thinking(self) -> Reasoning:
+        """`reasoning` in a word."""
+        if isinstance(self.reasoning, bool):
+            return "auto" if self.reasoning else "none"
+        return self.reasoning
+
+
+_VALUES = {
+    "reasoning": ("none", "auto", "open", "required", True, False),
+    "arguments": ("schema", "any"),
+    "whitespace": ("flexible", "rendered"),
+    "isolate": ("omit", "open"),
+}
+
+
+def _listed(known: tuple[str | bool, ...]) -> str:
+    *most, last = (word for word in known if isinstance(word, str))
+    return f"{', '.join(most)} or {last}"
 
 
 class ReplyFrame(msgspec.Struct, frozen=True):
@@ -43,8 +90,7 @@ class Grammar(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     - `omitted`: tools that cannot be written at all, and why.
     - `frame`: what calls are made of, for engines that are told it in parts.
     - `triggers`: the texts by which a call begins, for engines that wake up only there; `lazy` is then the start.
-    - `format`, `tools`, `choice`, `parallel`: what it was made of.
-    - `made_with`: every option it was made with.
+    - `tools`, `options`: what it was made of; the options are those of `grammar`.
     """
 
     start: str
@@ -54,11 +100,23 @@ class Grammar(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     frame: ReplyFrame = ReplyFrame()
     triggers: tuple[str, ...] = ()
     lazy: str = ""
-    format: Format
     tools: Toolset
-    choice: Choice = "auto"
-    parallel: bool = True
-    made_with: dict[str, Any] = {}
+    options: GrammarOptions
+
+    @property
+    def format(self) -> Format:
+        """The format of the replies."""
+        return self.options.format
+
+    @property
+    def choice(self) -> Choice:
+        """Which calls: "auto", "required", "none", or the name of the one tool."""
+        return self.options.choice
+
+    @property
+    def parallel(self) -> bool:
+        """May there be several calls in a reply?"""
+        return self.options.parallel
 
     @property
     def rules(self) -> tuple[Rule, ...]:
@@ -90,9 +148,9 @@ class Grammar(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     def rendered(self) -> Grammar:
         """The same with all white space as `render` writes it."""
-        from rightcall.constrain.build import grammar
+        from rightcall.constrain.build import build
 
-        return grammar(self.tools, **{**self.made_with, "whitespace": "rendered"})
+        return build(self.tools, msgspec.structs.replace(self.options, whitespace="rendered"))
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.rules))

@@ -109,23 +109,23 @@ class _Tags:
         return {"type": "grammar", "grammar": text}
 
     def schema(self, name: str) -> Json:
-        any_arguments = self.grammar.made_with.get("arguments") == "any"
+        any_arguments = self.grammar.options.arguments == "any"
         return {"type": "object"} if any_arguments else self.grammar.tools.schema(name) or {}
 
     def not_told(self) -> list[Relaxation]:
         """What was asked of the whole reply and does not go into tags."""
-        asked = self.grammar.made_with
+        asked = self.grammar.options
         found: list[Relaxation] = []
         if self.grammar.choice == "auto":
             found.append(Relaxation("", "", "text", "a call in a code fence or in quotes, which is shown and not made"))
-        if asked.get("reasoning") not in (None, False, "none"):
+        if asked.thinking != "none":
             required = self.grammar.choice != "auto"
             allows = "no thinking section: the reply begins with a call" if required else "text without one"
             found.append(Relaxation("", "", "reasoning", allows))
-        if asked.get("text") and self.grammar.choice != "auto":
+        if asked.text and self.grammar.choice != "auto":
             found.append(Relaxation("", "", "text", "no text: the reply begins with a call"))
-        bounds = asked.get("bounds")
-        if bounds is not None and (bounds.string, bounds.array, bounds.digits) != (None, None, None):
+        bounds = asked.bounds
+        if (bounds.string, bounds.array, bounds.digits) != (None, None, None):
             found.append(Relaxation("", "", "bounds", "strings, arrays and numbers of any length in JSON"))
         return found
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rightcall.constrain.grammar_value import Grammar, reachable
+from rightcall.constrain.grammar_value import Grammar, GrammarOptions, reachable
 from rightcall.constrain.schema_shapes import Shapes
 from rightcall.declare.toolset import Toolset
 from rightcall.formats import FORMATS
@@ -24,7 +24,6 @@ def value_grammar(
         start="value",
         definitions=reachable(book.rules, "value"),
         relaxations=tuple(shapes.limits),
-        format=FORMATS["generic_json"],
         tools=Toolset([]),
-        choice="required",
+        options=GrammarOptions(format=FORMATS["generic_json"], choice="required"),
     )

@@ -86,12 +86,17 @@ def feedback(reply: Reply) -> str:
 
 
 def _refused(reply: Reply) -> list[str]:
-    own = [problem for problem in reply.problems if problem.code not in OF_SERVERS]
-    return [_line(reply, problem) for problem in own if problem.blocking]
+    return [_line(name, each) for name, each in _named(reply) if each.blocking and each.code not in OF_SERVERS]
 
 
 def _broken_rules(reply: Reply) -> list[str]:
-    return [_line(reply, problem) for problem in reply.problems if problem.code in _TOLD]
+    return [_line(name, each) for name, each in _named(reply) if each.code in _TOLD]
+
+
+def _named(reply: Reply) -> list[tuple[str, Problem]]:
+    """Every problem in the order of the reply, with the tool whose call has it."""
+    names = {problem: call.name for call in reply.attempts for problem in call.problems}
+    return [(names.get(problem, ""), problem) for problem in reply.problems]
 
 
 def _what_to_send(format: Format | None, has_refused: bool) -> str:
@@ -147,9 +152,7 @@ def _preview(text: str, most: int) -> str:
     return repr(text if len(text) <= most else text[:most] + "...")
 
 
-def _line(reply: Reply, problem: Problem) -> str:
-    calls = reply.attempts
-    name = calls[problem.call].name if problem.call is not None and problem.call < len(calls) else ""
+def _line(name: str, problem: Problem) -> str:
     said = problem.message if len(problem.message) <= _LONGEST else problem.message[:_LONGEST] + "..."
     return f"{name}: {said}" if name and name not in said else said
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rightcall.datasets.exporting import Unreleased, export
     from rightcall.datasets.imported import import_files
     from rightcall.datasets.label import label_files
+    from rightcall.datasets.mutating import mutate_files
     from rightcall.datasets.prompts import write_prompts
     from rightcall.datasets.releasing import redact_files, release_files
     from rightcall.datasets.row_files import BadRows
@@ -39,6 +40,7 @@ __all__ = [
     "find_domains",
     "import_files",
     "label_files",
+    "mutate_files",
     "redact_files",
     "release_files",
     "split",
@@ -62,6 +64,7 @@ __getattr__ = on_first_use(
         "find_domains": "rightcall.capture.catalogue",
         "import_files": "rightcall.datasets.imported",
         "label_files": "rightcall.datasets.label",
+        "mutate_files": "rightcall.datasets.mutating",
         "redact_files": "rightcall.datasets.releasing",
         "release_files": "rightcall.datasets.releasing",
         "split": "rightcall.datasets.splitting",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rightcall.apis.sdk_view import dumps
 from rightcall.capture.captured_rows import FORGE, SCHEMA
-from rightcall.datasets.conversations import Conversation, Turn
+from rightcall.datasets.conversations import CapturedConversation, CapturedTurn
 from rightcall.datasets.logged import Entry, Log, LogTurn, time_in
 from rightcall.datasets.schemas import faults
 from rightcall.errors import CallerError
@@ -36,7 +36,7 @@ def captured(row: Json) -> Log:
     wrong = next((fault for each in rows for fault in faults(each)), "")
     if wrong:
         raise CallerError(f"{wrong}; `rightcall dataset validate` lists every fault")
-    found = Conversation(rows)
+    found = CapturedConversation(rows)
     first = rows[0]
     trace = first["proxy_trace"]
     entries: list[Entry] = [{"role": "user", "content": first["user_request"]}]
@@ -51,7 +51,7 @@ def captured(row: Json) -> Log:
     )
 
 
-def _said(turn: Turn) -> list[Entry]:
+def _said(turn: CapturedTurn) -> list[Entry]:
     trace, marks = turn.rows[0]["proxy_trace"], turn.rows[0]["metadata"]
     said = LogTurn(
         turn.assistant,

@@ -1,6 +1,6 @@
 """Rows of captures as conversations: the turns of one run of a scenario, in order, with their verdict.
 
-    for conversation in Conversations(["capture.jsonl"]):
+    for conversation in CapturedConversations(["capture.jsonl"]):
         conversation.turns[-1].messages, conversation.turns[-1].assistant, conversation.turns[-1].good
 
 Rows of one conversation may lie anywhere in the files. Their places are kept on disk; memory holds one conversation.
@@ -37,7 +37,7 @@ def verdict(row: Json) -> bool | None:
     return False if blocking_of(row) else None
 
 
-class Turn:
+class CapturedTurn:
     """One turn of a model: what it was told before, what it said, and the rows of its calls."""
 
     def __init__(self, rows: list[Json], messages: list[Json]) -> None:
@@ -84,7 +84,7 @@ class Turn:
         return message if message["content"] or not self.calls else {**message, "content": None}
 
 
-class Conversation:
+class CapturedConversation:
     """The rows of one run, in order. There is at least one. With `keep_system` the prompt with which a capture tests a
     model stays in its messages; otherwise it is left out, for nobody wants to train on it."""
 
@@ -102,12 +102,12 @@ class Conversation:
         return _definitions(self.tools)
 
     @cached_property
-    def turns(self) -> list[Turn]:
-        made: list[Turn] = []
+    def turns(self) -> list[CapturedTurn]:
+        made: list[CapturedTurn] = []
         for _, rows in groupby(self.rows, key=lambda row: _order(row)[:3]):
             found = list(rows)
             messages = asked(found[0]) if "messages" in found[0] else _history(found[0], made)
-            made.append(Turn(found, messages if self._kept else list(_without_harness(messages))))
+            made.append(CapturedTurn(found, messages if self._kept else list(_without_harness(messages))))
         return made
 
 
@@ -132,7 +132,7 @@ def _order(row: Json) -> tuple[int, bool, int, int]:
     return trace["turn"], row["kind"] == OUTCOME, attempt if isinstance(attempt, int) else 1, trace["call_index"]
 
 
-def _history(row: Json, before: list[Turn]) -> list[Json]:
+def _history(row: Json, before: list[CapturedTurn]) -> list[Json]:
     """The conversation before a row that does not tell it: the request, the calls and what they gave."""
     messages: list[Json] = [{"role": "user", "content": row["user_request"]}]
     for turn in before:
@@ -164,7 +164,7 @@ _IN_ORDER = """
 """
 
 
-class Conversations:
+class CapturedConversations:
     """The conversations of files, in the order in which they begin. Raises `BadRows` at a row that is not sound.
 
     `each` is shown every row before the first conversation is given. `left_out` counts rows of conversations that are
@@ -183,14 +183,14 @@ class Conversations:
         self._each, self._seen, self._kept = each, seen, keep_system
         self.left_out = 0
 
-    def __iter__(self) -> Iterator[Conversation]:
+    def __iter__(self) -> Iterator[CapturedConversation]:
         reader = RowReader(self._paths)
         with Scratch() as scratch:
             scratch.db.execute("CREATE TABLE lines (key BLOB, file INT, place INT, size INT)")
             scratch.insert("INSERT INTO lines VALUES (?, ?, ?, ?)", self._places())
             try:
                 for _, lines in groupby(scratch.db.execute(_IN_ORDER), key=lambda line: line[0]):
-                    yield Conversation(self._rows(lines, reader), keep_system=self._kept)
+                    yield CapturedConversation(self._rows(lines, reader), keep_system=self._kept)
             finally:
                 reader.close()
 

@@ -26,7 +26,7 @@ LEAST = 0.3  # how alike two rows may be asked to be: below, everything is like 
 
 class Deduped(msgspec.Struct, frozen=True):
     """What came of it: how many `rows` there were, how many are `kept`, and how many were dropped as the `same` as an
-    earlier one, or `near` to it."""
+    earlier one, or `near` to it; `output` is where they are."""
 
     rows: int
     kept: int

@@ -19,7 +19,7 @@ import msgspec
 
 from rightcall import formats
 from rightcall.capture.captured_rows import unix_ms
-from rightcall.datasets.conversations import Conversation, Conversations
+from rightcall.datasets.conversations import CapturedConversation, CapturedConversations
 from rightcall.datasets.message_shapes import SHAPES, Found, LeftOut, MessageOptions
 from rightcall.datasets.releasing import is_released
 from rightcall.datasets.row_files import BadRows, Seen, Where
@@ -143,7 +143,7 @@ def export(
     # The manifest goes first: it is what an export is known by, should the two be torn apart.
     with Outputs(*([] if is_stream(output) else [beside]), out) as outputs:
         gate = _Gate(public)
-        conversations = Conversations(files, each=gate, seen=seen, keep_system=keep_system)
+        conversations = CapturedConversations(files, each=gate, seen=seen, keep_system=keep_system)
         stream = iter(conversations)
         first = next(stream, None)  # every row has passed the gate by now
         gate.open()
@@ -181,7 +181,7 @@ def _how(to: str, turns: bool, format: str | None) -> MessageOptions:
     return MessageOptions(turns, formats.find(format) if format is not None else None)
 
 
-def _examples(conversation: Conversation, to: str, how: MessageOptions) -> Found:
+def _examples(conversation: CapturedConversation, to: str, how: MessageOptions) -> Found:
     try:
         yield from SHAPES[to](conversation, how)
     except LeftOut as reason:

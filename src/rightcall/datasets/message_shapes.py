@@ -15,7 +15,7 @@ import msgspec
 
 from rightcall.apis.sdk_view import dumps
 from rightcall.apis.whole import read
-from rightcall.datasets.conversations import Conversation, Turn
+from rightcall.datasets.conversations import CapturedConversation, CapturedTurn
 from rightcall.datasets.forge_rows import forge_row
 from rightcall.datasets.verifier import training_row
 from rightcall.errors import CannotCarry
@@ -84,15 +84,15 @@ def _call(entry: Any, *, objects: bool) -> Json:
     return {"id": entry.get("id") or "", "type": "function", "function": {"name": function["name"], "arguments": given}}
 
 
-def _messages(turn: Turn, *, objects: bool) -> list[Json]:
+def _messages(turn: CapturedTurn, *, objects: bool) -> list[Json]:
     return [_plain(message, objects=objects) for message in turn.messages]
 
 
-def _said(turn: Turn, *, objects: bool) -> Json:
+def _said(turn: CapturedTurn, *, objects: bool) -> Json:
     return _plain(turn.assistant, objects=objects)
 
 
-def _whole(conversation: Conversation) -> tuple[Turn, list[Turn]]:
+def _whole(conversation: CapturedConversation) -> tuple[CapturedTurn, list[CapturedTurn]]:
     """The last turn that may be learned from, and the turns before it."""
     turns = conversation.turns
     good = [(at, turn.lacks) for at, turn in enumerate(turns) if turn.good is not False]
@@ -105,7 +105,7 @@ def _whole(conversation: Conversation) -> tuple[Turn, list[Turn]]:
     return end, before
 
 
-def _good(conversation: Conversation) -> Turn:
+def _good(conversation: CapturedConversation) -> CapturedTurn:
     """The last good turn of a conversation without a bad one before it."""
     end, before = _whole(conversation)
     if any(turn.good is False for turn in before):
@@ -116,7 +116,7 @@ def _good(conversation: Conversation) -> Turn:
 # -- the shapes --------------------------------------------------------------------------------------------------------
 
 
-def _openai_sft(conversation: Conversation, how: MessageOptions) -> Found:
+def _openai_sft(conversation: CapturedConversation, how: MessageOptions) -> Found:
     """{"messages", "tools", "parallel_tool_calls"}; arguments are text; a bad turn has weight 0: not learned from."""
     end, before = _whole(conversation)
     messages = [*_messages(end, objects=False), _said(end, objects=False)]
@@ -127,7 +127,7 @@ def _openai_sft(conversation: Conversation, how: MessageOptions) -> Found:
     yield {"messages": messages, "tools": conversation.definitions, "parallel_tool_calls": several}
 
 
-def _trl_sft(conversation: Conversation, how: MessageOptions) -> Found:
+def _trl_sft(conversation: CapturedConversation, how: MessageOptions) -> Found:
     """{"messages", "tools"}, or with single turns {"prompt", "completion", "tools"}; arguments are objects."""
     if how.turns:
         yield from _each(conversation, _prompted)
@@ -136,12 +136,12 @@ def _trl_sft(conversation: Conversation, how: MessageOptions) -> Found:
     yield {"messages": [*_messages(end, objects=True), _said(end, objects=True)], "tools": conversation.definitions}
 
 
-def _prompted(conversation: Conversation, turn: Turn) -> Json:
+def _prompted(conversation: CapturedConversation, turn: CapturedTurn) -> Json:
     completion = [_said(turn, objects=True)]
     return {"prompt": _messages(turn, objects=True), "completion": completion, "tools": conversation.definitions}
 
 
-def _each(conversation: Conversation, make: Callable[[Conversation, Turn], Json]) -> Found:
+def _each(conversation: CapturedConversation, make: Callable[[CapturedConversation, CapturedTurn], Json]) -> Found:
     """One example of each good turn."""
     for turn in conversation.turns:
         if turn.good is False or turn.lacks:
@@ -153,7 +153,7 @@ def _each(conversation: Conversation, make: Callable[[Conversation, Turn], Json]
             yield reason
 
 
-def _trl_kto(conversation: Conversation, how: MessageOptions) -> Found:
+def _trl_kto(conversation: CapturedConversation, how: MessageOptions) -> Found:
     """{"prompt", "completion", "label", "tools"}: each turn with whether it is good; what nobody judged is left out."""
     for turn in conversation.turns:
         if turn.good is None or (turn.outcome and turn.rows[0]["outcome"]["ended"] != "answer"):
@@ -170,7 +170,7 @@ def _trl_kto(conversation: Conversation, how: MessageOptions) -> Found:
             yield reason
 
 
-def _trl_preference(conversation: Conversation, how: MessageOptions) -> Found:
+def _trl_preference(conversation: CapturedConversation, how: MessageOptions) -> Found:
     """{"prompt", "chosen", "rejected", "tools"}: a call as it was repaired against the call as it was sent, and the
     good turn that followed a bad one against the bad one."""
     if not any(_compares(*each) for each in _followed(conversation)):
@@ -187,11 +187,11 @@ def _trl_preference(conversation: Conversation, how: MessageOptions) -> Found:
             yield {"prompt": prompt, "chosen": [chosen], "rejected": [rejected], "tools": conversation.definitions}
 
 
-def _followed(conversation: Conversation) -> list[tuple[Turn, Turn | None]]:
+def _followed(conversation: CapturedConversation) -> list[tuple[CapturedTurn, CapturedTurn | None]]:
     return list(zip(conversation.turns, [*conversation.turns[1:], None], strict=True))
 
 
-def _compares(turn: Turn, following: Turn | None) -> Turn | None:
+def _compares(turn: CapturedTurn, following: CapturedTurn | None) -> CapturedTurn | None:
     """The turn that is better than this one was as it was sent: itself repaired, or the next; None if neither is."""
     if turn.outcome:
         return None
@@ -201,7 +201,7 @@ def _compares(turn: Turn, following: Turn | None) -> Turn | None:
     return following if turn.good is False and better else None
 
 
-def _pair(turn: Turn, following: Turn | None) -> tuple[Json, Json] | None:
+def _pair(turn: CapturedTurn, following: CapturedTurn | None) -> tuple[Json, Json] | None:
     better = _compares(turn, following)
     if better is None:
         return None
@@ -222,7 +222,7 @@ def _bare(message: Json) -> Any:
     return message.get("content") or "", [each["function"] for each in calls]
 
 
-def _as_sent(turn: Turn) -> Json:
+def _as_sent(turn: CapturedTurn) -> Json:
     """The turn as the model wrote it: text as text; a provider's message with its calls, where these can be read."""
     raw = turn.rows[0].get("reply")
     if isinstance(raw, str):
@@ -242,7 +242,7 @@ def _entry(call: Call) -> Json:
 _FROM = {"user": "human", "tool": "observation"}
 
 
-def _sharegpt(conversation: Conversation, how: MessageOptions) -> Found:
+def _sharegpt(conversation: CapturedConversation, how: MessageOptions) -> Found:
     """LLaMA-Factory: {"conversations": [{"from", "value"}], "system", "tools"}; several calls, and several results, of
     one turn are one entry each, so that the sides alternate."""
     end = _good(conversation)
@@ -290,17 +290,17 @@ def _closed(entry: Json) -> Json:
     return {"from": entry["from"], "value": value}
 
 
-def _verifier(conversation: Conversation, how: MessageOptions) -> Found:
+def _verifier(conversation: CapturedConversation, how: MessageOptions) -> Found:
     """`toolcall-verifier-training/v1`: each call that has a label."""
     yield from _calls(conversation, training_row, "a row without a label")
 
 
-def _forge_capture(conversation: Conversation, how: MessageOptions) -> Found:
+def _forge_capture(conversation: CapturedConversation, how: MessageOptions) -> Found:
     """`forge-dataset-capture/v1`: each call that was answered and that its validator takes."""
     yield from _calls(conversation, forge_row, "a call that does not fit its tool, or that nothing answered")
 
 
-def _calls(conversation: Conversation, make: Callable[[Json], Json | None], why: str) -> Found:
+def _calls(conversation: CapturedConversation, make: Callable[[Json], Json | None], why: str) -> Found:
     """What is made of each call; `why` tells why nothing is."""
     for turn in conversation.turns:
         for row in turn.rows:
@@ -311,13 +311,13 @@ def _calls(conversation: Conversation, make: Callable[[Json], Json | None], why:
             yield made if made is not None else LeftOut(turn.lacks or why)
 
 
-def _text(conversation: Conversation, how: MessageOptions) -> Found:
+def _text(conversation: CapturedConversation, how: MessageOptions) -> Found:
     """{"prompt", "completion", "format", "tools"}: each good turn as the model would write it in that format; its
     history too."""
     assert how.format is not None
     chosen = how.format
 
-    def written(conversation: Conversation, turn: Turn) -> Json:
+    def written(conversation: CapturedConversation, turn: CapturedTurn) -> Json:
         try:
             history = [_rendered(message, chosen, conversation) for message in _messages(turn, objects=True)]
             completion = _render(_said(turn, objects=True), chosen, conversation)
@@ -329,13 +329,13 @@ def _text(conversation: Conversation, how: MessageOptions) -> Found:
     yield from _each(conversation, written)
 
 
-def _rendered(message: Json, format: Format, conversation: Conversation) -> Json:
+def _rendered(message: Json, format: Format, conversation: CapturedConversation) -> Json:
     if message["role"] != "assistant":
         return {"role": message["role"], "content": message["content"]}
     return {"role": "assistant", "content": _render(message, format, conversation)}
 
 
-def _render(message: Json, format: Format, conversation: Conversation) -> str:
+def _render(message: Json, format: Format, conversation: CapturedConversation) -> str:
     parts: list[Part] = [Text(message["content"])] if message["content"] else []
     for each in message.get("tool_calls", ()):
         function = each["function"]
@@ -343,7 +343,7 @@ def _render(message: Json, format: Format, conversation: Conversation) -> str:
     return render(parts, format=format, tools=conversation.tools)
 
 
-SHAPES: dict[str, Callable[[Conversation, MessageOptions], Found]] = {
+SHAPES: dict[str, Callable[[CapturedConversation, MessageOptions], Found]] = {
     "openai-sft": _openai_sft,
     "trl-sft": _trl_sft,
     "trl-preference": _trl_preference,

@@ -112,11 +112,11 @@ def _tool(row: Json) -> Iterator[Any]:
 
 
 def _repairs(row: Json) -> Iterator[Any]:
-    yield from (repair["rule"] for repair in row.get("repairs") or ())
+    yield from dict.fromkeys(repair["rule"] for repair in row.get("repairs") or ())
 
 
 def _problems(row: Json) -> Iterator[Any]:
-    yield from (problem["code"] for problem in row.get("problems") or ())
+    yield from dict.fromkeys(problem["code"] for problem in row.get("problems") or ())
 
 
 def _beside(name: str) -> Callable[[Json], Iterable[Any]]:

@@ -13,8 +13,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 
-import msgspec
-
 from rightcall.declare.toolset import Tools, Toolset
 from rightcall.dispatching.hook import HookLike, as_hooks
 from rightcall.dispatching.invoke import Ended, invoke
@@ -129,22 +127,12 @@ def _batch(
     if toolset is None:
         raise CallerError("tools is None: dispatch runs declared tools only; pass the tools that may be called")
     if isinstance(calls, Reply):
-        calls = _attempts(calls)
+        calls = calls.attempts
     given = (calls,) if isinstance(calls, Call) else tuple(calls)
     deadline = None if limits.batch is None else asyncio.get_running_loop().time() + limits.batch
     quick = plans_of(toolset).quick if deadline is None else {}
     whole = limits.result is None
     return Batch(toolset, as_hooks(hooks), limits, deadline, isolate, quick, whole), given
-
-
-def _attempts(reply: Reply) -> list[Call]:
-    """The calls of a reply. One that a program put together may name problems that its calls do not know of."""
-    calls = list(reply.attempts)
-    for problem in reply.problems:
-        at = problem.call
-        if at is not None and 0 <= at < len(calls) and problem not in calls[at].problems:
-            calls[at] = msgspec.structs.replace(calls[at], problems=(*calls[at].problems, problem))
-    return calls
 
 
 def _groups(calls: Sequence[Call], tools: Toolset) -> Iterator[Sequence[Call]]:

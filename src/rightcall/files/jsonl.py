@@ -34,15 +34,16 @@ def encode_row(row: Json) -> bytes:
     try:
         return msgspec.json.encode(row) + b"\n"
     except (UnicodeEncodeError, OverflowError):
-        return json.dumps(_finite(row), separators=(",", ":")).encode() + b"\n"
+        return json.dumps(finite(row), separators=(",", ":")).encode() + b"\n"
 
 
-def _finite(value: Any) -> Any:
+def finite(value: Any) -> Any:
+    """The same JSON data with null for what is no finite number."""
     if isinstance(value, float):
         return value if value - value == 0 else None
     if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    return [_finite(item) for item in value] if isinstance(value, list | tuple) else value
+        return {key: finite(item) for key, item in value.items()}
+    return [finite(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def decode_row(line: bytes) -> Json | LineFault:

@@ -27,7 +27,7 @@ from rightcall.extras import needs
 from rightcall.ids import random_id
 from rightcall.repairs.whole_call import repair as repaired
 from rightcall.servers.asgi import guarded
-from rightcall.servers.guard import RequestLimits, given_key, guarding
+from rightcall.servers.gate import RequestLimits, given_key, guarding
 from rightcall.servers.slow_heads import TimedHead
 from rightcall.types import Call, Json
 

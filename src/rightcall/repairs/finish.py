@@ -66,11 +66,14 @@ def settle(
     tool = tools.get(name) if tools is not None else None
     if not json.strip(_BLANKS):
         value, json = {}, "{}"
+    is_as_sent = not (beside or repairs)
+    if is_as_sent and type(value) is dict and (tool is None or is_settled(tool, value)):
+        return Call(name, value, json, id, raw), []
     settling = _Settling(tool, tools, policy, depth, closed, last)
     if value is Undecodable:
         value = settling.decoded(json)
-    if not (beside or repairs) and settling.is_right(value):
-        return Call(name, value, json, id, raw), []
+        if is_as_sent and settling.is_right(value):
+            return Call(name, value, json, id, raw), []
     arguments = settling.arguments(value, json, beside)
     made = settling.weighed(repairs, arguments)
     notes = [_about(note, index) for note in settling.notes]

@@ -119,8 +119,9 @@ class _Mending:
             raise _TooManyFaults
         found = [_fault(error) for error in wrong]
         found += [SchemaFault(tuple(where), "stranger", where[-1]) for where in strangers(self.tool, value)]
-        self._looks += len(found) + 1
-        self.looks.left -= len(found) + 1 + judge_of(self.tool).size // SIZE_OF_A_LOOK
+        count = 1 + len(found) + sum(map(_inside, wrong))
+        self._looks += count
+        self.looks.left -= count + judge_of(self.tool).size // SIZE_OF_A_LOOK
         return found
 
     def _pick(self) -> dict[Where, Change]:
@@ -236,6 +237,11 @@ def _fault(error: Any) -> SchemaFault:
         name = error.kind.property
         where.append(name)
     return SchemaFault(tuple(where), word, name, error.kind)
+
+
+def _inside(error: Any) -> int:
+    """How many errors one of alternatives holds, which were made with it."""
+    return sum(map(len, error.kind.context)) if error.kind.name in ("anyOf", "oneOf") else 0
 
 
 def _outermost(picked: dict[Where, Change]) -> dict[Where, Change]:

@@ -30,7 +30,11 @@ class Places:
 
     def inner(self, schema: Any, step: Any) -> Any:
         """The schema one step further down."""
-        inner: Any = None
+        if type(schema) is dict and type(step) is str and type(declared := schema.get("properties")) is dict:
+            inner = declared.get(step)
+            if type(inner) is dict:  # most are declared right here
+                return self._resolved(inner)
+        inner = None
         for option in self._alternatives(schema):
             if isinstance(step, int):
                 items = option.get("prefixItems")
@@ -77,6 +81,8 @@ class Places:
                     waiting += here[word] if isinstance(here.get(word), list) else ()
 
     def _resolved(self, schema: Any) -> Any:
+        if type(schema) is dict and "$ref" not in schema:
+            return schema
         for _ in range(_MOST_REFS):
             if not (isinstance(schema, dict) and isinstance(schema.get("$ref"), str)) or "properties" in schema:
                 break

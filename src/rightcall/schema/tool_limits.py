@@ -23,7 +23,7 @@ MAX_TOOLSET_PATTERNS = 32_000_000  # of all tools together
 STEPS_PER_CALL = 1_000_000
 STEPS_PER_VALUE = 200  # and these for each value that is sent
 MAX_ERRORS = (
-    40_000  # values in all errors together, each of which has a copy of what it is about: to tell what is wrong
+    10_000  # values in all errors together, each of which has a copy of what it is about: to tell what is wrong
 )
 MAX_MENDED = 300_000  # the same, to put it right, and where the beginning of long lists is right
 MOST_LOOKS = 8_000  # errors looked at to put one call right

@@ -7,7 +7,7 @@ import json
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-from rightcall.servers.guard import Guard, RequestHead, RequestRefusal
+from rightcall.servers.gate import Gate, RequestHead, RequestRefusal
 from rightcall.servers.refused_requests import body_of
 
 Scope = MutableMapping[str, Any]
@@ -16,7 +16,7 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
-def guarded(app: App, guard: Guard) -> App:
+def guarded(app: App, guard: Gate) -> App:
     """The application, for requests that the guard lets in. It is given no other, and no web socket."""
     room = asyncio.Semaphore(guard.limits.together)
 
@@ -54,7 +54,7 @@ class _Stopped(Exception):
 class _Bounded:
     """One request: its body is counted and timed as it comes."""
 
-    def __init__(self, guard: Guard, receive: Receive, send: Send, path: str) -> None:
+    def __init__(self, guard: Gate, receive: Receive, send: Send, path: str) -> None:
         self._guard, self._receive, self._send, self._path = guard, receive, send, path
         self._size = 0
         self._until = asyncio.get_running_loop().time() + guard.limits.seconds

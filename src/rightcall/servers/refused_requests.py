@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rightcall.servers.guard import RequestRefusal
+from rightcall.servers.gate import RequestRefusal
 from rightcall.types import Json
 
 _KINDS = {401: "authentication_error", 403: "permission_error", 413: "request_too_large", 503: "overloaded_error"}

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self
 
 from rightcall.errors import CallerError
 from rightcall.extras import needs
-from rightcall.servers.guard import Guard, RequestHead, RequestRefusal
+from rightcall.servers.gate import Gate, RequestHead, RequestRefusal
 from rightcall.servers.refused_requests import body_of
 from rightcall.servers.slow_heads import TimedHead
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class WebServer:
     """Listens as long as it is entered. Raises `CallerError` where nothing can listen."""
 
-    def __init__(self, answer: Answer, guard: Guard, *, port: int = 0) -> None:
+    def __init__(self, answer: Answer, guard: Gate, *, port: int = 0) -> None:
         needs("http")
         self._answer, self.guard, self.port = answer, guard, port
         self._room = asyncio.Semaphore(guard.limits.together)

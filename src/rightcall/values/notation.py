@@ -46,6 +46,7 @@ class Notation(msgspec.Struct, frozen=True):
     number: FullMatch | None  # how numbers are written that are none of JSON's; None: in no other way
     bare_value: Match  # a number, a word or an unquoted string
     bare_key: Match
+    next_entry: Match = _NONE  # a comma, a key as it is mostly written, which is the match's group, and a colon
     separators: tuple[str, ...] = (":",)
     prefixes: Match | None = None  # letters before a quote, as in r'...'
     templates: bool = False
@@ -71,6 +72,9 @@ _BASED = r"[+-]?0(?:[xX][0-9a-fA-F_]++|[oO][0-7_]++|[bB][01_]++)"
 STRICT_NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*+)(\.[0-9]++)?([eE][+-]?[0-9]++)?").fullmatch
 NOT_FINITE = frozenset("nan inf infinity +inf -inf +nan -nan -infinity +infinity".split())
 
+# Strings of one line without escapes, which are the same in every notation; neither empty nor a heredoc.
+SIMPLE_STRINGS = {quote: rf"{quote}((?!<<)[^{quote}\\\x00-\x1f]++){quote}" for quote in "'\""}
+_SIMPLE = "|".join(SIMPLE_STRINGS.values())
 _KEY_CHAR = r"[^\s,:=\[\](){}'\"`\u2018-\u201f]"
 
 PYTHON = Notation(
@@ -83,6 +87,7 @@ PYTHON = Notation(
     number=re.compile(rf"{_PROGRAMMERS}|{_BASED}").fullmatch,
     bare_value=re.compile(r"[^,\[\](){}'\"\n]++").match,
     bare_key=re.compile(rf"{_KEY_CHAR}++(?:[ \t]++{_KEY_CHAR}++)*+").match,
+    next_entry=re.compile(rf", ?(?:{_SIMPLE}): ?").match,
     prefixes=re.compile(r"[bBrRuUfF]{0,2}+(?=['\"])").match,
     bare_strings=True,
     gaps=True,
@@ -106,6 +111,7 @@ TYPESCRIPT = Notation(
     number=re.compile(rf"(?:{_BASED}|{_PROGRAMMERS}|[+-]?{_DIGITS})n?").fullmatch,
     bare_value=re.compile(r"[\w$.+\-]++").match,
     bare_key=re.compile(r"[\w$][\w$.\-]{0,255}+").match,
+    next_entry=re.compile(rf", ?(?:([\w$][\w$.\-]{{0,255}}+)|{_SIMPLE}): ?").match,
     templates=True,
     heredocs=True,
 )
@@ -114,17 +120,20 @@ TYPESCRIPT = Notation(
 def braces(quote: str, make: Callable[[], StringText], others: tuple[Quote, ...]) -> Notation:
     """Bare keys, and strings between two of these, which `make` reads; or, where a value begins, between others."""
     head = re.escape(quote[0])
+    key = r"[^\s:{}\[\],<>\"']{1,256}+"
+    shy = "".join([other.open for other in others])
     return Notation(
         name="braces",
         brackets={"[": "]", "{": "}"},
         quotes=(Quote(quote, quote, None, make=make), *others),
-        heads=quote[0] + (shy := "".join([other.open for other in others])),
+        heads=quote[0] + shy,
         shy=shy,
         words=_BOTH,
         space=_BLANK,
         number=None,
         bare_value=re.compile(rf"[^,{{}}\[\]<{head}]++").match,
-        bare_key=re.compile(r"[^\s:{}\[\],<>\"']{1,256}+").match,
+        bare_key=re.compile(key).match,
+        next_entry=re.compile(rf", ?(?![{re.escape(quote[0] + shy)}])({key}): ?").match,
         bare_strings=True,
         gaps=True,
     )

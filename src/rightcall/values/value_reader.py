@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from rightcall.strict_json import MAX_DEPTH
-from rightcall.values.notation import NOT_FINITE, STRICT_NUMBER, Notation
+from rightcall.values.notation import NOT_FINITE, SIMPLE_STRINGS, STRICT_NUMBER, Notation
 from rightcall.values.strings import HEREDOC, HOLE, Heredoc, Quoted, StringText, Template
 
 SHOWN = 200  # characters of a receipt
@@ -24,8 +24,7 @@ _MOST_DIGITS = 4_000
 _HEREDOC_ROOM = 100
 # In a bare string, an entry that lost the comma before it.
 _ENTRY = re.compile(r"\s[\w'\"]+\s*+:").search
-# Strings of one line without escapes, which are the same in every notation; neither empty nor a heredoc.
-_SIMPLE = {quote: re.compile(rf"{quote}((?!<<)[^{quote}\\\x00-\x1f]++){quote}").match for quote in "'\""}
+_SIMPLE = {quote: re.compile(simple).match for quote, simple in SIMPLE_STRINGS.items()}
 _ANY_WORD = re.compile(r"\w").search
 _SOLID = frozenset(map(chr, range(0x21, 0x7F))) - {"/"}  # what is neither white space nor a comment's
 _JSON_WORD = {True: "true", False: "false", None: "null"}
@@ -121,11 +120,13 @@ class ValueReader:
         """The next character that is neither white space nor a comment's; at the end "", or `Unfinished`."""
         text, pos = self.text, self.pos
         char = text[pos : pos + 1]
+        if char in _SOLID:
+            return char
         if char == " ":
             self.pos = pos = pos + 1
             char = text[pos : pos + 1]
-        if char in _SOLID:
-            return char
+            if char in _SOLID:
+                return char
         notation = self.notation
         self.pos = pos = notation.space(self.text, self.pos).end()  # type: ignore[union-attr]
         if pos == len(self.text):
@@ -169,6 +170,12 @@ class ValueReader:
     def _go_on(self) -> bool:
         """To the next value of the innermost list or object; False at its end."""
         top = self._stack[-1]
+        if top.members and not top.comma:
+            usual = self.notation.next_entry(self.text, self.pos)
+            if usual is not None:
+                self.pos, top.comma = usual.end(), True
+                self._begin_entry(top, usual[usual.lastindex or 0])
+                return True
         while (char := self.peek()) == "," and (not top.comma or self.notation.gaps):
             if top.comma and top.members is None:
                 self.bare.append(Odd(self._path(), ""))  # an item may have stood here
@@ -205,9 +212,12 @@ class ValueReader:
         if not is_string:
             raise BadValue("key_not_string", f"an object key must be a string, not {key[:40]}")
         self.pos += len(sign)
+        self._begin_entry(top, key)
+        return True
+
+    def _begin_entry(self, top: _Open, key: str) -> None:
         top.key, top.mark = key, len(self.out)
         self.out.append((", " if top.members else "") + quoted(key) + ": ")
-        return True
 
     def _separator(self) -> str:
         return next((sign for sign in self.notation.separators if self.text.startswith(sign, self.pos)), "")

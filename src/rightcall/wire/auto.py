@@ -23,7 +23,7 @@ from rightcall.wire.machine import Machine
 from rightcall.wire.markers import HOLES, Probe
 from rightcall.wire.options import ReadOptions
 from rightcall.wire.piece import Piece, fold, quiet
-from rightcall.wire.states import InReasoning
+from rightcall.wire.states import InReasoning, InText
 from rightcall.wire.told import Told
 
 _BARE = re.compile(r"\s*(?:```|[\[{]|[A-Za-z_][\w.\-]*(?:\(|\[ARGS\]))").match
@@ -246,7 +246,24 @@ class AutoMachine:
         found = compiled(_ending_with(chosen.format.name, tuple(ends)), reasoning=is_read)
         # Its own first state is where the text so far has come to.
         self.machine = Machine(found.tagged if before.has_thought else found, self._options, self._ids)
-        self.machine.feed(self.machine.take_over(before) + rest)
+        self.machine.feed(_take_over(self.machine, before) + rest)
+
+
+def _take_over(machine: Machine, before: Machine) -> str:
+    """A machine goes on where another stopped. Gives the text that the other had not taken yet."""
+    p, other = machine.p, before.p
+    before.stop()
+    p.base = other.at
+    machine.room = before.room + len(other.buf) - other.pos
+    p.index, p.output, machine.output = other.index, other.output, other.output
+    p.told = other.told
+    machine.thought, machine.is_over = before.thought, before.is_over
+    if isinstance(before.state, InReasoning):
+        # Where nothing was read yet, the reply's first header may still say what it begins with.
+        machine.state = before.state if p.base or machine.compiled.channels is None else machine.state
+    elif isinstance(before.state, InText) and not before.state.late:
+        machine.state = InText()
+    return other.buf[other.pos :]
 
 
 def read_auto(text: str, options: ReadOptions, told: Told | None = None) -> Piece:

@@ -24,6 +24,8 @@ _BLANKS = re.compile(r"[ \t\r\n]*+").match
 class Buffer:
     """`buf[pos:]` has arrived and was not taken yet; `base` is how much of the text lies before `buf`."""
 
+    __slots__ = ("_captures", "_kept", "base", "buf", "ended", "pos", "sink")
+
     def __init__(self) -> None:
         self.buf = ""
         self.pos = 0

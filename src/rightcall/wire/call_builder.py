@@ -64,12 +64,10 @@ class Building:
 class CallBuilder(Buffer):
     """What every reader of a body works with: the text as it arrives, and the call that is made of it."""
 
-    # What few replies need is set when it is needed: most are small, and then what is made for each is what costs.
-    in_thought = False  # a thought was left open, which a close may still end
-    full = False  # there were more calls than there may be
-    in_doubt = False  # nobody knows where a broken call ended: what follows may be a part of it
-    args_at = 0  # where the arguments of the call began
-    _last_rung: LastRung | None = None
+    __slots__ = (
+        *("_last_rung", "_raw_text", "args_at", "block", "call", "compiled", "full", "ids", "in_doubt", "in_thought"),
+        *("index", "limits", "live", "notes", "options", "output", "pending", "raw", "raw_at", "told", "tools"),
+    )
 
     def __init__(self, compiled: Compiled, options: ReadOptions, ids: Ids) -> None:
         super().__init__()
@@ -79,6 +77,10 @@ class CallBuilder(Buffer):
         self.block: Block | None = None  # that is being read
         self.raw: Capture | None = None  # where the call's own text begins
         self.raw_at = 0
+        self.args_at = 0  # where the arguments of the call began
+        self.in_doubt = False  # nobody knows where a broken call ended: what follows may be a part of it
+        self.in_thought = False  # a thought was left open, which a close may still end
+        self.full = False  # there were more calls than there may be
         self._raw_text: str | None = None
         self.told: Told | None = None  # which text came as special tokens, where somebody said so
         self.compiled = compiled
@@ -89,6 +91,7 @@ class CallBuilder(Buffer):
         self.ids = ids
         self.output = Output()
         self.notes: dict[str, int] = {}  # how many of each kind there were
+        self._last_rung: LastRung | None = None
 
     @property
     def last_rung(self) -> LastRung:
@@ -185,19 +188,23 @@ class CallBuilder(Buffer):
         repair = self.options.repair
         return repair if isinstance(repair, str) else repair.get(name, repair.get("*", "safe"))
 
-    def whole_call(self, start: int, end: int, name: str, json: str, value: dict[str, Any], id: str = "") -> None:
-        """A call that is all there, from `start` to `end` of the buffer."""
+    def whole_call(self, whole: Whole, moved: int = 0) -> None:
+        """A call that is all there. Its place in the buffer has moved by so much since it was found."""
+        start, end, name, json, value, id = whole
+        if moved:
+            start, end = start + moved, end + moved
         tool = self.tools.get(name) if self.tools is not None else None
-        is_usual = not self.options.forbidden and self.block is None and end - start <= self.limits.call
-        if tool is not None and value and is_usual and is_settled(tool, value):
+        is_usual = value and self.block is None and not self.options.forbidden and end - start <= self.limits.call
+        if is_usual and tool is not None and is_settled(tool, value):
             # Where there is nothing to repair and nothing to tell, the same events as below cost less.
             if self.pending is not None:
                 self.settle_pending()
             output, index = self.output, self.index
             output.whole_call(self.base + start, self.base + end)
-            call = Call(name, value, json, self.ids.take(id), self.buf[start:end])
+            id = self.ids.take(id)
+            call = Call(name, value, json, id, self.buf[start:end])
             self.index = index + 1
-            output.events += (CallStart(index, call.id, name), Arguments(index, json), CallEnd(index, call))
+            output.events += (CallStart(index, id, name), Arguments(index, json), CallEnd(index, call))
             return
         self.pos = start
         self.raw_begin()

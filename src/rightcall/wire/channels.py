@@ -17,6 +17,8 @@ from rightcall.wire.buffer import Capture, Steps
 from rightcall.wire.interrupts import Broken, Cut, NotACall, broken_by
 from rightcall.wire.json_stream import whole_value
 from rightcall.wire.markers import Probe
+from rightcall.wire.states import InChannel, InText
+from rightcall.wire.unread_calls import resync
 
 if TYPE_CHECKING:
     from rightcall.wire.compile import Match
@@ -67,12 +69,24 @@ def _enter(m: Machine, recipient: str | None, kind: str | None, end: int) -> Ste
     p, channels = m.p, m.compiled.channels
     assert channels is not None
     m.leave_for_call()
-    m.turn_to(kind)
+    _turn_to(m, kind)
     if kind is not None and _was_to_tool(m, p.buf[p.pos : end]):
         m.due_to = p.index
     m.marker(end + len(channels.message))
     if kind is None and BODIES[type(m.compiled.format.bodies[0])].named_by_header:
         yield from _call(m, recipient or "")
+
+
+def _turn_to(m: Machine, kind: str | None) -> None:
+    """A header says what its message holds; None for a call."""
+    m.end_message()
+    m.due_to = m.p.index if kind is None else None
+    m.output.turn(thinking=kind == "reasoning")
+    if kind is not None:
+        m.state = InChannel("reasoning" if kind == "reasoning" else "content")
+    else:
+        m.state = InText()
+        m.output.settle()
 
 
 def _message_start(m: Machine, marker: str) -> Steps[int]:
@@ -163,7 +177,7 @@ def _whole_call(m: Machine, name: str) -> bool:
     if found is None or type(found[1]) is not dict or behind in _ODD_BEHIND or not (behind or p.ended):
         p.pos = start
         return False
-    p.whole_call(start, end, name, *found)
+    p.whole_call((start, end, name, *found, ""))
     p.pos = end
     return True
 
@@ -206,7 +220,7 @@ def _message(m: Machine, name: str, block: Block) -> Steps[None]:
         p.fail("truncated", "the text ended before the call did; send the whole call again")
     except (Broken, RecursionError) as error:
         broken = broken_by(error, p.limits.depth)
-        found = yield from block.resync(headed=True)
+        found = yield from resync(block, headed=True)
         if not p.mend(closed=found):
             p.fail(broken.code, broken.message, broken.path)
 
@@ -215,7 +229,7 @@ def _raw(m: Machine, block: Block) -> Steps[None]:
     """A message that is not JSON, such as code for an interpreter: kept as it is."""
     p = m.p
     p.args_at = p.at
-    found = yield from block.resync(headed=True)
+    found = yield from resync(block, headed=True)
     if p.mend(closed=found):
         return
     assert p.call is not None and p.raw is not None

@@ -88,7 +88,9 @@ class Compiled:
         self.may_begin = bool(self.bare) or self.fence is not None
         self.bare_clash = _any_of_some([pat for _, pat in markers.inner if pat.head and pat.head in self.bare])
         self.between = self._between()
-        self.again = self._again(markers)
+        self.again = again = self._again(markers)
+        # What a marker begins with; most stand behind a call as they should.
+        self.not_again = frozenset([char for char in "<[{" if again is not None and again.at(char, 0, False) is False])
 
     def _add_ends_of_calls(self, markers: FormatMarkers) -> None:
         closes = [pat for _, pat in markers.closes]
@@ -250,14 +252,14 @@ class Compiled:
 
 
 THINK: Pair = ("<think>\n", "\n</think>\n\n")  # how most models write reasoning, in whatever format they call
-_TAG = "<think>"
-THINK_TAG = Probe(literal(_TAG))
+THINK_OPENS = "<think>"
+THINK_TAG = Probe(literal(THINK_OPENS))
 
 
 def _knows_no_tag(format: Format) -> bool:
     """Does the tag mean nothing in this format?"""
     pairs = [format.call, *format.content, *(pair for pair in (format.section, format.reasoning) if pair)]
-    return not any(_TAG in text for pair in pairs for marker in pair for text in alternatives(marker))
+    return not any(THINK_OPENS in text for pair in pairs for marker in pair for text in alternatives(marker))
 
 
 LEVELS: dict[str, int] = {

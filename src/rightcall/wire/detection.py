@@ -17,7 +17,7 @@ from rightcall.wire.piece import read_piece
 Search = Callable[[str, int], int]
 _WORD = Pat(r"[A-Za-z_][\w.\-]{0,255}+", r"(?:[A-Za-z_][\w.\-]{0,255}+)?", sure=RUN)
 _PART = 3  # characters of a marker that are looked for before the whole
-_PLACES = 64  # how often an opener may be repeated in that
+_PLACES = 16  # how often an opener may be repeated in that
 _WINDOW = 4_096  # characters from the first opener on, by which formats are ranked
 
 

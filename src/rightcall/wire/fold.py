@@ -36,6 +36,7 @@ class Fold:
         self._problems: list[Problem] = []
 
     def add(self, events: Iterable[Event]) -> None:
+        parts, places = self._parts, self._places
         for event in events:
             kind = type(event)
             if kind is Arguments:  # a preview of what the call's end tells
@@ -43,10 +44,10 @@ class Fold:
             if kind is CallStart:
                 if self._pieces:
                     self._flush()
-                self._places[event.index] = len(self._parts)  # type: ignore[union-attr]
-                self._parts.append(None)
+                places[event.index] = len(parts)  # type: ignore[union-attr]
+                parts.append(None)
             elif kind is CallEnd:
-                self._parts[self._places.pop(event.index)] = event.call  # type: ignore[union-attr, assignment]
+                parts[places.pop(event.index)] = event.call  # type: ignore[union-attr, assignment]
             elif kind is Text or kind is Reasoning:
                 tag = event.tag if kind is Text else None  # type: ignore[union-attr]
                 if self._tag != tag:
@@ -101,8 +102,8 @@ class Fold:
             self._parts.pop()
             self._pieces, self._tag = [last.text], last.tag if isinstance(last, Text) else None
 
-    def reply(self, format: str, spans: tuple[Span, ...] | None) -> Reply:
+    def reply(self, format: str, spans: tuple[Span, ...] | None = None, finish: str | None = None) -> Reply:
         """What the events so far add up to; more may still be added."""
         last = (self._part(),) if self._pieces else ()
         parts = [part for part in self._parts if part is not None] if self._places else self._parts
-        return Reply((*parts, *last), tuple(self._problems), format, self._done, spans)
+        return Reply((*parts, *last), tuple(self._problems), format, self._done, spans, finish)

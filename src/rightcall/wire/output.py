@@ -19,6 +19,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     """An output as it was: what is needed to take back what came after."""
 
     tiles: list[Tile]
+    kind: SpanKind
     tiled: int
     blanks: list[str]
     fresh: bool
@@ -33,12 +34,14 @@ class Snapshot(msgspec.Struct, frozen=True):
 class Output:
     """`events` is what goes out next; whoever takes them puts a new list there."""
 
-    gap = 0  # how much of the text given tells the last run of it from the one before it
-    is_placed = False  # text stood where only text stands: it is not looked at again
-    _last_tag = ""  # the tag of the text given out last
-    _seamless: frozenset[int] | set[int] = frozenset()  # where text goes on behind a mark inside it
+    __slots__ = (
+        *("_blanks", "_is_behind_call", "_kind", "_last", "_last_tag", "_seamless", "_tiles", "at_start", "events"),
+        *("fresh", "gap", "is_placed", "is_silent", "said_from", "shown", "tag", "text_chars", "thinking", "tiled"),
+    )
 
     def __init__(self) -> None:
+        self.gap = 0  # how much of the text given tells the last run of it from the one before it
+        self.is_placed = False  # text stood where only text stands: it is not looked at again
         self.thinking = False  # what comes is reasoning, not text
         self.tag = ""  # the block of a protocol that text stands in
         self.fresh = False  # the last thing was a marker, whose white space follows
@@ -49,9 +52,12 @@ class Output:
         self.is_silent = True  # nothing was said yet, and no call made
         self.said_from: int | None = 0  # where all that was said begins; None where something was said before a thought
         self._last: type[Text | Reasoning] | None = None  # what the last thing given out was
+        self._last_tag = ""  # the tag of the text given out last
+        self._seamless: set[int] | None = None  # where text goes on behind a mark inside it
         self.tiled = 0  # how much of the text the spans cover
         self.events: list[Event] = []
-        self._tiles: list[Tile] = [(0, "marker")]
+        self._tiles: list[Tile] = []  # those that are over
+        self._kind: SpanKind = "marker"  # of the last one, which ends where `tiled` says
         self.shown = Shown()
         self._is_behind_call = False  # what comes next stands on the line that a call ends on
         self._blanks: list[str] = []  # white space read but not yet known to be text or a marker's
@@ -62,21 +68,24 @@ class Output:
     def mark(self, kind: SpanKind, end: int) -> None:
         """The text up to there, as far as no span covers it yet, became this."""
         if end > self.tiled:
+            if kind != self._kind:
+                self._tiles.append((self.tiled, self._kind))
+                self._kind = kind
             self.tiled = end
-            if self._tiles[-1][1] == kind:
-                self._tiles[-1] = end, kind
-            else:
-                self._tiles.append((end, kind))
 
     @property
     def spans(self) -> list[Span]:
         """What became of the text so far."""
-        starts = [0, *[end for end, _ in self._tiles]]
-        return [Span(start, end, kind) for start, (end, kind) in zip(starts, self._tiles, strict=False) if end > start]
+        tiles = [*self._tiles, (self.tiled, self._kind)]
+        starts = [0, *[end for end, _ in tiles]]
+        return [Span(start, end, kind) for start, (end, kind) in zip(starts, tiles, strict=False) if end > start]
 
     @spans.setter
     def spans(self, spans: list[Span]) -> None:
-        self._tiles = [(0, "marker"), *[(span.end, span.kind) for span in spans]]
+        self._tiles = [(span.end, span.kind) for span in spans]
+        self._kind = "marker"
+        if self._tiles:
+            self.tiled, self._kind = self._tiles.pop()
 
     # -- text and reasoning --------------------------------------------------------------------------------------------
 
@@ -154,12 +163,12 @@ class Output:
 
     def snapshot(self) -> Snapshot:
         flow = self.fresh, self.is_silent, self._last, self._last_tag, self.text_chars, self.said_from, self.is_placed
-        return Snapshot(self._tiles[:], self.tiled, self._blanks[:], *flow)
+        return Snapshot(self._tiles[:], self._kind, self.tiled, self._blanks[:], *flow)
 
     def restore(self, before: Snapshot, events: list[Event]) -> None:
         """Nothing of what came since counts; these events are still to go out."""
         self.events = events
-        self._tiles, self.tiled, self._blanks = before.tiles, before.tiled, before.blanks
+        self._tiles, self._kind, self.tiled, self._blanks = before.tiles, before.kind, before.tiled, before.blanks
         self.fresh, self.is_silent, self._last = before.fresh, before.is_silent, before.last
         self._last_tag, self.text_chars = before.last_tag, before.text_chars
         self.said_from, self.is_placed = before.said_from, before.is_placed
@@ -184,14 +193,14 @@ class Output:
         """A mark inside text, up to that place, is dropped; the text around it stays whole."""
         self.gap = 0
         self.mark("marker", end)
-        if isinstance(self._seamless, frozenset):
+        if self._seamless is None:
             self._seamless = set()
         self._seamless.add(end)
 
     def thought_since(self, start: int) -> int:
         """How many characters of reasoning were given from that place on."""
         given = [span for span in self.spans if span.kind == "reasoning" and span.end > start]
-        breaks = sum(span.start not in self._seamless for span in given[1:])
+        breaks = sum(span.start not in (self._seamless or ()) for span in given[1:])
         return sum(span.end - max(span.start, start) for span in given) + breaks
 
     def settle(self) -> None:
@@ -220,17 +229,12 @@ class Output:
         self._last = None
         if not self.shown.is_new:
             self.shown = Shown()
-        if start > self.tiled:
-            self.mark("marker", start)
+        self.mark("marker", start)
 
     def whole_call(self, start: int, end: int) -> None:
         """A call stands there, begun and over."""
         self.call(start)
-        if self._tiles[-1][1] == "marker":
-            self.tiled = end
-            self._tiles.append((end, "call"))
-        else:
-            self.mark("call", end)
+        self.mark("call", end)
 
     def last_blanks(self, end: int) -> None:
         """The reply is over: blanks that no marker touched are text."""
@@ -255,3 +259,4 @@ class Output:
         self.said_from = end
         self._last = Reasoning if self._last is Text else None
         self._tiles = [(end, "reasoning" if kind == "text" else kind) for end, kind in self._tiles]
+        self._kind = "reasoning" if self._kind == "text" else self._kind

@@ -38,6 +38,7 @@ _WORDS = {
     "reasoning_calls": ("never", "safe"),
 }
 _LIMITS = Limits()
+_MOST_GIVEN = 64  # events
 
 
 class Parser:
@@ -53,7 +54,7 @@ class Parser:
     Raises `UnknownFormat` and `CallerError` for options that cannot be; never because of what a model wrote.
     """
 
-    __slots__ = ("_closed", "_fold", "_hold", "_read", "_reading", "_source", "_take_events", "_told")
+    __slots__ = ("_closed", "_fold", "_given", "_hold", "_read", "_reading", "_source", "_take_events", "_told")
 
     def __init__(
         self,
@@ -77,6 +78,7 @@ class Parser:
         self._source: list[str] = []
         self._told: Told | None = None
         self._fold = Fold()
+        self._given: list[Event] = []  # events that were not added up yet
         self._closed = False
         self._hold = Hold() if hold else None
 
@@ -101,8 +103,14 @@ class Parser:
         self._read(text)
         events = self._take_events()
         if events:
-            self._fold.add(events)
+            self._given += events
+            if len(self._given) > _MOST_GIVEN:
+                self._add_up()
         return events if self._hold is None else self._hold.pass_on(events, closed=False)
+
+    def _add_up(self) -> None:
+        self._fold.add(self._given)
+        self._given.clear()
 
     def _tell(self, text: str, special: bool | None) -> None:
         if self._told is None:
@@ -122,7 +130,7 @@ class Parser:
         self._closed = True
         conclude(self._reading, "".join(self._source), finish)
         events = self._take_events()
-        self._fold.add(events)
+        self._given += events
         return events if self._hold is None else self._hold.pass_on(events, closed=True)
 
     @overload
@@ -137,6 +145,7 @@ class Parser:
     @property
     def reply(self) -> Reply:
         """What has been read so far; whole once the parser is closed."""
+        self._add_up()
         return _reply(self._fold, self._reading)
 
 

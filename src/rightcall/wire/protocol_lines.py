@@ -56,7 +56,7 @@ def _opens(m: Machine, pos: int, given: str) -> bool:
     assert p.tools is not None
     label, name = call_parts(p.buf, pos)
     known = name in p.tools
-    if label and label not in m.labels:
+    if label and label not in m.compiled.readers[0].labels:
         if known:
             m.refused += 1
             p.problem(*labelled(label, name))

@@ -42,7 +42,7 @@ def on_body(m: Machine, found: re.Match[str], sign: Sign) -> Steps[None]:
 
 
 def on_section(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
-    if m.is_shown(found, sign):
+    if not m.output.shown.is_new and m.is_shown(found, sign):
         return ()
     p = m.p
     if type(m.state) is InReasoning:

@@ -6,18 +6,18 @@
 The four file tools are confined to the root; `bash` is not, unless a sandbox is in force (`space.sandbox`).
 """
 
-from rightcall.workspace.approval import Answer, Approval, Ask
+from rightcall.workspace.approval import Approval, Ask, Permission
 from rightcall.workspace.definitions import BASH, EDIT_FILE, LIST_DIR, NAMES, READ_FILE, WRITE_FILE, all_tools
 from rightcall.workspace.space import Workspace
 
 __all__ = [
-    "Answer",
     "Approval",
     "Ask",
     "BASH",
     "EDIT_FILE",
     "LIST_DIR",
     "NAMES",
+    "Permission",
     "READ_FILE",
     "WRITE_FILE",
     "Workspace",

@@ -20,8 +20,8 @@ from rightcall.errors import CallerError, ToolError
 from rightcall.workspace.definitions import BASH, EDIT_FILE, WRITE_FILE
 from rightcall.workspace.root import Root
 
-Answer = Literal["yes", "no", "yes to all"]
-Ask = Callable[[Invocation], Answer | Awaitable[Answer]]
+Permission = Literal["yes", "no", "yes to all"]
+Ask = Callable[[Invocation], Permission | Awaitable[Permission]]
 _MODES = ("default", "plan", "bypass")
 _WRITES = (WRITE_FILE, EDIT_FILE)
 

@@ -54,6 +54,7 @@ class NameThenJsonReader(BodyReader):
         # What stands before a name says nothing by itself.
         self._labels = {re.split(r"\{|<", text)[0].strip() for text in alternatives(body.open)} - {""}
         self._id_holes = re.findall(r"\{(\w+)\}", body.id)
+        self._has_ids = bool(body.id) or any("{id}" in text for text in alternatives(body.open))
         self.begins = Probe(alt(*templates(body.open))) if self.open else Probe.never()
 
     def quick(self, p: CallBuilder, start: int, bare: bool) -> WholeBlock | None:
@@ -61,8 +62,11 @@ class NameThenJsonReader(BodyReader):
         buf = p.buf
         pos = start if buf[start : start + 1] > " " else _BLANK_RUN(buf, start).end()  # type: ignore[union-attr]
         opener = self._opens(buf, pos)
-        holes = self.open.fill(opener) if opener and self.open is not None else {}
-        if not opener or holes.get("name") in self._labels:
+        if opener is None or self.open is None:
+            return None
+        holes = self.open.fill(opener)
+        name = holes.get("name", "")
+        if name in self._labels:
             return None
         begin = opener.end()
         try:
@@ -74,7 +78,8 @@ class NameThenJsonReader(BodyReader):
             return None
         over = last.end()
         is_over = not self._open_ended or over < len(buf) or p.ended
-        return [(pos, end, holes.get("name", ""), buf[begin:end], value, self._id(holes))], over, is_over
+        id = self._id(holes) if self._has_ids else ""
+        return [(pos, end, name, buf[begin:end], value, id)], over, is_over
 
     def is_over(self, p: CallBuilder, end: int) -> bool:
         end = _BLANK_RUN(p.buf, end).end()  # type: ignore[union-attr]

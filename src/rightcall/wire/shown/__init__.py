@@ -359,3 +359,15 @@ def shows(text: str) -> bool:
     shown = Shown()
     shown.take(text)
     return shown.shows()
+
+
+def _make_the_first() -> None:
+    """Python keeps an attribute beside its object only where one of the first objects of the class had it; else every
+    object that gets it becomes slow. This one has them all."""
+    first = Shown()
+    for name, value in [*vars(Shown).items()]:
+        if not (callable(value) or name.startswith("__") or isinstance(value, property)):
+            setattr(first, name, value)
+
+
+_make_the_first()

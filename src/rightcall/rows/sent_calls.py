@@ -11,9 +11,9 @@ import msgspec
 from rightcall.apis.sniff import sniff
 from rightcall.apis.whole import read
 from rightcall.checks import JUDGED, check
-from rightcall.cli.inputs import refuse
-from rightcall.cli.safe import finite
 from rightcall.declare.toolset import Toolset
+from rightcall.errors import CallerError
+from rightcall.files.jsonl import finite
 from rightcall.types import Call, Json, Problem, Repair
 
 _EXPECTED = (
@@ -32,12 +32,13 @@ class Judged(msgspec.Struct, frozen=True):
 
 
 def sent_in(data: Any) -> list[Call]:
-    """The calls that JSON data holds, with the exact text of their arguments in `json`. Other data is wrong usage."""
+    """The calls that JSON data holds, with the exact text of their arguments in `json`. Raises `CallerError` for
+    other data."""
     items = _items(data)
     if items is not None:
         return [_sent(item, at) for at, item in enumerate(items)]
     if sniff(data) is None:
-        refuse(f"the input is no call; {_EXPECTED}")
+        raise CallerError(f"the input is no call; {_EXPECTED}")
     return list(read(data, repair="off").attempts)
 
 
@@ -66,11 +67,11 @@ def _of_a_provider(item: dict[str, Any]) -> bool:
 def _sent(item: Any, at: int) -> Call:
     fields = item.get("function") if isinstance(item, dict) and isinstance(item.get("function"), dict) else item
     if not isinstance(fields, dict):
-        refuse(f"item {at + 1} is {type(item).__name__}; {_EXPECTED}")
+        raise CallerError(f"item {at + 1} is {type(item).__name__}; {_EXPECTED}")
     name, exact = fields.get("name"), item.get("json")
     arguments = next((fields[key] for key in _ARGUMENTS if key in fields), None)
     if name is not None and not isinstance(name, str):
-        refuse(f'the "name" of item {at + 1} is no string; {_EXPECTED}')
+        raise CallerError(f'the "name" of item {at + 1} is no string; {_EXPECTED}')
     if not isinstance(exact, str) or not _says(exact, arguments):
         exact = _text(arguments)
     receipts = _listed(item.get("repairs"), Repair)

@@ -55,7 +55,7 @@ class RequestRefusal(msgspec.Struct, frozen=True):
     headers: dict[str, str] = {}
 
 
-class Guard(msgspec.Struct, frozen=True, kw_only=True):
+class Gate(msgspec.Struct, frozen=True, kw_only=True):
     """What a server asks for. Made by `guarding`, which refuses what would be open to others."""
 
     host: str
@@ -182,14 +182,14 @@ def guarding(
     origins: Iterable[str] = (),
     hosts: Iterable[str] = (),
     limits: RequestLimits | None = None,
-) -> Guard:
+) -> Gate:
     """The guard of a server on this address. Without a key (`no_key`) only this machine may be served."""
     if key is None and not is_loopback(host):
         raise CallerError(f"serving on {host!r} lets other machines in; give a key, or serve on 127.0.0.1")
     if key is None and not no_key:
         raise CallerError("a server needs a key: other programs and web pages reach it too; give one, or say no_key")
     allowed = frozenset([_checked_origin(each) for each in origins])
-    return Guard(
+    return Gate(
         host=host, key=key, origins=allowed, hosts=frozenset(map(str.lower, hosts)), limits=limits or RequestLimits()
     )
 

@@ -1,0 +1,150 @@
+"""The options of commands that take a log of many rows, and what they have in common: `--rows`."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from hashlib import blake2b
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from rightcall.cli.inputs import read_bytes, refuse, say, usage_errors
+from rightcall.cli.progress import working
+from rightcall.cli.safe import brief, json_text
+from rightcall.cli.show import console, row
+from rightcall.errors import WorkerLost
+from rightcall.files.file_kinds import FileKind
+from rightcall.files.streams import is_stream
+from rightcall.rows.local_pool import LocalEngine
+from rightcall.rows.mapping import map_rows, refuse_stdin
+from rightcall.rows.outcomes import RowWork, Totals
+from rightcall.rows.row_fields import RowKeys
+from rightcall.rows.row_sources import sources_of
+from rightcall.rows.sinks import sink_to
+from rightcall.types import Json
+
+_PANEL = "Many rows"
+
+
+def _option(*names: str, **more: Any) -> Any:
+    return typer.Option(*names, rich_help_panel=_PANEL, **more)
+
+
+class RowOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How a log of many rows is read, and where the lines that come of it go."""
+
+    rows: Annotated[
+        bool,
+        _option("--rows", "--jsonl", help="FILES are logs of many rows: .jsonl, .csv, .parquet, also .gz and .zst."),
+    ] = False
+    rows_as: Annotated[
+        str | None, _option(metavar="KIND", help="What standard input holds, or a file whose name does not say it.")
+    ] = None
+    out: Annotated[
+        str | None,
+        _option("--out", "-o", metavar="FILE", help="One JSON line per row goes there; else to stdout."),
+    ] = None
+    resume: Annotated[bool, _option("--resume", help="Go on where a run with the same --out was broken off.")] = False
+    jobs: Annotated[int | None, _option("--jobs", "-j", min=1, metavar="N", help="Processes; else one per core.")] = (
+        None
+    )
+    text_key: Annotated[str | None, _option(metavar="KEY", help="Where the reply stands: a dotted path.")] = None
+    id_key: Annotated[str | None, _option(metavar="KEY", help="Where the id stands; it is kept.")] = None
+    model_key: Annotated[str | None, _option(metavar="KEY", help="Where the model's name stands; it is kept.")] = None
+    tools_key: Annotated[str | None, _option(metavar="KEY", help="Where the tools of a row stand.")] = None
+    force: Annotated[bool, _option("--force", help="Replace what is there, even if rightcall did not write it.")] = (
+        False
+    )
+
+    @property
+    def wanted(self) -> bool:
+        """Is this about rows at all? Refuses options that are about nothing else."""
+        if self.rows or self.rows_as:
+            return True
+        given = [name for name in self.__struct_fields__ if getattr(self, name)]
+        if given:
+            refuse(f"--{given[0].replace('_', '-')} is for logs of many rows; add --rows")
+        return False
+
+    @property
+    def keys(self) -> RowKeys:
+        return RowKeys(self.text_key, self.id_key, self.model_key, self.tools_key)
+
+
+def one_file(files: Sequence[str] | None) -> str:
+    """The file of a command that was given no `--rows`."""
+    if files and len(files) > 1:
+        refuse(f"one file is read at a time, and these are {len(files)}; --rows reads logs of many replies")
+    return files[0] if files else "-"
+
+
+def run_key(options: RowOptions, *said: object, files: Sequence[str | None]) -> str:
+    """What the lines depend on: the options, and what is in the files that they name."""
+    digests = [name and blake2b(read_bytes(name), digest_size=16).hexdigest() for name in files]
+    return json_text([msgspec.to_builtins(options.keys), [str(each) for each in said], digests])
+
+
+def run_rows(
+    what: str, files: Sequence[str] | None, options: RowOptions, work: RowWork, kind: FileKind, *, json: bool
+) -> Totals:
+    """Works on all rows, tells what could not be, and what came of it. Ends in exit code 1 if there were bad rows."""
+    if options.resume and (options.out is None or is_stream(options.out)):
+        refuse("--resume goes on with a file: name it with --out")
+    start = time.monotonic()
+    with usage_errors():
+        sources = sources_of(files or ["-"], rows_as=options.rows_as)
+        if options.resume:
+            refuse_stdin(sources)
+        names = [source.path for source in sources if source.path != "-"]
+        with (
+            sink_to(options.out, kind, sources=names, resume=options.resume, force=options.force) as sink,
+            working(what, sources) as watch,
+        ):
+            try:
+                totals = map_rows(sources, work, sink, LocalEngine(options.jobs), watch=watch)
+            except WorkerLost as error:
+                say(str(error))
+                raise typer.Exit(1) from error
+            except KeyboardInterrupt:
+                say("broken off" + ("; --resume goes on with it" if options.out else ""))
+                raise typer.Exit(130) from None
+    _tell(totals, options.out, time.monotonic() - start, json=json)
+    return totals
+
+
+def _tell(totals: Totals, out: str | None, seconds: float, *, json: bool) -> None:
+    for fault in totals.faults:
+        typer.echo(brief(str(fault), 1_000), err=True)
+    if totals.bad > len(totals.faults):
+        typer.echo(f"and {totals.bad - len(totals.faults):,} more rows like these", err=True)
+    aside = out is None or is_stream(out)  # what is on standard output is the lines themselves
+    told: Json = {"rows": totals.rows, **totals.counts, "bad": totals.bad, "resumed": totals.resumed}
+    if json:
+        rate = round((totals.rows - totals.resumed) / max(seconds, 1e-9))
+        told |= {"seconds": round(seconds, 3), "rows_per_second": rate, "output": out or "/dev/stdout"}
+        typer.echo(json_text(told), err=aside)
+        return
+    if aside and not sys.stderr.isatty():
+        return
+    shown = console(stderr=aside)
+    done = totals.rows - totals.resumed
+    row(
+        shown,
+        "rows",
+        f"{totals.rows:,}" + (f", {totals.resumed:,} of them by an earlier run" if totals.resumed else ""),
+    )
+    row(shown, "calls", f"{totals.counts['calls']:,} may run, {totals.counts['refused']:,} must not")
+    row(shown, "repaired", f"{totals.counts['repaired']:,} calls")
+    if totals.bad:
+        row(shown, "bad", f"{totals.bad:,} rows hold nothing that can be read", "bold red")
+    row(shown, "time", f"{seconds:,.1f} s, {done / max(seconds, 1e-9):,.0f} rows a second")
+    if out is not None:
+        row(shown, "output", out)
+
+
+def end_rows(totals: Totals, *, is_bad: bool = False) -> None:
+    if totals.bad or is_bad:
+        raise typer.Exit(1)

@@ -1,0 +1,176 @@
+"""The guard: policies over a turn, and what they come to.
+
+    guard = Guard.full()
+    judged = guard.judge(Turn.of(messages, tools, reply=reply))
+    results = await dispatch(judged.calls, tools)
+    messages += judged.messages(results)
+    if judged.over(results): break
+
+Policies are asked in order. What an earlier one said of a call stands: a call is refused once, for one reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from rightcall.declare.toolset import Tools, Toolset
+from rightcall.dispatching.answering import answers
+from rightcall.dispatching.result import FINE, Result
+from rightcall.errors import CallerError
+from rightcall.guard.intervention import GuardPolicy, Intervention
+from rightcall.guard.turn import Turn
+from rightcall.types import Call, Json, Reply
+
+Decision = Literal["run", "again", "done", "stop"]
+_SETTLES = ("refuse", "answer")
+
+
+class Judgement(msgspec.Struct, frozen=True):
+    """What is to become of a reply.
+
+    - `reply`: as it was read.
+    - `decision`: "run" its calls, ask "again", the task is "done", or "stop" here.
+    - `calls`: those to run, in order.
+    - `results`: of those that are not run: refused, or answered without running.
+    - `interventions`: what the policies said, in order.
+    """
+
+    reply: Reply
+    decision: Decision
+    calls: tuple[Call, ...] = ()
+    results: tuple[Result, ...] = ()
+    interventions: tuple[Intervention, ...] = ()
+
+    @property
+    def reason(self) -> str:
+        """Why the reply is not simply taken; empty where it is."""
+        return "; ".join([each.reason for each in self.interventions])
+
+    @property
+    def answer(self) -> str:
+        """What is for the user: the reply's text, or what it gave to a tool that speaks."""
+        spoken = [each.message for each in self.interventions if each.action == "end" and each.message]
+        return "\n".join(spoken) or self.reply.content
+
+    @property
+    def ends(self) -> bool:
+        """Is the task done once the calls have gone well?"""
+        return any(each.action == "end" for each in self.interventions)
+
+    def over(self, results: Iterable[Result] = ()) -> bool:
+        """Is the loop over, now that the calls came to these `results`?"""
+        if self.decision in ("done", "stop"):
+            return True
+        return self.ends and all(result.kind in FINE and not result.error for result in results)
+
+    def messages(self, results: Iterable[Result] = (), *, api: str = "chat") -> list[Any]:
+        """What to append to the history: the turn itself, an answer to each of its calls, and what the model is told
+        beside.
+
+        - `results`: what the calls to run came to.
+        - `api`: as in `answers`.
+        """
+        every = [*[self._with_notes(result) for result in results], *self.results]
+        turn = self.reply.message(api)
+        said = answers(self.reply, every, api=api)
+        nudges = [each.message for each in self.interventions if each.action == "nudge"]
+        if nudges and not self.reply.attempts:
+            said = [_from_user("\n".join(nudges), api)]
+        return [*(turn if isinstance(turn, list) else [turn]), *said]
+
+    def _with_notes(self, result: Result) -> Result:
+        notes = [
+            each.message
+            for each in self.interventions
+            if each.action == "tell" and each.call is not None and self.reply.attempts[each.call].id == result.id
+        ]
+        if not notes:
+            return result
+        return msgspec.structs.replace(result, output="\n".join([result.outcome.output, *notes]), envelope=None)
+
+
+def _from_user(words: str, api: str) -> Json:
+    from rightcall.apis.turns import results
+
+    return results(api, [], words)[0]
+
+
+class Guard:
+    """Policies in their order, composed as data: `Guard(*policies)`; the words "none", "parse" and "full" name three.
+    See `rightcall.guard` for the `policies` there are; a function of a `Turn` is one too."""
+
+    def __init__(self, *policies: GuardPolicy) -> None:
+        self.policies = policies
+
+    @staticmethod
+    def of(guard: str | Guard) -> Guard:
+        """The `guard` of this name: "none" lets everything be, "parse" tells the model what was wrong with its calls,
+        "full" keeps it on its task too. Raises `CallerError` for another name."""
+        if isinstance(guard, Guard):
+            return guard
+        from rightcall.guard.presets import PRESETS
+
+        if guard not in PRESETS:
+            raise CallerError(f"guard={guard!r} is not one of {', '.join(PRESETS)}, nor a Guard")
+        return Guard(*PRESETS[guard]())
+
+    def with_policies(self, *policies: GuardPolicy) -> Guard:
+        """The same guard with these `policies` behind its own."""
+        return Guard(*self.policies, *policies)
+
+    def tools(self, tools: Tools | None) -> Toolset | None:
+        """The `tools` to offer: those given, and those that policies bring (`respond`)."""
+        brought = [policy.tool for policy in self.policies if hasattr(policy, "tool")]
+        given = Toolset.of(tools)
+        return given if not brought else Toolset(*([given] if given else []), *brought)
+
+    def prepare(self, turn: Turn) -> list[Json]:
+        """The messages of the `turn` as they should be sent: results that are too large are cut."""
+        cuts = {each.at: each.message for each in self.interventions(turn) if each.action == "cut"}
+        return [{**message, "content": cuts[at]} if at in cuts else message for at, message in enumerate(turn.messages)]
+
+    def interventions(self, turn: Turn) -> list[Intervention]:
+        """What the policies say of this `turn`, in order; of one call only the first that keeps it from running."""
+        out: list[Intervention] = []
+        settled: set[int] = set()
+        for policy in self.policies:
+            for each in policy(turn):
+                if each.call is not None and each.call in settled:
+                    continue
+                if each.action in _SETTLES and each.call is not None:
+                    settled.add(each.call)
+                out.append(each)
+        return out
+
+    def judge(self, turn: Turn) -> Judgement:
+        """What is to become of the reply of this `turn`. A call that is not `ok` is never run, whatever the policies
+        are. Raises `CallerError` for a turn without a reply."""
+        reply = turn.reply
+        if reply is None:
+            raise CallerError("the turn has no reply to judge; make it with Turn.of(messages, tools, reply=reply)")
+        said = self.interventions(turn)
+        settled = {each.call: each for each in said if each.action in _SETTLES}
+        run = tuple([call for at, call in enumerate(reply.attempts) if call.ok and at not in settled])
+        results = tuple([_result(reply.attempts[at], each) for at, each in settled.items() if at is not None])
+        decision = _decision(reply, run, said)
+        return Judgement(reply, decision, () if decision == "stop" else run, results, tuple(said))
+
+
+def _decision(reply: Reply, run: Sequence[Call], said: Sequence[Intervention]) -> Decision:
+    if any(each.action == "stop" for each in said):
+        return "stop"
+    if run:
+        return "run"
+    if reply.attempts or any(each.action == "nudge" for each in said):
+        over = any(each.action == "end" for each in said) and not any(each.action == "refuse" for each in said)
+        return "done" if over else "again"
+    return "done"
+
+
+def _result(call: Call, each: Intervention) -> Result:
+    if each.action == "answer":
+        return Result(call, each.message, False, "skipped", each.reason)
+    return Result(call, each.message, True, "refused", each.reason, call.problems)

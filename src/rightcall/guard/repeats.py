@@ -1,0 +1,107 @@
+"""The same call again and again: told, then answered from what is known, then refused, then stopped.
+
+What counts is a call that asks for the same and got the same. One that was made again after something was changed asks
+anew; so does one whose result was another each time. Cycles of two to four calls count as wholes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rightcall.dispatching.earlier_calls import fingerprint
+from rightcall.guard.intervention import GuardPolicy, Intervention, told
+from rightcall.guard.turn import PastCall, Turn
+from rightcall.types import Call
+
+_LONGEST_CYCLE = 4
+
+
+def repeated(
+    *, tell: int = 1, answer: int = 2, refuse: int = 3, stop: int = 5, window: int = 24, exempt: Sequence[str] = ()
+) -> GuardPolicy:
+    """A call that was made before with the same outcome.
+
+    - `tell`, `answer`, `refuse`, `stop`: after so many earlier calls of the same it is told, answered with what it gave
+      before without running, refused, and the task stopped. A number that is never reached switches one off.
+    - `window`: how many calls back are looked at.
+    - `exempt`: tools that may be asked again and again, such as those that wait for something.
+    """
+    levels = ((stop, "stop"), (refuse, "refuse"), (answer, "answer"), (tell, "tell"))
+
+    def policy(turn: Turn) -> Iterator[Intervention]:
+        past = [call for call in turn.calls[-window:] if call.outcome in ("ok", "failed", "refused")]
+        for at, call in enumerate(turn.reply.attempts if turn.reply else ()):
+            if call.name in exempt or not call.ok:
+                continue
+            same = _same(turn, past, call)
+            cycles = _cycles(past, call)
+            count = max(len(same), cycles)
+            action = next((action for least, action in levels if count >= least), None)
+            if action == "answer" and not (same and same[-1].outcome == "ok"):
+                action = "refuse" if cycles >= answer else "tell"
+            if action is not None:
+                yield _said(action, at, call, count, same)
+
+    return policy
+
+
+def _same(turn: Turn, past: Sequence[PastCall], call: Call) -> list[PastCall]:
+    """Earlier calls of the same, up to the last change: a call of another kind that may have changed something."""
+    mark = fingerprint(call)
+    found: list[PastCall] = []
+    for each in reversed(past):
+        if each.name == call.name and each.fingerprint == mark:
+            if found and _result(each) != _result(found[-1]):
+                break
+            found.append(each)
+        elif each.outcome == "ok" and _changes(turn, each.name):
+            break
+    return found[::-1]
+
+
+def _result(call: PastCall) -> object:
+    return call.told or call.result
+
+
+def _changes(turn: Turn, name: str) -> bool:
+    tool = turn.tools.get(name) if turn.tools else None
+    return tool is None or not tool.read_only
+
+
+def _cycles(past: Sequence[PastCall], call: Call) -> int:
+    """How many times the calls before this one went round the same few calls and results, of which this is the next."""
+    best = 0
+    for period in range(2, _LONGEST_CYCLE + 1):
+        if len(past) < 2 * period or past[-period].name != call.name:
+            continue
+        if past[-period].fingerprint != fingerprint(call):
+            continue
+        rounds = 1
+        last = [(each.fingerprint, _result(each)) for each in past[-period:]]
+        while len(past) >= (rounds + 1) * period:
+            block = past[-(rounds + 1) * period : -rounds * period]
+            if [(each.fingerprint, _result(each)) for each in block] != last:
+                break
+            rounds += 1
+        if rounds > 1 and len(set(last)) > 1:
+            best = max(best, rounds)
+    return best
+
+
+def _said(action: str, at: int, call: Call, count: int, same: Sequence[PastCall]) -> Intervention:
+    times = f"{count} times before" if count > 1 else "before"
+    reason = f"{call.name} was called with the same arguments {times}, to the same end"
+    words = {
+        "tell": f"You made this very call {times} and got the same. Use what it gave, or try something else.",
+        "refuse": f"This call was not run: you made it {times} and got the same. Do something else, or answer now.",
+        "stop": f"The task was stopped: the same call of {call.name} came again and again.",
+        "answer": "",
+    }[action]
+    known = same[-1].result or "" if action == "answer" else ""
+    return Intervention(
+        policy="repeated",
+        action=action,  # type: ignore[arg-type]
+        call=None if action == "stop" else at,
+        reason=reason,
+        message=known if action == "answer" else told("repeated", words),
+    )

@@ -1,0 +1,113 @@
+"""The order of a task: what must be done before what, and what ends it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rightcall.guard.intervention import GuardPolicy, Intervention, told
+from rightcall.guard.turn import Turn
+from rightcall.types import Call
+
+_WAYS = (
+    "Before {name} you must call: {missing}. Call {first} now.",
+    "{name} was not run, because {missing} was not called. Send a call of {first}, and nothing else.",
+    "STOP. {name} cannot run yet. The only call that helps now is {first}; still missing: {missing}.",
+)
+
+
+def required_steps(*steps: str, before: Sequence[str] = ()) -> GuardPolicy:
+    """These tools must each have been called, and have gone well, before the task may end.
+
+    - `steps`: their names; they may come in any order.
+    - `before`: the tools that end the task and wait for the steps; without any, it is a reply without calls that must
+      wait.
+    """
+
+    def policy(turn: Turn) -> Iterator[Intervention]:
+        missing = [step for step in steps if step not in turn.done]
+        if not missing or turn.reply is None:
+            return
+        way = _WAYS[min(turn.told("required_steps"), len(_WAYS) - 1)]
+        for at, call in enumerate(turn.reply.attempts):
+            if call.name in before:
+                words = way.format(name=call.name, missing=", ".join(missing), first=missing[0])
+                yield _refused("required_steps", at, f"{call.name} before {', '.join(missing)}", words)
+        if not turn.reply.attempts:
+            words = way.format(name="your answer", missing=", ".join(missing), first=missing[0])
+            yield Intervention(
+                policy="required_steps",
+                action="nudge",
+                reason=f"an answer before {', '.join(missing)}",
+                message=told("required_steps", words),
+            )
+
+    return policy
+
+
+def prerequisites(needs: Mapping[str, str | tuple[str, str] | Sequence[str | tuple[str, str]]]) -> GuardPolicy:
+    """A tool runs only after others have, in earlier turns.
+
+    - `needs`: for each tool what must have been called and have gone well: a name, or a name and an argument that must
+      have had the same value (`{"edit_file": ("read_file", "path")}`), or several of these.
+    """
+
+    def policy(turn: Turn) -> Iterator[Intervention]:
+        for at, call in enumerate(turn.reply.attempts if turn.reply else ()):
+            missing = [each for each in _several(needs.get(call.name, ())) if not _has(turn, call, each)]
+            if missing and call.ok:
+                named = " and ".join([_said(call, each) for each in missing])
+                words = (
+                    f"{call.name} was not run: call {named} first, look at what it gives, then call {call.name} again."
+                )
+                yield _refused("prerequisites", at, f"{call.name} before {named}", words)
+
+    return policy
+
+
+def _several(needs: Any) -> list[str | tuple[str, str]]:
+    return [needs] if isinstance(needs, (str, tuple)) and needs else list(needs)
+
+
+def _has(turn: Turn, call: Call, need: str | tuple[str, str]) -> bool:
+    name, argument = (need, "") if isinstance(need, str) else need
+    done = [past for past in turn.calls if past.name == name and past.outcome == "ok"]
+    if not argument:
+        return bool(done)
+    return any(past.arguments.get(argument) == call.arguments.get(argument) for past in done)
+
+
+def _said(call: Call, need: str | tuple[str, str]) -> str:
+    if isinstance(need, str):
+        return need
+    return f"{need[0]} with {need[1]} = {call.arguments.get(need[1])!r:.80}"
+
+
+def terminal_tools(*names: str, required: bool = True) -> GuardPolicy:
+    """The task is done once one of these tools was called and went well.
+
+    - `names`: the tools that end it.
+    - `required`: nothing else does: a reply without calls is asked to make one of them.
+    """
+
+    def policy(turn: Turn) -> Iterator[Intervention]:
+        if turn.reply is None:
+            return
+        for at, call in enumerate(turn.reply.attempts):
+            if call.name in names and call.ok:
+                yield Intervention(policy="terminal_tools", action="end", call=at, reason=f"{call.name} ends the task")
+        if required and not turn.reply.attempts:
+            listed = " or ".join(names)
+            words = f"The task is not over until you call {listed}. Go on with it, or call {listed} now."
+            yield Intervention(
+                policy="terminal_tools",
+                action="nudge",
+                reason=f"an answer without {listed}",
+                message=told("terminal_tools", words),
+            )
+
+    return policy
+
+
+def _refused(policy: str, at: int, reason: str, words: str) -> Intervention:
+    return Intervention(policy=policy, action="refuse", call=at, reason=reason, message=told(policy, words))

@@ -1,0 +1,198 @@
+"""One turn of a task: what was done before, read off the messages alone, and what the model says now.
+
+    turn = Turn.of(messages, tools, reply=reply)
+    turn.calls         every call since the user last spoke, with what came of it
+    turn.told("repeated")   in how many turns in a row this policy has spoken
+
+Nothing is remembered between two turns: whoever has the messages has the state. A message of a policy is known by its
+first word, `[policy]`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Literal
+
+import msgspec
+
+from rightcall.apis.sdk_view import dumps, text
+from rightcall.declare.toolset import Tools, Toolset
+from rightcall.dispatching.earlier_calls import fingerprint
+from rightcall.strict_json import MAX_DEPTH, decode
+from rightcall.types import Call, Json, Reply
+
+CallState = Literal["ok", "failed", "refused", "open"]
+_TOLD = re.compile(r"(?:ERROR: )?\[([a-z_]{1,40})\] ")
+_NOT_RUN = ("ERROR: the call was not run", "the call was not run")
+_FAILED = ("ERROR", "Error", "error:", '{"error"', "Traceback (most")
+
+
+class PastCall:
+    """A call of an earlier turn, made of its `name`, its `id` and the arguments as they were `given`. Its `result` is
+    text, None where there is none; its `outcome` says what came of it: "ok", "failed", "refused" (it was not run) or
+    "open"; `told` is the policy that spoke in its place."""
+
+    __slots__ = ("_fingerprint", "_given", "id", "name", "outcome", "result", "told")
+
+    def __init__(self, name: str, id: str, given: Any) -> None:
+        self.name, self.id, self._given = name, id, given
+        self.result: str | None = None
+        self.outcome: CallState = "open"
+        self.told = ""
+        self._fingerprint = ""
+
+    @property
+    def arguments(self) -> Json:
+        """What it was called with; `{}` for what was no object."""
+        value = decode(self._given, MAX_DEPTH) if isinstance(self._given, str) else self._given
+        return value if isinstance(value, dict) else {}
+
+    @property
+    def fingerprint(self) -> str:
+        """The same for each call that asks for the same."""
+        if not self._fingerprint:
+            self._fingerprint = fingerprint(Call(self.name, self.arguments, " "))
+        return self._fingerprint
+
+    def _answer(self, result: str, is_error: bool | None) -> None:
+        found = _TOLD.match(result)
+        self.result, self.told = result, found[1] if found else ""
+        if found or result.startswith(_NOT_RUN):
+            self.outcome = "refused"
+        elif is_error or (is_error is None and result.startswith(_FAILED)):
+            self.outcome = "failed"
+        else:
+            self.outcome = "ok"
+
+
+class PastTurn(msgspec.Struct, frozen=True):
+    """What the model said in an earlier turn: its `text`, its `calls`, and the policies that had something to say of it
+    (`told`)."""
+
+    text: str
+    calls: tuple[PastCall, ...]
+    told: frozenset[str]
+
+
+class Turn:
+    """One turn of a task, from the messages alone.
+
+    - `tools`: what may be called; None where that is not known.
+    - `past`: the turns of the model since the user last spoke.
+    - `reply`: what it says now; None while it has not been asked.
+    - `choice`: "auto", "required", "none" or the name of the one tool to call.
+    - `parallel`: it may make several calls at once.
+    - `messages`: the history it was made of.
+    """
+
+    def __init__(
+        self,
+        past: tuple[PastTurn, ...],
+        tools: Toolset | None,
+        *,
+        reply: Reply | None = None,
+        choice: str = "auto",
+        parallel: bool = True,
+        messages: Sequence[Json] = (),
+    ) -> None:
+        self.past, self.tools, self.reply = past, tools, reply
+        self.choice, self.parallel, self.messages = choice, parallel, messages
+
+    @classmethod
+    def of(
+        cls,
+        history: Sequence[Mapping[str, Any]],
+        tools: Tools | None = None,
+        *,
+        reply: Reply | None = None,
+        choice: str = "auto",
+        parallel: bool = True,
+    ) -> Turn:
+        """The turn that comes after these messages.
+
+        - `history`: in the shape of OpenAI's Chat, without the turn that `reply` is.
+        - `tools`: what may be called, as `parse` takes it.
+        - `reply`: what the model says now; None while it has not been asked.
+        - `choice`: "auto", "required", "none" or the name of the one tool to call.
+        - `parallel`: it may make several calls at once.
+        """
+        start = next((at for at in range(len(history) - 1, -1, -1) if _is_users(history[at])), 0)
+        past = tuple(_turns(history[start:]))
+        given = [dict(message) if type(message) is not dict else message for message in history]
+        return cls(past, Toolset.of(tools), reply=reply, choice=choice, parallel=parallel, messages=given)
+
+    @cached_property
+    def calls(self) -> tuple[PastCall, ...]:
+        """The calls since the user last spoke, in order."""
+        return tuple([call for turn in self.past for call in turn.calls])
+
+    @cached_property
+    def done(self) -> frozenset[str]:
+        """The names of the tools that were called and did not fail."""
+        return frozenset([call.name for call in self.calls if call.outcome == "ok"])
+
+    def told(self, policy: str) -> int:
+        """In how many turns in a row, up to the last one, this `policy` has spoken."""
+        return _streak(policy in turn.told for turn in reversed(self.past))
+
+    def ever_told(self, policy: str) -> int:
+        """In how many turns since the user last spoke this `policy` has spoken."""
+        return sum(policy in turn.told for turn in self.past)
+
+    def streak(self, outcome: CallState) -> int:
+        """How many turns in a row, up to the last one, made calls of which all came to this `outcome`."""
+        return _streak(
+            bool(turn.calls) and all(call.outcome == outcome for call in turn.calls) for turn in reversed(self.past)
+        )
+
+
+def _streak(holds: Iterable[bool]) -> int:
+    count = 0
+    for each in holds:
+        if not each:
+            break
+        count += 1
+    return count
+
+
+def _is_users(message: Mapping[str, Any]) -> bool:
+    """Is it a user who speaks? A nudge in the user's role is none."""
+    return message.get("role") == "user" and not _TOLD.match(content_text(message.get("content")))
+
+
+def content_text(content: Any) -> str:
+    """Content as text: of parts, those that are text."""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        return "\n".join([text(part.get("text")) if isinstance(part, dict) else text(part) for part in content])
+    return "" if content is None else dumps(content)
+
+
+def _turns(messages: Sequence[Mapping[str, Any]]) -> list[PastTurn]:
+    made: list[tuple[str, list[PastCall], set[str]]] = []
+    waiting: dict[str, PastCall] = {}
+    for message in messages:
+        role = message.get("role")
+        if role == "assistant":
+            calls = [_call(each) for each in message.get("tool_calls") or ()]
+            waiting.update({call.id: call for call in calls})
+            made.append((content_text(message.get("content")), calls, set()))
+        elif role == "tool":
+            call = waiting.pop(text(message.get("tool_call_id")), None)
+            if call is not None:
+                call._answer(content_text(message.get("content")), message.get("is_error"))
+                if call.told and made:
+                    made[-1][2].add(call.told)
+        elif role == "user" and made and (found := _TOLD.match(content_text(message.get("content")))):
+            made[-1][2].add(found[1])
+    return [PastTurn(said, tuple(calls), frozenset(told)) for said, calls, told in made]
+
+
+def _call(given: Any) -> PastCall:
+    call = given if isinstance(given, dict) else {}
+    function = call.get("function")
+    function = function if isinstance(function, dict) else call
+    return PastCall(text(function.get("name")), text(call.get("id")), function.get("arguments"))

@@ -1,0 +1,65 @@
+"""Text from outside made fit to be shown: nothing in it can steer a terminal, reorder a line or hide.
+
+visible("a\\x1b[2Jb\\u202e")  # 'a\\\\x1b[2Jb\\\\u202e'
+"""
+
+from __future__ import annotations
+
+import unicodedata
+
+# Letters and marks by category, yet nothing is seen of them: fillers, joiners, variation selectors, the empty Braille
+# cell. Format, control, surrogate, private and unassigned characters and odd spaces are told by their category.
+_UNSEEN = frozenset(
+    (
+        *(0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0),
+        *(*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)),
+    )
+)
+_SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+class _Escapes(dict[int, str]):
+    """For `str.translate`: what each character is shown as, worked out when it is first met."""
+
+    def __missing__(self, code: int) -> str:
+        shown = self[code] = _shown(code)
+        return shown
+
+
+def _shown(code: int) -> str:
+    char = chr(code)
+    category = unicodedata.category(char)
+    if char == " " or not (category[0] in "CZ" or code in _UNSEEN):
+        return char
+    if char in _SHORT:
+        return _SHORT[char]
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+_ONE_LINE = _Escapes()
+_LAYOUT = _Escapes({10: "\n", 9: "\t"})
+
+
+def visible(text: str, *, one_line: bool = False) -> str:
+    """The text with every control, bidirectional, zero-width or otherwise unseen character as an escape.
+
+    Line breaks and tabs stay unless it must be `one_line`. What is shown always fits a UTF-8 terminal.
+    """
+    return text.translate(_ONE_LINE if one_line else _LAYOUT)
+
+
+def brief(text: str, most: int = 160) -> str:
+    """The text on one line, at most so many characters of it."""
+    if len(text) <= most:
+        return visible(text, one_line=True)
+    return visible(text[:most], one_line=True) + f" … ({len(text) - most} more)"
+
+
+def percent(rate: float) -> str:
+    """A rate as it is read: one decimal, and never a 0 or a 100 that is none."""
+    shown = f"{100 * rate:.1f}"
+    if shown == "0.0" and rate > 0:
+        return "< 0.1 %"
+    if shown == "100.0" and rate < 1:
+        return "> 99.9 %"
+    return f"{shown.removesuffix('.0') if shown in ('0.0', '100.0') else shown} %"

@@ -1,0 +1,158 @@
+"""Calls and thoughts that begin without their marker: where a reply begins, where a line does, behind another call.
+
+The prompt may have ended with the token that belongs to what the reply begins with. Calls without any marker count only
+if nothing else follows: they are held until that is known.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rightcall.wire.buffer import Steps
+from rightcall.wire.channels import first_header
+from rightcall.wire.compile import THINK_OPENS, Compiled
+from rightcall.wire.markers import BLANKS, Probe
+from rightcall.wire.protocol_lines import PLAIN_LINES, line
+from rightcall.wire.shown import Shown
+from rightcall.wire.states import Held, InChannel, InReasoning, InText
+
+if TYPE_CHECKING:
+    from rightcall.wire.machine import Machine
+
+_OPENS = frozenset(("section", "call", "body"))
+
+
+def open_reasoning(m: Machine) -> None:
+    """The prompt has begun the reasoning."""
+    channels = m.compiled.channels
+    if channels is not None and "reasoning" in channels.kinds.values():
+        m.state = InChannel("reasoning")
+        m.output.turn(thinking=True)
+    else:
+        m.think_in_tags()
+
+
+def may_be_tag(text: str) -> bool:
+    """May a reply that begins so begin with `<think>`, with blanks before it?"""
+    return text[:2] <= "!" or THINK_OPENS.startswith(text[:2])
+
+
+def first_tag(m: Machine, tag: Probe) -> Steps[bool]:
+    """Many models write `<think>` first, whatever their format has for reasoning. True if it stood here."""
+    p = m.p
+    if p.base or isinstance(m.state, InReasoning):
+        return False
+    if p.buf[:1] <= " ":
+        taken = p.capture()
+        yield from p.peek()
+        m.output.hold_blanks(p.release(taken), p.at)
+    found = tag.at(p.buf, p.pos, p.ended)
+    if found is None:
+        found = yield from p.test(tag)
+    if found:
+        m.marker(found.end())
+        m.think_in_tags()
+    return bool(found)
+
+
+def first_of_reply(m: Machine, compiled: Compiled) -> Steps[None]:
+    """The prompt may have ended with a token that belongs to what the reply begins with."""
+    p = m.p
+    if compiled.first_header is not None and not isinstance(m.state, InReasoning):
+        yield from first_header(m, compiled.first_header)
+    if compiled.first_opener is None and compiled.first_thought is None:
+        return
+    taken = p.capture()
+    yield from p.peek()
+    m.output.hold_blanks(p.release(taken), p.at)
+    if compiled.first_opener is not None:
+        opener = yield from p.test(compiled.first_opener)
+        if opener and not p.is_letters(opener.start(), opener.end()):
+            yield from m.block(opener.end(), special=True, headless=True)
+    elif compiled.first_thought is not None:
+        label = yield from p.test(compiled.first_thought)
+        if label:
+            m.marker(label.end())
+            m.think()
+
+
+def try_bare(m: Machine) -> Steps[bool]:
+    """Where a reply may begin, a body without a marker may stand. True if one may stand here again."""
+    p, output, compiled = m.p, m.output, m.compiled
+    char = p.buf[p.pos : p.pos + 1]
+    if char <= " ":
+        taken = p.capture()
+        char = yield from p.peek()
+        output.hold_blanks(p.release(taken), p.at)
+    if compiled.between is not None and p.index:
+        found = yield from p.test(compiled.between)
+        if found:
+            m.marker(found.end())
+            char = p.buf[p.pos]
+    output.at_start = False
+    fence, clash = compiled.fence, compiled.bare_clash
+    if char and char in compiled.bare:
+        if clash is None or not (yield from p.test(clash)):
+            yield from m.block(p.pos, bare=True)
+    elif fence is not None and char == "`" and (found := (yield from p.test(fence))):
+        yield from m.block(found.end(), bare=True)
+    return output.at_start
+
+
+def try_again(m: Machine, again: Probe) -> Steps[bool]:
+    """Right behind a call, another may stand without its opener. True if it did."""
+    p, output = m.p, m.output
+    output.at_start = False
+    if not output.fresh:
+        return False
+    if p.buf[p.pos : p.pos + 1] <= " ":
+        taken = p.capture()
+        yield from p.peek()
+        output.hold_blanks(p.release(taken), p.at)
+    found = again.at(p.buf, p.pos, p.ended)
+    if found is None:
+        found = yield from p.test(again)
+    if found and not p.is_letters(found.start(), found.end()):
+        start = found.end() - len(found.group().lstrip(BLANKS + ",;"))
+        if start > p.pos:
+            m.marker(start)
+        yield from m.block(p.pos, special=True)
+        return True
+    return False
+
+
+def try_line(m: Machine) -> Steps[bool]:
+    """Outside all blocks, at the beginning of a line: a call may stand here. True if one may stand here again."""
+    p = m.p
+    plain = None if m.output.fresh or m.output.tag or m.held is not None else PLAIN_LINES(p.buf, p.pos)
+    if plain is not None:
+        m.say(plain.end())
+        m.output.at_start = True
+        return True
+    first = p.index
+    start = yield from line(m)
+    if start >= 0:
+        yield from m.block(start, bare=True)
+        if p.index == first:
+            m.refused += 1
+    return start >= 0 or m.output.at_start
+
+
+def hold_calls(m: Machine) -> None:
+    """What was, before the first call without a marker, is kept; `Machine.release` lets go of it."""
+    ready, m.output.events = m.output.events, []
+    m.held = Held(m.p.capture(), ready, m.output.snapshot())
+
+
+def unhold_calls(m: Machine, held: Held) -> None:
+    """Text follows: what was held is text as well."""
+    p = m.p
+    m.held = None
+    text = p.release(held.start)
+    m.output.restore(held.before, held.ready)
+    m.output.shown = Shown()  # nothing was said before them
+    p.index, p.pending = 0, None
+    m.state = InText(late=isinstance(m.state, InText) and m.state.late)
+    if any(m.compiled.text.actions[found.lastindex or 0].action in _OPENS for found in m.compiled.text.finditer(text)):
+        p.note("opener_without_call", "what opens a call stands in text that no marker makes a call")
+    m.output.say(text, p.at)

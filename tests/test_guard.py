@@ -1,0 +1,426 @@
+"""The guard: a table for each policy, then what must hold of any turn."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rightcall import Call, Problem, Reasoning, Reply, Result, Text, Toolset, dispatch, parse, tool
+from rightcall.errors import CallerError
+from rightcall.guard import (
+    Guard,
+    GuardPolicy,
+    Respond,
+    Turn,
+    announced,
+    failing_budget,
+    malformed_budget,
+    near_calls,
+    one_at_a_time,
+    oversized_results,
+    prerequisites,
+    problems,
+    repeated,
+    required_steps,
+    silence,
+    terminal_tools,
+    tool_choice,
+    turn_budget,
+    unknown_tool,
+)
+from rightcall.messages import history_faults
+
+
+def search(query: str) -> str:
+    """Looks something up."""
+    return f"found {query}"
+
+
+def edit(path: str, text: str = "") -> str:
+    """Changes a file."""
+    return "changed"
+
+
+def finish(answer: str) -> str:
+    """Ends the task."""
+    return answer
+
+
+TOOLS = Toolset(search, edit, finish)
+LOOKS = Toolset(tool(search, read_only=True), edit, finish)
+ASKED = {"role": "user", "content": "go"}
+
+
+def said(*calls: tuple[str, Any] | str, results: Sequence[str] | None = None, at: int = 0) -> list[dict[str, Any]]:
+    """A turn of the past: calls with arguments, or a text; then the results of the calls."""
+    text = "".join([each for each in calls if isinstance(each, str)])
+    made = [each for each in calls if not isinstance(each, str)]
+    if not made:
+        return [{"role": "assistant", "content": text}]
+    ids = [f"past_{at}_{n}_{name}" for n, (name, _) in enumerate(made)]
+    wire = [
+        {"id": id, "type": "function", "function": {"name": name, "arguments": json.dumps(given)}}
+        for id, (name, given) in zip(ids, made, strict=True)
+    ]
+    out: list[dict[str, Any]] = [{"role": "assistant", "content": text, "tool_calls": wire}]
+    given_results = results if results is not None else ["fine"] * len(made)
+    return out + [
+        {"role": "tool", "tool_call_id": id, "content": result} for id, result in zip(ids, given_results, strict=False)
+    ]
+
+
+def past(*turns: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The user asked, and these turns came."""
+    out: list[dict[str, Any]] = [ASKED]
+    for at, turn in enumerate(turns):
+        text = json.dumps(turn).replace("past_0_", f"past_{at}_")
+        out += json.loads(text)
+    return out
+
+
+def now(*parts: Any) -> Reply:
+    """What the model says now, checked against the tools."""
+    text = "".join([part if isinstance(part, str) else _wire(part) for part in parts])
+    return parse(text, tools=TOOLS, format="hermes")
+
+
+def _wire(call: Any) -> str:
+    name, given_arguments = call
+    return f'<tool_call>\n{{"name": {json.dumps(name)}, "arguments": {json.dumps(given_arguments)}}}\n</tool_call>'
+
+
+A = ("search", {"query": "a"})
+B = ("edit", {"path": "b"})
+END = ("finish", {"answer": "42"})
+NUDGED = [{"role": "assistant", "content": "hm"}, {"role": "user", "content": "[required_steps] Before ..."}]
+
+Case = tuple[GuardPolicy, list[dict[str, Any]], Reply | None, list[tuple[str, int | None]]]
+TABLE: dict[str, Case] = {
+    "unknown: a declared tool": (unknown_tool(), past(), now(A), []),
+    "unknown: another": (unknown_tool(), past(), now(A, ("serch", {})), [("refuse", 1)]),
+    "problems: fine": (problems(), past(), now(A), []),
+    "problems: a missing argument": (problems(), past(), now(("search", {})), [("refuse", 0)]),
+    "problems: one of two": (problems(), past(), now(("search", {"query": {}}), A), [("refuse", 0)]),
+    "near: prose": (near_calls(), past(), now("All done."), []),
+    "near: a bare call in prose": (
+        near_calls(),
+        past(),
+        now('So: {"name": "search", "arguments": {"query": "a"}} ok?'),
+        [("nudge", None)],
+    ),
+    "near: twice is enough": (
+        near_calls(),
+        past(*[[*said("x"), {"role": "user", "content": "[near_call] ..."}]] * 2),
+        now('So: {"name": "search", "arguments": {"query": "a"}} ok?'),
+        [],
+    ),
+    "steps: the end too early": (required_steps("search", before=["finish"]), past(), now(END), [("refuse", 0)]),
+    "steps: in the same turn is too early": (
+        required_steps("search", before=["finish"]),
+        past(),
+        now(A, END),
+        [("refuse", 1)],
+    ),
+    "steps: after the step": (required_steps("search", before=["finish"]), past(said(A)), now(END), []),
+    "steps: a step that failed is none": (
+        required_steps("search", before=["finish"]),
+        past(said(A, results=["ERROR: no"])),
+        now(END),
+        [("refuse", 0)],
+    ),
+    "steps: an answer in words": (required_steps("search"), past(), now("42"), [("nudge", None)]),
+    "steps: a new question asks anew": (
+        required_steps("search", before=["finish"]),
+        [*past(said(A)), {"role": "assistant", "content": "ok"}, ASKED],
+        now(END),
+        [("refuse", 0)],
+    ),
+    "steps: a nudge is no new question": (
+        required_steps("search", before=["finish"]),
+        [*past(said(A)), *NUDGED],
+        now(END),
+        [],
+    ),
+    "needs: by name": (prerequisites({"edit": "search"}), past(), now(B), [("refuse", 0)]),
+    "needs: done": (prerequisites({"edit": "search"}), past(said(A)), now(B), []),
+    "needs: another value": (
+        prerequisites({"edit": ("search", "query")}),
+        past(said(A)),
+        now(("edit", {"path": "b", "query": "z"})),
+        [],
+    ),
+    "needs: equal values": (
+        prerequisites({"edit": ("edit", "path")}),
+        past(said(("edit", {"path": "c"}))),
+        now(B),
+        [("refuse", 0)],
+    ),
+    "needs: several": (
+        prerequisites({"finish": ["search", ("edit", "path")]}),
+        past(said(A)),
+        now(END),
+        [("refuse", 0)],
+    ),
+    "terminal: called": (terminal_tools("finish"), past(), now(END), [("end", 0)]),
+    "terminal: words instead": (terminal_tools("finish"), past(), now("42"), [("nudge", None)]),
+    "terminal: words may do": (terminal_tools("finish", required=False), past(), now("42"), []),
+    "respond: alone": (Respond("finish"), past(), now(END), [("end", None), ("answer", 0)]),
+    "respond: beside another": (Respond("finish"), past(), now(A, END), [("refuse", 1)]),
+    "announced: and not made": (announced(), past(), now("Let me call search to find out."), [("nudge", None)]),
+    "announced: with a colon": (announced(), past(), now("Sure. I'll look that up now:"), [("nudge", None)]),
+    "announced: an offer": (announced(), past(), now("If you want, I'll call search."), []),
+    "announced: an answer": (announced(), past(), now("I used search; it says 42."), []),
+    "announced: something said long ago": (announced(), past(), now("Let me think. " + "It is 42. " * 40), []),
+    "announced: once is enough": (
+        announced(),
+        past([*said("x"), {"role": "user", "content": "[announced] ..."}]),
+        now("Let me call search."),
+        [],
+    ),
+    "repeated: first": (repeated(), past(), now(A), []),
+    "repeated: second is told": (repeated(), past(said(A)), now(A), [("tell", 0)]),
+    "repeated: other arguments": (repeated(), past(said(A)), now(("search", {"query": "z"})), []),
+    "repeated: keys in another order": (
+        repeated(),
+        past(said(("edit", {"path": "b", "text": "x"}))),
+        now(("edit", {"text": "x", "path": "b"})),
+        [("tell", 0)],
+    ),
+    "repeated: third is answered": (repeated(), past(said(A), said(A)), now(A), [("answer", 0)]),
+    "repeated: fourth is refused": (repeated(), past(*[said(A)] * 3), now(A), [("refuse", 0)]),
+    "repeated: sixth stops": (repeated(), past(*[said(A)] * 5), now(A), [("stop", None)]),
+    "repeated: other results": (
+        repeated(),
+        past(said(A, results=["1"]), said(A, results=["2"])),
+        now(A),
+        [("tell", 0)],
+    ),
+    "repeated: after a change": (repeated(), past(said(A), said(B)), now(A), []),
+    "repeated: failures are not answered from": (
+        repeated(),
+        past(*[said(A, results=["ERROR: x"])] * 2),
+        now(A),
+        [("tell", 0)],
+    ),
+    "repeated: exempt": (repeated(exempt=["search"]), past(*[said(A)] * 5), now(A), []),
+    "repeated: a cycle of two": (repeated(), past(*[said(A), said(B)] * 2), now(A), [("refuse", 0)]),
+    "repeated: a cycle that gets on": (
+        repeated(),
+        past(*[turn for n in range(3) for turn in (said(A, results=[f"r{n}"]), said(B))]),
+        now(A),
+        [],
+    ),
+    "choice: parallel is allowed": (one_at_a_time(), past(), now(A, B), []),
+    "malformed: not yet": (
+        malformed_budget(2),
+        past(said(A, results=["ERROR: the call was not run: x"])),
+        now(("search", {})),
+        [],
+    ),
+    "malformed: too often": (
+        malformed_budget(2),
+        past(*[said(A, results=["ERROR: [problems] x"])] * 2),
+        now(("search", {})),
+        [("stop", None)],
+    ),
+    "malformed: a good one": (malformed_budget(2), past(*[said(A, results=["ERROR: [problems] x"])] * 2), now(A), []),
+    "failing: too often": (failing_budget(2), past(*[said(A, results=["ERROR: x"])] * 2), now(A), [("stop", None)]),
+    "failing: another tool": (failing_budget(2), past(*[said(A, results=["ERROR: x"])] * 2), now(B), []),
+    "silence: words": (silence(), past(), now("hm"), []),
+    "silence: nothing": (silence(), past(), now(""), [("nudge", None)]),
+    "silence: too long": (
+        silence(most=1),
+        past([{"role": "assistant", "content": ""}, {"role": "user", "content": "[silence] ..."}]),
+        now(""),
+        [("stop", None)],
+    ),
+    "turns: enough": (turn_budget(2), past(said(A), said(B)), now(A), [("stop", None)]),
+    "turns: an answer may come": (turn_budget(2), past(said(A), said(B)), now("42"), []),
+    "oversized: before asking": (
+        oversized_results(chars=100),
+        past(said(A, results=["x" * 500])),
+        None,
+        [("cut", None)],
+    ),
+    "oversized: small": (oversized_results(chars=100), past(said(A, results=["x"])), None, []),
+}
+
+
+@pytest.mark.parametrize("case", TABLE)
+def test_each_policy_says_what_its_table_says(case: str) -> None:
+    policy, history, reply, wanted = TABLE[case]
+    found = list(policy(Turn.of(history, LOOKS, reply=reply)))
+    assert [(each.action, each.call) for each in found] == wanted
+    assert all(each.reason for each in found)
+    assert all(len(each.message) <= 1_200 for each in found if each.action not in ("answer", "cut"))
+
+
+CHOICES: dict[str, tuple[str, Reply, list[tuple[str, int | None]]]] = {
+    "auto": ("auto", now(A), []),
+    "none, and a call": ("none", now("x", A), [("refuse", 0)]),
+    "none, and words": ("none", now("x"), []),
+    "required, and words": ("required", now("x"), [("nudge", None)]),
+    "required, and a call": ("required", now(A), []),
+    "named, and it": ("search", now(A), []),
+    "named, and another": ("search", now(B), [("refuse", 0)]),
+    "named, and words": ("search", now("x"), [("nudge", None)]),
+}
+
+
+@pytest.mark.parametrize("case", CHOICES)
+def test_the_choice_holds(case: str) -> None:
+    choice, reply, wanted = CHOICES[case]
+    found = list(tool_choice()(Turn.of([ASKED], TOOLS, reply=reply, choice=choice)))
+    assert [(each.action, each.call) for each in found] == wanted
+
+
+def test_where_one_call_at_a_time_is_allowed_the_first_that_may_run_does() -> None:
+    turn = Turn.of([ASKED], TOOLS, reply=now(("search", {}), A, B), parallel=False)
+    judged = Guard(problems(), one_at_a_time()).judge(turn)
+    assert [call.name for call in judged.calls] == ["search"]
+    assert [(each.policy, each.call) for each in judged.interventions] == [("problems", 0), ("one_at_a_time", 2)]
+
+
+def test_a_nudge_grows_with_each_turn_in_a_row() -> None:
+    guard = Guard(required_steps("search", before=["finish"]))
+    messages: list[Any] = [ASKED]
+    told = []
+    for _ in range(4):
+        judged = guard.judge(Turn.of(messages, TOOLS, reply=now(END)))
+        told.append(judged.interventions[0].message)
+        messages += judged.messages()
+    assert len(set(told[:3])) == 3
+    assert told[2] == told[3]
+    assert told[2].startswith("[required_steps] STOP.")
+
+
+def test_what_was_known_is_the_answer_and_the_model_is_asked_again() -> None:
+    judged = Guard(repeated()).judge(Turn.of(past(said(A), said(A)), LOOKS, reply=now(A)))
+    assert (judged.decision, judged.calls) == ("again", ())
+    assert [(result.output, result.error) for result in judged.results] == [("fine", False)]
+
+
+def test_what_is_told_stands_behind_the_result() -> None:
+    turn = Turn.of(past(said(A)), LOOKS, reply=now(A))
+    judged = Guard(repeated()).judge(turn)
+    results = asyncio.run(dispatch(judged.calls, LOOKS))
+    answer = judged.messages(results)[-1]["content"]
+    assert answer.startswith("found a\n[repeated] You made this very call before")
+
+
+def test_the_task_ends_with_its_terminal_tool_only_if_that_went_well() -> None:
+    judged = Guard(terminal_tools("finish")).judge(Turn.of([ASKED], TOOLS, reply=now(END)))
+    (result,) = asyncio.run(dispatch(judged.calls, TOOLS))
+    assert judged.over([result])
+    assert not judged.over([type(result)(result.call, "no", True, "failed")])
+
+
+def test_a_tool_to_speak_with_gives_the_answer() -> None:
+    guard = Guard(Respond())
+    tools = guard.tools(TOOLS)
+    assert tools is not None
+    assert "respond" in tools.names
+    reply = parse(_wire(("respond", {"message": "It is 42."})), tools=tools, format="hermes")
+    judged = guard.judge(Turn.of([ASKED], tools, reply=reply))
+    assert (judged.decision, judged.answer, judged.over()) == ("done", "It is 42.", True)
+
+
+def test_large_results_are_sent_short_and_stay_whole_in_the_history() -> None:
+    history = past(said(A, results=["x" * 50_000]))
+    sent = Guard.of("full").prepare(Turn.of(history, TOOLS))
+    assert len(sent[-1]["content"]) < 20_000
+    assert "[oversized_results]" in sent[-1]["content"]
+    assert len(history[-1]["content"]) == 50_000
+
+
+def test_a_call_that_is_not_right_never_runs_without_any_policy() -> None:
+    judged = Guard.of("none").judge(Turn.of([ASKED], TOOLS, reply=now(("search", {}))))
+    assert (judged.decision, judged.calls) == ("again", ())
+    assert judged.messages()[-1]["content"].startswith("ERROR: the call was not run: ")
+
+
+def test_the_names_of_guards_are_three() -> None:
+    with pytest.raises(CallerError, match="is not one of none, parse, full"):
+        Guard.of("all")
+    with pytest.raises(CallerError, match="no reply to judge"):
+        Guard().judge(Turn.of([]))
+
+
+names = st.sampled_from(["search", "edit", "finish", "respond", "nope", ""])
+arguments = st.sampled_from([{}, {"query": "a"}, {"query": "b"}, {"path": "x"}, {"answer": "1"}, {"message": "m"}])
+texts = st.sampled_from(
+    ["", "ok", "Let me call search.", "I will look:", '{"name": "search"', "[repeated] x", "é\ud800"]
+)
+attempts = st.builds(
+    lambda name, given_arguments, at, bad: Call(
+        name, given_arguments, id=f"c{at}", problems=(Problem("missing", "x is missing", call=at),) if bad else ()
+    ),
+    names,
+    arguments,
+    st.integers(0, 10**6),
+    st.booleans(),
+)
+replies = st.builds(
+    lambda text, thought, calls: Reply(
+        (*([Reasoning(thought)] if thought else []), *([Text(text)] if text else []), *calls),
+        tuple([problem for call in calls for problem in call.problems]),
+    ),
+    texts,
+    texts,
+    st.lists(attempts, max_size=3, unique_by=lambda call: call.id),
+)
+guards = st.sampled_from(
+    [
+        Guard.of("none"),
+        Guard.of("parse"),
+        Guard.of("full"),
+        Guard.of("full").with_policies(
+            required_steps("search", before=["finish"]),
+            prerequisites({"edit": ("search", "query")}),
+            terminal_tools("finish"),
+            Respond(),
+        ),
+    ]
+)
+
+
+@settings(max_examples=600, deadline=None)
+@given(guard=guards, turns=st.lists(replies, max_size=17), choice=st.sampled_from(["auto", "required", "none", "edit"]))
+def test_in_any_conversation_nothing_is_lost_and_every_call_has_its_result(
+    guard: Guard, turns: list[Reply], choice: str
+) -> None:
+    """About 10,000 turns in two seconds."""
+    tools = guard.tools(TOOLS)
+    messages: list[Any] = [ASKED]
+    for at, turn_reply in enumerate(turns):
+        reply = _renumbered(turn_reply, at)
+        before = list(messages)
+        judged = guard.judge(Turn.of(messages, tools, reply=reply, choice=choice, parallel=bool(at % 2)))
+        results = [] if tools is None else outcomes(judged.calls)
+        messages += judged.messages(results)
+        assert messages[: len(before)] == before
+        answered = {message["tool_call_id"] for message in messages if message["role"] == "tool"}
+        assert {call.id for call in reply.attempts} <= answered
+        assert all(call.ok for call in judged.calls)
+        if judged.decision == "again":
+            assert messages[-1]["role"] in ("tool", "user")
+    assert not [fault for fault in history_faults(messages, profile="vllm") if "says nothing" not in fault]
+
+
+def _renumbered(reply: Reply, at: int) -> Reply:
+    parts = [
+        Call(part.name or "x", part.arguments, id=f"t{at}_{part.id}", problems=part.problems)
+        if isinstance(part, Call)
+        else part
+        for part in reply.parts
+    ]
+    return Reply(tuple(parts), reply.problems)
+
+
+def outcomes(calls: Sequence[Call]) -> list[Any]:
+    """What the calls come to, without running anything."""
+    return [Result(call, f"did {call.name}") for call in calls]

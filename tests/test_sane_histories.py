@@ -1,0 +1,286 @@
+"""Histories made fit for servers: laws over hostile histories, then a table of what users suffered."""
+
+import copy
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rightcall.errors import CallerError
+from rightcall.messages import HISTORY_PROFILES, KeptFields, history_faults, kept_of, sane
+from rightcall.types import Call, Reasoning, Reply
+
+PROFILES = sorted(HISTORY_PROFILES)
+ids = st.sampled_from(["", "a", "b", "call_1", "abcdefgh1", "x" * 80, None, 7])
+texts = st.sampled_from(
+    [
+        "",
+        " ",
+        "hi",
+        "two\nlines",
+        "é\ud800",
+        None,
+        5,
+        {"a": 1},
+        [],
+        ["x"],
+        [{"type": "text", "text": "t"}],
+        [{"type": "image_url", "image_url": {}}],
+    ]
+)
+arguments = st.sampled_from(
+    ['{"x": 1}', "", "{", "[1]", '"{\\"x\\": 1}"', None, {"x": 1}, "null", "text", '{"a":1,"a":2}', "[" * 500]
+)
+names = st.sampled_from(["f", "g", "", None, "not a name"])
+calls = st.one_of(
+    st.builds(
+        lambda i, n, a: {"id": i, "type": "function", "function": {"name": n, "arguments": a}}, ids, names, arguments
+    ),
+    st.sampled_from(
+        [
+            None,
+            "x",
+            {},
+            {"name": "f", "arguments": "{}"},
+            {"id": "c", "type": "custom", "custom": {"name": "f", "input": "x"}},
+        ]
+    ),
+)
+extra = st.sampled_from(
+    [
+        {},
+        {"reasoning_content": "because"},
+        {"reasoning": ""},
+        {"thinking": "t"},
+        {"function_call": {"name": "f", "arguments": "{}"}},
+        {"x_unknown": 1},
+        {"name": "n"},
+        {"refusal": "no"},
+    ]
+)
+messages = st.one_of(
+    st.builds(
+        lambda r, c, e: {"role": r, "content": c, **e},
+        st.sampled_from(["system", "developer", "user", "assistant", "human", "tool", None, "?"]),
+        texts,
+        extra,
+    ),
+    st.builds(
+        lambda c, t, e: {"role": "assistant", "content": c, "tool_calls": t, **e},
+        texts,
+        st.lists(calls, max_size=3),
+        extra,
+    ),
+    st.builds(
+        lambda i, c, n: {"role": "tool", "tool_call_id": i, "content": c, **({"name": n} if n else {})},
+        ids,
+        texts,
+        names,
+    ),
+    st.sampled_from([None, "x", {}, [], {"role": "tool"}]),
+)
+histories = st.lists(messages, max_size=8)
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+@settings(max_examples=60, deadline=None)
+@given(history=histories)
+def test_what_comes_out_is_taken_and_stays_as_it_is(profile: str, history: list[Any]) -> None:
+    before = copy.deepcopy(history)
+    fit = sane(history, profile=profile)
+    assert history == before, "the history that was given was touched"
+    assert history_faults(fit.messages, profile=profile) == []
+    again = sane(fit.messages, profile=profile)
+    assert (again.messages, again.changes) == (fit.messages, ())
+    if not history_faults(history, profile=profile):
+        assert fit.messages == history
+        assert not fit.ids
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+@settings(max_examples=40, deadline=None)
+@given(history=histories)
+def test_every_text_that_was_said_is_still_there(profile: str, history: list[Any]) -> None:
+    marked = [
+        {**each, "content": f"said-{at}."} if isinstance(each, dict) and each else each
+        for at, each in enumerate(history)
+    ]
+    sent = json.dumps(sane(marked, profile=profile).messages)
+    for at, each in enumerate(marked):
+        if isinstance(each, dict) and each:
+            assert sent.count(f"said-{at}.") == 1
+
+
+def chat(*messages: Any) -> list[Any]:
+    return [{"role": "user", "content": "go"}, *messages]
+
+
+def asks(*calls: tuple[Any, Any, Any], **fields: Any) -> dict[str, Any]:
+    made = [{"id": id, "type": "function", "function": {"name": name, "arguments": given}} for id, name, given in calls]
+    return {"role": "assistant", "content": "", "tool_calls": made, **fields}
+
+
+def result(id: Any, content: Any = "done", **fields: Any) -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": id, "content": content, **fields}
+
+
+SUFFERED: dict[str, tuple[str, list[Any], list[Any], set[str]]] = {
+    "broken arguments poison a session": (
+        "openai",
+        chat(asks(("a", "f", '{"x": ')), result("a", "bad JSON")),
+        chat(
+            asks(("a", "f", "{}")),
+            result("a", 'bad JSON\n(the arguments of this call were no JSON object; you sent: {"x": )'),
+        ),
+        {"poisoned_arguments"},
+    ),
+    "arguments encoded twice": (
+        "openai",
+        chat(asks(("a", "f", '"{\\"x\\": 1}"')), result("a")),
+        chat(asks(("a", "f", '{"x": 1}')), result("a")),
+        {"double_encoded"},
+    ),
+    "empty arguments": (
+        "openai",
+        chat(asks(("a", "f", "")), result("a")),
+        chat(asks(("a", "f", "{}")), result("a")),
+        set(),
+    ),
+    "a call without a result": (
+        "openai",
+        chat(asks(("a", "f", "{}")), {"role": "user", "content": "and?"}),
+        chat(
+            asks(("a", "f", "{}")),
+            result("a", "ERROR: there is no result: the call was not run, or its result was lost"),
+            {"role": "user", "content": "and?"},
+        ),
+        {"unanswered_call"},
+    ),
+    "a result whose call was trimmed away": (
+        "openai",
+        [result("a", "42", name="f"), {"role": "user", "content": "go"}],
+        [{"role": "user", "content": "Result of an earlier call of f:\n42"}, {"role": "user", "content": "go"}],
+        {"orphan_result"},
+    ),
+    "results in another order, behind a user": (
+        "openai",
+        chat(
+            asks(("a", "f", "{}"), ("b", "g", "{}")),
+            result("b", "B"),
+            {"role": "user", "content": "?"},
+            result("a", "A"),
+        ),
+        chat(
+            asks(("a", "f", "{}"), ("b", "g", "{}")),
+            result("a", "A"),
+            result("b", "B"),
+            {"role": "user", "content": "?"},
+        ),
+        {"moved"},
+    ),
+    "null content": (
+        "llama_cpp",
+        chat(asks(("a", "f", "{}"), content=None), result("a")),
+        chat(asks(("a", "f", "{}")), result("a")),
+        {"content"},
+    ),
+    "list content of a result": (
+        "vllm",
+        chat(asks(("a", "f", "{}")), result("a", [{"type": "text", "text": "42"}])),
+        chat(asks(("a", "f", "{}")), result("a", "42")),
+        {"content"},
+    ),
+    "arguments as text for Ollama": (
+        "ollama",
+        chat(asks(("a", "f", '{"x": 1}')), result("a")),
+        chat(asks(("a", "f", {"x": 1})), result("a")),
+        set(),
+    ),
+    "thinking must come back to Kimi and is not blank": (
+        "kimi",
+        chat(asks(("a", "f", "{}")), result("a")),
+        chat(asks(("a", "f", "{}"), reasoning_content=" "), result("a")),
+        {"reasoning"},
+    ),
+    "gpt-oss takes text or thinking": (
+        "gpt_oss",
+        chat(asks(("a", "f", "{}"), content="I look.", reasoning_content="Hm."), result("a")),
+        chat(asks(("a", "f", "{}"), thinking="Hm.\nI look."), result("a")),
+        {"reasoning"},
+    ),
+    "OpenAI refuses reasoning": (
+        "openai",
+        chat(asks(("a", "f", "{}"), reasoning_content="Hm."), result("a")),
+        chat(asks(("a", "f", "{}")), result("a")),
+        {"reasoning"},
+    ),
+    "a denied action in Mistral": (
+        "mistral",
+        chat(asks(("abcdefgh1", "f", "{}")), result("abcdefgh1"), {"role": "user", "content": "no!"}),
+        chat(
+            asks(("abcdefgh1", "f", "{}")),
+            result("abcdefgh1"),
+            {"role": "assistant", "content": "(The results were seen.)"},
+            {"role": "user", "content": "no!"},
+        ),
+        {"role_order"},
+    ),
+    "an empty list of calls": (
+        "openai",
+        chat({"role": "assistant", "content": "hi", "tool_calls": []}),
+        chat({"role": "assistant", "content": "hi"}),
+        set(),
+    ),
+    "two system messages": (
+        "gemma",
+        [{"role": "system", "content": "a"}, {"role": "developer", "content": "b"}, {"role": "user", "content": "go"}],
+        [{"role": "system", "content": "a\n\nb"}, {"role": "user", "content": "go"}],
+        {"role", "role_order"},
+    ),
+}
+
+
+@pytest.mark.parametrize("what", SUFFERED)
+def test_what_users_suffered_from_is_put_right(what: str) -> None:
+    profile, given_history, wanted, kinds = SUFFERED[what]
+    fit = sane(given_history, profile=profile)
+    assert fit.messages == wanted
+    assert {change.kind for change in fit.changes} == kinds
+
+
+def test_repeated_ids_are_told_apart_and_can_be_found_again() -> None:
+    history = chat(asks(("t_0", "f", "{}")), result("t_0", "one"), asks(("t_0", "f", "{}")), result("t_0", "two"))
+    fit = sane(history)
+    first, second = (message["tool_calls"][0]["id"] for message in fit.messages if "tool_calls" in message)
+    assert first == "t_0" != second
+    assert fit.ids == {second: "t_0"}
+    assert [message["content"] for message in fit.messages if message["role"] == "tool"] == ["one", "two"]
+    assert sane(history).ids == fit.ids, "another request must say the same, or no cache of a server helps"
+
+
+def test_mistral_gets_ids_of_nine_characters() -> None:
+    fit = sane(chat(asks(("call_123", "f", "{}")), result("call_123")), profile="mistral")
+    (new,) = fit.ids
+    assert (len(new), fit.ids[new]) == (9, "call_123")
+    assert fit.messages[2]["tool_call_id"] == new
+
+
+def test_what_a_client_dropped_is_put_back_by_the_id_of_its_call() -> None:
+    reply = Reply(
+        (Reasoning("Hm."), Call("f", id="a")), extras={"a": {"extra_content": {"google": {"thought_signature": "S"}}}}
+    )
+    kept = kept_of(reply)
+    fit = sane(chat(asks(("a", "f", "{}")), result("a")), profile="deepseek", kept=kept)
+    assert fit.messages[1]["reasoning_content"] == "Hm."
+    assert fit.messages[1]["tool_calls"][0]["extra_content"] == {"google": {"thought_signature": "S"}}
+    assert sane(fit.messages, profile="deepseek", kept=kept).changes == ()
+    assert kept == {
+        "a": KeptFields({"reasoning_content": "Hm."}, {"extra_content": {"google": {"thought_signature": "S"}}})
+    }
+
+
+def test_a_profile_that_there_is_none_of_names_those_there_are() -> None:
+    with pytest.raises(CallerError, match=r"no profile 'opnai'.*openai, vllm"):
+        sane([], profile="opnai")

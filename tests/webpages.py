@@ -1,0 +1,41 @@
+"""Pages as commands make them, of hostile text and of plain, for the tests of pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from captured import rows, write
+from reported import TEXTS, hermes, logged, tallied
+from rightcall.cli.stats_page import stats_page
+from rightcall.datasets.stats import statistics
+from rightcall.reports.log_changes import compared
+from rightcall.reports.report_page import report_page
+from rightcall.webpages.page_parts import WebPage
+
+HOSTILE = '</title></pre></svg><script>document.title = "owned"</script><img src=x onerror="alert(1)">\u202e\x00&amp;'
+MODELS = (
+    "Qwen/Qwen2.5-7B-Instruct",
+    "smollm2",
+    "NousResearch/Hermes-3-Llama-3.1-8B-a-name-that-is-very-long",
+    "d",
+    "e",
+    "f",
+)
+
+
+def pages(folder: Path, *, hostile: str = HOSTILE) -> Iterator[WebPage]:
+    """A report, one with a comparison, one of nothing, and the page of a dataset; with hostile text wherever it may
+    come from outside."""
+    call = hermes(f'{{"name": "get_weather", "arguments": {{}}, "x": "{hostile[:40]}"}}')
+    texts = [*TEXTS, *TEXTS, f"{hostile} get_weather(city={hostile!r})", f"{hostile}\n{call}", f"{call[:-30]}{hostile}"]
+    named = [*MODELS, hostile]
+    now = tallied(logged(text, at, model=name, server=hostile) for at, text in enumerate(texts) for name in named)
+    then = tallied(
+        logged(text, at, model=name, server=hostile) for at, text in enumerate(TEXTS[:2] * 9) for name in named
+    )
+    yield report_page(now, hostile)
+    yield report_page(now, hostile, comparison=compared(then, now), old=hostile)
+    yield report_page(tallied(()), hostile)
+    row = {**rows("right")[0], "format": hostile, "candidate_call": {"name": hostile, "arguments": {}}}
+    yield stats_page(statistics([write(folder / "rows.jsonl", [*rows(), row])]), hostile)
