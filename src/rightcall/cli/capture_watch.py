@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def bar() -> Iterator[Progress | None]:
-    """A bar with rate and time left, on a terminal."""
-    if not sys.stderr.isatty():
+def bar(*, shown: bool = True) -> Iterator[Progress | None]:
+    """A bar with rate and time left, on a terminal where nothing is asked meanwhile."""
+    if not shown or not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console
@@ -37,8 +37,8 @@ def bar() -> Iterator[Progress | None]:
         TextColumn("{task.fields[rate]}", markup=False),
         TimeRemainingColumn(),
     )
-    shown = Console(stderr=True, markup=False, highlight=False, emoji=False)
-    with Progress(*columns, console=shown, transient=True) as progress:
+    console = Console(stderr=True, markup=False, highlight=False, emoji=False)
+    with Progress(*columns, console=console, transient=True) as progress:
         yield progress
 
 
