@@ -14,7 +14,7 @@ import msgspec
 from rightcall.apis.deltas import Delta, DeltaPiece, End, Fault, Said, Stop, Thought
 from rightcall.apis.native_calls import Calls
 from rightcall.declare.toolset import Toolset
-from rightcall.formats import FORMATS
+from rightcall.formats import known_formats
 from rightcall.formats.spec import Format
 from rightcall.ids import Ids
 from rightcall.types import Call, CallEnd, CallStart, Done, Event, Problem, Reasoning, Recast, Reply, Text
@@ -260,17 +260,25 @@ class Assembler:
 
     def _take_last(self, events: list[Event], thought: Reply) -> None:
         """The calls that the reasoning ends with; what is followed by more thoughts was thought, not done."""
-        taken = last_calls(thought)
+        taken, first = last_calls(thought)
         if not taken:
             return
         skipped = len(thought.attempts) - taken
+        self._give(Recast(sum(map(len, self._thoughts)) - first, "thought"))
         self._format = thought.format
         self._count += taken
         for event in events:
             number = event.call if isinstance(event, Problem) else getattr(event, "index", None)
             if number is not None and number >= skipped:
-                self._give(_renumbered(event, self._first - skipped))
-        self._out.append(Problem("call_in_reasoning", _CALL_IN_REASONING, blocking=False))
+                self._give_thought(_renumbered(event, self._first - skipped))
+
+    def _give_thought(self, event: Event) -> None:
+        """An event of a call that stood in the reasoning, which the call's end tells."""
+        if isinstance(event, CallEnd):
+            note = Problem("call_in_reasoning", _CALL_IN_REASONING, call=event.index, blocking=False)
+            self._out.append(note)
+            event = CallEnd(event.index, msgspec.structs.replace(event.call, problems=(*event.call.problems, note)))
+        self._give(event)
 
 
 _LOSSES = (
@@ -286,7 +294,7 @@ _CALL_IN_REASONING = "the call stood in the reasoning; write calls after it"
 
 def _has_protocol(name: str) -> bool:
     """A reply in such a format is one even without a call: what its text is depends on where it stands."""
-    format = FORMATS.get(name)
+    format = known_formats().formats.get(name)
     return format is not None and format.protocol is not None
 
 

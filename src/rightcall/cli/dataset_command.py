@@ -13,9 +13,12 @@ import msgspec
 import typer
 
 from rightcall.capture import catalogue
+from rightcall.cli.completing import format_names, read_format_names
+from rightcall.cli.help_page import CommandGroup
 from rightcall.cli.inputs import (
     AsJson,
     Force,
+    FormatFile,
     Policy,
     ReasoningCalls,
     ReasoningCallsPolicy,
@@ -23,25 +26,21 @@ from rightcall.cli.inputs import (
     RescuePolicy,
     ToolsFile,
     checked,
+    choose_format_name,
     read_text,
     read_tools,
     refuse,
     say,
     usage_errors,
 )
+from rightcall.cli.layout import console, paragraph
 from rightcall.cli.progress import reading
 from rightcall.cli.safe import brief, json_text
-from rightcall.cli.show import console
 from rightcall.datasets.row_files import BadRows, Where
 from rightcall.errors import CallerError
 from rightcall.files.streams import is_standard_output
 
-app = typer.Typer(
-    help="Check, label, split, redact, export and import rows of captures.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
+app = CommandGroup(help="Check, label, split, redact, export and import rows of captures.")
 
 Files = Annotated[list[str], typer.Argument(metavar="FILES", help="Files of rows, as JSON lines.")]
 To = Annotated[
@@ -102,7 +101,7 @@ def show_result(json: bool, value: Mapping[str, Any], lines: Mapping[str, object
     shown = {label: said for label, said in lines.items() if said not in ("", {}, None)}
     wide = max(map(len, shown)) + 2
     for label, said in shown.items():
-        out.print(f"{label.replace('_', ' '):<{wide}}{brief(_counts(said), 2_000)}")
+        paragraph(out, brief(_counts(said), 2_000), label=f"{label.replace('_', ' '):<{wide}}")
 
 
 def _counts(said: object) -> str:
@@ -114,7 +113,7 @@ def _counts(said: object) -> str:
 
 
 def _tell(where: Where, why: str) -> None:
-    typer.echo(brief(f"{where} {why}", 1_000), err=True)
+    paragraph(console(stderr=True), brief(f"{where} {why}", 1_000), hang=2)
 
 
 @app.command()
@@ -299,7 +298,13 @@ def export(
     output: To,
     to: Annotated[ExportShape, typer.Option("--to", help="The shape that the trainer reads.")],
     turns: Annotated[bool, typer.Option("--turns", help="trl-sft: an example for each good turn.")] = False,
-    format: Annotated[str | None, typer.Option("--format", "-f", help="text: the wire format to write.")] = None,
+    format: Annotated[
+        str | None,
+        typer.Option(
+            "--format", "-f", metavar="NAME", help="text: the wire format to write.", autocompletion=format_names
+        ),
+    ] = None,
+    format_file: FormatFile = None,
     public: Annotated[bool, typer.Option("--public", help="A file for everyone: only of released rows.")] = False,
     keep_system: Annotated[
         bool, typer.Option("--keep-system", help="Leave in the prompt with which capture tests a model.")
@@ -318,7 +323,8 @@ def export(
 
     with failures(), reading("export", files) as seen:
         try:
-            options: dict[str, Any] = {"to": to.value, "turns": turns, "format": format, "public": public}
+            wire = choose_format_name(format or "auto", format_file) if format or format_file else None
+            options: dict[str, Any] = {"to": to.value, "turns": turns, "format": wire, "public": public}
             made = exported(files, output, keep_system=keep_system, seen=seen, force=force, **options)
         except Unreleased as error:
             for where, why in error.rows:
@@ -336,7 +342,16 @@ def import_(
     output: To,
     kind: LogName = "auto",
     tools: ToolsFile = None,
-    format: Annotated[str, typer.Option("--format", "-f", help="The format of texts that a model wrote.")] = "auto",
+    format: Annotated[
+        str,
+        typer.Option(
+            *("--format", "-f"),
+            metavar="NAME",
+            help="The format of texts that a model wrote.",
+            autocompletion=read_format_names,
+        ),
+    ] = "auto",
+    format_file: FormatFile = None,
     policy: Annotated[Policy, typer.Option("--repair", help="How much may be repaired.")] = Policy.safe,
     rescue: RescuePolicy = Rescue.safe,
     reasoning_calls: ReasoningCallsPolicy = ReasoningCalls.safe,
@@ -355,8 +370,9 @@ def import_(
 
     refused, passed = _FirstOfMany("refused"), Counter[str]()
     with failures(), reading("import", files) as seen:
-        options: dict[str, Any] = {"kind": kind, "format": format, "repair": policy.value, "model": model}
+        options: dict[str, Any] = {"kind": kind, "repair": policy.value, "model": model}
         options |= {"rescue": rescue.value, "reasoning_calls": reasoning_calls.value, "force": force, "seen": seen}
+        options["format"] = choose_format_name(format, format_file)
         options["passed_over"] = lambda where, why: passed.update([why])
         counts = import_files(files, output, tools=read_tools(tools), refused=refused.tell, **options)
     refused.tell_rest()

@@ -60,6 +60,7 @@ def _header(m: Machine, taken: Capture, *, bare: bool) -> Steps[None]:
     else:
         # Its first character is text, and the search goes on behind it.
         is_cut = p.ended and end < 0 and len(p.buf) - p.pos < _MAX_HEADER + size
+        is_cut = is_cut and not _holds_more(m, p.buf[p.pos + 1 :])
         p.pos = len(p.buf) if is_cut else p.pos + 1
         m.output.say_exactly(p.release(taken), p.at)
 
@@ -185,6 +186,7 @@ def _whole_call(m: Machine, name: str) -> bool:
 def _call(m: Machine, name: str) -> Steps[None]:
     """The message to a tool."""
     p = m.p
+    taken = p.capture()
     if not _whole_call(m, name):
         p.raw_begin()
         block = p.block = Block(p, bare=True)
@@ -198,6 +200,7 @@ def _call(m: Machine, name: str) -> Steps[None]:
             return
         m.output.mark("marker", p.at)  # the blanks behind it were looked past
     m.output.fresh = True
+    m.end_block(taken)
     m.forget_thought()
 
 

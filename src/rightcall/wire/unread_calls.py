@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from rightcall.wire.piece import Piece
 
 _NAME = re.compile(HOLES["name"]).match
+_QUOTES = "=\"' "
+_BRACKETS = frozenset(")]}")  # what a text that was not cut off may end with
 _NO_NAME = "the call has no tool name; send the name of a tool with its arguments"
 _UNREADABLE = "the call could not be read; send it again exactly as the format asks for"
 
@@ -63,17 +65,22 @@ def read_foreign(block: Block, opening: Capture) -> Steps[None]:
 def _unreadable(block: Block, content: str, found: bool) -> None:
     """A call that cannot be read: what of its name is known, and why it may not run."""
     p, text = block.p, content.lstrip()
-    tag = next((tag for tag in p.compiled.body_tags if text.startswith(tag)), "")
-    name = _NAME(text, len(tag))
+    tag = next((tag for tag in map(_unquoted, p.compiled.body_tags) if text.startswith(tag)), "")
+    name = _NAME(text, len(text) - len(text[len(tag) :].lstrip(_QUOTES)))
     if name is not None and (known := block.declared(name.group())):
         p.begin(known)
-    if p.ended and not found:
-        p.fail("truncated", "the text ended before the call did; send the whole call again")
-    elif (tag and name is None) or _is_nameless(block):
+    if (tag and name is None) or _is_nameless(block):
         p.fail("invalid_name", _NO_NAME)
+    elif p.ended and not found and (p.compiled.closes or text.rstrip()[-1:] not in _BRACKETS):
+        p.fail("truncated", "the text ended before the call did; send the whole call again")
     else:
         known_to = block.content + len(content) - len(text) + (name.end() if name is not None else len(tag))
         p.fail("invalid_call", _UNREADABLE, end=_end_of_broken(block, found, known_to))
+
+
+def _unquoted(tag: str) -> str:
+    """How a tag with a name begins, however it is quoted."""
+    return tag.rstrip(_QUOTES)
 
 
 def _read_foreign(block: Block, text: str) -> Piece | None:
