@@ -18,15 +18,11 @@ from rightcall.apis.outgoing import argument_text
 from rightcall.backends.request import Answer, Request
 from rightcall.capture.captured_rows import CallTrace, capture_row, example_group_id, outcome_row
 from rightcall.capture.examples import solved
-from rightcall.capture.settings import Settings, Task
+from rightcall.capture.settings import SYSTEM, Settings, Task
 from rightcall.capture.stubs import StubOutcome
 from rightcall.ids import Ids
 from rightcall.types import Call, Json, Part, Problem, Reasoning, Text, as_error
 
-SYSTEM = (
-    "You are tested with stub tools. They are harmless, always answer the same, and change nothing. "
-    "Call a tool only where the request needs one; otherwise answer in words."
-)
 _QUOTED = 500  # characters of a call that could not be read
 _NATIVE = frozenset(("chat", "responses", "messages", "ollama"))  # how a reply says it was no text
 _ELSEWHERE = frozenset(("rescued", "call_in_reasoning"))

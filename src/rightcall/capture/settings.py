@@ -19,6 +19,10 @@ from rightcall.types import Json
 
 GuardName = Literal["none", "parse"]
 GUARDS: tuple[GuardName, ...] = ("none", "parse")
+SYSTEM = (
+    "You are tested with stub tools. They are harmless, always answer the same, and change nothing. "
+    "Call a tool only where the request needs one; otherwise answer in words."
+)
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,7 +9,9 @@ import typer
 
 from rightcall.cli.dataset_command import Files, To, failures, show_result
 from rightcall.cli.inputs import AsJson, Force
+from rightcall.cli.option_groups import grouped
 from rightcall.cli.progress import reading
+from rightcall.cli.workers import Workers
 from rightcall.errors import CallerError
 
 Near = Annotated[
@@ -22,8 +24,16 @@ Keys = Annotated[
 ]
 
 
+@grouped
 def dedupe(
-    files: Files, output: To, near: Near = None, key: Keys = None, force: Force = False, json: AsJson = False
+    *,
+    files: Files,
+    output: To,
+    near: Near = None,
+    key: Keys = None,
+    workers: Workers,
+    force: Force = False,
+    json: AsJson = False,
 ) -> None:
     """Write each row once: the first of those that are the same, as it was, in the order of the files.
 
@@ -33,7 +43,8 @@ def dedupe(
     from rightcall.datasets.deduping import dedupe_files
 
     with failures(), reading("dedupe", files, passes=2) as seen:
-        made = dedupe_files(files, output, near=near, keys=key or (), seen=seen, force=force)
+        options = {"near": near, "keys": key or (), "seen": seen, "force": force, **workers.told()}
+        made = dedupe_files(files, output, **options)
     told = msgspec.to_builtins(made)
     show_result(json, told, told)
 
@@ -49,13 +60,16 @@ Wires = Annotated[
 ]
 
 
+@grouped
 def mutate(
+    *,
     files: Files,
     output: To,
     kind: Kinds = None,
     most: Most = 1_000,
     format: Wires = None,
     seed: Annotated[str, typer.Option(help="Another seed, other rows.")] = "rightcall-mutate-v1",
+    workers: Workers,
     force: Force = False,
     json: AsJson = False,
 ) -> None:
@@ -69,7 +83,8 @@ def mutate(
 
     with failures(), reading("mutate", files) as seen:
         caps = _caps(kind, most)
-        made = mutate_files(files, output, kinds=caps, formats=format or (), seed=seed, seen=seen, force=force)
+        options = {"kinds": caps, "formats": format or (), "seed": seed, "seen": seen, "force": force, **workers.told()}
+        made = mutate_files(files, output, **options)
     told = msgspec.to_builtins(made)
     show_result(json, told, told)
 

@@ -34,8 +34,10 @@ from rightcall.cli.inputs import (
     usage_errors,
 )
 from rightcall.cli.layout import console, paragraph
+from rightcall.cli.option_groups import grouped
 from rightcall.cli.progress import reading
 from rightcall.cli.safe import brief, json_text
+from rightcall.cli.workers import Workers
 from rightcall.datasets.row_files import BadRows, Where
 from rightcall.errors import CallerError
 from rightcall.files.streams import is_standard_output
@@ -57,6 +59,7 @@ class ExportShape(StrEnum):
     trl_kto = "trl-kto"
     sharegpt = "sharegpt"
     verifier = "verifier"
+    forge_capture = "forge-capture"
     text = "text"
 
 
@@ -186,13 +189,16 @@ def _names(given: str) -> list[str]:
 
 
 @app.command()
+@grouped
 def label(
+    *,
     files: Files,
     output: To,
     domains: Annotated[
         str,
         typer.Option("--domains", metavar="A,B", help="TOML files of your own domains; the built-in ones are known."),
     ] = "",
+    workers: Workers,
     force: Force = False,
     json: AsJson = False,
 ) -> None:
@@ -201,7 +207,7 @@ def label(
 
     with failures(), reading("label", files) as seen:
         own = catalogue.find_domains([name.strip() for name in domains.split(",") if name.strip()])
-        counts = dict(label_files(files, output, domains=own, seen=seen, force=force).most_common())
+        counts = dict(label_files(files, output, domains=own, seen=seen, force=force, **workers.told()).most_common())
     show_result(json, {"labels": counts, "output": output}, {"labels": counts, "output": output})
 
 
@@ -305,13 +311,17 @@ def export(
     ] = None,
     format_file: FormatFile = None,
     public: Annotated[bool, typer.Option("--public", help="A file for everyone: only of released rows.")] = False,
+    keep_system: Annotated[
+        bool, typer.Option("--keep-system", help="Leave in the prompt with which capture tests a model.")
+    ] = False,
     force: Force = False,
     json: AsJson = False,
 ) -> None:
     """Write rows in the shape of a trainer; a name that ends in .parquet is written as Parquet.
 
     The file is private (mode 0600) unless --public, which refuses every row that was not released: exit code 1, and
-    nothing is written. What a shape cannot say is left out and counted.
+    nothing is written. What a shape cannot say is left out and counted, and so is every example in which nobody asks or
+    the answer is empty.
     """
     from rightcall.datasets.exporting import Unreleased
     from rightcall.datasets.exporting import export as exported
@@ -320,13 +330,15 @@ def export(
         try:
             wire = choose_format_name(format or "auto", format_file) if format or format_file else None
             options: dict[str, Any] = {"to": to.value, "turns": turns, "format": wire, "public": public}
-            made = exported(files, output, seen=seen, force=force, **options)
+            made = exported(files, output, keep_system=keep_system, seen=seen, force=force, **options)
         except Unreleased as error:
             for where, why in error.rows:
                 _tell(where, why)
             raise
     told = msgspec.to_builtins(made)
     show_result(json, told, told)
+    if made.why_empty:
+        say(made.why_empty)
 
 
 @app.command("import")
