@@ -14,7 +14,7 @@ class EngineChoice(StrEnum):
     ray = "ray"
 
 
-class Workers(msgspec.Struct, frozen=True, kw_only=True):
+class EngineOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Who works on the rows of a file, and how many at a time."""
 
     jobs: Annotated[
@@ -23,8 +23,13 @@ class Workers(msgspec.Struct, frozen=True, kw_only=True):
     engine: Annotated[
         EngineChoice | None, typer.Option("--engine", help="Who works: processes of this machine, or Ray; else local.")
     ] = None
-    resume: Annotated[bool, typer.Option("--resume", help="Go on where the same command was broken off.")] = False
 
     def told(self) -> dict[str, Any]:
         """As the functions of `rightcall.datasets` take it."""
-        return {"engine": self.engine or "local", "jobs": self.jobs, "resume": self.resume}
+        return {**msgspec.structs.asdict(self), "engine": self.engine or "local"}
+
+
+class Workers(EngineOptions, frozen=True, kw_only=True):
+    """And whether a run that was broken off is gone on with."""
+
+    resume: Annotated[bool, typer.Option("--resume", help="Go on where the same command was broken off.")] = False
