@@ -13,7 +13,9 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
 demo: $(VENV)/.model ## install rightcall and show what it does, with a small model if it can be fetched
-	@$(VENV)/bin/rightcall demo --folder target/demo
+	@$(VENV)/bin/rightcall demo
+	@echo
+	@$(VENV)/bin/rightcall demo --live --folder target/demo
 
 test: lint unit smoke ## everything that must hold
 

@@ -295,9 +295,10 @@ def test_text_before_a_late_end_of_thinking_was_not_said(format: str) -> None:
         assert (reply.reasoning, reply.content) == ("I wonder.", "Good morning.")
 
 
+@pytest.mark.parametrize("thought", ["I wonder.", "I wonder.<|im_end|>\nHm."])
 @pytest.mark.parametrize("format", ["hermes", "glm45"])
-def test_a_bare_call_behind_a_late_end_of_thinking_is_all_that_was_said(format: str) -> None:
-    text = 'I wonder.</think>\n{"name": "lookup", "arguments": {"word": "owl"}}'
+def test_a_bare_call_behind_a_late_end_of_thinking_is_all_that_was_said(format: str, thought: str) -> None:
+    text = thought + '</think>\n{"name": "lookup", "arguments": {"word": "owl"}}'
     assert seen(text, format) == ([OWL], [], "")
 
 

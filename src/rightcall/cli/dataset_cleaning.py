@@ -7,8 +7,9 @@ from typing import Annotated
 import msgspec
 import typer
 
+from rightcall.cli.completing import format_names
 from rightcall.cli.dataset_command import Files, To, failures, show_result
-from rightcall.cli.inputs import AsJson, Force
+from rightcall.cli.inputs import AsJson, Force, FormatFile, choose_format_name
 from rightcall.cli.option_groups import grouped
 from rightcall.cli.progress import reading
 from rightcall.cli.workers import Workers
@@ -56,7 +57,12 @@ Kinds = Annotated[
 Most = Annotated[int, typer.Option("--most", min=0, help="How many of each kind there may be.")]
 Wires = Annotated[
     list[str] | None,
-    typer.Option("--format", "-f", metavar="NAME", help="broken_syntax: a wire format to write; repeatable."),
+    typer.Option(
+        *("--format", "-f"),
+        metavar="NAME",
+        help="broken_syntax: a wire format to write; repeatable.",
+        autocompletion=format_names,
+    ),
 ]
 
 
@@ -68,6 +74,7 @@ def mutate(
     kind: Kinds = None,
     most: Most = 1_000,
     format: Wires = None,
+    format_file: FormatFile = None,
     seed: Annotated[str, typer.Option(help="Another seed, other rows.")] = "rightcall-mutate-v1",
     workers: Workers,
     force: Force = False,
@@ -83,7 +90,9 @@ def mutate(
 
     with failures(), reading("mutate", files) as seen:
         caps = _caps(kind, most)
-        options = {"kinds": caps, "formats": format or (), "seed": seed, "seen": seen, "force": force, **workers.told()}
+        own = [choose_format_name("auto", format_file)] if format_file else []
+        wires = [*[choose_format_name(name, None) for name in format or ()], *own]
+        options = {"kinds": caps, "formats": wires, "seed": seed, "seen": seen, "force": force, **workers.told()}
         made = mutate_files(files, output, **options)
     told = msgspec.to_builtins(made)
     show_result(json, told, told)
