@@ -90,7 +90,8 @@ class Labeller:
         if name not in self._domains:
             self._domains[name] = catalogue.built_in(name) if name in catalogue.names() else None
         domain = self._domains[name]
-        return domain.by_name.get(scenario) if domain is not None else None
+        found = domain.by_name.get(scenario) if domain is not None else None
+        return None if found is not None and found.kind == "open" else found
 
 
 def calls_before(row: Json) -> list[Call]:
