@@ -25,7 +25,7 @@ lint: $(VENV)/.dev ## ruff and mypy
 	$(RUN) -m mypy
 
 unit: $(VENV)/.dev ## the test suite
-	$(RUN) -m pytest -n 2
+	$(RUN) -m pytest -n 2 --dist worksteal
 
 smoke: $(VENV)/.dev ## build the wheel and try it in a clean venv
 	$(RUN) tests/smoke_wheel.py

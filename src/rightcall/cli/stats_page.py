@@ -52,8 +52,8 @@ def _headline(stats: RowStats) -> Headline:
     if labelled:
         low, high = interval(labels["valid"], labelled)
         note = f"95 % interval: {100 * low:.1f} to {100 * high:.1f} %."
-        notes = (note, f"{labelled:,} of {sound:,} sound rows are labelled.", bad)
-        return Headline(percent(labels["valid"] / labelled), f"of {labelled:,} labelled rows are valid", notes)
+        all_notes = (note, f"{labelled:,} of {sound:,} sound rows are labelled.", bad)
+        return Headline(percent(labels["valid"] / labelled), f"of {labelled:,} labelled rows are valid", all_notes)
     notes = (bad, "No row is labelled; `rightcall dataset label` does that.") if sound else (bad,)
     return Headline(percent(sound / stats.rows if stats.rows else 0.0), f"of {stats.rows:,} rows are sound", notes)
 
