@@ -7,7 +7,7 @@ RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint unit smoke bench bfcl classes damage grammar gbnf model capture killtest typescript shown laws mutants fuzz pagetests venv clean
+.PHONY: help demo test lint unit smoke bench bfcl classes damage grammar gbnf model capture killtest typescript shown laws mutants fuzz pagetests ray venv clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -71,6 +71,9 @@ pagetests: $(VENV)/.dev ## look at every page in a real browser, at three widths
 		{ echo "make: no Chromium here; install it, for example: apt-get install chromium" >&2; exit 1; }
 	RIGHTCALL_PAGETESTS=1 $(RUN) -m pytest tests/test_webpages.py tests/test_webpages_browser.py
 
+ray: $(VENV)/.ray ## run rows through a real Ray with two workers, and through a store that speaks S3
+	$(RUN) -m pytest -o faulthandler_timeout=120 -o faulthandler_exit_on_timeout=true tests/test_ray.py tests/test_rows_remote.py
+
 laws: $(VENV)/.dev ## try the laws at depth, 300 examples each; SEED=n tries the same ones again
 	$(RUN) fuzz/laws.py $(if $(SEED),--seed $(SEED)) --seconds $${LAWS_SECONDS:-900}
 
@@ -116,6 +119,10 @@ $(VENV)/.dev: $(VENV)/.made pyproject.toml
 $(VENV)/.model: $(VENV)/.user
 	@$(PIP) --editable '.[local]' && $(VENV)/bin/rightcall model pull smollm2 && touch $@ || \
 		echo "make: the small model cannot be fetched here; a recording of it stands in" >&2
+
+$(VENV)/.ray: $(VENV)/.dev
+	$(PIP) --editable '.[dev,ray]' 'moto[server]>=5'
+	@touch $@
 
 $(VENV)/.local: $(VENV)/.dev
 	$(PIP) --editable '.[dev,local]'

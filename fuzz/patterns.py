@@ -106,6 +106,7 @@ def _tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text("utf-8"))
 
 
+@functools.cache  # a line may make hundreds of patterns
 def _methods(place: str) -> tuple[str, ...]:
     """How the pattern of this line is used: said behind `re.compile(...)`, or wherever its name stands in the file."""
     file, _, line = place.rpartition(":")

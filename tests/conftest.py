@@ -34,6 +34,10 @@ def cassette(tmp_path: Path) -> Path:
     return path
 
 
+gc.disable()  # until every test is known: they are millions of objects, and all of them stay
+
+
 def pytest_collection_finish() -> None:
-    """Thousands of tests are objects that stay: the garbage collector need not look at them again with every run."""
+    """The garbage collector looks at what the tests make, and not again and again at the tests themselves."""
     gc.freeze()
+    gc.enable()

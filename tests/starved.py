@@ -10,6 +10,7 @@ of more than 1 tries only every so-manieth step.
 from __future__ import annotations
 
 import asyncio
+import gc
 import importlib
 import io
 import json
@@ -276,6 +277,7 @@ def _preload() -> None:
 def trials(folder: Path, stride: int) -> Iterator[dict[str, Any]]:
     _preload()
     prepare(folder)
+    gc.freeze()  # no child goes over what all of them share
     for job in JOBS:
         trial = Trial(job, folder, stride)
         if not trial.wrong:

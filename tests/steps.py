@@ -18,9 +18,9 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from types import BuiltinMethodType, CodeType, ModuleType
+from types import BuiltinMethodType, CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 PACKAGE = "rightcall"
@@ -112,6 +112,8 @@ def _size(value: Any) -> int:
 
 def _cost(function: Any, args: tuple[Any, ...], result: Any) -> int:
     """What a call of a built-in looks at, in characters and items. Calls of Python functions count their own steps."""
+    if type(function) is FunctionType and not _is_foreign(function):
+        return 0
     owner = getattr(function, "__self__", None)
     if isinstance(owner, re.Pattern):
         return _searched(function, args, result)
@@ -345,7 +347,7 @@ class Metered:
 
 
 def _take_out() -> dict[str, ModuleType]:
-    names = [name for name in sys.modules if name.partition(".")[0] == PACKAGE]
+    names = [name for name in sys.modules if name.startswith(PACKAGE) and name.partition(".")[0] == PACKAGE]
     return {name: sys.modules.pop(name) for name in names}
 
 
@@ -400,24 +402,21 @@ def growth(text_of: Callable[[int], str], way: Way, *, size: int = 300, package:
 
     What is bounded, such as how far a marker is looked for, may look worse on small texts: a larger one decides.
     """
-    steps(text_of(size), way, package)  # what is made once, for a format or at first use, is no cost of the text
-    small, large = (_per_character(text_of(n), way, package) for n in (size, 4 * size))
+    texts = [text_of(size), text_of(4 * size)]
+    # What is made once, for a format or at first use, is no cost of the text: the first is read twice.
+    _, small, large = _per_character([texts[0], *texts], way, package)
     for times in (16, 64):
         if 4 * large > MOST * small:
-            small, large = large, _per_character(text_of(times * size), way, package)
+            small, (large,) = large, _per_character([text_of(times * size)], way, package)
     return 4 * large / small
 
 
-def _per_character(text: str, way: Way, package: Metered | None) -> float:
-    return steps(text, way, package) / len(text)
-
-
-def steps(text: str, way: Way, package: Metered | None = None) -> int:
+def _per_character(texts: list[str], way: Way, package: Metered | None) -> list[float]:
     metered = package or shared()
     with metered.on():
         rightcall = metered.load(PACKAGE)
         tools = _toolset(rightcall)
-        return metered.count(lambda: _read(rightcall, text, way, tools))
+        return [metered.count(partial(_read, rightcall, text, way, tools)) / len(text) for text in texts]
 
 
 _TOOLSETS: dict[int, Any] = {}

@@ -7,7 +7,6 @@ arguments in pieces, several deltas in one chunk, the stream's bytes cut anywher
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import msgspec
@@ -17,8 +16,8 @@ from hypothesis import strategies as st
 
 from dialects import WIRES, Answer, Cutter, Wired, chat_whole
 from rightcall import Arguments, Call, CallEnd, CallStart, Ids, Reply, Tool, Toolset
-from rightcall.apis import anthropic, gemini, ollama, openai_chat, openai_responses
-from rightcall.apis.sniff import sniff
+from rightcall.apis import openai_chat
+from rightcall.apis.sniff import DIALECTS, sniff
 from rightcall.apis.stream import Stream
 from rightcall.apis.whole import read
 from rightcall.types import Event
@@ -200,29 +199,21 @@ def test_nothing_that_is_sent_raises(api: str, data: st.DataObject, answer: Answ
 
 # -- writing and reading back ------------------------------------------------------------------------------------------
 
-WRITERS: dict[str, Callable[[Reply], Any]] = {
-    "chat": openai_chat.assistant_message,
-    "responses": openai_responses.assistant_message,
-    "messages": anthropic.assistant_message,
-    "gemini": gemini.assistant_message,
-    "ollama": ollama.assistant_message,
-}
-
 
 @every_dialect
 @given(answer=answers(WORDS))
 def test_what_is_written_reads_back(api: str, answer: Answer) -> None:
     assume(answer.text.strip() or answer.calls)
     reply = read(chat_whole(answer))
-    back = read(WRITERS[api](reply), api=api)
+    back = read(DIALECTS[api].assistant_message(reply), api=api)
     assert back.content == reply.content
     assert back.reasoning == reply.reasoning
     assert [(call.name, call.arguments) for call in back.attempts] == [(c.name, c.arguments) for c in reply.attempts]
     if api != "ollama":  # its wire has no ids
         assert [call.id for call in back.attempts] == [call.id for call in reply.attempts]
     assert (
-        read(json.dumps(WRITERS[api](reply)), api=api, ids=Ids.numbered("c")).attempts
-        == read(WRITERS[api](reply), api=api, ids=Ids.numbered("c")).attempts
+        read(json.dumps(DIALECTS[api].assistant_message(reply)), api=api, ids=Ids.numbered("c")).attempts
+        == read(DIALECTS[api].assistant_message(reply), api=api, ids=Ids.numbered("c")).attempts
     )
 
 

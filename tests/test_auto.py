@@ -86,6 +86,19 @@ def test_two_chunks_are_as_good_as_one_wherever_they_meet(sample: Sample) -> Non
 MARKED = [name for name in FORMATS if name not in BARE | EITHER | NAMED_ONLY]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<tool_call>\n<arg_key>s</arg_key>\n<arg_value>x</arg_value>\n</tool_call>",
+        "<seed:tool_call>\n<function f>\n<parameter=s>x</parameter>\n</function>\n</seed:tool_call>",
+        "<minimax:tool_call>\n<invoke name=f>x</invoke>\n</minimax:tool_call>",
+    ],
+)
+def test_a_broken_body_behind_an_opener_is_an_attempt_that_may_not_run(text: str) -> None:
+    reply = read_auto(text)
+    assert len(reply.attempts) == 1 and not reply.calls and not reply.content
+
+
 @pytest.mark.parametrize("name", MARKED)
 def test_a_format_with_markers_is_told_from_its_text_with_and_without_tools(name: str) -> None:
     calls = [made("f", s="x y"), made("f", s="z")]

@@ -196,3 +196,13 @@ def test_the_group_is_found_by_a_process_of_its_own() -> None:
     assert done.returncode == 0
     for name in b"validate stats prompts label assemble split redact release export import".split():
         assert name in done.stdout
+
+
+def test_of_many_refused_lines_three_are_told_and_the_rest_counted(tmp_path: Path) -> None:
+    (tmp_path / "log.jsonl").write_text('{"a": 1}\n' * 9 + '{"prompt": "Hi", "output": "Hello."}\n')
+    result = run("dataset", "import", str(tmp_path / "log.jsonl"), "-o", str(tmp_path / "out.jsonl"))
+    assert result.exit_code == 1
+    *told, rest = result.stderr.splitlines()
+    assert [line.split(" ")[0] for line in told] == [f"{tmp_path}/log.jsonl:{number}" for number in (1, 2, 3)]
+    assert rest == "and 6 more lines are refused"
+    assert "refused        9" in result.stdout and "answers        1" in result.stdout

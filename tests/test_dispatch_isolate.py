@@ -74,7 +74,7 @@ def test_a_process_whose_time_is_over_is_killed_with_all_it_started(tmp_path: Pa
                 Call("sleeps", {"pid_file": str(note)}, ""),
                 [isolated_tools.sleeps],
                 isolate=True,
-                limits=RunLimits(call=3),
+                limits=RunLimits(call=2),
             )
         )
         return (await task)[0]
@@ -91,7 +91,7 @@ def test_a_process_whose_time_is_over_is_killed_with_all_it_started(tmp_path: Pa
 def test_what_has_a_session_of_its_own_is_ended_too(hangs: bool, forks_twice: bool, tmp_path: Path) -> None:
     tool, pid_file = isolated_tools.starts_a_daemon, tmp_path / "pid"
     call = Call("starts_a_daemon", {"pid_file": str(pid_file), "hangs": hangs, "forks_twice": forks_twice})
-    (result,) = dispatch_sync(call, [tool], isolate=True, limits=RunLimits(call=4.0 if hangs else 60.0))
+    (result,) = dispatch_sync(call, [tool], isolate=True, limits=RunLimits(call=2.0 if hangs else 60.0))
     assert result.kind == ("timed_out" if hangs else "completed")
     if pid_file.exists():  # on a very slow machine it had no time to begin
         assert gone([int(pid_file.read_text())])

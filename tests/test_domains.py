@@ -320,7 +320,7 @@ def test_the_command_lists_shows_and_checks(tmp_path: Path) -> None:
     import json
 
     listed = run("domains")
-    assert listed.exit_code == 0 and len(listed.stdout.splitlines()) == len(catalogue.names())
+    assert listed.exit_code == 0 and len(listed.stdout.splitlines()) == len(catalogue.names()) + 1
     told = json.loads(run("domains", "--json").stdout)
     assert sum(each["scenarios"] for each in told) >= 67
     assert "add_to_cart" in run("domains", "shopping").stdout

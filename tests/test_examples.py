@@ -224,7 +224,16 @@ def test_the_loops_of_the_readme_are_short() -> None:
     assert [len(source.splitlines()) <= most for source, most in zip(LOOPS, (20, 20, 12), strict=True)] == [True] * 3
 
 
-@pytest.mark.parametrize("name, most", [("openai_loop", 20), ("anthropic_loop", 20), ("backend_loop", 12)])
+def test_the_guard_around_an_openai_loop_sees_the_task_done() -> None:
+    with scripted(chat_turn) as (url, asked):
+        client = openai.OpenAI(base_url=url + "/v1", api_key="none", max_retries=0)
+        said = example("guarded_loop").ask(client, "m", "Weather?")
+    assert said.startswith(TOLD) and "[problems]" in said and len(asked) == 3
+
+
+@pytest.mark.parametrize(
+    "name, most", [("openai_loop", 20), ("anthropic_loop", 20), ("backend_loop", 12), ("guarded_loop", 25)]
+)
 def test_a_loop_is_short(name: str, most: int) -> None:
     source = (EXAMPLES / f"{name}.py").read_text("utf-8")
     body = source.partition("def ask(")[2].partition("\n\n\n")[0]

@@ -32,7 +32,7 @@ FUNCTIONS = {
     "dispatch_sync",
     "grammar",
 }
-FUNCTIONS |= {"feedback", "canonical", "answers", "wrap"}
+FUNCTIONS |= {"run", "run_sync", "feedback", "canonical", "answers", "wrap"}
 VALUES = {
     "Tool",
     "Toolset",
@@ -50,6 +50,9 @@ VALUES = {
     "Stream",
     "Result",
     "Trace",
+    "Conversation",
+    "Guard",
+    "Runner",
 }
 EVENTS = {"Text", "Reasoning", "CallStart", "Arguments", "CallEnd", "Recast", "Done"}
 ERRORS = {"RightcallError", "CannotCarry", "UnknownFormat"}
@@ -61,7 +64,7 @@ PUBLIC = {  # the modules that may be imported from, beside `rightcall` itself
     "datasets": "BadRows Capture Domain Settings Unreleased Watch assemble dedupe_files export find_domains "
     "import_files label_files mutate_files redact_files release_files split statistics validate write_prompts",
     "formats": "ALIASES FORMATS NAMED_ONLY Braced Channels Envelope Format NameThenJson Params Protocol Pythonic "
-    "Special TsCall find replace",
+    "Special TsCall discover find known_formats register replace unregister",
     "hooks": "Bounds Budget BudgetGuard BudgetHook Continue Hook Invocation Pages Redaction RunLimits Skip "
     "Spans Terminate TimeBudget TokenBudget TokenHook call_budget fingerprint repair_history "
     "retry_class spill_to",
@@ -70,6 +73,7 @@ PUBLIC = {  # the modules that may be imported from, beside `rightcall` itself
     "guard": "Guard GuardPolicy Intervention Judgement PastCall PastTurn Respond Turn announced failing_budget "
     "malformed_budget near_calls one_at_a_time oversized_results prerequisites problems repeated required_steps "
     "silence terminal_tools tool_choice turn_budget unknown_tool",
+    "loop": "CallRan Over Spent",
     "messages": "HISTORY_PROFILES Deliverable HistoryChange HistoryProfile KeptFields Ledger LedgerState SaneHistory "
     "declarations history_faults kept_of result_text sane violations",
     "testing": "LAWS Case How Law Recorder ReplayBackend ReplayServer Violation auto_law check_format cut_law "

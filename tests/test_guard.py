@@ -319,6 +319,27 @@ def test_the_task_ends_with_its_terminal_tool_only_if_that_went_well() -> None:
     assert not judged.over([type(result)(result.call, "no", True, "failed")])
 
 
+def test_the_same_call_is_told_then_answered_then_refused_then_stopped() -> None:
+    messages: list[Any] = [ASKED]
+    actions = []
+    for _ in range(6):
+        judged = Guard(repeated()).judge(Turn.of(messages, LOOKS, reply=now(A)))
+        messages += judged.messages(asyncio.run(dispatch(judged.calls, LOOKS)))
+        actions += [each.action for each in judged.interventions] or ["run"]
+    assert actions == ["run", "tell", "answer", "refuse", "refuse", "stop"]
+
+
+def test_a_call_that_was_refused_for_another_reason_may_come_again() -> None:
+    guard = Guard(prerequisites({"edit": "search"}), repeated())
+    messages: list[Any] = [ASKED]
+    decisions = []
+    for said_now in (B, A, B):
+        judged = guard.judge(Turn.of(messages, LOOKS, reply=now(said_now)))
+        messages += judged.messages(asyncio.run(dispatch(judged.calls, LOOKS)))
+        decisions.append((judged.decision, len(judged.interventions)))
+    assert decisions == [("again", 1), ("run", 0), ("run", 0)]
+
+
 def test_a_tool_to_speak_with_gives_the_answer() -> None:
     guard = Guard(Respond())
     tools = guard.tools(TOOLS)

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rightcall import Call, Ids, Parser, Problem, Reply, Stream, answers, dispatch_sync, feedback, parse, read, tool
-from rightcall.apis.turns import WRITERS
+from rightcall.apis.sniff import DIALECTS
 from rightcall.types import Reasoning, Recast, Text
 
 Json = dict[str, Any]
-every_api = pytest.mark.parametrize("api", list(WRITERS))
+every_api = pytest.mark.parametrize("api", list(DIALECTS))
 
 
 @tool

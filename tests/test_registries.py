@@ -10,8 +10,7 @@ import pytest
 
 from dialects import WIRES
 from rightcall.api_names import APIS
-from rightcall.apis.sniff import _SIGNS, DIALECTS
-from rightcall.apis.turns import WRITERS
+from rightcall.apis.sniff import DIALECTS
 from rightcall.cli.dataset_command import ExportShape
 from rightcall.datasets.message_shapes import SHAPES
 from rightcall.datasets.parquet import COLUMNS
@@ -27,8 +26,7 @@ def missing(names: Iterable[str], listed: Iterable[str], what: str) -> list[str]
 
 DIALECT_LISTS = [
     (APIS, "add the word to `Api` in api_names.py"),
-    (_SIGNS, "add what tells it from the others to `_SIGNS` in apis/sniff.py"),
-    (WRITERS, "add its assistant's turn and tool results to `WRITERS` in apis/turns.py"),
+    ([dialect.name for dialect in DIALECTS.values()], "let `name` of its `Dialect` be the word it has in `DIALECTS`"),
     (WIRES, "add what its server sends, whole and streamed, to `WIRES` in tests/dialects.py: the laws go by it"),
 ]
 SHAPE_LISTS = [

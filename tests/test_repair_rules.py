@@ -51,7 +51,10 @@ def name_of(rule: RepairRule) -> str:
 
 def test_the_table_lists_every_rule_in_the_source_and_no_other() -> None:
     found = {name for source in sources() for name in recorded(source)} - ALIASES
-    assert {rule.name for rule in RULES} == found
+    listed = {rule.name for rule in RULES}
+    unlisted = [f"{name}: add a `RepairRule` with an example to `RULES` in repairs/rules.py" for name in found - listed]
+    unmade = [f"{name}: nothing in the source leaves this receipt; take it out of `RULES`" for name in listed - found]
+    assert not [*unlisted, *unmade], "; ".join(sorted([*unlisted, *unmade]))
 
 
 def test_a_new_rule_would_be_noticed() -> None:
@@ -63,8 +66,13 @@ def test_a_new_rule_would_be_noticed() -> None:
 def test_an_example_leaves_just_the_receipt_of_its_rule(rule: RepairRule) -> None:
     reply = tried(rule)
     (call,) = reply.attempts
-    assert (call.name, call.arguments, reply.problems) == (rule.of, rule.arguments, ())
-    assert [(made.rule, made.kind) for made in call.repairs] == [(rule.name, rule.kind)]
+    assert (call.name, call.arguments, reply.problems) == (rule.of, rule.arguments, ()), (
+        f"`sent` of {rule.name} should be read as its `arguments`, with no problem left; "
+        "is the change yielded where this fault is met, and does the result fit `TOOLS`?"
+    )
+    assert [(made.rule, made.kind) for made in call.repairs] == [(rule.name, rule.kind)], (
+        f"`sent` of {rule.name} should need just this rule, once, with this kind; choose an example with one fault"
+    )
     assert call.complete and call.repairs[0].before != call.repairs[0].after
 
 

@@ -13,7 +13,7 @@ from signatures import Said, annotations_of, look_up, result_of, signature, writ
 
 # Everything that may be imported from. The test of the public names holds it against the package.
 MODULES = ("rightcall", *[f"rightcall.{name}" for name in (
-    "backends", "datasets", "errors", "formats", "guard", "hooks", "masks", "mcp", "messages", "testing",
+    "backends", "datasets", "errors", "formats", "guard", "hooks", "loop", "masks", "mcp", "messages", "testing",
     "workspace",
 )])  # fmt: skip
 OTHERS = "Other types"

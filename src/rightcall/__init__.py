@@ -27,7 +27,10 @@ if TYPE_CHECKING:
     from rightcall.dispatching.trace import Trace
     from rightcall.errors import CannotCarry, RightcallError, UnknownFormat
     from rightcall.formats.spec import Format
+    from rightcall.guard.judgement import Guard
     from rightcall.ids import Ids
+    from rightcall.loop.conversation import Conversation
+    from rightcall.loop.task_runner import Runner, run, run_sync
     from rightcall.repairs.whole_call import repair
     from rightcall.shapes.builder import GrammarBounds
     from rightcall.types import (
@@ -59,9 +62,11 @@ __all__ = [
     "CallEnd",
     "CallStart",
     "CannotCarry",
+    "Conversation",
     "Done",
     "Format",
     "GrammarBounds",
+    "Guard",
     "Ids",
     "Limits",
     "Parser",
@@ -72,6 +77,7 @@ __all__ = [
     "Reply",
     "Result",
     "RightcallError",
+    "Runner",
     "Span",
     "Stream",
     "Text",
@@ -95,12 +101,14 @@ __all__ = [
     "read_all",
     "render",
     "repair",
+    "run",
+    "run_sync",
     "select",
     "tool",
     "wrap",
 ]
 
-_MODULES = "backends datasets errors formats guard hooks masks mcp messages testing workspace".split()
+_MODULES = "backends datasets errors formats guard hooks loop masks mcp messages testing workspace".split()
 
 __getattr__ = on_first_use(
     __name__,
@@ -126,7 +134,12 @@ __getattr__ = on_first_use(
         "RightcallError": "rightcall.errors",
         "UnknownFormat": "rightcall.errors",
         "Format": "rightcall.formats.spec",
+        "Guard": "rightcall.guard.judgement",
         "Ids": "rightcall.ids",
+        "Conversation": "rightcall.loop.conversation",
+        "Runner": "rightcall.loop.task_runner",
+        "run": "rightcall.loop.task_runner",
+        "run_sync": "rightcall.loop.task_runner",
         "repair": "rightcall.repairs.whole_call",
         "Arguments": "rightcall.types",
         "Call": "rightcall.types",

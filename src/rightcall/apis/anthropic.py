@@ -8,10 +8,11 @@ Read besides: a list of blocks, one block. Tools that the server runs itself (`s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from rightcall.apis.deltas import Delta, DeltaPiece, Deltas, End, Said, Seen, Stop, Thought, unknown_fields
+from rightcall.apis.dialect import CallOutcome, Dialect
 from rightcall.apis.outgoing import Extras, fields_of, output_text, turn
 from rightcall.apis.sdk_view import arguments, items, obj, objects, text
 from rightcall.types import Call, Json, Reply
@@ -214,3 +215,38 @@ def opaque(response: Any) -> tuple[Json, list[tuple[str, Json]]]:
 
 def _unread(call: Json) -> Json:
     return {key: value for key, value in call.items() if key not in _KNOWN and value is not None}
+
+
+# -- what is known of it -----------------------------------------------------------------------------------------------
+
+_EVENTS = frozenset(
+    "message_start content_block_start content_block_delta content_block_stop message_delta message_stop ping".split()
+)
+_BLOCK_KINDS = frozenset("tool_use thinking redacted_thinking server_tool_use tool_result".split())
+
+
+def _is_messages(found: Json) -> bool:
+    kind = text(found.get("type"))
+    if kind in _EVENTS or kind == "message" or "stop_reason" in found:
+        return True
+    if kind in ("tool_use", "redacted_thinking") or (kind == "thinking" and "signature" in found):
+        return True
+    for block in objects(found.get("content")):
+        if text(block.get("type")) in _BLOCK_KINDS and not isinstance(block.get("thinking"), list):
+            return True
+    return False
+
+
+def _turn(reply: Reply, extras: Extras) -> Json:
+    """Reasoning goes back only where it is signed."""
+    return assistant_message(reply, extras=extras, reasoning_key=None)
+
+
+def _results(outcomes: Sequence[CallOutcome], note: str) -> list[Json]:
+    """The results of one turn come in one message, and before its text."""
+    blocks = [tool_result(each.call, each.output, is_error=each.is_error)["content"] for each in outcomes]
+    content = [block for each in blocks for block in each] + ([{"type": "text", "text": note}] if note else [])
+    return [{"role": "user", "content": content}] if content else []
+
+
+MESSAGES = Dialect("messages", _is_messages, whole, chunk, opaque, assistant_message, _turn, _results)

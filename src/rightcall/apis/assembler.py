@@ -14,7 +14,7 @@ import msgspec
 from rightcall.apis.deltas import Delta, DeltaPiece, End, Fault, Said, Stop, Thought
 from rightcall.apis.native_calls import Calls
 from rightcall.declare.toolset import Toolset
-from rightcall.formats import FORMATS
+from rightcall.formats import known_formats
 from rightcall.formats.spec import Format
 from rightcall.ids import Ids
 from rightcall.types import Call, CallEnd, CallStart, Done, Event, Problem, Reasoning, Recast, Reply, Text
@@ -286,7 +286,7 @@ _CALL_IN_REASONING = "the call stood in the reasoning; write calls after it"
 
 def _has_protocol(name: str) -> bool:
     """A reply in such a format is one even without a call: what its text is depends on where it stands."""
-    format = FORMATS.get(name)
+    format = known_formats().formats.get(name)
     return format is not None and format.protocol is not None
 
 

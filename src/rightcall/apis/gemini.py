@@ -9,10 +9,11 @@ as a whole response, and its calls come whole.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from rightcall.apis.deltas import Delta, DeltaPiece, Deltas, Fault, Said, Seen, Stop, Thought, unknown_fields
+from rightcall.apis.dialect import CallOutcome, Dialect
 from rightcall.apis.gemini_pieces import Pieces
 from rightcall.apis.outgoing import Extras, fields_of, output_text, turn
 from rightcall.apis.sdk_view import arguments, items, obj, objects, text
@@ -198,3 +199,29 @@ def _parts(response: Any) -> list[Json]:
     candidates = objects(found.get("candidates"))
     content = obj((candidates[0] if candidates else found).get("content")) or found
     return objects(content["parts"]) if "parts" in content else [content]
+
+
+# -- what is known of it -----------------------------------------------------------------------------------------------
+
+_KEYS = frozenset("candidates parts functionCall promptFeedback usageMetadata prompt_feedback usage_metadata".split())
+
+
+def _is_gemini(found: Json) -> bool:
+    if not _KEYS.isdisjoint(found):
+        return True
+    call = obj(found.get("function_call"))
+    return (call is not None and "args" in call) or "parts" in (obj(found.get("content")) or {})
+
+
+def _turn(reply: Reply, extras: Extras) -> Json:
+    return assistant_message(reply, extras=extras)
+
+
+def _results(outcomes: Sequence[CallOutcome], note: str) -> list[Json]:
+    """The results of one turn come in one content."""
+    found = [tool_result(each.call, each.output, is_error=each.is_error)["parts"] for each in outcomes]
+    parts = [part for each in found for part in each] + ([{"text": note}] if note else [])
+    return [{"role": "user", "parts": parts}] if parts else []
+
+
+GEMINI = Dialect("gemini", _is_gemini, whole, chunk, opaque, assistant_message, _turn, _results)

@@ -13,8 +13,9 @@ from typing import Any
 
 from rightcall.apis import openai_chat
 from rightcall.apis.deltas import Delta, Deltas, Said, Seen, Stop, Thought
+from rightcall.apis.dialect import Dialect, one_by_one
 from rightcall.apis.outgoing import Extras, fields_of, output_text, turn
-from rightcall.apis.sdk_view import obj, text
+from rightcall.apis.sdk_view import obj, objects, text
 from rightcall.types import Call, Json, Reply
 from rightcall.wire.how_ended import finish_of
 
@@ -87,3 +88,29 @@ def read_tool_choice(value: Any) -> str:
 
 def opaque(response: Any) -> tuple[Json, list[tuple[str, Json]]]:
     return openai_chat.opaque(response)
+
+
+# -- what is known of it -----------------------------------------------------------------------------------------------
+
+
+def _is_ollama(found: Json) -> bool:
+    if "choices" in found:
+        return False
+    if "done" in found and ("message" in found or "response" in found):
+        return True
+    if "created_at" in found and obj(found.get("message")) is not None:
+        return True
+    return isinstance(found.get("thinking"), str) or has_parsed_call(found)
+
+
+def has_parsed_call(found: Json) -> bool:
+    """A call without an id, whose arguments are no text."""
+    calls = [obj(each.get("function")) or {} for each in objects(found.get("tool_calls")) if not each.get("id")]
+    return any(obj(call.get("arguments")) is not None for call in calls)
+
+
+def _turn(reply: Reply, extras: Extras) -> Json:
+    return assistant_message(reply, extras=extras)
+
+
+OLLAMA = Dialect("ollama", _is_ollama, whole, chunk, opaque, assistant_message, _turn, one_by_one(tool_result))

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from rightcall.apis.deltas import Delta, DeltaPiece, Deltas, Fault, Said, Seen, Stop, Thought, unknown_fields
+from rightcall.apis.dialect import Dialect, one_by_one
 from rightcall.apis.outgoing import Extras, argument_text, custom_input, fields_of, output_text, turn
 from rightcall.apis.sdk_view import arguments, dumps, error_text, is_parsed, items, obj, objects, text
 from rightcall.types import Call, Json, Reply
@@ -293,3 +294,26 @@ def _fields(entry: Json) -> Json:
         return {}
     kept = {key: value for key, value in entry.items() if key not in _KNOWN and value is not None}
     return {"type": "custom", **kept} if obj(entry.get("custom")) is not None else kept
+
+
+# -- what is known of it -----------------------------------------------------------------------------------------------
+
+_KEYS = frozenset("choices tool_calls function function_call reasoning_content".split())
+
+
+def _is_chat(found: Json) -> bool:
+    if not _KEYS.isdisjoint(found):
+        return True
+    if text(found.get("object")).startswith("chat.completion") or found.get("type") == "custom":
+        return True
+    return "content" in found and ("role" in found or isinstance(found["content"], str))
+
+
+def _turn(reply: Reply, extras: Extras) -> Json:
+    """Reasoning goes back under the name it came under, and only beside calls: without any, servers refuse it."""
+    written = assistant_message(reply, extras=extras, reasoning_key=None)
+    dropped = () if reply.attempts else REASONING
+    return {key: value for key, value in written.items() if key not in dropped}
+
+
+CHAT = Dialect("chat", _is_chat, whole, chunk, opaque, assistant_message, _turn, one_by_one(tool_result))

@@ -11,13 +11,14 @@ seen as deltas is taken from what comes later.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
 
 from rightcall.apis import openai_chat
 from rightcall.apis.deltas import Delta, DeltaPiece, Deltas, End, Fault, Said, Seen, Slot, Stop, Thought, unknown_fields
+from rightcall.apis.dialect import CallOutcome, Dialect, with_note
 from rightcall.apis.outgoing import Extras, argument_text, custom_input, fields_of, output_text, turn
 from rightcall.apis.sdk_view import arguments, error_text, is_parsed, obj, objects, text
 from rightcall.types import Call, Json, Reply
@@ -286,3 +287,44 @@ def opaque(response: Any) -> tuple[Json, list[tuple[str, Json]]]:
 def _fields(item: Json) -> Json:
     kept = {key: value for key, value in item.items() if key not in _KNOWN and value is not None}
     return {"type": "custom_tool_call", **kept} if item.get("type") == "custom_tool_call" else kept
+
+
+# -- what is known of it -----------------------------------------------------------------------------------------------
+
+_ITEM_KINDS = frozenset(("function_call", "custom_tool_call", "reasoning"))
+_PART_KINDS = frozenset(("output_text", "refusal", "summary_text", "reasoning_text"))
+
+
+def _is_responses(found: Json) -> bool:
+    kind = text(found.get("type"))
+    if kind.startswith("response.") or found.get("object") == "response" or kind in _ITEM_KINDS:
+        return True
+    if "choices" not in found and _has_output(found):
+        return True
+    return kind == "message" and any(text(part.get("type")) in _PART_KINDS for part in objects(found.get("content")))
+
+
+def _has_output(found: Json) -> bool:
+    """Items, one item, or a text with calls beside it."""
+    output = found.get("output")
+    if isinstance(output, str):
+        return bool(found.get("tool_calls"))
+    return isinstance(output, (list, tuple)) or _is_item(obj(output))
+
+
+def _is_item(found: Json | None) -> bool:
+    """Is this one item of an output, where a list of them should be?"""
+    return found is not None and (found.get("type") == "message" or text(found.get("type")) in _ITEM_KINDS)
+
+
+def _turn(reply: Reply, extras: Extras) -> Any:
+    """Reasoning goes back only where it is signed."""
+    return assistant_message(reply, reasoning="", extras=extras)
+
+
+def _results(outcomes: Sequence[CallOutcome], note: str) -> list[Json]:
+    out = [tool_result(each.call, each.output, is_error=each.is_error, custom=each.custom) for each in outcomes]
+    return with_note(out, note)
+
+
+RESPONSES = Dialect("responses", _is_responses, whole, chunk, opaque, assistant_message, _turn, _results)

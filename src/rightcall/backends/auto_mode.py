@@ -49,8 +49,9 @@ PROBE = Tool(
     description="Shows that tools can be called. Takes no arguments.",
     parameters={"type": "object", "properties": {}},
 )
+PROBE_ASKS = f"Call the tool {PROBE.name} now."
 _PROBING = Request(
-    messages=[{"role": "user", "content": "Call the tool tool_probe now."}],
+    messages=[{"role": "user", "content": PROBE_ASKS}],
     tools=[PROBE],
     choice="required",
     temperature=0.0,

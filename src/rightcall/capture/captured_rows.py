@@ -92,6 +92,7 @@ class CallTrace(msgspec.Struct, frozen=True, kw_only=True):
     usage: Json | None = None
     source: str = "rightcall"
     bucket: str = "real_model_call"
+    log_id: str | None = None  # what a log that was imported calls the line
 
 
 _BESIDE = ("scenario_kind", "mode", "guard", "format", "attempt", "seed", "usage")  # beside proxy_trace, not in it
@@ -194,6 +195,7 @@ def _row(
                 "domain": trace.domain,
                 "scenario": trace.scenario,
                 "run_index": trace.run_index,
+                **({} if trace.log_id is None else {"log_id": trace.log_id}),
             },
         },
     }

@@ -16,8 +16,10 @@ from rightcall.cli.dataset_cleaning import dedupe, mutate
 from rightcall.cli.dataset_command import app as dataset
 from rightcall.cli.demo_command import demo
 from rightcall.cli.domains_command import domains
+from rightcall.cli.explain_command import explain
 from rightcall.cli.formats_command import formats
 from rightcall.cli.grammar_command import grammar
+from rightcall.cli.help_page import CommandGroup
 from rightcall.cli.mcp_command import mcp
 from rightcall.cli.model_command import model
 from rightcall.cli.parse_command import detect, parse
@@ -26,11 +28,7 @@ from rightcall.cli.replay_command import replay
 from rightcall.cli.report_command import report
 from rightcall.cli.tools_command import tools
 
-app = typer.Typer(
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
+app = CommandGroup(add_completion=True)
 
 
 def _version(wanted: bool) -> None:
@@ -61,7 +59,8 @@ app.command()(contract)
 app.command()(render)
 app.command()(grammar)
 app.command()(detect)
-app.command()(formats)
+app.add_typer(formats, name="formats")
+app.command()(explain)
 app.command()(replay)
 app.command()(demo)
 app.command()(chat)

@@ -12,8 +12,9 @@ from typing import Annotated, Any
 import typer
 
 from rightcall.cli.inputs import AsJson, Policy, RepairPolicy, read_text, refuse, say, usage_errors
+from rightcall.cli.layout import console, row
 from rightcall.cli.safe import brief, json_text, visible
-from rightcall.cli.show import console, receipt, row, show_problems
+from rightcall.cli.show import receipt, show_problems
 from rightcall.declare.functions import is_class_tool, is_marked
 from rightcall.declare.toolset import Toolset
 from rightcall.dispatching.bounded_output import Bounds

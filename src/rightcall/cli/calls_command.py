@@ -8,10 +8,11 @@ import msgspec
 import typer
 
 from rightcall.cli.inputs import POLICIES, AsJson, Files, Policy, ToolsFile, read_json, read_tools, refuse, usage_errors
+from rightcall.cli.layout import console, row, table
 from rightcall.cli.option_groups import grouped
 from rightcall.cli.row_options import RowOptions, end_rows, one_file, run_key, run_rows
 from rightcall.cli.safe import brief, json_text
-from rightcall.cli.show import console, row, show_problems
+from rightcall.cli.show import show_problems
 from rightcall.problems import CODES
 from rightcall.repairs.rules import RULES
 from rightcall.rows.call_lines import CHECKED, REPAIRED, CallsWork
@@ -125,7 +126,8 @@ def _list_codes(json: bool) -> None:
         kept = ("code", "blocking", "cause", "cure")
         typer.echo(json_text([{key: getattr(code, key) for key in kept} for code in CODES.values()]))
     else:
-        _table([(code.code, "" if code.blocking else "note", code.cause) for code in CODES.values()])
+        rows = [(code.code, "" if code.blocking else "note", brief(code.cause, 500)) for code in CODES.values()]
+        table(console(), ("code", "", "what it means"), rows)
 
 
 def _list_rules(json: bool) -> None:
@@ -134,10 +136,4 @@ def _list_rules(json: bool) -> None:
         rows: list[Any] = [msgspec.to_builtins({key: getattr(rule, key) for key in kept}) for rule in RULES]
         typer.echo(json_text(rows))
     else:
-        _table([(rule.name, rule.kind, rule.what) for rule in RULES])
-
-
-def _table(rows: list[tuple[str, str, str]]) -> None:
-    out = console()
-    for name, kind, what in rows:
-        out.print(f"{name:<24}{kind:<8}{brief(what, 500)}")
+        table(console(), ("rule", "kind", "what it does"), [(rule.name, rule.kind, rule.what) for rule in RULES])

@@ -36,10 +36,9 @@ from rightcall.cli.capture_options import (
 from rightcall.cli.capture_watch import ShownProgress, bar
 from rightcall.cli.endpoint import Endpoint, backend_errors
 from rightcall.cli.inputs import AsJson, Force, refuse, say, usage_errors
+from rightcall.cli.layout import console, paragraph, table
 from rightcall.cli.option_groups import grouped
 from rightcall.cli.safe import json_text, visible
-from rightcall.cli.show import console
-from rightcall.cli.tables import table
 from rightcall.files.streams import is_stream
 from rightcall.files.whole_files import keep_apart
 from rightcall.types import Json
@@ -195,5 +194,6 @@ def print_run(run: Capture, *, as_json: bool) -> None:
         return
     out = console()
     rows = [(visible(model, one_line=True), *figures(run, model)) for model in run.tally.models]
-    out.print(table(("model", *HEADS), rows))
-    out.print(f"{run.tally.rows} rows in {visible(str(run.output), one_line=True)}; {run.errors} scenarios failed")
+    table(out, ("model", *HEADS), rows)
+    said = f"{run.tally.rows} rows in {visible(str(run.output), one_line=True)}; {run.errors} scenarios failed"
+    paragraph(out, said, hang=2)

@@ -9,6 +9,7 @@ import typer
 
 from rightcall.capture.catalogue import DEFAULT
 from rightcall.capture.settings import Settings
+from rightcall.cli.completing import domain_names
 from rightcall.cli.endpoint import GuardName, MaxTokens, ModeName, Temperature
 
 DEFAULT_DOMAINS = ",".join(DEFAULT)
@@ -51,7 +52,12 @@ Output = Annotated[
 ]
 Domains = Annotated[
     str,
-    typer.Option(metavar="NAME,...", callback=_domains, help="Domains by name, or .toml files of your own, or all."),
+    typer.Option(
+        metavar="NAME,...",
+        callback=_domains,
+        autocompletion=domain_names,
+        help="Domains by name, or .toml files of your own, or all.",
+    ),
 ]
 Replay = Annotated[
     str | None,

@@ -8,12 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
 from rightcall.capture.captured_rows import OUTCOME
 from rightcall.capture.runner import Capture, Watch
 from rightcall.capture.scenario_run import JournalEntry
 from rightcall.capture.settings import Task
+from rightcall.cli.layout import console, paragraph
 from rightcall.cli.safe import visible
 from rightcall.types import Json
 
@@ -27,7 +26,6 @@ def bar() -> Iterator[Progress | None]:
     if not sys.stderr.isatty():
         yield None
         return
-    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (
@@ -37,8 +35,7 @@ def bar() -> Iterator[Progress | None]:
         TextColumn("{task.fields[rate]}", markup=False),
         TimeRemainingColumn(),
     )
-    shown = Console(stderr=True, markup=False, highlight=False, emoji=False)
-    with Progress(*columns, console=shown, transient=True) as progress:
+    with Progress(*columns, console=console(stderr=True), transient=True) as progress:
         yield progress
 
 
@@ -51,11 +48,8 @@ class ShownProgress(Watch):
         self._total = self._rows = 0
 
     def _say(self, line: str) -> None:
-        shown = visible(line, one_line=True)
-        if self._progress is None:
-            typer.echo(shown, err=True)
-        else:
-            self._progress.console.print(shown, soft_wrap=True)
+        out = console(stderr=True) if self._progress is None else self._progress.console
+        paragraph(out, visible(line, one_line=True), hang=2)
 
     def start(self, run: Capture) -> None:
         self._total, settings = run.total, run.settings

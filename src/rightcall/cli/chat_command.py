@@ -18,10 +18,21 @@ from rich.console import Console
 from rightcall.backends.base import BaseBackend, SyncStreaming
 from rightcall.backends.request import Answer, Request
 from rightcall.cli.endpoint import Endpoint, MaxTokens, Model, Temperature, backend_errors
-from rightcall.cli.inputs import AsJson, Force, FormatName, ToolsFile, choose_format, read_tools, refuse, say
+from rightcall.cli.inputs import (
+    AsJson,
+    Force,
+    FormatFile,
+    FormatName,
+    ToolsFile,
+    choose_format,
+    read_tools,
+    refuse,
+    say,
+)
+from rightcall.cli.layout import Flow, console
 from rightcall.cli.option_groups import grouped
 from rightcall.cli.safe import json_line, visible
-from rightcall.cli.show import STYLES, console, show_call, show_problems
+from rightcall.cli.show import STYLES, show_call, show_problems, unsaid
 from rightcall.dispatching.result import Result, refused
 from rightcall.errors import BackendError
 from rightcall.ids import Ids
@@ -56,7 +67,7 @@ class ChatLoop:
             return
         if not show_events(self.out, _waiting(stream)):
             self.out.print("(nothing)", style="dim")
-        show_problems(self.out, stream.answer.problems)
+        show_problems(self.out, unsaid(stream.answer.problems, stream.answer.attempts))
 
 
 def _with(asked: Request, *messages: Json) -> Request:
@@ -65,16 +76,12 @@ def _with(asked: Request, *messages: Json) -> Request:
 
 def show_events(out: Console, events: Iterator[Event]) -> int:
     """Writes text as it comes and calls when they are whole. Gives how many things were written."""
-    written, calls, open_line = 0, 0, False
+    written, calls, flow = 0, 0, Flow(out)
     for event in events:
         if isinstance(event, Text | Reasoning):
-            style = STYLES["reasoning" if isinstance(event, Reasoning) else "text"]
-            out.print(visible(event.text), style=style, end="")
-            open_line = True
+            flow.write(visible(event.text), STYLES["reasoning" if isinstance(event, Reasoning) else "text"])
         elif isinstance(event, CallEnd | Recast):
-            if open_line:
-                out.print()
-            open_line = False
+            flow.close()
             if isinstance(event, CallEnd):
                 calls += 1
                 show_call(out, calls, event.call)
@@ -83,8 +90,7 @@ def show_events(out: Console, events: Iterator[Event]) -> int:
         else:
             continue
         written += 1
-    if open_line:
-        out.print()
+    flow.close()
     return written
 
 
@@ -100,7 +106,7 @@ def _waiting(stream: Iterator[Event]) -> Iterator[Event]:
 def _status(text: str) -> AbstractContextManager[object]:
     if not sys.stderr.isatty():
         return nullcontext()
-    return Console(stderr=True).status(text)
+    return console(stderr=True).status(text)
 
 
 def not_run(answer: Answer) -> list[Json]:
@@ -121,6 +127,7 @@ def chat(
     model: Model = "",
     tools: ToolsFile = None,
     format: FormatName = "auto",
+    format_file: FormatFile = None,
     system: Annotated[str, typer.Option(metavar="TEXT", help="What the model is told first.")] = "",
     temperature: Temperature = None,
     max_tokens: MaxTokens = None,
@@ -139,7 +146,7 @@ def chat(
         asked = Request(
             messages=[{"role": "system", "content": system}] if system else [],
             tools=read_tools(tools),
-            format=choose_format(format, None),
+            format=choose_format(format, format_file),
             temperature=temperature,
             max_tokens=max_tokens,
             seed=seed,

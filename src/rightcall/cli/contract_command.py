@@ -7,9 +7,11 @@ from typing import Annotated
 
 import typer
 
+from rightcall.cli.completing import format_names
 from rightcall.cli.inputs import (
     AsJson,
     FormatFile,
+    choose_format,
     read_format,
     read_text,
     read_tools,
@@ -37,7 +39,14 @@ def contract(
     ],
     mode: Annotated[Mode, typer.Option(help="text, or native for an API with a tool channel.")] = Mode.text,
     format: Annotated[
-        str, typer.Option("--format", "-f", metavar="NAME", help="The wire to write calls in; contract is our own.")
+        str,
+        typer.Option(
+            "--format",
+            "-f",
+            metavar="NAME",
+            help="The wire to write calls in; contract is our own.",
+            autocompletion=format_names,
+        ),
     ] = "contract",
     format_file: FormatFile = None,
     compact: Annotated[bool, typer.Option("--compact", help="One line per tool; tool_schema shows the rest.")] = False,
@@ -79,7 +88,7 @@ def contract(
 
 def _chosen(name: str, file: str | None) -> str | Format:
     if file is None:
-        return name
+        return choose_format(name, None)
     if name != "contract":
         refuse("--format and --format-file both say what the format is; give one of them")
     return read_format(file)

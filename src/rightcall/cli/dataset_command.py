@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from enum import StrEnum
@@ -12,9 +13,12 @@ import msgspec
 import typer
 
 from rightcall.capture import catalogue
+from rightcall.cli.completing import format_names, read_format_names
+from rightcall.cli.help_page import CommandGroup
 from rightcall.cli.inputs import (
     AsJson,
     Force,
+    FormatFile,
     Policy,
     ReasoningCalls,
     ReasoningCallsPolicy,
@@ -22,25 +26,21 @@ from rightcall.cli.inputs import (
     RescuePolicy,
     ToolsFile,
     checked,
+    choose_format_name,
     read_text,
     read_tools,
     refuse,
     say,
     usage_errors,
 )
+from rightcall.cli.layout import console, paragraph
 from rightcall.cli.progress import reading
 from rightcall.cli.safe import brief, json_text
-from rightcall.cli.show import console
 from rightcall.datasets.row_files import BadRows, Where
 from rightcall.errors import CallerError
 from rightcall.files.streams import is_standard_output
 
-app = typer.Typer(
-    help="Check, label, split, redact, export and import rows of captures.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
+app = CommandGroup(help="Check, label, split, redact, export and import rows of captures.")
 
 Files = Annotated[list[str], typer.Argument(metavar="FILES", help="Files of rows, as JSON lines.")]
 To = Annotated[
@@ -66,13 +66,15 @@ def _log_kind(given: str) -> str:
     return log_kind(given)
 
 
-LogKind = Annotated[
+LogName = Annotated[
     str,
     typer.Option(
         "--from",
         parser=checked(_log_kind),
-        metavar="auto|chat|messages|responses|sharegpt|text",
-        help="What the logs are. The SDKs' names (openai, anthropic) are known too.",
+        metavar="KIND",
+        help="What the lines are; auto tells each by its keys. chat, messages, responses, gemini and ollama are logs "
+        "of these APIs (openai, anthropic and google are known too), batch requests and results of a batch, cassette "
+        "what --record wrote, capture rows of forge-dataset, sharegpt and glaive datasets, text what a model wrote.",
     ),
 ]
 
@@ -98,7 +100,7 @@ def show_result(json: bool, value: Mapping[str, Any], lines: Mapping[str, object
     shown = {label: said for label, said in lines.items() if said not in ("", {}, None)}
     wide = max(map(len, shown)) + 2
     for label, said in shown.items():
-        out.print(f"{label.replace('_', ' '):<{wide}}{brief(_counts(said), 2_000)}")
+        paragraph(out, brief(_counts(said), 2_000), label=f"{label.replace('_', ' '):<{wide}}")
 
 
 def _counts(said: object) -> str:
@@ -110,7 +112,7 @@ def _counts(said: object) -> str:
 
 
 def _tell(where: Where, why: str) -> None:
-    typer.echo(brief(f"{where} {why}", 1_000), err=True)
+    paragraph(console(stderr=True), brief(f"{where} {why}", 1_000), hang=2)
 
 
 @app.command()
@@ -295,7 +297,13 @@ def export(
     output: To,
     to: Annotated[ExportShape, typer.Option("--to", help="The shape that the trainer reads.")],
     turns: Annotated[bool, typer.Option("--turns", help="trl-sft: an example for each good turn.")] = False,
-    format: Annotated[str | None, typer.Option("--format", "-f", help="text: the wire format to write.")] = None,
+    format: Annotated[
+        str | None,
+        typer.Option(
+            "--format", "-f", metavar="NAME", help="text: the wire format to write.", autocompletion=format_names
+        ),
+    ] = None,
+    format_file: FormatFile = None,
     public: Annotated[bool, typer.Option("--public", help="A file for everyone: only of released rows.")] = False,
     force: Force = False,
     json: AsJson = False,
@@ -310,7 +318,8 @@ def export(
 
     with failures(), reading("export", files) as seen:
         try:
-            options: dict[str, Any] = {"to": to.value, "turns": turns, "format": format, "public": public}
+            wire = choose_format_name(format or "auto", format_file) if format or format_file else None
+            options: dict[str, Any] = {"to": to.value, "turns": turns, "format": wire, "public": public}
             made = exported(files, output, seen=seen, force=force, **options)
         except Unreleased as error:
             for where, why in error.rows:
@@ -324,9 +333,18 @@ def export(
 def import_(
     files: Files,
     output: To,
-    kind: LogKind = "auto",
+    kind: LogName = "auto",
     tools: ToolsFile = None,
-    format: Annotated[str, typer.Option("--format", "-f", help="The format of texts that a model wrote.")] = "auto",
+    format: Annotated[
+        str,
+        typer.Option(
+            *("--format", "-f"),
+            metavar="NAME",
+            help="The format of texts that a model wrote.",
+            autocompletion=read_format_names,
+        ),
+    ] = "auto",
+    format_file: FormatFile = None,
     policy: Annotated[Policy, typer.Option("--repair", help="How much may be repaired.")] = Policy.safe,
     rescue: RescuePolicy = Rescue.safe,
     reasoning_calls: ReasoningCallsPolicy = ReasoningCalls.safe,
@@ -336,14 +354,40 @@ def import_(
 ) -> None:
     """Turn logs and datasets of others into rows: read, repaired and checked as a live model is, receipts kept.
 
-    Lines that hold no conversation are refused, each with its reason: exit code 1.
+    Cassettes, batches, logs of the APIs (whole or streamed), and datasets, one JSON object on a line. Ids, model and
+    time are kept. A request and its result are joined by their id, and exchanges of one conversation are one group. A
+    line in which nothing is found is refused: the first three are told with their reason, the rest counted, and the
+    exit code is 1.
     """
     from rightcall.datasets.imported import import_files
 
+    refused, passed = _FirstOfMany("refused"), Counter[str]()
     with failures(), reading("import", files) as seen:
-        options: dict[str, Any] = {"kind": kind, "format": format, "repair": policy.value, "model": model}
-        options |= {"rescue": rescue.value, "reasoning_calls": reasoning_calls.value}
-        counts = import_files(files, output, tools=read_tools(tools), refused=_tell, seen=seen, force=force, **options)
-    show_result(json, {**counts, "output": output}, {**counts, "output": output})
+        options: dict[str, Any] = {"kind": kind, "repair": policy.value, "model": model}
+        options |= {"rescue": rescue.value, "reasoning_calls": reasoning_calls.value, "force": force, "seen": seen}
+        options["format"] = choose_format_name(format, format_file)
+        options["passed_over"] = lambda where, why: passed.update([why])
+        counts = import_files(files, output, tools=read_tools(tools), refused=refused.tell, **options)
+    refused.tell_rest()
+    show_result(json, {**counts, "output": output}, {**counts, "passed_over": dict(passed), "output": output})
     if counts["refused"]:
         raise typer.Exit(1)
+
+
+class _FirstOfMany:
+    """Tells of the first three lines; of a million others only how many they are."""
+
+    def __init__(self, what: str) -> None:
+        self._what, self._count = what, 0
+
+    def tell(self, where: Where, why: str) -> None:
+        self._count += 1
+        if self._count <= _TOLD_OF:
+            _tell(where, why)
+
+    def tell_rest(self) -> None:
+        if self._count > _TOLD_OF:
+            typer.echo(f"and {self._count - _TOLD_OF:,} more lines are {self._what}", err=True)
+
+
+_TOLD_OF = 3

@@ -21,9 +21,8 @@ from rightcall.backends.replay import ReplayBackend
 from rightcall.capture.catalogue import find_domains
 from rightcall.capture.runner import Capture, check_output
 from rightcall.capture.settings import Settings
+from rightcall.cli.layout import row, table
 from rightcall.cli.safe import visible
-from rightcall.cli.show import row
-from rightcall.cli.tables import table
 from rightcall.datasets.exporting import Exported, export
 from rightcall.datasets.label import label_files
 from rightcall.datasets.validating import Report, validate
@@ -135,7 +134,7 @@ _HEADS = ("", "scenarios", "calls wanted", "calls", "valid", "right tool", "righ
 def show(out: Console, number: int, found: Captured) -> None:
     out.print(Rule(f"{number}. {TITLE}", align="left", style="bold"), soft_wrap=False)
     row(out, "source", visible(found.source, one_line=True), "dim")
-    row(out, "result", _table(found.runs), "green")
+    _table(out, found.runs)
     if _is_alike(found.runs):
         row(out, "note", "what is wrong here is not how the calls are written: reading them better does not help")
     report, made = found.report, found.exported
@@ -146,13 +145,13 @@ def show(out: Console, number: int, found: Captured) -> None:
         row(out, "", visible(f"{what}: {path}", one_line=True), "dim")
 
 
-def _table(runs: Mapping[str, Capture]) -> str:
+def _table(out: Console, runs: Mapping[str, Capture]) -> None:
     totals = {name: run.tally.total for name, run in runs.items()}
     cells = [
         (WAYS[name].about, of.scenarios, of.wanted, of.calls, of.valid, of.right_tool, of.right_arguments)
         for name, of in totals.items()
     ]
-    return table(_HEADS, cells)
+    table(out, _HEADS, cells)
 
 
 def _is_alike(runs: Mapping[str, Capture]) -> bool:

@@ -17,8 +17,9 @@ from rich.rule import Rule
 
 from rightcall.cli.demo_dispatch import RUN_SCENES, RunScene, run_as_json, show_run
 from rightcall.cli.inputs import AsJson, Force, usage_errors
+from rightcall.cli.layout import console, row
 from rightcall.cli.safe import json_text, visible
-from rightcall.cli.show import console, row, show_reply
+from rightcall.cli.show import show_reply
 from rightcall.constrain.build import grammar
 from rightcall.constrain.grammar_value import Grammar
 from rightcall.contracts import contract

@@ -7,8 +7,9 @@ from typing import Any
 import msgspec
 from rich.console import Console
 
+from rightcall.cli.layout import row
 from rightcall.cli.safe import visible
-from rightcall.cli.show import row, show_reply
+from rightcall.cli.show import show_reply
 from rightcall.declare.functions import tool
 from rightcall.declare.toolset import Toolset
 from rightcall.dispatching.bounded_output import Bounds

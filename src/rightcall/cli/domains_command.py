@@ -10,15 +10,20 @@ import typer
 
 from rightcall.capture import catalogue
 from rightcall.capture.domain import BadDomain, Domain
+from rightcall.cli.completing import domain_names
 from rightcall.cli.inputs import AsJson, refuse, usage_errors
+from rightcall.cli.layout import console, row, table
 from rightcall.cli.safe import brief, json_text
-from rightcall.cli.show import console, row
 
 
 def domains(
     words: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[check] [NAMES|FILES]", help="Domains to show; after check: TOML files of your own."),
+        typer.Argument(
+            metavar="[check] [NAMES|FILES]",
+            help="Domains to show; after check: TOML files of your own.",
+            autocompletion=domain_names,
+        ),
     ] = None,
     json: AsJson = False,
 ) -> None:
@@ -39,11 +44,8 @@ def domains(
         for domain in found:
             _show(domain)
     else:
-        out = console()
-        for domain in found:
-            out.print(
-                f"{domain.name:<12}{len(domain.tools):>3} tools {len(domain.scenarios):>4} scenarios  {domain.about}"
-            )
+        rows = [(each.name, len(each.tools), len(each.scenarios), each.about) for each in found]
+        table(console(), ("domain", "tools", "scenarios", "about"), rows)
 
 
 def _check(files: list[str], json: bool) -> None:

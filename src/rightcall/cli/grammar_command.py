@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 import msgspec
 import typer
-from rich.table import Table
 
 from rightcall.cli.inputs import (
     AsJson,
@@ -21,6 +20,7 @@ from rightcall.cli.inputs import (
     say,
     usage_errors,
 )
+from rightcall.cli.layout import console, paragraph, table
 from rightcall.cli.option_groups import grouped
 from rightcall.cli.safe import brief, json_text, visible
 from rightcall.constrain.build import grammar as make_grammar
@@ -158,24 +158,17 @@ def _row(limit: Relaxation) -> dict[str, str]:
 
 
 def _write(text: str) -> None:
-    text = text.rstrip("\n") + "\n"
+    text = text.rstrip("\n")
     if sys.stdout.isatty():
-        typer.echo(visible(text), nl=False)
+        paragraph(console(), visible(text), hang=4)
     else:
-        sys.stdout.buffer.write(text.encode("utf-8", "replace"))
+        sys.stdout.buffer.write(text.encode("utf-8", "replace") + b"\n")
         sys.stdout.buffer.flush()
 
 
 def _show_limits(limits: tuple[Relaxation, ...]) -> None:
     """On standard error, so that the grammar alone goes on through a pipe."""
-    from rich.console import Console
-
-    if not limits:
-        return
-    out = Console(stderr=True, markup=False, highlight=False, emoji=False, soft_wrap=False)
-    table = Table(box=None, pad_edge=False)
-    for head in ("tool", "path", "keyword", "what is now allowed; check still judges it"):
-        table.add_column(head, overflow="fold")
-    for limit in limits:
-        table.add_row(*(brief(cell, 200) for cell in (limit.tool, limit.path or "/", limit.keyword, limit.allows)))
-    out.print(table)
+    heads = ("tool", "path", "keyword", "what is now allowed; check still judges it")
+    cells = [(limit.tool, limit.path or "/", limit.keyword, limit.allows) for limit in limits]
+    if cells:
+        table(console(stderr=True), heads, [[brief(cell, 200) for cell in each] for each in cells])

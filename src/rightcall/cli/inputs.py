@@ -13,10 +13,12 @@ from typing import Annotated, Any, BinaryIO, NoReturn
 
 import typer
 
+from rightcall.cli.completing import read_format_names
+from rightcall.cli.layout import console, paragraph
 from rightcall.cli.safe import visible
 from rightcall.declare.toolset import Toolset
-from rightcall.errors import CallerError, FileFailed, NotOurs
-from rightcall.formats import find
+from rightcall.errors import BadFormat, CallerError, FileFailed, NotOurs
+from rightcall.formats import discover, find, register
 from rightcall.formats.spec import Format
 from rightcall.formats.toml import MAX_BYTES
 
@@ -27,7 +29,12 @@ Files = Annotated[
     list[str] | None,
     typer.Argument(metavar="FILE|-", help="The file to read; - is standard input. With --rows: logs, and globs."),
 ]
-FormatName = Annotated[str, typer.Option("--format", "-f", metavar="NAME", help="Name or alias of the format.")]
+FormatName = Annotated[
+    str,
+    typer.Option(
+        "--format", "-f", metavar="NAME", help="Name or alias of the format.", autocompletion=read_format_names
+    ),
+]
 FormatFile = Annotated[
     str | None,
     typer.Option("--format-file", metavar="FILE", help="A format of your own, as TOML, instead of --format."),
@@ -79,7 +86,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 def say(message: str) -> None:
     """One line on standard error."""
-    typer.echo("rightcall: " + visible(message, one_line=True), err=True)
+    paragraph(console(stderr=True), visible(message, one_line=True), label="rightcall: ")
 
 
 def refuse(message: str) -> NoReturn:
@@ -160,7 +167,9 @@ def read_json(path: str) -> Any:
 
 
 def choose_format(name: str, file: str | None) -> Format | str:
-    """The format of that name, or the one in the file; "auto" stays. Raises what the caller got wrong."""
+    """The format of that name, or the one in the file; "auto" stays. Raises what the caller got wrong. Formats of
+    one's own are known from then on."""
+    own_formats()
     if file is not None:
         if name != "auto":
             refuse("--format and --format-file both say what the format is; give one of them")
@@ -168,9 +177,26 @@ def choose_format(name: str, file: str | None) -> Format | str:
     return name if name == "auto" else find(name)
 
 
+def choose_format_name(name: str, file: str | None) -> str:
+    """The same as a name, for what is written down or goes to other processes; the one in the file is registered."""
+    chosen = choose_format(name, file)
+    if isinstance(chosen, Format) and file is not None:
+        register(chosen)
+    return chosen.name if isinstance(chosen, Format) else chosen
+
+
+def own_formats() -> None:
+    """Makes formats of one's own known. What cannot be used is told, and stops nothing."""
+    for fault in discover():
+        say(f"{fault}; it is left out")
+
+
 def read_format(path: str) -> Format:
-    """The format that a TOML file defines. Raises `BadFormat`."""
-    return Format.from_toml(read_text(path, MAX_BYTES))
+    """The format that a TOML file defines. Raises `BadFormat`, which names the file."""
+    try:
+        return Format.from_toml(read_text(path, MAX_BYTES))
+    except BadFormat as error:
+        raise BadFormat(f"{named(path)}: {error}") from None
 
 
 def read_tools(path: str | None) -> Toolset | None:
@@ -189,9 +215,10 @@ def read_tools(path: str | None) -> Toolset | None:
 
 
 def write_text(text: str) -> None:
-    """Text as it is, to a file or a pipe; on a terminal, what cannot be seen is shown as escapes."""
+    """Text as it is, to a file or a pipe; on a terminal what cannot be seen is shown as escapes, and lines are broken
+    between words."""
     if sys.stdout.isatty():
-        typer.echo(visible(text))
+        paragraph(console(), visible(text), hang=2)
         return
     try:
         data = text.encode("utf-8")

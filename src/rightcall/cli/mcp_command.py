@@ -8,15 +8,16 @@ from typing import Annotated, Any
 import typer
 
 from rightcall.cli.call_command import tools_of
+from rightcall.cli.help_page import CommandGroup
 from rightcall.cli.inputs import AsJson, refuse, say, usage_errors
+from rightcall.cli.layout import console, row
 from rightcall.cli.safe import brief, json_text, visible
 from rightcall.cli.serving import AllowHost, AllowOrigin, KeyEnv, NoKey, chosen_key, revealed, tell_key
-from rightcall.cli.show import console, row
 from rightcall.declare.toolset import Toolset
 from rightcall.errors import BackendError
 from rightcall.workspace import Workspace
 
-mcp = typer.Typer(help="Tools from and to MCP servers. Needs the extra mcp.", no_args_is_help=True)
+mcp = CommandGroup(help="Tools from and to MCP servers. Needs the extra mcp.")
 
 Server = Annotated[
     list[str],
@@ -70,7 +71,7 @@ def serve(
     workspace: Space = "",
     http: Annotated[bool, typer.Option("--http", help="Serve over HTTP, not to the process that started us.")] = False,
     host: Annotated[str, typer.Option(help="Where to listen; other machines need a key.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=1, max=65535)] = 8000,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="The port to listen on.")] = 8000,
     key_env: KeyEnv = "",
     no_key: NoKey = False,
     allow_origin: AllowOrigin = None,

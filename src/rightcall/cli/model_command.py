@@ -11,15 +11,30 @@ from typing import Annotated, Any
 import typer
 
 from rightcall.backends.models import MODELS, Model, Progress, cache_folder, is_whole, known, place, pull, remove
+from rightcall.cli.completing import model_names
 from rightcall.cli.endpoint import backend_errors
+from rightcall.cli.help_page import CommandGroup
 from rightcall.cli.inputs import AsJson, Force, say
+from rightcall.cli.layout import console, paragraph, table
 from rightcall.cli.safe import json_text, visible
 from rightcall.cli.serving import AllowOrigin, KeyEnv, NoKey, chosen_key, revealed, tell_key
 
-model = typer.Typer(help="Models that run on this machine.", no_args_is_help=True)
+model = CommandGroup(help="Models that run on this machine.")
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of a model; `rightcall model list` has them.")]
-NameOrFile = Annotated[str, typer.Argument(metavar="NAME|FILE", help="Name of a model, or path of a GGUF file.")]
+Name = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME", help="Name of a model; `rightcall model list` has them.", autocompletion=model_names
+    ),
+]
+NameOrFile = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME|FILE",
+        help="Name of a model, or path of a GGUF file.",
+        autocompletion=model_names,
+    ),
+]
 Threads = Annotated[int | None, typer.Option(min=1, metavar="N", help="Threads; half the processors unless said.")]
 Context = Annotated[int, typer.Option(min=128, metavar="N", help="Tokens that prompt and answer may have together.")]
 
@@ -44,11 +59,10 @@ def _progress(chosen: Model) -> Iterator[Progress | None]:
     if not sys.stderr.isatty():
         yield None
         return
-    from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
 
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Progress(*columns, console=console(stderr=True), transient=True) as bar:
         task = bar.add_task(chosen.name, total=None)
 
         def tell(stage: str, done: int, total: int) -> None:
@@ -61,8 +75,13 @@ def _progress(chosen: Model) -> Iterator[Progress | None]:
 def list_command(json: AsJson = False) -> None:
     """List the models that can be pulled, and which of them are here."""
     rows = [_row(each) for each in MODELS.values()]
-    text = "\n".join([f"{row['name']}  {row['state']}  {row['megabytes']} MB  {row['licence']}" for row in rows])
-    _print(rows, json, f"{text}\nkept in {cache_folder() / 'models'}")
+    if json:
+        typer.echo(json_text(rows))
+        return
+    heads = ("model", "state", "MB", "licence", "about")
+    cells = [[row[key] for key in ("name", "state", "megabytes", "licence", "about")] for row in rows]
+    table(console(), heads, cells)
+    paragraph(console(), visible(f"They are kept in {cache_folder() / 'models'}", one_line=True), "dim", hang=2)
 
 
 @model.command("rm")
@@ -142,4 +161,7 @@ def _row(chosen: Model) -> dict[str, Any]:
 
 
 def _print(rows: list[dict[str, Any]], as_json: bool, text: str) -> None:
-    typer.echo(json_text(rows) if as_json else visible(text))
+    if as_json:
+        typer.echo(json_text(rows))
+    else:
+        paragraph(console(), visible(text), hang=2)

@@ -22,16 +22,18 @@ from rightcall.cli.inputs import (
     RescuePolicy,
     ToolsFile,
     choose_format,
+    own_formats,
     read_text,
     read_tools,
     refuse,
     say,
     usage_errors,
 )
+from rightcall.cli.layout import console, heading
 from rightcall.cli.option_groups import grouped
 from rightcall.cli.row_options import RowOptions, end_rows, one_file, run_key, run_rows
 from rightcall.cli.safe import json_text
-from rightcall.cli.show import console, show_events, show_reply, show_spans
+from rightcall.cli.show import show_events, show_reply, show_spans
 from rightcall.rows.reply_lines import REPLIES, ReplyWork, RowReading
 from rightcall.types import Event, Reply, to_json
 from rightcall.wire.detection import detect as detect_formats
@@ -142,11 +144,11 @@ def _feed(parser: Parser, text: str, size: int, finish: str | None) -> list[tupl
 def _show(text: str, reply: Reply, events: list[tuple[int, Event]], explain: bool) -> None:
     out = console()
     if explain:
-        out.print("What every character became", style="bold underline")
+        heading(out, "What every character became")
         show_spans(out, text, reply.spans or ())
-        out.print("\nEvents, after so many characters", style="bold underline")
+        heading(out, "\nEvents, after so many characters")
         show_events(out, events)
-        out.print("\nReply", style="bold underline")
+        heading(out, "\nReply")
     show_reply(out, reply)
 
 
@@ -157,6 +159,7 @@ def detect(file: File = "-", tools: ToolsFile = None, json: AsJson = False) -> N
     """
     with usage_errors():
         toolset = read_tools(tools)
+    own_formats()
     names = detect_formats(read_text(file), tools=toolset)
     if json:
         typer.echo(json_text(names))

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from rich.console import Console
 from rich.progress import (
     BarColumn,
     DownloadColumn,
@@ -22,6 +21,7 @@ from rich.progress import (
 )
 from rich.text import Text as Styled
 
+from rightcall.cli.layout import console
 from rightcall.rows.outcomes import Totals
 from rightcall.rows.row_sources import RowSource
 from rightcall.rows.stores import store_of
@@ -42,7 +42,7 @@ def reading(what: str, paths: Iterable[str], *, passes: int = 1) -> Iterator[Cal
         TransferSpeedColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Progress(*columns, console=console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=passes * sum(map(_size, paths)) or None)
         waiting = 0
 
@@ -63,7 +63,7 @@ def working(what: str, sources: Sequence[RowSource]) -> Iterator[Callable[[Total
         yield None
         return
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), _Rate(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Progress(*columns, console=console(stderr=True), transient=True) as bar:
         total = sum([store_of(source.path).size(source.path) for source in sources]) or None
         task: TaskID | None = None
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from rightcall.cli.completing import format_names
 from rightcall.cli.inputs import (
     AsJson,
     File,
@@ -33,7 +34,10 @@ _EXPECTED = 'expected a reply as `rightcall parse --json` prints it, or calls: [
 def render(
     file: File = "-",
     format: Annotated[
-        str | None, typer.Option("--format", "-f", metavar="NAME", help="Name or alias of the format.")
+        str | None,
+        typer.Option(
+            "--format", "-f", metavar="NAME", help="Name or alias of the format.", autocompletion=format_names
+        ),
     ] = None,
     format_file: FormatFile = None,
     tools: ToolsFile = None,

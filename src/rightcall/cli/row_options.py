@@ -12,9 +12,9 @@ import msgspec
 import typer
 
 from rightcall.cli.inputs import read_bytes, refuse, say, usage_errors
+from rightcall.cli.layout import console, row
 from rightcall.cli.progress import working
 from rightcall.cli.safe import brief, json_text
-from rightcall.cli.show import console, row
 from rightcall.errors import WorkerLost
 from rightcall.files.file_kinds import FileKind
 from rightcall.files.streams import is_stream

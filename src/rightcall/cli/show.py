@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from rich.console import Console
 from rich.text import Text as Styled
 
+from rightcall.cli.layout import LABEL, paragraph, row
 from rightcall.cli.safe import brief, visible
 from rightcall.types import (
     Arguments,
@@ -32,22 +33,10 @@ STYLES: dict[SpanKind, str] = {
     "call": "green",
     "marker": "black on bright_black",
 }
-_LABEL = 11
-
-
-def console(*, width: int | None = None, stderr: bool = False) -> Console:
-    """Standard output, or error: no markup, no highlighting, no emoji codes, nothing cut at the edge."""
-    return Console(markup=False, highlight=False, emoji=False, soft_wrap=width is None, width=width, stderr=stderr)
-
-
-def row(out: Console, label: str, text: str, style: str = "default") -> None:
-    """A label, and text that may have several lines, beside each other."""
-    for i, line in enumerate(text.split("\n")):
-        out.print(Styled.assemble(((label if i == 0 else "").ljust(_LABEL), "bold"), (line, style)))
 
 
 def show_reply(out: Console, reply: Reply) -> None:
-    """The parts in the order written, then the problems."""
+    """The parts in the order written, each call with its verdict, then the problems that no verdict says."""
     row(out, "format", reply.format)
     index = 0
     for part in reply.parts:
@@ -61,20 +50,44 @@ def show_reply(out: Console, reply: Reply) -> None:
         row(out, "text", "(nothing)", "dim")
     if reply.done is not None:
         row(out, "done", visible(reply.done) or "(nothing)", STYLES["text"])
-    show_problems(out, reply.problems)
+    show_problems(out, unsaid(reply.problems, reply.attempts))
 
 
 def show_call(out: Console, number: int, call: Call) -> None:
-    """Name, id, arguments and receipts."""
-    name = brief(call.name) or "(no name)"
-    verdict = "" if call.ok else "  must not run" if call.complete else "  not usable: it never became complete"
-    row(out, f"call {number}", f"{name}  id {brief(call.id)}{verdict}", "bold green" if call.ok else "bold red")
+    """Name and verdict on one line, then arguments and receipts."""
+    row(out, f"call {number}", verdict(call))
     if call.complete:
         row(out, "", visible(_pretty(call)), STYLES["call"] if call.ok else "red")
     else:
         row(out, "", visible(call.raw), "red")
     for repair in call.repairs:
         row(out, "repair", receipt(repair), "yellow")
+
+
+def verdict(call: Call) -> Styled:
+    """The call's name, and whether it may run: in green, or in red with the reason. An id that the model wrote too."""
+    style = "green" if call.ok else "red"
+    said = Styled(brief(call.name) or "(no name)", f"bold {style}").append("  ")
+    reason = why_not(call)
+    if call.ok:
+        said.append("may run", style)
+    elif reason is None:
+        said.append("must not run: it never became complete", style)
+    else:
+        path = f" at {brief(reason.path)}" if reason.path else ""
+        said.append(f"must not run: {brief(reason.message, 500)} ({reason.code}{path})", style)
+    return said.append(f"  id {brief(call.id)}", "dim") if call.id and call.id in call.raw else said
+
+
+def unsaid(problems: Iterable[Problem], calls: Iterable[Call]) -> list[Problem]:
+    """The problems that no verdict of these calls says."""
+    said = [reason for call in calls if (reason := why_not(call)) is not None]
+    return [problem for problem in problems if problem not in said]
+
+
+def why_not(call: Call) -> Problem | None:
+    """The first problem that keeps a call from running; None if it may, or if no problem of its own says why not."""
+    return None if call.ok else next((problem for problem in call.problems if problem.blocking), None)
 
 
 def receipt(repair: Repair) -> str:
@@ -108,36 +121,33 @@ def show_spans(out: Console, text: str, spans: Sequence[Span]) -> None:
     if out.color_system is None or out.no_color:
         for span in spans:
             piece = visible(text[span.start : span.end], one_line=True)
-            out.print(f"{span.start:>7}-{span.end:<7} {span.kind:<{_LABEL}}{piece}")
+            paragraph(out, piece, label=f"{span.start:>7}-{span.end:<7} {span.kind:<{LABEL}}")
         return
     legend = Styled()
     for kind, style in STYLES.items():
         legend.append(f" {kind} ", style).append("  ")
-    out.print(legend)
+    paragraph(out, legend)
     coloured = Styled()
     for span in spans:
         coloured.append(visible(text[span.start : span.end]), STYLES[span.kind])
-    out.print(coloured)
+    paragraph(out, coloured)
 
 
 def show_events(out: Console, events: Iterable[tuple[int, Event]]) -> None:
     """One line per event; the number is how much of the text had been fed when it came."""
     for fed, event in events:
-        out.print(f"{fed:>7}  {_event(event)}")
+        paragraph(out, _event(event), label=f"{fed:>7}  {type(event).__name__.ljust(LABEL)}")
 
 
 def _event(event: Event) -> str:
-    name = type(event).__name__.ljust(_LABEL)
-    if isinstance(event, (Text, Reasoning)):
-        return f"{name}{brief(event.text)}"
+    if isinstance(event, Text | Reasoning | Done):
+        return brief(event.text)
     if isinstance(event, CallStart):
-        return f"{name}{event.index + 1}  {brief(event.name)}  id {brief(event.id)}"
+        return f"{event.index + 1}  {brief(event.name)}  id {brief(event.id)}"
     if isinstance(event, Arguments):
-        return f"{name}{event.index + 1}  {brief(event.json)}"
+        return f"{event.index + 1}  {brief(event.json)}"
     if isinstance(event, CallEnd):
-        return f"{name}{event.index + 1}  {'complete' if event.call.complete else 'not complete'}"
+        return f"{event.index + 1}  {'complete' if event.call.complete else 'not complete'}"
     if isinstance(event, Recast):
-        return f"{name}the last {event.chars} characters of text were {event.kind}"
-    if isinstance(event, Done):
-        return f"{name}{brief(event.text)}"
-    return f"{name}{event.code}: {brief(event.message, 500)}"
+        return f"the last {event.chars} characters of text were {event.kind}"
+    return f"{event.code}: {brief(event.message, 500)}"

@@ -5,16 +5,16 @@ from __future__ import annotations
 import typer
 
 from rightcall.cli.inputs import refuse, say, usage_errors
+from rightcall.cli.layout import console, row
 from rightcall.cli.safe import brief, json_text, visible
-from rightcall.cli.show import console, row
 from rightcall.templates.format_of_template import Detection, detect_template
 from rightcall.templates.source import Source, read_source
 from rightcall.templates.template_faults import BadTemplate
 
 
-def detect_formats(file: str | None, *, json: bool) -> None:
+def detect_formats(file: str, *, json: bool) -> None:
     """Tries every template of the file. Ends with exit code 1 if no format reads what any of them writes."""
-    if file is None:
+    if not file:
         refuse(
             "say which file: `rightcall formats detect chat_template.jinja` (or tokenizer_config.json, or a GGUF file)"
         )

@@ -8,8 +8,8 @@ import typer
 
 from rightcall.api_names import api_name
 from rightcall.cli.inputs import AsJson, checked, read_json, refuse, say, usage_errors, write_text
+from rightcall.cli.layout import console, table
 from rightcall.cli.safe import brief, json_text
-from rightcall.cli.show import console
 from rightcall.contracts.typescript import declarations
 from rightcall.declare.provider_forms import to_provider
 from rightcall.declare.tool_names import RULES, Provider
@@ -104,8 +104,6 @@ def _complain(toolset: Toolset, renamed: dict[str, str]) -> None:
 
 
 def _list(toolset: Toolset) -> None:
-    out = console()
-    for tool in toolset:
-        out.print(
-            f"{brief(tool.name):<32}  {brief(toolset.source(tool.name)):<24}  {brief(tool.description, 80)}".rstrip()
-        )
+    rows = [(tool.name, toolset.source(tool.name), tool.description) for tool in toolset]
+    if rows:
+        table(console(), ("tool", "from", "what it does"), [[brief(cell, 200) for cell in each] for each in rows])

@@ -90,7 +90,7 @@ class _Gbnf:
             Token: lambda node: self.token(node.text) if self.is_token(node.text) else _quoted(node.text),
             Chars: lambda node: _class(node.spans),
             Ref: lambda node: self.names.get(node.name, node.name),
-            Seq: lambda node: " ".join(["space?" if item is GAP else self.inside(item) for item in node.items]) or '""',
+            Seq: self.row,
             Alt: lambda node: " | ".join([self.node(item) for item in node.items]) or _NEVER,
             Repeat: self.repeat,
             Lexeme: lambda node: self.node(node.item),
@@ -99,6 +99,19 @@ class _Gbnf:
             Word: self.word,
             AnyOrder: self.any_order,
         }
+
+    def row(self, node: Seq) -> str:
+        out = []
+        for item in node.items:
+            if item is GAP:
+                out.append("space?")
+            elif type(item) is Lit:
+                out.append(_quoted(item.text))
+            elif type(item) is Ref:
+                out.append(self.names.get(item.name, item.name))
+            else:
+                out.append(self.inside(item))
+        return " ".join(out) or '""'
 
     def repeat(self, node: Repeat) -> str:
         counted = node.least > 1 or (node.most or 0) > 1

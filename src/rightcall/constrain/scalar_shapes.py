@@ -19,6 +19,8 @@ MAX_DIGITS = 40  # of a bound
 PATTERN_SHARE = 64  # bytes of a compiled pattern that count as a shape
 MAX_COUNT = 2_000  # engines refuse counted repeats beyond this
 _BOUNDS = ("minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum")
+_NUMBER_WORDS = frozenset((*_BOUNDS, "multipleOf"))
+_ANY_INTEGER, _ANY_NUMBER = (number_shape(Number(integer, None, None, False, False)) for integer in (True, False))
 
 
 class ScalarShapes(Intersection):
@@ -58,6 +60,8 @@ class ScalarShapes(Intersection):
         return self.patterned(node, least, most, path)
 
     def number(self, schema: Json, path: str, integer: bool) -> Shape:
+        if _NUMBER_WORDS.isdisjoint(schema):
+            return _ANY_INTEGER if integer else _ANY_NUMBER
         bounds = {word: schema[word] for word in _BOUNDS if word in schema and self.bounded(schema[word], word, path)}
         low, low_open = _end(bounds.get("minimum"), bounds.get("exclusiveMinimum"), max)
         high, high_open = _end(bounds.get("maximum"), bounds.get("exclusiveMaximum"), min)
@@ -81,11 +85,12 @@ class ScalarShapes(Intersection):
 
 def _end(inside: Any, outside: Any, tighter: Any) -> tuple[Decimal | None, bool]:
     """The tighter of an end that belongs to the range and one that does not."""
-    ends = [(_decimal(value), is_open) for value, is_open in ((inside, False), (outside, True)) if value is not None]
-    if not ends:
-        return None, False
-    best = tighter(value for value, _ in ends)
-    return best, any(is_open for value, is_open in ends if value == best)
+    if inside is None or outside is None:
+        one = inside if outside is None else outside
+        return (None, False) if one is None else (_decimal(one), inside is None)
+    within, beyond = _decimal(inside), _decimal(outside)
+    best = tighter(within, beyond)
+    return best, beyond == best
 
 
 def _decimal(value: float) -> Decimal:

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator
 
 from rightcall.errors import CannotCarry
-from rightcall.formats import FORMATS
+from rightcall.formats import known_formats
 from rightcall.formats.contract_format import CONTRACT
 from rightcall.formats.spec import Format, alternatives
 from rightcall.problems import OF_SERVERS
@@ -130,7 +130,7 @@ def skeleton(format: Format = CONTRACT) -> str:
 
 def _protocol(reply: Reply) -> Format | None:
     """The format of the reply, if it is one with a protocol."""
-    format = FORMATS.get(reply.format)
+    format = known_formats().formats.get(reply.format)
     return format if format is not None and format.protocol is not None else None
 
 

@@ -2,60 +2,90 @@
 
     rows_of({"messages": [...], "tools": [...]}, group="import-log-1")   ->   rows of rightcall-capture/v1
 
-Each call is a row, with its receipts and problems; each answer without a call is an outcome.
+Each call is a row, with its receipts and problems; each answer without a call is an outcome. `import_line` does the
+work of one line and knows of no other; what lines have to do with each other is settled by `joining`.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from rightcall.apis.openai_chat import assistant_message
-from rightcall.apis.sdk_view import dumps, text
-from rightcall.apis.whole import read
-from rightcall.capture.captured_rows import RESPOND, CallTrace, LineFault, capture_row, outcome_row, unix_ms
-from rightcall.capture.stubs import StubOutcome
-from rightcall.datasets.logs import Log, LogTurn, conversation
-from rightcall.datasets.row_files import Seen, Where, digest, read_all
+import msgspec
+from msgspec.structs import replace
+
+from rightcall.apis.sdk_view import dumps
+from rightcall.capture.captured_rows import RESPOND, LineFault, unix_ms
+from rightcall.datasets.joining import LinkedTurns, joined_lines
+from rightcall.datasets.log_walk import LogWalk
+from rightcall.datasets.logged import PassedOver
+from rightcall.datasets.logs import conversation, log_kind
+from rightcall.datasets.row_files import Seen, Where, digest
+from rightcall.datasets.text_logs import listed_tools
+from rightcall.datasets.validating import count
 from rightcall.datasets.written_kinds import IMPORTED
 from rightcall.declare.toolset import Toolset
 from rightcall.errors import CallerError, RightcallError
 from rightcall.files.whole_files import WholeFile
-from rightcall.ids import Ids
 from rightcall.strict_json import MAX_DEPTH, Undecodable, decode
-from rightcall.types import Call, Json, Reply, Tool
-from rightcall.wire.parser import parse
+from rightcall.types import Json
 
 _KEPT = 200_000  # characters of tools that are kept when read
 
 
-def rows_of(
-    row: Json,
-    *,
-    group: str,
-    kind: str = "auto",
-    tools: Toolset | None = None,
-    format: str = "auto",
-    repair: str = "safe",
-    rescue: str = "safe",
-    reasoning_calls: str = "safe",
-    model: str = "unknown",
-    at: int | None = None,
-) -> Iterator[Json]:
+class ImportOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What the lines are, and how they are read: as in `import_files`. `at` is the time of lines that say none."""
+
+    kind: str = "auto"
+    tools: Toolset | None = None
+    format: str = "auto"
+    repair: str = "safe"
+    rescue: str = "safe"
+    reasoning_calls: str = "safe"
+    model: str = "unknown"
+    at: int | None = None
+
+
+class ImportedLine(msgspec.Struct, frozen=True):
+    """The rows of a line. `before` and `after` stand for what an exchange goes on from and where it ends; `why` says
+    why there are no rows, and `is_refused` whether there should be some."""
+
+    rows: list[Json] = []
+    before: list[bytes] = []
+    after: bytes = b""
+    why: str = ""
+    is_refused: bool = False
+
+
+def import_line(row: Json | LineFault, group: str, how: ImportOptions) -> ImportedLine:
+    """What one line comes to. Never raises because of what it holds."""
+    try:
+        if isinstance(row, LineFault):
+            raise CallerError(row.message)
+        walk = _walk(row, group, how)
+        rows = list(walk.rows())
+    except PassedOver as reason:
+        return ImportedLine(why=str(reason))
+    except RightcallError as error:
+        return ImportedLine(why=str(error), is_refused=True)
+    return ImportedLine(rows, walk.before, walk.after)
+
+
+def rows_of(row: Json, *, group: str, **options: Any) -> Iterator[Json]:
     """The rows of one logged conversation. Raises `RightcallError` if it is none, or its tools cannot be used."""
-    log = conversation(row, kind)
-    toolset = tools if tools is not None else _tools(log.tools)
-    told = Toolset.lenient([]) if toolset is None else toolset
-    if format == "auto" and log.format != "auto":
-        format = log.format
-    said = row.get("model")
-    how = {"format": format, "repair": repair, "rescue": rescue, "reasoning_calls": reasoning_calls}
-    made = _Walk(log, toolset, told, group, how, said if isinstance(said, str) and said else model, at)
-    return made.rows()
+    return _walk(row, group, ImportOptions(**options)).rows()
+
+
+def _walk(row: Json, group: str, how: ImportOptions) -> LogWalk:
+    log = conversation(row, how.kind)
+    toolset = how.tools if how.tools is not None else _tools(log.tools or listed_tools(log.entries))
+    reading = {"format": log.format if how.format == "auto" else how.format, "repair": how.repair}
+    reading |= {"rescue": how.rescue, "reasoning_calls": how.reasoning_calls}
+    return LogWalk(log, toolset, log.group or group, reading, log.model or how.model, how.at)
 
 
 def _tools(given: Any) -> Toolset | None:
@@ -74,106 +104,6 @@ def _read_tools(said: str) -> Toolset:
     return Toolset([tool for tool in Toolset(json.loads(said)) if tool.name != RESPOND.name])
 
 
-class _Walk:
-    """Goes through a conversation, turn by turn, and remembers it in OpenAI chat form."""
-
-    def __init__(
-        self,
-        log: Log,
-        tools: Toolset | None,
-        told: Iterable[Tool],
-        group: str,
-        how: Mapping[str, str],
-        model: str,
-        at: int | None,
-    ) -> None:
-        self.log, self.tools, self.told = log, tools, told
-        self.group, self.how, self.model, self.at = group, how, model, at
-        self.ids = Ids()
-        self.messages: list[Json] = []
-        self.waiting: list[Call] = []  # calls without a result yet
-        self.done: list[str] = []
-        self.turn = 0
-
-    def rows(self) -> Iterator[Json]:
-        for at, entry in enumerate(self.log.entries):
-            if isinstance(entry, LogTurn):
-                yield from self._turn(entry, self.log.entries[at + 1 :])
-                self.turn += 1
-            else:
-                self.messages.append(self._named(entry))
-
-    def _named(self, message: Json) -> Json:
-        """A result that does not say what it answers belongs to the first call that has none."""
-        if message["role"] != "tool":
-            self.waiting = []
-            return message
-        given = text(message.get("tool_call_id"))
-        call = next((each for each in self.waiting if self.ids.received(each.id) == given), None)
-        if call is None and self.waiting:
-            call = self.waiting[0]
-        if call is None:
-            return message
-        self.waiting.remove(call)
-        self.done.append(call.name)
-        return {"role": "tool", "tool_call_id": call.id, "name": call.name, "content": message["content"]}
-
-    def _read(self, said: LogTurn) -> Reply:
-        if said.api == "text":
-            return parse(said.value, tools=self.tools, ids=self.ids, **self.how)  # type: ignore[arg-type]
-        return read(said.value, tools=self.tools, api=said.api, ids=self.ids, **self.how)  # type: ignore[arg-type]
-
-    def _turn(self, said: LogTurn, after: tuple[Json | LogTurn, ...]) -> Iterator[Json]:
-        reply = self._read(said)
-        assistant = assistant_message(reply, reasoning_key="reasoning_content")
-        before, done = list(self.messages), list(self.done)
-        shared: dict[str, Any] = {"group": self.group, "request": self._request(), "tools": self.told}
-        shared |= {"messages": before, "assistant": assistant, "reply": said.value, "completed": done}
-        shared["captured_at_unix_ms"] = self.at
-        if not reply.attempts:
-            problems = list(reply.problems)
-            yield outcome_row(trace=self._trace(reply, 0, ""), text=reply.content, problems=problems, **shared)
-        results = _results(after)
-        of_no_call = [problem for problem in reply.problems if problem.call is None]
-        for index, call in enumerate(reply.attempts):
-            result = results.get(self.ids.received(call.id)) or (results.get(index) if "" in results else None)
-            trace = self._trace(reply, index, call.id)
-            yield capture_row(call, trace=trace, problems=[*call.problems, *of_no_call], result=result, **shared)
-        self.messages.append(assistant)
-        self.waiting = list(reply.attempts)
-
-    def _request(self) -> str:
-        said = [each["content"] for each in self.messages if each["role"] == "user" and each["content"].strip()]
-        return said[-1] if said else "(nothing was asked)"
-
-    def _trace(self, reply: Reply, index: int, id: str) -> CallTrace:
-        return CallTrace(
-            domain="import",
-            scenario="log",
-            run_index=0,
-            turn=self.turn,
-            model=self.model,
-            call_index=index,
-            tool_call_id=id,
-            format=reply.format,
-            mode="native" if reply.format in ("", "native") else "text",
-            guard="parse",
-            source="import",
-            bucket="imported_log",
-        )
-
-
-def _results(after: tuple[Json | LogTurn, ...]) -> dict[str | int, StubOutcome]:
-    """The results right behind a turn: by the id of their call, and by position where one has no id ("" says so)."""
-    found: dict[str | int, StubOutcome] = {}
-    for at, entry in enumerate(after):
-        if isinstance(entry, LogTurn) or entry["role"] != "tool":
-            break
-        outcome = StubOutcome("ok", entry["content"])
-        found[text(entry.get("tool_call_id"))] = found[at] = outcome
-    return found
-
-
 # -- files -------------------------------------------------------------------------------------------------------------
 
 
@@ -189,44 +119,56 @@ def import_files(
     reasoning_calls: str = "safe",
     model: str = "unknown",
     refused: Callable[[Where, str], None],
+    passed_over: Callable[[Where, str], None] | None = None,
     seen: Seen | None = None,
     force: bool = False,
 ) -> Counter[str]:
     """Writes logs of others as rows of ours, through the same reading, repair and check as a live model. Gives counts
     of what was found.
 
-    - `paths`: files of JSON lines, one conversation each.
+    - `paths`: files of JSON lines: cassettes, batches, logs, datasets; a file may hold lines of several kinds.
     - `output`: the file.
-    - `kind`: what the logs are; "auto" tells by their keys.
+    - `kind`: what the lines are; "auto" tells by their keys.
     - `tools`: what could be called, where the logs do not say.
     - `format`, `repair`, `rescue`, `reasoning_calls`: as in `parse`.
     - `model`: the model's name, where the logs do not say.
-    - `refused`: is told of each line that holds no conversation, with its place and the reason.
+    - `refused`: is told of each line in which nothing is found, with its place and the reason.
+    - `passed_over`: is told of each line that is as it should be and holds no conversation, such as the head of a
+      cassette.
     - `seen`, `force`: as in `export`.
     """
-    counts: Counter[str] = Counter()
-    at, files = unix_ms(), list(paths)
-    options = {"kind": kind, "tools": tools, "format": format, "repair": repair, "model": model}
-    options |= {"rescue": rescue, "reasoning_calls": reasoning_calls}
-    with WholeFile(output, IMPORTED, sources=files, force=force) as out:
-        for where, row in read_all(files, seen=seen):
-            group = f"import-{digest(where.path).hex()[:8]}-{where.number:08d}"
-            try:
-                if isinstance(row, LineFault):
-                    raise CallerError(row.message)
-                made = list(rows_of(row, group=group, at=at, **options))  # type: ignore[arg-type]
-            except RightcallError as error:
-                counts["refused"] += 1
-                refused(where, str(error))
+    files, counts = list(paths), Counter[str]()
+    how = ImportOptions(
+        kind=log_kind(kind),
+        tools=tools,
+        format=format,
+        repair=repair,
+        rescue=rescue,
+        reasoning_calls=reasoning_calls,
+        model=model,
+        at=unix_ms(),
+    )
+    tell = passed_over or (lambda where, why: None)
+    with WholeFile(output, IMPORTED, sources=files, force=force) as out, LinkedTurns() as linked:
+        for where, row, told in joined_lines(files, how.kind, seen=seen):
+            made = import_line(row, group_of(where), how if told == how.kind else replace(how, kind=told))
+            if not made.rows:
+                counts["refused" if made.is_refused else "passed_over"] += 1
+                (refused if made.is_refused else tell)(where, made.why)
                 continue
-            counts["conversations"] += 1
-            for each in made:
+            counts["conversations"] += linked.take(made.rows, made.before, made.after)
+            for each in made.rows:
                 _counted(counts, each)
                 out.write(each)
     return counts
 
 
+def group_of(where: Where) -> str:
+    """The name of the conversation that begins with this line."""
+    return f"import-{digest(where.path).hex()[:8]}-{where.number:08d}"
+
+
 def _counted(counts: Counter[str], row: Json) -> None:
-    counts["calls" if "candidate_call" in row else "answers"] += 1
+    count(counts, "calls" if "candidate_call" in row else "answers")
     counts["repairs"] += len(row.get("repairs", ()))
     counts["problems"] += len(row["problems"])

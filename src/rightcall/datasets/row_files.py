@@ -48,6 +48,11 @@ def digest(text: str | bytes) -> bytes:
     return blake2b(text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text, digest_size=16).digest()
 
 
+def running_digest() -> blake2b:
+    """The same of what is fed to it bit by bit."""
+    return blake2b(digest_size=16)
+
+
 class Scratch:
     """A database in a folder of its own that is gone afterwards. Only keys and places are kept in it, never rows."""
 

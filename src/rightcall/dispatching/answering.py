@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from rightcall.apis.turns import CallOutcome
+from rightcall.apis.dialect import CallOutcome
 from rightcall.apis.turns import results as written
 from rightcall.contracts.protocol import feedback
 from rightcall.dispatching.result import Result, not_run, refused

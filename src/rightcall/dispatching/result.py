@@ -11,7 +11,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from rightcall.apis.turns import CallOutcome, results
+from rightcall.apis.dialect import CallOutcome
+from rightcall.apis.turns import results
 from rightcall.dispatching.bounded_output import BoundedOutput, bound
 from rightcall.dispatching.plain import plain
 from rightcall.errors import ToolError

@@ -95,7 +95,31 @@ class Outcome(Event, frozen=True, tag="outcome"):
     hook_error: str = ""
 
 
-TraceEvent = HookBefore | HookBeforeError | HookAfter | HookAfterError | HookCleanup | HookCleanupError | Outcome
+class Intervention(Event, frozen=True, tag="intervention"):
+    """What a policy of the guard says of a turn.
+
+    - `policy`: its name.
+    - `action`: what is to happen: "tell" (the call runs, and its result says this too), "answer" (the call is not run:
+      this is its result), "refuse" (it is not run, and the model is told why), "nudge" (the model is told this, and
+      asked again), "end" (once its calls have gone well the task is done), "stop" (the task ends here, undone), "cut"
+      (a result of the history is sent shorter).
+    - `reason`: why, for the people who run the model.
+    - `message`: for the model; never longer than 1,200 characters, but for an answer and a cut.
+    - `call`: the index of the call among the reply's attempts; None for the whole reply.
+    - `at`: of a cut, the index of the message in the history.
+    """
+
+    policy: str
+    action: Literal["tell", "answer", "refuse", "nudge", "end", "stop", "cut"]
+    reason: str
+    message: str = ""
+    call: int | None = None
+    at: int | None = None
+
+
+TraceEvent = (
+    HookBefore | HookBeforeError | HookAfter | HookAfterError | HookCleanup | HookCleanupError | Outcome | Intervention
+)
 Row = tuple[Any, ...]
 _SCRUBBER = Scrubber()
 WENT_WELL = "went well"  # with a call's index, its name and the number of hooks: all that there is to say of most calls
@@ -111,7 +135,11 @@ class Trace:
         # A class and its fields: an event is made when somebody looks, which in most runs nobody does.
         self._rows: list[Row] = []
         if events:
-            self._rows += [(type(event), *msgspec.structs.astuple(event)) for event in events]
+            self.add(events)
+
+    def add(self, events: Iterable[TraceEvent]) -> None:
+        """These `events` happened too, now."""
+        self._rows += [(type(event), *msgspec.structs.astuple(event)) for event in events]
 
     @property
     def events(self) -> tuple[TraceEvent, ...]:
@@ -147,6 +175,9 @@ class Trace:
         lines: list[str] = []
         branch: list[str] = []
         for event in self.events:
+            if isinstance(event, Intervention):
+                lines.append(_shown(f"guard  {event.policy}: {event.action}{_in_brackets(event.reason)}"))
+                continue
             branch.append(_line(event))
             if isinstance(event, Outcome):
                 lines += [_shown(f"call {event.call + 1}  {event.name}"), *_tree(branch)]
@@ -154,7 +185,7 @@ class Trace:
         return "\n".join([*lines, *_tree(branch)])
 
 
-def _events(kind: Any, call: int, *fields: Any) -> list[TraceEvent]:
+def _events(kind: Any, call: Any, *fields: Any) -> list[TraceEvent]:
     if kind is not WENT_WELL:
         return [kind(call, *[_SCRUBBER.text(each) if isinstance(each, str) else each for each in fields])]
     name, hooks = fields
@@ -166,7 +197,7 @@ def _tree(branch: list[str]) -> list[str]:
     return [("`- " if at == len(branch) else "|- ") + _shown(line) for at, line in enumerate(branch, 1)]
 
 
-def _line(event: TraceEvent) -> str:
+def _line(event: Any) -> str:
     match event:
         case HookBefore():
             return f"hook {event.hook + 1} before: {event.action}{_in_brackets(event.reason)}"

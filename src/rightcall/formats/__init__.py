@@ -2,42 +2,16 @@
 
     find("qwen3_coder")  # a name, an alias or a `Format`
     replace(find("hermes"), name="mine", call=("<call>", "</call>"))
+    register(Format.from_toml(text))  # one of your own: `auto` and `format="mine"` know it
 
 A format is data: reading, writing, grammars and prompts all go by it.
 """
 
 from __future__ import annotations
 
-from rightcall.errors import UnknownFormat
-from rightcall.formats.apertus import APERTUS
-from rightcall.formats.cohere import COHERE_COMMAND3, COHERE_COMMAND4, COMMAND_R_PLUS
-from rightcall.formats.contract_format import CONTRACT
-from rightcall.formats.deepseek import DEEPSEEK_V3, DEEPSEEK_V31
-from rightcall.formats.deepseek_dsml import DEEPSEEK_V4, DEEPSEEK_V32
-from rightcall.formats.dots import DOTS
-from rightcall.formats.functionary import FUNCTIONARY_V2, FUNCTIONARY_V31, FUNCTIONARY_V32
-from rightcall.formats.gemma import FUNCTIONGEMMA, GEMMA4
-from rightcall.formats.generic import FORCED_CHOICE, GENERIC_JSON, XLAM
-from rightcall.formats.gigachat import GIGACHAT3, GIGACHAT31
-from rightcall.formats.glm import GLM45, HY_V3, LING3, POOLSIDE_V1
-from rightcall.formats.granite import GRANITE3, GRANITE4, GRANITE_20B_FC
-from rightcall.formats.harmony import HARMONY
-from rightcall.formats.hermes import ERNIE45, HERMES, INTERNLM2, LONGCAT, REKA_EDGE
-from rightcall.formats.inkling import INKLING
-from rightcall.formats.json_lists import APRIEL, HUNYUAN_A13B, JAMBA, MINIMAX_M1
-from rightcall.formats.kimi import KIMI_K2, KIMI_K3
-from rightcall.formats.liquid import LFM2
-from rightcall.formats.llama import LLAMA3_JSON, LLAMA4_PYTHONIC, PYTHONIC
-from rightcall.formats.minicpm import MINICPM3, MINICPM5
-from rightcall.formats.minimax import MINIMAX_M2, MINIMAX_M3
-from rightcall.formats.mistral import MINISTRAL3, MISTRAL, MISTRAL_V3, MISTRAL_V11
-from rightcall.formats.muse import MUSE
-from rightcall.formats.nemotron import NEMOTRON_V2
-from rightcall.formats.olmo import OLMO3
-from rightcall.formats.phi import FIREFUNCTION_V2, PHI4_MINI
-from rightcall.formats.prompted import INVOKE, REACT, TOOL_CODE
-from rightcall.formats.qwen3_coder import QWEN3_CODER, SEED_OSS, STEP3P5
-from rightcall.formats.solar import SOLAR_OPEN
+from rightcall.errors import BadFormat
+from rightcall.formats.builtin import ALIASES, FORMATS, NAMED_ONLY
+from rightcall.formats.registered import find, known_formats, register, unregister
 from rightcall.formats.spec import (
     Braced,
     Channels,
@@ -51,7 +25,6 @@ from rightcall.formats.spec import (
     TsCall,
     replace,
 )
-from rightcall.formats.step import STEP3
 
 __all__ = [
     "ALIASES",
@@ -67,93 +40,22 @@ __all__ = [
     "Pythonic",
     "Special",
     "TsCall",
+    "known_formats",
+    "discover",
     "find",
+    "register",
     "replace",
+    "unregister",
 ]
 
-FORMATS: dict[str, Format] = {
-    "hermes": HERMES,
-    "granite4": GRANITE4,
-    "ernie45": ERNIE45,
-    "longcat": LONGCAT,
-    "reka_edge": REKA_EDGE,
-    "forced_choice": FORCED_CHOICE,
-    "qwen3_coder": QWEN3_CODER,
-    "step3p5": STEP3P5,
-    "seed_oss": SEED_OSS,
-    "contract": CONTRACT,
-    "glm45": GLM45,
-    "ling3": LING3,
-    "poolside_v1": POOLSIDE_V1,
-    "hy_v3": HY_V3,
-    "hunyuan_a13b": HUNYUAN_A13B,
-    "jamba": JAMBA,
-    "apriel": APRIEL,
-    "minimax_m1": MINIMAX_M1,
-    "minimax_m2": MINIMAX_M2,
-    "minimax_m3": MINIMAX_M3,
-    "deepseek_v3": DEEPSEEK_V3,
-    "deepseek_v31": DEEPSEEK_V31,
-    "deepseek_v32": DEEPSEEK_V32,
-    "deepseek_v4": DEEPSEEK_V4,
-    "llama4_pythonic": LLAMA4_PYTHONIC,
-    "llama3_json": LLAMA3_JSON,
-    "pythonic": PYTHONIC,
-    "olmo3": OLMO3,
-    "lfm2": LFM2,
-    "mistral": MISTRAL,
-    "mistral_v3": MISTRAL_V3,
-    "mistral_v11": MISTRAL_V11,
-    "ministral3": MINISTRAL3,
-    "kimi_k2": KIMI_K2,
-    "kimi_k3": KIMI_K3,
-    "harmony": HARMONY,
-    "cohere_command3": COHERE_COMMAND3,
-    "cohere_command4": COHERE_COMMAND4,
-    "command_r_plus": COMMAND_R_PLUS,
-    "granite3": GRANITE3,
-    "granite_20b_fc": GRANITE_20B_FC,
-    "phi4_mini": PHI4_MINI,
-    "firefunction_v2": FIREFUNCTION_V2,
-    "functionary_v2": FUNCTIONARY_V2,
-    "functionary_v31": FUNCTIONARY_V31,
-    "functionary_v32": FUNCTIONARY_V32,
-    "internlm2": INTERNLM2,
-    "generic_json": GENERIC_JSON,
-    "functiongemma": FUNCTIONGEMMA,
-    "gemma4": GEMMA4,
-    "step3": STEP3,
-    "apertus": APERTUS,
-    "nemotron_v2": NEMOTRON_V2,
-    "gigachat31": GIGACHAT31,
-    "gigachat3": GIGACHAT3,
-    "dots": DOTS,
-    "minicpm3": MINICPM3,
-    "minicpm5": MINICPM5,
-    "muse": MUSE,
-    "inkling": INKLING,
-    "solar_open": SOLAR_OPEN,
-    "xlam": XLAM,
-    "react": REACT,
-    "invoke": INVOKE,
-    "tool_code": TOOL_CODE,
-}
-# Prose and code look like these, so `auto` never takes them up: it leaves a note that something looks like a call.
-NAMED_ONLY: frozenset[str] = frozenset({"react", "invoke", "tool_code"})
-ALIASES: dict[str, str] = {alias: name for name, format in FORMATS.items() for alias in format.aliases}
 
+def discover() -> list[BadFormat]:
+    """Registers the formats of your own that are in folders and in installed packages, as the command does.
 
-def find(format: str | Format) -> Format:
-    """The format that `format` names, by name or alias; a `Format` is itself. Raises `UnknownFormat`, naming the
-    nearest."""
-    if isinstance(format, Format):
-        return format
-    found = FORMATS.get(format) or FORMATS.get(ALIASES.get(format, ""))
-    if found is not None:
-        return found
-    import difflib
+    Folders: those that the variable RIGHTCALL_FORMATS lists, `.rightcall/formats` of the project, `rightcall/formats`
+    of your configuration. Packages: the entry points `rightcall.formats`. Gives what cannot be used, and why; nothing
+    is raised, and the others are registered.
+    """
+    from rightcall.files.own_formats import register_found
 
-    folded = str(format).lower().replace("-", "_").replace(".", "")
-    near = difflib.get_close_matches(folded[:64], [*FORMATS, *ALIASES], 1, 0.5)
-    hint = f"did you mean {near[0]!r}? " if near else ""
-    raise UnknownFormat(f"no format {str(format)[:80]!r}; {hint}`rightcall formats` lists them")
+    return register_found()

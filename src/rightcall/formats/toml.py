@@ -19,7 +19,7 @@ from typing import Any, Union, get_type_hints
 
 import msgspec
 
-from rightcall.formats import ALIASES, FORMATS
+from rightcall.formats.builtin import ALIASES, FORMATS
 from rightcall.formats.spec import Body, Channels, Format, Protocol
 from rightcall.formats.toml_rules import (
     ANY_TEXT,
@@ -59,6 +59,14 @@ def format_from_toml(text: str) -> Format:
         what, _, where = str(error).partition(" - at ")
         refuse(where.strip("`$.") or "the file", what[0].lower() + what[1:], "docs/formats.md shows whole examples")
     format = Format(**{field: getattr(written, field) for field in Format.__struct_fields__})
+    check_format_value(format)
+    return format
+
+
+def check_format_value(format: Format) -> None:
+    """Raises `BadFormat` unless a file could say this format, whether one did or not."""
+    from rightcall.wire.bodies import BODIES
+
     _check_names(format)
     _check_around(format)
     if format.channels is not None:
@@ -70,7 +78,6 @@ def format_from_toml(text: str) -> Format:
         refuse("body", "it is empty", "say at least one body")
     for i, body in enumerate(format.bodies):
         BODIES[type(body)].check(body, f"body[{i}]" if isinstance(format.body, tuple) else "body", format)
-    return format
 
 
 @lru_cache(8)

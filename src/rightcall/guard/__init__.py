@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 from rightcall.lazy_names import on_first_use
 
 if TYPE_CHECKING:
+    from rightcall.dispatching.trace import Intervention
     from rightcall.guard.call_rules import one_at_a_time, oversized_results, tool_choice
-    from rightcall.guard.intervention import GuardPolicy, Intervention
+    from rightcall.guard.intervention import GuardPolicy
     from rightcall.guard.judgement import Guard, Judgement
     from rightcall.guard.patience import failing_budget, malformed_budget, turn_budget
     from rightcall.guard.repeats import repeated
@@ -55,7 +56,7 @@ __getattr__ = on_first_use(
     __name__,
     {
         "Guard": "rightcall.guard.judgement",
-        "Intervention": "rightcall.guard.intervention",
+        "Intervention": "rightcall.dispatching.trace",
         "Judgement": "rightcall.guard.judgement",
         "PastCall": "rightcall.guard.turn",
         "PastTurn": "rightcall.guard.turn",

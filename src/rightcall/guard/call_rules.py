@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rightcall.dispatching.bounded_output import Bounds, bound
-from rightcall.guard.intervention import GuardPolicy, Intervention, told
+from rightcall.dispatching.trace import Intervention
+from rightcall.guard.intervention import GuardPolicy, told
 from rightcall.guard.turn import Turn, content_text
 
 

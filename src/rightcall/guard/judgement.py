@@ -19,8 +19,9 @@ import msgspec
 from rightcall.declare.toolset import Tools, Toolset
 from rightcall.dispatching.answering import answers
 from rightcall.dispatching.result import FINE, Result
+from rightcall.dispatching.trace import Intervention
 from rightcall.errors import CallerError
-from rightcall.guard.intervention import GuardPolicy, Intervention
+from rightcall.guard.intervention import GuardPolicy
 from rightcall.guard.turn import Turn
 from rightcall.types import Call, Json, Reply
 

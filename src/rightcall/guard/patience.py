@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rightcall.guard.intervention import GuardPolicy, Intervention, told
+from rightcall.dispatching.trace import Intervention
+from rightcall.guard.intervention import GuardPolicy, told
 from rightcall.guard.turn import Turn
 
 

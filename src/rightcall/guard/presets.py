@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from rightcall.guard.call_rules import one_at_a_time, oversized_results, tool_choice
 from rightcall.guard.intervention import GuardPolicy
-from rightcall.guard.patience import failing_budget, malformed_budget, turn_budget
+from rightcall.guard.patience import failing_budget, malformed_budget
 from rightcall.guard.repeats import repeated
 from rightcall.guard.speech import announced, silence
 from rightcall.guard.told_calls import near_calls, problems, unknown_tool
@@ -18,7 +18,7 @@ def _parse() -> tuple[GuardPolicy, ...]:
 
 def _full() -> tuple[GuardPolicy, ...]:
     return (
-        *(turn_budget(), failing_budget(), *_parse()),
+        *(failing_budget(), *_parse()),
         *(tool_choice(), one_at_a_time(), repeated(), announced(), silence(), oversized_results()),
     )
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from rightcall.dispatching.earlier_calls import fingerprint
-from rightcall.guard.intervention import GuardPolicy, Intervention, told
+from rightcall.dispatching.trace import Intervention
+from rightcall.guard.intervention import GuardPolicy, told
 from rightcall.guard.turn import PastCall, Turn
 from rightcall.types import Call
 
@@ -29,7 +30,7 @@ def repeated(
     levels = ((stop, "stop"), (refuse, "refuse"), (answer, "answer"), (tell, "tell"))
 
     def policy(turn: Turn) -> Iterator[Intervention]:
-        past = [call for call in turn.calls[-window:] if call.outcome in ("ok", "failed", "refused")]
+        past = [call for call in turn.calls[-window:] if _counts(call)]
         for at, call in enumerate(turn.reply.attempts if turn.reply else ()):
             if call.name in exempt or not call.ok:
                 continue
@@ -37,12 +38,18 @@ def repeated(
             cycles = _cycles(past, call)
             count = max(len(same), cycles)
             action = next((action for least, action in levels if count >= least), None)
-            if action == "answer" and not (same and same[-1].outcome == "ok"):
+            known = next((each.result for each in reversed(same) if each.outcome == "ok"), None)
+            if action == "answer" and known is None:
                 action = "refuse" if cycles >= answer else "tell"
             if action is not None:
-                yield _said(action, at, call, count, same)
+                yield _said(action, at, call, count, known or "")
 
     return policy
+
+
+def _counts(call: PastCall) -> bool:
+    """A call that another policy refused may come again: that is what it was told to do."""
+    return call.outcome in ("ok", "failed") or call.told == "repeated"
 
 
 def _same(turn: Turn, past: Sequence[PastCall], call: Call) -> list[PastCall]:
@@ -51,7 +58,7 @@ def _same(turn: Turn, past: Sequence[PastCall], call: Call) -> list[PastCall]:
     found: list[PastCall] = []
     for each in reversed(past):
         if each.name == call.name and each.fingerprint == mark:
-            if found and _result(each) != _result(found[-1]):
+            if each.outcome != "refused" and any(_differ(each, other) for other in found):
                 break
             found.append(each)
         elif each.outcome == "ok" and _changes(turn, each.name):
@@ -59,8 +66,8 @@ def _same(turn: Turn, past: Sequence[PastCall], call: Call) -> list[PastCall]:
     return found[::-1]
 
 
-def _result(call: PastCall) -> object:
-    return call.told or call.result
+def _differ(one: PastCall, other: PastCall) -> bool:
+    return other.outcome != "refused" and one.result != other.result
 
 
 def _changes(turn: Turn, name: str) -> bool:
@@ -77,10 +84,10 @@ def _cycles(past: Sequence[PastCall], call: Call) -> int:
         if past[-period].fingerprint != fingerprint(call):
             continue
         rounds = 1
-        last = [(each.fingerprint, _result(each)) for each in past[-period:]]
+        last = [(each.fingerprint, each.told or each.result) for each in past[-period:]]
         while len(past) >= (rounds + 1) * period:
             block = past[-(rounds + 1) * period : -rounds * period]
-            if [(each.fingerprint, _result(each)) for each in block] != last:
+            if [(each.fingerprint, each.told or each.result) for each in block] != last:
                 break
             rounds += 1
         if rounds > 1 and len(set(last)) > 1:
@@ -88,7 +95,7 @@ def _cycles(past: Sequence[PastCall], call: Call) -> int:
     return best
 
 
-def _said(action: str, at: int, call: Call, count: int, same: Sequence[PastCall]) -> Intervention:
+def _said(action: str, at: int, call: Call, count: int, known: str) -> Intervention:
     times = f"{count} times before" if count > 1 else "before"
     reason = f"{call.name} was called with the same arguments {times}, to the same end"
     words = {
@@ -97,11 +104,6 @@ def _said(action: str, at: int, call: Call, count: int, same: Sequence[PastCall]
         "stop": f"The task was stopped: the same call of {call.name} came again and again.",
         "answer": "",
     }[action]
-    known = same[-1].result or "" if action == "answer" else ""
-    return Intervention(
-        policy="repeated",
-        action=action,  # type: ignore[arg-type]
-        call=None if action == "stop" else at,
-        reason=reason,
-        message=known if action == "answer" else told("repeated", words),
-    )
+    message = known if action == "answer" else told("repeated", words)
+    call_at = None if action == "stop" else at
+    return Intervention("repeated", action, reason, message, call_at)  # type: ignore[arg-type]

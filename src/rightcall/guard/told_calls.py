@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from rightcall.contracts.protocol import feedback
 from rightcall.dispatching.result import refused
-from rightcall.guard.intervention import GuardPolicy, Intervention, told
+from rightcall.dispatching.trace import Intervention
+from rightcall.guard.intervention import GuardPolicy, told
 from rightcall.guard.turn import Turn
 from rightcall.types import Call
 

@@ -25,6 +25,7 @@ from rightcall.types import Call, Json, Reply
 
 CallState = Literal["ok", "failed", "refused", "open"]
 _TOLD = re.compile(r"(?:ERROR: )?\[([a-z_]{1,40})\] ")
+_NOTE = re.compile(r"\n\[[a-z_]{1,40}\] [^\n]*\Z")
 _NOT_RUN = ("ERROR: the call was not run", "the call was not run")
 _FAILED = ("ERROR", "Error", "error:", '{"error"', "Traceback (most")
 
@@ -58,6 +59,8 @@ class PastCall:
 
     def _answer(self, result: str, is_error: bool | None) -> None:
         found = _TOLD.match(result)
+        while not found and (note := _NOTE.search(result)):  # said behind the result, not in its place
+            result = result[: note.start()]
         self.result, self.told = result, found[1] if found else ""
         if found or result.startswith(_NOT_RUN):
             self.outcome = "refused"

@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 from itertools import pairwise
 
-from rightcall.formats import FORMATS
+from rightcall.formats.registered import KnownFormats, known_formats
 from rightcall.formats.spec import Format, Special, alternatives
 from rightcall.laws.case import Violation
 from rightcall.laws.marker_texts import literals, pattern, templates
@@ -84,17 +84,17 @@ def _solid(text: str) -> str:
 
 
 def _says_text_in_json(format: str) -> bool:
-    known = FORMATS.get(format)
+    known = known_formats().formats.get(format)
     return known is not None and any(BODIES[type(body)].content_key(body) for body in known.bodies)
 
 
 def _under_markers(format: str | Format, text: str, reply: Reply) -> str:
     """Text that went under in a marker. A header, or JSON around the calls, may say anything."""
-    known = format if isinstance(format, Format) else FORMATS.get(reply.format or format)
+    known = format if isinstance(format, Format) else known_formats().formats.get(reply.format or format)
     if known is None or known.channels or known.protocol or _says_text_in_json(known.name):
         return ""
     rescued = any(problem.code == "rescued" for problem in reply.problems)
-    own = _any_markers() if rescued else _own_markers(known, format == "auto")
+    own = _any_markers(known_formats()) if rescued else _own_markers(known, format == "auto")
     read = _read_until(text, reply)
     for span in reply.spans or ():
         rest = _NO_TEXT.sub("", own.sub("", _but_edges(known, text, span, read))) if span.kind == "marker" else ""
@@ -136,10 +136,10 @@ def _thought(format: Format) -> list[str]:
     return [text for side in format.reasoning or () for text in alternatives(side)]
 
 
-@lru_cache(1)
-def _any_markers() -> re.Pattern[str]:
+@lru_cache(4)
+def _any_markers(formats: KnownFormats) -> re.Pattern[str]:
     """Matches a marker of any format, or a key of the JSON around a call: of calls that were written in another way."""
-    found = {text for known in FORMATS.values() for text in (*templates(known), *literals(known), *known.ends)}
+    found = {text for known in formats.formats.values() for text in (*templates(known), *literals(known), *known.ends)}
     longest = sorted(found, key=len, reverse=True)
     return pattern("|".join([*(_loose(text.strip()) for text in longest if text.strip()), r'"\w+"\s*:']))
 
@@ -147,8 +147,8 @@ def _any_markers() -> re.Pattern[str]:
 def _own_markers(format: Format, unknown: bool) -> re.Pattern[str]:
     """Matches a marker of the format, or a piece of one, or the tags of reasoning that any reply may begin with. Where
     the format is not known, any end-of-turn token too, and what opens or closes reasoning."""
-    ends = {end for known in FORMATS.values() for end in known.ends} if unknown else set[str]()
-    ends |= {text for known in FORMATS.values() for text in _thought(known)} if unknown else set()
+    ends = {end for known in known_formats().formats.values() for end in known.ends} if unknown else set[str]()
+    ends |= {text for known in known_formats().formats.values() for text in _thought(known)} if unknown else set()
     tokens = {token for text in templates(format) for token in getattr(text, "tokens", ())}
     found = sorted(
         {*templates(format), *literals(format), *ends, *tokens, *map(str, THINK), *(format.citations or ())},

@@ -4,11 +4,15 @@
 
 row_sources.py    which files there are, and what kind each is, told by its name
 stores.py         where files lie: opened, measured, listed by one set of functions
+remote_store.py   the stores that are not this machine: s3:// and others
 parts.py          a source cut into parts: ranges of bytes, row groups, batches of lines
 batches.py        the rows of one part, decoded by the process that works on it
 outcomes.py       what the work on a part gives: lines out, counts, faults
 engines.py        who does the work, and the one method that an engine has
 local_pool.py     the engine of this machine: processes that may be killed and lose nothing
+ray_engine.py     the engine of a cluster: Ray Data
+engine_names.py   the engines by their names
 sinks.py          where lines go: a stream, or a file that can be gone on with
+remote_sink.py    a file in a store, sent when it is whole
 mapping.py        `map_rows`: all of it together
 """

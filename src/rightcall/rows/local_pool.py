@@ -198,7 +198,7 @@ class _Pool:
             self._replace(worker)
         for kind, frame in worker.coming.add(data):
             if kind == b"E":
-                raise _raised(frame)
+                raise raised_error(frame)
             number = worker.given.popleft()
             del self._items[number]
             self._results[number] = frame
@@ -227,7 +227,7 @@ def _lost(number: int, code: int) -> str:
     )
 
 
-def _raised(frame: bytes) -> BaseException:
+def raised_error(frame: bytes) -> BaseException:
     """What the work raised. It was pickled by a process of ours."""
     error, told = pickle.loads(frame)  # noqa: S301 - our own bytes
     error.add_note(f"in a worker:\n{told}")

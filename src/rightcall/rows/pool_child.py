@@ -35,10 +35,12 @@ def _answer(work: Callable[[bytes], bytes], item: bytes) -> bytes:
     try:
         return framed(b"R", work(item))
     except Exception as error:  # noqa: BLE001 - the edge of a process: the parent raises it
-        return framed(b"E", _packed(error, traceback.format_exc()))
+        return framed(b"E", packed_error(error))
 
 
-def _packed(error: Exception, told: str) -> bytes:
+def packed_error(error: Exception) -> bytes:
+    """What the work raised, on its way to the parent."""
+    told = "".join(traceback.format_exception(error))
     try:
         return pickle.dumps((error, told))
     except Exception:  # noqa: BLE001 - what cannot travel is told in words

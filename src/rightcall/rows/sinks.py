@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 from rightcall.errors import FileFailed
 from rightcall.files.draft import write_all
@@ -17,6 +17,9 @@ from rightcall.files.file_kinds import FileKind, failed
 from rightcall.files.parted_file import PartedFile
 from rightcall.files.streams import is_stream, open_stream
 from rightcall.types import Json
+
+if TYPE_CHECKING:
+    from rightcall.rows.remote_sink import RemoteSink
 
 
 class Sink(Protocol):
@@ -100,8 +103,12 @@ def sink_to(
     sources: Iterable[str | Path] = (),
     resume: bool = False,
     force: bool = False,
-) -> StreamSink | FileSink:
-    """A file, or a stream where `path` is none: None is standard output."""
+) -> StreamSink | FileSink | RemoteSink:
+    """A file, here or in a store (`s3://...`), or a stream where `path` is none: None is standard output."""
     if path is None or is_stream(path):
         return StreamSink(path or "/dev/stdout")
+    if "://" in path:
+        from rightcall.rows.remote_sink import RemoteSink
+
+        return RemoteSink(path, kind, resume=resume, force=force)
     return FileSink(path, kind, sources=sources, resume=resume, force=force)

@@ -12,7 +12,7 @@ import os
 import sys
 from typing import BinaryIO, Protocol
 
-from rightcall.errors import CallerError, FileFailed
+from rightcall.errors import FileFailed
 
 STDIN = "-"
 
@@ -72,10 +72,11 @@ _HERE = LocalFiles()
 
 def store_of(path: str) -> RowStore:
     """The store that a name belongs to."""
-    scheme, marked, _ = path.partition("://")
-    if not marked:
+    if "://" not in path:
         return _HERE
-    raise CallerError(f"{path}: files of {scheme}:// cannot be read; name files of this machine")
+    from rightcall.rows.remote_store import RemoteStore
+
+    return RemoteStore()
 
 
 def open_source(path: str) -> BinaryIO:

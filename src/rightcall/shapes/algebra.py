@@ -250,6 +250,8 @@ def references(node: Node) -> list[str]:
         kind = type(here)
         if kind is Ref:
             found.append(here.name)  # type: ignore[union-attr]
+        elif kind is Seq or kind is Alt:
+            waiting += here.items  # type: ignore[union-attr]
         elif kind not in _LEAVES:
             waiting += _CHILDREN[kind](here)
     return found

@@ -7,6 +7,7 @@ small and very large numbers, are allowed where all numbers of that size are wit
 from __future__ import annotations
 
 from decimal import Decimal
+from functools import lru_cache
 
 from rightcall.shapes.algebra import DIGIT, EMPTY, NEVER, Lexeme, Lit, Node, alt, chars, maybe, repeat, seq
 
@@ -61,6 +62,7 @@ def any_number(most: int | None = None) -> Node:
 # -- whole numbers -----------------------------------------------------------------------------------------------------
 
 
+@lru_cache(1024)
 def integers(low: int | None, high: int | None, most: int | None = None, *, point: bool = False) -> Node:
     """The whole numbers of a range that has at least one end."""
     below = _whole_from_zero(None if high is None else -high, None if low is None else -low, most)

@@ -111,24 +111,26 @@ class Json:
         self.book, self.prefix, self._named = book, prefix, named or {}
 
     def value(self, shape: Shape) -> Node:
-        match shape:
-            case Anything():
-                return self.anything()
-            case OneOf(texts):
-                return self.constants(texts)
-            case TextShape():
-                return self.text(shape)
-            case Number():
-                return self.number(shape)
-            case Union(shapes):
-                return alt(*map(self.value, shapes))
-            case Named(name):
-                return self.book.named(
-                    f"{self.kind}_{self.prefix}{name}", lambda: self.value(self._named.get(name) or ANYTHING)
-                )
+        if type(shape) is TextShape:
+            return self.text(shape)
+        if type(shape) is OneOf:
+            return self.constants(shape.texts)
+        if type(shape) is Number:
+            return self.number(shape)
+        if type(shape) is Anything:
+            return self.anything()
+        if type(shape) is Union:
+            return alt(*map(self.value, shape.options))
+        if type(shape) is Named:
+            name = shape.name
+            return self.book.named(
+                f"{self.kind}_{self.prefix}{name}", lambda: self.value(self._named.get(name) or ANYTHING)
+            )
+        assert isinstance(shape, (Array, Object))
+        nested = shape
         # What is part of itself differs from tool to tool, whatever it looks like.
         own = self.prefix if self._named else ""
-        return self.book.shared((self.kind, own, shape), self.kind[0], lambda: self.container(shape))
+        return self.book.shared((self.kind, own, nested), self.kind[0], lambda: self.container(nested))
 
     def container(self, shape: Array | Object) -> Node:
         return self.array(shape) if isinstance(shape, Array) else self.object(shape)

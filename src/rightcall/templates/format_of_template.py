@@ -15,7 +15,7 @@ import msgspec
 from rightcall.declare.provider_forms import to_provider
 from rightcall.declare.toolset import Toolset
 from rightcall.errors import CannotCarry
-from rightcall.formats import FORMATS
+from rightcall.formats import known_formats
 from rightcall.formats.spec import Format
 from rightcall.templates.confined import ChildBounds, Rendering, render
 from rightcall.templates.template_faults import BadTemplate
@@ -156,7 +156,11 @@ def recovering(text: str, calls: tuple[Call, ...]) -> tuple[str, ...]:
     """The formats that find just these calls in a text, the best first. None in a text far too long for them."""
     if len(text) > _MOST:
         return ()
-    ranked = [(rank, name) for name, format in FORMATS.items() if (rank := _rank(text, calls, format)) is not None]
+    ranked = [
+        (rank, name)
+        for name, format in known_formats().formats.items()
+        if (rank := _rank(text, calls, format)) is not None
+    ]
     return tuple([name for _, name in sorted(ranked, key=lambda each: each[0])])
 
 

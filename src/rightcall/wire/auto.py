@@ -12,7 +12,7 @@ from typing import Literal
 
 import msgspec
 
-from rightcall.formats import FORMATS
+from rightcall.formats.registered import KnownFormats
 from rightcall.formats.spec import Format, Special, alternatives
 from rightcall.ids import Ids
 from rightcall.types import Event
@@ -35,9 +35,9 @@ _NAME = re.compile(HOLES["name"]).match
 
 
 @lru_cache(256)
-def _ending_with(name: str, ends: tuple[str, ...]) -> Format:
+def _ending_with(known: KnownFormats, name: str, ends: tuple[str, ...]) -> Format:
     """The format of that name, with these ends beside its own."""
-    format = FORMATS[name]
+    format = known.formats[name]
     markers = (*format.call, *(format.section or ()), *(format.reasoning or ()))
     own = "".join(text for marker in markers for text in alternatives(marker))
     more = tuple(end for end in dict.fromkeys(ends) if end not in format.ends and end not in own)
@@ -45,8 +45,10 @@ def _ending_with(name: str, ends: tuple[str, ...]) -> Format:
 
 
 def _holder(choices: list[tuple[Compiled, Probe]], text: str) -> Compiled:
-    """The first format of which a text may be the body; where it is of none, the first of all."""
-    return next((found for found, _ in choices if _may_hold(found, text)), choices[0][0])
+    """The first format of which a text may be the body, if a broken one; where it is of none, the first of all."""
+    held = [found for found, _ in choices if _may_hold(found, text)]
+    begun = [found for found, _ in choices if found.body_begins.at(text, 0, True)]
+    return next(iter(held + begun), choices[0][0])
 
 
 def _may_hold(found: Compiled, text: str) -> bool:
@@ -203,18 +205,23 @@ class AutoMachine:
         behind = self._held[found.end() : found.end() + _PREFIX].lstrip()
         name = _NAME(behind)
         is_arriving = not behind or (name is not None and name.end() == len(behind))
-        if is_arriving and not ended:
+        opens = self._opens_call(action, behind, name[0] if name else "", ended)
+        if (is_arriving or opens is None) and not ended:
             return True
-        if self._opens_call(action, behind[:1], name[0] if name else ""):
+        if opens:
             choices = openers.candidates[action]
             self._switch(_holder(choices, behind), choices)
             return True
         self.machine.p.note("opener_without_call", f"{found.group()[:60]!r} opens a call, and none follows")
         return False
 
-    def _opens_call(self, action: str, char: str, name: str) -> bool:
-        """What follows an opener, as far as it goes: is it the beginning of a call, if a broken one?"""
-        return action in self._openers.special or char in ("{", "[") or self._is_declared(name)
+    def _opens_call(self, action: str, behind: str, name: str, ended: bool) -> bool | None:
+        """What follows an opener, as far as it goes: is it the beginning of a call, if a broken one? None where more
+        text is needed to tell."""
+        if action in self._openers.special or self._is_declared(name):
+            return True
+        begins = [found.body_begins.at(behind, 0, ended) for found, _ in self._openers.candidates[action]]
+        return True if any(begins) else None if None in begins else False
 
     def _is_declared(self, name: str) -> bool:
         return self._options.tools is not None and name in self._options.tools
@@ -243,7 +250,7 @@ class AutoMachine:
         self._events += before.take()
         is_read = self._options.reasoning != "off"
         ends = [end for other, _ in others or () for end in other.format.ends if isinstance(end, Special)]
-        found = compiled(_ending_with(chosen.format.name, tuple(ends)), reasoning=is_read)
+        found = compiled(_ending_with(self._openers.formats, chosen.format.name, tuple(ends)), reasoning=is_read)
         # Its own first state is where the text so far has come to.
         self.machine = Machine(found.tagged if before.has_thought else found, self._options, self._ids)
         self.machine.feed(_take_over(self.machine, before) + rest)

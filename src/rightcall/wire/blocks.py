@@ -12,40 +12,38 @@ from typing import TYPE_CHECKING, Literal
 
 from rightcall.repairs.broken_blocks import Sketch
 from rightcall.repairs.finish import allowed, receipts
-from rightcall.types import Problem, Repair
+from rightcall.types import Repair
 from rightcall.wire.arriving_fences import FENCE_BEGIN, FENCE_END
 from rightcall.wire.buffer import Capture, Steps
 from rightcall.wire.interrupts import Broken, Cut, NotACall, broken_by
-from rightcall.wire.markers import HOLES, RUN, Pat, Probe, Scan
+from rightcall.wire.markers import HOLES, RUN, Pat, Probe
+from rightcall.wire.unread_calls import read_broken, read_foreign
 
 if TYPE_CHECKING:
     from rightcall.wire.body_reader import BodyReader
     from rightcall.wire.call_builder import CallBuilder
-    from rightcall.wire.piece import Piece
 
 # How a block ended: what was read was text; at its close; without its close, which may still come; at too many calls.
 Ending = Literal["text", "closed", "due", "full"]
 
 _WORD = Probe(Pat(f"(?:{HOLES['name']})?+", f"(?:{HOLES['name']})?+", sure=RUN))
 _NAME = re.compile(HOLES["name"]).match
-_NO_NAME = "the call has no tool name; send the name of a tool with its arguments"
-_UNREADABLE = "the call could not be read; send it again exactly as the format asks for"
 
 
 class Block:
     """One block of calls being read. `bare`: no marker stood before it."""
 
     __slots__ = (
-        "_body_close",
-        "_broken_at",
-        "_content",
-        "_first",
         "_headless",
         "_is_empty",
         "_is_inner",
         "_is_odd",
         "bare",
+        "body_close",
+        "broken_at",
+        "content",
         "fenced",
+        "first",
         "holds",
         "p",
         "reader",
@@ -72,17 +70,17 @@ class Block:
         self.fenced: tuple[Repair, ...] = ()  # the receipt of a code fence around the calls
         self.reader: BodyReader | None = None
         self.holds = p.compiled.call_close is not None and not bare  # calls wait for what follows them
-        self._first = p.index
-        self._body_close = 0  # how long the body's own close is that a broken call was read up to
-        self._broken_at = 0  # where it could not be read any further
-        self._content = p.at  # where what stands behind the opener begins
+        self.first = p.index
+        self.body_close = 0  # how long the body's own close is that a broken call was read up to
+        self.broken_at = 0  # where it could not be read any further
+        self.content = p.at  # where what stands behind the opener begins
 
     def read(self, start: int) -> Steps[Ending]:
         """The block whose opener ends at `start` of the buffer."""
         p = self.p
         opening = p.capture()
         p.pos = start
-        self._content = p.at
+        self.content = p.at
         p.block = self
         try:
             ending: Ending = yield from self._read(opening)
@@ -99,13 +97,13 @@ class Block:
                 return self._full(opening)
             if self.bare or not (yield from self._has_body()):
                 return self._text(opening)
-            yield from self._foreign(opening)
+            yield from read_foreign(self, opening)
         except Cut:
             return self._end_of_text(opening)
         except (Broken, RecursionError) as error:
-            if self.bare and p.index == self._first:
+            if self.bare and p.index == self.first:
                 return self._text(opening)
-            yield from self._broken(broken_by(error, p.limits.depth))
+            yield from read_broken(self, broken_by(error, p.limits.depth))
         if p.full:
             return self._full(opening)
         p.drop(opening)
@@ -114,7 +112,7 @@ class Block:
 
     def _end_of_text(self, opening: Capture) -> Ending:
         p = self.p
-        if self._is_full():
+        if self.is_full():
             return self._full(opening)
         if not self._cut():
             return self._text(opening)
@@ -125,82 +123,14 @@ class Block:
 
     def _end_of_calls(self) -> None:
         p = self.p
-        if p.index == self._first and not self._is_empty:
-            p.note("opener_without_call", f"the block at {self._content} holds no call")
-        p.pos += self._body_close
+        if p.index == self.first and not self._is_empty:
+            p.note("opener_without_call", f"the block at {self.content} holds no call")
+        p.pos += self.body_close
         p.output.settle()
         p.output.fresh = p.output.at_start = True
         p.output.mark("marker", p.at)
 
-    def _broken(self, broken: Broken) -> Steps[None]:
-        """Reads on to the call's close. The call is read again, loosely, or fails."""
-        p = self.p
-        found = yield from self.resync()
-        if self._is_full():
-            return
-        closes = p.compiled.closes
-        if not self.mend(closed=found and closes):
-            if p.call is None and self._is_nameless():
-                broken = Broken("invalid_name", _NO_NAME)
-            if p.index == self._first and p.raw_at == self._broken_at:
-                p.raw = p.raw_at = self._content  # nothing of it was read: what stood before it is left of it
-            p.fail(broken.code, broken.message, broken.path, end=self._end_of_broken(found, self._broken_at))
-            p.in_doubt = True
-
-    def _end_of_broken(self, found: bool, end: int) -> int | None:
-        """Without a close nobody knows what belongs to a call: what stands behind the break is text. Of the call itself
-        something is left."""
-        return None if (found and self.p.compiled.closes) or end <= self.p.raw_at else end
-
-    def _foreign(self, opening: Capture) -> Steps[None]:
-        """A body follows the opener that this format does not have: another format with the same opener may have it."""
-        p = self.p
-        p.raw_drop()
-        found = yield from self.resync()
-        if self._is_full():
-            return
-        close = (yield from p.test(p.compiled.call_close)) if p.compiled.call_close is not None else None
-        piece = self._read_foreign(p.captured(opening) + (close.group() if close else ""))
-        if piece is None:
-            self._unreadable(p.captured(self._content), found)
-            return
-        p.raw_drop()
-        for span in piece.spans:
-            p.output.mark(span.kind, min(opening + span.end, p.at))
-        for call in piece.calls_before(p.at - opening):
-            message = f"the call was written as {piece.reply.format} writes it"
-            p.adopt(call, Problem("rescued", message, blocking=False))
-        p.output.mark("marker", p.at)
-
-    def _is_nameless(self) -> bool:
-        """Is all as it should be behind the opener, but for the name?"""
-        return bool(self.p.compiled.nameless.at(self.p.captured(self._content).lstrip(), 0, True))
-
-    def _unreadable(self, content: str, found: bool) -> None:
-        """A call that cannot be read: what of its name is known, and why it may not run."""
-        p, text = self.p, content.lstrip()
-        tag = next((tag for tag in p.compiled.body_tags if text.startswith(tag)), "")
-        name = _NAME(text, len(tag))
-        if name is not None and (known := self._declared(name.group())):
-            p.begin(known)
-        if p.ended and not found:
-            p.fail("truncated", "the text ended before the call did; send the whole call again")
-        elif (tag and name is None) or self._is_nameless():
-            p.fail("invalid_name", _NO_NAME)
-        else:
-            known_to = self._content + len(content) - len(text) + (name.end() if name is not None else len(tag))
-            p.fail("invalid_call", _UNREADABLE, end=self._end_of_broken(found, known_to))
-
-    def _read_foreign(self, text: str) -> Piece | None:
-        from rightcall.wire.rescue import foreign_calls
-
-        options = self.p.options
-        piece = foreign_calls(text, options) if options.rescue != "off" else None
-        if piece is None or self.p.index + len(piece.reply.attempts) > self.p.limits.calls:
-            return None
-        return piece
-
-    def _is_full(self) -> bool:
+    def is_full(self) -> bool:
         """Is there no room for the call that was being read? Then it is text."""
         p = self.p
         p.full = p.call is None and p.index >= p.limits.calls
@@ -218,7 +148,7 @@ class Block:
         text = p.captured(opening)
         p.drop(opening)
         p.settle_pending()
-        if p.index > self._first:
+        if p.index > self.first:
             text = "" if p.raw is None else p.captured(p.raw)
             p.output.mark("marker", p.at - len(text))
         elif not self.bare and not p.full:
@@ -227,8 +157,8 @@ class Block:
                 name = _NAME(text) if self._headless else None
                 if name is not None:
                     p.output.say_exactly(name.group(), opening + name.end())
-                p.output.marker(self._content)
-                text = text[self._content - opening :]
+                p.output.marker(self.content)
+                text = text[self.content - opening :]
         p.raw_drop()
         p.output.say_exactly(text, p.at)
         return "text"
@@ -236,7 +166,7 @@ class Block:
     def _has_body(self) -> Steps[bool]:
         """Does a body, or the name of a declared tool, follow the opener? Else prose only mentions it."""
         p = self.p
-        text = p.captured(self._content).strip()
+        text = p.captured(self.content).strip()
         if not text:
             yield from p.peek()
             if (yield from p.test(p.compiled.body_begins)):
@@ -244,9 +174,9 @@ class Block:
             word = yield from p.test(_WORD)
             text = word.group() if word else ""
         name = _NAME(text)
-        return name is not None and bool(self._declared(name.group()))
+        return name is not None and bool(self.declared(name.group()))
 
-    def _declared(self, word: str) -> str:
+    def declared(self, word: str) -> str:
         """The declared tool that a word names, maybe with a namespace before it and a number behind it, or ""."""
         tools, name = self.p.tools, word.partition(":")[0]
         names = (word, name, name.rpartition(".")[2])
@@ -304,7 +234,7 @@ class Block:
         if p.compiled.format.protocol is not None:
             p.problem("no_call", "a block for a call is empty; it must hold one call, name({ ... })")
         else:
-            p.note("opener_without_call", f"the block at {self._content} holds no call")
+            p.note("opener_without_call", f"the block at {self.content} holds no call")
 
     def _past_fence(self) -> Steps[str]:
         """A code fence between the markers and the calls: taken, with a receipt. What stands behind it."""
@@ -350,21 +280,21 @@ class Block:
                 p.fail("unterminated_string", "the call's end marker stands inside a string that was never closed")
             else:
                 p.fail("truncated", "the text ended before the call did; send the whole call again")
-        elif p.index == self._first and (not p.index if self.bare else self._is_word()):
+        elif p.index == self.first and (not p.index if self.bare else self._is_word()):
             return False
         elif p.raw is not None and p.captured(p.raw).strip():
             p.fail("truncated", "the text ended before the call's name was known; send the whole call again")
         else:
             p.raw_drop()
             p.settle()
-            if p.index == self._first:
+            if p.index == self.first:
                 p.problem("truncated", "the text ended where a tool call was about to begin")
         return True
 
     def _is_word(self) -> bool:
         """Is what stands behind the opener a word that begins no tool's name? Then prose ends with it."""
         p = self.p
-        word = p.captured(self._content).strip()
+        word = p.captured(self.content).strip()
         found = _NAME(word) if not self.special else None
         if found is None or found.end() < len(word):
             return False
@@ -378,44 +308,6 @@ class Block:
         scan = p.compiled.resync
         text = p.captured(p.raw)[max(0, p.args_at - p.raw_at) :]
         return any(scan.actions[found.lastindex or 0].endswith("close") for found in scan.finditer(text))
-
-    def resync(self, *, headed: bool = False) -> Steps[bool]:
-        """Takes everything up to the call's close, or what can only stand behind it; False if the text ended first.
-        `headed`: a header opened the call, and no tag."""
-        p = self.p
-        if p.raw is None:
-            p.raw_begin()
-        self._broken_at = p.at
-        scan = p.compiled.resync_thought if p.in_thought else p.compiled.resync
-        # A body's own opening tag does not end what it opens.
-        skip = 0 if headed or p.captured(self._content).strip() else 1
-        turn: Capture | None = None
-        action, size = yield from self._next_sign(scan, skip)
-        while action == "turn":
-            # The turn's end, or a word of a value: what came behind it before the call's close stands in the call.
-            turn = p.capture() if turn is None else turn
-            p.pos += size
-            action, size = yield from self._next_sign(scan, 0)
-        if turn is not None:
-            (p.drop if action.endswith("close") else p.give_back)(turn)
-        if action == "body_close":
-            self._body_close = size
-        return bool(action) or turn is not None
-
-    def _next_sign(self, scan: Scan[str], skip: int) -> Steps[tuple[str, int]]:
-        """Takes everything up to the next marker: what it does, and its length. The first so many characters are no
-        beginning of one. Nothing where the text ended first."""
-        p = self.p
-        while True:
-            found = (scan.ended if p.ended else scan.search)(p.buf, p.pos + skip)
-            if p.pos + skip <= len(p.buf):
-                p.pos, skip = p.pos + skip, 0
-            p.pos = found.start() if found else len(p.buf)
-            if found is not None and found.lastindex is not None:
-                return scan.actions[found.lastindex], found.end() - found.start()
-            if p.ended:
-                return "", 0
-            yield
 
     # -- its end -------------------------------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from rightcall.wire.interrupts import Broken, Cut, NotACall, broken_by
 from rightcall.wire.json_stream import whole_value
 from rightcall.wire.markers import Probe
 from rightcall.wire.states import InChannel, InText
+from rightcall.wire.unread_calls import resync
 
 if TYPE_CHECKING:
     from rightcall.wire.compile import Match
@@ -184,6 +185,7 @@ def _whole_call(m: Machine, name: str) -> bool:
 def _call(m: Machine, name: str) -> Steps[None]:
     """The message to a tool."""
     p = m.p
+    taken = p.capture()
     if not _whole_call(m, name):
         p.raw_begin()
         block = p.block = Block(p, bare=True)
@@ -197,6 +199,7 @@ def _call(m: Machine, name: str) -> Steps[None]:
             return
         m.output.mark("marker", p.at)  # the blanks behind it were looked past
     m.output.fresh = True
+    m.end_block(taken)
     m.forget_thought()
 
 
@@ -219,7 +222,7 @@ def _message(m: Machine, name: str, block: Block) -> Steps[None]:
         p.fail("truncated", "the text ended before the call did; send the whole call again")
     except (Broken, RecursionError) as error:
         broken = broken_by(error, p.limits.depth)
-        found = yield from block.resync(headed=True)
+        found = yield from resync(block, headed=True)
         if not p.mend(closed=found):
             p.fail(broken.code, broken.message, broken.path)
 
@@ -228,7 +231,7 @@ def _raw(m: Machine, block: Block) -> Steps[None]:
     """A message that is not JSON, such as code for an interpreter: kept as it is."""
     p = m.p
     p.args_at = p.at
-    found = yield from block.resync(headed=True)
+    found = yield from resync(block, headed=True)
     if p.mend(closed=found):
         return
     assert p.call is not None and p.raw is not None

@@ -78,7 +78,7 @@ class Compiled:
         nameless = markers.nameless()
         self.nameless = _any(nameless)
         # Whatever becomes of it.
-        self.body_begins = _any([*markers.named(), *nameless, *map(literal, self.body_tags), *map(literal, "{[")])
+        self.body_begins = _any([*markers.named(), *nameless, *markers.hints(), *map(literal, "{[")])
 
     def _add_calls_without_markers(self, markers: FormatMarkers) -> None:
         """A call without a marker of its own may stand where a reply begins, and behind another."""

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable
 from functools import lru_cache
 
 from rightcall.declare.toolset import ToolLike, Toolset
-from rightcall.formats import FORMATS, NAMED_ONLY
+from rightcall.formats import NAMED_ONLY
+from rightcall.formats.registered import KnownFormats, known_formats
 from rightcall.formats.spec import Channels
 from rightcall.types import Reply
 from rightcall.wire.compile import Compiled, compiled
@@ -17,7 +18,7 @@ from rightcall.wire.piece import read_piece
 Search = Callable[[str, int], int]
 _WORD = Pat(r"[A-Za-z_][\w.\-]{0,255}+", r"(?:[A-Za-z_][\w.\-]{0,255}+)?", sure=RUN)
 _PART = 3  # characters of a marker that are looked for before the whole
-_PLACES = 64  # how often an opener may be repeated in that
+_PLACES = 16  # how often an opener may be repeated in that
 _WINDOW = 4_096  # characters from the first opener on, by which formats are ranked
 
 
@@ -37,7 +38,7 @@ def detect(text: str, *, tools: Toolset | Iterable[ToolLike] | None = None) -> l
 
 
 def _known() -> list[Compiled]:
-    return [compiled(format) for name, format in FORMATS.items() if name not in NAMED_ONLY]
+    return [compiled(format) for name, format in known_formats().formats.items() if name not in NAMED_ONLY]
 
 
 def _opened_at(found: Compiled, text: str, first_at: dict[str, int]) -> int:
@@ -46,7 +47,7 @@ def _opened_at(found: Compiled, text: str, first_at: dict[str, int]) -> int:
         place = _opener_at(opener, text, first_at)
         if place >= 0:
             return place
-    first = first_headers().get(found.format.name)
+    first = first_headers(known_formats()).get(found.format.name)
     if first is not None:
         return 0 if first.at(text, 0, True) else -1
     return 0 if found.bare and text.lstrip()[:1] in tuple(found.bare) else -1
@@ -81,10 +82,10 @@ def _window(text: str, first: int, markers: Iterable[str]) -> str:
     return window[: len(window) - len(pieces[_PLACES])] if len(pieces) > _PLACES else window
 
 
-@lru_cache(1)
-def first_headers() -> dict[str, Probe]:
+@lru_cache(4)
+def first_headers(known: KnownFormats) -> dict[str, Probe]:
     """How a reply begins whose first header has no start, because the prompt ended with it; by the format's name."""
-    return {format.name: Probe(_header(format.channels)) for format in FORMATS.values() if format.channels}
+    return {format.name: Probe(_header(format.channels)) for format in known.formats.values() if format.channels}
 
 
 def _header(channels: Channels) -> Pat:

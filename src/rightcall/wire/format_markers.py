@@ -72,6 +72,15 @@ class FormatMarkers:
         """How bodies begin whose name was left out, where it can be told then."""
         return [pat for body in self.format.bodies for pat in _nameless(body)]
 
+    def hints(self) -> list[Pat]:
+        """How the tags of a body begin, whatever becomes of them."""
+        kinds = [(BODIES[type(body)], body) for body in self.format.bodies]
+        texts = [
+            text for kind, body in kinds for text in (*ordered(body_open(body)), *ordered(kind.param_opening(body)))
+        ]
+        starts = dict.fromkeys(text.partition("{")[0].rstrip('=" ') for text in texts)
+        return [literal(start) for start in starts if len(start) > _SURE and not start[0].isalnum()]
+
     def named(self) -> list[Pat]:
         """What stands before JSON arguments, where it is more than a name."""
         return [template(text) for body in self.format.bodies for text in _named_openings(body)]
@@ -177,7 +186,14 @@ def _named_openings(body: Body) -> list[str]:
 def _nameless(body: Body) -> list[Pat]:
     opening = BODIES[type(body)].opening(body)[:1]
     texts = [text.replace("{name}", "") for marker in opening for text in alternatives(marker)]
+    # What stands between a name and its arguments, alone.
+    marks = [text for marker in opening for text in alternatives(marker) if text.startswith("{name}")]
+    texts += [token for text in marks for token in getattr(text, "tokens", ())[:1] if _is_next(text, token)]
     return [template(text) for text in texts if len(text.strip()) > _SURE]
+
+
+def _is_next(text: str, token: str) -> bool:
+    return text.removeprefix("{name}").startswith(token)
 
 
 def _opening(body: Body, is_bare: bool) -> Entries:

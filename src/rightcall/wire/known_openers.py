@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from rightcall.formats import FORMATS, NAMED_ONLY
+from rightcall.formats import NAMED_ONLY
+from rightcall.formats.registered import KnownFormats, known_formats
 from rightcall.formats.spec import Format, Marker, NameThenJson, Special, alternatives
 from rightcall.wire.arriving_fences import FENCE_BEGIN
 from rightcall.wire.bodies import BODIES
@@ -22,7 +23,9 @@ _CAPITALS = re.compile(r"\[[A-Z ]+\]").fullmatch
 class KnownOpeners:
     """Made once: see `known_openers`."""
 
-    def __init__(self) -> None:
+    def __init__(self, known: KnownFormats) -> None:
+        self.formats = known
+        formats = list(known.formats.values())
         self.special: set[str] = set()
         self.tokens: set[str] = set()
         self.of_calls: set[str] = set()  # those of calls and sections, which nobody writes by chance
@@ -30,7 +33,7 @@ class KnownOpeners:
         shapes: dict[str, Pat] = {}
         patterns: dict[str, list[tuple[Compiled, Pat]]] = {}
         closes: dict[str, dict[str, None]] = {}
-        for format in _told_by_openers():
+        for format in _told_by_openers(formats):
             for pat, whole, sign, level in _signs(format):
                 shapes.setdefault(pat.whole, pat)
                 patterns.setdefault(pat.whole, []).append((compiled(format), whole))
@@ -42,9 +45,9 @@ class KnownOpeners:
         self.candidates = {key: _writers_first(key, choices) for key, choices in patterns.items()}
         # Of an opener that many formats share: does any of them go on like this?
         self.any_of = {key: Probe(alt(*[each.pat for _, each in choices])) for key, choices in self.candidates.items()}
-        self.first = _firsts()
-        self.marks = {pat.whole for format in FORMATS.values() for pat in _marks(format)}
-        self.plain = _plain()
+        self.first = _firsts(known)
+        self.marks = {pat.whole for format in formats for pat in _marks(format)}
+        self.plain = _plain(formats)
 
     def _learn(self, pat: Pat, whole: Pat, sign: Sign, level: int) -> None:
         key = pat.whole
@@ -62,27 +65,27 @@ def _writers_first(opener: str, choices: list[tuple[Compiled, Pat]]) -> list[tup
     return [(found, Probe(pat)) for found, pat in ordered]
 
 
-def _told_by_openers() -> list[Format]:
-    return [format for format in FORMATS.values() if format.name not in NAMED_ONLY and not _has_no_opener(format)]
+def _told_by_openers(formats: list[Format]) -> list[Format]:
+    return [format for format in formats if format.name not in NAMED_ONLY and not _has_no_opener(format)]
 
 
-def _firsts() -> list[tuple[Compiled, Probe]]:
+def _firsts(known: KnownFormats) -> list[tuple[Compiled, Probe]]:
     """What only a reply begins with: a header without its start, a sentence, an opener without its token."""
-    firsts = [(compiled(FORMATS[name]), probe) for name, probe in first_headers().items()]
-    firsts += [(compiled(format), Probe(seq(blanks(), pat))) for format, pat in _sentences()]
-    openers = [(found, found.first_opener) for found in map(compiled, FORMATS.values())]
+    firsts = [(compiled(known.formats[name]), probe) for name, probe in first_headers(known).items()]
+    firsts += [(compiled(format), Probe(seq(blanks(), pat))) for format, pat in _sentences(known)]
+    openers = [(found, found.first_opener) for found in map(compiled, known.formats.values())]
     return firsts + [(found, Probe(seq(blanks(), opener.pat))) for found, opener in openers if opener is not None]
 
 
-def _plain() -> Format:
+def _plain(formats: list[Format]) -> Format:
     """A body that nothing opens: before a format is found there are no calls, whatever the text holds."""
-    ends = dict.fromkeys(end for format in FORMATS.values() for end in format.ends if isinstance(end, Special))
+    ends = dict.fromkeys(end for format in formats for end in format.ends if isinstance(end, Special))
     return Format("auto", body=NameThenJson(), reasoning=THINK, ends=tuple(ends))
 
 
-def _sentences() -> list[tuple[Format, Pat]]:
+def _sentences(known: KnownFormats) -> list[tuple[Format, Pat]]:
     """Sentences that open reasoning where a reply begins."""
-    formats = [format for format in FORMATS.values() if format.reasoning]
+    formats = [format for format in known.formats.values() if format.reasoning]
     opens = [(format, text) for format in formats for text in ordered(format.reasoning[0])]  # type: ignore[index]
     return [(format, template(text)) for format, text in opens if text[0].isalpha()]
 
@@ -166,6 +169,11 @@ def _rare_sides(format: Format) -> list[Marker]:
     return [side for pair in pairs if pair is not None for side in pair]
 
 
-@lru_cache(1)
 def known_openers() -> KnownOpeners:
-    return KnownOpeners()
+    """Those of the formats that are known now."""
+    return _openers_of(known_formats())
+
+
+@lru_cache(4)
+def _openers_of(known: KnownFormats) -> KnownOpeners:
+    return KnownOpeners(known)

@@ -24,7 +24,7 @@ from rightcall.wire.beginnings import (
 )
 from rightcall.wire.blocks import Block, Ending
 from rightcall.wire.body_reader import WholeBlock
-from rightcall.wire.buffer import Steps
+from rightcall.wire.buffer import Capture, Steps
 from rightcall.wire.call_builder import CallBuilder
 from rightcall.wire.compile import LEVELS, Compiled
 from rightcall.wire.format_markers import Sign
@@ -272,7 +272,7 @@ class Machine:
             return self._block(block, start, whole, before)
         self._take_whole(whole, 0)
         if p.buf[p.pos - 1] <= " ":
-            self._end_block(p.buf[whole[0][-1][1] : p.pos])
+            self._pass_blanks(p.buf[whole[0][-1][1] : p.pos])
         self.thought = None
         if self.compiled.section_start is None:
             self.state = _IN_TEXT
@@ -291,9 +291,7 @@ class Machine:
         else:
             self._take_whole(whole, p.pos - at)
             ending = (yield from block.end()) if block.bare else "closed"
-        if self.output.fresh and p.buf[p.pos - 1 : p.pos] <= " ":
-            self._end_block(p.captured(taken))
-        p.drop(taken)
+        self.end_block(taken)
         self._after_block(ending, before, first)
         if ending == "full":
             yield from self.rest_is_text()
@@ -317,8 +315,15 @@ class Machine:
         output.fresh = output.at_start = True
         output.mark("marker", p.base + end)
 
-    def _end_block(self, text: str) -> None:
-        """The blanks that a block ends with say whether what follows it begins a line."""
+    def end_block(self, taken: Capture) -> None:
+        """Calls were read since that capture, which is over."""
+        p = self.p
+        if self.output.fresh and p.buf[p.pos - 1 : p.pos] <= " ":
+            self._pass_blanks(p.captured(taken))
+        p.drop(taken)
+
+    def _pass_blanks(self, text: str) -> None:
+        """The blanks that this text ends with say whether what follows the calls in it begins a line."""
         self.output.hold_blanks(text[len(text.rstrip(BLANKS)) :], self.p.at)
 
     def _after_block(self, ending: Ending, before: State, first: int) -> None:

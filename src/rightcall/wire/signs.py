@@ -64,9 +64,10 @@ def _section(m: Machine, size: int, sign: Sign, start: Probe) -> Steps[None]:
         _open_section(m, size)
         return
     before, m.state = m.state, InSection(p.index)
-    block = Block(p, bare=False, special=sign.special, is_odd=True)
+    block, taken = Block(p, bare=False, special=sign.special, is_odd=True), p.capture()
     if (yield from block.read(p.pos + size)) == "text":
         m.state = before
+    m.end_block(taken)
     if p.index > first:
         m.forget_thought()
 

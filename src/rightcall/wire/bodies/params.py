@@ -7,7 +7,6 @@ A call whose closing tag is missing is whole if all its arguments are closed and
 from __future__ import annotations
 
 import re
-from json.encoder import encode_basestring as quoted
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -16,11 +15,9 @@ from rightcall.formats.spec import Format, Marker, Params, alternatives, escaped
 from rightcall.formats.toml_rules import LITERAL, OPENER, OPTIONAL, FieldRule, each, marker_rule, refuse, template_rule
 from rightcall.repairs.broken_blocks import Sketch, sketch_arguments
 from rightcall.types import Call, Repair
-from rightcall.wire.bare_values import Wrong, typed
 from rightcall.wire.bodies.kind import Around, BodyKind, filled, first
-from rightcall.wire.bodies.nested import NestedTags
+from rightcall.wire.bodies.tagged_values import TaggedValues
 from rightcall.wire.bodies.tags import Tags
-from rightcall.wire.bodies.value_end import Value, ValueEnd
 from rightcall.wire.body_reader import BodyReader
 from rightcall.wire.buffer import Steps
 from rightcall.wire.call_builder import CallBuilder
@@ -35,8 +32,6 @@ if TYPE_CHECKING:
     from rightcall.shapes.arguments import ArgumentsShape
     from rightcall.shapes.builder import Builder
 
-_TEXTUAL = frozenset(("plain", "string", "nullable"))
-_MANY = 64  # ends of values that are kept: keys come from the model
 _SURE = 3  # so much of an opening tag, and it is one
 
 
@@ -51,29 +46,15 @@ class ParamsReader(BodyReader):
         self.open = Holes(body.open)
         self.empty = Holes(body.empty) if any(alternatives(body.empty)) else None
         self.param = Holes(body.param, quoted=tags.quoted)
+        self.values = TaggedValues(body, tags, self.param)
         self.begins = Probe(alt(*tags.opens, *tags.damaged_openers))
         self.is_name_only = "{name}" in ordered(body.open)
         if self.is_name_only:  # any word of prose is a name too
             follows = alt(*tags.param_starts, *tags.call_closes, literal("{"), END)
             self.tells = Probe(seq(self.begins.pat, blanks(), look(follows)))
-        self.opens_line = any(text.endswith("\n") for text in alternatives(body.param))
-        self.is_inline = self.opens_line and not alternatives(body.param)[0].endswith("\n")
         self.close = _any(tags.body_closes)
         self.call_close = _any(tags.call_closes)
         self.other_end = _any(tags.section_closes + tags.openers + tags.turns)
-        self.nested = NestedTags(body) if body.item else None
-        self.keyed = "{key}" in "".join(alternatives(body.value_close))
-        self._ends: dict[tuple[str, bool, str], ValueEnd] = {}
-
-    def end_of(self, key: str, line: bool, quote: str) -> ValueEnd:
-        """Where the value of an argument ends."""
-        which = (key if self.keyed else "", line, quote)
-        found = self._ends.get(which)
-        if found is None:
-            if len(self._ends) > _MANY:
-                self._ends.clear()
-            found = self._ends[which] = ValueEnd(self.tags, self.param, *which)
-        return found
 
     def sketch(self, p: CallBuilder, text: str, closed: bool) -> list[Sketch]:
         """JSON where the tags belong, but not valid: read loosely."""
@@ -183,7 +164,7 @@ class ParamsReader(BodyReader):
             if key in values:
                 raise Broken("duplicate_argument", f"the argument {key!r} is given twice; send it once", "/" + key)
             p.pos = found.end()
-            values[key] = yield from self._value(p, key, self.body.types.get(holes.get("type", "")), values)
+            values[key] = yield from self.values.read(p, key, self.body.types.get(holes.get("type", "")), values)
         yield from self._closed(p, has_arguments=bool(values))
         if values:
             p.give("}")
@@ -225,76 +206,6 @@ class ParamsReader(BodyReader):
     def _section_closes(self, p: CallBuilder) -> Steps[bool]:
         closes = _any(self.tags.section_closes)
         return closes is not None and bool((yield from p.test(closes)))
-
-    # -- arguments -----------------------------------------------------------------------------------------------------
-
-    def _value(self, p: CallBuilder, key: str, said: str | None, values: dict[str, Any]) -> Steps[Any]:
-        prefix = (", " if values else "{") + quoted(key) + ": "
-        kind = self._kind(p.kind(key) or p.kind_by_another_name(key), said)
-        if self.nested is not None and (yield from self._is_nested(p, self.nested, key, kind)):
-            json, value = yield from self.nested.read(p, key)
-            p.give(prefix + json)
-            return value
-        line = False
-        if self.opens_line:
-            if p.pos == len(p.buf) and not p.ended:
-                yield
-            line = p.buf.startswith("\n", p.pos)
-            p.pos += line
-        quote = (yield from self._quote(p)) if self.body.quote else ""
-        taken = Value(key, values, [], kind == "plain" and not (line and self.is_inline), [])
-        return (yield from self._text(p, taken, prefix, kind, line, quote))
-
-    def _is_nested(self, p: CallBuilder, nested: NestedTags, key: str, kind: str) -> Steps[bool]:
-        """Is the value written in tags? One that may be a text only where its schema lets it be more."""
-        if kind in _TEXTUAL and (kind == "plain" or not nested.may_begin(p, key)):
-            return False
-        found = nested.tag.at(p.buf, p.pos, p.ended)
-        return bool(found) or (found is None and bool((yield from p.test(nested.tag))))
-
-    def _text(self, p: CallBuilder, taken: Value, prefix: str, kind: str, line: bool, quote: str) -> Steps[Any]:
-        """A value that is bare text. What is declared as plain text goes out as it comes."""
-        key = taken.key
-        if taken.give:
-            p.give(prefix + '"')
-        doubt = yield from self.end_of(key, line, quote).take(p, taken)
-        text = "".join(taken.pieces)
-        if line and self.is_inline and True not in taken.edges:
-            text = "\n" + text  # a line break at one edge alone is the value's own
-        value: Any = text
-        if taken.give:
-            p.give('"')
-        else:
-            json, value, wrong = typed(text, "string" if quote and kind == "any" else kind, p.limits.depth)
-            p.give(prefix + json)
-            if wrong is not None:
-                self._wrong(p, key, wrong)
-        if doubt is not None and p.call is not None:
-            p.problem(doubt.code, doubt.message, "/" + key, call=p.call.index)
-        return value
-
-    @staticmethod
-    def _kind(declared: str | None, said: str | None) -> str:
-        """A type in the text wins; where it says string and so does the schema, the schema says more."""
-        return declared or "any" if said is None or (said == "string" and declared == "plain") else said
-
-    def _wrong(self, p: CallBuilder, key: str, wrong: Wrong) -> None:
-        # A wrong type is for the check of the whole call to tell, which may also mend it.
-        if wrong[0] != "wrong_type" and p.call is not None:
-            p.problem(wrong[0], f"{key}: {wrong[1]}", "/" + key, call=p.call.index)
-            p.call.checked = True
-
-    def _quote(self, p: CallBuilder) -> Steps[str]:
-        """What closes the quotes around the value, if it is quoted."""
-        assert self.body.quote is not None
-        while True:
-            rest = p.buf[p.pos : p.pos + len(self.body.quote[0])]
-            if rest == self.body.quote[0]:
-                p.pos += len(rest)
-                return self.body.quote[1]
-            if p.ended or not self.body.quote[0].startswith(rest):
-                return ""
-            yield
 
 
 def _any(pats: list[Pat]) -> Probe | None:

@@ -38,6 +38,7 @@ class Tags:
     def __init__(self, body: Params, format: Format, turns: list[Pat]) -> None:
         self.body = body
         self.turns = turns
+        self.headers = templates(format.channels.start) if format.channels is not None else []
         self.quoted = bool(body.escapes)
         self._meant = {written: char for char, written in body.escapes.items()}
         self._escaped = re.compile("|".join(map(re.escape, self._meant))).sub
@@ -137,15 +138,22 @@ class Tags:
         late = seq(*((literal(before),) if before else ()), name, slips, *follows)
         if len(before) <= _SURE:
             return [late]
+        unquoted = [_unquoted(before, name, after, follows)] if before[-1] == after[:1] == '"' else []
         # A tag that lost its first character is looked for only where one is due.
         first = seq(literal(before[0]), _any_damage(before[1:]), name, *end, *follows)
-        return [late, first, *([seq(literal(before[1:]), name, *end, *follows)] if name is _NAMED else [])]
+        return [late, *unquoted, first, *([seq(literal(before[1:]), name, *end, *follows)] if name is _NAMED else [])]
 
     @cached_property
     def open_starts(self) -> Probe | None:
         """How the body's opening tag begins, whatever becomes of it."""
         starts = {text.partition("{")[0].rstrip('=" ') for text in ordered(self.body.open)} - {""}
         return Probe(_any_of(sorted(starts, key=len, reverse=True))) if starts else None
+
+
+def _unquoted(before: str, name: Pat, after: str, follows: tuple[Pat, ...]) -> Pat:
+    """A tag whose attribute stands in other quotation marks, or in none."""
+    quote = Pat("'?+", "'?+")
+    return seq(literal(before[:-1]), quote, name, quote, template(after[1:]), *follows)
 
 
 def _before_hole(text: str) -> str:

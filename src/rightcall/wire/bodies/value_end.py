@@ -16,7 +16,7 @@ import msgspec
 
 from rightcall.formats.spec import alternatives
 from rightcall.wire.bodies.tags import Tags
-from rightcall.wire.buffer import Steps
+from rightcall.wire.buffer import Capture, Steps
 from rightcall.wire.call_builder import CallBuilder
 from rightcall.wire.interrupts import Broken, Cut
 from rightcall.wire.markers import END, Holes, Pat, Probe, Scan, alt, blanks, literal, ordered, seq, template
@@ -43,6 +43,7 @@ class _Seen(msgspec.Struct):
     torn: bool = False  # a value's close and the damaged opener of an argument
     argument: str = ""  # the opener of this argument, which is one of the tool's
     repeated: str = ""  # or one that was given before
+    message: Capture | None = None  # what begins another message
 
 
 class Value(msgspec.Struct, frozen=True):
@@ -87,6 +88,7 @@ class ValueEnd:
             *(("open", pat) for pat in tags.param_starts),
             *(("call", pat) for pat in tags.whole_openers),
             *(("shut", pat) for pat in tags.shuts),
+            *(("message", pat) for pat in tags.headers),
         ]
 
     def _chain(self) -> Pat:
@@ -101,7 +103,25 @@ class ValueEnd:
 
     def take(self, p: CallBuilder, value: Value) -> Steps[Doubt | None]:
         """Takes a value and the marker that closes it."""
-        scan, seen = self.scan, _Seen()
+        seen = _Seen()
+        return self._in_message(p, value, seen) if self.tags.headers else self._take(p, value, seen)
+
+    def _in_message(self, p: CallBuilder, value: Value, seen: _Seen) -> Steps[Doubt | None]:
+        """A value that is not closed ends where another message begins: what stands in that is not the call's."""
+        try:
+            doubt = yield from self._take(p, value, seen)
+        except (Cut, Broken):
+            if seen.message is None:
+                raise
+            p.give_back(seen.message)
+            message = f"the argument {value.key!r} is not closed, and another message begins; send the call again"
+            raise Broken("ambiguous_end", message, f"/{value.key}") from None
+        if seen.message is not None:
+            p.drop(seen.message)
+        return doubt
+
+    def _take(self, p: CallBuilder, value: Value, seen: _Seen) -> Steps[Doubt | None]:
+        scan = self.scan
         sink: Sink | None = None
         while True:
             found = (scan.ended if p.ended else scan.search)(p.buf, p.pos)
@@ -223,6 +243,8 @@ class ValueEnd:
             seen.depth = max(0, seen.depth - 1)
         elif action == "quote":
             seen.quoted = True
+        elif action == "message":
+            seen.message = p.capture() if seen.message is None else seen.message
         elif action == "call":
             if seen.closed or seen.shut:
                 raise Broken("ambiguous_end", *_swallowed(value.key, "another call"))

@@ -1,0 +1,150 @@
+"""`rightcall explain CODE`: what a problem code, a repair rule, an event or a format means, and what to do about it."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import json as json_module
+from typing import Annotated
+
+import msgspec
+import typer
+
+from rightcall.cli.completing import code_names
+from rightcall.cli.format_sample import sample
+from rightcall.cli.inputs import AsJson, own_formats, refuse
+from rightcall.cli.layout import console, heading, paragraph, row, table
+from rightcall.cli.safe import json_text, visible
+from rightcall.formats import find, known_formats
+from rightcall.formats.spec import Format
+from rightcall.problems import CODES, Code
+from rightcall.repairs.rules import RULES, RepairRule
+from rightcall.types import Arguments, CallEnd, CallStart, Done, Problem, Reasoning, Recast, Text, to_json
+
+_LONGEST = 400
+_EVENTS = {each.__name__: each for each in (Text, Reasoning, CallStart, Arguments, CallEnd, Problem, Recast, Done)}
+_RULES = {rule.name: rule for rule in reversed(RULES)}  # of several examples the first
+_KINDS = {
+    "exact": "exact: there is only one way to read what was sent",
+    "schema": "schema: the declared schema decides how to read it",
+    "guess": "guess: likely, not certain; made for read-only tools, and for all if the policy is lenient",
+}
+
+
+class Topic(msgspec.Struct, frozen=True):
+    """`kind` is what it is, `what` says it in a sentence, `more` has the rest by label."""
+
+    kind: str
+    name: str
+    what: str
+    more: dict[str, str]
+
+
+def explain(
+    code: Annotated[
+        str,
+        typer.Argument(
+            metavar="CODE",
+            help="A problem code, a repair rule, an event or a format; without it, all are listed.",
+            autocompletion=code_names,
+        ),
+    ] = "",
+    json: AsJson = False,
+) -> None:
+    """Say what a code in our output means: of a problem, a repair, an event or a format."""
+    own_formats()
+    if not code:
+        _list(json)
+        return
+    topic = find_topic(code)
+    if topic is None:
+        near = difflib.get_close_matches(code[:64], _words(), 3, 0.5) or difflib.get_close_matches(
+            code[:64].lower(), _words(), 3, 0.5
+        )
+        hint = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
+        refuse(f"there is no code {code[:80]!r}; {hint}`rightcall explain` lists them")
+    if json:
+        typer.echo(json_text(to_json(topic)))
+    else:
+        _show(topic)
+
+
+def summaries() -> dict[str, tuple[str, str]]:
+    """Every name that can be explained, with its kind and what it is in a sentence."""
+    problems = {each.code: ("problem", each.cause) for each in CODES.values()}
+    rules = {rule.name: ("repair", rule.what) for rule in RULES}
+    events = {name: ("event", _about(event)[0]) for name, event in _EVENTS.items()}
+    return {
+        **problems,
+        **rules,
+        **events,
+        **{each.name: ("format", each.models) for each in known_formats().formats.values()},
+    }
+
+
+def find_topic(name: str) -> Topic | None:
+    """What is to be said of a code, a rule, an event or a format."""
+    if name in CODES:
+        return _problem(CODES[name])
+    if name in _RULES:
+        return _rule(_RULES[name])
+    if name in _EVENTS:
+        return _event(name)
+    return _format(find(name)) if name in _words() else None
+
+
+def _words() -> list[str]:
+    return [*summaries(), *[alias for format in known_formats().formats.values() for alias in format.aliases]]
+
+
+def _problem(code: Code) -> Topic:
+    effect = "the call must not run" if code.blocking else "a note: it stops nothing"
+    more = {"effect": effect, "cure": code.cure, "example": code.example[:_LONGEST]}
+    return Topic("problem", code.code, code.cause, more)
+
+
+def _rule(rule: RepairRule) -> Topic:
+    becomes = json_module.dumps(rule.arguments, ensure_ascii=False)
+    return Topic("repair", rule.name, rule.what, {"kind": _KINDS[rule.kind], "sent": rule.sent, "becomes": becomes})
+
+
+def _event(name: str) -> Topic:
+    about, fields = _about(_EVENTS[name])
+    return Topic("event", name, about, {"fields": fields})
+
+
+def _about(event: type) -> tuple[str, str]:
+    about, _, fields = inspect.cleandoc(event.__doc__ or "").partition("\n\n")
+    return " ".join(about.split()), fields.strip()
+
+
+def _format(format: Format) -> Topic:
+    what = f"How calls are written by {format.models}." if format.models else "A wire format."
+    return Topic("format", format.name, what, {"aliases": ", ".join(format.aliases), "sample": sample(format)})
+
+
+def _show(topic: Topic) -> None:
+    out = console()
+    row(out, topic.kind, topic.name, "bold")
+    row(out, "what", topic.what)
+    for label, text in topic.more.items():
+        if text:
+            row(out, label, visible(text), "green" if label in ("example", "sample", "sent", "becomes") else "default")
+
+
+def _first_sentence(text: str) -> str:
+    return visible(text, one_line=True).partition(". ")[0].rstrip(".")
+
+
+def _list(json: bool) -> None:
+    found = summaries()
+    if json:
+        typer.echo(json_text([{"name": name, "kind": kind, "what": what} for name, (kind, what) in found.items()]))
+        return
+    out = console()
+    for kind in dict.fromkeys(kind for kind, _ in found.values()):
+        rows = [(name, _first_sentence(what)) for name, (each, what) in found.items() if each == kind]
+        heading(out, f"{kind}s")
+        table(out, ("", ""), rows, indent=2)
+        out.print()
+    paragraph(out, "`rightcall explain CODE` says more of one.", "dim")

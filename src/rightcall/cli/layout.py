@@ -1,0 +1,305 @@
+"""How text is laid out: one way for labelled rows, paragraphs, tables and text that is still coming.
+
+Lines are as wide as the terminal, break between words and go on under the text that they continue. Only a word that is
+longer than the line is broken. Where nobody watches, in a pipe or a file, lines stay whole, unless COLUMNS says how
+wide they may be. What comes from outside is made visible before (`safe`).
+
+    row(out, "note", "a text of any length", "yellow")
+    table(out, ("tool", "calls"), [("get_weather", 12)])
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from rich.cells import cell_len, get_character_cell_size
+from rich.console import Console
+from rich.text import Text as Styled
+
+LABEL = 11
+_NARROWEST = 40  # columns: in less than that, the terminal breaks the lines
+_USUAL = 80  # where a terminal does not know its size
+_GAP = 2
+_INDENT = 2
+_LONGEST_WORD = 24  # columns that a word may take from what it means
+_WORD = re.compile(r"( *+)([^ ]*+)")
+Cell = str | int | float | Styled
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Standard output, or error: no markup, no highlighting, no emoji codes; lines are broken here, not there."""
+    return Console(markup=False, highlight=False, emoji=False, soft_wrap=True, stderr=stderr)
+
+
+class Page(Console):
+    """What is written to it is kept, in lines of `columns`."""
+
+    def __init__(self, columns: int) -> None:
+        super().__init__(file=io.StringIO(), markup=False, highlight=False, emoji=False, soft_wrap=True)
+        self.columns = columns
+
+    @property
+    def text(self) -> str:
+        assert isinstance(self.file, io.StringIO)
+        return self.file.getvalue()
+
+
+def room(out: Console) -> int | None:
+    """How many columns there are; None where lines may be of any length."""
+    if isinstance(out, Page):
+        return out.columns
+    said, is_terminal = os.environ.get("COLUMNS", ""), _is_terminal(out)
+    if said.isdigit() and int(said) and (is_terminal or not out.stderr):  # a message that is caught stays one line
+        return max(int(said), _NARROWEST)
+    try:
+        size = os.get_terminal_size(out.file.fileno()).columns if is_terminal else None
+    except (OSError, ValueError):  # a stream that is no file
+        return None
+    return None if size is None else max(size or _USUAL, _NARROWEST)
+
+
+def _is_terminal(out: Console) -> bool:
+    return bool(getattr(out.file, "isatty", bool)())
+
+
+def row(out: Console, label: str, text: str | Styled, style: str = "default") -> None:
+    """A label, and text that may have several lines, beside each other."""
+    paragraph(out, text, style, label=_bold(label.ljust(LABEL - 1) + " "), hang=LABEL)
+
+
+def paragraph(
+    out: Console, text: str | Styled, style: str = "", *, label: str | Styled = "", hang: int | None = None
+) -> None:
+    """Text behind a label. What does not fit, and every further line, stands under the text, or `hang` columns in."""
+    head = Styled.assemble(label)
+    under = len(head) if hang is None else hang
+    limit = room(out)
+    for number, line in enumerate(_lines(text, style)):
+        before = Styled(" " * min(under, len(head))) if number else head
+        for indent, piece in _broken(line, limit, cell_len(before.plain), under):
+            out.print(Styled.assemble(before if indent is None else " " * indent, piece))
+
+
+def definitions(out: Console, pairs: Sequence[tuple[str, str]]) -> None:
+    """Words and what they mean beside each other; a long one stands on a line of its own."""
+    sizes = [len(word) for word, _ in pairs]
+    wide = max([size for size in sizes if size <= _LONGEST_WORD], default=0) + 2 * _INDENT
+    wide = max(wide, _LONGEST_WORD // 2 + 2 * _INDENT) if max(sizes) > _LONGEST_WORD else wide
+    for word, meaning in pairs:
+        if len(word) > _LONGEST_WORD:
+            paragraph(out, word, hang=3 * _INDENT, label=" " * _INDENT)
+            paragraph(out, meaning, hang=wide, label=" " * wide)
+        else:
+            paragraph(out, meaning, label=(" " * _INDENT + word).ljust(wide))
+
+
+def heading(out: Console, text: str) -> None:
+    paragraph(out, text, "bold", hang=_INDENT)
+
+
+def _bold(text: str) -> Styled:
+    return Styled.assemble((text, "bold"))
+
+
+def _lines(text: str | Styled, style: str) -> list[Styled]:
+    styled = text if isinstance(text, Styled) else Styled(text, style)
+    return list(styled.split("\n", allow_blank=True))
+
+
+# -- breaking a line ---------------------------------------------------------------------------------------------------
+
+
+class _Piece(NamedTuple):
+    """A part of a line. `indent` is None where it stands behind what is there."""
+
+    indent: int | None
+    start: int
+    end: int
+
+
+def _broken(line: Styled, limit: int | None, first: int, hang: int) -> Iterator[tuple[int | None, Styled]]:
+    """The line in pieces that fit. Further pieces of an indented line stand a little further in than it."""
+    if limit is None:
+        yield None, line
+        return
+    if "\t" in line.plain:
+        line = line.copy()
+        line.expand_tabs(4)
+    own = min(len(line.plain) - len(line.plain.lstrip(" ")), limit // 2)
+    under = hang + own + _INDENT if own else hang
+    pieces = _pieces(line.plain[own:], limit, first + own, under if under <= limit // 2 else hang)
+    for number, piece in enumerate(pieces):
+        yield piece.indent, line[piece.start + own if number else 0 : piece.end + own]
+
+
+def _pieces(text: str, limit: int, first: int, hang: int) -> list[_Piece]:
+    """A line broken between words. One that fits a line, but not beside the indentation, stands further left."""
+    pieces: list[_Piece] = []
+    indent, start, end, used = None, 0, 0, first
+    for found in _WORD.finditer(text):
+        blanks, word = found.groups()
+        size = cell_len(word)
+        if used + len(blanks) + size <= limit or not word:
+            used, end = used + len(blanks) + size, found.end() if word else end
+            continue
+        if end > start or size <= limit:
+            pieces.append(_Piece(indent, start, end))
+            indent, start = hang if size > limit else min(hang, limit - size), found.start(2)
+            used = indent
+        for cut in _cuts(word, limit - used, limit - hang):
+            pieces.append(_Piece(indent, start, found.start(2) + cut))
+            indent, start, used = hang, found.start(2) + cut, hang
+        used, end = used + cell_len(text[start : found.end()]), found.end()
+    return [*pieces, _Piece(indent, start, end)]
+
+
+def _cuts(word: str, room: int, further: int) -> Iterator[int]:
+    """Where a word that is longer than the line is cut."""
+    used = 0
+    for at, char in enumerate(word):
+        size = get_character_cell_size(char)
+        if used + size > room and at:
+            yield at
+            used, room = 0, further
+        used += size
+
+
+# -- tables ------------------------------------------------------------------------------------------------------------
+
+
+def table(out: Console, heads: Sequence[str], rows: Sequence[Sequence[Cell]], *, indent: int = 0) -> None:
+    """A heading and a row for each of `rows`; numbers stand to the right. Where not even the longest words fit beside
+    each other, what it says stands in labelled lines under its first cell."""
+    cells = [[_cell(value) for value in each] for each in rows]
+    titled = [[_bold(head) for head in heads], *cells]
+    limit = room(out)
+    widths = _widths(titled, None if limit is None else limit - indent)
+    if widths is None:
+        _records(out, heads, cells, indent)
+        return
+    right = [bool(rows) and all(isinstance(each[at], int | float) for each in rows) for at in range(len(heads))]
+    for each in titled if any(heads) else cells:
+        _table_row(out, each, widths, right, indent)
+
+
+def _cell(value: Cell) -> Styled:
+    return value if isinstance(value, Styled) else Styled(f"{value:,}" if isinstance(value, int) else str(value))
+
+
+def _widths(rows: list[list[Styled]], limit: int | None) -> list[int] | None:
+    """How wide each column is: as wide as its longest cell, or narrower, but no word is broken."""
+    columns = list(zip(*rows, strict=True))
+    wanted = [max(cell_len(cell.plain) for cell in column) for column in columns]
+    if limit is None:
+        return wanted
+    widths = [max(cell_len(word) for cell in column for word in (cell.plain.split() or [""])) for column in columns]
+    spare = limit - sum(widths) - _GAP * (len(widths) - 1)
+    if spare < 0:
+        return None
+    for _ in range(spare):  # to whichever column lacks most
+        lacking = max(range(len(widths)), key=lambda at: wanted[at] - widths[at])
+        if wanted[lacking] == widths[lacking]:
+            break
+        widths[lacking] += 1
+    return widths
+
+
+def _table_row(out: Console, cells: list[Styled], widths: list[int], right: list[bool], indent: int) -> None:
+    folded = [_folded(cell, width) for cell, width in zip(cells, widths, strict=True)]
+    for at in range(max(map(len, folded))):
+        line = Styled(" " * indent)
+        for each, width, to_right in zip(folded, widths, right, strict=True):
+            piece = each[at] if at < len(each) else Styled()
+            blank = " " * (width - cell_len(piece.plain))
+            line = Styled.assemble(line, *((blank, piece) if to_right else (piece, blank)), " " * _GAP)
+        line.rstrip()
+        out.print(line)
+
+
+def _folded(cell: Styled, width: int) -> list[Styled]:
+    return [line[piece.start : piece.end] for line in _lines(cell, "") for piece in _pieces(line.plain, width, 0, 0)]
+
+
+def _records(out: Console, heads: Sequence[str], rows: list[list[Styled]], indent: int) -> None:
+    """The first cell of each row, and under it the others, each behind its head."""
+    wide = max([len(head) for head in heads[1:]], default=0) + _GAP
+    for cells in rows:
+        paragraph(out, Styled.assemble(cells[0]), label=" " * indent, hang=indent + 2 * _INDENT)
+        for head, cell in zip(heads[1:], cells[1:], strict=True):
+            if cell.plain:
+                paragraph(out, cell, label=_bold(" " * (indent + _INDENT) + head.ljust(wide)))
+
+
+# -- text that is still coming -----------------------------------------------------------------------------------------
+
+
+class Flow:
+    """Writes text as it comes, a word as soon as it is whole, and breaks lines between words."""
+
+    def __init__(self, out: Console) -> None:
+        self._out, self._column, self._word = out, 0, Styled()
+
+    def write(self, text: str, style: str = "") -> None:
+        for part in re.findall(r"\n|[^\S\n]|\S+", text):
+            if part.isspace():
+                self._end_word()
+                self._space(part, style)
+            else:
+                self._word.append(part, style)
+                if room(self._out) is None:
+                    self._end_word()
+
+    def close(self) -> None:
+        """Ends the line, if there is one."""
+        self._end_word()
+        if self._column:
+            self._out.print()
+        self._column = 0
+
+    def _space(self, blank: str, style: str) -> None:
+        limit = room(self._out)
+        if blank == "\n":
+            self._out.print()
+            self._column = 0
+        elif limit is None or self._column < limit:
+            self._out.print(Styled(" ", style), end="")
+            self._column += 1
+
+    def _end_word(self) -> None:
+        limit, size = room(self._out), cell_len(self._word.plain)
+        if limit is not None and self._column and self._column + size > limit:
+            self._out.print()
+            self._column = 0
+        for piece in _folded(self._word, limit or max(size, 1)):
+            if piece and self._column + cell_len(piece.plain) > (limit or size + self._column):
+                self._out.print()
+                self._column = 0
+            self._out.print(piece, end="")
+            self._column += cell_len(piece.plain)
+        self._word = Styled()
+
+
+# -- charts ------------------------------------------------------------------------------------------------------------
+
+_LONGEST_BAR = 40
+
+
+def bar_chart(out: Console, rows: Sequence[tuple[str, int]], *, most: int = 0, style: str = "blue") -> None:
+    """A bar and a number for each of `rows`, the largest, or `most`, as long as there is room for."""
+    if not rows:
+        return
+    limit = room(out) or _USUAL
+    most = most or max(number for _, number in rows) or 1
+    numbers = max(len(f"{number:,}") for _, number in rows)
+    wide = min(max(cell_len(label) for label, _ in rows), limit - numbers - 15)
+    longest = min(_LONGEST_BAR, limit - wide - numbers - 5)
+    for label, number in rows:
+        bar = "█" * round(longest * min(number, most) / most) or "▏"
+        pieces = _folded(Styled(label), wide)
+        for at, piece in enumerate(pieces):
+            line = Styled.assemble(" " * _INDENT, piece, " " * (wide - cell_len(piece.plain)))
+            out.print(line if at < len(pieces) - 1 else line.append("  ").append(bar, style).append(f" {number:,}"))

@@ -1,0 +1,268 @@
+"""The loop: ask the model, judge what it says, run its calls, tell it what came of them, until the task is done.
+
+    runner = Runner(Backend(url), tools, guard="full")
+    done = await runner.run("Rename the function.")
+    done.status, done.answer
+
+Programs with input and output of their own take the steps themselves:
+
+    while (request := runner.next_request()) is not None:
+        judged = runner.receive(read(my_client(request), tools=tools))
+        runner.give(my_results(judged.calls))
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from rightcall.backends.base import BaseBackend
+from rightcall.backends.loop_thread import LoopThread
+from rightcall.backends.request import Request
+from rightcall.declare.toolset import Tools
+from rightcall.dispatching.dispatcher import dispatch
+from rightcall.dispatching.hook import HookLike
+from rightcall.dispatching.result import Result, not_run
+from rightcall.dispatching.run_limits import RunLimits
+from rightcall.dispatching.trace import Intervention, Trace
+from rightcall.errors import CallerError, DispatchStopped
+from rightcall.guard.judgement import Guard, Judgement
+from rightcall.guard.turn import Turn
+from rightcall.loop.context_window import Summary, fit
+from rightcall.loop.conversation import Conversation
+from rightcall.loop.run_journal import RunJournal
+from rightcall.types import Event, Reply
+
+_LIMITS = RunLimits()
+
+
+class CallRan(msgspec.Struct, frozen=True):
+    """The event that a call ran, or was kept from it: its `result`."""
+
+    result: Result
+
+
+class Over(msgspec.Struct, frozen=True):
+    """The last event of a run: how it ended (`status`: "done", "stopped" or "cancelled"), why (`reason`), and what the
+    user is to read (`answer`)."""
+
+    status: str
+    reason: str = ""
+    answer: str = ""
+
+
+RunEvent = Event | Intervention | CallRan | Over
+
+
+class Runner:
+    """A model, its tools and a guard, in a loop.
+
+    - `model`: a backend; None for a program that asks the model itself.
+    - `tools`: what may be called, as `parse` takes it.
+    - `guard`: "none", "parse", "full" or a `Guard`.
+    - `conversation`: what to go on with; a new one unless given.
+    - `system`: the system message of a new one.
+    - `choice`: as in `Request`, until a call was made.
+    - `parallel`: the model may make several calls at once, and those that change nothing run at the same time.
+    - `hooks`, `trace`, `limits`: as `dispatch` takes them.
+    - `context`: the most tokens of a request; older turns are then shortened, and left out.
+    - `summarise`: says in a text what was left out.
+    - `seconds`: how long a task may take.
+    - `journal`: a file that every turn is written to before its calls run; a run that was killed goes on from it.
+    - `fields`: more fields of each `Request`: `mode`, `temperature`, `max_tokens` ...
+    """
+
+    def __init__(
+        self,
+        model: BaseBackend | None,
+        tools: Tools | None,
+        *,
+        guard: str | Guard = "full",
+        conversation: Conversation | None = None,
+        system: str = "",
+        choice: str = "auto",
+        parallel: bool = True,
+        hooks: Iterable[HookLike] = (),
+        trace: Trace | None = None,
+        limits: RunLimits = _LIMITS,
+        context: int | None = None,
+        summarise: Summary | None = None,
+        seconds: float | None = None,
+        journal: str | Path | None = None,
+        fields: Mapping[str, Any] | None = None,
+    ) -> None:
+        if conversation is not None and system:
+            raise CallerError("a conversation has its own system message; pass one or the other")
+        self.model, self.guard = model, Guard.of(guard)
+        self.tools = self.guard.tools(tools)
+        self._journal = RunJournal(journal) if journal is not None else None
+        found = self._journal.conversation if self._journal else None
+        self.conversation = conversation or found or Conversation(system=system)
+        self.trace = trace
+        self._choice, self._parallel, self._hooks, self._limits = choice, parallel, tuple(hooks), limits
+        self._context, self._summarise, self._seconds = context, summarise, seconds
+        self._fields = dict(fields or {})
+        self._judged: Judgement | None = None
+        self._began = time.monotonic()
+
+    # -- one step at a time -------------------------------------------------------------------------------------------
+
+    def ask(self, task: str) -> None:
+        """The user says what is to be done: the `task`, in words."""
+        self.conversation.ask(task)
+        self._write()
+
+    def next_request(self) -> Request | None:
+        """What to ask the model next; None when the task is over. Raises `CallerError` while results are missing."""
+        if self._judged is not None:
+            raise CallerError("the calls of the last turn have no results yet; give them first")
+        if self.conversation.status != "open":
+            return None
+        turn = self._turn(None)
+        messages = self.guard.prepare(turn)
+        if self._context is not None:
+            messages = fit(messages, self._context, summarise=self._summarise)
+        return Request(
+            messages=messages, tools=self.tools, choice=turn.choice, ids=self.conversation.ids, **self._fields
+        )
+
+    def receive(self, reply: Reply, *, seconds: float = 0.0) -> Judgement:
+        """What is to become of this `reply`; its `calls` are to be run, and their results given. `seconds` is how long
+        it took."""
+        judged = self.guard.judge(self._turn(reply))
+        self.conversation.interventions += judged.interventions
+        self.conversation.add(reply, calls=len(judged.calls), seconds=seconds)
+        if self.trace is not None:
+            self.trace.add(judged.interventions)
+        self.conversation.begin(reply.message())
+        self._judged = judged
+        self._write()
+        if not judged.calls:
+            self.give(())
+        return judged
+
+    def give(self, results: Sequence[Result]) -> None:
+        """The `results` of the calls that were to run. Raises `CallerError` where none were waited for."""
+        judged, self._judged = self._judged, None
+        if judged is None:
+            raise CallerError("no results are waited for; ask the model first")
+        self.conversation.settle(judged.messages(results))
+        if judged.over(results):
+            stopped = judged.decision == "stop"
+            why = "; ".join([each.reason for each in judged.interventions if each.action == "stop"])
+            self.conversation.end("stopped" if stopped else "done", why, judged.answer)
+        self._write()
+
+    def close(self) -> None:
+        """Lets go of the journal. May be called twice."""
+        if self._journal is not None:
+            self._journal.close()
+
+    def _turn(self, reply: Reply | None) -> Turn:
+        turn = Turn.of(self.conversation.messages, self.tools, reply=reply, parallel=self._parallel)
+        made = any(call.outcome == "ok" for call in turn.calls)
+        turn.choice = "auto" if made and self._choice != "none" else self._choice
+        return turn
+
+    def _write(self) -> None:
+        if self._journal is not None:
+            self._journal.write(self.conversation)
+
+    # -- the whole run ------------------------------------------------------------------------------------------------
+
+    async def run(self, task: str | None = None) -> Over:
+        """Runs the `task` to its end; without one, goes on with what the conversation holds. Raises a `BackendError`
+        where the model cannot be asked; what was done until then is in the conversation, and it can go on."""
+        last = Over("stopped", "nothing was done")
+        async for event in self.events(task):
+            if isinstance(event, Over):
+                last = event
+        return last
+
+    def run_sync(self, task: str | None = None) -> Over:
+        """`run` for programs without an event loop; `task` as there."""
+        with LoopThread() as thread:
+            return thread.run(self.run(task))
+
+    async def events(self, task: str | None = None) -> AsyncIterator[RunEvent]:
+        """The run of this `task` as it happens: what the model says, what the guard does, what calls come to; `Over`
+        is the last. Leaving it early, or cancelling, keeps what was done."""
+        if self.model is None:
+            raise CallerError(
+                "the runner has no model; pass a backend, or take the steps yourself: next_request, receive"
+            )
+        if task is not None:
+            self.ask(task)
+        self._began = time.monotonic()
+        while (request := self._in_time()) is not None:
+            began = time.monotonic()
+            async with self.model.stream(request) as stream:
+                async for event in stream:
+                    yield event
+            judged = self.receive(stream.answer, seconds=time.monotonic() - began)
+            for intervention in judged.interventions:
+                yield intervention
+            if judged.calls:
+                for result in await self._act(judged):
+                    yield CallRan(result)
+            for result in judged.results:
+                yield CallRan(result)
+        yield Over(self.conversation.status, self.conversation.reason, self.conversation.answer)
+
+    def _in_time(self) -> Request | None:
+        request = self.next_request()
+        if request is not None and self._seconds is not None and time.monotonic() - self._began > self._seconds:
+            self.conversation.end("stopped", f"the task took longer than {self._seconds:g} seconds")
+            self._write()
+            return None
+        return request
+
+    async def _act(self, judged: Judgement) -> Sequence[Result]:
+        """Runs the calls. However that ends, each has a result, and the history holds it."""
+        try:
+            results: Sequence[Result] = await dispatch(
+                judged.calls,
+                self.tools or (),
+                hooks=self._hooks,
+                trace=self.trace,
+                limits=self._limits,
+                parallel=self._parallel,
+            )
+        except DispatchStopped as stopped:
+            results = stopped.results
+            self.give(results)
+            self.conversation.end("stopped", str(stopped))
+            self._write()
+            return results
+        except asyncio.CancelledError as cancelled:
+            results = getattr(cancelled, "results", [not_run(call, "it was cancelled") for call in judged.calls])
+            self.give(results)
+            self.conversation.end("cancelled", "the run was cancelled")
+            self._write()
+            raise
+        self.give(results)
+        return results
+
+
+async def run(
+    task: str, model: BaseBackend, tools: Tools | None = None, *, guard: str | Guard = "full", **options: Any
+) -> Over:
+    """Runs a task to its end.
+
+    - `task`: what is to be done, in words.
+    - `model`, `tools`, `guard`: as in `Runner`.
+    - `options`: the others of a `Runner`.
+    """
+    return await Runner(model, tools, guard=guard, **options).run(task)
+
+
+def run_sync(
+    task: str, model: BaseBackend, tools: Tools | None = None, *, guard: str | Guard = "full", **options: Any
+) -> Over:
+    """`run` for programs without an event loop: `task`, `model`, `tools`, `guard` and `options` are the same."""
+    return Runner(model, tools, guard=guard, **options).run_sync(task)

@@ -1,0 +1,56 @@
+"""A file in a store: made on this machine part by part, so that it can be gone on with, and sent when it is whole."""
+
+from __future__ import annotations
+
+import os
+from hashlib import blake2b
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from rightcall.errors import NotOurs
+from rightcall.files.file_kinds import FileKind
+from rightcall.files.parted_file import PartedFile
+from rightcall.rows.remote_store import RemoteStore
+from rightcall.types import Json
+
+_PIECE = 8 << 20
+
+
+class RemoteSink:
+    """As `FileSink`, for a name such as `s3://bucket/out.jsonl`. A file that is there is replaced if that is forced.
+
+    What is not sent yet lies in `$XDG_STATE_HOME/rightcall/unfinished`.
+    """
+
+    def __init__(self, path: str, kind: FileKind, *, resume: bool = False, force: bool = False) -> None:
+        self._path, self._resume, self._force = path, resume, force
+        self._file = PartedFile(unfinished(path), kind, force=True)
+
+    def begin(self, run: str) -> list[Json]:
+        if not self._force and RemoteStore().exists(self._path):
+            raise NotOurs(f"{self._path} is there already; name another file, or --force (force=True) to replace it")
+        return self._file.begin(run, resume=self._resume)
+
+    def write(self, data: bytes, note: Json) -> None:
+        self._file.append(data, note)
+
+    def finish(self) -> None:
+        with RemoteStore().writing(self._path) as send, self._file.part.open("rb") as file:
+            while data := file.read(_PIECE):
+                send(data)
+        self._file.publish()
+        self._file.path.unlink()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._file.close()
+
+
+def unfinished(path: str) -> Path:
+    """Where a file lies until it is sent."""
+    told = os.environ.get("XDG_STATE_HOME", "")
+    folder = (Path(told) if os.path.isabs(told) else Path.home() / ".local" / "state") / "rightcall" / "unfinished"
+    return folder / f"{blake2b(path.encode(), digest_size=12).hexdigest()}.jsonl"

@@ -1,0 +1,552 @@
+"""`dataset import`: lines of every kind of log, alone and together, and what becomes of lines that hold nothing."""
+
+import json
+import pickle
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from captured import write
+from rightcall import Toolset
+from rightcall.backends.cassette import load
+from rightcall.capture.captured_rows import call_of, read_rows
+from rightcall.datasets.imported import ImportedLine, ImportOptions, import_files, import_line, rows_of
+from rightcall.datasets.label import Labeller
+from rightcall.datasets.logs import KINDS, sniffed
+from rightcall.datasets.schemas import faults
+from rightcall.types import Json
+
+WEATHER = {
+    "type": "function",
+    "function": {
+        "name": "get_weather",
+        "description": "",
+        "parameters": {
+            "type": "object",
+            "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
+            "required": ["city"],
+        },
+    },
+}
+FLAT: Json = WEATHER["function"]  # type: ignore[assignment]
+ANTHROPIC_TOOL = {"name": "get_weather", "input_schema": FLAT["parameters"]}
+GEMINI_TOOLS = [{"functionDeclarations": [FLAT]}]
+CALL = {"name": "get_weather", "arguments": {"city": "Oslo", "days": "2"}}
+SAID = '{"city": "Oslo", "days": "2"}'
+USER: Json = {"role": "user", "content": "Weather?"}
+CHAT_CALL: Json = {"id": "a", "type": "function", "function": {"name": "get_weather", "arguments": SAID}}
+CHAT_TURN: Json = {"role": "assistant", "content": None, "tool_calls": [CHAT_CALL]}
+RESULT: Json = {"role": "tool", "tool_call_id": "a", "content": "Sunny."}
+TAGGED = f"<tool_call>\n{json.dumps(CALL)}\n</tool_call>"
+AT = 1_763_200_000
+
+# -- answers, whole and as streams -------------------------------------------------------------------------------------
+
+COMPLETION: Json = {
+    "id": "resp-1",
+    "object": "chat.completion",
+    "created": AT,
+    "model": "gpt-4o",
+    "choices": [{"index": 0, "message": CHAT_TURN, "finish_reason": "tool_calls"}],
+    "usage": {"total_tokens": 7},
+}
+CHAT_REQUEST: Json = {"model": "gpt-4o", "messages": [USER], "tools": [WEATHER]}
+
+
+def _chunk(delta: Json, finish: str | None = None) -> Json:
+    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+    return {"id": "resp-1", "object": "chat.completion.chunk", "created": AT, "model": "gpt-4o", "choices": [choice]}
+
+
+CHAT_CHUNKS: list[Json] = [
+    _chunk({"role": "assistant", "tool_calls": [{**CHAT_CALL, "index": 0, "function": {"name": "get_weather"}}]}),
+    _chunk({"tool_calls": [{"index": 0, "function": {"arguments": SAID[:9]}}]}),
+    _chunk({"tool_calls": [{"index": 0, "function": {"arguments": SAID[9:]}}]}),
+    _chunk({}, "tool_calls"),
+]
+TOOL_USE: Json = {"type": "tool_use", "id": "a", "name": "get_weather", "input": {"city": "Oslo", "days": "2"}}
+MESSAGE: Json = {
+    "id": "resp-1",
+    "type": "message",
+    "role": "assistant",
+    "model": "claude",
+    "content": [TOOL_USE],
+    "stop_reason": "tool_use",
+}
+MESSAGES_REQUEST: Json = {"model": "claude", "max_tokens": 9, "messages": [USER], "tools": [ANTHROPIC_TOOL]}
+MESSAGES_EVENTS: list[Json] = [
+    {"type": "message_start", "message": {**MESSAGE, "content": [], "stop_reason": None}},
+    {"type": "content_block_start", "index": 0, "content_block": {**TOOL_USE, "input": {}}},
+    {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": SAID}},
+    {"type": "content_block_stop", "index": 0},
+    {"type": "message_delta", "delta": {"stop_reason": "tool_use"}},
+    {"type": "message_stop"},
+]
+ITEM: Json = {"type": "function_call", "id": "fc", "call_id": "a", "name": "get_weather", "arguments": SAID}
+RESPONSE: Json = {"id": "resp-1", "object": "response", "created_at": AT, "model": "gpt-4o", "output": [ITEM]}
+RESPONSES_REQUEST: Json = {"model": "gpt-4o", "input": "Weather?", "tools": [{"type": "function", **FLAT}]}
+RESPONSES_EVENTS: list[Json] = [
+    {"type": "response.created", "response": {**RESPONSE, "output": []}},
+    {"type": "response.output_item.added", "output_index": 0, "item": {**ITEM, "arguments": ""}},
+    {"type": "response.function_call_arguments.delta", "output_index": 0, "delta": SAID},
+    {"type": "response.output_item.done", "output_index": 0, "item": ITEM},
+    {"type": "response.completed", "response": {**RESPONSE, "status": "completed"}},
+]
+FUNCTION_CALL: Json = {"functionCall": {"id": "a", "name": "get_weather", "args": {"city": "Oslo", "days": "2"}}}
+CANDIDATES: Json = {
+    "candidates": [{"content": {"role": "model", "parts": [FUNCTION_CALL]}, "finishReason": "STOP"}],
+    "modelVersion": "gemini-2",
+    "responseId": "resp-1",
+    "createTime": "2025-11-15T09:46:40Z",
+}
+GEMINI_REQUEST: Json = {"contents": [{"role": "user", "parts": [{"text": "Weather?"}]}], "tools": GEMINI_TOOLS}
+
+
+def events(payloads: list[Json]) -> str:
+    return "".join([f"data: {json.dumps(payload)}\n\n" for payload in payloads])
+
+
+def taped(path: str, body: Json, *chunks: str) -> Json:
+    request = {"method": "POST", "path": path, "body": body}
+    return {"request": request, "response": {"status": 200, "headers": {}, "chunks": list(chunks), "delays": []}}
+
+
+# One answer with one call, and what was asked for it, as every log has it.
+EXCHANGES: dict[str, list[Json]] = {
+    "chat": [{"request": CHAT_REQUEST, "response": COMPLETION}],
+    "chat, as http logs have it": [{"request": {"body": json.dumps(CHAT_REQUEST)}, "response": {"body": COMPLETION}}],
+    "chat, other words": [{"request_body": CHAT_REQUEST, "response_body": json.dumps(COMPLETION)}],
+    "chat, the request laid flat": [{**CHAT_REQUEST, "response": COMPLETION}],
+    "chat, input and output": [{"input": CHAT_REQUEST, "output": COMPLETION}],
+    "chat, as a stream": [{"request": CHAT_REQUEST, "response": events(CHAT_CHUNKS) + "data: [DONE]\n\n"}],
+    "chat, as a list of chunks": [{"request": CHAT_REQUEST, "response": CHAT_CHUNKS}],
+    "messages": [{"request": MESSAGES_REQUEST, "response": MESSAGE, "timestamp": AT}],
+    "messages, as a stream": [{"request": MESSAGES_REQUEST, "response": events(MESSAGES_EVENTS), "ts": AT * 1000}],
+    "messages, as a list of events": [{"request": MESSAGES_REQUEST, "response": MESSAGES_EVENTS, "time": str(AT)}],
+    "responses": [{"request": RESPONSES_REQUEST, "response": RESPONSE}],
+    "responses, as a stream": [{"request": RESPONSES_REQUEST, "response": events(RESPONSES_EVENTS)}],
+    "gemini": [{"request": GEMINI_REQUEST, "response": CANDIDATES}],
+    "gemini, as a list of chunks": [{"request": GEMINI_REQUEST, "response": [CANDIDATES]}],
+    "ollama": [
+        {
+            "request": {**CHAT_REQUEST, "model": "llama"},
+            "response": {
+                "model": "llama",
+                "created_at": "2025-11-15T09:46:40Z",
+                "message": {"role": "assistant", "content": "", "tool_calls": [{"function": CALL}]},
+                "done": True,
+            },
+        }
+    ],
+    "cassette": [taped("/v1/chat/completions", CHAT_REQUEST, json.dumps(COMPLETION))],
+    "cassette of a stream": [taped("/v1/chat/completions", CHAT_REQUEST, *events(CHAT_CHUNKS).splitlines(True))],
+    "cassette of messages": [
+        {**taped("/v1/messages", MESSAGES_REQUEST, *events(MESSAGES_EVENTS).splitlines(True))},
+    ],
+    "batch": [
+        {"custom_id": "r-1", "method": "POST", "url": "/v1/chat/completions", "body": CHAT_REQUEST},
+        {"id": "batch_req_1", "custom_id": "r-1", "response": {"status_code": 200, "body": COMPLETION}, "error": None},
+    ],
+    "batch of Responses": [
+        {"id": "b", "custom_id": "r-1", "response": {"status_code": 200, "body": RESPONSE}, "error": None},
+        {"custom_id": "r-1", "method": "POST", "url": "/v1/responses", "body": RESPONSES_REQUEST},
+    ],
+    "batch of Anthropic": [
+        {"custom_id": "r-1", "params": MESSAGES_REQUEST, "created_at": AT},
+        {"custom_id": "r-1", "result": {"type": "succeeded", "message": MESSAGE}},
+    ],
+    "batch of Gemini": [{"key": "r-1", "request": GEMINI_REQUEST}, {"key": "r-1", "response": CANDIDATES}],
+}
+# The whole conversation: a call, its result, an answer.
+CONVERSATIONS: dict[str, Json] = {
+    "chat": {"messages": [USER, CHAT_TURN, RESULT, {"role": "assistant", "content": "Sunny."}], "tools": [WEATHER]},
+    "messages": {
+        "system": "Be kind.",
+        "messages": [
+            USER,
+            {"role": "assistant", "content": [{"type": "text", "text": "Let me see."}, TOOL_USE]},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": "Sunny."}]},
+            {"role": "assistant", "content": "Sunny."},
+        ],
+        "tools": [ANTHROPIC_TOOL],
+    },
+    "responses": {
+        "input": [
+            USER,
+            {"type": "reasoning", "summary": []},
+            ITEM,
+            {"type": "function_call_output", "call_id": "a", "output": "Sunny."},
+        ],
+        "output": [{"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Sunny."}]}],
+        "tools": [{"type": "function", **FLAT}],
+    },
+    "gemini": {
+        "contents": [
+            *GEMINI_REQUEST["contents"],
+            {"role": "model", "parts": [FUNCTION_CALL]},
+            {"role": "user", "parts": [{"functionResponse": {"name": "get_weather", "response": {"text": "Sunny."}}}]},
+            {"role": "model", "parts": [{"text": "Sunny."}]},
+        ],
+        "tools": GEMINI_TOOLS,
+    },
+    "sharegpt": {
+        "conversations": [
+            {"from": "human", "value": "Weather?"},
+            {"from": "function_call", "value": json.dumps(CALL)},
+            {"from": "observation", "value": "Sunny."},
+            {"from": "gpt", "value": "Sunny."},
+        ],
+        "tools": json.dumps([FLAT]),
+    },
+    "hermes": {
+        "conversations": [
+            {"from": "system", "value": f"Tools: <tools>{json.dumps([WEATHER])}</tools>"},
+            {"from": "human", "value": "Weather?"},
+            {"from": "gpt", "value": TAGGED},
+            {"from": "tool", "value": "<tool_response>\nSunny.\n</tool_response>"},
+            {"from": "gpt", "value": "Sunny."},
+        ]
+    },
+    "glaive": {
+        "system": f"SYSTEM: You have access to the following functions -\n{json.dumps(FLAT, indent=4)}\n",
+        "chat": "USER: Weather?\n\n\nASSISTANT: <functioncall> "
+        f'{{"name": "get_weather", "arguments": \'{SAID}\'}} <|endoftext|>\n\n\n'
+        "FUNCTION RESPONSE: Sunny.\n\n\nASSISTANT: Sunny. <|endoftext|>\n\n\n",
+    },
+}
+# What a model wrote.
+TEXTS: dict[str, Json] = {
+    "text": {"text": TAGGED, "prompt": "Weather?"},
+    "output": {"instruction": "Weather?", "input": "", "output": TAGGED},
+    "response": {"prompt": "Weather?", "response": TAGGED},
+    "response to messages": {"messages": [USER], "response": TAGGED},
+    "generated_text": {"prompt": "Weather?", "generated_text": TAGGED},
+    "a pipeline's messages": {"generated_text": [USER, {"role": "assistant", "content": TAGGED}]},
+    "a prompt that lists its tools": {
+        "prompt": [{"role": "system", "content": json.dumps(FLAT)}, USER],
+        "text": TAGGED,
+    },
+}
+ALONE: dict[str, Json] = {
+    "chat.completion": COMPLETION,
+    "response": RESPONSE,
+    "message": MESSAGE,
+    "candidates": CANDIDATES,
+    "a batch's result": EXCHANGES["batch"][1],
+}
+
+
+def imported(folder: Path, lines: list[Json], **options: Any) -> list[Json]:
+    write(folder / "log.jsonl", lines)
+    import_files([folder / "log.jsonl"], folder / "out.jsonl", refused=_never, **options)
+    return [row for _, row in read_rows(folder / "out.jsonl") if isinstance(row, dict)]
+
+
+def _never(where: object, why: str) -> None:
+    raise AssertionError(f"{where} {why}")
+
+
+def _is_the_call(row: Json) -> None:
+    assert faults(row) == []
+    call = call_of(row)
+    assert (call.name, call.arguments) == ("get_weather", {"city": "Oslo", "days": 2})
+    assert [repair.rule for repair in call.repairs] == ["scalar_type"]
+    assert row["source_bucket"] == "imported_log"
+    assert row["metadata"]["private_agent_log"] is True
+
+
+@pytest.mark.parametrize("name", EXCHANGES)
+def test_an_exchange_is_one_answer_with_its_ids_model_and_time(name: str, tmp_path: Path) -> None:
+    (row,) = imported(tmp_path, EXCHANGES[name])
+    _is_the_call(row)
+    trace, provenance = row["proxy_trace"], row["metadata"]["provenance"]
+    assert row["user_request"] == "Weather?" and row["messages"] == [USER]
+    assert trace["model"] in ("gpt-4o", "claude", "gemini-2", "llama")
+    assert trace["response_id"] == "resp-1" or name == "ollama"
+    assert trace["tool_call_id"] == "a" or name == "ollama"
+    assert provenance["captured_at_unix_ms"] == AT * 1000 or name == "cassette of messages"
+    assert provenance.get("log_id") == ("r-1" if "batch" in name else None if name == "ollama" else "resp-1")
+
+
+@pytest.mark.parametrize("name", CONVERSATIONS)
+def test_of_a_conversation_each_turn_is_a_row_with_its_result(name: str, tmp_path: Path) -> None:
+    call, answer = imported(tmp_path, [CONVERSATIONS[name]])
+    _is_the_call(call)
+    told = '{"text":"Sunny."}' if name == "gemini" else "Sunny."
+    assert call["tool_result"] == {"status": "ok", "content": told}
+    assert answer["outcome"]["text"] == "Sunny."
+    assert answer["workflow_state"]["completed_steps"] == ["get_weather"]
+    results = [message for message in answer["messages"] if message["role"] == "tool"]
+    assert results == [
+        {"role": "tool", "tool_call_id": call_of(call).id, "name": "get_weather", "content": told},
+    ]
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_what_a_model_wrote_is_read_under_every_usual_name(name: str, tmp_path: Path) -> None:
+    (row,) = imported(tmp_path, [{**TEXTS[name], "id": 7, "model": "m"}], tools=Toolset([WEATHER]))
+    _is_the_call(row)
+    assert row["user_request"] == "Weather?"
+    assert row["metadata"]["provenance"]["log_id"] == "7" and row["proxy_trace"]["model"] == "m"
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_an_answer_alone_is_a_row_of_which_nobody_knows_what_was_asked(name: str, tmp_path: Path) -> None:
+    (row,) = imported(tmp_path, [ALONE[name]], tools=Toolset([WEATHER]))
+    _is_the_call(row)
+    assert row["messages"] == [] and row["user_request"] == "(nothing was asked)"
+
+
+def test_every_kind_of_log_is_tried() -> None:
+    lines = [*EXCHANGES.values(), *[[each] for each in (*CONVERSATIONS.values(), *TEXTS.values(), *ALONE.values())]]
+    assert {sniffed(line) for group in lines for line in group} | {"capture"} == set(KINDS)
+
+
+def test_lines_of_many_kinds_may_stand_in_one_file_and_a_kind_may_be_named(tmp_path: Path) -> None:
+    lines = [line for name in ("chat", "messages", "cassette", "batch") for line in EXCHANGES[name]]
+    assert len(imported(tmp_path, [*lines, *CONVERSATIONS.values()])) == 4 + 2 * len(CONVERSATIONS)
+    (row,) = imported(tmp_path / "named", [{"messages": [USER], "response": COMPLETION}], kind="openai")
+    assert row["proxy_trace"]["tool_call_id"] == "a"
+
+
+def test_each_choice_of_an_answer_is_a_conversation_of_its_own(tmp_path: Path) -> None:
+    other = {"index": 1, "message": {"role": "assistant", "content": "Where?"}, "finish_reason": "stop"}
+    several = {**COMPLETION, "choices": [*COMPLETION["choices"], other]}
+    first, second = imported(tmp_path, [{"request": CHAT_REQUEST, "response": several}])
+    assert first["candidate_call"]["name"] == "get_weather" and second["outcome"]["text"] == "Where?"
+    assert second["example_group_id"] == first["example_group_id"] + "-choice-1"
+
+
+# -- lines that have to do with each other -----------------------------------------------------------------------------
+
+
+def _loop(answer: str = "Sunny.", asked: str = "Weather?") -> list[Json]:
+    """What an agent sends and gets: a call, and with its result an answer."""
+    first = {**CHAT_REQUEST, "messages": [{"role": "user", "content": asked}]}
+    told = {**first, "messages": [*first["messages"], {**CHAT_TURN, "content": ""}, RESULT]}
+    said = {**COMPLETION, "choices": [{"message": {"role": "assistant", "content": answer}, "finish_reason": "stop"}]}
+    return [{"request": first, "response": COMPLETION}, {"request": told, "response": said}]
+
+
+def test_exchanges_of_one_conversation_are_one_group_and_no_turn_is_there_twice(tmp_path: Path) -> None:
+    one, other = _loop(), _loop("Rain.", "And in Bergen?")
+    rows = imported(tmp_path, [one[0], other[0], other[1], one[1]])
+    groups = [row["example_group_id"] for row in rows]
+    assert groups[0] == groups[3] != groups[1] == groups[2]
+    assert [(row["kind"], row["proxy_trace"]["turn"]) for row in rows if row["example_group_id"] == groups[0]] == [
+        ("tool_call_candidate", 0),
+        ("outcome", 1),
+    ]
+    assert [message["role"] for message in rows[3]["messages"]] == ["user", "assistant", "tool"]
+
+
+def test_what_is_asked_twice_is_two_conversations(tmp_path: Path) -> None:
+    rows = imported(tmp_path, [*_loop(), *_loop()])
+    assert [row["example_group_id"][-8:] for row in rows] == ["00000001", "00000001", "00000003", "00000003"]
+
+
+def test_a_request_and_its_result_are_joined_across_files(tmp_path: Path) -> None:
+    request, result = EXCHANGES["batch"]
+    files = [write(tmp_path / "results.jsonl", [result]), write(tmp_path / "requests.jsonl", [request])]
+    counts = import_files(files, tmp_path / "out.jsonl", refused=_never)
+    assert counts["calls"] == 1
+    (found,) = [row for _, row in read_rows(tmp_path / "out.jsonl") if isinstance(row, dict)]
+    assert found["user_request"] == "Weather?"
+
+
+@pytest.mark.parametrize(
+    ("lines", "why"),
+    [
+        (EXCHANGES["batch"][:1], "give the file of the results too"),
+        ([*EXCHANGES["batch"], EXCHANGES["batch"][0]], "import one batch at a time"),
+    ],
+)
+def test_lines_of_a_batch_that_cannot_be_joined_are_refused(lines: list[Json], why: str, tmp_path: Path) -> None:
+    write(tmp_path / "log.jsonl", lines)
+    told: list[str] = []
+    counts = import_files([tmp_path / "log.jsonl"], tmp_path / "out.jsonl", refused=lambda at, said: told.append(said))
+    assert counts == {"refused": 1} and why in told[0]
+
+
+def test_a_cassette_imports_without_its_head_its_questions_and_its_failures(tmp_path: Path) -> None:
+    failed: Json = taped("/v1/chat/completions", CHAT_REQUEST, '{"error": "busy"}')
+    failed["response"]["status"] = 503
+    question = {"request": {"method": "GET", "path": "/props"}, "response": {"status": 404, "chunks": []}}
+    probe = {**CHAT_REQUEST, "messages": [{"role": "user", "content": "Call the tool tool_probe now."}]}
+    lines = [
+        {"rightcall_cassette": 1, "api": "chat", "model": "m"},
+        question,
+        taped("/v1/chat/completions", probe, json.dumps(COMPLETION)),
+        failed,
+        *EXCHANGES["cassette"],
+    ]
+    write(tmp_path / "tape.jsonl", lines)
+    told: list[str] = []
+    counts = import_files(
+        [tmp_path / "tape.jsonl"],
+        tmp_path / "out.jsonl",
+        refused=_never,
+        passed_over=lambda where, why: told.append(why),
+    )
+    assert (counts["calls"], counts["passed_over"]) == (1, 4)
+    assert told == [
+        "head of a cassette",
+        "question about the server",
+        "probe of the server",
+        "answer that failed or broke off",
+    ]
+
+
+def test_a_real_cassette_imports_as_what_it_is(tmp_path: Path) -> None:
+    tape = Path(__file__).parent / "cassettes" / "smollm2.jsonl"
+    counts = import_files([tape], tmp_path / "out.jsonl", refused=_never)
+    rows = [row for _, row in read_rows(tmp_path / "out.jsonl") if isinstance(row, dict)]
+    assert counts["conversations"] == len(load(tape).exchanges) == len({row["example_group_id"] for row in rows})
+    assert counts["calls"] > 0 and all(faults(row) == [] for row in rows)
+    assert {row["proxy_trace"]["model"] for row in rows} == {"smollm2"}
+    assert all(row["proxy_trace"]["response_id"].startswith("chatcmpl-") for row in rows)
+    assert all(len(row["available_tools"]) > 1 for row in rows)  # the prompt lists them
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+
+
+def test_what_a_log_holds_is_read_as_it_is_told_to_be() -> None:
+    bare = {"text": f"So: {json.dumps(CALL)} now.", "tools": [WEATHER], "prompt": "Weather?"}
+    assert ["call" in row for row in rows_of(bare, group="g")] == [False]
+    assert ["call" in row for row in rows_of(bare, group="g", rescue="anywhere")] == [True]
+    thought = {"text": f"<think><tool_call>{json.dumps(CALL)}</tool_call></think>", "tools": [WEATHER], "prompt": "?"}
+    assert ["call" in row for row in rows_of(thought, group="g")] == [True]
+    assert ["call" in row for row in rows_of(thought, group="g", reasoning_calls="never")] == [False]
+
+
+def test_a_call_that_must_not_run_is_imported_with_its_problem() -> None:
+    log = {"text": '<tool_call>{"name": "get_weather", "arguments": {}}</tool_call>', "tools": [WEATHER]}
+    (row,) = rows_of(log, group="g")
+    assert [problem["code"] for problem in row["problems"]] == ["missing"]
+    assert row["call"]["complete"] is True
+
+
+def test_a_log_without_tools_is_imported_and_its_names_are_not_checked() -> None:
+    (row,) = rows_of({"text": '<tool_call>{"name": "f", "arguments": {}}</tool_call>'}, group="g")
+    assert row["problems"] == []
+    assert "label" not in Labeller().label(row)
+
+
+def test_json_that_a_model_wrote_is_text_and_no_answer_of_a_server() -> None:
+    (row,) = rows_of({"request": CHAT_REQUEST, "response": json.dumps(CALL)}, group="g")
+    assert row["candidate_call"]["name"] == "get_weather" and row["reply"] == json.dumps(CALL)
+
+
+def test_results_find_their_calls_by_id_by_name_and_by_place() -> None:
+    def call(name: str, id: str) -> Json:
+        return {"id": id, "type": "function", "function": {"name": name, "arguments": "{}"}}
+
+    for ids, results, wanted in (
+        (("a", "b"), [{"tool_call_id": "b", "content": "2"}, {"tool_call_id": "a", "content": "1"}], ["1", "2"]),
+        (("", ""), [{"name": "g", "content": "2"}, {"name": "f", "content": "1"}], ["1", "2"]),
+        (("", ""), [{"content": "1"}, {"content": "2"}], ["1", "2"]),
+    ):
+        turn = {"role": "assistant", "tool_calls": [call("f", ids[0]), call("g", ids[1])]}
+        rows = list(rows_of({"messages": [USER, turn, *[{"role": "tool", **each} for each in results]]}, group="g"))
+        assert [row["tool_result"]["content"] for row in rows] == wanted
+
+
+# -- lines that hold nothing -------------------------------------------------------------------------------------------
+
+EMPTY: Json = {**COMPLETION, "choices": [{"message": {"role": "assistant", "content": ""}, "finish_reason": "stop"}]}
+NOTHING: dict[str, str] = {
+    '{"a": 1}': "no log that is known; its keys are 'a'",
+    "{}": "no log that is known; its keys are none",
+    "nonsense": "not JSON",
+    "[]": "a row is a JSON object",
+    '{"text": "x", "tools": [{"name": 1}]}': "name",
+    '{"conversations": 1}': "no log that is known",
+    '{"messages": []}': "no conversation in it",
+    '{"messages": [{"role": "user", "content": "Hi"}]}': "no turn of a model is in it",
+    json.dumps({"request": CHAT_REQUEST, "response": EMPTY}): "the answer is empty",
+    json.dumps({"request": CHAT_REQUEST, "response": {"error": {"message": "busy"}}}): "the server reported an error",
+    '{"text": "", "prompt": "Hi"}': "the answer is empty",
+    '{"schema_version": "rightcall-capture/v1"}': "read it as it is",
+}
+
+
+@pytest.mark.parametrize("line", NOTHING)
+def test_a_line_in_which_nothing_is_found_is_refused_with_its_cause_and_the_rest_is_read(
+    line: str, tmp_path: Path
+) -> None:
+    good = {**TEXTS["text"], "tools": [WEATHER]}
+    (tmp_path / "log.jsonl").write_text(line + "\n" + json.dumps(good) + "\n")
+    told: list[tuple[int, str]] = []
+    counts = import_files(
+        [tmp_path / "log.jsonl"], tmp_path / "out.jsonl", refused=lambda where, why: told.append((where.number, why))
+    )
+    assert [number for number, _ in told] == [1] and NOTHING[line] in told[0][1]
+    assert (counts["refused"], counts["conversations"], counts["calls"], counts["repairs"]) == (1, 1, 1, 1)
+
+
+HOSTILE: list[Json] = [
+    {"messages": [None, 1, {"role": 3}, {"role": "assistant", "tool_calls": {"a": 1}}], "tools": []},
+    {"messages": [{"role": "tool", "content": [{"type": "image"}]}, {"role": "assistant", "content": [1]}]},
+    {"conversations": [{"from": None, "value": None}, {"from": "function_call", "value": "[1, {}]"}, 3]},
+    {"input": [{"type": "function_call"}, {"type": "x_call_output", "output": {"a": 1}}], "output": [None]},
+    {"prompt": [{"role": "assistant", "content": {"a": 1}}], "completion": "x"},
+    {"contents": [None, 3, {"role": "model", "parts": 1}, {"parts": [{"functionResponse": 1}]}], "tools": {"a": 1}},
+    {"request": {"messages": [{"role": "assistant", "content": 1}]}, "response": [None]},
+    {"request": {"method": "POST", "path": 1}, "response": {"chunks": [3]}},
+    {"custom_id": 1, "body": {"messages": 3}, "response": {"body": "{"}},
+    {"custom_id": {}, "response": {"status_code": "x", "body": {"choices": [{"message": None}]}}},
+    {"chat": "ASSISTANT: <functioncall> {'name'", "system": "SYSTEM: [{"},
+    {"chat": "ASSISTANT: <functioncall> [1]"},
+    {"generated_text": [{"role": "assistant"}]},
+    {"schema_version": "forge-dataset-capture/v1", "proxy_trace": 3},
+    {"choices": 1, "object": "chat.completion", "created": "never", "id": ["x"]},
+]
+
+
+@pytest.mark.parametrize("line", HOSTILE)
+def test_hostile_lines_give_sound_rows_or_a_reason(line: Json) -> None:
+    made = import_line(line, "g", ImportOptions())
+    assert all(faults(row) == [] for row in made.rows)
+    assert made.rows or made.why
+
+
+def _long(many: int) -> dict[str, Json]:
+    """Lines that are long, by what is long about them."""
+    turns = [message for at in range(many // 40) for message in (USER, {"role": "assistant", "content": f"{at}"})]
+    return {
+        "openers": {"text": "x", "prompt": [{"role": "system", "content": "{\n" * many}]},
+        "tools that never end": {"text": "x", "prompt": [{"role": "system", "content": '{"a":\n' * many}]},
+        "sides": {"chat": "USER: a\nASSISTANT: b\n" * 3, "system": "SYSTEM: " + "{[" * many},
+        "history": {"request": {"messages": turns}, "response": {"role": "assistant", "content": "y"}},
+        "tags": {"conversations": [{"from": "tool", "value": "<tool_response>" * many}, {"from": "gpt", "value": "y"}]},
+        "events": {"request": CHAT_REQUEST, "response": CHAT_CHUNKS * (many // 400)},
+    }
+
+
+@pytest.mark.parametrize("name", _long(40))
+def test_a_line_costs_time_in_proportion_to_its_length(name: str) -> None:
+    def cost(many: int) -> float:
+        line = _long(many)[name]
+        began = time.process_time()
+        import_line(line, "g", ImportOptions())
+        return time.process_time() - began
+
+    short, long = min(cost(4_000) for _ in range(2)), min(cost(32_000) for _ in range(2))
+    assert long < 0.02 + short * 8 * 4
+
+
+def test_a_conversation_whose_rows_would_tell_too_much_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rightcall.datasets.log_walk._MOST_TOLD", 2_000)
+    many = [each for at in range(40) for each in (USER, {**CHAT_TURN, "tool_calls": [CHAT_CALL]}, RESULT)]
+    made = import_line({"messages": many, "tools": [WEATHER]}, "g", ImportOptions())
+    assert made.is_refused and "split the conversation" in made.why
+
+
+def test_the_work_of_a_line_travels_to_another_process() -> None:
+    sent = pickle.dumps((import_line, EXCHANGES["chat"][0], "g", ImportOptions(tools=Toolset([WEATHER]))))
+    work, *given = pickle.loads(sent)  # noqa: S301 - our own
+    made: ImportedLine = pickle.loads(pickle.dumps(work(*given)))  # noqa: S301 - our own
+    assert call_of(made.rows[0]).name == "get_weather" and made.after

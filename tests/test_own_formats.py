@@ -1,0 +1,165 @@
+"""Formats of one's own: registered in Python, found in folders and packages, known to `auto` and to every command."""
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import typer
+
+from command import MINE, run
+from rightcall import Format, detect, formats, parse, render
+from rightcall.cli.app import app
+from rightcall.errors import BadFormat, UnknownFormat
+
+TEXT = 'Hi. <c>{"name": "f", "arguments": {"x": 1}}</c>'
+TOOLS = [{"name": "f", "parameters": {"type": "object", "properties": {"x": {"type": "integer"}}}}]
+
+
+@pytest.fixture(autouse=True)
+def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No formats of whoever runs the tests; those of a test are forgotten."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.delenv("RIGHTCALL_FORMATS", raising=False)
+    yield
+    for name in set(formats.known_formats().formats) - set(formats.FORMATS):
+        formats.unregister(name)
+
+
+def written(folder: Path, text: str = MINE, name: str = "mine.toml") -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text(text)
+    return folder
+
+
+def names(text: str, **options: str) -> list[str]:
+    return [call.name for call in parse(text, tools=TOOLS, **options).calls]  # type: ignore[arg-type]
+
+
+def test_a_registered_format_is_known_by_name_and_to_auto() -> None:
+    assert names(TEXT) == []
+    formats.register(Format.from_toml(MINE))
+    assert parse(TEXT, tools=TOOLS).format == "mine" and detect(TEXT, tools=TOOLS)[0] == "mine"
+    assert names(TEXT) == names(TEXT, format="mine") == ["f"]
+    assert names(render(parse(TEXT, format="mine").calls, format="mine")) == ["f"]
+    formats.unregister("mine")
+    assert names(TEXT) == []
+    with pytest.raises(UnknownFormat):
+        parse(TEXT, format="mine")
+
+
+def test_a_built_in_name_or_anothers_cannot_be_taken() -> None:
+    own = Format.from_toml(MINE)
+    for name in ("hermes", "qwen", "auto"):
+        with pytest.raises(BadFormat, match="built in"):
+            formats.register(formats.replace(own, name=name))
+        with pytest.raises(BadFormat, match="built in"):
+            formats.register(formats.replace(own, aliases=(name,)))
+    formats.register(own)
+    formats.register(own)  # the same again
+    with pytest.raises(BadFormat, match="is that of the format 'mine'"):
+        formats.register(formats.replace(own, call=("<d>", "</d>")))
+    with pytest.raises(BadFormat, match="is that of the format 'mine'"):
+        formats.register(formats.replace(own, name="other", aliases=("mine",)))
+    with pytest.raises(UnknownFormat):
+        formats.unregister("hermes")
+    with pytest.raises(BadFormat, match="marker"):
+        formats.register(formats.replace(own, name="worse", call=(" ", "</c>")))
+
+
+def folder_of(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    if kind == "variable":
+        monkeypatch.setenv("RIGHTCALL_FORMATS", str(tmp_path / "elsewhere"))
+        return tmp_path / "elsewhere"
+    if kind == "pyproject":
+        (tmp_path / "pyproject.toml").write_text('[tool.rightcall]\nformats = ["kept"]\n')
+        return tmp_path / "kept"
+    if kind == "rightcall.toml":
+        (tmp_path / "rightcall.toml").write_text('formats = "kept"\n')
+        return tmp_path / "kept"
+    return tmp_path / (".rightcall/formats" if kind == "project" else "config/rightcall/formats")
+
+
+@pytest.mark.parametrize("kind", ["variable", "project", "pyproject", "rightcall.toml", "user"])
+def test_a_folder_registers_its_formats(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written(folder_of(kind, tmp_path, monkeypatch))
+    (tmp_path / "deep").mkdir()
+    monkeypatch.chdir(tmp_path / "deep")
+    result = run("parse", "--json", stdin=TEXT)
+    assert json.loads(result.stdout)["format"] == "mine" and result.stderr == ""
+    assert "mine" in [entry["name"] for entry in json.loads(run("formats", "--json").stdout)]
+    assert run("detect", stdin=TEXT).stdout.splitlines()[0] == "mine"
+    assert run("formats", "check", "mine", "--samples", "3").exit_code == 0
+    assert formats.discover() == []
+
+
+def test_the_folder_of_another_project_is_not_looked_into(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written(tmp_path / ".rightcall" / "formats")
+    (tmp_path / "inner" / ".git").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "inner")
+    assert formats.discover() == [] and "mine" not in formats.known_formats().formats
+
+
+BAD = {
+    "not TOML": ("name = ", "it is no valid TOML"),
+    "an unknown key": (MINE + 'boddy = "x"\n', "did you mean 'body'?"),
+    "a built-in name": (MINE.replace('"mine"', '"hermes"'), "'hermes' is built in and cannot be replaced"),
+    "not text": ("\udcff", "UnicodeDecodeError"),
+    "code": (MINE.replace('"</c>"', "__import__('os').system('touch owned')"), "it is no valid TOML"),
+    "huge": (MINE + "#" * 70_000, "longer than 64 KB"),
+}
+
+
+@pytest.mark.parametrize("kind", BAD)
+def test_a_bad_file_is_told_with_its_name_and_cure_and_stops_nothing(kind: str, tmp_path: Path) -> None:
+    text, said = BAD[kind]
+    folder = written(tmp_path / ".rightcall" / "formats")
+    (folder / "bad.toml").write_bytes(text.encode("utf-8", "surrogateescape"))
+    result = run("parse", "--json", stdin=TEXT)
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("rightcall: ") and "bad.toml" in line and said in line
+    assert json.loads(result.stdout)["format"] == "mine"
+    assert run("tools", "-", stdin="[]").stderr == "" and not (tmp_path / "owned").exists()
+    checked = run("formats", "check", str(folder / "bad.toml"))
+    assert checked.exit_code == 2 and "bad.toml" in checked.stderr.splitlines()[-1]
+
+
+def test_a_folder_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RIGHTCALL_FORMATS", "no/such/folder")
+    (fault,) = formats.discover()
+    assert "no/such/folder" in str(fault) and "RIGHTCALL_FORMATS" in str(fault)
+
+
+def test_a_package_registers_formats_by_its_entry_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code = f"from rightcall import Format\nMINE = Format.from_toml({MINE!r})\nNONE = 3\n"
+    (tmp_path / "a_plugin.py").write_text(code)
+    info = tmp_path / "a_plugin-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: a-plugin\nVersion: 1.0\n")
+    points = "[rightcall.formats]\nmine = a_plugin:MINE\nother = a_plugin:NONE\nzero = a_plugin:LOST\n"
+    (info / "entry_points.txt").write_text(points)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    faults = [str(fault) for fault in formats.discover()]
+    sys.modules.pop("a_plugin", None)
+    assert names(TEXT) == ["f"]
+    assert len(faults) == 2 and all("of the package a-plugin" in fault for fault in faults)
+    assert "give a Format" in faults[0] and "LOST" in faults[1]
+
+
+def commands(group: typer.core.TyperGroup, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], object]]:
+    for name, command in group.commands.items():
+        if isinstance(command, typer.core.TyperGroup):
+            yield from commands(command, (*path, name))
+        else:
+            yield (*path, name), command
+
+
+def test_every_command_that_takes_a_format_takes_a_file_of_one() -> None:
+    root = typer.main.get_command(app)
+    assert isinstance(root, typer.core.TyperGroup)
+    options = {path: {opt for param in command.params for opt in param.opts} for path, command in commands(root)}  # type: ignore[attr-defined]
+    taking = {path for path, words in options.items() if "--format" in words}
+    assert taking >= {("parse",), ("render",), ("chat",), ("grammar",), ("contract",), ("dataset", "import")}
+    assert {path for path in taking if "--format-file" not in options[path]} == set()

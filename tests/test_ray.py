@@ -1,0 +1,179 @@
+"""The engine of a cluster, a real Ray with two workers: the same bytes as here, and nothing lost with a worker.
+
+Where Ray is not installed, nothing of this runs; `make ray` installs it.
+"""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rightcall.errors import WorkerLost
+from rightcall.files.file_kinds import LINES
+from rightcall.files.jsonl import encode_row
+from rightcall.rows.engine_names import engine_of
+from rightcall.rows.mapping import map_rows
+from rightcall.rows.outcomes import RowWork, Totals
+from rightcall.rows.row_sources import sources_of
+from rightcall.rows.sinks import sink_to
+from row_works import KillsAlways, KillsOnce, Numbered, Raises
+
+ray = pytest.importorskip("ray")
+pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own
+
+TESTS = Path(__file__).parent
+ROWS = [{"id": number, "text": f"row {number} " + "é" * (number % 17)} for number in range(2_000)]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cluster() -> Iterator[None]:
+    path = os.pathsep.join([str(TESTS), *sys.path])
+    ray.init(
+        num_cpus=2,
+        include_dashboard=False,
+        log_to_driver=False,
+        logging_level="ERROR",
+        runtime_env={"env_vars": {"PYTHONPATH": path}},
+    )
+    yield
+    ray.shutdown()
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> str:
+    path = tmp_path / "in.jsonl"
+    path.write_bytes(b"".join(map(encode_row, ROWS)) + b"{torn")
+    return str(path)
+
+
+def mapped(source: str, out: str, work: RowWork, engine: str, **more: Any) -> Totals:
+    with sink_to(out, LINES, **more) as sink:
+        return map_rows(sources_of([source]), work, sink, engine_of(engine, 2), part_size=4_000)
+
+
+def test_both_engines_give_the_same_bytes_in_the_same_order(source: str, tmp_path: Path) -> None:
+    told = [mapped(source, str(tmp_path / f"{name}.jsonl"), Numbered(), name) for name in ("local", "ray")]
+    assert told[0] == told[1]
+    assert told[0].bad == 1
+    assert (tmp_path / "ray.jsonl").read_bytes() == (tmp_path / "local.jsonl").read_bytes() != b""
+
+
+def test_packed_rows_travel_to_the_workers(source: str, tmp_path: Path) -> None:
+    import gzip
+
+    packed = tmp_path / "in.jsonl.gz"
+    packed.write_bytes(gzip.compress(Path(source).read_bytes()))
+    for name in ("local", "ray"):
+        mapped(str(packed), str(tmp_path / f"{name}.jsonl"), Numbered(), name)
+    assert (tmp_path / "ray.jsonl").read_bytes() == (tmp_path / "local.jsonl").read_bytes() != b""
+
+
+def test_a_killed_worker_loses_nothing(source: str, tmp_path: Path) -> None:
+    mapped(source, str(tmp_path / "local.jsonl"), Numbered(), "local")
+    for number in range(2):
+        (tmp_path / f"kill{number}").touch()
+    mapped(source, str(tmp_path / "ray.jsonl"), KillsOnce(tmp_path), "ray")
+    assert not list(tmp_path.glob("kill*"))
+    assert (tmp_path / "ray.jsonl").read_bytes() == (tmp_path / "local.jsonl").read_bytes()
+
+
+def test_a_part_that_ends_every_worker_is_given_up(tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_bytes(encode_row(ROWS[0]))
+    with pytest.raises(WorkerLost, match="--engine local"):
+        mapped(str(tmp_path / "in.jsonl"), str(tmp_path / "out.jsonl"), KillsAlways(), "ray")
+
+
+def test_what_the_work_raises_is_raised_here(source: str, tmp_path: Path) -> None:
+    with pytest.raises(LookupError, match="a fault of the work"):
+        mapped(source, str(tmp_path / "out.jsonl"), Raises(), "ray")
+
+
+def test_a_run_is_gone_on_with_by_the_other_engine(source: str, tmp_path: Path) -> None:
+    mapped(source, str(tmp_path / "whole.jsonl"), Numbered(), "local")
+    out = tmp_path / "out.jsonl"
+    with sink_to(str(out), LINES) as sink, pytest.raises(ZeroDivisionError):
+        map_rows(sources_of([source]), Numbered(), sink, engine_of("local", 1), part_size=4_000, watch=_stop_at(5))
+    told = mapped(source, str(out), Numbered(), "ray", resume=True)
+    assert 0 < told.resumed < told.rows
+    assert out.read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
+
+
+def _stop_at(parts: int) -> Any:
+    def watch(totals: Totals) -> None:
+        if totals.parts == parts:
+            raise ZeroDivisionError
+
+    return watch
+
+
+# -- a store that speaks S3 --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def bucket(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    pytest.importorskip("moto")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    server = subprocess.Popen([sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)])
+    told = {
+        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+        "AWS_REGION": "us-east-1",
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "XDG_STATE_HOME": str(tmp_path_factory.mktemp("state")),
+    }
+    before = dict(os.environ)
+    os.environ.update(told)
+    try:
+        _await(port)
+        from pyarrow import fs  # type: ignore[import-untyped]
+
+        made = fs.S3FileSystem(endpoint_override=f"127.0.0.1:{port}", scheme="http", allow_bucket_creation=True)
+        made.create_dir("logs")
+        yield "s3://logs"
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+        server.kill()
+        server.wait()
+
+
+def _await(port: int) -> None:
+    for _ in range(600):
+        try:
+            socket.create_connection(("127.0.0.1", port)).close()
+        except OSError:
+            time.sleep(0.1)
+        else:
+            return
+    raise TimeoutError("the store did not start")
+
+
+@pytest.mark.parametrize("engine", ["local", "ray"])
+def test_rows_go_from_bucket_to_bucket(engine: str, source: str, bucket: str, tmp_path: Path) -> None:
+    from rightcall.rows.remote_store import RemoteStore
+
+    store = RemoteStore()
+    for number in range(2):
+        with store.writing(f"{bucket}/{engine}/in{number}.jsonl") as write:
+            write(Path(source).read_bytes())
+    mapped(source, str(tmp_path / "here.jsonl"), Numbered(), "local")
+    if engine == "ray":  # workers need the address of the store, as those of a real cluster do
+        ray.shutdown()
+        ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, runtime_env={"env_vars": _worker_env()})
+    mapped(f"{bucket}/{engine}/*.jsonl", f"{bucket}/{engine}.jsonl", Numbered(), engine)
+    with store.open(f"{bucket}/{engine}.jsonl") as file:
+        assert file.read() == 2 * (tmp_path / "here.jsonl").read_bytes()
+
+
+def _worker_env() -> dict[str, str]:
+    told = {key: value for key, value in os.environ.items() if key.startswith("AWS_")}
+    return {**told, "PYTHONPATH": os.pathsep.join([str(TESTS), *sys.path])}

@@ -1,0 +1,135 @@
+"""Rows that lie elsewhere: the same bytes from any store, and a file there that appears when it is whole."""
+
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from rightcall.errors import CallerError, FileFailed, NotOurs
+from rightcall.files.file_kinds import LINES
+from rightcall.files.jsonl import encode_row
+from rightcall.rows.engines import InlineEngine
+from rightcall.rows.local_pool import LocalEngine
+from rightcall.rows.mapping import map_rows
+from rightcall.rows.remote_sink import unfinished
+from rightcall.rows.remote_store import RemoteStore
+from rightcall.rows.remote_store import fits as is_fitting
+from rightcall.rows.row_sources import sources_of
+from rightcall.rows.sinks import sink_to
+from row_works import Numbered
+
+ROWS = [{"id": number, "text": f"row {number}"} for number in range(300)]
+DATA = b"".join(map(encode_row, ROWS))
+MADE = b"".join(encode_row({**row, "size": len(str(row["text"]))}) for row in ROWS)
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+@pytest.fixture(params=["file", "memory"])
+def base(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    pytest.importorskip("fsspec")
+    return f"file://{tmp_path}/store" if request.param == "file" else f"memory://{uuid4().hex}"
+
+
+@pytest.fixture
+def filled(base: str, tmp_path: Path) -> str:
+    """A store with two logs and something else."""
+    (tmp_path / "store" / "deep").mkdir(parents=True)
+    for name, data in (("a.jsonl", DATA[: len(DATA) // 2]), ("deep/b.jsonl", DATA[len(DATA) // 2 :]), ("c.txt", b"x")):
+        with RemoteStore().writing(f"{base}/{name}") as write:
+            write(data)
+    return base
+
+
+def written(path: str) -> bytes:
+    with RemoteStore().open(path) as file:
+        return file.read()
+
+
+def test_a_glob_finds_what_a_store_holds(filled: str) -> None:
+    found = RemoteStore().matching
+    assert found(f"{filled}/*.jsonl") == [f"{filled}/a.jsonl"]
+    assert found(f"{filled}/**/*.jsonl") == [f"{filled}/a.jsonl", f"{filled}/deep/b.jsonl"]
+    assert found(f"{filled}/a.jsonl") == [f"{filled}/a.jsonl"]
+    with pytest.raises(CallerError, match="no file fits"):
+        sources_of([f"{filled}/*.csv"])
+
+
+def test_rows_go_from_store_to_store_as_from_file_to_file(filled: str, tmp_path: Path) -> None:
+    engine = LocalEngine(2) if filled.startswith("file") else InlineEngine()  # memory is this process's own
+    with RemoteStore().writing(f"{filled}/in.jsonl") as write:
+        write(DATA)
+    out = f"{filled}/out.jsonl"
+    with sink_to(out, LINES) as sink:
+        totals = map_rows(sources_of([f"{filled}/in.jsonl"]), Numbered(), sink, engine, part_size=2_000)
+    assert written(out) == MADE
+    assert totals.rows == len(ROWS)
+    assert list((tmp_path / "state").rglob("*.jsonl*")) == []
+
+
+def test_what_is_there_is_not_replaced_unless_forced(filled: str) -> None:
+    sources = sources_of([f"{filled}/*.jsonl"])
+    with pytest.raises(NotOurs, match="is there already"), sink_to(f"{filled}/c.txt", LINES) as sink:
+        map_rows(sources, Numbered(), sink, InlineEngine())
+    assert written(f"{filled}/c.txt") == b"x"
+    with sink_to(f"{filled}/c.txt", LINES, force=True) as sink:
+        map_rows(sources, Numbered(), sink, InlineEngine())
+    assert written(f"{filled}/c.txt") in MADE
+
+
+class Stops(Exception):
+    pass
+
+
+class StopsLater(Numbered):
+    """Works on some parts, then fails; another one of the same key goes on."""
+
+    def __init__(self, parts: int) -> None:
+        self._left = parts
+
+    def __call__(self, batch: object) -> object:  # type: ignore[override]
+        self._left -= 1
+        if self._left < 0:
+            raise Stops
+        return super().__call__(batch)  # type: ignore[arg-type]
+
+
+def test_a_run_into_a_store_is_gone_on_with_where_it_was_broken_off(filled: str) -> None:
+    out = f"{filled}/out.jsonl"
+    sources = sources_of([f"{filled}/a.jsonl"])
+    with pytest.raises(Stops), sink_to(out, LINES) as sink:
+        map_rows(sources, StopsLater(3), sink, InlineEngine(), part_size=1_000)  # type: ignore[arg-type]
+    assert not RemoteStore().exists(out)
+    assert unfinished(out).with_name(unfinished(out).name + ".part").exists()
+    with sink_to(out, LINES, resume=True) as sink:
+        totals = map_rows(sources, Numbered(), sink, InlineEngine(), part_size=1_000)
+    assert 0 < totals.resumed < totals.rows
+    assert written(out) == MADE[: len(written(out))]
+
+
+def test_a_file_that_is_not_there_is_named(base: str) -> None:
+    with pytest.raises(FileFailed, match=r"nothing\.jsonl: there is no such file"):
+        RemoteStore().size(f"{base}/nothing.jsonl")
+
+
+def test_a_store_that_nobody_knows_is_named() -> None:
+    with pytest.raises(CallerError, match="files of nowhere://"):
+        sources_of(["nowhere://a/*.jsonl"])
+
+
+@pytest.mark.parametrize(
+    "name, pattern, fits",
+    [
+        ("b/a.jsonl", "b/*.jsonl", True),
+        ("b/c/a.jsonl", "b/*.jsonl", False),
+        ("b/c/a.jsonl", "b/**/*.jsonl", True),
+        ("b/a.jsonl", "b/**/*.jsonl", True),
+        ("b/c/d/a.jsonl", "b/**/d/a.*", True),
+        ("b/a[1].jsonl", "b/a?1?.jsonl", True),
+    ],
+)
+def test_a_star_stays_within_a_folder_and_two_do_not(name: str, pattern: str, fits: bool) -> None:
+    assert is_fitting(name, pattern) == fits

@@ -1,0 +1,289 @@
+"""The loop: scripted models with one fault each, runs that are cancelled, killed and taken up again."""
+
+import asyncio
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rightcall import Conversation, Guard, Parser, Runner, Trace, run_sync, tool
+from rightcall.backends import Answer, BaseBackend, Request, Streaming
+from rightcall.errors import CallerError
+from rightcall.guard import Intervention, required_steps, terminal_tools
+from rightcall.loop.context_window import estimate, fit
+from rightcall.loop.task_runner import CallRan, Over
+from rightcall.messages import history_faults
+from rightcall.types import Event, Text
+
+
+@tool(read_only=True)
+def look(place: str) -> str:
+    """Looks at a place."""
+    return f"{place} is empty"
+
+
+def change(place: str, to: str) -> str:
+    """Changes a place."""
+    if to == "bad":
+        raise ValueError("that cannot be")
+    return "changed"
+
+
+def finish(answer: str) -> str:
+    """Ends the task."""
+    return answer
+
+
+TOOLS = (look, change, finish)
+
+
+def call(name: str, **arguments: Any) -> str:
+    return f"<tool_call>\n{json.dumps({'name': name, 'arguments': arguments})}\n</tool_call>"
+
+
+class Scripted(BaseBackend):
+    """A model that says these texts one after the other, whatever it is told; the last one again and again."""
+
+    def __init__(self, *texts: str) -> None:
+        self.texts, self.asked = texts, list[Request]()
+
+    def stream(self, request: Request) -> Streaming:
+        return Streaming(self._events(request))
+
+    async def _events(self, request: Request) -> AsyncGenerator[Event | Answer]:
+        text = self.texts[min(len(self.asked), len(self.texts) - 1)]
+        self.asked.append(request)
+        parser = Parser("hermes", tools=request.tools, ids=request.ids)
+        for event in parser.events([text[:5], text[5:]]):
+            yield event
+        reply = parser.reply
+        yield Answer(**{name: getattr(reply, name) for name in reply.__struct_fields__})
+
+
+def roles(conversation: Conversation) -> list[str]:
+    return [message["role"] for message in conversation.messages]
+
+
+def test_a_task_runs_to_its_answer() -> None:
+    model = Scripted(call("look", place="hall"), "The hall is empty.")
+    runner = Runner(model, TOOLS, system="Be brief.")
+    over = runner.run_sync("What is in the hall?")
+    assert over == Over("done", "", "The hall is empty.")
+    assert roles(runner.conversation) == ["system", "user", "assistant", "tool", "assistant"]
+    assert runner.conversation.messages[3]["content"] == "hall is empty"
+    assert (runner.conversation.spent.turns, runner.conversation.spent.calls) == (2, 1)
+
+
+FAULTS: dict[str, tuple[list[str], str, str]] = {
+    "an unknown tool, then right": ([call("lok", place="a"), "It is empty."], "done", "unknown_tool"),
+    "a missing argument, then right": ([call("change", place="a"), "Done."], "done", "problems"),
+    "never right": ([call("change", place="a")], "stopped", "malformed_budget"),
+    "the same call for ever": ([call("look", place="a")], "stopped", "repeated"),
+    "two calls in turn for ever": ([*[call("look", place="a"), call("look", place="b")] * 12], "stopped", "repeated"),
+    "always failing": ([*[call("change", place=str(n), to="bad") for n in range(9)]], "stopped", "failing_budget"),
+    "announced only": (["Let me call look now.", "It is empty."], "done", "announced"),
+    "silent": ([""], "stopped", "silence"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_model_with_one_fault_is_told_and_the_run_ends(fault: str) -> None:
+    texts, status, policy = FAULTS[fault]
+    trace = Trace()
+    runner = Runner(Scripted(*texts), TOOLS, trace=trace)
+    over = runner.run_sync("Look.")
+    assert over.status == status
+    assert policy in {each.policy for each in runner.conversation.interventions}
+    assert [each for each in trace if isinstance(each, Intervention)] == runner.conversation.interventions
+    assert Trace.from_json(trace.to_json()) == trace
+    assert f"guard  {policy}: " in str(trace)
+    assert not [each for each in history_faults(runner.conversation.messages, profile="vllm") if "nothing" not in each]
+
+
+def test_required_steps_and_a_terminal_tool_hold_over_a_run() -> None:
+    guard = Guard.of("full").with_policies(required_steps("look", before=["finish"]), terminal_tools("finish"))
+    model = Scripted(call("finish", answer="42"), call("look", place="a"), "It is 42.", call("finish", answer="42"))
+    over = run_sync("Look, then finish.", model, TOOLS, guard=guard)
+    assert over.status == "done"
+    assert len(model.asked) == 4
+
+
+def test_events_come_as_they_happen_and_end_with_over() -> None:
+    async def collect() -> list[Any]:
+        runner = Runner(Scripted("I look." + call("look", place="a"), "Empty."), TOOLS)
+        return [event async for event in runner.events("go")]
+
+    events = asyncio.run(collect())
+    kinds = [type(event).__name__ for event in events]
+    assert kinds.index("Text") < kinds.index("CallEnd") < kinds.index("CallRan") < kinds.index("Over")
+    assert isinstance(events[-1], Over)
+    assert "".join([event.text for event in events if isinstance(event, Text)]) == "I look.Empty."
+    assert [event.result.output for event in events if isinstance(event, CallRan)] == ["a is empty"]
+
+
+def test_those_with_their_own_input_and_output_take_the_steps() -> None:
+    from rightcall import dispatch_sync, parse
+
+    runner = Runner(None, TOOLS)
+    texts = iter([call("look", place="a"), "Empty."])
+    runner.ask("go")
+    while (request := runner.next_request()) is not None:
+        judged = runner.receive(parse(next(texts), tools=request.tools, format="hermes", ids=request.ids))
+        if judged.calls:
+            with pytest.raises(CallerError, match="no results yet"):
+                runner.next_request()
+            runner.give(dispatch_sync(judged.calls, TOOLS))
+    assert runner.conversation.answer == "Empty."
+    with pytest.raises(CallerError, match="no model"):
+        runner.run_sync("go")
+
+
+def test_a_required_choice_holds_until_a_call_was_made() -> None:
+    model = Scripted("No.", call("look", place="a"), "Empty.")
+    over = run_sync("go", model, TOOLS, choice="required")
+    assert over.answer == "Empty."
+    assert [request.choice for request in model.asked] == ["required", "required", "auto"]
+
+
+def test_a_cancelled_run_keeps_what_was_done_and_every_call_has_a_result() -> None:
+    started = asyncio.Event()
+
+    async def wait(place: str) -> str:
+        """Waits."""
+        started.set()
+        await asyncio.sleep(600)
+        return place
+
+    async def cancelled() -> Runner:
+        runner = Runner(Scripted(call("wait", place="a")), [wait])
+        task = asyncio.create_task(runner.run("go"))
+        await started.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return runner
+
+    runner = asyncio.run(cancelled())
+    assert runner.conversation.status == "cancelled"
+    assert roles(runner.conversation) == ["user", "assistant", "tool"]
+    assert "it may have done a part of its work" in runner.conversation.messages[-1]["content"]
+
+
+def test_a_task_ends_when_its_time_is_over() -> None:
+    runner = Runner(Scripted(*[call("look", place=str(n)) for n in range(20)]), TOOLS, seconds=0)
+    over = runner.run_sync("go")
+    assert (over.status, over.reason) == ("stopped", "the task took longer than 0 seconds")
+
+
+def test_a_conversation_goes_to_json_and_on_from_it() -> None:
+    runner = Runner(Scripted(call("look", place="a"), call("lok", place="b"), "Empty."), TOOLS)
+    runner.run_sync("go")
+    kept = json.loads(json.dumps(runner.conversation.to_json()))
+    again = Conversation.from_json(kept)
+    assert again.to_json() == runner.conversation.to_json()
+    model = Scripted("Still empty.")
+    assert Runner(model, TOOLS, conversation=again).run_sync("and now?").answer == "Still empty."
+    assert [message["role"] for message in model.asked[0].messages][-1] == "user"
+    for wrong in (
+        None,
+        [],
+        {},
+        {"version": 1},
+        {**kept, "messages": 5},
+        {**kept, "spent": "x"},
+        {**kept, "messages": [5]},
+    ):
+        with pytest.raises(CallerError, match="conversation"):
+            Conversation.from_json(wrong)
+
+
+KILLED = """
+import os, signal, sys
+sys.path[:0] = [{tests!r}]
+from test_runner import Scripted, call, TOOLS
+from rightcall import Runner
+def boom(place: str) -> str:
+    "Ends it."
+    os.kill(os.getpid(), signal.SIGKILL)
+    return place
+Runner(Scripted(call("look", place="a"), call("boom", place="b")), [*TOOLS, boom], journal=sys.argv[1]).run_sync("go")
+"""
+
+
+def test_a_run_that_was_killed_goes_on_from_its_journal(tmp_path: Path) -> None:
+    journal = tmp_path / "run.jsonl"
+    script = KILLED.format(tests=str(Path(__file__).parent))
+    done = subprocess.run([sys.executable, "-c", script, str(journal)], env=dict(os.environ), check=False)
+    assert done.returncode == -signal.SIGKILL
+    model = Scripted("I looked before I went on.")
+    runner = Runner(model, TOOLS, journal=journal)
+    assert roles(runner.conversation) == ["user", "assistant", "tool", "assistant", "tool"]
+    assert "not known what became of this call" in runner.conversation.messages[-1]["content"]
+    assert runner.run_sync().answer == "I looked before I went on."
+    assert Runner(None, TOOLS, journal=tmp_path / "new.jsonl").conversation.messages == []
+
+
+def test_a_torn_journal_is_taken_up_at_its_last_whole_line(tmp_path: Path) -> None:
+    journal = tmp_path / "run.jsonl"
+    first = Runner(Scripted(call("look", place="a"), "Empty."), TOOLS, journal=journal)
+    first.run_sync("go")
+    first.close()
+    whole = journal.read_bytes()
+    for size in range(len(whole.splitlines()[0]) + 1, len(whole), 97):
+        torn = tmp_path / f"{size}.jsonl"
+        torn.write_bytes(whole[:size])
+        runner = Runner(Scripted("ok"), TOOLS, journal=torn)
+        assert not history_faults(runner.conversation.messages, profile="vllm")
+        runner.close()
+
+
+MESSAGES = st.lists(
+    st.one_of(
+        st.builds(lambda n: [{"role": "user", "content": "u" * n}], st.integers(0, 300)),
+        st.builds(
+            lambda n, m: [
+                {"role": "assistant", "content": "", "tool_calls": [{"id": f"c{i}"} for i in range(n)]},
+                *[{"role": "tool", "tool_call_id": f"c{i}", "content": "r" * m} for i in range(n)],
+            ],
+            st.integers(1, 3),
+            st.integers(0, 3_000),
+        ),
+    ),
+    max_size=8,
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(groups=MESSAGES, tokens=st.integers(0, 3_000))
+def test_no_call_is_separated_from_its_result_whatever_the_window(groups: list[list[Any]], tokens: int) -> None:
+    messages = [{"role": "system", "content": "s"}, {"role": "user", "content": "first"}, *itertools.chain(*groups)]
+    kept = fit(messages, tokens)
+    assert kept[:2] == messages[:2]
+    assert kept[-1] == messages[-1] or len(kept) == len(messages)
+    waiting: list[str] = []
+    for message in kept:
+        if message["role"] == "tool":
+            assert waiting.pop(0) == message["tool_call_id"]
+        else:
+            assert not waiting
+            waiting = [each["id"] for each in message.get("tool_calls", ())]
+    assert not waiting
+    if estimate(messages) <= tokens:
+        assert kept == messages
+
+
+def test_what_is_left_out_can_be_summed_up() -> None:
+    old = [{"role": "assistant", "content": "x" * 4_000}] * 6
+    messages = [{"role": "user", "content": "go"}, *old, {"role": "user", "content": "now"}]
+    kept = fit(messages, 3_000, summarise=lambda gone: f"{len(gone)} messages of x")
+    assert kept[1] == {"role": "user", "content": "4 messages of x"}
+    assert estimate(kept) <= 3_000

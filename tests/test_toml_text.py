@@ -1,0 +1,14 @@
+"""A format written as TOML reads back as itself: every built-in one can be started from."""
+
+import msgspec
+import pytest
+
+from rightcall import Format
+from rightcall.formats import FORMATS
+from rightcall.formats.toml_text import format_to_toml
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_format_reads_back_as_it_was_written(name: str) -> None:
+    own = msgspec.structs.replace(FORMATS[name], name="my_own", aliases=())
+    assert Format.from_toml(format_to_toml(own)) == own
