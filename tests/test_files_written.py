@@ -55,6 +55,7 @@ PLACES = (
     Place("capture", "--record", "tape.jsonl", _CAPTURE + " -o {source}.rows"),
     Place("chat", "--record", "tape.jsonl", _SERVER + " --tools {source}.tools"),
     Place("dataset stats", "--html", "page.html", "{source}"),
+    Place("report", "--html", "report.html", "{source} --rows-as jsonl --jobs 1"),
     Place("dataset prompts", "--output", "prompts.jsonl"),
     Place("dataset label", "--output", "labelled.jsonl", "{source}"),
     Place("dataset dedupe", "--output", "once.jsonl", "{source}"),
