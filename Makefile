@@ -13,7 +13,9 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
 
 demo: $(VENV)/.model ## install rightcall and show what it does, with a small model if it can be fetched
-	@$(VENV)/bin/rightcall demo --folder target/demo
+	@$(VENV)/bin/rightcall demo
+	@echo
+	@$(VENV)/bin/rightcall demo --live --folder target/demo
 
 test: lint unit smoke ## everything that must hold
 
@@ -23,7 +25,7 @@ lint: $(VENV)/.dev ## ruff and mypy
 	$(RUN) -m mypy
 
 unit: $(VENV)/.dev ## the test suite
-	$(RUN) -m pytest -n 2
+	$(RUN) -m pytest -n 2 --dist worksteal
 
 smoke: $(VENV)/.dev ## build the wheel and try it in a clean venv
 	$(RUN) tests/smoke_wheel.py

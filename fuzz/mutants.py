@@ -32,7 +32,7 @@ from queue import Queue
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
-COPIED = ("src", "tests", "fuzz", "evals", "pyproject.toml")
+COPIED = ("src", "tests", "fuzz", "evals", "tools", "pyproject.toml")
 SEED = 12
 LONGEST = 600.0  # seconds for a check without a bug
 PATIENCE = 4  # a bug may make a check take so many times longer before it counts as hanging

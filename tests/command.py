@@ -1,6 +1,7 @@
 """Running the command line in tests: in this process, or as a process of its own."""
 
 import os
+import signal
 import subprocess
 import sys
 
@@ -28,3 +29,8 @@ def failed(result: Result, code: int = 2) -> str:
 def process(*args: str, stdin: bytes = b"", **env: str) -> subprocess.CompletedProcess[bytes]:
     command = [sys.executable, "-m", "rightcall", *args]
     return subprocess.run(command, input=stdin, capture_output=True, env={**os.environ, **env}, timeout=60)
+
+
+def hear_ctrl_c() -> None:
+    """As `preexec_fn`: a process that shall be interrupted is, even if whoever started the tests ignores SIGINT."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)

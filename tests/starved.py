@@ -53,11 +53,18 @@ from rightcall.backends.cassette import load  # noqa: E402
 from rightcall.backends.record import Recorder  # noqa: E402
 from rightcall.backends.replay import ReplayBackend  # noqa: E402
 from rightcall.backends.request import Request  # noqa: E402
+from rightcall.capture.captured_rows import CAPTURE  # noqa: E402
 from rightcall.capture.catalogue import find_domains  # noqa: E402
 from rightcall.capture.runner import Capture  # noqa: E402
 from rightcall.cli.app import app  # noqa: E402
 from rightcall.cli.demo_capture import RECORDING, WAYS, recording  # noqa: E402
 from rightcall.datasets.exporting import export  # noqa: E402
+from rightcall.rows.batches import RowBatch  # noqa: E402
+from rightcall.rows.engines import InlineEngine  # noqa: E402
+from rightcall.rows.mapping import map_rows  # noqa: E402
+from rightcall.rows.outcomes import RowOutcome  # noqa: E402
+from rightcall.rows.row_sources import sources_of  # noqa: E402
+from rightcall.rows.sinks import FileSink  # noqa: E402
 
 APP = typer.main.get_command(app)
 
@@ -93,7 +100,25 @@ def capture(folder: Path) -> int:
     return 0
 
 
+class Echo:
+    """Work on rows that writes each of them again."""
+
+    key = "echo"
+
+    def __call__(self, batch: RowBatch) -> RowOutcome:
+        lines = [line + b"\n" for _, line in batch.lines()]
+        return RowOutcome(b"".join(lines), rows=len(lines))
+
+
+def parts(folder: Path) -> int:
+    """In many parts, each of which may be the last; gone on with if there are some."""
+    with FileSink(folder / "out.jsonl", CAPTURE, resume=True) as sink:
+        map_rows(sources_of([str(folder.parent / "rows.jsonl")]), Echo(), sink, InlineEngine(), part_size=4_000)
+    return 0
+
+
 JOBS = (
+    Job("parts", parts, ("out.jsonl",)),
     Job("capture", capture, ("c.jsonl", "c.jsonl.journal"), appends=True),
     Job("record", record, ("tape.jsonl",), appends=True),
     Job("import", command("dataset", "import", "{there}/logs.jsonl", "-o", "{here}/rows.jsonl"), ("rows.jsonl",)),

@@ -20,10 +20,11 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
-from types import BuiltinMethodType, CodeType, FunctionType, ModuleType
+from types import BuiltinMethodType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
 PACKAGE = "rightcall"
+_GROWING = (list, dict, set)
 _SIZED = (str, bytes, bytearray, list, tuple, dict, set, frozenset)
 # Built-ins that do not look at all of what they are given.
 _CONSTANT: set[Any] = {
@@ -112,9 +113,12 @@ def _size(value: Any) -> int:
 
 def _cost(function: Any, args: tuple[Any, ...], result: Any) -> int:
     """What a call of a built-in looks at, in characters and items. Calls of Python functions count their own steps."""
-    if type(function) is FunctionType and not _is_foreign(function):
+    kind, owner = type(function), getattr(function, "__self__", None)
+    if kind is FunctionType or (kind is MethodType and not isinstance(owner, _SIZED)):
+        if not _is_foreign(function):
+            return 0
+    elif kind is BuiltinMethodType and type(owner) in _GROWING and function.__name__ in _CONSTANT_METHODS:
         return 0
-    owner = getattr(function, "__self__", None)
     if isinstance(owner, re.Pattern):
         return _searched(function, args, result)
     if isinstance(owner, str) and isinstance(function, BuiltinMethodType):
@@ -402,9 +406,9 @@ def growth(text_of: Callable[[int], str], way: Way, *, size: int = 300, package:
 
     What is bounded, such as how far a marker is looked for, may look worse on small texts: a larger one decides.
     """
-    texts = [text_of(size), text_of(4 * size)]
-    # What is made once, for a format or at first use, is no cost of the text: the first is read twice.
-    _, small, large = _per_character([texts[0], *texts], way, package)
+    # What is made once, for a format or at first use, is no cost of the text: a short one is read before.
+    texts = [text_of(size // 4), text_of(size), text_of(4 * size)]
+    _, small, large = _per_character(texts, way, package)
     for times in (16, 64):
         if 4 * large > MOST * small:
             small, (large,) = large, _per_character([text_of(times * size)], way, package)

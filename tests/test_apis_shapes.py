@@ -155,6 +155,8 @@ def test_nothing_is_rescued_out_of_an_answer_that_was_cut() -> None:
 def test_a_call_in_the_reasoning_counts_only_where_there_is_nothing_else() -> None:
     alone = read(chat("stop", content="", reasoning_content="I call " + LEAK), tools=[Tool(name="f")])
     assert calls(alone) == [("f", {"x": 1})] and codes(alone) == ["call_in_reasoning"]
+    assert (alone.reasoning, alone.content) == ("I call", "")
+    assert alone.calls[0].problems == alone.problems and alone.problems[0].call == 0
     assert calls(read(chat("stop", content="Hi", reasoning_content=LEAK))) == []
     assert calls(read(chat("stop", content="", reasoning_content=LEAK + " Or not."), tools=[Tool(name="f")])) == []
     unknown = read(chat("stop", content="", reasoning_content=LEAK), tools=[Tool(name="g")])

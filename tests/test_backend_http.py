@@ -359,7 +359,7 @@ def test_what_is_not_http_is_a_transport_error() -> None:
     async def nonsense(writer: asyncio.StreamWriter) -> None:
         writer.write(b"SSH-2.0-OpenSSH_9.6\r\n\r\n")
 
-    failure(nonsense, kind=TransportError)
+    assert "SSH-2.0" in str(failure(nonsense, kind=TransportError))
 
 
 def test_an_answer_that_breaks_off_is_a_body_error() -> None:

@@ -147,7 +147,7 @@ def test_a_replay_has_the_pace_of_the_recording_if_asked(tmp_path: Path) -> None
         begun = time.monotonic()
         replayed(tmp_path / "c.jsonl", [ask()], stream=True, timing=timing)
         took.append(time.monotonic() - begun)
-    assert took[1] >= 0.3 and took[0] < took[1]
+    assert took[1] >= 0.3
 
 
 def _slow_down(path: Path, milliseconds: int) -> None:

@@ -515,16 +515,16 @@ def test_nothing_that_a_schema_points_at_is_ever_fetched(schema: Json, listener:
 )
 def test_no_pattern_takes_long(pattern: str) -> None:
     tool = declared({"a": {"type": "string", "pattern": pattern}})
-    start = time.perf_counter()
+    start = time.process_time()
     assert all(p.code == "wrong_pattern" for p in problems(tool, {"a": "a" * 60_000 + "!"}))
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
 
 
 def test_a_pattern_of_nested_counts_takes_no_longer() -> None:
     tool = declared({"a": {"type": "string", "pattern": "^((a{1,20}){1,20}){1,20}$"}})
-    start = time.perf_counter()
+    start = time.process_time()
     problems(tool, {"a": "a" * 3_000 + "!"})
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
 
 
 def test_a_recursive_schema_is_checked_to_the_bottom() -> None:
@@ -556,17 +556,17 @@ def nested(levels: int) -> Json:
     ],
 )
 def test_a_schema_without_end_is_refused_at_once(parameters: Json) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(BadTools):
         check(Call("f", {}, ""), [Tool(name="f", parameters=parameters)])
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
 
 
 def test_a_long_list_of_wrong_items_is_judged_in_no_time() -> None:
     tool = declared({"a": {"type": "array", "items": INTEGER}})
-    start = time.perf_counter()
+    start = time.process_time()
     assert len(problems(tool, {"a": ["x"] * 20_000})) == 5
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
 
 
 # -- compiled once -----------------------------------------------------------------------------------------------------

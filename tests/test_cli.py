@@ -11,8 +11,9 @@ import pytest
 from command import MINE, REPLY, failed, process, run
 from rightcall import __version__, formats, parse
 from rightcall.cli.app import app
-from rightcall.cli.demo_command import ALL_SCENES, SCENES, TOLD
 from rightcall.cli.demo_dispatch import RUN_SCENES
+from rightcall.cli.demo_scenes import ALL_SCENES, SCENES, TOLD
+from rightcall.cli.demo_screen import DAMAGED, PAIRS, RIGHT, WRONG
 
 BAD = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Os'
 TOOLS = [{"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object"}}}]
@@ -325,12 +326,27 @@ def test_check_refuses_a_file_that_is_no_format(tmp_path: Path) -> None:
 # -- demo, version, help -----------------------------------------------------------------------------------------------
 
 
-def test_the_demo_numbers_its_scenes(tmp_path: Path) -> None:
-    result = run("demo", env={"RIGHTCALL_CACHE": str(tmp_path)})
+def test_the_demo_fits_one_screen_and_shows_five_pairs_and_a_figure(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = run("demo", env={"COLUMNS": "80"})
+    assert result.exit_code == 0 and 24 <= len(result.stdout.splitlines()) <= 30
+    assert [pair.scene.title in result.stdout for pair in PAIRS] == [True] * 5
+    assert [len(pair.scene.play().calls) for pair in PAIRS] == [1, 1, 0, 1, 1]
+    data = json.loads(run("demo", "--json").stdout)
+    assert [pair["raw"] for pair in data["pairs"]] == [pair.scene.text for pair in PAIRS]
+
+
+def test_the_figure_of_the_demo_is_the_one_that_was_measured() -> None:
+    measured = json.loads((Path(__file__).parent.parent / "evals" / "ratchet.json").read_text())
+    assert measured["damage parsed: equal to the truth"] == [RIGHT, DAMAGED]
+    assert measured["damage parsed: passes check, differs"] == [WRONG, DAMAGED]
+
+
+def test_all_of_the_demo_numbers_its_scenes() -> None:
+    result = run("demo", "--all", "--recorded")
     assert result.exit_code == 0
     assert all(f"{number}. {scene.title[:60]}" in result.stdout for number, scene in enumerate(ALL_SCENES, 1))
-    scenes = json.loads(run("demo", "--json", env={"RIGHTCALL_CACHE": str(tmp_path)}).stdout)
-    assert [scene["number"] for scene in scenes] == list(range(1, len(ALL_SCENES) + 3))
+    data = json.loads(run("demo", "--all", "--recorded", "--json").stdout)
+    assert [scene["number"] for scene in data["scenes"]] == list(range(1, len(ALL_SCENES) + 2))
 
 
 def test_in_the_demo_nothing_runs_that_was_not_approved_or_was_cut_off() -> None:
@@ -364,7 +380,7 @@ def test_the_scenes_of_the_contract_show_what_a_model_is_told() -> None:
     ours, theirs = TOLD
     assert "declare function book_room(args: { hotel: string /* required */" in ours.shown()
     assert theirs.shown().startswith('One call:\n\n<|python_start|>[book_room(hotel="hotel", nights=1)]<|python_end|>')
-    shown = run("demo", "--recorded").stdout
+    shown = run("demo", "--all", "--recorded").stdout
     assert all(told.shown().splitlines()[0] in shown for told in TOLD)
 
 
@@ -387,7 +403,18 @@ def test_the_command_is_a_module_too(module: str) -> None:
     assert done.stdout == f"rightcall {__version__}\n"
 
 
-def test_a_closed_pipe_is_no_error() -> None:
-    command = f"'{sys.executable}' -m rightcall formats --json | head -c 1"
-    done = subprocess.run(["sh", "-c", command], capture_output=True, timeout=60)
-    assert (done.stdout, done.stderr) == (b"[", b"")
+@pytest.mark.parametrize("words", ["formats --json", "formats", "explain", "--help", "demo", "parse --json /dev/null"])
+def test_a_closed_pipe_ends_a_command_without_a_word(words: str) -> None:
+    """The reader is gone before anything is written."""
+    command = f"(trap '' PIPE; '{sys.executable}' -m rightcall {words}; echo $? >&2) | true"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "" and done.stderr in ("141\n", "0\n"), done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device here that is always full")
+@pytest.mark.parametrize("words", ["formats --json", "formats", "explain", "--help", "--version", "parse /dev/null"])
+def test_a_full_disk_is_one_line_and_exit_code_1(words: str) -> None:
+    command = f"'{sys.executable}' -m rightcall {words} > /dev/full"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60)
+    said = "rightcall: cannot write to standard output: No space left on device; make room there\n"
+    assert (done.returncode, done.stderr) == (1, said)

@@ -12,7 +12,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from command import failed, run
+from command import failed, hear_ctrl_c, run
 from loopback import ask, chat, json_answer, serving
 from rightcall.backends.cassette import load
 from rightcall.cli.endpoint import Endpoint, Model, ModeName, backend_errors
@@ -22,7 +22,9 @@ from rightcall.cli.option_groups import grouped
 @pytest.mark.parametrize("as_json", [False, True])
 def test_replay_serves_until_it_is_stopped(as_json: bool, cassette: Path) -> None:
     command = [sys.executable, "-m", "rightcall", "replay", str(cassette), *(["--json"] if as_json else [])]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=hear_ctrl_c
+    ) as process:
         assert process.stdout is not None and process.stderr is not None
         said = process.stderr.readline()
         assert "replaying 1 exchanges" in said

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from command import failed, run
+from command import failed, hear_ctrl_c, run
 from lamps import rows
 from rightcall.backends.cassette import load
 from rightcall.cli.capture_command import DEFAULT_URL, _located, capture
@@ -179,7 +179,9 @@ def test_ctrl_c_keeps_what_was_written_and_says_how_to_go_on(url: str, tmp_path:
     output = tmp_path / "c.jsonl"
     options = ["--model", "m", "--base-url", url, "--mode", "native", "--domains", "support", "-o", str(output)]
     command = [sys.executable, "-m", "rightcall", "capture", *options, "--runs", "500"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=hear_ctrl_c
+    ) as process:
         assert process.stderr is not None
         for line in process.stderr:
             if line.startswith("capture row"):

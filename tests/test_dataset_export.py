@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from captured import FORGE_ROW, RIGHT, SHOP, conversation, rows, write
 from rightcall import Call, Toolset, formats
 from rightcall.capture.captured_rows import CallTrace, call_of, capture_row, outcome_row, read_rows
+from rightcall.capture.settings import SYSTEM
 from rightcall.capture.stubs import StubOutcome
 from rightcall.datasets.conversations import CapturedConversation
 from rightcall.datasets.exporting import export
@@ -302,6 +304,7 @@ def run_of(turns: list[list[tuple[str, Json]]]) -> list[Json]:
                 domain="d", scenario="s", run_index=0, turn=turn, model="m", call_index=at, tool_call_id=call.id
             )
             shared: Any = {"group": "g", "request": "Go.", "tools": OPEN, "messages": list(messages)}
+            shared["captured_at_unix_ms"] = 1_763_200_000_000 + turn
             made.append(
                 capture_row(call, trace=trace, assistant=said, reply=said, result=StubOutcome("ok", 1), **shared)
             )
@@ -345,3 +348,113 @@ def test_text_out_and_back_gives_the_same_calls_or_is_left_out(
             assert "cannot carry it" in str(example)
         else:
             assert calls_in(example) == [call for turn in turns[: at + 1] for call in turn]
+
+
+# -- what no export holds ----------------------------------------------------------------------------------------------
+
+
+def _spoiled(*, asks: bool, says: str) -> list[Json]:
+    """A conversation in which nobody asks, or the model says this."""
+    made = [*labelled("right"), *labelled("repaired")]
+    for row in made:
+        row["messages"] = [each for each in row["messages"] if asks or each["role"] != "user"]
+        if row["kind"] == "outcome":
+            row["outcome"]["text"] = row["assistant"]["content"] = row["reply"] = says
+    return made
+
+
+@pytest.mark.parametrize("asks", [True, False])
+@pytest.mark.parametrize("says", ["", " \n", "Done."])
+@pytest.mark.parametrize("to", list(SHAPES))
+def test_no_example_is_without_a_user_turn_or_with_an_empty_answer(
+    tmp_path: Path, to: str, asks: bool, says: str
+) -> None:
+    options: Any = {"format": "hermes" if to == "text" else None}
+    found = exported(tmp_path, _spoiled(asks=asks, says=says), to, **options)
+    assert bool(found) == asks
+    for example in found:
+        messages: list[Any] = example.get("messages") or example.get("prompt") or example.get("conversations") or []
+        assert not messages or any(each.get("role", each.get("from")) in ("user", "human") for each in messages)
+        answers = [example.get(key) for key in ("completion", "chosen", "rejected") if key in example] or messages[-1:]
+        for answer in answers:
+            last: Any = answer[-1] if isinstance(answer, list) else answer
+            said = last if isinstance(last, str) else last.get("tool_calls") or last.get("content") or last.get("value")
+            assert not isinstance(said, str) or said.strip()
+
+
+def test_the_prompt_of_a_capture_is_left_out_unless_it_is_asked_for(tmp_path: Path) -> None:
+    made = labelled("right")
+    for row in made:
+        row["messages"][0]["content"] = SYSTEM
+    (row,) = exported(tmp_path, made, "trl-sft")
+    assert [message["role"] for message in row["messages"]][:2] == ["user", "assistant"]
+    (kept,) = exported(tmp_path / "kept", made, "trl-sft", keep_system=True)
+    assert kept["messages"][0] == {"role": "system", "content": SYSTEM}
+    for row in made:
+        row["messages"][0]["content"] = f"{SYSTEM}\n\nTools: f"
+    (mixed,) = exported(tmp_path / "mixed", made, "trl-sft")
+    assert mixed["messages"][0] == {"role": "system", "content": "Tools: f"}
+
+
+@pytest.mark.parametrize(
+    ("entries", "to", "why"),
+    [
+        (labelled("right"), "trl-preference", "nothing to compare.*pairs come of rows with repairs"),
+        (rows("right"), "trl-kto", "a turn without a label .*dataset label"),
+        (rows("right"), "verifier", "a row without a label .*dataset label"),
+        (_spoiled(asks=False, says="x"), "trl-sft", "no user turn.*import requests together with their answers"),
+        ([], "sharegpt", "there are no rows"),
+    ],
+)
+def test_an_export_without_examples_says_why(tmp_path: Path, entries: list[Json], to: str, why: str) -> None:
+    made = export([write(tmp_path / "a.jsonl", entries)], tmp_path / "out.jsonl", to=to)
+    assert made.examples == 0 and re.search(why, made.why_empty)
+    assert export([tmp_path / "a.jsonl"], tmp_path / "b.jsonl", to=to).why_empty == made.why_empty
+
+
+# -- the source document's own rows ------------------------------------------------------------------------------------
+
+# The fields of `forge-dataset-capture/v1`, and of the objects in it.
+FORGE_FIELDS: dict[str, set[str]] = {
+    "": {
+        *("schema_version", "kind", "example_group_id", "source_bucket", "user_request", "workflow_state"),
+        *("available_tools", "candidate_call", "tool_result", "proxy_trace", "metadata"),
+    },
+    "workflow_state": {"required_steps", "completed_steps", "pending_steps", "terminal_tools", "recent_errors"},
+    "candidate_call": {"name", "arguments"},
+    "tool_result": {"status", "content"},
+    "proxy_trace": {
+        *("domain", "scenario", "run_index", "turn", "call_index", "tool_call_id", "response_id", "finish_reason"),
+        "model",
+    },
+    "metadata": {"private_agent_log", "public_export_allowed", "provenance"},
+    "provenance": {"source", "captured_at_unix_ms", "domain", "scenario", "run_index"},
+}
+
+
+def test_forge_rows_have_the_fields_of_their_schema_and_no_other(tmp_path: Path) -> None:
+    found = exported(tmp_path, labelled(), "forge-capture")
+    assert len(found) == 6
+    for row in found:
+        assert faults(row) == []
+        assert row["schema_version"] == "forge-dataset-capture/v1" and row["kind"] == "tool_call_candidate"
+        parts = {"": row, **row, "provenance": row["metadata"]["provenance"]}
+        assert {name: set(parts[name]) for name in FORGE_FIELDS} == FORGE_FIELDS
+        assert row["available_tools"][-1]["name"] == "respond"
+        assert set(row["available_tools"][0]) == {"name", "description", "parameters"}
+        assert row["workflow_state"]["terminal_tools"] == ["respond"]
+        assert (row["metadata"]["private_agent_log"], row["metadata"]["public_export_allowed"]) == (True, False)
+
+
+@given(turns=st.lists(CALLS, min_size=1, max_size=3))
+def test_forge_rows_out_and_back_are_the_same_calls_of_the_same_run(turns: list[list[tuple[str, Json]]]) -> None:
+    before = [row for row in run_of(turns) if "candidate_call" in row]
+    sent = list(SHAPES["forge-capture"](CapturedConversation(before), MessageOptions()))
+    back = list(rows_of({"schema_version": "forge-dataset-capture/v1", "rows": sent}, group="x", kind="capture"))
+    for one, other in zip(before, back, strict=True):
+        assert faults(other) == []
+        for name in ("example_group_id", "candidate_call", "tool_result", "proxy_trace"):
+            assert other[name] == one[name], name
+        assert other["available_tools"] == one["available_tools"]
+        times = [row["metadata"]["provenance"]["captured_at_unix_ms"] for row in (one, other)]
+        assert times[0] == times[1]

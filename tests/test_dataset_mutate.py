@@ -2,6 +2,7 @@
 
 import json
 import random
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -169,10 +170,17 @@ def test_what_a_tool_would_take_for_the_same_is_the_same(one: object, other: obj
 
 def _chosen(lines: list[Json], most: int) -> list[bytes]:
     maker = Mutator(["wrong_tool"])
-    with Chosen({"wrong_tool": most}) as chosen:
-        for row in lines:
-            chosen.add(maker.frames(row))
-        return [line for _, line in chosen]
+    return [line for _, line in Chosen({"wrong_tool": most}, Frames([maker.frames(row) for row in lines]))]
+
+
+class Frames:
+    """Negatives as they wait on disk, cut anywhere."""
+
+    def __init__(self, frames: list[bytes]) -> None:
+        self._data = b"".join(frames)
+
+    def pieces(self) -> Iterator[bytes]:
+        return (self._data[at : at + 1_000] for at in range(0, len(self._data), 1_000))
 
 
 def test_a_cap_chooses_the_same_rows_in_any_order() -> None:

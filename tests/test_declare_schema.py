@@ -318,7 +318,7 @@ def test_judging_takes_time_in_proportion_to_size() -> None:
         tools = Toolset(declared(schema))
         tools.kinds("f")
         tools.schema("f")
-        took.append(time.perf_counter() - begun)
+        took.append(time.process_time() - begun)
     assert took[1] < 8 * took[0] * 4
 
 

@@ -181,11 +181,11 @@ def test_a_scope_passed_on_gives_only_what_it_shows() -> None:
 
 def test_looking_up_takes_the_same_time_in_a_large_toolset() -> None:
     def took(tools: Toolset) -> float:
-        begun = time.perf_counter()
+        begun = time.process_time()
         for _ in range(20_000):
             tools.get("t7")
             tools.authorise("t7")
-        return time.perf_counter() - begun
+        return time.process_time() - begun
 
     small, large = (Toolset([Tool(name=f"t{at}") for at in range(count)]) for count in (10, 5000))
     assert min(took(large) for _ in range(3)) < 4 * min(took(small) for _ in range(3))

@@ -42,8 +42,9 @@ def test_a_model_that_cannot_run_here_is_recorded_and_the_demo_says_why(
 def test_the_command_shows_the_table_and_where_everything_lies(tmp_path: Path) -> None:
     result = run("demo", "--recorded", "--folder", str(tmp_path))
     assert result.exit_code == 0
-    assert "right tool  right arguments" in result.stdout and str(tmp_path / "train.jsonl") in result.stdout
-    last = json.loads(run("demo", "--recorded", "--folder", str(tmp_path), "--json").stdout)[-1]
+    assert "right tool  right arguments" in result.stdout and str(tmp_path) in result.stdout
+    assert "train.jsonl" in result.stdout and "held to the tools (12 of 13)" in result.stdout.splitlines()[-1]
+    last = json.loads(run("demo", "--recorded", "--folder", str(tmp_path), "--json").stdout)["live"]
     assert last["bad"] == 0 and last["ways"]["none"]["scenarios"] == 9
 
 

@@ -255,14 +255,15 @@ def test_a_hook_can_answer_for_a_tool_that_has_no_code() -> None:
 def test_a_cancelled_call_cleans_up_and_has_an_outcome() -> None:
     hook, trace = Scripted(), Trace()
 
+    begun = asyncio.Event()
+
     async def slow() -> None:
+        begun.set()
         await asyncio.sleep(60)
 
     async def main() -> None:
         task = asyncio.create_task(dispatch(Call("slow", {}, "{}"), [slow], hooks=[hook], trace=trace))
-        while hook.seen != ["before"]:
-            await asyncio.sleep(0)
-        await asyncio.sleep(0.01)
+        await begun.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -273,14 +274,15 @@ def test_a_cancelled_call_cleans_up_and_has_an_outcome() -> None:
 
 
 def test_being_cancelled_while_a_hook_thinks_makes_those_before_it_clean_up() -> None:
-    first, trace = Scripted(), Trace()
+    first, trace, thinking = Scripted(), Trace(), asyncio.Event()
 
     async def think(invocation: Invocation) -> None:
+        thinking.set()
         await asyncio.sleep(60)
 
     async def main() -> None:
         task = asyncio.create_task(dispatch(Call("t", {}, "{}"), [t], hooks=[first, think], trace=trace))
-        await asyncio.sleep(0.01)
+        await thinking.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

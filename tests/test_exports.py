@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 FUNCTIONS = {
     "parse",
+    "parse_many",
     "render",
     "detect",
     "check",
@@ -200,7 +201,10 @@ def test_what_is_no_text_is_refused_with_what_to_pass(given: Any, words: str) ->
         rightcall.Parser().feed(given)
 
 
-WAYS_TO_READ = (rightcall.parse, rightcall.Parser, rightcall.read, rightcall.read_all, rightcall.Stream, rightcall.wrap)
+WAYS_TO_READ = (
+    *(rightcall.parse, rightcall.parse_many, rightcall.Parser),
+    *(rightcall.read, rightcall.read_all, rightcall.Stream, rightcall.wrap),
+)
 
 
 @pytest.mark.parametrize("way", WAYS_TO_READ, ids=lambda way: way.__name__)

@@ -321,7 +321,7 @@ def test_the_task_ends_with_its_terminal_tool_only_if_that_went_well() -> None:
 
 def test_the_same_call_is_told_then_answered_then_refused_then_stopped() -> None:
     messages: list[Any] = [ASKED]
-    actions = []
+    actions: list[str] = []
     for _ in range(6):
         judged = Guard(repeated()).judge(Turn.of(messages, LOOKS, reply=now(A)))
         messages += judged.messages(asyncio.run(dispatch(judged.calls, LOOKS)))

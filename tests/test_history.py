@@ -51,8 +51,9 @@ def written_calls(message: Any, api: str) -> list[tuple[str, Any]]:
         case "gemini":
             calls = [each["functionCall"] for each in message["parts"] if "functionCall" in each]
             return [(each["id"], each["args"]) for each in calls]
-        case _:
+        case "ollama":
             return [(each["function"]["name"], each["function"]["arguments"]) for each in message["tool_calls"]]
+    raise AssertionError(f"{api}: say here where its assistant's turn has the calls")
 
 
 def written_answers(messages: list[Json], api: str) -> list[tuple[str, str]]:
@@ -68,8 +69,9 @@ def written_answers(messages: list[Json], api: str) -> list[tuple[str, str]]:
         case "gemini":
             parts = [each["functionResponse"] for message in messages for each in message["parts"]]
             return [(each["id"], json.dumps(each["response"])) for each in parts]
-        case _:
+        case "ollama":
             return [(each["tool_name"], each["content"]) for each in messages if each["role"] == "tool"]
+    raise AssertionError(f"{api}: say here where its history has the answers of calls")
 
 
 @every_api

@@ -93,12 +93,12 @@ SHAPES: dict[str, Shape] = {
     "calls in a string": ("a string", many_calls),
     "calls that never end": ("all", open_calls),
 }
-CASES = [
-    pytest.param(format, shape, id=f"{format}-{shape}")
-    for format in FORMATS
-    for shape, (place, _) in SHAPES.items()
-    if place in places(format)
-]
+
+
+def shapes_of(format: str) -> list[str]:
+    """The shapes that this format has a place for."""
+    there = places(format)
+    return [shape for shape, (place, _) in SHAPES.items() if place in there]
 
 
 def text_of(format: str, shape: str, size: int) -> str:
@@ -107,10 +107,15 @@ def text_of(format: str, shape: str, size: int) -> str:
     return before + make(format, size) + after
 
 
-@pytest.mark.parametrize("format, shape", CASES)
-def test_the_laws_hold_for_hostile_text(format: str, shape: str) -> None:
-    text = text_of(format, shape, 70)
-    check_laws(text, format, [list(range(1, len(text)))], how=How(repair="off"))
+@pytest.mark.parametrize("format", FORMATS)
+def test_the_laws_hold_for_hostile_text(format: str) -> None:
+    for shape in shapes_of(format):
+        text = text_of(format, shape, 70)
+        try:
+            check_laws(text, format, [list(range(1, len(text)))], how=How(repair="off"))
+        except AssertionError as broken:
+            broken.add_note(f"with {shape}")
+            raise
 
 
 @pytest.mark.parametrize("format", FORMATS)

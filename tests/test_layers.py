@@ -15,9 +15,10 @@ PACKAGE = Path(__file__).resolve().parent.parent / "src" / "rightcall"
 SOURCES = {file.relative_to(PACKAGE).as_posix(): file.read_text("utf-8") for file in sorted(PACKAGE.rglob("*.py"))}
 
 ORDER = (
-    "errors extras lazy_names safe_text types api_names problems strict_json redaction servers values ids schema "
-    "declare checks repairs formats shapes wire laws templates apis contracts constrain masks histories messages "
-    "dispatching hooks files rows webpages workspace mcp guard backends testing loop capture datasets reports serve cli"
+    "errors extras lazy_names safe_text types api_names problems strict_json json_pointer redaction servers values "
+    "ids schema declare checks repairs formats shapes wire laws templates apis contracts constrain masks histories "
+    "messages dispatching hooks files rows webpages workspace mcp guard backends testing loop capture datasets "
+    "reports serve cli"
 ).split()
 
 # (file, imported layer): why this one import may point to a later layer

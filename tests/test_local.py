@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from command import failed, run
+from command import failed, hear_ctrl_c, run
 from rightcall.backends.local import LocalServer, LocalServerError
 from rightcall.backends.models import MODELS, ModelUnavailable, is_whole
 from stand_in_llama import DIES, MISSING, PACKAGE, model_file, put
@@ -220,6 +220,7 @@ def test_serve_answers_until_it_is_interrupted(number: int, llama: Path, tmp_pat
         stderr=subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": path},
         text=True,
+        preexec_fn=hear_ctrl_c,
     )
     assert serving.stdout is not None
     shown = json.loads("".join(iter(serving.stdout.readline, "}\n")) + "}")

@@ -313,7 +313,7 @@ def test_the_problem_of_an_unknown_tool_says_which_was_meant() -> None:
 @pytest.mark.parametrize("sent", ["x" * 200_000, "a." * 100_000, "__" * 100_000, "<|" * 100_000, "_" * 200_000])
 def test_a_long_name_takes_no_longer(sent: str) -> None:
     tools = Toolset([declared(f"tool_{n}") for n in range(500)])
-    start = time.perf_counter()
+    start = time.process_time()
     settle_name(sent, tools, "lenient")
     parse(hermes(json.dumps({"name": sent})), format="hermes", tools=tools, repair="lenient")
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1

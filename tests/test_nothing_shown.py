@@ -21,12 +21,12 @@ from rightcall.backends.replay import ReplayServer
 from rightcall.dispatching.hook import Invocation, Skip
 from rightcall.errors import BackendError
 from rightcall.mcp import server as mcp_server
-from rightcall.servers import guard
+from rightcall.servers import gate
 from rightcall.servers.gate import guarding, new_key
 
 PLANTED = "hunter2-hunter2-hunter2"
 ENVIRON = {"OPENAI_API_KEY": PLANTED}
-MODULES = (address, http, local, record, replay, wire, mcp_server, guard, rightcall)
+MODULES = (address, http, local, record, replay, wire, mcp_server, gate, rightcall)
 
 
 def test_help_shows_nothing_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rightcall import Conversation, Guard, Parser, Runner, Trace, run_sync, tool
+from rightcall import Conversation, Guard, Parser, Runner, Trace, dispatch_sync, parse, run_sync, tool
 from rightcall.backends import Answer, BaseBackend, Request, Streaming
 from rightcall.errors import CallerError
 from rightcall.guard import Intervention, required_steps, terminal_tools
@@ -62,7 +62,7 @@ class Scripted(BaseBackend):
     async def _events(self, request: Request) -> AsyncGenerator[Event | Answer]:
         text = self.texts[min(len(self.asked), len(self.texts) - 1)]
         self.asked.append(request)
-        parser = Parser("hermes", tools=request.tools, ids=request.ids)
+        parser = Parser("hermes", tools=request.toolset, ids=request.ids)
         for event in parser.events([text[:5], text[5:]]):
             yield event
         reply = parser.reply
@@ -131,13 +131,11 @@ def test_events_come_as_they_happen_and_end_with_over() -> None:
 
 
 def test_those_with_their_own_input_and_output_take_the_steps() -> None:
-    from rightcall import dispatch_sync, parse
-
     runner = Runner(None, TOOLS)
     texts = iter([call("look", place="a"), "Empty."])
     runner.ask("go")
     while (request := runner.next_request()) is not None:
-        judged = runner.receive(parse(next(texts), tools=request.tools, format="hermes", ids=request.ids))
+        judged = runner.receive(parse(next(texts), tools=request.toolset, format="hermes", ids=request.ids))
         if judged.calls:
             with pytest.raises(CallerError, match="no results yet"):
                 runner.next_request()
@@ -193,7 +191,7 @@ def test_a_conversation_goes_to_json_and_on_from_it() -> None:
     model = Scripted("Still empty.")
     assert Runner(model, TOOLS, conversation=again).run_sync("and now?").answer == "Still empty."
     assert [message["role"] for message in model.asked[0].messages][-1] == "user"
-    for wrong in (
+    wrongs: list[Any] = [
         None,
         [],
         {},
@@ -201,7 +199,8 @@ def test_a_conversation_goes_to_json_and_on_from_it() -> None:
         {**kept, "messages": 5},
         {**kept, "spent": "x"},
         {**kept, "messages": [5]},
-    ):
+    ]
+    for wrong in wrongs:
         with pytest.raises(CallerError, match="conversation"):
             Conversation.from_json(wrong)
 
@@ -287,3 +286,21 @@ def test_what_is_left_out_can_be_summed_up() -> None:
     kept = fit(messages, 3_000, summarise=lambda gone: f"{len(gone)} messages of x")
     assert kept[1] == {"role": "user", "content": "4 messages of x"}
     assert estimate(kept) <= 3_000
+
+
+def test_every_intervention_is_an_event_of_the_span_around_it() -> None:
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+    from rightcall.hooks import Spans
+
+    seen, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(seen))
+    runner = Runner(None, TOOLS, hooks=[Spans(tracer_provider=provider)])
+    runner.ask("go")
+    with provider.get_tracer("t").start_as_current_span("turn"):
+        runner.receive(parse(call("lok", place="a"), tools=TOOLS, format="hermes"))
+    (event,) = seen.get_finished_spans()[0].events
+    assert event.name == "rightcall.intervention"
+    assert (event.attributes or {})["rightcall.policy"] == "unknown_tool"

@@ -213,6 +213,7 @@ def test_a_certain_repair_beside_a_guess_does_not_make_it_certain(arguments: str
     kinds = {repair.kind for repair in parse(text, format="hermes", tools=TOOLS, repair="lenient").calls[0].repairs}
     assert kinds == {"exact", "guess"}
     assert seen(text, "hermes")[:2] == ([], ["lookup"])
+    assert parse(text, format="hermes", tools=TOOLS).refused[0].repairs == ()
 
 
 @pytest.mark.parametrize("arguments", ["[1]", '"owl"', '{"word": "owl" "n"', '{"n": 1}', '{"word": "a", "word": "b"}'])
@@ -295,9 +296,10 @@ def test_text_before_a_late_end_of_thinking_was_not_said(format: str) -> None:
         assert (reply.reasoning, reply.content) == ("I wonder.", "Good morning.")
 
 
+@pytest.mark.parametrize("thought", ["I wonder.", "I wonder.<|im_end|>\nHm."])
 @pytest.mark.parametrize("format", ["hermes", "glm45"])
-def test_a_bare_call_behind_a_late_end_of_thinking_is_all_that_was_said(format: str) -> None:
-    text = 'I wonder.</think>\n{"name": "lookup", "arguments": {"word": "owl"}}'
+def test_a_bare_call_behind_a_late_end_of_thinking_is_all_that_was_said(format: str, thought: str) -> None:
+    text = thought + '</think>\n{"name": "lookup", "arguments": {"word": "owl"}}'
     assert seen(text, format) == ([OWL], [], "")
 
 

@@ -311,10 +311,10 @@ def test_a_long_chain_of_types_is_declared_in_time() -> None:
         f"T{at}": {"type": "object", "properties": {"n": {"$ref": f"#/$defs/T{at + 1}"}}} for at in range(count)
     }
     defs[f"T{count}"] = {"type": "string"}
-    start = time.monotonic()
+    start = time.process_time()
     found = aliases(with_defs("f", "#/$defs/T0", **defs), with_defs("g", "#/$defs/T0", **defs))
     assert len(found) in (count + 1, 2 * (count + 1))
-    assert time.monotonic() - start < 30
+    assert time.process_time() - start < 30
 
 
 # -- hostile text ------------------------------------------------------------------------------------------------------

@@ -458,10 +458,10 @@ def test_line_ends_of_windows_are_kept(space: Workspace) -> None:
 
 def test_a_miss_in_a_large_file_is_found_in_reasonable_time(space: Workspace) -> None:
     space.write_file("big.txt", "some line of text that looks like many others\n" * 100_000)
-    start = time.monotonic()
+    start = time.process_time()
     with pytest.raises(ToolError, match="not found"):
         space.edit_file("big.txt", "another line\n" * 1000, "x")
-    assert time.monotonic() - start < 20
+    assert time.process_time() - start < 20
 
 
 def test_no_tool_goes_on_for_long(space: Workspace) -> None:

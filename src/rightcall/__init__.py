@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from rightcall.loop.conversation import Conversation
     from rightcall.loop.task_runner import Runner, run, run_sync
     from rightcall.repairs.whole_call import repair
+    from rightcall.rows.many import parse_many
     from rightcall.shapes.builder import GrammarBounds
     from rightcall.types import (
         Arguments,
@@ -97,6 +98,7 @@ __all__ = [
     "formats",
     "grammar",
     "parse",
+    "parse_many",
     "read",
     "read_all",
     "render",
@@ -141,6 +143,7 @@ __getattr__ = on_first_use(
         "run": "rightcall.loop.task_runner",
         "run_sync": "rightcall.loop.task_runner",
         "repair": "rightcall.repairs.whole_call",
+        "parse_many": "rightcall.rows.many",
         "Arguments": "rightcall.types",
         "Call": "rightcall.types",
         "CallEnd": "rightcall.types",

@@ -19,6 +19,7 @@ from typing import Any
 import msgspec
 
 from rightcall.declare.toolset import ToolLike, Toolset
+from rightcall.json_pointer import step
 from rightcall.schema.compiled import plain
 from rightcall.schema.places import MISSING, Places, value_at
 from rightcall.schema.validation import (
@@ -370,7 +371,7 @@ def _is(steps: list[Any]) -> str:
 
 
 def pointer(steps: Iterable[Any]) -> str:
-    return writable("".join(["/" + str(step).replace("~", "~0").replace("/", "~1") for step in steps]))
+    return writable("".join(map(step, steps)))
 
 
 def _where(steps: list[Any]) -> str:

@@ -260,17 +260,25 @@ class Assembler:
 
     def _take_last(self, events: list[Event], thought: Reply) -> None:
         """The calls that the reasoning ends with; what is followed by more thoughts was thought, not done."""
-        taken = last_calls(thought)
+        taken, first = last_calls(thought)
         if not taken:
             return
         skipped = len(thought.attempts) - taken
+        self._give(Recast(sum(map(len, self._thoughts)) - first, "thought"))
         self._format = thought.format
         self._count += taken
         for event in events:
             number = event.call if isinstance(event, Problem) else getattr(event, "index", None)
             if number is not None and number >= skipped:
-                self._give(_renumbered(event, self._first - skipped))
-        self._out.append(Problem("call_in_reasoning", _CALL_IN_REASONING, blocking=False))
+                self._give_thought(_renumbered(event, self._first - skipped))
+
+    def _give_thought(self, event: Event) -> None:
+        """An event of a call that stood in the reasoning, which the call's end tells."""
+        if isinstance(event, CallEnd):
+            note = Problem("call_in_reasoning", _CALL_IN_REASONING, call=event.index, blocking=False)
+            self._out.append(note)
+            event = CallEnd(event.index, msgspec.structs.replace(event.call, problems=(*event.call.problems, note)))
+        self._give(event)
 
 
 _LOSSES = (

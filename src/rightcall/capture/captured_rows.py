@@ -93,6 +93,7 @@ class CallTrace(msgspec.Struct, frozen=True, kw_only=True):
     source: str = "rightcall"
     bucket: str = "real_model_call"
     log_id: str | None = None  # what a log that was imported calls the line
+    tools: Literal["stub", "real"] = "stub"  # what ran the calls
 
 
 _BESIDE = ("scenario_kind", "mode", "guard", "format", "attempt", "seed", "usage")  # beside proxy_trace, not in it
@@ -196,6 +197,7 @@ def _row(
                 "scenario": trace.scenario,
                 "run_index": trace.run_index,
                 **({} if trace.log_id is None else {"log_id": trace.log_id}),
+                **({} if trace.tools == "stub" else {"tools": trace.tools}),
             },
         },
     }

@@ -62,7 +62,7 @@ class Acceptable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     after: tuple[str, ...] = ()  # names of calls that must have been made before
 
 
-Kind = Literal["single", "parallel", "dependent", "recover", "no_tool", "clarify"]
+Kind = Literal["single", "parallel", "dependent", "recover", "no_tool", "clarify", "open"]
 
 
 class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -71,7 +71,7 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     - `name`: unique in its domain.
     - `request`: what the user says.
     - `calls`: those that are right; without any, the right answer is text: an answer, or a question back.
-    - `kind`: what it tries.
+    - `kind`: what it tries; "open" says that nobody knows which calls are right, so none is judged.
     - `required_steps`: names of tools that must be called on the way.
     - `tags`: words of your own.
     """
@@ -86,18 +86,18 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str
-    tools: tuple[Stub, ...]
     scenarios: tuple[Scenario, ...]
+    tools: tuple[Stub, ...] = ()
     about: str = ""
 
 
 class Domain:
     """Stub tools, and scenarios that ask for them: `name`, `about`, `tools`, `scenarios`. Immutable. `find_domains`
-    makes it, of a `file` that was read and the `tools` in it."""
+    makes it, of a `file` that was read and the `tools` in it, or of real tools in their place (`is_real`)."""
 
-    def __init__(self, file: _File, tools: Toolset) -> None:
+    def __init__(self, file: _File, tools: Toolset, *, is_real: bool = False) -> None:
         self.name, self.about, self.scenarios = file.name, file.about, file.scenarios
-        self.tools = tools
+        self.tools, self.is_real = tools, is_real
         self._answers = {stub.name: stub.answers for stub in file.tools}
 
     def run(self, name: str, arguments: Json) -> StubOutcome:
@@ -113,8 +113,8 @@ class Domain:
         return {scenario.name: scenario for scenario in self.scenarios}
 
 
-def read_domain(text: str, origin: str = "domain") -> Domain:
-    """The domain that a TOML text describes. Raises `BadDomain`."""
+def read_domain(text: str, origin: str = "domain", *, real: Toolset | None = None) -> Domain:
+    """The domain that a TOML text describes; with `real`, its scenarios over these tools. Raises `BadDomain`."""
     if len(text) > LARGEST:
         raise BadDomain(f"{origin}: longer than {LARGEST} characters; split it into several domains")
     try:
@@ -127,11 +127,13 @@ def read_domain(text: str, origin: str = "domain") -> Domain:
         raise BadDomain(f"{origin}: nested too deeply") from error
     except msgspec.ValidationError as error:
         raise BadDomain(f"{origin}: {error}") from error
-    tools = _toolset(file, origin)
+    if real is not None:
+        file = msgspec.structs.replace(file, tools=())
+    tools = _toolset(file, origin) if real is None else real
     faults = list(_faults(file, tools))
     if faults:
         raise BadDomain("\n".join(f"{origin}: {fault}" for fault in faults))
-    return Domain(file, tools)
+    return Domain(file, tools, is_real=real is not None)
 
 
 def _plain_json(value: Any, origin: str) -> None:
@@ -195,7 +197,7 @@ def _scenario_faults(scenario: Scenario, tools: Toolset) -> Iterator[str]:
     where = f"scenario {scenario.name}"
     if not scenario.request.strip():
         yield f"{where}: the request is empty"
-    if bool(scenario.calls) == (scenario.kind in ("no_tool", "clarify")):
+    if bool(scenario.calls) == (scenario.kind in ("no_tool", "clarify", "open")):
         yield f"{where}: kind {scenario.kind!r} {'has no calls' if scenario.calls else 'needs calls'}"
     for name in sorted({call.name for call in scenario.calls} | set(scenario.required_steps)):
         if name not in tools:

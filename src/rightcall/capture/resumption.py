@@ -5,9 +5,10 @@ line per answer of a model, written and synced before the first row that is made
 
     {"rightcall_journal": 1, "run": {"models": ["qwen3"], "runs": 1, ...}}
     {"task": "...", "group": "...", "turn": 0, "calls": [...], ...}
+    {"ran": "tool", "task": "...", "turn": 0, "call": 0, "outcome": {...}}       the result of a real tool
 
-Rows are made of answers and of nothing else, so a run that was killed at any moment can be gone on with: the answers
-are taken from the journal, rows that are missing are written, and those that are there are not written again.
+Rows are made of answers and results, and of nothing else, so a run that was killed at any moment can be gone on with:
+both are taken from the journal, rows that are missing are written, and those that are there are not written again.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from typing import BinaryIO
 import msgspec
 
 from rightcall.capture.captured_rows import OUTCOME, SCHEMA, capture_key
-from rightcall.capture.scenario_run import JournalEntry
+from rightcall.capture.scenario_run import JournalEntry, ToolRan
+from rightcall.capture.stubs import StubOutcome
 from rightcall.errors import CallerError, FileFailed
 from rightcall.files.file_kinds import LONGEST, json_lines
 from rightcall.files.jsonl import LineFault, decode_row, read_at, read_rows
@@ -58,11 +60,23 @@ class Past:
         self._groups: dict[str, str] = {}  # of each task
         self._written: dict[str, set[str]] = {}  # keys of the rows, by group; of groups that have not ended
         self._done: set[str] = set()  # groups that have
+        self._ran: dict[tuple[str, int, int], Place] = {}  # results of real tools, by task, turn and call
 
     def begin(self, path: Path, run: Json) -> None:
         """Forgets what was before: another run begins here."""
         self.run, self._path = run, path
-        self._said, self._groups = {}, {}
+        self._said, self._groups, self._ran = {}, {}, {}
+
+    def add_ran(self, ran: ToolRan, place: Place) -> None:
+        self._ran[ran.task, ran.turn, ran.call] = place
+
+    def ran(self, task: str, turn: int, call: int) -> StubOutcome | None:
+        """What a real tool gave to this call; None if it was not run."""
+        place = self._ran.get((task, turn, call))
+        if self._path is None or place is None:
+            return None
+        with self._path.open("rb") as file:
+            return msgspec.convert(read_at(file, *place), ToolRan).outcome
 
     def add(self, said: Json, place: Place) -> None:
         self._said.setdefault(said["task"], []).append(place)
@@ -130,6 +144,9 @@ def _take(past: Past, path: Path, number: int, line: bytes, place: Place) -> Non
         past.begin(path, value.get("run") or {})
         return
     try:
+        if "ran" in value:
+            past.add_ran(msgspec.convert(value, ToolRan), place)
+            return
         said = msgspec.convert(value, JournalEntry)
     except msgspec.ValidationError as error:
         raise CannotResume(f"{path}:{number}: {error}; it is no journal that can be gone on with") from error

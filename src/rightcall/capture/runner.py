@@ -10,7 +10,7 @@ run may be killed at any moment, and `resume` goes on with it (see `past.py`).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -20,15 +20,18 @@ from rightcall.backends.base import BaseBackend
 from rightcall.capture.captured_rows import CAPTURE, unix_ms
 from rightcall.capture.commit import Commits
 from rightcall.capture.domain import Domain
+from rightcall.capture.real_tools import ApprovedCalls, real_outcome
 from rightcall.capture.resumption import ANSWERS, Past, check_same, head, journal_of, read_journal
-from rightcall.capture.scenario_run import JournalEntry, ScenarioRun
+from rightcall.capture.scenario_run import JournalEntry, ScenarioRun, ToolRan
 from rightcall.capture.settings import Settings, Task, count, identity, tasks
+from rightcall.capture.stubs import StubOutcome
 from rightcall.capture.tally import Tally
-from rightcall.errors import BackendError, ModelError, RightcallError
+from rightcall.dispatching.hook import HookLike
+from rightcall.errors import BackendError, CallerError, ModelError, RightcallError
 from rightcall.files.file_kinds import existing
 from rightcall.files.journal import Journal
 from rightcall.files.streams import is_stream
-from rightcall.types import Json
+from rightcall.types import Call, Json
 
 
 class CaptureFailed(RightcallError):
@@ -77,6 +80,7 @@ class Capture:
     - `fresh`: the rows take the place of what is there.
     - `force`: also where that is no capture.
     - `watch`: is told of what happens, as it happens.
+    - `hooks`: asked before a real tool is run, as in `dispatch`; without any, only tools that read are run.
     """
 
     def __init__(
@@ -90,14 +94,17 @@ class Capture:
         fresh: bool = False,
         force: bool = False,
         watch: Watch | None = None,
+        hooks: Iterable[HookLike] = (),
     ) -> None:
+        if settings.examples and any(domain.is_real for domain in domains):
+            raise CallerError("examples show what stubs answer; real tools are run for the model alone")
         self.domains, self.settings, self.output = domains, settings, output
         self.total = count(settings, domains)
         self.errors = 0
         self.resumed = 0  # scenarios that were over before this run
         self.tally = Tally(domains)
         self._backend, self._resume, self._watch = backend, resume, watch or Watch()
-        self._fresh, self._force = fresh, force
+        self._fresh, self._force, self._hooks = fresh, force, list(hooks)
         self._past = Past()
         self._last: Exception | None = None
         self._latest = 0
@@ -184,20 +191,35 @@ class Capture:
         talk = ScenarioRun(task, self.settings, at=self._now(), group=self._past.group(task.key))
         for said in self._past.said(task.key):
             talk.again(said)
-            await self._write(talk, said, rows)
+            await self._write(talk, said, rows, journal)
         while not talk.ended:
             answer = await self._backend.complete(talk.request())
             said = talk.said(answer, at=unix_ms())
             await journal.append(msgspec.to_builtins(said))
             self._tell_renamed(said)
-            await self._write(talk, said, rows)
+            await self._write(talk, said, rows, journal)
 
-    async def _write(self, talk: ScenarioRun, said: JournalEntry, rows: Commits) -> None:
-        for row in talk.rows(said):
+    async def _write(self, talk: ScenarioRun, said: JournalEntry, rows: Commits, journal: Commits) -> None:
+        async def run(index: int, call: Call) -> StubOutcome:
+            return await self._ran(talk.task, said, index, call, journal)
+
+        async for row in talk.rows(said, run):
             if not self._past.has_row(row):
                 await rows.append(row)
                 self.tally.add(row)
                 self._watch.row(row)
+
+    async def _ran(self, task: Task, said: JournalEntry, index: int, call: Call, journal: Commits) -> StubOutcome:
+        """The result of a call. What a real tool gave is in the journal before anything is made of it."""
+        if not task.domain.is_real:
+            return task.domain.run(call.name, call.arguments)
+        known = self._past.ran(task.key, said.turn, index)
+        if known is not None:
+            return known
+        outcome = await real_outcome(call, task.domain.tools, self._hooks or [ApprovedCalls()])
+        ran = ToolRan(ran=call.name, task=task.key, turn=said.turn, call=index, outcome=outcome)
+        await journal.append(msgspec.to_builtins(ran))
+        return outcome
 
     def _tell_renamed(self, said: JournalEntry) -> None:
         for at, (received, call) in enumerate(zip(said.received, said.calls, strict=True)):

@@ -2,14 +2,14 @@
 
     talk = Talk(task, settings, at=unix_ms())
     said = talk.said(await backend.complete(talk.request()))
-    for row in talk.rows(said): ...          # the same rows for the same `JournalEntry`, today and after a crash
+    async for row in talk.rows(said, run): ...    # the same for the same `JournalEntry` and results, after a crash too
 
 A `JournalEntry` is what is journaled of an answer: enough to build its rows and to go on from there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -23,10 +23,6 @@ from rightcall.capture.stubs import StubOutcome
 from rightcall.ids import Ids
 from rightcall.types import Call, Json, Part, Problem, Reasoning, Text, as_error
 
-SYSTEM = (
-    "You are tested with stub tools. They are harmless, always answer the same, and change nothing. "
-    "Call a tool only where the request needs one; otherwise answer in words."
-)
 _QUOTED = 500  # characters of a call that could not be read
 _NATIVE = frozenset(("chat", "responses", "messages", "ollama"))  # how a reply says it was no text
 _ELSEWHERE = frozenset(("rescued", "call_in_reasoning"))
@@ -52,6 +48,19 @@ class JournalEntry(msgspec.Struct, frozen=True, kw_only=True):
     usage: Json
 
 
+class ToolRan(msgspec.Struct, frozen=True, kw_only=True):
+    """What a real tool gave to a call of an answer, as it is journaled: it is not run again."""
+
+    ran: str
+    task: str
+    turn: int
+    call: int
+    outcome: StubOutcome
+
+
+RunCall = Callable[[int, Call], Awaitable[StubOutcome]]  # the place of a call in its answer, and the call
+
+
 class ScenarioRun:
     """The state of one scenario's conversation."""
 
@@ -64,7 +73,7 @@ class ScenarioRun:
         self._completed: list[str] = []
         self._errors: list[str] = []
         self._messages: list[Json] = [
-            {"role": "system", "content": SYSTEM},
+            {"role": "system", "content": settings.system},
             *solved(task.domain, task.scenario, settings.examples, with_results=settings.mode in ("native", "auto")),
             {"role": "user", "content": task.scenario.request},
         ]
@@ -119,8 +128,9 @@ class ScenarioRun:
 
     # -- rows ----------------------------------------------------------------------------------------------------------
 
-    def rows(self, said: JournalEntry) -> Iterator[Json]:
-        """The rows of an answer, each made when the one before is safe, and the conversation goes on behind them.
+    async def rows(self, said: JournalEntry, run: RunCall) -> AsyncIterator[Json]:
+        """The rows of an answer, each made when the one before is safe, and the conversation goes on behind them. `run`
+        is asked for the result of each call that may run.
 
         With `strict` a bad call raises a `ModelError` after the rows of the calls before it.
         """
@@ -131,7 +141,7 @@ class ScenarioRun:
             blocking = [problem for problem in call.problems if problem.blocking]
             if blocking and self.settings.strict:
                 raise as_error(blocking[0], call.name)
-            result = self._run(call) if call.ok else _refused(call, blocking)
+            result = await run(index, call) if call.ok else _refused(call, blocking)
             yield capture_row(
                 call,
                 **self._shared(said, index, call),
@@ -141,7 +151,8 @@ class ScenarioRun:
                 problems=[*call.problems, *shared],
             )
             self._note(call, result)
-        yield from self._last(said, before)
+        for row in self._last(said, before):
+            yield row
         self._turn += 1
         self.ids.next_turn()
 
@@ -160,9 +171,6 @@ class ScenarioRun:
             text=said.text,
             problems=said.problems,
         )
-
-    def _run(self, call: Call) -> StubOutcome:
-        return self.task.domain.run(call.name, call.arguments)
 
     def _note(self, call: Call, result: StubOutcome) -> None:
         """What the model is told of the call, and what the next row says had happened before it."""
@@ -196,6 +204,7 @@ class ScenarioRun:
             format=said.format,
             seed=self._seed,
             usage=said.usage,
+            tools="real" if task.domain.is_real else "stub",
         )
         return {
             "group": self.group,

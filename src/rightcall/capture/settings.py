@@ -19,6 +19,10 @@ from rightcall.types import Json
 
 GuardName = Literal["none", "parse"]
 GUARDS: tuple[GuardName, ...] = ("none", "parse")
+SYSTEM = (
+    "You are tested with stub tools. They are harmless, always answer the same, and change nothing. "
+    "Call a tool only where the request needs one; otherwise answer in words."
+)
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,6 +41,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     - `strict`: a bad call is a failed scenario.
     - `forge_compat`: send a result's status as `_forge`, which other servers may refuse.
     - `concurrency`: scenarios at the same time.
+    - `system`: what the model is told before the request; unless said, that it is tested with stub tools.
 
     Raises `CallerError`.
     """
@@ -55,6 +60,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     strict: bool = False
     forge_compat: bool = False
     concurrency: int = 1
+    system: str = SYSTEM
 
     def __post_init__(self) -> None:
         if not self.models or not all(model.strip() for model in self.models):

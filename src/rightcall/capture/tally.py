@@ -68,7 +68,7 @@ class Tally:
         domain = self._domains.get(trace["domain"])
         scenario = domain.by_name.get(trace["scenario"]) if domain is not None else None
         count.scenarios += 1
-        if scenario is not None:
+        if scenario is not None and scenario.kind != "open":
             _score(count, scenario, made)
 
     def _call(self, count: Count, row: Json, made: list[Call]) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
@@ -32,13 +34,16 @@ from rightcall.cli.capture_options import (
     Quiet,
     Replay,
     Resume,
+    ToolSource,
 )
+from rightcall.cli.capture_tools import approving, real_tools
 from rightcall.cli.capture_watch import ShownProgress, bar
 from rightcall.cli.endpoint import Endpoint, backend_errors
 from rightcall.cli.inputs import AsJson, Force, refuse, say, usage_errors
 from rightcall.cli.layout import console, paragraph, table
 from rightcall.cli.option_groups import grouped
 from rightcall.cli.safe import json_text, visible
+from rightcall.dispatching.hook import HookLike
 from rightcall.files.streams import is_stream
 from rightcall.files.whole_files import keep_apart
 from rightcall.types import Json
@@ -54,35 +59,51 @@ def capture(
     replay: Replay = None,
     output: Output = DEFAULT_OUTPUT,
     domains: Domains = DEFAULT_DOMAINS,
+    source: ToolSource,
     asking: CaptureOptions,
     resume: Resume = False,
     force: Force = False,
     quiet: Quiet = False,
     json: AsJson = False,
 ) -> None:
-    """Drive a model over harmless stub tools and write each of its calls as a row of a dataset.
+    """Drive a model over harmless stub tools, or real ones, and write each of its calls as a row of a dataset.
 
     A row is on disk before the next step is taken, and a run that was broken off goes on with --resume: no row is
     written twice and none is lost. A bad call is a row with its problems. Exit code 1 means that the run could not be
     finished; what was written stays.
     """
     with usage_errors():
-        chosen = _find(domains)
+        names = _names(domains)
+        chosen = [] if source.is_real else find_domains(names)
+        hooks = approving(source)
         _check_sources(model, endpoint, replay)
         _check_files(Path(output), endpoint.record, replay, force=force)
         models = tuple(model) if endpoint.local is None else (_local_name(endpoint.local),)
         settings = asking.settings(models, endpoint.mode)
     with run_errors(resumable=Path(output)):
         backend = _located(endpoint).backend(models[0], force=force) if replay is None else ReplayBackend(replay)
-        run = run_capture(backend, chosen, settings, Path(output), resume=resume, force=force, quiet=quiet)
+        how: dict[str, Any] = {"resume": resume, "force": force, "quiet": quiet, "hooks": hooks}
+        if source.is_real:
+            run = asyncio.run(_over_real_tools(source, names, backend, settings, Path(output), how))
+        else:
+            run = asyncio.run(run_capture(backend, chosen, settings, Path(output), **how))
     print_run(run, as_json=json)
 
 
-def _find(domains: str) -> list[Domain]:
+def _names(domains: str) -> list[str]:
     from rightcall.capture.catalogue import names
 
     wanted = [name.strip() for name in domains.split(",") if name.strip()]
-    return find_domains([each for name in wanted for each in (names() if name == "all" else [name])])
+    return [each for name in wanted for each in (names() if name == "all" else [name])]
+
+
+async def _over_real_tools(
+    source: ToolSource, names: list[str], backend: BaseBackend, settings: Settings, output: Path, how: dict[str, Any]
+) -> Capture:
+    """A run whose tools are real, as long as the servers that have them stand."""
+    async with real_tools(source) as tools:
+        with contextlib.redirect_stdout(sys.stderr):  # what a tool prints is no part of what we print
+            return await run_capture(backend, find_domains(names, tools=tools), settings, output, **how)
 
 
 def _local_name(local: str) -> str:
@@ -121,7 +142,7 @@ def _located(endpoint: Endpoint) -> Endpoint:
     return msgspec.structs.replace(endpoint, base_url=DEFAULT_URL)
 
 
-def run_capture(
+async def run_capture(
     backend: BaseBackend,
     domains: list[Domain],
     settings: Settings,
@@ -130,18 +151,15 @@ def run_capture(
     resume: bool = False,
     force: bool = False,
     quiet: bool = False,
+    hooks: Sequence[HookLike] = (),
 ) -> Capture:
     """One run, told of on standard error. Raises what ended it."""
-    with bar() as progress:
+    with bar(shown=not hooks) as progress:
         watch = ShownProgress(progress, quiet=quiet)
-        run = Capture(backend, domains, settings, output, resume=resume, force=force, watch=watch)
-        asyncio.run(_within(backend, run))
+        run = Capture(backend, domains, settings, output, resume=resume, force=force, watch=watch, hooks=hooks)
+        async with backend:
+            await run.go()
     return run
-
-
-async def _within(backend: BaseBackend, run: Capture) -> None:
-    async with backend:
-        await run.go()
 
 
 @contextmanager

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated
 
 import msgspec
 import typer
 
 from rightcall.capture.catalogue import DEFAULT
-from rightcall.capture.settings import Settings
+from rightcall.capture.settings import SYSTEM, Settings
 from rightcall.cli.completing import domain_names
 from rightcall.cli.endpoint import GuardName, MaxTokens, ModeName, Temperature
+from rightcall.cli.inputs import read_text
 
 DEFAULT_DOMAINS = ",".join(DEFAULT)
 DEFAULT_OUTPUT = "target/dataset/capture.jsonl"
@@ -94,13 +96,66 @@ class CaptureOptions(msgspec.Struct, frozen=True, kw_only=True):
         bool, typer.Option("--forge-compat", help="Send a result's status as _forge, which other servers may refuse.")
     ] = False
 
+    system: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TEXT|FILE",
+            callback=_value,
+            help="What the model is told first, instead of that it is tested with stub tools.",
+        ),
+    ] = None
+
     def settings(self, models: tuple[str, ...], mode: ModeName) -> Settings:
         """As the run takes them. Raises `CallerError`."""
-        same = {name: getattr(self, name) for name in self.__struct_fields__ if name not in ("guard", "required")}
+        same = {name: getattr(self, name) for name in self.__struct_fields__ if name not in _TOLD_APART}
         return Settings(
             models=models,
             mode=mode.value,
             guard=self.guard.value,
             choice="required" if self.required else "auto",
+            system=SYSTEM if self.system is None else _text_of(self.system),
             **same,
         )
+
+
+_TOLD_APART = ("guard", "required", "system")
+
+
+def _text_of(given: str) -> str:
+    """What a file of this name holds, if there is one; else the text itself."""
+    is_file = len(given) < 4_000 and "\n" not in given and os.path.isfile(given)
+    return read_text(given).strip() if is_file else given
+
+
+class ToolSource(msgspec.Struct, frozen=True, kw_only=True):
+    """Real tools in the place of the stubs, and who allows them to be run."""
+
+    tools: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODULE[:NAME]",
+            callback=_value,
+            help="Run the tools of this Python module or file instead of stubs. Its code is run.",
+            rich_help_panel="Real tools",
+        ),
+    ] = None
+    mcp: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COMMAND|URL",
+            help="Run the tools of this MCP server; repeatable.",
+            rich_help_panel="Real tools",
+        ),
+    ] = None
+    yes: Annotated[
+        bool,
+        typer.Option(
+            "--yes",
+            help="Run every call without asking; otherwise only tools that are marked as reading run unasked.",
+            rich_help_panel="Real tools",
+        ),
+    ] = False
+
+    @property
+    def is_real(self) -> bool:
+        return bool(self.tools or self.mcp)

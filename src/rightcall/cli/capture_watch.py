@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def bar() -> Iterator[Progress | None]:
-    """A bar with rate and time left, on a terminal."""
-    if not sys.stderr.isatty():
+def bar(*, shown: bool = True) -> Iterator[Progress | None]:
+    """A bar with rate and time left, on a terminal where nothing is asked meanwhile."""
+    if not shown or not sys.stderr.isatty():
         yield None
         return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn

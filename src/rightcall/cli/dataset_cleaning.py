@@ -7,8 +7,9 @@ from typing import Annotated
 import msgspec
 import typer
 
+from rightcall.cli.completing import format_names
 from rightcall.cli.dataset_command import Files, To, failures, show_result
-from rightcall.cli.inputs import AsJson, Force
+from rightcall.cli.inputs import AsJson, Force, FormatFile, choose_format_name
 from rightcall.cli.progress import reading
 from rightcall.errors import CallerError
 
@@ -45,7 +46,12 @@ Kinds = Annotated[
 Most = Annotated[int, typer.Option("--most", min=0, help="How many of each kind there may be.")]
 Wires = Annotated[
     list[str] | None,
-    typer.Option("--format", "-f", metavar="NAME", help="broken_syntax: a wire format to write; repeatable."),
+    typer.Option(
+        *("--format", "-f"),
+        metavar="NAME",
+        help="broken_syntax: a wire format to write; repeatable.",
+        autocompletion=format_names,
+    ),
 ]
 
 
@@ -55,6 +61,7 @@ def mutate(
     kind: Kinds = None,
     most: Most = 1_000,
     format: Wires = None,
+    format_file: FormatFile = None,
     seed: Annotated[str, typer.Option(help="Another seed, other rows.")] = "rightcall-mutate-v1",
     force: Force = False,
     json: AsJson = False,
@@ -69,7 +76,9 @@ def mutate(
 
     with failures(), reading("mutate", files) as seen:
         caps = _caps(kind, most)
-        made = mutate_files(files, output, kinds=caps, formats=format or (), seed=seed, seen=seen, force=force)
+        own = [choose_format_name("auto", format_file)] if format_file else []
+        wires = [*[choose_format_name(name, None) for name in format or ()], *own]
+        made = mutate_files(files, output, kinds=caps, formats=wires, seed=seed, seen=seen, force=force)
     told = msgspec.to_builtins(made)
     show_result(json, told, told)
 

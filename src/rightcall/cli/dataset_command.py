@@ -57,6 +57,7 @@ class ExportShape(StrEnum):
     trl_kto = "trl-kto"
     sharegpt = "sharegpt"
     verifier = "verifier"
+    forge_capture = "forge-capture"
     text = "text"
 
 
@@ -305,13 +306,17 @@ def export(
     ] = None,
     format_file: FormatFile = None,
     public: Annotated[bool, typer.Option("--public", help="A file for everyone: only of released rows.")] = False,
+    keep_system: Annotated[
+        bool, typer.Option("--keep-system", help="Leave in the prompt with which capture tests a model.")
+    ] = False,
     force: Force = False,
     json: AsJson = False,
 ) -> None:
     """Write rows in the shape of a trainer; a name that ends in .parquet is written as Parquet.
 
     The file is private (mode 0600) unless --public, which refuses every row that was not released: exit code 1, and
-    nothing is written. What a shape cannot say is left out and counted.
+    nothing is written. What a shape cannot say is left out and counted, and so is every example in which nobody asks or
+    the answer is empty.
     """
     from rightcall.datasets.exporting import Unreleased
     from rightcall.datasets.exporting import export as exported
@@ -320,13 +325,15 @@ def export(
         try:
             wire = choose_format_name(format or "auto", format_file) if format or format_file else None
             options: dict[str, Any] = {"to": to.value, "turns": turns, "format": wire, "public": public}
-            made = exported(files, output, seen=seen, force=force, **options)
+            made = exported(files, output, keep_system=keep_system, seen=seen, force=force, **options)
         except Unreleased as error:
             for where, why in error.rows:
                 _tell(where, why)
             raise
     told = msgspec.to_builtins(made)
     show_result(json, told, told)
+    if made.why_empty:
+        say(made.why_empty)
 
 
 @app.command("import")

@@ -13,7 +13,6 @@ from typing import Any
 
 import msgspec
 from rich.console import Console
-from rich.rule import Rule
 
 from rightcall.backends.base import BaseBackend
 from rightcall.backends.local import LocalBackend
@@ -21,7 +20,7 @@ from rightcall.backends.replay import ReplayBackend
 from rightcall.capture.catalogue import find_domains
 from rightcall.capture.runner import Capture, check_output
 from rightcall.capture.settings import Settings
-from rightcall.cli.layout import row, table
+from rightcall.cli.layout import bar_chart, heading, row, table
 from rightcall.cli.safe import visible
 from rightcall.datasets.exporting import Exported, export
 from rightcall.datasets.label import label_files
@@ -131,18 +130,17 @@ async def run_ways(backend: BaseBackend, folder: Path, *, force: bool = False) -
 _HEADS = ("", "scenarios", "calls wanted", "calls", "valid", "right tool", "right arguments")
 
 
-def show(out: Console, number: int, found: Captured) -> None:
-    out.print(Rule(f"{number}. {TITLE}", align="left", style="bold"), soft_wrap=False)
+def show(out: Console, found: Captured) -> None:
+    heading(out, TITLE)
     row(out, "source", visible(found.source, one_line=True), "dim")
     _table(out, found.runs)
-    if _is_alike(found.runs):
-        row(out, "note", "what is wrong here is not how the calls are written: reading them better does not help")
     report, made = found.report, found.exported
     row(out, "checked", f"{report.rows} rows, {report.bad} bad")
     row(out, "labelled", ", ".join([f"{label} {count}" for label, count in sorted(found.labels.items())]))
     row(out, "exported", f"{made.examples} examples for TRL's KTO, good and bad; private, mode 0600")
-    for what, path in found.files:
-        row(out, "", visible(f"{what}: {path}", one_line=True), "dim")
+    row(out, "files", visible(f"{', '.join([Path(path).name for _, path in found.files])}", one_line=True), "dim")
+    row(out, "folder", visible(str(found.folder), one_line=True), "dim")
+    _chart(out, found.runs)
 
 
 def _table(out: Console, runs: Mapping[str, Capture]) -> None:
@@ -154,13 +152,19 @@ def _table(out: Console, runs: Mapping[str, Capture]) -> None:
     table(out, _HEADS, cells)
 
 
-def _is_alike(runs: Mapping[str, Capture]) -> bool:
-    return runs["none"].tally.total.valid == runs["parse"].tally.total.valid
+def _chart(out: Console, runs: Mapping[str, Capture]) -> None:
+    """Of the calls that were made, how many may run."""
+    heading(out, "\nOf the calls that the model made, so many are valid")
+    totals = {name: run.tally.total for name, run in runs.items()}
+    rows = [
+        (f"{WAYS[name].about} ({of.valid} of {of.calls})", round(100 * of.valid / max(of.calls, 1)))
+        for name, of in totals.items()
+    ]
+    bar_chart(out, rows, most=100, unit=" %", style="green")
 
 
-def as_json(number: int, found: Captured) -> Json:
+def as_json(found: Captured) -> Json:
     return {
-        "number": number,
         "title": TITLE,
         "source": found.source,
         "ways": {name: msgspec.to_builtins(run.tally.total) for name, run in found.runs.items()},

@@ -18,7 +18,6 @@ from rightcall.dispatching.hook import Invocation, Skip
 from rightcall.dispatching.result import Result
 from rightcall.dispatching.run_limits import RunLimits
 from rightcall.dispatching.trace import Trace
-from rightcall.ids import Ids
 from rightcall.types import Reply, to_json
 from rightcall.wire.parser import parse
 
@@ -39,7 +38,7 @@ class RunScene(msgspec.Struct, frozen=True):
 
     def play(self) -> Ran:
         made = _tools()
-        reply, trace = parse(self.text, tools=made, format="hermes", ids=Ids.numbered("call")), Trace()
+        reply, trace = parse(self.text, tools=made, format="hermes"), Trace()
         limits = RunLimits(result=Bounds(string_chars=200))
         results = dispatch_sync(reply, made, hooks=[_approve], trace=trace, limits=limits)
         return Ran(reply, tuple(results), trace)

@@ -11,7 +11,7 @@ from rightcall.backends.cassette import load
 from rightcall.backends.local import LocalBackend
 from rightcall.backends.replay import ReplayBackend
 from rightcall.backends.request import Answer, Request
-from rightcall.cli.demo_command import Scene
+from rightcall.cli.demo_scenes import Scene
 from rightcall.declare.toolset import Toolset
 from rightcall.errors import BackendError
 from rightcall.types import Json, Tool

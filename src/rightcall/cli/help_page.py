@@ -13,6 +13,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from rightcall.cli.closed_output import output_failures
 from rightcall.cli.inputs import say
 from rightcall.cli.layout import Page, console, definitions, paragraph, room
 
@@ -46,6 +47,14 @@ class HelpedCommand(TyperCommand):
 class HelpedGroup(TyperGroup):
     def format_help(self, ctx: Any, formatter: Any) -> None:
         formatter.write(help_page(self, ctx))
+
+    def make_context(self, *args: Any, **options: Any) -> Any:
+        with output_failures():  # --help is written while options are read
+            return super().make_context(*args, **options)
+
+    def invoke(self, ctx: Any) -> Any:
+        with output_failures():
+            return super().invoke(ctx)
 
     def main(self, *args: Any, **options: Any) -> Any:
         """Wrong usage is one line and exit code 2, as everywhere."""

@@ -14,7 +14,7 @@ import io
 import os
 import re
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 from rich.cells import cell_len, get_character_cell_size
 from rich.console import Console
@@ -30,16 +30,26 @@ _WORD = re.compile(r"( *+)([^ ]*+)")
 Cell = str | int | float | Styled
 
 
-def console(*, stderr: bool = False) -> Console:
+class Screen(Console):
     """Standard output, or error: no markup, no highlighting, no emoji codes; lines are broken here, not there."""
-    return Console(markup=False, highlight=False, emoji=False, soft_wrap=True, stderr=stderr)
+
+    def __init__(self, *, stderr: bool = False, file: IO[str] | None = None) -> None:
+        super().__init__(markup=False, highlight=False, emoji=False, soft_wrap=True, stderr=stderr, file=file)
+
+    def on_broken_pipe(self) -> None:
+        """The reader went away: that is for the whole command to know."""
+        raise BrokenPipeError
 
 
-class Page(Console):
+def console(*, stderr: bool = False) -> Console:
+    return Screen(stderr=stderr)
+
+
+class Page(Screen):
     """What is written to it is kept, in lines of `columns`."""
 
     def __init__(self, columns: int) -> None:
-        super().__init__(file=io.StringIO(), markup=False, highlight=False, emoji=False, soft_wrap=True)
+        super().__init__(file=io.StringIO())
         self.columns = columns
 
     @property
@@ -91,7 +101,8 @@ def definitions(out: Console, pairs: Sequence[tuple[str, str]]) -> None:
     wide = max(wide, _LONGEST_WORD // 2 + 2 * _INDENT) if max(sizes) > _LONGEST_WORD else wide
     for word, meaning in pairs:
         if len(word) > _LONGEST_WORD:
-            paragraph(out, word, hang=3 * _INDENT, label=" " * _INDENT)
+            fits = len(word) + _INDENT <= (room(out) or len(word) + _INDENT)
+            paragraph(out, word if fits else word.replace("|", " | "), hang=3 * _INDENT, label=" " * _INDENT)
             paragraph(out, meaning, hang=wide, label=" " * wide)
         else:
             paragraph(out, meaning, label=(" " * _INDENT + word).ljust(wide))
@@ -288,13 +299,15 @@ class Flow:
 _LONGEST_BAR = 40
 
 
-def bar_chart(out: Console, rows: Sequence[tuple[str, int]], *, most: int = 0, style: str = "blue") -> None:
+def bar_chart(
+    out: Console, rows: Sequence[tuple[str, int]], *, most: int = 0, unit: str = "", style: str = "blue"
+) -> None:
     """A bar and a number for each of `rows`, the largest, or `most`, as long as there is room for."""
     if not rows:
         return
     limit = room(out) or _USUAL
     most = most or max(number for _, number in rows) or 1
-    numbers = max(len(f"{number:,}") for _, number in rows)
+    numbers = max(len(f"{number:,}{unit}") for _, number in rows)
     wide = min(max(cell_len(label) for label, _ in rows), limit - numbers - 15)
     longest = min(_LONGEST_BAR, limit - wide - numbers - 5)
     for label, number in rows:
@@ -302,4 +315,6 @@ def bar_chart(out: Console, rows: Sequence[tuple[str, int]], *, most: int = 0, s
         pieces = _folded(Styled(label), wide)
         for at, piece in enumerate(pieces):
             line = Styled.assemble(" " * _INDENT, piece, " " * (wide - cell_len(piece.plain)))
-            out.print(line if at < len(pieces) - 1 else line.append("  ").append(bar, style).append(f" {number:,}"))
+            out.print(
+                line if at < len(pieces) - 1 else line.append("  ").append(bar, style).append(f" {number:,}{unit}")
+            )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
+from enum import StrEnum
 from hashlib import blake2b
 from typing import Annotated, Any
 
@@ -18,7 +19,7 @@ from rightcall.cli.safe import brief, json_text
 from rightcall.errors import WorkerLost
 from rightcall.files.file_kinds import FileKind
 from rightcall.files.streams import is_stream
-from rightcall.rows.local_pool import LocalEngine
+from rightcall.rows.engine_names import engine_of
 from rightcall.rows.mapping import map_rows, refuse_stdin
 from rightcall.rows.outcomes import RowWork, Totals
 from rightcall.rows.row_fields import RowKeys
@@ -27,6 +28,11 @@ from rightcall.rows.sinks import sink_to
 from rightcall.types import Json
 
 _PANEL = "Many rows"
+
+
+class EngineChoice(StrEnum):
+    local = "local"
+    ray = "ray"
 
 
 def _option(*names: str, **more: Any) -> Any:
@@ -51,6 +57,9 @@ class RowOptions(msgspec.Struct, frozen=True, kw_only=True):
     jobs: Annotated[int | None, _option("--jobs", "-j", min=1, metavar="N", help="Processes; else one per core.")] = (
         None
     )
+    engine: Annotated[
+        EngineChoice | None, _option("--engine", help="Who works: processes of this machine, or Ray; else local.")
+    ] = None
     text_key: Annotated[str | None, _option(metavar="KEY", help="Where the reply stands: a dotted path.")] = None
     id_key: Annotated[str | None, _option(metavar="KEY", help="Where the id stands; it is kept.")] = None
     model_key: Annotated[str | None, _option(metavar="KEY", help="Where the model's name stands; it is kept.")] = None
@@ -104,7 +113,7 @@ def run_rows(
             working(what, sources) as watch,
         ):
             try:
-                totals = map_rows(sources, work, sink, LocalEngine(options.jobs), watch=watch)
+                totals = map_rows(sources, work, sink, engine_of(options.engine or "local", options.jobs), watch=watch)
             except WorkerLost as error:
                 say(str(error))
                 raise typer.Exit(1) from error

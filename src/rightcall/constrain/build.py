@@ -190,7 +190,7 @@ class _Sources:
         why = self._impossible(known)
         if not why:
             self.limits |= shapes.limits
-            for one in self.toolset._check(tool)[1]:
+            for one in self.toolset.relaxations_of(tool.name):
                 self.limits[Relaxation(one.tool, one.path, one.keyword, f"anything: {one.reason}")] = None
             return known
         if self.options.isolate == "open":

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rightcall.errors import CallerError
-from rightcall.schema.refusals import step
+from rightcall.json_pointer import step
 from rightcall.schema.walk import LISTS, MAPS, ONE, REFS, Refs, inner, references
 from rightcall.shapes.intersect import Relaxation
 from rightcall.types import Json

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from rightcall.constrain.scalar_shapes import ScalarShapes
-from rightcall.schema.refusals import step
+from rightcall.json_pointer import step
 from rightcall.shapes.intersect import MAX_MEMBERS, object_shape
 from rightcall.shapes.patterns import Irregular, read_pattern
 from rightcall.shapes.value_shapes import ANYTHING, NOTHING, Field, Object, Shape, whole_text

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from rightcall.json_pointer import unescaped
 from rightcall.schema.walk import REFS, Refs, all_schemas, reachable
 from rightcall.types import Json
 
@@ -100,7 +101,7 @@ def _targets(schema: Json, refs: Refs) -> Iterator[tuple[str, Json]]:
 
 def preferred(ref: str, root: Any = None) -> str:
     """The name that a reference asks for: its last step, as an identifier. Empty for one that points at itself."""
-    last = ref.rstrip("/").rpartition("/")[2].strip("#").replace("~1", "/").replace("~0", "~")
+    last = unescaped(ref.rstrip("/").rpartition("/")[2].strip("#"))
     if not last and isinstance(root, dict) and "$ref" not in root:
         last = root["title"] if isinstance(root.get("title"), str) and root["title"].strip() else "Arguments"
     name = _UNFIT.sub("_", last).strip("_") or ("_" if last else "")

@@ -17,6 +17,7 @@ from typing import Any
 from rightcall.apis.openai_chat import assistant_message
 from rightcall.apis.sdk_view import dumps
 from rightcall.capture.captured_rows import FORGE, OUTCOME, SCHEMA, asked, blocking_of, call_of, tools_of
+from rightcall.capture.settings import SYSTEM
 from rightcall.datasets.label import sound
 from rightcall.datasets.row_files import RowReader, Scratch, Seen, Where, digest
 from rightcall.datasets.validating import label_of
@@ -51,6 +52,14 @@ class CapturedTurn:
         return [] if self.outcome else [call_of(row) for row in self.rows]
 
     @cached_property
+    def lacks(self) -> str:
+        """Why this is an example of nothing, in words; "" if it is one: somebody asked, and something was said."""
+        said = [_text(message.get("content")) for message in self.messages if message.get("role") == "user"]
+        if not any(each.strip() for each in said):
+            return "nobody asked anything: there is no user turn"
+        return "" if self.calls or _text(self.assistant["content"]).strip() else "the answer is empty"
+
+    @cached_property
     def good(self) -> bool | None:
         """False if any of its rows is wrong, True if all are right, None where nobody has said."""
         found = {verdict(row) for row in self.rows}
@@ -76,10 +85,12 @@ class CapturedTurn:
 
 
 class CapturedConversation:
-    """The rows of one run, in order. There is at least one."""
+    """The rows of one run, in order. There is at least one. With `keep_system` the prompt with which a capture tests a
+    model stays in its messages; otherwise it is left out, for nobody wants to train on it."""
 
-    def __init__(self, rows: list[Json]) -> None:
+    def __init__(self, rows: list[Json], *, keep_system: bool = False) -> None:
         self.rows = sorted(rows, key=_order)
+        self._kept = keep_system
 
     @cached_property
     def tools(self) -> Toolset:
@@ -95,8 +106,19 @@ class CapturedConversation:
         made: list[CapturedTurn] = []
         for _, rows in groupby(self.rows, key=lambda row: _order(row)[:3]):
             found = list(rows)
-            made.append(CapturedTurn(found, asked(found[0]) if "messages" in found[0] else _history(found[0], made)))
+            messages = asked(found[0]) if "messages" in found[0] else _history(found[0], made)
+            made.append(CapturedTurn(found, messages if self._kept else list(_without_harness(messages))))
         return made
+
+
+def _without_harness(messages: list[Json]) -> Iterator[Json]:
+    """The prompt of a capture may be all of a system message, or the beginning of it."""
+    for message in messages:
+        said = message.get("content")
+        if message.get("role") != "system" or not isinstance(said, str) or not said.startswith(SYSTEM):
+            yield message
+        elif rest := said[len(SYSTEM) :].strip():
+            yield {**message, "content": rest}
 
 
 @lru_cache(64)
@@ -155,9 +177,10 @@ class CapturedConversations:
         *,
         each: Callable[[Where, Json], None] | None = None,
         seen: Seen | None = None,
+        keep_system: bool = False,
     ) -> None:
         self._paths = [Path(path) for path in paths]
-        self._each, self._seen = each, seen
+        self._each, self._seen, self._kept = each, seen, keep_system
         self.left_out = 0
 
     def __iter__(self) -> Iterator[CapturedConversation]:
@@ -167,7 +190,7 @@ class CapturedConversations:
             scratch.insert("INSERT INTO lines VALUES (?, ?, ?, ?)", self._places())
             try:
                 for _, lines in groupby(scratch.db.execute(_IN_ORDER), key=lambda line: line[0]):
-                    yield CapturedConversation(self._rows(lines, reader))
+                    yield CapturedConversation(self._rows(lines, reader), keep_system=self._kept)
             finally:
                 reader.close()
 

@@ -6,19 +6,24 @@ dedupe_files(["a.jsonl", "b.jsonl"], "once.jsonl", near=0.8)       # and those t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 
 from rightcall.capture.captured_rows import FORGE, SCHEMA, LineFault
-from rightcall.datasets.label import sound
-from rightcall.datasets.row_files import BadRows, Seen, Where, read_all
+from rightcall.datasets import row_runs
+from rightcall.datasets.label import unsound
+from rightcall.datasets.row_files import BadRows, Seen
+from rightcall.datasets.row_runs import RowRun, RowSpool, whole_output
 from rightcall.datasets.twins import Twins, fingerprint
 from rightcall.datasets.written_kinds import DEDUPED
 from rightcall.errors import CallerError
-from rightcall.files.jsonl import read_lines
-from rightcall.files.whole_files import WholeFile
+from rightcall.rows.batches import RowBatch, batch_of
+from rightcall.rows.outcomes import RowOutcome
+from rightcall.rows.parts import parts_of
+from rightcall.rows.row_sources import RowSource
+from rightcall.rows.sinks import Sink
 from rightcall.types import Json
 
 LEAST = 0.3  # how alike two rows may be asked to be: below, everything is like everything
@@ -41,6 +46,9 @@ def dedupe_files(
     *,
     near: float | None = None,
     keys: Sequence[str] = (),
+    engine: str = "local",
+    jobs: int | None = None,
+    resume: bool = False,
     seen: Seen | None = None,
     force: bool = False,
 ) -> Deduped:
@@ -53,38 +61,76 @@ def dedupe_files(
     - `near`: how alike two rows must be to be taken for the same, from 0.3 to 1; None: they must be the same. Calls
       must be the same in any case, but for the prose in their arguments, and labels too.
     - `keys`: compare only what stands at these paths (`text`, `request.messages`).
+    - `engine`, `jobs`, `resume`: as in `label_files`.
     - `seen`, `force`: as in `export`.
 
     Raises `BadRows`.
     """
     if near is not None and not LEAST <= near <= 1:
         raise CallerError(f"how alike rows must be is a number from {LEAST} to 1, not {near}")
-    files, twins = [Path(path) for path in paths], Twins(near)
-    with WholeFile(output, DEDUPED, sources=files, force=force) as out:
-        for where, row in read_all(files, seen=seen):
-            twins.add(_fingerprint(where, row, keys, near is not None))
+    files, twins = [str(path) for path in paths], Twins(near)
+    how = RowRun(engine, jobs, resume, seen)
+    with whole_output(output, DEDUPED, files, force=force) as sink, RowSpool(output, "prints", resume=resume) as spool:
+        sink.begin("dedupe")
+        how.work(files, PrintWork(tuple(keys), near is not None), spool)
+        for record in _records(spool.pieces(), twins.size):
+            twins.add(record)
         twins.find()
-        number = 0
-        for file in files:
-            for line in read_lines(file, seen=seen):
-                if number not in twins.dropped:
-                    out.write_bytes(line.data.rstrip(b"\r\n") + b"\n")
-                number += 1
-        if number != twins.rows:
-            raise BadRows("the files changed while they were read; run the command again")
-    return Deduped(number, number - twins.dropped.count, twins.exact, twins.near, str(output))
+        _write_once(how.sources(files), twins, sink)
+        sink.finish()
+    return Deduped(twins.rows, twins.rows - twins.dropped.count, twins.exact, twins.near, str(output))
 
 
-def _fingerprint(where: Where, row: Json | LineFault, keys: Sequence[str], near: bool) -> bytes:
-    if isinstance(row, LineFault):
-        raise BadRows(f"{where} {row.message}; `rightcall dataset validate` lists every fault")
-    try:
-        if row.get("schema_version") in (SCHEMA, FORGE) and not keys:
-            sound(where, row, SCHEMA, FORGE)
-        return fingerprint(row, keys=keys, near=near)
-    except RecursionError as error:
-        raise BadRows(f"{where} is nested too deeply to be compared") from error
-    except BadRows:
-        raise
-    except CallerError as error:
-        raise BadRows(f"{where} {error}") from error
+class PrintWork:
+    """The fingerprints of the rows of a part."""
+
+    def __init__(self, keys: tuple[str, ...], near: bool) -> None:
+        self.key = f"dedupe {keys} {near}"
+        self._keys, self._near = keys, near
+
+    def __call__(self, batch: RowBatch) -> RowOutcome:
+        made, prints = RowOutcome(), list[bytes]()
+        for number, row in batch.rows():
+            made.rows += 1
+            found = self._print(row)
+            if isinstance(found, str):
+                made.fault(number, found)
+            else:
+                prints.append(found)
+        made.data = b"".join(prints)
+        return made
+
+    def _print(self, row: Json | LineFault) -> bytes | str:
+        """A fingerprint, or why there is none."""
+        if isinstance(row, LineFault):
+            return f"{row.message}; `rightcall dataset validate` lists every fault"
+        if row.get("schema_version") in (SCHEMA, FORGE) and not self._keys and (why := unsound(row, SCHEMA, FORGE)):
+            return why
+        try:
+            return fingerprint(row, keys=self._keys, near=self._near)
+        except RecursionError:
+            return "is nested too deeply to be compared"
+        except CallerError as error:
+            return str(error)
+
+
+def _records(pieces: Iterable[bytes], size: int) -> Iterator[bytes]:
+    rest = b""
+    for piece in pieces:
+        data = rest + piece
+        end = len(data) - len(data) % size
+        yield from (data[at : at + size] for at in range(0, end, size))
+        rest = data[end:]
+
+
+def _write_once(sources: Sequence[RowSource], twins: Twins, sink: Sink) -> None:
+    number = 0
+    for part in parts_of(sources, size=row_runs.PART):
+        kept: list[bytes] = []
+        for _, line in batch_of(part).lines():
+            if number not in twins.dropped:
+                kept.append(line.rstrip(b"\r") + b"\n")
+            number += 1
+        sink.write(b"".join(kept), {})
+    if number != twins.rows:
+        raise BadRows("the files changed while they were read; run the command again")

@@ -49,6 +49,25 @@ class Exported(msgspec.Struct, frozen=True):
     manifest: str
     public: bool
 
+    @property
+    def why_empty(self) -> str:
+        """Why there is no example, and what would help; "" if there is one."""
+        if self.examples:
+            return ""
+        if not self.conversations:
+            return "there are no rows in what was given; see that the file is the right one"
+        reasons = list(self.left_out.items())[:5]
+        cures = dict.fromkeys([cure for reason, _ in reasons for sign, cure in _CURES.items() if sign in reason])
+        told = ", ".join([f"{reason} ({number:,})" for reason, number in reasons])
+        return "; ".join([f"of {self.conversations:,} conversations none is an example: {told}", *cures])
+
+
+_CURES = {
+    "without a label": "`rightcall dataset label` gives labels",
+    "nothing to compare": "pairs come of rows with repairs or with retries",
+    "no user turn": "import requests together with their answers",
+}
+
 
 class Unreleased(BadRows):
     """Rows that may not be exported publicly. `rows` says which and why, of the first thousand; `total` is how many
@@ -97,18 +116,21 @@ def export(
     turns: bool = False,
     format: str | None = None,
     public: bool = False,
+    keep_system: bool = False,
     seen: Seen | None = None,
     force: bool = False,
 ) -> Exported:
     """Writes the rows of captures as a file for a trainer, and a manifest beside it. What cannot be said in the shape
-    is left out and counted with its reason.
+    is left out and counted with its reason; so is every example in which nobody asks or the answer is empty.
 
     - `paths`: captures, labelled or not.
     - `output`: the file, JSON lines; a name that ends in .parquet is written as Parquet (extra `parquet`).
-    - `to`: the shape: "openai-sft", "trl-sft", "trl-preference", "trl-kto", "sharegpt", "verifier" or "text".
+    - `to`: the shape: "openai-sft", "trl-sft", "trl-preference", "trl-kto", "sharegpt", "verifier",
+      "forge-capture" or "text".
     - `turns`: for "trl-sft": an example for each turn instead of the whole conversation.
     - `format`: for "text", and needed there: the format to write calls in.
     - `public`: every row must be released; the files may then be read by anybody, otherwise by you alone.
+    - `keep_system`: leave in the prompt with which a capture tests a model.
     - `seen`: is called after every line with the bytes it took, to show progress.
     - `force`: also write over a file of another kind.
 
@@ -121,7 +143,7 @@ def export(
     # The manifest goes first: it is what an export is known by, should the two be torn apart.
     with Outputs(*([] if is_stream(output) else [beside]), out) as outputs:
         gate = _Gate(public)
-        conversations = CapturedConversations(files, each=gate, seen=seen)
+        conversations = CapturedConversations(files, each=gate, seen=seen, keep_system=keep_system)
         stream = iter(conversations)
         first = next(stream, None)  # every row has passed the gate by now
         gate.open()

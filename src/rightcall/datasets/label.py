@@ -9,8 +9,9 @@ needed was made rightly and none that ran was wrong, else `incomplete`. Rows of 
 
 from __future__ import annotations
 
+import pickle
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +21,14 @@ from rightcall.capture.domain import Domain, Scenario
 from rightcall.capture.score import label as judged
 from rightcall.capture.score import score
 from rightcall.checks import check
-from rightcall.datasets.row_files import BadRows, Seen, Where, read_all
+from rightcall.datasets.row_files import BadRows, Seen, Where, digest
+from rightcall.datasets.row_runs import RowRun, whole_output
 from rightcall.datasets.schemas import faults
 from rightcall.datasets.written_kinds import LABELLED
 from rightcall.declare.toolset import Toolset
-from rightcall.files.whole_files import WholeFile
+from rightcall.files.jsonl import encode_row
+from rightcall.rows.batches import RowBatch
+from rightcall.rows.outcomes import RowOutcome
 from rightcall.strict_json import MAX_DEPTH, decode
 from rightcall.types import Call, Json, Problem
 
@@ -86,7 +90,8 @@ class Labeller:
         if name not in self._domains:
             self._domains[name] = catalogue.built_in(name) if name in catalogue.names() else None
         domain = self._domains[name]
-        return domain.by_name.get(scenario) if domain is not None else None
+        found = domain.by_name.get(scenario) if domain is not None else None
+        return None if found is not None and found.kind == "open" else found
 
 
 def calls_before(row: Json) -> list[Call]:
@@ -115,11 +120,44 @@ def _call(entry: Any) -> Call | None:
 # -- files -------------------------------------------------------------------------------------------------------------
 
 
+class LabelWork:
+    """The rows of a part with their labels. Rows that do not tell their history need the rows before them: `in_order`
+    says that the parts come one after the other, to one and the same."""
+
+    def __init__(self, domains: Sequence[Domain], *, in_order: bool) -> None:
+        self.key = f"label {digest(pickle.dumps(list(domains))).hex()}"
+        self._in_order = in_order
+        self._labeller = Labeller(domains)
+
+    def __call__(self, batch: RowBatch) -> RowOutcome:
+        made, lines, counts = RowOutcome(), list[bytes](), Counter[str]()
+        for number, row in batch.rows():
+            made.rows += 1
+            why = unsound(row, SCHEMA, FORGE)
+            if why or isinstance(row, LineFault):
+                made.fault(number, why)
+                continue
+            if "messages" not in row and not self._in_order:
+                raise OutOfOrder
+            labelled = self._labeller.label(row)
+            counts[labelled["label"]["label"] if "label" in labelled else "unlabelled"] += 1
+            lines.append(encode_row(labelled))
+        made.data, made.counts = b"".join(lines), dict(counts)
+        return made
+
+
+class OutOfOrder(Exception):
+    """There are rows that are judged by those before them, so that they cannot be worked on apart."""
+
+
 def label_files(
     paths: Iterable[str | Path],
     output: str | Path,
     *,
     domains: Iterable[Domain] = (),
+    engine: str = "local",
+    jobs: int | None = None,
+    resume: bool = False,
     seen: Seen | None = None,
     force: bool = False,
 ) -> Counter[str]:
@@ -129,27 +167,35 @@ def label_files(
     - `paths`: captures.
     - `output`: the file.
     - `domains`: those of your own; the built-in ones are always known.
+    - `engine`, `jobs`, `resume`: who works on the rows ("local" or "ray"), how many at a time, and whether a run that
+      was broken off is gone on with.
     - `seen`, `force`: as in `export`.
 
     Raises `BadRows`.
     """
-    labeller, files = Labeller(domains), list(paths)
-    counts: Counter[str] = Counter()
-    with WholeFile(output, LABELLED, sources=files, force=force) as out:
-        for where, row in read_all(files, seen=seen):
-            made = labeller.label(sound(where, row, SCHEMA, FORGE))
-            counts[made["label"]["label"] if "label" in made else "unlabelled"] += 1
-            out.write(made)
-    return counts
+    own, how = list(domains), RowRun(engine, jobs, resume, seen)
+    files = [str(path) for path in paths]
+    with whole_output(output, LABELLED, files, resume=resume, force=force) as sink:
+        try:
+            return how.work(files, LabelWork(own, in_order=False), sink).counts
+        except OutOfOrder:
+            return RowRun("local", 1, seen=seen).work(files, LabelWork(own, in_order=True), sink).counts
 
 
 def sound(where: Where, row: Json | LineFault, *schemas: str) -> Json:
     """A row that is as its schema says, and of a schema that will do. Raises `BadRows`."""
-    if isinstance(row, LineFault):
-        raise BadRows(f"{where} {row.message}; `rightcall dataset validate` lists every fault")
-    if row.get("schema_version") not in schemas:
-        raise BadRows(f"{where} is {row.get('schema_version')!r:.80}; this takes {' or '.join(schemas)}")
-    found = faults(row)
-    if found:
-        raise BadRows(f"{where} {found[0]}; `rightcall dataset validate` lists every fault")
+    why = unsound(row, *schemas)
+    if why:
+        raise BadRows(f"{where} {why}")
+    assert not isinstance(row, LineFault)
     return row
+
+
+def unsound(row: Json | LineFault, *schemas: str) -> str:
+    """Why this is no such row, in words; "" if it is one."""
+    if isinstance(row, LineFault):
+        return f"{row.message}; `rightcall dataset validate` lists every fault"
+    if row.get("schema_version") not in schemas:
+        return f"is {row.get('schema_version')!r:.80}; this takes {' or '.join(schemas)}"
+    found = faults(row)
+    return f"{found[0]}; `rightcall dataset validate` lists every fault" if found else ""

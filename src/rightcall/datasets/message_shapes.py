@@ -16,6 +16,7 @@ import msgspec
 from rightcall.apis.sdk_view import dumps
 from rightcall.apis.whole import read
 from rightcall.datasets.conversations import CapturedConversation, CapturedTurn
+from rightcall.datasets.forge_rows import forge_row
 from rightcall.datasets.verifier import training_row
 from rightcall.errors import CannotCarry
 from rightcall.formats.spec import Format
@@ -49,6 +50,8 @@ def _plain(message: Json, *, objects: bool) -> Json:
     if role == "assistant" and isinstance(calls, list) and calls:
         made["content"] = made["content"] or None
         made["tool_calls"] = [_call(each, objects=objects) for each in calls]
+    elif role == "assistant" and not made["content"].strip():
+        raise LeftOut("a message of the model is empty")
     kept = ["tool_call_id"] if role == "tool" else []
     if objects:
         kept += ["name", "reasoning_content"] if role == "tool" else ["reasoning_content"]
@@ -92,9 +95,10 @@ def _said(turn: CapturedTurn, *, objects: bool) -> Json:
 def _whole(conversation: CapturedConversation) -> tuple[CapturedTurn, list[CapturedTurn]]:
     """The last turn that may be learned from, and the turns before it."""
     turns = conversation.turns
-    last = max((at for at, turn in enumerate(turns) if turn.good is not False), default=None)
+    good = [(at, turn.lacks) for at, turn in enumerate(turns) if turn.good is not False]
+    last = max((at for at, lacks in good if not lacks), default=None)
     if last is None:
-        raise LeftOut("no good turn")
+        raise LeftOut(good[-1][1] if good else "no good turn")
     end, before = turns[last], turns[:last]
     if any(end.messages[: len(turn.messages)] != turn.messages for turn in before):
         raise LeftOut("the history was rewritten between turns (--turns keeps its good turns)")
@@ -140,8 +144,8 @@ def _prompted(conversation: CapturedConversation, turn: CapturedTurn) -> Json:
 def _each(conversation: CapturedConversation, make: Callable[[CapturedConversation, CapturedTurn], Json]) -> Found:
     """One example of each good turn."""
     for turn in conversation.turns:
-        if turn.good is False:
-            yield LeftOut("a bad turn")
+        if turn.good is False or turn.lacks:
+            yield LeftOut("a bad turn" if turn.good is False else turn.lacks)
             continue
         try:
             yield make(conversation, turn)
@@ -155,6 +159,9 @@ def _trl_kto(conversation: CapturedConversation, how: MessageOptions) -> Found:
         if turn.good is None or (turn.outcome and turn.rows[0]["outcome"]["ended"] != "answer"):
             yield LeftOut("a turn without a label" if turn.good is None else "ended without an answer")
             continue
+        if turn.lacks:
+            yield LeftOut(turn.lacks)
+            continue
         try:
             said = _said(turn, objects=True) if turn.good else _as_sent(turn)
             example = {"prompt": _messages(turn, objects=True), "completion": [said], "label": turn.good}
@@ -166,7 +173,9 @@ def _trl_kto(conversation: CapturedConversation, how: MessageOptions) -> Found:
 def _trl_preference(conversation: CapturedConversation, how: MessageOptions) -> Found:
     """{"prompt", "chosen", "rejected", "tools"}: a call as it was repaired against the call as it was sent, and the
     good turn that followed a bad one against the bad one."""
-    for turn, following in zip(conversation.turns, [*conversation.turns[1:], None], strict=True):
+    if not any(_compares(*each) for each in _followed(conversation)):
+        yield LeftOut("nothing to compare: no call was repaired, and no bad call has a good one behind it")
+    for turn, following in _followed(conversation):
         try:
             pair = _pair(turn, following)
         except LeftOut as reason:
@@ -178,16 +187,30 @@ def _trl_preference(conversation: CapturedConversation, how: MessageOptions) -> 
             yield {"prompt": prompt, "chosen": [chosen], "rejected": [rejected], "tools": conversation.definitions}
 
 
-def _pair(turn: CapturedTurn, following: CapturedTurn | None) -> tuple[Json, Json] | None:
+def _followed(conversation: CapturedConversation) -> list[tuple[CapturedTurn, CapturedTurn | None]]:
+    return list(zip(conversation.turns, [*conversation.turns[1:], None], strict=True))
+
+
+def _compares(turn: CapturedTurn, following: CapturedTurn | None) -> CapturedTurn | None:
+    """The turn that is better than this one was as it was sent: itself repaired, or the next; None if neither is."""
     if turn.outcome:
         return None
     if turn.good is not False and any(call.repairs for call in turn.calls):
-        chosen = _said(turn, objects=True)
-    elif turn.good is False and following is not None and following.good is not False and not following.outcome:
-        chosen = _said(following, objects=True)
-    else:
+        return turn
+    better = following is not None and following.good is not False and not following.outcome
+    return following if turn.good is False and better else None
+
+
+def _pair(turn: CapturedTurn, following: CapturedTurn | None) -> tuple[Json, Json] | None:
+    better = _compares(turn, following)
+    if better is None:
         return None
+    if turn.lacks:
+        raise LeftOut(turn.lacks)
+    chosen = _said(better, objects=True)
     rejected = _as_sent(turn)
+    if not rejected["content"] and not rejected.get("tool_calls"):
+        raise LeftOut("the call as it was sent is empty")
     if _bare(chosen) == _bare(rejected):
         raise LeftOut("the call as it was sent is the same")
     return chosen, rejected
@@ -269,11 +292,23 @@ def _closed(entry: Json) -> Json:
 
 def _verifier(conversation: CapturedConversation, how: MessageOptions) -> Found:
     """`toolcall-verifier-training/v1`: each call that has a label."""
-    for row in conversation.rows:
-        made = training_row(row)
-        yield (
-            made if made is not None else LeftOut("an outcome" if row["kind"] == "outcome" else "a row without a label")
-        )
+    yield from _calls(conversation, training_row, "a row without a label")
+
+
+def _forge_capture(conversation: CapturedConversation, how: MessageOptions) -> Found:
+    """`forge-dataset-capture/v1`: each call that was answered and that its validator takes."""
+    yield from _calls(conversation, forge_row, "a call that does not fit its tool, or that nothing answered")
+
+
+def _calls(conversation: CapturedConversation, make: Callable[[Json], Json | None], why: str) -> Found:
+    """What is made of each call; `why` tells why nothing is."""
+    for turn in conversation.turns:
+        for row in turn.rows:
+            if turn.outcome:
+                yield LeftOut("an outcome")
+                continue
+            made = None if turn.lacks else make(row)
+            yield made if made is not None else LeftOut(turn.lacks or why)
 
 
 def _text(conversation: CapturedConversation, how: MessageOptions) -> Found:
@@ -315,5 +350,6 @@ SHAPES: dict[str, Callable[[CapturedConversation, MessageOptions], Found]] = {
     "trl-kto": _trl_kto,
     "sharegpt": _sharegpt,
     "verifier": _verifier,
+    "forge-capture": _forge_capture,
     "text": _text,
 }

@@ -13,26 +13,28 @@ import struct
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO
+from typing import Protocol
 
 import msgspec
 
-from rightcall.capture.captured_rows import FORGE, SCHEMA, capture_key
-from rightcall.datasets.label import Labeller, sound
+from rightcall.capture.captured_rows import FORGE, SCHEMA, LineFault, capture_key
+from rightcall.datasets.label import Labeller, unsound
 from rightcall.datasets.mutations import KINDS
 from rightcall.datasets.mutations.truth import BUCKET, Truth
-from rightcall.datasets.row_files import Seen, digest, read_all
-from rightcall.datasets.spilling import RowNumbers, Sorted, scratch_file
+from rightcall.datasets.row_files import Seen, digest
+from rightcall.datasets.row_runs import RowRun, RowSpool, whole_output
+from rightcall.datasets.spilling import RowNumbers, Sorted
 from rightcall.datasets.written_kinds import MUTATED
 from rightcall.errors import CallerError
 from rightcall.files.jsonl import encode_row
-from rightcall.files.whole_files import WholeFile
 from rightcall.formats import FORMATS, NAMED_ONLY, find
+from rightcall.rows.batches import RowBatch
+from rightcall.rows.outcomes import RowOutcome
 from rightcall.types import Json
 
 MOST, SEED = 1_000, "rightcall-mutate-v1"
-_FRAME = struct.Struct(">B8sI")  # kind, rank, bytes of the line
-_NUMBER = 8
+_RANK, _NUMBER = 8, 8
+_FRAME = struct.Struct(f">B{_RANK}sI")  # kind, rank, bytes of the line
 
 
 class Mutated(msgspec.Struct, frozen=True):
@@ -53,6 +55,9 @@ def mutate_files(
     kinds: Mapping[str, int] | None = None,
     formats: Sequence[str] = (),
     seed: str = SEED,
+    engine: str = "local",
+    jobs: int | None = None,
+    resume: bool = False,
     seen: Seen | None = None,
     force: bool = False,
 ) -> Mutated:
@@ -66,25 +71,46 @@ def mutate_files(
       "broken_syntax"; None: a thousand of each.
     - `formats`: the wire formats that broken calls are written in; without any, all of them.
     - `seed`: the same give the same rows.
+    - `engine`, `jobs`, `resume`: as in `label_files`.
     - `seen`, `force`: as in `export`.
 
     Raises `BadRows`.
     """
     caps = dict.fromkeys(KINDS, MOST) if kinds is None else dict(kinds)
     known_kinds(caps)
-    maker = Mutator(caps, formats, seed)
-    files, sources = list(paths), 0
-    with WholeFile(output, MUTATED, sources=files, force=force) as out, Chosen(caps) as chosen:
-        for where, row in read_all(files, seen=seen):
-            sources += 1
-            chosen.add(maker.frames(sound(where, row, SCHEMA, FORGE)))
-        counts = Counter[str]()
+    files, how = [str(path) for path in paths], RowRun(engine, jobs, resume, seen)
+    counts = Counter[str]()
+    with whole_output(output, MUTATED, files, force=force) as sink, RowSpool(output, "made", resume=resume) as spool:
+        sink.begin("mutate")
+        totals = how.work(files, MutateWork(Mutator(caps, formats, seed)), spool)
+        chosen = Chosen(caps, spool)
         for kind, line in chosen:
             counts[kind] += 1
-            out.write_bytes(line)
+            sink.write(line, {})
+        sink.finish()
     told = {kind: counts[kind] for kind in caps}
     over = {kind: chosen.made[kind] - counts[kind] for kind in caps if chosen.made[kind] > counts[kind]}
-    return Mutated(sum(told.values()), sources, told, over, str(output))
+    return Mutated(sum(told.values()), totals.rows, told, over, str(output))
+
+
+class MutateWork:
+    """The negatives of the rows of a part."""
+
+    def __init__(self, maker: Mutator) -> None:
+        self.key = f"mutate {maker.kinds} {maker.formats} {maker.seed}"
+        self._maker = maker
+
+    def __call__(self, batch: RowBatch) -> RowOutcome:
+        made, frames = RowOutcome(), list[bytes]()
+        for number, row in batch.rows():
+            made.rows += 1
+            why = unsound(row, SCHEMA, FORGE)
+            if why or isinstance(row, LineFault):
+                made.fault(number, why)
+            else:
+                frames.append(self._maker.frames(row))
+        made.data = b"".join(frames)
+        return made
 
 
 def known_kinds(caps: Mapping[str, int]) -> None:
@@ -121,50 +147,50 @@ class Mutator:
 
     def _frame(self, kind: str, rank: bytes, row: Json) -> bytes:
         line = encode_row(row)
-        return _FRAME.pack(self.kinds.index(kind), rank[:8], len(line)) + line
+        return _FRAME.pack(self.kinds.index(kind), rank[:_RANK], len(line)) + line
 
 
 class Chosen:
-    """Of all negatives those within their caps, in the order in which they came. They wait on disk."""
+    """Of all negatives those within their caps, in the order in which they came. They wait on disk: `pieces` gives
+    their frames, as often as it is asked. `made` says how many there were of each kind."""
 
-    def __init__(self, caps: Mapping[str, int]) -> None:
-        self._kinds, self._caps = list(caps), caps
-        self._waiting: IO[bytes] = scratch_file()
-        self._ranks = Sorted(1 + 8 + _NUMBER)
-        self._number = 0
+    def __init__(self, caps: Mapping[str, int], frames: FrameSource) -> None:
+        self._kinds, self._caps, self._frames = list(caps), caps, frames
         self.made: Counter[str] = Counter()
-
-    def add(self, frames: bytes) -> None:
-        at = 0
-        while at < len(frames):
-            kind, rank, size = _FRAME.unpack_from(frames, at)
-            self._ranks.add(bytes([kind]) + rank + self._number.to_bytes(_NUMBER, "big"))
-            self.made[self._kinds[kind]] += 1
-            self._number += 1
-            at += _FRAME.size + size
-        self._waiting.write(frames)
 
     def __iter__(self) -> Iterator[tuple[str, bytes]]:
         within = self._within()
-        self._waiting.seek(0)
-        for number in range(self._number):
-            kind, _, size = _FRAME.unpack(self._waiting.read(_FRAME.size))
-            line = self._waiting.read(size)
+        for number, (kind, _, line) in enumerate(_read_frames(self._frames.pieces())):
             if number in within:
                 yield self._kinds[kind], line
 
     def _within(self) -> RowNumbers:
         taken, within = Counter[int](), RowNumbers()
-        for record in self._ranks:
-            kind = record[0]
-            if taken[kind] < self._caps[self._kinds[kind]]:
-                taken[kind] += 1
-                within.add(int.from_bytes(record[-_NUMBER:], "big"))
+        with Sorted(1 + _RANK + _NUMBER) as ranks:
+            for number, (kind, rank, _) in enumerate(_read_frames(self._frames.pieces())):
+                ranks.add(bytes([kind]) + rank + number.to_bytes(_NUMBER, "big"))
+                self.made[self._kinds[kind]] += 1
+            for record in ranks:
+                kind = record[0]
+                if taken[kind] < self._caps[self._kinds[kind]]:
+                    taken[kind] += 1
+                    within.add(int.from_bytes(record[-_NUMBER:], "big"))
         return within
 
-    def __enter__(self) -> Chosen:
-        return self
 
-    def __exit__(self, *error: object) -> None:
-        self._waiting.close()
-        self._ranks.close()
+class FrameSource(Protocol):
+    def pieces(self) -> Iterator[bytes]: ...
+
+
+def _read_frames(pieces: Iterable[bytes]) -> Iterator[tuple[int, bytes, bytes]]:
+    """Kind, rank and line."""
+    data, at = b"", 0
+    for piece in pieces:
+        data, at = data[at:] + piece, 0
+        while len(data) - at >= _FRAME.size:
+            kind, rank, size = _FRAME.unpack_from(data, at)
+            if len(data) - at < _FRAME.size + size:
+                break
+            start = at + _FRAME.size
+            yield kind, rank, data[start : start + size]
+            at = start + size

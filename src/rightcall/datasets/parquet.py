@@ -48,6 +48,11 @@ COLUMNS: dict[str, Json] = {
     "trl-preference": {"prompt": _SAID, "chosen": _SAID, "rejected": _SAID, "tools": _TOOLS},
     "trl-kto": {"prompt": _SAID, "completion": _SAID, "label": _FLAG, "tools": _TOOLS},
     "sharegpt": {"conversations": _list({"from": _TEXT, "value": _TEXT}), "system": _TEXT, "tools": _TEXT},
+    "forge-capture": {
+        **dict.fromkeys(("schema_version", "kind", "example_group_id", "source_bucket", "user_request"), _TEXT),
+        **dict.fromkeys(("workflow_state", "candidate_call", "tool_result", "proxy_trace", "metadata"), _JSON),
+        "available_tools": _TOOLS,
+    },
     "verifier": {"schema_version": _TEXT, "input": _INPUT, "label": _TEXT, "review": _JSON},
     "text": {"prompt": _PLAIN, "completion": _TEXT, "format": _TEXT, "tools": _TOOLS},
 }

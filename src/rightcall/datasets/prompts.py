@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rightcall.capture.captured_rows import available_tools, unix_ms
 from rightcall.capture.domain import Domain, Scenario
-from rightcall.capture.scenario_run import SYSTEM
+from rightcall.capture.settings import SYSTEM
 from rightcall.datasets.schemas import PROMPT
 from rightcall.datasets.written_kinds import PROMPTS
 from rightcall.declare.provider_forms import to_provider

@@ -43,15 +43,16 @@ def fingerprint(row: Json, *, keys: Sequence[str] = (), near: bool = False) -> b
 class Twins:
     """Rows that are there twice. `near` is how alike two must be, from 0 to 1; None: they must be the same.
 
-    `dropped` has the numbers of the rows to leave out, once `find` has been called; `exact` and `near` say how many
-    there are of each sort.
+    `size` is how many bytes a fingerprint has. `dropped` has the numbers of the rows to leave out, once `find` has been
+    called; `exact` and `near` say how many there are of each sort.
     """
 
     def __init__(self, near: float | None = None) -> None:
         self.threshold = near
         self.rows = self.exact = self.near = 0
         self.dropped = RowNumbers()
-        self._prints = Sorted((EXACT if near is None else NEAR) + _NUMBER)
+        self.size = EXACT if near is None else NEAR
+        self._prints = Sorted(self.size + _NUMBER)
         self._units = Sorted(_DIGEST + _NUMBER)  # content of the whole unit, first row
         self._members = Sorted(2 * _NUMBER)  # first row of the unit, another row of it
         self._likeable = Sorted(_NUMBER + _DIGEST + SIZE)  # first row, what must be the same, signature

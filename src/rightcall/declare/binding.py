@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from rightcall.declare.hints.meaning import Misfit, ValueFault, copied
+from rightcall.json_pointer import step
 from rightcall.types import Json, Problem
 
 _BINDING = "__rightcall_binding__"
@@ -81,6 +82,6 @@ def problems(misfit: Misfit) -> tuple[Problem, ...]:
 
 def _problem(fault: ValueFault) -> Problem:
     steps = [str(step) for step in fault.steps]
-    path = "".join(["/" + step.replace("~", "~0").replace("/", "~1") for step in steps])
+    path = "".join(map(step, steps))
     where = ".".join(steps)[:200] or "the arguments"
     return Problem(fault.code, f"{where}: {fault.said}; send another value", path)

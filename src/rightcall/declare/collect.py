@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgspec
 
+from rightcall.json_pointer import step
 from rightcall.schema.plain_json import plain
-from rightcall.schema.refusals import Refused, step
+from rightcall.schema.refusals import Refused
 from rightcall.types import Tool
 
 if TYPE_CHECKING:

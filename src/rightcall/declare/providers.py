@@ -19,11 +19,12 @@ import msgspec
 from rightcall.declare.gemini_schema import from_openapi, is_openapi
 from rightcall.declare.registry import is_registry, parameters_schema
 from rightcall.declare.tool_names import stands_for
+from rightcall.json_pointer import step
 from rightcall.schema.compiled import check_compiles
 from rightcall.schema.mend import Mended, mend
 from rightcall.schema.pattern_size import check_patterns
 from rightcall.schema.plain_json import plain
-from rightcall.schema.refusals import Refused, step
+from rightcall.schema.refusals import Refused
 from rightcall.schema.text_kinds import properties
 from rightcall.schema.walk import check_parameters, check_schema
 from rightcall.types import Json, Tool

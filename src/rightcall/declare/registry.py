@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from rightcall.json_pointer import escaped, step
 from rightcall.schema.mend import text_schema
 from rightcall.schema.plain_json import plain
-from rightcall.schema.refusals import Refused, step
+from rightcall.schema.refusals import Refused
 from rightcall.schema.type_names import word
 from rightcall.schema.walk import LISTS, MAPS, ONE, Refs
 from rightcall.types import Json
@@ -106,7 +107,7 @@ class _RegistryWriter:
             self.names[ref] = name = self.fresh(ref.rpartition("/")[2] or "root")
             self.definitions[name] = {}
             self.waiting.append((name, target, path))
-        return f"#/$defs/{self.names[ref].replace('~', '~0').replace('/', '~1')}"
+        return f"#/$defs/{escaped(self.names[ref])}"
 
     def fresh(self, name: str) -> str:
         """Two places whose last steps are alike are two types."""

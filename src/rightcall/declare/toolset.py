@@ -260,6 +260,11 @@ class Toolset:
         """What of the declared schemas is not checked, and why."""
         return tuple(relaxation for tool in self for relaxation in self._check(tool)[1])
 
+    def relaxations_of(self, name: str) -> tuple[SchemaRelaxation, ...]:
+        """What of the schema of the tool of this `name` is not checked, and why. Empty for one that is not declared."""
+        tool = self._by_name.get(name)
+        return () if tool is None else self._check(tool)[1]
+
     def _check(self, tool: Tool) -> tuple[Json, tuple[SchemaRelaxation, ...]]:
         found = self._checked.get(tool.name)
         if found is None:
@@ -319,6 +324,16 @@ def _too_many_patterns(tool: Tool) -> Refused:
 
 def _data(refused: Refused) -> bool:
     return refused.given
+
+
+def without_code(tools: Toolset) -> Toolset:
+    """The same tools without what runs them: enough to read replies by, and fit for any other process."""
+    made = object.__new__(Toolset)
+    for slot in Toolset.__slots__:
+        setattr(made, slot, getattr(tools, slot))
+    made._all = {name: msgspec.structs.replace(tool, run=None) for name, tool in tools._all.items()}
+    made._by_name = {name: made._all[name] for name in tools._by_name}
+    return made
 
 
 def is_none(choice: object) -> bool:

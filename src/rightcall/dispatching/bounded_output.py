@@ -18,6 +18,7 @@ import msgspec
 
 from rightcall.dispatching.plain import plain
 from rightcall.dispatching.redact import Redaction, redacted
+from rightcall.json_pointer import escaped
 
 Reason = Literal["string_chars", "array_items", "total_bytes"]
 
@@ -373,8 +374,3 @@ def written(value: Any) -> str:
 def size(value: Any) -> int:
     """Bytes of the compact JSON."""
     return len(msgspec.json.encode(value))
-
-
-def escaped(step: str) -> str:
-    """A step of a JSON Pointer."""
-    return step.replace("~", "~0").replace("/", "~1")

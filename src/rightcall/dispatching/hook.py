@@ -24,6 +24,7 @@ from typing import Any
 import msgspec
 
 from rightcall.dispatching.result import Result
+from rightcall.dispatching.trace import Intervention
 from rightcall.errors import CallerError
 from rightcall.types import Call, Problem, Repair, Tool
 
@@ -87,6 +88,10 @@ class Hook:
 
     def cleanup(self, invocation: Invocation, error: BaseException) -> Awaitable[None] | None:
         """The `invocation` failed, or was stopped, with this `error`. Also comes without a `before`."""
+
+    def intervened(self, intervention: Intervention) -> None:
+        """A policy of the guard said this of a turn (`intervention`), before any of its calls ran. Told by a
+        `Runner`."""
 
 
 HookLike = Hook | Callable[[Invocation], Any]

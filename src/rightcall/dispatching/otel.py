@@ -15,6 +15,7 @@ from rightcall.dispatching.bounded_output import Bounds, bound, written
 from rightcall.dispatching.hook import Hook, Invocation
 from rightcall.dispatching.plain import plain
 from rightcall.dispatching.result import Result
+from rightcall.dispatching.trace import Intervention
 from rightcall.errors import DispatchTerminated
 from rightcall.extras import needs
 from rightcall.redaction.scrubber import Scrubber
@@ -86,6 +87,19 @@ class Spans(Hook):
         span.set_attribute("error.type", getattr(error, "type", None) or type(error).__qualname__)
         span.set_status(Status(StatusCode.ERROR, _SCRUBBER.text(str(error))[:500] if self._content else None))
         span.end()
+
+    def intervened(self, intervention: Intervention) -> None:
+        """An event `rightcall.intervention` of the span that is open around the turn (`intervention`)."""
+        from opentelemetry import trace
+
+        said = {
+            "rightcall.policy": intervention.policy,
+            "rightcall.action": intervention.action,
+            "rightcall.reason": _SCRUBBER.text(intervention.reason),
+        }
+        if intervention.call is not None:
+            said["rightcall.call"] = str(intervention.call)
+        trace.get_current_span().add_event("rightcall.intervention", said)
 
     def _closed(self, invocation: Invocation) -> Any:
         """The span, no longer the current one. None for a call that this hook was not asked about."""

@@ -17,6 +17,7 @@ import fcntl
 import os
 import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -32,6 +33,7 @@ VERSION = "rightcall-parts/v1"
 JOURNAL = json_lines("journal of parts", "schema_version", VERSION)
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 _PRIVATE = 0o600
+_NOT_OURS = FileKind("part of a file that is being written", lambda found: False)
 
 
 class PartedFile:
@@ -58,7 +60,7 @@ class PartedFile:
         self._notes = self._step("open", os.open, self.journal, _FLAGS, _PRIVATE)
         self._lock()
         entries = list(self._entries()) if resume else []
-        if not entries:
+        if not entries or entries[0][0].get("schema_version") != VERSION:
             self._start(run)
             return []
         if entries[0][0].get("run") != run:
@@ -96,6 +98,19 @@ class PartedFile:
         finally:
             os.close(folder)
 
+    def pieces(self, size: int = 1 << 16) -> Iterator[bytes]:
+        """What has been appended so far, from the beginning."""
+        place = 0
+        while data := self._step("read", os.pread, self._data, size, place):
+            yield data
+            place += len(data)
+
+    def discard(self) -> None:
+        """Nothing is left of it; a file in its place stays as it is."""
+        for path in (self.part, self.journal):
+            with suppress(FileNotFoundError):
+                os.unlink(path)
+
     def close(self) -> None:
         for handle in (self._data, self._notes):
             if handle >= 0:
@@ -113,7 +128,7 @@ class PartedFile:
     def _check(self) -> os.stat_result | None:
         keep_apart(self.path, self._sources)
         if self._notes < 0:
-            existing(self.journal, JOURNAL)
+            existing(self.journal, JOURNAL, force=self._force)
         return existing(self.path, self.kind, force=self._force)
 
     def _lock(self) -> None:
@@ -132,13 +147,19 @@ class PartedFile:
     def _start(self, run: str) -> None:
         """Anew. At no moment is there a part without a journal: one that is there is somebody else's."""
         if os.path.lexists(self.part):
-            if not os.fstat(self._notes).st_size:
-                os.unlink(self.journal)
-                raise NotOurs(f"{self.part} is in the way, and no journal says what it is; move it away")
+            self._refuse_strange_part()
             self._step("write", os.unlink, self.part)
         self._step("write", os.ftruncate, self._notes, 0)
         self._note({"schema_version": VERSION, "run": run})
         self._data = self._step("open", os.open, self.part, _FLAGS | os.O_EXCL, _PRIVATE)
+
+    def _refuse_strange_part(self) -> None:
+        try:
+            existing(self.part, _NOT_OURS, force=self._force or os.fstat(self._notes).st_size > 0)
+        except NotOurs:
+            if not os.fstat(self._notes).st_size:
+                os.unlink(self.journal)  # it was made a moment ago
+            raise
 
     def _open_data(self, *, is_whole: bool) -> int:
         """The bytes of the run that is gone on with; it may have been ended when they were in their place already."""

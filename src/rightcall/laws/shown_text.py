@@ -9,6 +9,8 @@ from rightcall.types import Span
 
 _BLANK_LINE = re.compile(r"\n[ \t\r]*+\n")
 _QUOTES = re.compile("[\"'`\u00ab\u00bb\u2018-\u201f\u2039\u203a\u300c-\u300f]")
+# What a quotation shows goes on over empty lines, up to its close.
+_QUOTED_OPENER = re.compile(_QUOTES.pattern + r"[^\[<{]*+[\[<{]").search
 _CODE = re.compile(
     r"`|~~~|<pre|<code|<textarea|<!--|<!\[CDATA|^(?:@@ |diff --git|---|\+\+\+)|response|result", re.M | re.I
 )
@@ -19,9 +21,9 @@ def is_plain(text: str, at: int, spans: tuple[Span, ...]) -> bool:
     """Is the place certainly outside code, quotes and everything else that shows? What stands in calls
     and in other reasoning does not count."""
     before = _without_calls(text[:at], _elsewhere(spans, at))
-    if _CODE.search(before):
+    *others, paragraph = _BLANK_LINE.split(before)
+    if _CODE.search(before) or any(map(_QUOTED_OPENER, others)):
         return False
-    paragraph = _BLANK_LINE.split(before)[-1]
     # What stands right behind a marker or a call begins a message, and so a line.
     begun = max([span.end for span in spans if span.kind in ("marker", "call") and span.end <= at], default=0)
     behind = text[begun:at]

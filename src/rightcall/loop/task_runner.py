@@ -26,7 +26,7 @@ from rightcall.backends.loop_thread import LoopThread
 from rightcall.backends.request import Request
 from rightcall.declare.toolset import Tools
 from rightcall.dispatching.dispatcher import dispatch
-from rightcall.dispatching.hook import HookLike
+from rightcall.dispatching.hook import Hook, HookLike
 from rightcall.dispatching.result import Result, not_run
 from rightcall.dispatching.run_limits import RunLimits
 from rightcall.dispatching.trace import Intervention, Trace
@@ -139,6 +139,9 @@ class Runner:
         self.conversation.add(reply, calls=len(judged.calls), seconds=seconds)
         if self.trace is not None:
             self.trace.add(judged.interventions)
+        for hook in [hook for hook in self._hooks if isinstance(hook, Hook)]:
+            for each in judged.interventions:
+                hook.intervened(each)
         self.conversation.begin(reply.message())
         self._judged = judged
         self._write()

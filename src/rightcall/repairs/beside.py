@@ -16,6 +16,7 @@ import msgspec
 
 from rightcall.checks import argument_problems
 from rightcall.declare.toolset import Toolset
+from rightcall.json_pointer import step
 from rightcall.repairs.number_text import dumps
 from rightcall.repairs.schema_rules import fold
 from rightcall.strict_json import is_same
@@ -93,13 +94,13 @@ def _belongs(member: BesideMember, name: str, tool: Tool, arguments: dict[str, A
         return True  # if it does not fit, the call may not run without it
     if member.role in ("clash", "again", "call", "id") or name in arguments or member.key in arguments:
         return False  # an id, a type: what a call has beside its arguments
-    merged, path = {**arguments, name: member.value}, _path(name)
+    merged, path = {**arguments, name: member.value}, step(name)
     wrong = [problem.path for problem in argument_problems(tool, merged, 0)]
     return not any(place == path or place.startswith(path + "/") for place in wrong)
 
 
 def _put(member: BesideMember, name: str, placed: Placed, policy: str) -> None:
-    key, value, path = member.key, member.value, _path(member.key)
+    key, value, path = member.key, member.value, step(member.key)
     there = [placed.arguments[each] for each in (name, key) if each in placed.arguments]
     if there:
         placed.problems.append(_doubled(key, there[0], value))
@@ -143,9 +144,9 @@ def _decoded(value: Any) -> Any:
 def _doubled(key: str, inside: Any, beside: Any) -> Problem:
     if is_same(inside, beside):
         message = f"{key[:80]!r} is given among the arguments and beside them; send it once"
-        return Problem("duplicate_argument", message, _path(key), blocking=False)
+        return Problem("duplicate_argument", message, step(key), blocking=False)
     shown = f"{dumps(inside)[:80]} among the arguments and {dumps(beside)[:80]} beside them"
-    return Problem("duplicate_argument", f"{key[:80]!r} is given twice: {shown}; send it once", _path(key))
+    return Problem("duplicate_argument", f"{key[:80]!r} is given twice: {shown}; send it once", step(key))
 
 
 def _unknown(keys: list[str]) -> list[Problem]:
@@ -154,7 +155,3 @@ def _unknown(keys: list[str]) -> list[Problem]:
     shown = ", ".join([repr(key[:80]) for key in keys])
     verb = "stands" if len(keys) == 1 else "stand"
     return [Problem("unknown_key", f"{shown} {verb} beside the arguments and had no use", blocking=False)]
-
-
-def _path(key: str) -> str:
-    return "/" + key.replace("~", "~0").replace("/", "~1")

@@ -50,7 +50,11 @@ class RayEngine:
         blocks = -(-len(window) // TOGETHER)
         given = ray.data.from_items([{"item": item} for item in window], override_num_blocks=blocks)
         made = given.map_batches(
-            _Task(work), batch_size=None, batch_format="pyarrow", concurrency=self._jobs, max_retries=LIVES
+            _Task(work),
+            batch_size=None,
+            batch_format="pyarrow",
+            concurrency=None if self._jobs is None else min(self._jobs, blocks),
+            ray_remote_args_fn=_retried,
         )
         try:
             for row in made.iter_rows():
@@ -60,6 +64,10 @@ class RayEngine:
         except RayError as error:
             told = " ".join(str(error).split())[:300]
             raise WorkerLost(f"Ray gave up on a part: {told}; --engine local runs it on this machine") from error
+
+
+def _retried() -> dict[str, int]:
+    return {"max_retries": LIVES}
 
 
 class _Task:

@@ -42,6 +42,9 @@ class RemoteSink:
         self._file.publish()
         self._file.path.unlink()
 
+    def discard(self) -> None:
+        self._file.discard()
+
     def __enter__(self) -> Self:
         return self
 

@@ -37,6 +37,10 @@ class Sink(Protocol):
         """All parts have been written."""
         ...
 
+    def discard(self) -> None:
+        """Nothing is to be left of it, as far as that can be."""
+        ...
+
 
 class StreamSink:
     """Standard output, or another place that is no file."""
@@ -55,6 +59,9 @@ class StreamSink:
             raise FileFailed(failed("write", self.path, error)) from error
 
     def finish(self) -> None:
+        pass
+
+    def discard(self) -> None:
         pass
 
     def __enter__(self) -> Self:
@@ -88,6 +95,9 @@ class FileSink:
 
     def finish(self) -> None:
         self._file.publish()
+
+    def discard(self) -> None:
+        self._file.discard()
 
     def __enter__(self) -> Self:
         return self

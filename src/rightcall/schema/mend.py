@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from rightcall.schema.refusals import step
+from rightcall.json_pointer import step
 from rightcall.schema.type_names import TYPES, either, meant, word
 from rightcall.schema.walk import LISTS, MAPS, ONE, subschemas
 from rightcall.types import Json

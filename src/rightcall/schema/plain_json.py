@@ -9,7 +9,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from rightcall.schema.refusals import Refused, step
+from rightcall.json_pointer import step
+from rightcall.schema.refusals import Refused
 from rightcall.schema.tool_limits import MAX_DEPTH, MAX_SIZE
 
 _LONGEST_INT = 14_000  # bits: beyond, Python does not write it as digits

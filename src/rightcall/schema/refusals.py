@@ -33,8 +33,3 @@ class Refusal(msgspec.Struct, frozen=True):
     tool: str
     path: str
     message: str
-
-
-def step(key: str | int) -> str:
-    """One step of a JSON Pointer."""
-    return f"/{str(key).replace('~', '~0').replace('/', '~1')}"

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from rightcall.schema.refusals import step
+from rightcall.json_pointer import step
 from rightcall.schema.tool_limits import REGEX_SIZE
 from rightcall.schema.walk import (
     LISTS,

@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from rightcall.schema.refusals import Refused, step
+from rightcall.json_pointer import step, unescaped
+from rightcall.schema.refusals import Refused
 from rightcall.schema.tool_limits import MAX_CHAIN, MAX_EXPANSION, MAX_REPEATED, MAX_SCHEMAS
 from rightcall.schema.type_names import TYPES, meant
 from rightcall.types import Json
@@ -131,7 +132,7 @@ class Refs:
             return self._anchors.get(pointer)
         here = self.root
         for part in pointer.split("/")[1:]:
-            part = part.replace("~1", "/").replace("~0", "~")
+            part = unescaped(part)
             if isinstance(here, list):
                 here = here[int(part)] if part.isascii() and part.isdigit() and int(part) < len(here) else None
             else:

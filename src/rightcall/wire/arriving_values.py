@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from rightcall.json_pointer import step
 from rightcall.repairs.objects import respelled
 from rightcall.schema.places import Places
 from rightcall.schema.text_kinds import wants_text
@@ -182,7 +183,7 @@ def meant(p: CallBuilder, key: str, read: Read) -> tuple[str, Any]:
         return read.json, read.value
     call = p.call
     assert call is not None
-    path = "/" + key.replace("~", "~0").replace("/", "~1")
+    path = step(key)
     tool = p.tools.get(call.name) if p.tools is not None else None
     call.repairs += (*_escapes(read, path), *_unquoted(read, path, key, tool), *_zeros(read, path, key, tool))
     texts = _as_written(call, key, read, path, tool) if read.odd and tool is not None else None

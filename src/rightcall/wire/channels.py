@@ -60,6 +60,7 @@ def _header(m: Machine, taken: Capture, *, bare: bool) -> Steps[None]:
     else:
         # Its first character is text, and the search goes on behind it.
         is_cut = p.ended and end < 0 and len(p.buf) - p.pos < _MAX_HEADER + size
+        is_cut = is_cut and not _holds_more(m, p.buf[p.pos + 1 :])
         p.pos = len(p.buf) if is_cut else p.pos + 1
         m.output.say_exactly(p.release(taken), p.at)
 

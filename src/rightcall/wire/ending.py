@@ -195,14 +195,14 @@ def _before(spans: list[Span], end: int) -> list[Span]:
     return [Span(span.start, min(span.end, end), span.kind) for span in spans if span.start < end]
 
 
-def last_calls(reply: Reply) -> int:
-    """How many calls a text ends with: nothing but blanks and markers stands between and behind them. The reply has
-    its spans."""
+def last_calls(reply: Reply) -> tuple[int, int]:
+    """How many calls a text ends with, and where they begin: nothing but blanks and markers stands between and behind
+    them. The reply has its spans."""
     spans = list(reply.spans or ())
     first = _last_run(spans)
     if first is None:
-        return 0
-    return sum(isinstance(part, Call) for part in _parts_from(Piece(reply, spans), first))
+        return 0, 0
+    return sum(isinstance(part, Call) for part in _parts_from(Piece(reply, spans), first)), first
 
 
 def _last_run(spans: list[Span]) -> int | None:

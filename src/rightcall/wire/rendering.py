@@ -15,6 +15,7 @@ from rightcall.declare.toolset import ToolLike, Toolset
 from rightcall.errors import CannotCarry
 from rightcall.formats import find
 from rightcall.formats.spec import Body, Format, alternatives
+from rightcall.json_pointer import escaped
 from rightcall.strict_json import Undecodable, decode
 from rightcall.types import Call, Part, Reasoning, Reply, Text
 from rightcall.wire.bodies import BODIES
@@ -204,8 +205,8 @@ def same(a: Any, b: Any, path: str = "") -> str | None:
     if isinstance(a, dict):
         if a.keys() != b.keys():
             odd = next(iter(a.keys() ^ b.keys()))
-            return f"{path}/{_escape(odd)}"
-        return _first_difference((a[key], b[key], f"{path}/{_escape(key)}") for key in a)
+            return f"{path}/{escaped(odd)}"
+        return _first_difference((a[key], b[key], f"{path}/{escaped(key)}") for key in a)
     if isinstance(a, list):
         if len(a) != len(b):
             return path
@@ -215,7 +216,3 @@ def same(a: Any, b: Any, path: str = "") -> str | None:
 
 def _first_difference(pairs: Iterable[tuple[Any, Any, str]]) -> str | None:
     return next((found for a, b, path in pairs if (found := same(a, b, path)) is not None), None)
-
-
-def _escape(key: Any) -> str:
-    return str(key).replace("~", "~0").replace("/", "~1")

@@ -65,8 +65,8 @@ def read_foreign(block: Block, opening: Capture) -> Steps[None]:
 def _unreadable(block: Block, content: str, found: bool) -> None:
     """A call that cannot be read: what of its name is known, and why it may not run."""
     p, text = block.p, content.lstrip()
-    tag = next((tag for tag in p.compiled.body_tags if text.startswith(tag.rstrip(_QUOTES))), "").rstrip(_QUOTES)
-    name = _NAME(text, len(tag) + len(text[len(tag) :]) - len(text[len(tag) :].lstrip(_QUOTES)))
+    tag = next((tag for tag in map(_unquoted, p.compiled.body_tags) if text.startswith(tag)), "")
+    name = _NAME(text, len(text) - len(text[len(tag) :].lstrip(_QUOTES)))
     if name is not None and (known := block.declared(name.group())):
         p.begin(known)
     if (tag and name is None) or _is_nameless(block):
@@ -76,6 +76,11 @@ def _unreadable(block: Block, content: str, found: bool) -> None:
     else:
         known_to = block.content + len(content) - len(text) + (name.end() if name is not None else len(tag))
         p.fail("invalid_call", _UNREADABLE, end=_end_of_broken(block, found, known_to))
+
+
+def _unquoted(tag: str) -> str:
+    """How a tag with a name begins, however it is quoted."""
+    return tag.rstrip(_QUOTES)
 
 
 def _read_foreign(block: Block, text: str) -> Piece | None:

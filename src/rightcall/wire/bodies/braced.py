@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from rightcall.formats.spec import Braced, Format, Marker
 from rightcall.formats.toml_rules import LITERAL, OPENER, marker_rule, template_rule
+from rightcall.json_pointer import step
 from rightcall.strict_json import Undecodable, decode_unique
 from rightcall.types import Call, Repair
 from rightcall.values.notation import JSON_WORDS, Notation, braces
@@ -215,8 +216,8 @@ class BracedReader(BodyReader):
             raise
         written = p.release(taken)
         if text.odd:
-            p.call.repairs += (bad_escape(_pointer(key), written[1:-1]),)
-        p.call.repairs += receipts(_pointer(key), [(written, text.inner)], self.body.quote)
+            p.call.repairs += (bad_escape(step(key), written[1:-1]),)
+        p.call.repairs += receipts(step(key), [(written, text.inner)], self.body.quote)
         return value
 
     def _may_repair(self, p: CallBuilder, name: str) -> None:
@@ -253,7 +254,7 @@ class BracedReader(BodyReader):
         if reader.ordinary:
             assert p.call is not None
             self._may_repair(p, p.call.name)
-            p.call.repairs += receipts(_pointer(key), reader.ordinary, self.body.quote)
+            p.call.repairs += receipts(step(key), reader.ordinary, self.body.quote)
         return found
 
     def _bare(self, p: CallBuilder, kind: str) -> Steps[Read]:
@@ -314,10 +315,6 @@ def _behind_value(value: Pat, after: list[Pat]) -> Pat:
         seq(Pat(r"[}\]]", ""), blanks(), alt(deeper, *after, END)),
         END,
     )
-
-
-def _pointer(key: str) -> str:
-    return "/" + key.replace("~", "~0").replace("/", "~1")
 
 
 def _without_word(body: Braced) -> list[Probe]:

@@ -1,0 +1,126 @@
+"""How many replies a second?    Of 300 characters, through `parse_many` beside `json.loads`, and as a log through
+`rightcall parse --rows` beside `jq -c .` on the same file.
+
+    python benchmarks/bench_rows.py [ROWS]      100,000 rows unless said
+
+Targets: 20,000 replies a second and core through `parse_many`; the log within 4 times the time of jq, on two cores;
+and memory that does not grow with the rows.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from measure import table, verdict
+from rightcall import Tool, Toolset, parse_many
+from rightcall.rows.local_pool import cores
+
+ROWS = 100_000
+PER_CORE = 20_000
+MOST = 4.0
+WORDS = "all that is gold does not glitter not those who wander are lost the old strong wither deep roots frost".split()
+WEATHER = {
+    "type": "object",
+    "properties": {"city": {"type": "string"}, "days": {"type": "integer"}, "note": {"type": "string"}},
+    "required": ["city"],
+}
+TOOLS = Toolset([Tool(name="get_weather", parameters=WEATHER)])
+
+
+def text(number: int, dice: random.Random) -> str:
+    """A reply of 300 characters: a sentence and a call."""
+    said = " ".join(dice.choices(WORDS, k=40))
+    call = {"name": "get_weather", "arguments": {"city": "Oslo", "days": number % 9, "note": ""}}
+    frame = f"I will look that up for you.\n<tool_call>\n{json.dumps(call)}\n</tool_call>"
+    return frame.replace('"note": ""', f'"note": "{said[: 300 - len(frame)]}"')
+
+
+def texts(count: int) -> Iterator[str]:
+    dice = random.Random(1)
+    return (text(number, dice) for number in range(count))
+
+
+def log(path: Path, count: int) -> None:
+    with path.open("w") as file:
+        for number, each in enumerate(texts(count)):
+            file.write(json.dumps({"id": number, "model": "m", "text": each}) + "\n")
+
+
+def took(command: list[str]) -> tuple[float, float]:
+    """Seconds, and the most memory in MB of the largest process of it."""
+    start = time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0, command
+    return time.perf_counter() - start, used.ru_maxrss / 1024
+
+
+def many(count: int) -> float:
+    """Replies a second and core."""
+    given = list(texts(count))
+    start = time.perf_counter()
+    found = sum(len(reply.calls) for reply in parse_many(given, tools=TOOLS, format="hermes"))
+    seconds = time.perf_counter() - start
+    assert found == count
+    return count / seconds / cores()
+
+
+def loads(count: int) -> float:
+    given = [json.dumps({"text": each}) for each in texts(count)]
+    start = time.process_time()
+    for each in given:
+        json.loads(each)
+    return count / (time.process_time() - start)
+
+
+def main(rows: int) -> int:
+    missed = []
+    rate, plain = many(min(rows, ROWS)), loads(min(rows, ROWS))
+    table(
+        ("replies of 300 characters", "a second and core"),
+        [("parse_many, format named", f"{rate:,.0f}"), ("json.loads of the same text", f"{plain:,.0f}")],
+    )
+    if rate < PER_CORE:
+        missed.append(f"parse_many ({rate:,.0f})")
+    with tempfile.TemporaryDirectory() as folder:
+        ratio = whole_log(Path(folder), rows)
+    if ratio > MOST:
+        missed.append(f"the log ({ratio:.1f} x jq)")
+    return verdict(f"{PER_CORE:,} a second and core, the log within {MOST:g} x jq", missed)
+
+
+def whole_log(folder: Path, rows: int) -> float:
+    """How many times the time of jq a log of so many rows takes, on two cores."""
+    path, tools, out = folder / "log.jsonl", folder / "tools.json", folder / "out.jsonl"
+    log(path, rows)
+    tools.write_text(json.dumps(TOOLS.definitions()))
+    command = [sys.executable, "-m", "rightcall", "parse", "--rows", str(path), "--out", str(out)]
+    ours, memory = took([*command, "--format", "hermes", "--tools", str(tools), "--jobs", "2"])
+    assert out.read_bytes().count(b"\n") == rows
+    children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+    lines = [(f"rightcall parse --rows, {rows:,} rows", f"{ours:.2f}", f"{rows / ours:,.0f}", f"{memory:.0f}")]
+    if shutil.which("jq") is None:
+        print("jq is not installed; its time is not measured")
+        ratio = 0.0
+    else:
+        jq, used = took(["jq", "-c", ".", str(path)])
+        lines.append(("jq -c .", f"{jq:.2f}", f"{rows / jq:,.0f}", f"{used:.0f}"))
+        ratio = ours / jq
+    table(("the same file", "s", "rows a second", "MB"), lines)
+    print(f"{ratio:.1f} x jq; the largest process of all had {children:.0f} MB\n")
+    return ratio
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1].replace("_", "").replace(",", "")) if len(sys.argv) > 1 else ROWS))

@@ -1,0 +1,114 @@
+"""`parse_many`: the replies of `parse`, in order, whatever the texts, however many processes, lazily."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pytest
+
+from replies import hermes
+from rightcall import Call, Reply, Tool, Toolset, parse, parse_many
+from rightcall.errors import CallerError, UnknownFormat
+from samples import files, read_samples
+
+TEXTS = [sample.text for file in files() for sample in read_samples(file)]
+
+
+def look(city: str, days: int = 1) -> str:
+    """Looks at the sky."""
+    return city
+
+
+def without_ids(reply: Reply) -> Reply:
+    """Ids are made up anew in every reading."""
+    parts = [msgspec.structs.replace(part, id="") if isinstance(part, Call) else part for part in reply.parts]
+    return msgspec.structs.replace(reply, parts=tuple(parts))
+
+
+def same(texts: list[Any], **options: Any) -> None:
+    alone = [without_ids(parse(text, **options)) for text in texts]
+    assert [without_ids(reply) for reply in parse_many(iter(texts), jobs=2, **options)] == alone
+
+
+def test_the_corpus_is_read_as_by_parse() -> None:
+    assert len(TEXTS) > 100
+    same(TEXTS)
+
+
+def test_options_tools_and_odd_texts_travel() -> None:
+    odd = [hermes('{"name": "look", "arguments": {"city": "\\ud800", "days": 12345678901234567890123}}'), "\ud800", ""]
+    pairs = [("<tool_call>", True), ('{"name": "look", "arguments": {"city": 1e400}}', False), ("</tool_call>", True)]
+    options = {"tools": [look], "format": "hermes", "repair": {"look": "lenient", "*": "off"}, "spans": True}
+    same([*odd, pairs] * 10, **options, finish="length")
+    same([*odd, pairs] * 10, **{**options, "tools": Toolset(look, Tool(name="other")).scoped(["other"])})
+
+
+def test_texts_are_taken_as_replies_are() -> None:
+    taken = 0
+
+    def texts() -> Iterator[str]:
+        nonlocal taken
+        for taken in itertools.count(1):
+            yield f"text {taken}"
+
+    replies = parse_many(texts(), jobs=2)
+    assert [next(replies).content for _ in range(20)] == [f"text {number}" for number in range(1, 21)]
+    assert taken < 4_000
+    replies.close()  # type: ignore[attr-defined]
+
+
+def children() -> list[int]:
+    with open(f"/proc/self/task/{os.getpid()}/children") as file:
+        return list(map(int, file.read().split()))
+
+
+@pytest.mark.skipif(not os.path.exists(f"/proc/self/task/{os.getpid()}/children"), reason="it finds workers in /proc")
+def test_a_killed_worker_loses_nothing_and_none_is_left() -> None:
+    before = set(children())
+    replies = parse_many((f"text {number}" for number in range(5_000)), jobs=2)
+    seen = [next(replies).content]
+    for child in set(children()) - before:
+        os.kill(child, signal.SIGKILL)
+    seen += [reply.content for reply in replies]
+    assert seen == [f"text {number}" for number in range(5_000)]
+    assert set(children()) <= before
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_what_is_wrong_raises_as_in_parse(jobs: int) -> None:
+    with pytest.raises(UnknownFormat):
+        parse_many([], format="no such", jobs=jobs)
+    with pytest.raises(CallerError, match="is not one of"):
+        parse_many([], repair="maybe", jobs=jobs)  # type: ignore[arg-type]
+    with pytest.raises(CallerError, match="an iterable of texts"):
+        parse_many("one text", jobs=jobs)
+    with pytest.raises(CallerError, match="not NoneType; an answer without text"):
+        list(parse_many(["a"] * 100 + [None] * 100, jobs=jobs))  # type: ignore[list-item]
+    with pytest.raises(CallerError, match="give 1 or more"):
+        parse_many([], jobs=0)
+
+
+def test_a_script_without_a_guard_is_not_run_again(tmp_path: Any) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import rightcall\n"
+        "print('once')\n"
+        "def f(x: int): ...\n"
+        "print(sum(len(reply.content) for reply in rightcall.parse_many(['ab'] * 100, tools=[f], jobs=2)))\n"
+    )
+
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr) == ("once\n200\n", "")
+
+
+def test_the_reply_of_each_text_is_whole() -> None:
+    (reply,) = parse_many([hermes(json.dumps({"name": "look", "arguments": {"city": "Oslo"}}))], tools=[look])
+    assert reply.calls[0].arguments == {"city": "Oslo"}
