@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
+from rightcall.cli.layout import room
 from rightcall.cli.safe import brief, visible
 from rightcall.cli.show import STYLES
 from rightcall.safe_text import percent
@@ -40,8 +41,7 @@ _AROUND = 160  # characters of a sample before what it is about, and behind
 def screen(*, stderr: bool = False) -> Console:
     """A console that wraps at the terminal's width."""
     out = Console(markup=False, highlight=False, emoji=False, stderr=stderr)
-    if out.width < NARROWEST:
-        out.width = NARROWEST
+    out.width = max(room(out) or out.width, NARROWEST)
     return out
 
 
