@@ -307,7 +307,10 @@ def export(
     format_file: FormatFile = None,
     public: Annotated[bool, typer.Option("--public", help="A file for everyone: only of released rows.")] = False,
     keep_system: Annotated[
-        bool, typer.Option("--keep-system", help="Leave in the prompt with which capture tests a model.")
+        bool,
+        typer.Option(
+            "--keep-system", help="Leave in what a capture, or a backend that asks for text, told the model of itself."
+        ),
     ] = False,
     force: Force = False,
     json: AsJson = False,
