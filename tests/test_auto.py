@@ -294,3 +294,15 @@ def test_a_token_between_a_name_and_arguments_is_never_silent() -> None:
         reply = read_auto(text)
         assert reply.content == text
         assert [problem.code for problem in reply.problems] == ["looks_like_a_call"]
+
+
+def test_after_very_many_openers_without_a_call_no_more_are_looked_at() -> None:
+    text = "<tool_call>" * 10_001 + f" <tool_call>{CALL}</tool_call>"
+    reply = parse(text, tools=TOOLS)
+    assert reply.content == text and not reply.attempts
+    assert [problem.code for problem in reply.problems if problem.blocking] == ["too_large"]
+    parser = Parser(tools=TOOLS)
+    for start in range(0, len(text), 999):
+        parser.feed(text[start : start + 999])
+    parser.close()
+    assert parser.reply == reply

@@ -213,6 +213,7 @@ def test_a_certain_repair_beside_a_guess_does_not_make_it_certain(arguments: str
     kinds = {repair.kind for repair in parse(text, format="hermes", tools=TOOLS, repair="lenient").calls[0].repairs}
     assert kinds == {"exact", "guess"}
     assert seen(text, "hermes")[:2] == ([], ["lookup"])
+    assert parse(text, format="hermes", tools=TOOLS).refused[0].repairs == ()
 
 
 @pytest.mark.parametrize("arguments", ["[1]", '"owl"', '{"word": "owl" "n"', '{"n": 1}', '{"word": "a", "word": "b"}'])

@@ -63,7 +63,7 @@ class Calls:
                 message = f"more arguments of {call.name!r:.80} came after the call had ended; they were not read"
                 self._out.append(Problem("late_arguments", message, blocking=False))
             return
-        if len(self.gather.calls) > known:
+        if 0 < known < len(self.gather.calls):
             self._end_ready()
         self._arguments(call, piece)
         if piece.whole:

@@ -5,17 +5,18 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
-from enum import StrEnum
 from hashlib import blake2b
 from typing import Annotated, Any
 
 import msgspec
 import typer
+from rich.console import Console
 
 from rightcall.cli.inputs import read_bytes, refuse, say, usage_errors
 from rightcall.cli.layout import console, row
 from rightcall.cli.progress import working
 from rightcall.cli.safe import brief, json_text
+from rightcall.cli.workers import EngineChoice
 from rightcall.errors import WorkerLost
 from rightcall.files.file_kinds import FileKind
 from rightcall.files.streams import is_stream
@@ -28,11 +29,6 @@ from rightcall.rows.sinks import sink_to
 from rightcall.types import Json
 
 _PANEL = "Many rows"
-
-
-class EngineChoice(StrEnum):
-    local = "local"
-    ray = "ray"
 
 
 def _option(*names: str, **more: Any) -> Any:
@@ -130,26 +126,25 @@ def _tell(totals: Totals, out: str | None, seconds: float, *, json: bool) -> Non
     if totals.bad > len(totals.faults):
         typer.echo(f"and {totals.bad - len(totals.faults):,} more rows like these", err=True)
     aside = out is None or is_stream(out)  # what is on standard output is the lines themselves
-    told: Json = {"rows": totals.rows, **totals.counts, "bad": totals.bad, "resumed": totals.resumed}
+    rate = (totals.rows - totals.resumed) / max(seconds, 1e-9)
     if json:
-        rate = round((totals.rows - totals.resumed) / max(seconds, 1e-9))
-        told |= {"seconds": round(seconds, 3), "rows_per_second": rate, "output": out or "/dev/stdout"}
+        told: Json = {"rows": totals.rows, **totals.counts, "bad": totals.bad, "resumed": totals.resumed}
+        told |= {"seconds": round(seconds, 3), "rows_per_second": round(rate), "output": out or "/dev/stdout"}
         typer.echo(json_text(told), err=aside)
-        return
-    if aside and not sys.stderr.isatty():
-        return
-    shown = console(stderr=aside)
-    done = totals.rows - totals.resumed
-    row(
-        shown,
-        "rows",
-        f"{totals.rows:,}" + (f", {totals.resumed:,} of them by an earlier run" if totals.resumed else ""),
-    )
-    row(shown, "calls", f"{totals.counts['calls']:,} may run, {totals.counts['refused']:,} must not")
-    row(shown, "repaired", f"{totals.counts['repaired']:,} calls")
+    elif not aside or sys.stderr.isatty():
+        fast = f", {rate:,.0f} rows a second" if rate > 100 else ""
+        _show(console(stderr=aside), totals, f"{seconds:,.1f} s{fast}", out)
+
+
+def _show(shown: Console, totals: Totals, time: str, out: str | None) -> None:
+    earlier = f", {totals.resumed:,} of them by an earlier run" if totals.resumed else ""
+    row(shown, "rows", f"{totals.rows:,}{earlier}")
+    counts = totals.counts
+    said = f"{counts['calls']:,} may run, {counts['refused']:,} must not; repaired: {counts['repaired']:,}"
+    row(shown, "calls", said)
     if totals.bad:
         row(shown, "bad", f"{totals.bad:,} rows hold nothing that can be read", "bold red")
-    row(shown, "time", f"{seconds:,.1f} s, {done / max(seconds, 1e-9):,.0f} rows a second")
+    row(shown, "time", time)
     if out is not None:
         row(shown, "output", out)
 

@@ -52,10 +52,11 @@ def _headline(stats: RowStats) -> Headline:
     if labelled:
         low, high = interval(labels["valid"], labelled)
         note = f"95 % interval: {100 * low:.1f} to {100 * high:.1f} %."
-        all_notes = (note, f"{labelled:,} of {sound:,} sound rows are labelled.", bad)
-        return Headline(percent(labels["valid"] / labelled), f"of {labelled:,} labelled rows are valid", all_notes)
-    notes = (bad, "No row is labelled; `rightcall dataset label` does that.") if sound else (bad,)
-    return Headline(percent(sound / stats.rows if stats.rows else 0.0), f"of {stats.rows:,} rows are sound", notes)
+        notes = (note, f"{labelled:,} of {sound:,} sound rows are labelled.", bad)
+        return Headline(percent(labels["valid"] / labelled), f"of {labelled:,} labelled rows are valid", notes)
+    unlabelled = ("No row is labelled; `rightcall dataset label` does that.",) if sound else ()
+    rate = percent(sound / stats.rows if stats.rows else 0.0)
+    return Headline(rate, f"of {stats.rows:,} rows are sound", (bad, *unlabelled))
 
 
 def _figures(stats: RowStats) -> FigureTiles:

@@ -17,6 +17,7 @@ import selectors
 import signal
 import subprocess
 import sys
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -28,6 +29,7 @@ from rightcall.rows.frames import FrameReader, framed
 
 AHEAD = 2  # items that a worker has at a time, so that it never waits for the next
 WAITING = 4  # results per worker that may wait for one before them
+ALONE = 0.1  # seconds of work before processes are started for the rest
 LIVES = 3  # workers that an item may take with it
 _PROGRAM = "import sys, json; sys.path[:] = json.loads(sys.argv[1]); from rightcall.rows.pool_child import main; main()"
 
@@ -38,21 +40,29 @@ def cores() -> int:
 
 
 class LocalEngine:
-    """`jobs` processes of this machine; as many as it has cores if that is not said. A single item, or a single job,
-    is worked on in this process."""
+    """`jobs` processes of this machine. Where that is not said: one per core, if the work takes long enough to be worth
+    starting them. A single item, or a single job, is worked on in this process."""
 
     def __init__(self, jobs: int | None = None) -> None:
         if jobs is not None and jobs < 1:
             raise CallerError(f"jobs={jobs} is no number of processes; give 1 or more")
         self.jobs = jobs or cores()
+        self._alone = ALONE if jobs is None else 0.0
 
     def map(self, work: Callable[[bytes], bytes], items: Iterable[bytes]) -> Iterator[bytes]:
         source = iter(items)
+        if self.jobs == 1:
+            return InlineEngine().map(work, source)
+        return self._both(work, source)
+
+    def _both(self, work: Callable[[bytes], bytes], source: Iterator[bytes]) -> Iterator[bytes]:
+        until = time.monotonic() + self._alone
         first = list(islice(source, 2))
-        everything = chain(first, source)
-        if self.jobs == 1 or len(first) < 2:
-            return InlineEngine().map(work, everything)
-        return _Pool(work, self.jobs).run(everything)
+        while first and (len(first) == 1 or time.monotonic() < until):
+            yield work(first.pop(0))
+            first += islice(source, 1)
+        if first:
+            yield from _Pool(work, self.jobs).run(chain(first, source))
 
 
 class _Worker:

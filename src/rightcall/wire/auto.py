@@ -19,7 +19,7 @@ from rightcall.types import Event
 from rightcall.wire.call_builder import MINTED
 from rightcall.wire.compile import Compiled, compiled
 from rightcall.wire.known_openers import known_openers
-from rightcall.wire.machine import Machine
+from rightcall.wire.machine import MOST_OPENERS, Machine
 from rightcall.wire.markers import HOLES, Probe
 from rightcall.wire.options import ReadOptions
 from rightcall.wire.piece import Piece, fold, quiet
@@ -212,16 +212,31 @@ class AutoMachine:
             choices = openers.candidates[action]
             self._switch(_holder(choices, behind), choices)
             return True
-        self.machine.p.note("opener_without_call", f"{found.group()[:60]!r} opens a call, and none follows")
-        return False
+        p = self.machine.p
+        p.note("opener_without_call", f"{found.group()[:60]!r} opens a call, and none follows")
+        if p.notes["opener_without_call"] >= MOST_OPENERS:
+            self._stop_looking()
+        return self._found
+
+    def _stop_looking(self) -> None:
+        """There were more openers without a call than may be: no later one is looked at."""
+        p = self.machine.p
+        much = f"more than {MOST_OPENERS} openers that hold no call"
+        p.problem("too_large", f"the reply has {much}; the rest was not looked at")
+        p.full = self._found = True
+        self._give(len(self._held))
+        self._held, self._at = "", 0
 
     def _opens_call(self, action: str, behind: str, name: str, ended: bool) -> bool | None:
         """What follows an opener, as far as it goes: is it the beginning of a call, if a broken one? None where more
         text is needed to tell."""
         if action in self._openers.special or self._is_declared(name):
             return True
-        begins = [found.body_begins.at(behind, 0, ended) for found, _ in self._openers.candidates[action]]
-        return True if any(begins) else None if None in begins else False
+        body = self._openers.body_of(action)
+        if body.whole(behind, 0):
+            return True
+        found = body.at(behind, 0, ended)
+        return None if found is None else bool(found)
 
     def _is_declared(self, name: str) -> bool:
         return self._options.tools is not None and name in self._options.tools

@@ -19,7 +19,7 @@ Search = Callable[[str, int], int]
 _WORD = Pat(r"[A-Za-z_][\w.\-]{0,255}+", r"(?:[A-Za-z_][\w.\-]{0,255}+)?", sure=RUN)
 _PART = 3  # characters of a marker that are looked for before the whole
 _PLACES = 16  # how often an opener may be repeated in that
-_WINDOW = 4_096  # characters from the first opener on, by which formats are ranked
+_WINDOW = 3_072  # characters from the first opener on, by which formats are ranked
 
 
 def detect(text: str, *, tools: Toolset | Iterable[ToolLike] | None = None) -> list[str]:

@@ -45,9 +45,18 @@ class KnownOpeners:
         self.candidates = {key: _writers_first(key, choices) for key, choices in patterns.items()}
         # Of an opener that many formats share: does any of them go on like this?
         self.any_of = {key: Probe(alt(*[each.pat for _, each in choices])) for key, choices in self.candidates.items()}
+        self._bodies: dict[str, Probe] = {}
         self.first = _firsts(known)
         self.marks = {pat.whole for format in formats for pat in _marks(format)}
         self.plain = _plain(formats)
+
+    def body_of(self, opener: str) -> Probe:
+        """How a body begins, if a broken one, of any format that this opener may be of; few openers are asked about."""
+        found = self._bodies.get(opener)
+        if found is None:
+            pats = {each.body_begins.pat.whole: each.body_begins.pat for each, _ in self.candidates[opener]}
+            found = self._bodies[opener] = Probe(alt(*pats.values()))
+        return found
 
     def _learn(self, pat: Pat, whole: Pat, sign: Sign, level: int) -> None:
         key = pat.whole

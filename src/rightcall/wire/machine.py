@@ -38,7 +38,7 @@ from rightcall.wire.states import Held, InChannel, InReasoning, InSection, InTex
 _OUTSIDE = frozenset((InText, InSection))
 _IN_TEXT, _MAY_BE_LATE = InText(), InText(late=True)
 
-_MOST_OPENERS = 10_000  # that hold no call; each costs as much as some hundred characters of text
+MOST_OPENERS = 10_000  # that hold no call; each costs as much as some hundred characters of text
 
 
 class Machine:
@@ -295,9 +295,9 @@ class Machine:
         self._after_block(ending, before, first)
         if ending == "full":
             yield from self.rest_is_text()
-        elif p.notes.get("opener_without_call", 0) >= _MOST_OPENERS:
+        elif p.notes.get("opener_without_call", 0) >= MOST_OPENERS:
             p.full = True
-            yield from self.rest_is_text(f"more than {_MOST_OPENERS} openers that hold no call")
+            yield from self.rest_is_text(f"more than {MOST_OPENERS} openers that hold no call")
 
     def _whole(self, start: int, bare: bool) -> WholeBlock | None:
         p, compiled = self.p, self.compiled

@@ -83,9 +83,7 @@ class Output:
     @spans.setter
     def spans(self, spans: list[Span]) -> None:
         self._tiles = [(span.end, span.kind) for span in spans]
-        self._kind = "marker"
-        if self._tiles:
-            self.tiled, self._kind = self._tiles.pop()
+        self.tiled, self._kind = self._tiles.pop() if self._tiles else (0, "marker")
 
     # -- text and reasoning --------------------------------------------------------------------------------------------
 

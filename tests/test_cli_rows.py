@@ -1,0 +1,358 @@
+"""Logs of many rows: `parse`, `check` and `repair` with `--rows`, and what each of them makes of a row."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from command import failed, process, run
+from replies import hermes
+from rightcall import Ids, Toolset, parse
+from rightcall.files.jsonl import LineFault, decode_row, encode_row
+from rightcall.rows.engines import InlineEngine
+from rightcall.rows.local_pool import LocalEngine
+from rightcall.rows.mapping import map_rows
+from rightcall.rows.reply_lines import ReplyWork, RowReading
+from rightcall.rows.row_fields import RowKeys
+from rightcall.rows.row_sources import sources_of
+from rightcall.types import Json
+
+LOOK: Json = {"name": "look", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}
+TOOLS = Toolset([LOOK])
+CALL = hermes('{"name": "look", "arguments": {"city": "Oslo"}}')
+WORK = ReplyWork("", RowKeys(), TOOLS, RowReading())
+
+
+class Kept:
+    """A sink that keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.data = b""
+
+    def begin(self, run: str) -> list[Json]:
+        return []
+
+    def write(self, data: bytes, note: Json) -> None:
+        self.data += data
+
+    def finish(self) -> None:
+        pass
+
+
+def worked(path: Path, *, jobs: int = 1, size: int = 1 << 20) -> bytes:
+    sink = Kept()
+    map_rows(sources_of([str(path)]), WORK, sink, LocalEngine(jobs), part_size=size)
+    return sink.data
+
+
+def plainly(data: bytes) -> bytes:
+    """What a loop over the lines makes of them."""
+    lines = []
+    for line in data.split(b"\n"):
+        if not line.strip():
+            continue
+        row = decode_row(line)
+        if isinstance(row, LineFault):
+            lines.append(encode_row({"id": None, "error": row.message}))
+            continue
+        reply = parse(row["text"], tools=TOOLS, ids=Ids.numbered("call")).to_json()
+        kept = ("content", "reasoning", "calls", "refused", "problems", "format", "done", "finish", "usage", "api")
+        lines.append(encode_row({"id": row["id"], "model": None, **{key: reply[key] for key in kept}}))
+    return b"".join(lines)
+
+
+def packed(data: bytes, how: str) -> bytes:
+    import pyarrow  # type: ignore[import-untyped]
+
+    if how == ".zst":
+        return bytes(pyarrow.compress(data, codec="zstd", asbytes=True))
+    return gzip.compress(data) if how == ".gz" else data
+
+
+ODD = [
+    "",
+    "Hello.",
+    CALL,
+    "<tool_call>{",
+    hermes('{"name": "lok", "arguments": {"city": 3}}'),
+    "é\u2028\ud800 \n\r\n x",
+]
+ROW = st.builds(lambda id, text: json.dumps({"id": id, "text": text}).encode(), st.integers(), st.sampled_from(ODD))
+LINE = st.one_of(ROW, ROW, st.sampled_from([b"", b"  ", b"oops", b'{"id": 1', b"[1]", b'"\xff"', b"\xef\xbb\xbf"]))
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(LINE, max_size=25), st.sampled_from([b"\n", b"\r\n"]), st.booleans(), st.integers(1, 900),
+    st.sampled_from(["", ".gz", ".zst"]),
+)  # fmt: skip
+def test_however_a_log_is_cut_and_packed_it_gives_what_a_loop_of_parse_gives(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[bytes], newline: bytes, ends: bool, size: int, how: str
+) -> None:
+    data = newline.join(lines) + (newline if ends else b"")
+    path = tmp_path_factory.mktemp("log") / f"log.jsonl{how}"
+    path.write_bytes(packed(data, how))
+    assert worked(path, size=size) == plainly(data.removeprefix(b"\xef\xbb\xbf"))
+
+
+def rows(count: int, text: str = CALL) -> list[Json]:
+    return [{"id": str(number), "text": f'{number} é, "q"\n{text}'} for number in range(count)]
+
+
+def jsonl(given: list[Json]) -> bytes:
+    return b"".join(map(encode_row, given))
+
+
+def test_more_processes_give_the_same_bytes(tmp_path: Path) -> None:
+    (tmp_path / "log.jsonl").write_bytes(jsonl(rows(200)))
+    assert worked(tmp_path / "log.jsonl", jobs=2, size=1_000) == plainly(jsonl(rows(200)))
+
+
+@pytest.mark.parametrize("how", ["", ".gz", ".zst"])
+@pytest.mark.parametrize("size", [300, 1 << 20])
+def test_csv_and_parquet_give_what_json_lines_give(tmp_path: Path, how: str, size: int) -> None:
+    import pyarrow
+    from pyarrow import parquet  # type: ignore[import-untyped]
+
+    given, file, table = rows(60), io.StringIO(), io.BytesIO()
+    writer = csv.DictWriter(file, ["id", "text"])
+    writer.writeheader()
+    writer.writerows(given)
+    parquet.write_table(pyarrow.Table.from_pylist(given), table, row_group_size=25)
+    for name, data in {"csv": file.getvalue().encode(), "parquet": table.getvalue()}.items():
+        path = tmp_path / f"log.{name}{how}"
+        path.write_bytes(packed(data, how))
+        assert worked(path, size=size) == plainly(jsonl(given)), name
+
+
+# -- the command -------------------------------------------------------------------------------------------------------
+
+
+def lines(path: Path) -> list[Json]:
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+def parsed(tmp_path: Path, *given: Json, more: tuple[str, ...] = ()) -> list[Json]:
+    log, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    log.write_bytes(jsonl(list(given)))
+    done = run("parse", "--rows", str(log), "--out", str(out), *more)
+    assert done.exit_code == 0, done.output
+    return lines(out)
+
+
+CALLS = [{"id": "c", "type": "function", "function": {"name": "look", "arguments": '{"city": "Oslo"}'}}]
+MESSAGE = {"role": "assistant", "content": None, "tool_calls": CALLS}
+CHAT = {"object": "chat.completion", "choices": [{"message": MESSAGE, "finish_reason": "tool_calls"}], "model": "m"}
+BLOCK = {"type": "tool_use", "id": "c", "name": "look", "input": {"city": "Oslo"}}
+PART = {"functionCall": {"name": "look", "args": {"city": "Oslo"}}}
+ITEM = {"type": "function_call", "call_id": "c", "name": "look", "arguments": '{"city": "Oslo"}'}
+OLLAMA = {
+    "role": "assistant",
+    "content": "",
+    "tool_calls": [{"function": {"name": "look", "arguments": {"city": "Oslo"}}}],
+}
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        *({key: CALL} for key in "text output response generated_text completion content answer prediction".split()),
+        {"prompt": "Look!", "completion": CALL, "text": "Look!"},
+        {"outputs": [{"text": CALL}]},
+        CHAT,
+        {"response": CHAT, "request": {"messages": []}},
+        {"custom_id": "a", "response": {"status_code": 200, "body": CHAT}, "error": None},
+        {"response": json.dumps(CHAT)},
+        {"message": MESSAGE},
+        {"messages": [{"role": "user", "content": "Look!"}, MESSAGE]},
+        {"type": "message", "role": "assistant", "content": [BLOCK], "stop_reason": "tool_use"},
+        {"candidates": [{"content": {"parts": [PART]}}]},
+        {"object": "response", "output": [ITEM]},
+        {"model": "m", "message": OLLAMA, "done": True},
+        {"model": "m", "response": CALL, "done": True},
+    ],
+    ids=lambda row: ",".join(row),
+)
+def test_the_reply_of_a_row_is_found_whatever_it_is_called(tmp_path: Path, row: Json) -> None:
+    (line,) = parsed(tmp_path, row)
+    assert [(call["name"], call["arguments"]) for call in line["calls"]] == [("look", {"city": "Oslo"})]
+
+
+def test_keys_can_be_told_and_ids_and_models_are_kept(tmp_path: Path) -> None:
+    row = {
+        "meta": {"n": [7, 8]},
+        "who": {"name": "m"},
+        "a": {"b": [{"said": CALL}]},
+        "text": "not this",
+        "t": [LOOK],
+    }
+    keys = {"text": "a.b.0.said", "id": "meta.n.1", "model": "who.name", "tools": "t"}
+    (line,) = parsed(tmp_path, row, more=tuple(word for key in keys for word in (f"--{key}-key", keys[key])))
+    assert (line["id"], line["model"], line["calls"][0]["name"]) == (8, "m", "look")
+    (line,) = parsed(tmp_path, {"custom_id": {"any": 1}, "id": 2, "model": "m", "text": ""})
+    assert (line["id"], line["model"], line["calls"]) == ({"any": 1}, "m", [])
+
+
+def test_tools_are_those_of_the_row_or_of_the_file(tmp_path: Path) -> None:
+    (tmp_path / "tools.json").write_text(json.dumps([LOOK]))
+    other = {"name": "other", "parameters": {"type": "object"}}
+    own = {"text": CALL, "tools": [other]}
+    asked = {"text": CALL, "request": {"tools": json.dumps([other])}}
+    found = parsed(tmp_path, own, asked, {"text": CALL})
+    assert [len(line["refused"]) for line in found] == [1, 1, 0]
+    told = ("--tools", str(tmp_path / "tools.json"))
+    assert [len(line["refused"]) for line in parsed(tmp_path, own, asked, more=told)] == [0, 0]
+    found = parsed(tmp_path, own, {"text": CALL}, more=(*told, "--tools-key", "tools"))
+    assert [len(line["refused"]) for line in found] == [1, 0]
+
+
+def test_a_text_that_was_cut_is_read_as_cut(tmp_path: Path) -> None:
+    bare = {"text": '{"name": "look", "arguments": {"city": "Oslo"}}', "tools": [LOOK]}
+    found = parsed(tmp_path, bare, {**bare, "finish_reason": "length"}, {**bare, "stop_reason": "max_tokens"})
+    assert [len(line["calls"]) for line in found] == [1, 0, 0]
+
+
+def test_bad_rows_are_told_the_rest_counted_and_each_gives_a_line(tmp_path: Path) -> None:
+    log, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    log.write_bytes(b'{"text": "a"}\n\noops\n{"id": 5, "x": 1}\n[]\n{"text": "b"}\n{"x": \n"last"')
+    done = run("parse", "--rows", str(log), "--out", str(out))
+    assert done.exit_code == 1
+    assert done.stderr.splitlines() == [
+        f"{log}:3 not JSON: expecting value at character 0",
+        f"{log}:4 no reply is found; its keys are 'id', 'x': say where it stands with --text-key",
+        f"{log}:5 a row is a JSON object, not a list",
+        "and 2 more rows like these",
+    ]
+    found = lines(out)
+    assert [line.get("content") for line in found] == ["a", None, None, None, "b", None, None]
+    assert [line["id"] for line in found if "error" in line] == [None, 5, None, None, None]
+
+
+def test_lines_of_csv_are_told_as_they_stand_in_the_file(tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_text('id,text\n1,"two\nlines"\n2,b,c\n')
+    done = run("parse", "--rows", str(tmp_path / "in.csv"), "--out", str(tmp_path / "out.jsonl"))
+    assert done.stderr == f"{tmp_path}/in.csv:4 it has 3 fields, and the first line names 2\n"
+
+
+def test_several_files_globs_and_standard_input(tmp_path: Path) -> None:
+    for name in ("b1.jsonl", "b2.jsonl", "a.jsonl"):
+        (tmp_path / name).write_bytes(jsonl([{"id": name, "text": "x"}]))
+    out = tmp_path / "out" / "all.jsonl"
+    done = run("parse", "--jsonl", str(tmp_path / "a.jsonl"), str(tmp_path / "b*.jsonl"), "--out", str(out), "--json")
+    assert [line["id"] for line in lines(out)] == ["a.jsonl", "b1.jsonl", "b2.jsonl"]
+    told = json.loads(done.stdout)
+    assert (told["rows"], told["calls"], told["bad"], told["output"]) == (3, 0, 0, str(out))
+    done = run("parse", "--rows-as", "csv", "--out", str(out), stdin="id,text\nq,x\n")
+    assert [line["id"] for line in lines(out)] == ["q"] and done.exit_code == 0
+
+
+def test_lines_go_to_standard_output_and_nothing_else_does() -> None:
+    done = process("parse", "--rows-as", "jsonl.gz", "--json", stdin=gzip.compress(jsonl(rows(3))))
+    assert done.returncode == 0, done.stderr
+    assert [json.loads(line)["id"] for line in done.stdout.splitlines()] == ["0", "1", "2"]
+    assert json.loads(done.stderr)["calls"] == 3
+
+
+@pytest.mark.parametrize(
+    "args, words",
+    [
+        (["--resume"], "--resume is for logs of many rows; add --rows"),
+        (["--rows", "in.jsonl", "--resume"], "--resume goes on with a file: name it with --out"),
+        (["--rows", "-"], "cannot tell what standard input holds; say it with --rows-as"),
+        (["--rows", "-", "--rows-as", "jsonl", "--resume", "--out", "o"], "standard input cannot be read twice"),
+        (["--rows", "in.txt"], "cannot tell what 'in.txt' holds"),
+        (["--rows", "in.txt", "--rows-as", "xml"], "'xml' is no kind of rows"),
+        (["--rows", "no*.jsonl"], "no file fits 'no*.jsonl'"),
+        (["--rows", "in.jsonl", "--explain"], "--explain shows how one reply is read"),
+        (["a", "b"], "one file is read at a time, and these are 2"),
+        (["--rows", "in.jsonl", "--out", "in.jsonl"], "is a file that is read, and would be lost"),
+    ],
+)
+def test_wrong_usage_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, args: list[str], words: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in.jsonl").write_bytes(jsonl(rows(1)))
+    assert words in failed(run("parse", *args))
+
+
+@pytest.mark.parametrize("name, data", [("x.jsonl.gz", b"no gzip"), ("x.jsonl.zst", b"none"), ("x.parquet", b"none")])
+def test_a_file_that_is_not_what_it_is_called_is_one_line(tmp_path: Path, name: str, data: bytes) -> None:
+    (tmp_path / name).write_bytes(data)
+    assert f"cannot read {tmp_path / name}" in failed(run("parse", "--rows", str(tmp_path / name)), 1)
+    assert "No such file" in failed(run("parse", "--rows", str(tmp_path / "none.jsonl")), 1)
+
+
+# -- check and repair --------------------------------------------------------------------------------------------------
+
+
+def test_check_counts_and_repair_gives_calls(tmp_path: Path) -> None:
+    (tmp_path / "tools.json").write_text(json.dumps([LOOK]))
+    log, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    wrong = {"id": 2, "name": "look", "arguments": '{"city": "Oslo",}'}
+    log.write_bytes(jsonl([{"id": 1, "name": "look", "arguments": {}}, wrong, {"id": 3, "response": CHAT}, {"id": 4}]))
+    told = ("--rows", str(log), "--tools", str(tmp_path / "tools.json"), "--out", str(out))
+    assert run("check", *told).exit_code == 1
+    assert [(line.get("calls"), line.get("refused")) for line in lines(out)] == [(1, 0), (0, 1), (1, 0), (None, None)]
+    done = run("repair", *told, "--json")
+    assert done.exit_code == 1 and f"{log}:4 " in done.stderr and json.loads(done.stdout)["repaired"] == 1
+    found = lines(out)
+    assert [call["arguments"] for line in found[:3] for call in line["calls"]] == [
+        {},
+        {"city": "Oslo"},
+        {"city": "Oslo"},
+    ]
+    log.write_bytes(jsonl([{"name": "look", "arguments": {"city": 7}, "tools": [LOOK]}]))
+    assert run("check", "--rows", str(log), "--out", str(out)).exit_code == 1
+    assert lines(out)[0]["problems"][0]["code"] == "wrong_type"
+
+
+def test_what_parse_writes_can_be_checked(tmp_path: Path) -> None:
+    parsed(tmp_path, {"id": 1, "text": CALL})
+    (tmp_path / "tools.json").write_text(json.dumps([LOOK]))
+    told = ("--rows", str(tmp_path / "out.jsonl"), "--tools", str(tmp_path / "tools.json"))
+    assert run("check", *told, "--out", str(tmp_path / "checked.jsonl")).exit_code == 0
+    assert lines(tmp_path / "checked.jsonl") == [{"id": 1, "calls": 1, "refused": 0, "problems": []}]
+
+
+# -- going on ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_that_was_killed_is_gone_on_with(tmp_path: Path) -> None:
+    """The starved processes of `test_files_written` are killed at each step; this one is the command itself."""
+    log, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    log.write_bytes(jsonl([{**each, "padding": "x" * 20_000} for each in rows(400)]))
+    command = ["parse", "--rows", str(log), "--out", str(out), "--jobs", "2"]
+    journal = tmp_path / "out.jsonl.part.journal"
+    going = subprocess.Popen([sys.executable, "-m", "rightcall", *command], stdout=subprocess.DEVNULL)
+    while going.poll() is None and (not journal.exists() or journal.read_bytes().count(b"\n") < 3):
+        time.sleep(0.001)
+    os.kill(going.pid, signal.SIGKILL)
+    going.wait()
+    assert out.exists() != journal.exists()
+    if journal.exists():
+        assert "is of another run" in failed(run(*command, "--resume", "--format", "hermes"), 1)
+    done = run(*command, "--resume", "--json")
+    assert json.loads(done.stdout)["resumed"] > 0 or not journal.exists()
+    assert out.read_bytes() == plainly(log.read_bytes())
+    assert sorted(os.listdir(tmp_path)) == ["in.jsonl", "out.jsonl"]
+
+
+def test_resuming_nothing_is_a_run(tmp_path: Path) -> None:
+    assert len(parsed(tmp_path, *rows(2), more=("--resume",))) == 2
+
+
+def test_an_engine_in_this_process_takes_items_one_by_one() -> None:
+    items = iter([b"a", b"b"])
+    results = InlineEngine().map(bytes.upper, items)
+    assert next(results) == b"A" and next(items) == b"b"
