@@ -313,9 +313,7 @@ def export(
     public: Annotated[bool, typer.Option("--public", help="A file for everyone: only of released rows.")] = False,
     keep_system: Annotated[
         bool,
-        typer.Option(
-            "--keep-system", help="Leave in what a capture, or a backend that asks for text, told the model of itself."
-        ),
+        typer.Option("--keep-system", help="Leave in what the harness told the model."),
     ] = False,
     force: Force = False,
     json: AsJson = False,
