@@ -7,7 +7,7 @@ RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint unit smoke bench bfcl classes damage grammar gbnf model capture killtest typescript shown laws mutants fuzz ray venv clean
+.PHONY: help demo test lint unit smoke bench bfcl classes damage grammar gbnf model capture killtest typescript shown laws mutants fuzz pagetests ray venv clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -66,6 +66,12 @@ capture: $(VENV)/.local ## run a small model over every stub domain, in three wa
 
 killtest: $(VENV)/.dev ## kill captures for minutes, and every command that writes at every step; nothing may be lost
 	RIGHTCALL_KILL_SECONDS=$${RIGHTCALL_KILL_SECONDS:-120} $(RUN) -m pytest -s -k killed tests/test_capture_resume.py tests/test_files_written.py
+
+pagetests: $(VENV)/.dev ## look at every page in a real browser, at three widths, light and dark; needs Chromium
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \
+		{ command -v apt-get >/dev/null && [ "`id -u`" = 0 ] && apt-get install -qq -y chromium >/dev/null; } || \
+		{ echo "make: no Chromium here; install it, for example: apt-get install chromium" >&2; exit 1; }
+	RIGHTCALL_PAGETESTS=1 $(RUN) -m pytest tests/test_webpages.py tests/test_webpages_browser.py
 
 ray: $(VENV)/.ray ## run rows through a real Ray with two workers, and through a store that speaks S3
 	$(RUN) -m pytest -o faulthandler_timeout=120 -o faulthandler_exit_on_timeout=true tests/test_ray.py tests/test_rows_remote.py

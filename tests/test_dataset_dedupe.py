@@ -2,7 +2,10 @@
 
 import json
 import random
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -10,8 +13,13 @@ from hypothesis import strategies as st
 
 from captured import CONVERSATIONS, FORGE_ROW, conversation, rows, write
 from command import failed, run
+from rightcall.datasets import imported, row_runs
 from rightcall.datasets.deduping import dedupe_files
+from rightcall.datasets.exporting import export
+from rightcall.datasets.imported import import_files
+from rightcall.datasets.label import label_files
 from rightcall.datasets.minhash import likeness, plan, signature
+from rightcall.datasets.mutating import mutate_files
 from rightcall.datasets.spilling import RowNumbers, Sorted
 from rightcall.datasets.twins import Twins, fingerprint
 from rightcall.errors import CallerError
@@ -157,6 +165,59 @@ def test_prose_in_arguments_may_differ_a_little() -> None:
 def test_thousands_that_are_all_alike_take_time_that_grows_with_their_number() -> None:
     entries = [{"text": f"The same words over and over, and then the number {number}."} for number in range(2_000)]
     assert len(dropped(entries, 0.6)) > 1_500
+
+
+# -- many workers ------------------------------------------------------------------------------------------------------
+
+COMMANDS: dict[str, Callable[..., Any]] = {
+    "label": label_files,
+    "dedupe": dedupe_files,
+    "mutate": partial(mutate_files, formats=["hermes"]),
+    "import": lambda files, out, **how: import_files([files[0].with_name("logs.jsonl")], out, refused=print, **how),
+}
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    entries = [row for at in range(40) for row in conversation(f"g-{at}", CONVERSATIONS["right"], run=at)]
+    path = write(tmp_path_factory.mktemp("many") / "rows.jsonl", entries)
+    export([path], path.with_name("logs.jsonl"), to="openai-sft")
+    return path
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_two_workers_write_what_one_writes(
+    name: str, many: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(row_runs, "PART", 40_000)
+    monkeypatch.setattr(imported, "unix_ms", lambda: 1)
+    for jobs in (1, 2):
+        COMMANDS[name]([many], tmp_path / str(jobs), jobs=jobs)
+    assert (tmp_path / "1").read_bytes() == (tmp_path / "2").read_bytes() != b""
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["1", "2"]
+
+
+@pytest.mark.parametrize("name", ["label", "dedupe", "mutate"])
+def test_what_was_broken_off_is_gone_on_with(
+    name: str, many: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(row_runs, "PART", 40_000)
+    COMMANDS[name]([many], tmp_path / "whole", jobs=1)
+    read: list[int] = []
+
+    def stop(size: int) -> None:
+        read.append(size)
+        if len(read) == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        COMMANDS[name]([many], tmp_path / "out", jobs=1, seen=stop)
+    before = many.stat().st_size - sum(read)
+    read.clear()
+    COMMANDS[name]([many], tmp_path / "out", jobs=1, resume=True, seen=read.append)
+    assert before > 0
+    assert (tmp_path / "out").read_bytes() == (tmp_path / "whole").read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "whole"]
 
 
 # -- files -------------------------------------------------------------------------------------------------------------

@@ -39,7 +39,7 @@ COMMANDS: dict[str, Callable[[Path, Path], Any]] = {
     "export": lambda rows, out: export([rows], out / "a", to="openai-sft"),
     "verifier": lambda rows, out: export([rows], out / "a", to="verifier"),
     "assemble": lambda rows, out: assemble([out.parent / f"{rows.stem}.verifier"], out / "a"),
-    "import": lambda rows, out: import_files([out.parent / f"{rows.stem}.sft"], out / "a", refused=_ignore),
+    "import": lambda rows, out: import_files([out.parent / f"{rows.stem}.sft"], out / "a", refused=_ignore, jobs=1),
 }
 
 

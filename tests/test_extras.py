@@ -52,7 +52,7 @@ def test_every_extra_is_known_to_the_library_and_the_other_way_round() -> None:
 
 def test_all_is_every_extra_but_the_heavy_ones() -> None:
     (whole,) = DECLARED["all"]
-    heavy = {"all", "dev", "local", "parquet", "ray"}
+    heavy = {"all", "dev", "local", "parquet", "ray", "train"}
     assert set(whole.partition("[")[2].rstrip("]").split(",")) == DECLARED.keys() - heavy
 
 

@@ -60,6 +60,7 @@ PLACES = (
     Place("check", "--out", "checked.jsonl", "--rows {source}.calls.jsonl --tools {source}.tools"),
     Place("repair", "--out", "calls.jsonl", "--rows {source}.calls.jsonl --tools {source}.tools"),
     Place("dataset stats", "--html", "page.html", "{source}"),
+    Place("report", "--html", "report.html", "{source} --rows-as jsonl --jobs 1"),
     Place("dataset prompts", "--output", "prompts.jsonl"),
     Place("dataset label", "--output", "labelled.jsonl", "{source}"),
     Place("dataset dedupe", "--output", "once.jsonl", "{source}"),

@@ -3,10 +3,15 @@
 import re
 from pathlib import Path
 
+import pytest
+
+from format_fields import AROUND, BODY, CHANNELS, KINDS, PROTOCOL, examples, meanings
 from formats_page import page
-from rightcall import Format, formats
+from rightcall import Format, formats, parse
 from rightcall.cli.format_sample import sample
+from rightcall.formats import Channels, Protocol
 from rightcall.laws import check_format
+from rightcall.wire.bodies import BODIES
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "formats.md"
 
@@ -27,5 +32,21 @@ def test_every_sample_has_two_calls_and_no_line_that_ends_its_block() -> None:
 
 
 def test_the_toml_on_the_page_is_a_format_that_keeps_the_laws() -> None:
-    (block,) = re.findall(r"(?ms)^~~~toml\n(.*?)^~~~$", page())
+    block, _ = re.findall(r"(?ms)^~~~toml\n(.*?)^~~~$", page())  # the other is of a package
     assert check_format(Format.from_toml(block), samples=20) == []
+
+
+@pytest.mark.parametrize("key", examples())
+def test_the_example_of_a_key_is_a_format_that_reads_what_it_writes(key: str) -> None:
+    format = Format.from_toml(examples()[key])
+    text = sample(format, calls=1)
+    assert "get_weather" in text
+    assert [call.name for call in parse(text, format=format).calls] == ["get_weather"]
+
+
+def test_every_key_of_a_format_file_is_explained() -> None:
+    tables = {"format": (Format, AROUND), "channels": (Channels, CHANNELS), "protocol": (Protocol, PROTOCOL)}
+    tables |= {kind: (body, BODY[kind]) for kind, body in KINDS.items()}
+    assert set(KINDS.values()) == set(BODIES)
+    for where, (struct, lines) in tables.items():
+        assert set(struct.__struct_fields__) - {"channels", "protocol"} == set(lines) <= set(meanings(struct, where))

@@ -14,6 +14,11 @@ from typing import Any
 
 import pytest
 
+from captured import CONVERSATIONS, conversation, write
+from rightcall.datasets import row_runs
+from rightcall.datasets.deduping import dedupe_files
+from rightcall.datasets.label import label_files
+from rightcall.datasets.mutating import mutate_files
 from rightcall.errors import WorkerLost
 from rightcall.files.file_kinds import LINES
 from rightcall.files.jsonl import encode_row
@@ -110,6 +115,19 @@ def _stop_at(parts: int) -> Any:
             raise ZeroDivisionError
 
     return watch
+
+
+@pytest.mark.parametrize("command", ["label", "dedupe", "mutate"])
+def test_the_dataset_commands_write_the_same_with_both(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(row_runs, "PART", 40_000)
+    entries = [row for at in range(30) for row in conversation(f"g-{at}", CONVERSATIONS["right"], run=at)]
+    path = write(tmp_path / "rows.jsonl", entries)
+    make: Any = {"label": label_files, "dedupe": dedupe_files, "mutate": mutate_files}[command]
+    for engine in ("local", "ray"):
+        make([path], tmp_path / engine, engine=engine, jobs=2)
+    assert (tmp_path / "ray").read_bytes() == (tmp_path / "local").read_bytes() != b""
 
 
 # -- a store that speaks S3 --------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ import pytest
 
 from chat_templates import DEEPSEEK, GLM, HERMES, LLAMA3, STYLES, WITHOUT_TOOLS, gguf
 from command import failed, run
+from rightcall import Format, parse
 from rightcall.errors import CallerError
 from rightcall.templates import gguf as header
 from rightcall.templates import template_child as child
@@ -352,3 +353,26 @@ def test_what_a_template_says_is_made_visible(tmp_path: Path) -> None:
     assert result.exit_code == 1 and "\x1b" not in result.output and "\u202e" not in result.output
     path.write_text("{{ raise_exception('\x1b[2J') }}")
     assert "\x1b" not in failed(run("formats", "detect", str(path)))
+
+
+# -- where no format reads it ------------------------------------------------------------------------------------------
+
+_EACH = "{% for m in messages %}{{ m.content or '' }}{% for c in m.tool_calls or [] %}BEFORE{% endfor %}{% endfor %}"
+UNKNOWN = {
+    "an envelope with keys of its own": '<<do>>{"verb": "{{ c.function.name }}", '
+    '"with": {{ c.function.arguments | tojson }}}<<done>>',
+    "a name, then JSON": "@@run {{ c.function.name }} => {{ c.function.arguments | tojson }} @@end\\n",
+}
+
+
+@pytest.mark.parametrize("kind", UNKNOWN)
+def test_a_wire_that_no_format_reads_is_drafted(kind: str, tmp_path: Path) -> None:
+    template = _EACH.replace("BEFORE", UNKNOWN[kind])
+    found = detect_template(template)
+    assert found.formats == () and found.draft
+    format = Format.from_toml(found.draft)
+    assert [call.name for call in parse(found.text, format=format).calls][:1] == ["get_weather"]
+    path = tmp_path / "chat.jinja"
+    path.write_text(template)
+    result = run("formats", "detect", str(path))
+    assert result.exit_code == 1 and "draft" in result.stdout and "formats check FILE" in result.stderr

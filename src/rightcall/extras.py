@@ -14,7 +14,9 @@ from typing import Literal
 
 from rightcall.errors import MissingExtra
 
-Extra = Literal["cli", "http", "local", "masks", "mcp", "otel", "parquet", "pydantic", "ray", "repair", "templates"]
+Extra = Literal[
+    "cli", "http", "local", "masks", "mcp", "otel", "parquet", "pydantic", "ray", "repair", "templates", "train"
+]
 
 _MODULES: dict[Extra, tuple[str, str]] = {
     "cli": ("typer", "the command line needs typer"),
@@ -28,6 +30,7 @@ _MODULES: dict[Extra, tuple[str, str]] = {
     "ray": ("ray.data", "a cluster of machines needs Ray"),
     "repair": ("json_repair", "the last rung of lenient repair needs json_repair"),
     "templates": ("jinja2", "chat templates need jinja2"),
+    "train": ("peft", "training a small model needs peft"),
 }
 
 

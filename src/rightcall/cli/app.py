@@ -25,6 +25,7 @@ from rightcall.cli.model_command import model
 from rightcall.cli.parse_command import detect, parse
 from rightcall.cli.render_command import render
 from rightcall.cli.replay_command import replay
+from rightcall.cli.report_command import report
 from rightcall.cli.tools_command import tools
 
 app = CommandGroup(add_completion=True)
@@ -52,6 +53,7 @@ app.command()(parse)
 app.command()(check)
 app.command()(repair)
 app.command()(call)
+app.command()(report)
 app.command()(tools)
 app.command()(contract)
 app.command()(render)

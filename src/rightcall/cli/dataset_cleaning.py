@@ -10,7 +10,9 @@ import typer
 from rightcall.cli.completing import format_names
 from rightcall.cli.dataset_command import Files, To, failures, show_result
 from rightcall.cli.inputs import AsJson, Force, FormatFile, choose_format_name
+from rightcall.cli.option_groups import grouped
 from rightcall.cli.progress import reading
+from rightcall.cli.workers import Workers
 from rightcall.errors import CallerError
 
 Near = Annotated[
@@ -23,8 +25,16 @@ Keys = Annotated[
 ]
 
 
+@grouped
 def dedupe(
-    files: Files, output: To, near: Near = None, key: Keys = None, force: Force = False, json: AsJson = False
+    *,
+    files: Files,
+    output: To,
+    near: Near = None,
+    key: Keys = None,
+    workers: Workers,
+    force: Force = False,
+    json: AsJson = False,
 ) -> None:
     """Write each row once: the first of those that are the same, as it was, in the order of the files.
 
@@ -34,7 +44,8 @@ def dedupe(
     from rightcall.datasets.deduping import dedupe_files
 
     with failures(), reading("dedupe", files, passes=2) as seen:
-        made = dedupe_files(files, output, near=near, keys=key or (), seen=seen, force=force)
+        options = {"near": near, "keys": key or (), "seen": seen, "force": force, **workers.told()}
+        made = dedupe_files(files, output, **options)
     told = msgspec.to_builtins(made)
     show_result(json, told, told)
 
@@ -55,7 +66,9 @@ Wires = Annotated[
 ]
 
 
+@grouped
 def mutate(
+    *,
     files: Files,
     output: To,
     kind: Kinds = None,
@@ -63,6 +76,7 @@ def mutate(
     format: Wires = None,
     format_file: FormatFile = None,
     seed: Annotated[str, typer.Option(help="Another seed, other rows.")] = "rightcall-mutate-v1",
+    workers: Workers,
     force: Force = False,
     json: AsJson = False,
 ) -> None:
@@ -78,7 +92,8 @@ def mutate(
         caps = _caps(kind, most)
         own = [choose_format_name("auto", format_file)] if format_file else []
         wires = [*[choose_format_name(name, None) for name in format or ()], *own]
-        made = mutate_files(files, output, kinds=caps, formats=wires, seed=seed, seen=seen, force=force)
+        options = {"kinds": caps, "formats": wires, "seed": seed, "seen": seen, "force": force, **workers.told()}
+        made = mutate_files(files, output, **options)
     told = msgspec.to_builtins(made)
     show_result(json, told, told)
 

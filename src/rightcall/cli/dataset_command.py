@@ -34,10 +34,12 @@ from rightcall.cli.inputs import (
     usage_errors,
 )
 from rightcall.cli.layout import console, paragraph
+from rightcall.cli.option_groups import grouped
 from rightcall.cli.progress import reading
 from rightcall.cli.safe import brief, json_text
+from rightcall.cli.workers import EngineOptions, Workers
 from rightcall.datasets.row_files import BadRows, Where
-from rightcall.errors import CallerError
+from rightcall.errors import CallerError, WorkerLost
 from rightcall.files.streams import is_standard_output
 
 app = CommandGroup(help="Check, label, split, redact, export and import rows of captures.")
@@ -86,7 +88,7 @@ def failures() -> Iterator[None]:
     with usage_errors():
         try:
             yield
-        except BadRows as error:
+        except (BadRows, WorkerLost) as error:
             say(str(error))
             raise typer.Exit(1) from error
 
@@ -187,13 +189,16 @@ def _names(given: str) -> list[str]:
 
 
 @app.command()
+@grouped
 def label(
+    *,
     files: Files,
     output: To,
     domains: Annotated[
         str,
         typer.Option("--domains", metavar="A,B", help="TOML files of your own domains; the built-in ones are known."),
     ] = "",
+    workers: Workers,
     force: Force = False,
     json: AsJson = False,
 ) -> None:
@@ -202,7 +207,7 @@ def label(
 
     with failures(), reading("label", files) as seen:
         own = catalogue.find_domains([name.strip() for name in domains.split(",") if name.strip()])
-        counts = dict(label_files(files, output, domains=own, seen=seen, force=force).most_common())
+        counts = dict(label_files(files, output, domains=own, seen=seen, force=force, **workers.told()).most_common())
     show_result(json, {"labels": counts, "output": output}, {"labels": counts, "output": output})
 
 
@@ -307,7 +312,8 @@ def export(
     format_file: FormatFile = None,
     public: Annotated[bool, typer.Option("--public", help="A file for everyone: only of released rows.")] = False,
     keep_system: Annotated[
-        bool, typer.Option("--keep-system", help="Leave in the prompt with which capture tests a model.")
+        bool,
+        typer.Option("--keep-system", help="Leave in what the harness told the model."),
     ] = False,
     force: Force = False,
     json: AsJson = False,
@@ -337,7 +343,9 @@ def export(
 
 
 @app.command("import")
+@grouped
 def import_(
+    *,
     files: Files,
     output: To,
     kind: LogName = "auto",
@@ -356,6 +364,7 @@ def import_(
     rescue: RescuePolicy = Rescue.safe,
     reasoning_calls: ReasoningCallsPolicy = ReasoningCalls.safe,
     model: Annotated[str, typer.Option(help="The model, where a log does not say it.")] = "unknown",
+    workers: EngineOptions,
     force: Force = False,
     json: AsJson = False,
 ) -> None:
@@ -372,7 +381,7 @@ def import_(
     with failures(), reading("import", files) as seen:
         options: dict[str, Any] = {"kind": kind, "repair": policy.value, "model": model}
         options |= {"rescue": rescue.value, "reasoning_calls": reasoning_calls.value, "force": force, "seen": seen}
-        options["format"] = choose_format_name(format, format_file)
+        options |= {"format": choose_format_name(format, format_file), **workers.told()}
         options["passed_over"] = lambda where, why: passed.update([why])
         counts = import_files(files, output, tools=read_tools(tools), refused=refused.tell, **options)
     refused.tell_rest()

@@ -141,7 +141,7 @@ def detect(
     ] = "",
     json: AsJson = False,
 ) -> None:
-    """Tell which formats read what a model's chat template writes.
+    """Tell which formats read what a model's chat template writes; where none does, draft one.
 
     The template is rendered in a process of its own, with limits; that needs the extra `templates`. Exit code 0 means
     that some format does, 1 that none does, 2 that there is no template that can be rendered.

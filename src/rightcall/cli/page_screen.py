@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
+from rightcall.cli.layout import Screen, room
 from rightcall.cli.safe import brief, visible
 from rightcall.cli.show import STYLES
 from rightcall.safe_text import percent
@@ -31,17 +32,17 @@ from rightcall.webpages.page_parts import (
     WebPage,
 )
 
-NARROWEST = 60
+NARROWEST, _USUAL = 60, 80
 _TONES: dict[Tone, str] = {"plain": "default", "good": "green", "fair": "yellow", "bad": "red"}
 _LABEL, _BAR = 26, 40
 _AROUND = 160  # characters of a sample before what it is about, and behind
 
 
 def screen(*, stderr: bool = False) -> Console:
-    """A console that wraps at the terminal's width."""
-    out = Console(markup=False, highlight=False, emoji=False, stderr=stderr)
-    if out.width < NARROWEST:
-        out.width = NARROWEST
+    """A console that wraps at the terminal's width, in a pipe too: bars have one."""
+    out = Screen(stderr=stderr)
+    out.soft_wrap = False
+    out.width = max(room(out) or _USUAL, NARROWEST)
     return out
 
 
@@ -117,12 +118,14 @@ def _numbers(said: list[str], cells: tuple[Cell, ...], widths: list[int], gap: i
 
 
 def _pairs(out: Console, titles: list[str], said: list[str], cells: tuple[Cell, ...]) -> None:
-    """Numbers that do not fit side by side."""
-    line = Text()
+    """Numbers that do not fit side by side: with their names, as many on a line as there is room for."""
+    line = Text("  ")
     for title, text, cell in zip(titles, said, cells, strict=True):
-        line.append(f"{title}\u00a0".replace(" ", "\u00a0"), "dim").append(text.replace(" ", "\u00a0"), _style(cell))
-        line.append("  ")
-    out.print(Padding(line, (0, 0, 0, 2)))
+        if len(line) > 2 and len(line) + len(title) + len(text) + 3 > out.width:
+            out.print(line)
+            line = Text("  ")
+        line.append("  " if len(line) > 2 else "").append(f"{title} ", "dim").append(text, _style(cell))
+    out.print(line)
 
 
 def _said(cell: Cell) -> str:
@@ -188,9 +191,11 @@ def _card(out: Console, card: SampleCard) -> None:
     title = Text.assemble((brief(card.kind), _TONES[card.tone]), " ", (brief(card.name), "bold"))
     out.print(title.append(f"  {brief(card.source, 300)}", "dim"))
     for sample in card.samples:
-        out.print(Padding(_sample(out, sample), (0, 0, 0, 4)))
+        out.print(Padding(_sample(out, sample), (0, 0, 0, 4), expand=False))
         if sample.says:
-            out.print(Padding(Text(f"{brief(sample.where)}: {brief(sample.says, 300)}", "dim"), (0, 0, 0, 4)))
+            out.print(
+                Padding(Text(f"{brief(sample.where)}: {brief(sample.says, 300)}", "dim"), (0, 0, 0, 4), expand=False)
+            )
 
 
 def _sample(out: Console, sample: PageSample) -> Text:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
-from enum import StrEnum
 from hashlib import blake2b
 from typing import Annotated, Any
 
@@ -17,6 +16,7 @@ from rightcall.cli.inputs import read_bytes, refuse, say, usage_errors
 from rightcall.cli.layout import console, row
 from rightcall.cli.progress import working
 from rightcall.cli.safe import brief, json_text
+from rightcall.cli.workers import EngineChoice
 from rightcall.errors import WorkerLost
 from rightcall.files.file_kinds import FileKind
 from rightcall.files.streams import is_stream
@@ -29,11 +29,6 @@ from rightcall.rows.sinks import sink_to
 from rightcall.types import Json
 
 _PANEL = "Many rows"
-
-
-class EngineChoice(StrEnum):
-    local = "local"
-    ray = "ray"
 
 
 def _option(*names: str, **more: Any) -> Any:

@@ -17,6 +17,7 @@ from rightcall.webpages.page_parts import (
     PageColumn,
     PageRate,
     PageTable,
+    ToneCell,
     WebPage,
 )
 
@@ -52,10 +53,11 @@ def _headline(stats: RowStats) -> Headline:
     if labelled:
         low, high = interval(labels["valid"], labelled)
         note = f"95 % interval: {100 * low:.1f} to {100 * high:.1f} %."
-        all_notes = (note, f"{labelled:,} of {sound:,} sound rows are labelled.", bad)
-        return Headline(percent(labels["valid"] / labelled), f"of {labelled:,} labelled rows are valid", all_notes)
-    notes = (bad, "No row is labelled; `rightcall dataset label` does that.") if sound else (bad,)
-    return Headline(percent(sound / stats.rows if stats.rows else 0.0), f"of {stats.rows:,} rows are sound", notes)
+        notes = (note, f"{labelled:,} of {sound:,} sound rows are labelled.", bad)
+        return Headline(percent(labels["valid"] / labelled), f"of {labelled:,} labelled rows are valid", notes)
+    unlabelled = ("No row is labelled; `rightcall dataset label` does that.",) if sound else ()
+    rate = percent(sound / stats.rows if stats.rows else 0.0)
+    return Headline(rate, f"of {stats.rows:,} rows are sound", (bad, *unlabelled))
 
 
 def _figures(stats: RowStats) -> FigureTiles:
@@ -80,9 +82,10 @@ def _counted(stats: RowStats, name: str, counts: Counter[str]) -> BarChart:
     return BarChart(f"By {name}", tuple(rows), "share of sound rows, and how many", more)
 
 
-def _only(stats: RowStats, name: str, counts: Counter[str]) -> tuple[str, PageRate, int]:
+def _only(stats: RowStats, name: str, counts: Counter[str]) -> tuple[str, ToneCell, int]:
     ((value, number),) = counts.items()
-    return value, _share(number, _sound(stats)), number
+    rate = _share(number, _sound(stats)).rate
+    return value, ToneCell(percent(rate), "plain", rate), number
 
 
 def _lengths(name: str, histogram: Histogram) -> BarChart:

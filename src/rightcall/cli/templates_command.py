@@ -27,7 +27,9 @@ def detect_formats(file: str, *, json: bool) -> None:
         for name, each in found.items():
             _show(name, each)
     if not any(each.formats for each in found.values()):
-        say("no format reads what this template writes; `rightcall formats check` helps to write one of your own")
+        drafted = any(each.draft for each in found.values())
+        more = "save the draft as a file and try it" if drafted else "write one of your own and try it"
+        say(f"no format reads what this template writes; {more}: `rightcall formats check FILE`, docs/formats.md")
         raise typer.Exit(1)
 
 
@@ -43,7 +45,8 @@ def _read(file: str) -> Source:
 
 
 def _as_json(found: Detection) -> dict[str, object]:
-    return {"formats": list(found.formats), "shows": found.shows, "text": found.text}
+    draft = {"draft": found.draft} if found.draft else {}
+    return {"formats": list(found.formats), "shows": found.shows, "text": found.text, **draft}
 
 
 def _show(name: str, found: Detection) -> None:
@@ -52,4 +55,6 @@ def _show(name: str, found: Detection) -> None:
     row(out, "writes", visible(found.text.strip("\n")) or "(nothing)", "dim")
     if found.formats:
         row(out, "recovered", found.shows)
+    if found.draft:
+        row(out, "draft", visible(found.draft.strip()), "green")
     row(out, "formats", "\n".join(found.formats) or "none", "green" if found.formats else "red")

@@ -9,9 +9,11 @@ work of one line and knows of no other; what lines have to do with each other is
 from __future__ import annotations
 
 import json
+import pickle
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,7 @@ from msgspec.structs import replace
 
 from rightcall.apis.sdk_view import dumps
 from rightcall.capture.captured_rows import RESPOND, LineFault, unix_ms
-from rightcall.datasets.joining import LinkedTurns, joined_lines
+from rightcall.datasets.joining import LinkedTurns, LogLine, joined_lines
 from rightcall.datasets.log_walk import LogWalk
 from rightcall.datasets.logged import PassedOver
 from rightcall.datasets.logs import conversation, log_kind
@@ -31,6 +33,8 @@ from rightcall.datasets.written_kinds import IMPORTED
 from rightcall.declare.toolset import Toolset
 from rightcall.errors import CallerError, RightcallError
 from rightcall.files.whole_files import WholeFile
+from rightcall.rows.engine_names import engine_of
+from rightcall.rows.engines import Engine
 from rightcall.strict_json import MAX_DEPTH, Undecodable, decode
 from rightcall.types import Json
 
@@ -120,6 +124,8 @@ def import_files(
     model: str = "unknown",
     refused: Callable[[Where, str], None],
     passed_over: Callable[[Where, str], None] | None = None,
+    engine: str = "local",
+    jobs: int | None = None,
     seen: Seen | None = None,
     force: bool = False,
 ) -> Counter[str]:
@@ -135,6 +141,7 @@ def import_files(
     - `refused`: is told of each line in which nothing is found, with its place and the reason.
     - `passed_over`: is told of each line that is as it should be and holds no conversation, such as the head of a
       cassette.
+    - `engine`, `jobs`: who reads the lines ("local" or "ray"), and how many at a time.
     - `seen`, `force`: as in `export`.
     """
     files, counts = list(paths), Counter[str]()
@@ -150,8 +157,7 @@ def import_files(
     )
     tell = passed_over or (lambda where, why: None)
     with WholeFile(output, IMPORTED, sources=files, force=force) as out, LinkedTurns() as linked:
-        for where, row, told in joined_lines(files, how.kind, seen=seen):
-            made = import_line(row, group_of(where), how if told == how.kind else replace(how, kind=told))
+        for where, made in _imported(joined_lines(files, how.kind, seen=seen), how, engine_of(engine, jobs)):
             if not made.rows:
                 counts["refused" if made.is_refused else "passed_over"] += 1
                 (refused if made.is_refused else tell)(where, made.why)
@@ -161,6 +167,34 @@ def import_files(
                 _counted(counts, each)
                 out.write(each)
     return counts
+
+
+_TOGETHER = 32  # lines that travel to a worker together
+
+
+def _imported(lines: Iterator[LogLine], how: ImportOptions, engine: Engine) -> Iterator[tuple[Where, ImportedLine]]:
+    """Each line with what it comes to, in order. They are read one after the other, and worked on by many."""
+    for result in engine.map(_ImportWork(how), _batches(lines)):
+        yield from pickle.loads(result)  # noqa: S301 - our own bytes
+
+
+def _batches(lines: Iterator[LogLine]) -> Iterator[bytes]:
+    while batch := list(islice(lines, _TOGETHER)):
+        yield pickle.dumps(batch)
+
+
+class _ImportWork:
+    """What an engine carries: lines in, what they come to out."""
+
+    def __init__(self, how: ImportOptions) -> None:
+        self._how = how
+
+    def __call__(self, item: bytes) -> bytes:
+        return pickle.dumps([(line.where, self._line(line)) for line in pickle.loads(item)])  # noqa: S301 - our own bytes
+
+    def _line(self, line: LogLine) -> ImportedLine:
+        how = self._how if line.kind == self._how.kind else replace(self._how, kind=line.kind)
+        return import_line(line.row, group_of(line.where), how)
 
 
 def group_of(where: Where) -> str:

@@ -97,7 +97,7 @@ class MutateWork:
     """The negatives of the rows of a part."""
 
     def __init__(self, maker: Mutator) -> None:
-        self.key = f"mutate {maker.kinds} {maker.formats} {maker.seed}"
+        self.key = f"mutate {maker.kinds} {maker.seed} {digest(repr(maker.formats)).hex()}"
         self._maker = maker
 
     def __call__(self, batch: RowBatch) -> RowOutcome:
@@ -127,7 +127,8 @@ class Mutator:
 
     def __init__(self, kinds: Iterable[str], formats: Sequence[str] = (), seed: str = SEED) -> None:
         self.kinds, self.seed = list(kinds), seed
-        self.formats = [find(name).name for name in formats] or [name for name in FORMATS if name not in NAMED_ONLY]
+        chosen = formats or [name for name in FORMATS if name not in NAMED_ONLY]
+        self.formats = [find(name) for name in chosen]  # whole: a worker may not know a format of the caller's
         self._labeller = Labeller()
 
     def negatives(self, row: Json) -> Iterator[tuple[str, bytes, Json]]:

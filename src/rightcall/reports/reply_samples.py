@@ -17,6 +17,7 @@ KEPT = 2  # samples of each finding in each group
 _BEFORE, _SIZE = 200, 640  # characters shown before what was found, and in all
 _LONG = 2_000  # a reply beyond this is a sample only if there is no shorter one
 _WORD = re.compile(r"\s*+[^\s>]{1,60}+>?").match
+_HALF = re.compile("[\ud800-\udfff]")
 _HIDDEN = "\u2022"  # stands for each character of a secret
 
 
@@ -58,6 +59,11 @@ class ReplySample(msgspec.Struct, frozen=True):
     @property
     def order(self) -> tuple[SampleKey, str, int]:
         return self.key, self.path, self.line
+
+
+def carried(text: str) -> str:
+    """The text as UTF-8 can say it: U+FFFD stands for half of a surrogate pair."""
+    return _HALF.sub("\ufffd", text)
 
 
 def sample_key(logged: LoggedReply) -> SampleKey:
@@ -124,6 +130,7 @@ def _place(logged: LoggedReply, noted: Noted, text: str) -> tuple[int, int]:
 
 def _masked(text: str) -> str:
     """The text with every secret hidden, of the same length: the page may be mailed."""
+    text = carried(text)
     pieces: list[str] = []
     at = 0
     for secret in Scrubber().found(text):

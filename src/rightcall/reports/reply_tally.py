@@ -21,13 +21,12 @@ import msgspec
 
 from rightcall.reports.findings import Finding, Noted, findings
 from rightcall.reports.logged_reply import LoggedReply
-from rightcall.reports.reply_samples import ReplySample, few, is_wanted, sample_key, sample_of
+from rightcall.reports.reply_samples import ReplySample, carried, few, is_wanted, sample_key, sample_of
 from rightcall.reports.significance import interval
 
 REST = "(the rest)"
 _MOST_GROUPS = 200
 _LONGEST_NAME = 200
-_TOLD = 3  # lines that hold no reply, of which it is said why
 
 # What is counted, and what it is a part of.
 MEASURES: dict[str, str] = {
@@ -110,8 +109,8 @@ def _counted(logged: LoggedReply, noted: list[Noted]) -> Counter[str]:
     if logged.is_first:
         kinds = {each.finding.kind for each in noted}
         counts.update(["replies", *kinds & {"near", "cut", "leaked"}])
-        counts["calling"] = bool(attempts)
-        counts["troubled"] = bool(kinds - {"repaired"})
+        counts["calling"] = int(bool(attempts))
+        counts["troubled"] = int(bool(kinds - {"repaired"}))
     return +counts
 
 
@@ -126,22 +125,16 @@ class GroupKey(NamedTuple):
 class ReplyTally(msgspec.Struct):
     """The replies of a log by model, server and format. Of more groups than `_MOST_GROUPS` those with the smallest
     digests are kept apart, and the others counted together: whatever a log holds, memory has a bound, and the order in
-    which its parts were merged changes nothing."""
+    which its parts were merged changes nothing. `bad` are lines that hold no reply."""
 
     groups: dict[GroupKey, ReplyGroup] = msgspec.field(default_factory=dict)
     rest: ReplyGroup = msgspec.field(default_factory=ReplyGroup)
     bad: int = 0
-    faults: tuple[tuple[str, str], ...] = ()
 
     def add(self, logged: LoggedReply) -> None:
         """One more reply."""
         names = (logged.model, logged.server, logged.format)
-        self._group(GroupKey(*[name[:_LONGEST_NAME] for name in names])).add(logged)
-
-    def refuse(self, where: str, why: str) -> None:
-        """A line that holds no reply."""
-        self.bad += 1
-        self.faults = (*self.faults, (where, why))[:_TOLD]
+        self._group(GroupKey(*[carried(name[:_LONGEST_NAME]) for name in names])).add(logged)
 
     def merge(self, other: ReplyTally) -> None:
         """What another part of the log came to."""
@@ -149,7 +142,6 @@ class ReplyTally(msgspec.Struct):
             self._group(key).merge(group)
         self.rest.merge(other.rest)
         self.bad += other.bad
-        self.faults = (*self.faults, *other.faults)[:_TOLD]
 
     def _group(self, key: GroupKey) -> ReplyGroup:
         found = self.groups.get(key)

@@ -113,15 +113,19 @@ class ReplyWork:
         return line_of(id, model_of(row, self._keys), reply)
 
     def _read(self, row: Json) -> Reply:
-        found = reply_of(row, self._keys)
-        tools = tools_of_row(row, self._keys) if self._looks_for_tools else None
-        tools = self._tools if tools is None else tools
+        found, tools = reply_of(row, self._keys), self._tools_for(row)
         if not isinstance(found, str) or is_of_provider(found):
             reply = read(found, tools=tools, ids=Ids.numbered("call"), **self._options)
             if reply.api or not isinstance(found, str):
                 return reply
-        finish = self._finish or finish_of(row)
-        return parse(found, tools=tools, finish=finish, ids=Ids.numbered("call"), **self._options)
+        return parse(found, tools=tools, finish=self._finish_for(row), ids=Ids.numbered("call"), **self._options)
+
+    def _tools_for(self, row: Json) -> Toolset | None:
+        tools = tools_of_row(row, self._keys) if self._looks_for_tools else None
+        return self._tools if tools is None else tools
+
+    def _finish_for(self, row: Json) -> str | None:
+        return self._finish or finish_of(row)
 
 
 def line_of(id: Any, model: Any, reply: Reply) -> ReplyLine:

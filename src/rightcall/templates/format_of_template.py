@@ -17,7 +17,9 @@ from rightcall.declare.toolset import Toolset
 from rightcall.errors import CannotCarry
 from rightcall.formats import known_formats
 from rightcall.formats.spec import Format
+from rightcall.formats.toml_text import format_to_toml
 from rightcall.templates.confined import ChildBounds, Rendering, render
+from rightcall.templates.drafting import drafts
 from rightcall.templates.template_faults import BadTemplate
 from rightcall.types import Call, Json, Tool
 from rightcall.wire.compile import compiled
@@ -34,11 +36,13 @@ class TemplateProbe(msgspec.Struct, frozen=True):
 
 
 class Detection(msgspec.Struct, frozen=True):
-    """The formats that recover the calls, the best first, and what was rendered: the assistant's part of the text."""
+    """The formats that recover the calls, the best first, and what was rendered: the assistant's part of the text.
+    Where none does, `draft` is one that would, as TOML, or empty."""
 
     formats: tuple[str, ...]
     shows: str
     text: str
+    draft: str = ""
 
 
 def _call(name: str, id: str, arguments: Json) -> Call:
@@ -108,6 +112,10 @@ def detect_template(
         formats = recovering(text, probe.calls)
         if formats:
             return Detection(formats, probe.shows, text)
+    for probe, text in texts:
+        draft = next((each for each in drafts(text, probe.calls) if _rank(text, probe.calls, each) is not None), None)
+        if draft is not None:
+            return Detection((), probe.shows, text, format_to_toml(draft))
     return Detection((), "", texts[0][1])
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from rightcall.datasets.mutations.truth import Negative, Truth
 from rightcall.errors import RightcallError
+from rightcall.formats.spec import Format
 from rightcall.types import Call, Reply
 from rightcall.wire.parser import parse
 from rightcall.wire.rendering import render
@@ -51,18 +52,18 @@ def _damaged(text: str, dice: random.Random) -> Iterator[tuple[str, str]]:
             yield f"{sign} doubled at character {at}", text[:at] + sign + text[at:]
 
 
-def _blocked(text: str, format: str, truth: Truth) -> Call | None:
+def _blocked(text: str, format: Format, truth: Truth) -> Call | None:
     """The one call of a text, if it must not run."""
     reply = _read(text, format, truth, "off")
     calls = list(reply.attempts)
     return calls[0] if len(calls) == 1 and not calls[0].ok and calls[0].name else None
 
 
-def _read(text: str, format: str, truth: Truth, policy: str) -> Reply:
+def _read(text: str, format: Format, truth: Truth, policy: str) -> Reply:
     return parse(text, format=format, tools=truth.tools, repair=policy)  # type: ignore[arg-type]
 
 
-def _negative(found: Call, truth: Truth, changed: str, text: str, format: str) -> Negative:
+def _negative(found: Call, truth: Truth, changed: str, text: str, format: Format) -> Negative:
     problem = next(each for each in found.problems if each.blocking)
     mended = _read(text, format, truth, "safe").calls
     right = (truth.call.name, truth.call.arguments)
@@ -79,7 +80,7 @@ def _negative(found: Call, truth: Truth, changed: str, text: str, format: str) -
         changed,
         f"{problem.code}: {problem.message}",
         reply=text,
-        format=format,
+        format=format.name,
         problems=found.problems,
         more={"mended_by_safe_repair": [(each.name, each.arguments) for each in mended] == [right]},
     )

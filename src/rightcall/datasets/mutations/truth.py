@@ -23,6 +23,7 @@ from rightcall.checks import check
 from rightcall.datasets.label import Labeller, calls_before
 from rightcall.datasets.validating import label_of
 from rightcall.declare.toolset import Toolset
+from rightcall.formats.spec import Format
 from rightcall.types import Call, Json, Problem
 
 BUCKET = DOMAIN = "mutated"
@@ -34,7 +35,7 @@ class Truth:
     `formats` are the wire formats that broken calls are written in.
     """
 
-    def __init__(self, row: Json, labeller: Labeller, formats: Sequence[str]) -> None:
+    def __init__(self, row: Json, labeller: Labeller, formats: Sequence[Format]) -> None:
         self.row, self.formats = row, formats
         self._labeller = labeller
 

@@ -215,6 +215,7 @@ def _any(pats: list[Pat]) -> Probe | None:
 # -- the kind: written, constrained, known by its markers --------------------------------------------------------------
 
 _ENDS_IN_HOLE = re.compile(r"\{(?:key|type)\}[ \t]*\Z").search
+_ITEM = re.compile(r'[^<>"\s/]{1,64}').fullmatch
 _UNFIT_WORD = re.compile(r'[<>"\s]').search
 _JSON_TYPES = {bool: "boolean", int: "number", float: "number", dict: "object", list: "array", type(None): "null"}
 
@@ -273,6 +274,7 @@ class ParamsKind(BodyKind[Params]):
         marker_rule(f"{where}.close", body.close, OPTIONAL)
         marker_rule(f"{where}.empty", body.empty, FieldRule(may=OPENER.may, need=("name",), empty=True))
         template_rule(f"{where}.item", body.item, OPTIONAL)
+        _check_item(where, body)
         each(f"{where}.quote", body.quote or (), LITERAL)
         for text in alternatives(body.param):
             if _ENDS_IN_HOLE(text):
@@ -280,6 +282,17 @@ class ParamsKind(BodyKind[Params]):
                 refuse(f"{where}.param", said, "end it with a literal")
         _check_types(f"{where}.types", body.types)
         _check_escapes(f"{where}.escapes", body.escapes)
+
+
+def _check_item(where: str, body: Params) -> None:
+    """Nested tags are found by their keys: both tags must say it, behind something that tells a tag."""
+    if not body.item:
+        return
+    if not _ITEM(body.item):
+        refuse(f"{where}.item", f"{body.item[:80]!r} is no name of a tag", "write its name alone, such as item")
+    for field, tag in (("param", first(body.param)), ("value_close", first(body.value_close))):
+        if "{key}" not in tag or tag.strip().startswith("{key}") or "{type}" in tag:
+            refuse(f"{where}.{field}", f"{tag[:80]!r} cannot be nested, as item wants", "write <{key}> and </{key}>")
 
 
 def _check_types(where: str, types: dict[str, Any]) -> None:

@@ -1,0 +1,184 @@
+"""`rightcall report`: logs in, a table, JSON and a page out, and an exit code that says whether something got worse."""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from captured import rows, write
+from command import failed, run
+from reported import CUT, GOOD, LEFT_IN_TEXT, NEAR, PLAIN, REFUSED, REPAIRED, TEXTS, TOOLS
+from rightcall.reports.logged_rows import TallySink, TallyWork
+from rightcall.reports.reply_tally import ReplyTally
+from rightcall.rows.engines import InlineEngine
+from rightcall.rows.mapping import map_rows
+from rightcall.rows.reply_lines import RowReading
+from rightcall.rows.row_fields import RowKeys
+from rightcall.rows.row_sources import sources_of
+
+Json = dict[str, Any]
+
+
+def log(path: Path, lines: list[Json]) -> str:
+    path.write_text("".join([json.dumps(line) + "\n" for line in lines]))
+    return str(path)
+
+
+def texts(*said: str, **more: str) -> list[Json]:
+    return [{"id": at, "text": text, "model": "qwen", "server": "vllm", **more} for at, text in enumerate(said)]
+
+
+@pytest.fixture
+def tools(tmp_path: Path) -> str:
+    definitions = [{"name": tool.name, "parameters": tool.parameters} for tool in TOOLS]
+    (tmp_path / "tools.json").write_text(json.dumps(definitions))
+    return str(tmp_path / "tools.json")
+
+
+def told(*args: str, code: int = 0) -> Json:
+    result = run("report", *args, "--json", "--jobs", "1")
+    assert result.exit_code == code, result.output
+    found: Json = json.loads(result.stdout)
+    return found
+
+
+def test_a_log_of_texts_is_counted_by_model_server_and_format(tmp_path: Path, tools: str) -> None:
+    made = told(log(tmp_path / "a.jsonl", texts(*TEXTS)), "--tools", tools, "--format", "hermes")
+    assert made["headline"] == "50.0 % of 4 calls may run"
+    (group,) = made["groups"]
+    assert [group[name] for name in ("model", "server", "format", "replies", "calls")] == [
+        "qwen",
+        "vllm",
+        "hermes",
+        7,
+        4,
+    ]
+    counts = {name: group[name]["count"] for name in ("may_run", "repaired", "refused", "near", "cut", "leaked")}
+    assert counts == {"may_run": 2, "repaired": 1, "refused": 2, "near": 1, "cut": 1, "leaked": 1}
+    assert group["may_run"]["low"] == pytest.approx(0.1500, abs=1e-4)
+    missing = next(each for each in group["findings"] if each["name"] == "missing")
+    (sample,) = missing["samples"]
+    assert sample["text"][slice(*sample["found"])] == '{"name": "get_weather", "arguments": {}}'
+    assert sample["line"] == 3
+
+
+def test_answers_lines_of_parse_and_rows_of_captures_are_read(tmp_path: Path, tools: str) -> None:
+    parsed = str(tmp_path / "parsed.jsonl")
+    source = log(tmp_path / "a.jsonl", texts(GOOD, REFUSED))
+    assert run("parse", "--rows", source, "--tools", tools, "--jobs", "1", "--out", parsed).exit_code == 0
+    answers = log(
+        tmp_path / "b.jsonl", [{"custom_id": "1", "response": {"body": LEFT_IN_TEXT}, "base_url": "http://u:p@h:1/v1"}]
+    )
+    captured = str(write(tmp_path / "c.jsonl", rows("parallel", "repaired")))
+    made = told(parsed, answers, captured, "--tools", tools)
+    by_model = {(group["model"], group["server"]): group for group in made["groups"]}
+    assert by_model["qwen", ""]["refused"]["count"] == 1
+    assert by_model["m", "h:1"]["leaked"]["count"] == 1
+    capture = by_model["test-model", ""]
+    assert [capture[name] for name in ("replies", "calls")] == [4, 3]
+    assert capture["repaired"]["count"] == 1
+
+
+def test_keys_may_be_told(tmp_path: Path) -> None:
+    made = told(
+        *(log(tmp_path / "a.jsonl", [{"a": {"b": GOOD}, "who": {"m": "x"}, "via": "y"}]), "--text-key", "a.b"),
+        *("--model-key", "who.m", "--server-key", "via"),
+    )
+    assert [(group["model"], group["server"]) for group in made["groups"]] == [("x", "y")]
+
+
+def test_lines_without_a_reply_are_told_and_counted(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text(json.dumps({"text": GOOD}) + "\nnonsense\n\n" + '{"x": 1}\n' * 4 + '{"id": 1, "error": "no"}\n')
+    result = run("report", str(path), "--jobs", "1")
+    assert result.exit_code == 0
+    assert "6 lines hold no reply." in result.stdout
+    lines = result.stderr.splitlines()
+    assert len(lines) == 4 and lines[0].startswith(f"{path}:2 ") and lines[-1] == "and 3 more lines like these"
+
+
+def test_a_log_of_nothing_is_one(tmp_path: Path) -> None:
+    result = run("report", log(tmp_path / "a.jsonl", [{"x": 1}]), "--jobs", "1")
+    assert result.exit_code == 1
+    assert result.stderr.splitlines()[-1].startswith("rightcall: no line holds a reply")
+
+
+def test_a_significant_worsening_is_one_and_an_improvement_none(tmp_path: Path, tools: str) -> None:
+    old = log(tmp_path / "old.jsonl", texts(*[GOOD] * 60))
+    new = log(tmp_path / "new.jsonl", texts(*[GOOD] * 40, *[REFUSED] * 20))
+    worse = told(new, "--compare", old, "--tools", tools, code=1)
+    assert {change["verdict"] for change in worse["changes"]} >= {"worse"}
+    assert worse["notes"][0].startswith("Since the log before: 3 worse.")
+    better = told(old, "--compare", new, "--tools", tools)
+    assert {change["verdict"] for change in better["changes"]} == {"better", "same"}
+    assert told(new, "--compare", new, "--tools", tools)["notes"][0].startswith("Nothing got better or worse")
+
+
+def test_the_page_is_private_and_is_written_over_itself_and_nothing_else(tmp_path: Path) -> None:
+    source = log(tmp_path / "a.jsonl", texts(GOOD, PLAIN))
+    page = tmp_path / "report.html"
+    for _ in range(2):
+        assert run("report", source, "--html", str(page), "--jobs", "1").exit_code == 0
+    assert page.read_text().endswith("</html>\n")
+    assert page.stat().st_mode & 0o777 == 0o600
+    assert "is no page of `report`" in failed(_quiet(source, "--html", tools_like(tmp_path)))
+    assert failed(_quiet(source, "--html", source))
+
+
+def _quiet(*args: str) -> Any:
+    return run("report", *args, "--jobs", "1")
+
+
+def tools_like(folder: Path) -> str:
+    (folder / "notes.txt").write_text("mine")
+    return str(folder / "notes.txt")
+
+
+@pytest.mark.parametrize("args", [("nowhere-*.jsonl",), ("a.unknown",), ("x.jsonl", "--format", "herms")])
+def test_wrong_usage_is_one_line_and_two(args: tuple[str, ...]) -> None:
+    assert failed(run("report", *args))
+
+
+@pytest.mark.parametrize("columns", ["60", "80", "120"])
+def test_the_screen_fits_the_terminal_and_has_the_headline_first(columns: str, tmp_path: Path, tools: str) -> None:
+    source = log(tmp_path / "a.jsonl", texts(*TEXTS * 3, model="Qwen/Qwen2.5-Coder-32B-Instruct-AWQ"))
+    result = run("report", source, "--tools", tools, "--jobs", "1", env={"COLUMNS": columns})
+    lines = result.stdout.splitlines()
+    assert lines[0] == "50.0 % of 12 calls may run"
+    assert max(map(len, lines)) <= int(columns)
+    assert "Qwen/Qwen2.5-Coder-32B-Instruct-AWQ" in result.stdout
+
+
+# -- parts -------------------------------------------------------------------------------------------------------------
+
+
+def mapped(paths: list[str], part_size: int) -> ReplyTally:
+    sources = sources_of(paths)
+    sink = TallySink(sources)
+    work = TallyWork(RowKeys(), TOOLS, RowReading(format="hermes"))
+    map_rows(sources, work, sink, InlineEngine(), part_size=part_size)
+    return sink.tally
+
+
+def test_a_log_gives_the_same_tally_however_it_is_cut(tmp_path: Path) -> None:
+    lines = texts(*[text + "!" * at for at, text in enumerate((GOOD, REPAIRED, REFUSED, CUT, NEAR) * 8)])
+    plain = log(tmp_path / "a.jsonl", [*lines, {"x": 1}, {"text": "half \ud800 " + REFUSED, "model": "\udc00"}])
+    (tmp_path / "b.jsonl.gz").write_bytes(gzip.compress(Path(plain).read_bytes()))
+    again = log(tmp_path / "c.jsonl", lines)
+    for paths in ([plain], [plain, again], [str(tmp_path / "b.jsonl.gz")]):
+        whole = mapped(paths, 1 << 20)
+        assert mapped(paths, 300) == whole
+        for sample in [each for group in whole.groups.values() for kept in group.samples.values() for each in kept]:
+            assert sample.path in paths
+            if sample.path != str(tmp_path / "b.jsonl.gz"):
+                row = json.loads(Path(sample.path).read_text().splitlines()[sample.line - 1])
+                assert row["text"].replace("\ud800", "\ufffd") == sample.text
+
+
+def test_lines_of_csv_are_named_by_their_number(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text('model,text\nm,"two\nlines"\nm,"' + REFUSED.replace('"', '""') + '"\n')
+    (kept,) = [each for group in mapped([str(path)], 1 << 20).groups.values() for each in group.samples.values()]
+    assert kept[0].line == 4

@@ -1,0 +1,57 @@
+"""What a shell offers when Tab is pressed, and that a real bash does."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from command import MINE
+from rightcall.capture import catalogue
+from rightcall.cli.completing import code_names, domain_names, format_names, model_names, read_format_names
+from rightcall.formats import FORMATS
+from rightcall.problems import CODES
+
+
+def words(offers: list[tuple[str, str]]) -> list[str]:
+    return [word for word, _ in offers]
+
+
+def test_names_that_begin_like_what_was_typed_are_offered() -> None:
+    assert words(format_names("")) == list(FORMATS) and words(read_format_names(""))[0] == "auto"
+    assert words(format_names("herm")) == ["hermes"] and "qwen25" in words(format_names("qwen"))
+    assert words(domain_names("")) == list(catalogue.names()) and words(domain_names("a,shop")) == ["a,shopping"]
+    assert words(code_names("unknown_to")) == ["unknown_tool"] and set(words(code_names(""))) > {*CODES, *FORMATS}
+    assert words(model_names("smol")) == ["smollm2"] and format_names("no such") == []
+
+
+COMPLETED = {
+    "rightcall expl": "explain",
+    "rightcall explain unknown_to": "unknown_tool",
+    "rightcall formats herm": "hermes",
+    "rightcall capture --domains shop": "shopping",
+    "rightcall parse --format min": "mine",
+}
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash here")
+def test_a_real_bash_completes(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(MINE)
+    command = tmp_path / "rightcall"
+    command.write_text(f"#!/bin/sh\nexec '{sys.executable}' -m rightcall \"$@\"\n")
+    command.chmod(0o755)
+    env = {**os.environ, "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}", "RIGHTCALL_FORMATS": str(tmp_path)}
+    script = ['eval "$(_RIGHTCALL_COMPLETE=source_bash rightcall)"']
+    for line in COMPLETED:
+        typed = line.split()
+        script += [
+            f"COMP_WORDS=({' '.join(typed)}); COMP_CWORD={len(typed) - 1}; COMP_LINE='{line}'; COMP_POINT={len(line)}",
+            'COMPREPLY=(); _rightcall_completion rightcall; echo "${COMPREPLY[@]}"',
+        ]
+    done = subprocess.run(["bash", "-c", "\n".join(script)], capture_output=True, text=True, env=env, timeout=120)
+    found = dict(zip(COMPLETED, done.stdout.splitlines(), strict=True))
+    assert {line: word in found[line].split() for line, word in COMPLETED.items()} == dict.fromkeys(COMPLETED, True), (
+        done
+    )
