@@ -50,6 +50,9 @@ class Kept:
     def finish(self) -> None:
         pass
 
+    def discard(self) -> None:
+        pass
+
 
 def worked(path: Path, *, jobs: int = 1, size: int = 1 << 20) -> bytes:
     sink = Kept()
@@ -124,7 +127,7 @@ def test_more_processes_give_the_same_bytes(tmp_path: Path) -> None:
 @pytest.mark.parametrize("size", [300, 1 << 20])
 def test_csv_and_parquet_give_what_json_lines_give(tmp_path: Path, how: str, size: int) -> None:
     import pyarrow
-    from pyarrow import parquet  # type: ignore[import-untyped]
+    from pyarrow import parquet
 
     given, file, table = rows(60), io.StringIO(), io.BytesIO()
     writer = csv.DictWriter(file, ["id", "text"])

@@ -92,6 +92,8 @@ def test_what_is_wrong_raises_as_in_parse(jobs: int) -> None:
         parse_many("one text", jobs=jobs)
     with pytest.raises(CallerError, match="not NoneType; an answer without text"):
         list(parse_many(["a"] * 100 + [None] * 100, jobs=jobs))  # type: ignore[list-item]
+    with pytest.raises(CallerError, match="a model's text is a str"):
+        list(parse_many(["a"] * 100 + [lambda: 1] * 100, jobs=jobs))  # type: ignore[list-item]
     with pytest.raises(CallerError, match="give 1 or more"):
         parse_many([], jobs=0)
 
