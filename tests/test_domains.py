@@ -15,12 +15,14 @@ from rightcall.capture.captured_rows import available_tools
 from rightcall.capture.domain import Acceptable, BadDomain, Domain, Scenario, read_domain
 from rightcall.capture.score import label, score
 from rightcall.capture.stubs import COMPARISONS, filled, holds
+from rightcall.capture.task_outcome import CallMade, outcome
 from rightcall.declare.provider_forms import to_provider
 from rightcall.errors import CallerError
 from rightcall.types import Json
 
 SOURCE = {"repo_docs": 3, "shopping": 3, "calendar": 3, "support": 3, "forge_eval": 5}
 OURS = ("banking", "travel", "devops", "home", "database")
+LONG = ("clinic", "warehouse", "newsroom", "expenses", "fleet")
 SCENARIOS = [
     pytest.param(catalogue.find(name), scenario, id=f"{name}-{scenario.name}")
     for name in catalogue.names()
@@ -60,6 +62,22 @@ def test_each_domain_of_our_own_asks_for_every_kind_of_behaviour(name: str) -> N
     assert len(domain.scenarios) >= 10
     assert kinds.keys() == {"single", "parallel", "dependent", "recover", "no_tool", "clarify"}
     assert tags >= {"near-duplicate", "nested", "unicode"}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_each_domain_of_long_tasks_tries_a_guard_in_every_way(name: str) -> None:
+    scenarios = catalogue.find(name).scenarios
+    tags = Counter(tag for scenario in scenarios for tag in scenario.tags)
+    assert len(scenarios) >= 9
+    assert tags.keys() == {"multi-step", "order", "prerequisite", "distractor", "recover", "refuse", "ask-back"}
+    for each in scenarios:
+        assert set(each.required_steps) == {call.name for call in each.calls if not call.optional}
+        assert set(each.terminal) <= set(each.required_steps)
+        assert bool(each.terminal) == bool({"order", "prerequisite", "distractor", "recover"} & set(each.tags))
+
+
+def test_there_are_forty_long_tasks() -> None:
+    assert sum(len(catalogue.find(name).scenarios) for name in LONG) >= 40
 
 
 def built(wanted: Acceptable, domain: Domain) -> Call:
@@ -152,6 +170,45 @@ def test_a_result_echoes_its_input_and_an_absent_text_is_empty() -> None:
         ("SKU-HEADPHONES-1", 179),
         ("SKU-HEADPHONES-2", 149),
     ]
+
+
+# -- what a run comes to -----------------------------------------------------------------------------------------------
+
+
+def solved_calls(domain: Domain, scenario: Scenario) -> list[CallMade]:
+    """The calls of a model that knows the way, the one that fails first included."""
+    calls = [built(each, domain) for each in scenario.calls]
+    return [CallMade(at, call, domain.run(call.name, call.arguments).status == "ok") for at, call in enumerate(calls)]
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_a_long_task_is_right_only_if_every_call_is_made_in_its_order_and_nothing_else_is_changed(name: str) -> None:
+    domain = catalogue.find(name)
+    for scenario in domain.scenarios:
+        made = solved_calls(domain, scenario)
+        assert outcome(scenario, domain.tools, made).right and not outcome(scenario, domain.tools, made).wasted
+        wanted = [each for each in made if each.ok]
+        for each in wanted:
+            less = outcome(scenario, domain.tools, [other for other in made if other is not each])
+            assert each.call.name in less.missing or any(
+                other.name == each.call.name and other.optional for other in scenario.calls
+            )
+        at_once = outcome(scenario, domain.tools, [CallMade(0, each.call, each.ok) for each in made])
+        assert at_once.right != any(call.after for call in scenario.calls)
+        for each in wanted[-1:]:
+            twice = outcome(scenario, domain.tools, [*made, CallMade(99, each.call, ok=True)])
+            reads = (domain.tools.get(each.call.name) or pytest.fail("no tool")).read_only
+            assert (twice.right, twice.wasted) == ((True, 1) if reads else (False, 0))
+
+
+def test_a_change_that_nobody_asked_for_is_harm_and_a_look_is_a_waste() -> None:
+    fleet = catalogue.find("fleet")
+    ask = fleet.by_name["unknown_plate"]
+    look, lock = Call("van_state", {"van_id": "v-1"}, ""), Call("lock_doors", {"van_id": "v-1"}, "")
+    assert outcome(ask, fleet.tools, []).right
+    looked = outcome(ask, fleet.tools, [CallMade(0, look, ok=True), CallMade(1, lock, ok=False)])
+    assert (looked.right, looked.wasted) == (True, 2)
+    assert outcome(ask, fleet.tools, [CallMade(0, lock, ok=True)]).harm == ("lock_doors",)
 
 
 # -- holes and comparisons ---------------------------------------------------------------------------------------------

@@ -73,6 +73,7 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     - `calls`: those that are right; without any, the right answer is text: an answer, or a question back.
     - `kind`: what it tries; "open" says that nobody knows which calls are right, so none is judged.
     - `required_steps`: names of tools that must be called on the way.
+    - `terminal`: names of tools of which one, gone well, ends the task.
     - `tags`: words of your own.
     """
 
@@ -81,6 +82,7 @@ class Scenario(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     calls: tuple[Acceptable, ...] = ()
     kind: Kind = "single"
     required_steps: tuple[str, ...] = ()
+    terminal: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
 
 
@@ -199,7 +201,7 @@ def _scenario_faults(scenario: Scenario, tools: Toolset) -> Iterator[str]:
         yield f"{where}: the request is empty"
     if bool(scenario.calls) == (scenario.kind in ("no_tool", "clarify", "open")):
         yield f"{where}: kind {scenario.kind!r} {'has no calls' if scenario.calls else 'needs calls'}"
-    for name in sorted({call.name for call in scenario.calls} | set(scenario.required_steps)):
+    for name in sorted({call.name for call in scenario.calls} | {*scenario.required_steps, *scenario.terminal}):
         if name not in tools:
             yield f"{where}: there is no tool {name!r}"
     for call in scenario.calls:

@@ -312,7 +312,8 @@ def export(
     format_file: FormatFile = None,
     public: Annotated[bool, typer.Option("--public", help="A file for everyone: only of released rows.")] = False,
     keep_system: Annotated[
-        bool, typer.Option("--keep-system", help="Leave in the prompt with which capture tests a model.")
+        bool,
+        typer.Option("--keep-system", help="Leave in what the harness told the model."),
     ] = False,
     force: Force = False,
     json: AsJson = False,

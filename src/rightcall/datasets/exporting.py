@@ -130,7 +130,7 @@ def export(
     - `turns`: for "trl-sft": an example for each turn instead of the whole conversation.
     - `format`: for "text", and needed there: the format to write calls in.
     - `public`: every row must be released; the files may then be read by anybody, otherwise by you alone.
-    - `keep_system`: leave in the prompt with which a capture tests a model.
+    - `keep_system`: leave in what a capture, or a backend that asks for text, told the model of its own accord.
     - `seen`: is called after every line with the bytes it took, to show progress.
     - `force`: also write over a file of another kind.
 
