@@ -27,8 +27,8 @@ from rightcall.cli.inputs import (
 )
 from rightcall.cli.option_groups import grouped
 from rightcall.cli.progress import working
-from rightcall.cli.row_options import EngineChoice
 from rightcall.cli.safe import brief, json_text
+from rightcall.cli.workers import EngineChoice
 from rightcall.errors import WorkerLost
 from rightcall.rows.engine_names import engine_of
 from rightcall.rows.mapping import map_rows

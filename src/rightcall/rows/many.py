@@ -15,6 +15,7 @@ from typing import Any, Literal
 from rightcall.declare.toolset import ToolLike, Toolset, without_code
 from rightcall.errors import CallerError
 from rightcall.formats import find
+from rightcall.formats.registered import FormatCarrier
 from rightcall.formats.spec import Format
 from rightcall.rows.local_pool import LocalEngine
 from rightcall.types import Json, Reply
@@ -105,7 +106,7 @@ def _portable(texts: Iterator[Given]) -> Iterator[Any]:
         yield list(text) if hasattr(text, "__next__") else text
 
 
-class TextsWork:
+class TextsWork(FormatCarrier):
     """Parses a batch of texts."""
 
     def __init__(self, options: Json) -> None:
