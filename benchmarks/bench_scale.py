@@ -1,4 +1,5 @@
-"""Rows by the million: how many a second and core, and how much memory?    Files of several sizes, one core each.
+"""Rows by the million: how many a second and core, and how much memory?    A second of a core's own time, so that
+what else the machine does hardly counts.
 
     python benchmarks/bench_scale.py [ROWS ...]              10,000 and 100,000 unless said
     python benchmarks/bench_scale.py 1000000 --only parse,dedupe
@@ -15,7 +16,6 @@ import os
 import random
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 from bench_dataset import pair
@@ -25,7 +25,6 @@ from rightcall.files.jsonl import encode_row
 
 MOST = 1.3
 TOOLS = [{"name": "get_weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}]
-WORDS = "all that is gold does not glitter not those who wander are lost the old strong wither deep roots frost".split()
 COMMANDS = {
     "parse": "parse --rows {replies} --format hermes --tools {tools} --out {out}",
     "dedupe": "dataset dedupe {replies} -o {out}",
@@ -36,20 +35,29 @@ COMMANDS = {
 }
 
 
-def reply(number: int, dice: random.Random) -> bytes:
-    """A row of about 400 bytes; one in fifty has been there before."""
-    seed = number if dice.random() > 0.02 else number // 2
-    words = random.Random(seed).choices(WORDS, k=35)
-    call = json.dumps({"name": "get_weather", "arguments": {"city": f"{words[0]} {seed}"}})
-    said = " ".join(words)[: 300 - len(call) - 30]
+def sentences(seed: int, count: int = 1_000) -> list[str]:
+    """Made-up prose of about 110 characters each."""
+    dice = random.Random(seed)
+    letters = "abdefgiklmnoprstuv"
+    words = ["".join(dice.choices(letters, k=dice.randint(3, 9))) for _ in range(3_000)]
+    return [" ".join(dice.choices(words, k=16))[:110] for _ in range(count)]
+
+
+FIRST, SECOND = sentences(1), sentences(2)
+
+
+def reply(number: int) -> bytes:
+    """A row of 300 characters of text; one in fifty has been there before."""
+    seed = number - 25 if number % 50 == 49 else number
+    said = f"{FIRST[seed * 7919 % 1_000]} {SECOND[seed * 104_729 // 1_000 % 1_000]}"
+    call = f'{{"name": "get_weather", "arguments": {{"city": "Oslo {seed}"}}}}'
     return encode_row({"text": f"{said}\n<tool_call>\n{call}\n</tool_call>"})
 
 
 def write(folder: Path, rows: int, names: list[str]) -> None:
-    dice = random.Random(1)
     (folder / "tools.json").write_text(json.dumps(TOOLS))
     with (folder / "replies.jsonl").open("wb") as file:
-        file.writelines(reply(number, dice) for number in range(rows))
+        file.writelines(map(reply, range(rows)))
     if {"label", "mutate"} & set(names):
         with (folder / "captures.jsonl").open("wb") as file:
             for number in range(rows // 2):
@@ -57,15 +65,14 @@ def write(folder: Path, rows: int, names: list[str]) -> None:
 
 
 def measured(arguments: list[str]) -> tuple[float, float]:
-    """Seconds, and megabytes of the largest process of a command."""
-    start = time.perf_counter()
+    """Seconds of a core, and megabytes of the largest process of a command."""
     quiet = [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]
     command = [sys.executable, "-m", "rightcall", *arguments]
     process = os.posix_spawn(sys.executable, command, os.environ, file_actions=quiet)
     _, status, used = os.wait4(process, 0)
     if status:
         raise SystemExit(f"{' '.join(arguments)} ended with {os.waitstatus_to_exitcode(status)}")
-    return time.perf_counter() - start, used.ru_maxrss / 1024
+    return used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
 
 
 def run(rows: int, names: list[str]) -> dict[str, tuple[float, float]]:

@@ -14,8 +14,12 @@ sys.path[:0] = [str(HERE.parent / "tests"), str(HERE)]
 
 import atheris  # noqa: E402
 
-with atheris.instrument_imports(include=["rightcall.wire", "rightcall.repairs"]):
-    import rightcall
+# Named one by one: `import rightcall` alone brings none of them, and what is not instrumented guides nothing.
+with atheris.instrument_imports(include=["rightcall.wire", "rightcall.values", "rightcall.repairs"]):
+    import rightcall.laws
+    import rightcall.repairs.whole_call
+    import rightcall.wire.parser
+    import rightcall.wire.rendering
 
 from hostile import check_laws, markers, places  # noqa: E402
 from rightcall.formats import FORMATS  # noqa: E402

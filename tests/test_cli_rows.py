@@ -32,7 +32,7 @@ from rightcall.types import Json
 LOOK: Json = {"name": "look", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}
 TOOLS = Toolset([LOOK])
 CALL = hermes('{"name": "look", "arguments": {"city": "Oslo"}}')
-WORK = ReplyWork("", RowKeys(), TOOLS, RowReading())
+WORK = ReplyWork("", RowKeys(), TOOLS, RowReading("hermes"))
 
 
 class Kept:
@@ -48,6 +48,9 @@ class Kept:
         self.data += data
 
     def finish(self) -> None:
+        pass
+
+    def discard(self) -> None:
         pass
 
 
@@ -67,7 +70,7 @@ def plainly(data: bytes) -> bytes:
         if isinstance(row, LineFault):
             lines.append(encode_row({"id": None, "error": row.message}))
             continue
-        reply = parse(row["text"], tools=TOOLS, ids=Ids.numbered("call")).to_json()
+        reply = parse(row["text"], tools=TOOLS, format="hermes", ids=Ids.numbered("call")).to_json()
         kept = ("content", "reasoning", "calls", "refused", "problems", "format", "done", "finish", "usage", "api")
         lines.append(encode_row({"id": row["id"], "model": None, **{key: reply[key] for key in kept}}))
     return b"".join(lines)
@@ -124,7 +127,7 @@ def test_more_processes_give_the_same_bytes(tmp_path: Path) -> None:
 @pytest.mark.parametrize("size", [300, 1 << 20])
 def test_csv_and_parquet_give_what_json_lines_give(tmp_path: Path, how: str, size: int) -> None:
     import pyarrow
-    from pyarrow import parquet  # type: ignore[import-untyped]
+    from pyarrow import parquet
 
     given, file, table = rows(60), io.StringIO(), io.BytesIO()
     writer = csv.DictWriter(file, ["id", "text"])
@@ -331,8 +334,8 @@ def test_what_parse_writes_can_be_checked(tmp_path: Path) -> None:
 def test_a_run_that_was_killed_is_gone_on_with(tmp_path: Path) -> None:
     """The starved processes of `test_files_written` are killed at each step; this one is the command itself."""
     log, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
-    log.write_bytes(jsonl([{**each, "padding": "x" * 20_000} for each in rows(400)]))
-    command = ["parse", "--rows", str(log), "--out", str(out), "--jobs", "2"]
+    log.write_bytes(jsonl([{**each, "tools": [LOOK], "padding": "x" * 20_000} for each in rows(400)]))
+    command = ["parse", "--rows", str(log), "--out", str(out), "--jobs", "2", "--format", "hermes"]
     journal = tmp_path / "out.jsonl.part.journal"
     going = subprocess.Popen([sys.executable, "-m", "rightcall", *command], stdout=subprocess.DEVNULL)
     while going.poll() is None and (not journal.exists() or journal.read_bytes().count(b"\n") < 3):
@@ -341,7 +344,7 @@ def test_a_run_that_was_killed_is_gone_on_with(tmp_path: Path) -> None:
     going.wait()
     assert out.exists() != journal.exists()
     if journal.exists():
-        assert "is of another run" in failed(run(*command, "--resume", "--format", "hermes"), 1)
+        assert "is of another run" in failed(run(*command, "--resume", "--repair", "off"), 1)
     done = run(*command, "--resume", "--json")
     assert json.loads(done.stdout)["resumed"] > 0 or not journal.exists()
     assert out.read_bytes() == plainly(log.read_bytes())

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from captured import FORGE_ROW, RIGHT, SHOP, conversation, rows, write
-from rightcall import Call, Toolset, formats
+from rightcall import Call, Toolset, contract, formats
 from rightcall.capture.captured_rows import CallTrace, call_of, capture_row, outcome_row, read_rows
 from rightcall.capture.settings import SYSTEM
 from rightcall.capture.stubs import StubOutcome
@@ -394,6 +394,12 @@ def test_the_prompt_of_a_capture_is_left_out_unless_it_is_asked_for(tmp_path: Pa
         row["messages"][0]["content"] = f"{SYSTEM}\n\nTools: f"
     (mixed,) = exported(tmp_path / "mixed", made, "trl-sft")
     assert mixed["messages"][0] == {"role": "system", "content": "Tools: f"}
+    contracted = contract(SHOP.tools, format="hermes").text.strip()
+    for at, (said, left) in enumerate(((f"{SYSTEM}\n\n{contracted}", []), (f"Hi.\n\n{contracted}", ["Hi."]))):
+        for row in made:
+            row["messages"][0]["content"] = said
+        (bare,) = exported(tmp_path / f"contract-{at}", made, "trl-sft")
+        assert [each["content"] for each in bare["messages"] if each["role"] == "system"] == left
 
 
 @pytest.mark.parametrize(

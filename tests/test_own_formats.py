@@ -9,7 +9,7 @@ import pytest
 import typer
 
 from command import MINE, run
-from rightcall import Format, detect, formats, parse, render
+from rightcall import Format, detect, formats, parse, parse_many, render
 from rightcall.cli.app import app
 from rightcall.errors import BadFormat, UnknownFormat
 
@@ -48,6 +48,11 @@ def test_a_registered_format_is_known_by_name_and_to_auto() -> None:
     assert names(TEXT) == []
     with pytest.raises(UnknownFormat):
         parse(TEXT, format="mine")
+
+
+def test_other_processes_know_what_is_registered_here() -> None:
+    formats.register(Format.from_toml(MINE))
+    assert [reply.format for reply in parse_many([TEXT] * 3, tools=TOOLS, jobs=2)] == ["mine"] * 3
 
 
 def test_a_built_in_name_or_anothers_cannot_be_taken() -> None:

@@ -59,7 +59,7 @@ def test_texts_are_taken_as_replies_are() -> None:
         for taken in itertools.count(1):
             yield f"text {taken}"
 
-    replies = parse_many(texts(), jobs=2)
+    replies = parse_many(texts(), format="hermes", jobs=2)
     assert [next(replies).content for _ in range(20)] == [f"text {number}" for number in range(1, 21)]
     assert taken < 4_000
     replies.close()  # type: ignore[attr-defined]
@@ -73,7 +73,7 @@ def children() -> list[int]:
 @pytest.mark.skipif(not os.path.exists(f"/proc/self/task/{os.getpid()}/children"), reason="it finds workers in /proc")
 def test_a_killed_worker_loses_nothing_and_none_is_left() -> None:
     before = set(children())
-    replies = parse_many((f"text {number}" for number in range(5_000)), jobs=2)
+    replies = parse_many((f"text {number}" for number in range(5_000)), format="hermes", jobs=2)
     seen = [next(replies).content]
     for child in set(children()) - before:
         os.kill(child, signal.SIGKILL)
@@ -91,7 +91,9 @@ def test_what_is_wrong_raises_as_in_parse(jobs: int) -> None:
     with pytest.raises(CallerError, match="an iterable of texts"):
         parse_many("one text", jobs=jobs)
     with pytest.raises(CallerError, match="not NoneType; an answer without text"):
-        list(parse_many(["a"] * 100 + [None] * 100, jobs=jobs))  # type: ignore[list-item]
+        list(parse_many(["a"] * 100 + [None] * 100, format="hermes", jobs=jobs))  # type: ignore[list-item]
+    with pytest.raises(CallerError, match="a model's text is a str"):
+        list(parse_many(["a"] * 100 + [lambda: 1] * 100, format="hermes", jobs=jobs))  # type: ignore[list-item]
     with pytest.raises(CallerError, match="give 1 or more"):
         parse_many([], jobs=0)
 
@@ -102,7 +104,8 @@ def test_a_script_without_a_guard_is_not_run_again(tmp_path: Any) -> None:
         "import rightcall\n"
         "print('once')\n"
         "def f(x: int): ...\n"
-        "print(sum(len(reply.content) for reply in rightcall.parse_many(['ab'] * 100, tools=[f], jobs=2)))\n"
+        "many = rightcall.parse_many(['ab'] * 100, tools=[f], format='hermes', jobs=2)\n"
+        "print(sum(len(reply.content) for reply in many))\n"
     )
 
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=60)

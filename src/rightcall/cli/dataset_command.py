@@ -298,7 +298,9 @@ def release(
 
 
 @app.command()
+@grouped
 def export(
+    *,
     files: Files,
     output: To,
     to: Annotated[ExportShape, typer.Option("--to", help="The shape that the trainer reads.")],
@@ -312,8 +314,10 @@ def export(
     format_file: FormatFile = None,
     public: Annotated[bool, typer.Option("--public", help="A file for everyone: only of released rows.")] = False,
     keep_system: Annotated[
-        bool, typer.Option("--keep-system", help="Leave in the prompt with which capture tests a model.")
+        bool,
+        typer.Option("--keep-system", help="Leave in what the harness told the model."),
     ] = False,
+    workers: EngineOptions,
     force: Force = False,
     json: AsJson = False,
 ) -> None:
@@ -330,7 +334,7 @@ def export(
         try:
             wire = choose_format_name(format or "auto", format_file) if format or format_file else None
             options: dict[str, Any] = {"to": to.value, "turns": turns, "format": wire, "public": public}
-            made = exported(files, output, keep_system=keep_system, seen=seen, force=force, **options)
+            made = exported(files, output, keep_system=keep_system, seen=seen, force=force, **options, **workers.told())
         except Unreleased as error:
             for where, why in error.rows:
                 _tell(where, why)

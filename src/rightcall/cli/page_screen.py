@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
+from rightcall.cli.layout import Screen, room
 from rightcall.cli.safe import brief, visible
 from rightcall.cli.show import STYLES
 from rightcall.safe_text import percent
@@ -31,17 +32,17 @@ from rightcall.webpages.page_parts import (
     WebPage,
 )
 
-NARROWEST = 60
+NARROWEST, _USUAL = 60, 80
 _TONES: dict[Tone, str] = {"plain": "default", "good": "green", "fair": "yellow", "bad": "red"}
 _LABEL, _BAR = 26, 40
 _AROUND = 160  # characters of a sample before what it is about, and behind
 
 
 def screen(*, stderr: bool = False) -> Console:
-    """A console that wraps at the terminal's width."""
-    out = Console(markup=False, highlight=False, emoji=False, stderr=stderr)
-    if out.width < NARROWEST:
-        out.width = NARROWEST
+    """A console that wraps at the terminal's width, in a pipe too: bars have one."""
+    out = Screen(stderr=stderr)
+    out.soft_wrap = False
+    out.width = max(room(out) or _USUAL, NARROWEST)
     return out
 
 

@@ -28,6 +28,7 @@ from rightcall.cli.inputs import (
 from rightcall.cli.option_groups import grouped
 from rightcall.cli.progress import working
 from rightcall.cli.safe import brief, json_text
+from rightcall.cli.workers import EngineChoice
 from rightcall.errors import WorkerLost
 from rightcall.rows.engine_names import engine_of
 from rightcall.rows.mapping import map_rows
@@ -60,9 +61,9 @@ class LogRows(msgspec.Struct, frozen=True, kw_only=True):
     jobs: Annotated[
         int | None, typer.Option("--jobs", "-j", min=1, metavar="N", help="Processes; else one per core.")
     ] = None
-    engine: Annotated[
-        str, typer.Option(metavar="local|ray", help="Who works: processes of this machine, or a cluster of Ray.")
-    ] = "local"
+    engine: Annotated[EngineChoice, typer.Option("--engine", help="Who works: processes of this machine, or Ray.")] = (
+        EngineChoice.local
+    )
     text_key: Annotated[str | None, typer.Option(metavar="KEY", help="Where the reply stands: a dotted path.")] = None
     model_key: Annotated[str | None, typer.Option(metavar="KEY", help="Where the model's name stands.")] = None
     server_key: Annotated[str | None, typer.Option(metavar="KEY", help="Where the server's name stands.")] = None
@@ -140,7 +141,7 @@ def _tallied(logs: Sequence[str], work: TallyWork, many: LogRows) -> ReplyTally:
         sink = TallySink(sources)
         with working("report", sources) as watch:
             try:
-                _tell_faults(map_rows(sources, work, sink, engine_of(many.engine, many.jobs), watch=watch))
+                _tell_faults(map_rows(sources, work, sink, engine_of(many.engine.value, many.jobs), watch=watch))
             except WorkerLost as error:
                 say(str(error))
                 raise typer.Exit(1) from error

@@ -17,6 +17,7 @@ from rightcall.webpages.page_parts import (
     PageColumn,
     PageRate,
     PageTable,
+    ToneCell,
     WebPage,
 )
 
@@ -81,9 +82,10 @@ def _counted(stats: RowStats, name: str, counts: Counter[str]) -> BarChart:
     return BarChart(f"By {name}", tuple(rows), "share of sound rows, and how many", more)
 
 
-def _only(stats: RowStats, name: str, counts: Counter[str]) -> tuple[str, PageRate, int]:
+def _only(stats: RowStats, name: str, counts: Counter[str]) -> tuple[str, ToneCell, int]:
     ((value, number),) = counts.items()
-    return value, _share(number, _sound(stats)), number
+    rate = _share(number, _sound(stats)).rate
+    return value, ToneCell(percent(rate), "plain", rate), number
 
 
 def _lengths(name: str, histogram: Histogram) -> BarChart:

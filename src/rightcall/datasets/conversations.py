@@ -18,6 +18,7 @@ from rightcall.apis.openai_chat import assistant_message
 from rightcall.apis.sdk_view import dumps
 from rightcall.capture.captured_rows import FORGE, OUTCOME, SCHEMA, asked, blocking_of, call_of, tools_of
 from rightcall.capture.settings import SYSTEM
+from rightcall.contracts.texts import TITLE
 from rightcall.datasets.label import sound
 from rightcall.datasets.row_files import RowReader, Scratch, Seen, Where, digest
 from rightcall.datasets.validating import label_of
@@ -112,12 +113,18 @@ class CapturedConversation:
 
 
 def _without_harness(messages: list[Json]) -> Iterator[Json]:
-    """The prompt of a capture may be all of a system message, or the beginning of it."""
+    """What a capture tells a model begins its system message, and the contract of a backend that asks for text ends it;
+    examples say in their own way what can be called."""
     for message in messages:
         said = message.get("content")
-        if message.get("role") != "system" or not isinstance(said, str) or not said.startswith(SYSTEM):
+        if message.get("role") != "system" or not isinstance(said, str):
             yield message
-        elif rest := said[len(SYSTEM) :].strip():
+            continue
+        before, contract, _ = said.partition(TITLE)
+        rest = (before if before.endswith("\n\n") or (contract and not before) else said).removeprefix(SYSTEM).strip()
+        if rest == said.strip():
+            yield message
+        elif rest:
             yield {**message, "content": rest}
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
+from typing import Protocol
 
 import msgspec
 
@@ -102,13 +103,17 @@ class RowSpool:
             self._file.close()
 
 
+class Discardable(Protocol):
+    def discard(self) -> None: ...
+
+
 @contextmanager
-def _left_if_broken_off(sink: Sink) -> Iterator[None]:
+def _left_if_broken_off(made: Discardable) -> Iterator[None]:
     """An interrupted run, and one whose workers were lost, can be gone on with; nothing is left of any other."""
     try:
         yield
     except (KeyboardInterrupt, WorkerLost):
         raise
     except BaseException:
-        sink.discard()
+        made.discard()
         raise

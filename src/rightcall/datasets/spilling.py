@@ -15,15 +15,16 @@ from typing import IO
 
 from rightcall.errors import FileFailed
 
-_RUN = 400_000  # records that are sorted in memory at a time
-_MERGING = 400_000  # records that lie in memory while runs are merged
+_MEMORY = 32_000_000  # bytes of records in memory, what Python needs for each among them
+_EACH = 41  # bytes that it needs for a record, beside the record
 
 
 class Sorted:
     """Records of `size` bytes in ascending order. They lie in a file without a name, which is gone afterwards."""
 
-    def __init__(self, size: int, *, run: int = _RUN) -> None:
-        self._size, self._most = size, run
+    def __init__(self, size: int, *, run: int | None = None) -> None:
+        self._size, self._fitting = size, _MEMORY // (size + _EACH)
+        self._most = run or self._fitting
         self._waiting: list[bytes] = []
         self._runs: list[tuple[int, int]] = []  # where each begins and ends, in records
         self._file: IO[bytes] | None = None
@@ -56,7 +57,7 @@ class Sorted:
 
     def _merged(self) -> Iterator[list[bytes]]:
         """Whatever is not above the lowest last record of the pieces in memory can go: nothing below it comes later."""
-        most = max(64, _MERGING // len(self._runs))
+        most = max(64, self._fitting // len(self._runs))
         runs = [_Run(self._pieces(start, end, most)) for start, end in self._runs]
         while runs:
             bound = min([run.piece[-1] for run in runs])

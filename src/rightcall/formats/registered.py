@@ -8,6 +8,7 @@ A `KnownFormats` never changes: registering makes a new one, so that whoever rea
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import msgspec
 
@@ -64,6 +65,18 @@ def unregister(name: str) -> None:
         if name in FORMATS or name not in _current.formats:
             raise UnknownFormat(f"no format {name[:80]!r} was registered")
         _current = _made({key: format for key, format in _current.formats.items() if key != name})
+
+
+class FormatCarrier:
+    """What goes to another process takes along the formats that are registered here: `auto` knows them there."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        own = [format for name, format in _current.formats.items() if name not in FORMATS]
+        return {**self.__dict__, "_carried": own}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        register(*state.pop("_carried"))
+        self.__dict__.update(state)
 
 
 def _made(formats: dict[str, Format]) -> KnownFormats:

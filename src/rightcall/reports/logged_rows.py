@@ -205,3 +205,6 @@ class TallySink:
 
     def finish(self) -> None:
         pass
+
+    def discard(self) -> None:
+        self.tally = ReplyTally()

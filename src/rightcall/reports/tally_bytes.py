@@ -11,7 +11,7 @@ from rightcall.reports.reply_samples import ReplySample
 from rightcall.reports.reply_tally import GroupKey, ReplyGroup, ReplyTally
 
 
-class _Found(msgspec.Struct, array_like=True):
+class _Tallied(msgspec.Struct, array_like=True):
     finding: Finding
     number: int
     samples: tuple[ReplySample, ...]
@@ -20,7 +20,7 @@ class _Found(msgspec.Struct, array_like=True):
 class _Group(msgspec.Struct, array_like=True):
     key: GroupKey
     counts: dict[str, int]
-    found: list[_Found]
+    found: list[_Tallied]
 
 
 class _Packed(msgspec.Struct, array_like=True):
@@ -42,7 +42,7 @@ def packed(tally: ReplyTally, *, is_numbered: bool = True) -> bytes:
 
 
 def _group(key: GroupKey, group: ReplyGroup) -> _Group:
-    found = [_Found(finding, number, group.samples.get(finding, ())) for finding, number in group.found.items()]
+    found = [_Tallied(finding, number, group.samples.get(finding, ())) for finding, number in group.found.items()]
     return _Group(key, dict(group.counts), found)
 
 

@@ -15,4 +15,7 @@ engine_names.py   the engines by their names
 sinks.py          where lines go: a stream, or a file that can be gone on with
 remote_sink.py    a file in a store, sent when it is whole
 mapping.py        `map_rows`: all of it together
+row_fields.py     what a row holds: the reply, its id, the model, the tools, told by keys or found by name
+reply_lines.py    the work of `parse --rows`; call_lines.py that of `check` and `repair`
+many.py           `parse_many`: the same for texts that a program has
 """

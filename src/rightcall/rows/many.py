@@ -15,6 +15,7 @@ from typing import Any, Literal
 from rightcall.declare.toolset import ToolLike, Toolset, without_code
 from rightcall.errors import CallerError
 from rightcall.formats import find
+from rightcall.formats.registered import FormatCarrier
 from rightcall.formats.spec import Format
 from rightcall.rows.local_pool import LocalEngine
 from rightcall.types import Json, Reply
@@ -77,7 +78,7 @@ def parse_many(
 
 
 def _replies(engine: LocalEngine, work: TextsWork, texts: Iterable[Given]) -> Iterator[Reply]:
-    for result in engine.map(work, map(pickle.dumps, _batches(texts))):
+    for result in engine.map(work, map(_packed, _batches(texts))):
         yield from pickle.loads(result)  # noqa: S301 - our own bytes
 
 
@@ -89,13 +90,23 @@ def _batches(texts: Iterable[Given]) -> Iterator[list[Any]]:
         size = max(1, min(_TEXTS, size * 2, size * _CHARS // max(chars, 1)))
 
 
+def _packed(batch: list[Any]) -> bytes:
+    try:
+        return pickle.dumps(batch)
+    except (pickle.PicklingError, TypeError, AttributeError):
+        for text in batch:
+            if not isinstance(text, (str, list, tuple)):
+                parse(text)  # which says what is wrong with it
+        raise
+
+
 def _portable(texts: Iterator[Given]) -> Iterator[Any]:
+    """Pairs in a list, and everything else as it is: what is no text is refused where it is parsed."""
     for text in texts:
-        is_pairs = isinstance(text, Iterable) and not isinstance(text, (str, bytes, bytearray, Mapping))
-        yield list(text) if is_pairs else text
+        yield list(text) if hasattr(text, "__next__") else text
 
 
-class TextsWork:
+class TextsWork(FormatCarrier):
     """Parses a batch of texts."""
 
     def __init__(self, options: Json) -> None:

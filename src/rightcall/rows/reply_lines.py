@@ -16,6 +16,7 @@ from rightcall.apis.whole import read
 from rightcall.declare.toolset import Toolset
 from rightcall.files.file_kinds import json_lines
 from rightcall.files.jsonl import LineFault, encode_row
+from rightcall.formats.registered import FormatCarrier
 from rightcall.formats.spec import Format
 from rightcall.ids import Ids
 from rightcall.rows.batches import RowBatch
@@ -76,7 +77,7 @@ class RowReading(msgspec.Struct, frozen=True):
     finish: str | None = None
 
 
-class ReplyWork:
+class ReplyWork(FormatCarrier):
     """Reads the reply of each row. `tools` are those of rows that declare none, or of all where no key is told."""
 
     def __init__(self, key: str, keys: RowKeys, tools: Toolset | None, options: RowReading) -> None:

@@ -37,10 +37,6 @@ class Sink(Protocol):
         """All parts have been written."""
         ...
 
-    def discard(self) -> None:
-        """Nothing is to be left of it, as far as that can be."""
-        ...
-
 
 class StreamSink:
     """Standard output, or another place that is no file."""

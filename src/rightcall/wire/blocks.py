@@ -223,7 +223,7 @@ class Block:
 
     def _read_by(self, reader: BodyReader) -> Steps[None]:
         self.reader = reader
-        self.holds = bool(reader.closers) or self.p.in_doubt or (self.holds and not reader.looks_behind)
+        self.holds = self.holds or bool(reader.closers) or self.p.in_doubt
         return reader.read(self.p, bare=self.bare)
 
     def _empty(self) -> None:
@@ -316,9 +316,15 @@ class Block:
         p = self.p
         close = p.compiled.call_close
         is_due = close is not None and (yield from self._close(close))
-        if self.reader is None or not (self.reader.closers or p.in_doubt):
-            p.settle_pending()
-        return "due" if is_due else "closed"
+        if is_due:
+            return "due"
+        self._settle()
+        return "closed"
+
+    def _settle(self) -> None:
+        """The call is over, unless its values are raw: then what follows may still say otherwise."""
+        if self.reader is None or not (self.reader.closers or self.p.in_doubt):
+            self.p.settle_pending()
 
     def _close(self, close: Probe) -> Steps[bool]:
         """Takes the closing marker. True if it may still come: then it is dropped, and what is before it is text."""
@@ -326,6 +332,8 @@ class Block:
         char = p.char() or (yield from p.peek())
         if char == "`" and self.fenced and (end := (yield from p.test(FENCE_END))):
             p.pos = end.end()
+            char = p.char() or (yield from p.peek())
+        if char and char in "/#`" and (yield from self._take_aside()):
             char = p.char() or (yield from p.peek())
         found = close.at(p.buf, p.pos, p.ended)
         if found is None:
@@ -335,6 +343,18 @@ class Block:
         is_due = not found and self._is_due(close, char)
         p.output.mark("marker", p.at)
         return is_due
+
+    def _take_aside(self) -> Steps[bool]:
+        """A comment or a fence alone between the call and its close: taken, with a receipt."""
+        p, aside = self.p, self.p.compiled.aside
+        if p.pending is None or aside is None or p.policy(p.pending[1].name) == "off":
+            return False
+        if (yield from p.test(p.compiled.call_close or aside)) or not (found := (yield from p.test(aside))):
+            return False
+        text = found.group().strip()
+        p.mend_pending(Repair("code_fence" if text[0] == "`" else "comment", "exact", "", text, ""))
+        p.pos += len(found.group().rstrip())
+        return True
 
     def _is_due(self, close: Probe, char: str) -> bool:
         """The closing marker does not stand here: may it still come?"""
@@ -347,6 +367,7 @@ class Block:
             if not self.bare and not self._is_inner:
                 p.problem("unclosed", "the text ended before the marker that closes the call", blocking=False)
             return False
-        if char in ",;()[]{}" and p.pending is not None and not is_cut:
+        in_code = p.compiled.close_heads == {"`"}  # all that stands before its fence
+        if (in_code or char in ",;()[]{}") and p.pending is not None and not is_cut:
             p.block_pending("trailing_content", f"unexpected {char!r} after the call")
         return True

@@ -25,7 +25,6 @@ class BodyReader:
 
     begins: Probe
     tells: Probe | None = None
-    looks_behind = False  # what stands behind a call is told with the call by the reader itself
     closers: tuple[Pat, ...] = ()
     labels: frozenset[str] = frozenset()  # words that may stand before a call
     quick: Quick | None = None

@@ -383,6 +383,11 @@ class CallBuilder(Buffer):
             self.output.events.append(CallEnd(*self.pending))
             self.pending = None
 
+    def mend_pending(self, receipt: Repair) -> None:
+        assert self.pending is not None
+        index, call = self.pending
+        self.pending = index, msgspec.structs.replace(call, repairs=(*call.repairs, receipt))
+
     def block_pending(self, code: str, message: str) -> None:
         """What stands behind the last call says that it did not end where it seemed to: it may not run."""
         assert self.pending is not None

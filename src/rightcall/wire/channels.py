@@ -21,12 +21,12 @@ from rightcall.wire.states import InChannel, InText
 from rightcall.wire.unread_calls import resync
 
 if TYPE_CHECKING:
+    from rightcall.wire.call_builder import CallBuilder
     from rightcall.wire.compile import Match
     from rightcall.wire.machine import Machine
 
 _MAX_HEADER = 256
 _NO_HEADER = frozenset(("section", "call", "body", "end"))
-_ODD_BEHIND = frozenset("{}]),")  # arguments: another object, brackets too many, or a part that was lost
 _WORD = re.compile(r"\s*([^\s<>]+)").match
 
 
@@ -167,6 +167,13 @@ def _is_recipient(m: Machine, name: str | None, after: int) -> Steps[bool]:
     return p.buf.startswith("{", after)
 
 
+def _is_end(p: CallBuilder) -> bool:
+    """Is it certain that a message is over here?"""
+    if not p.char():
+        return p.ended
+    return p.compiled.turn_end is not None and bool(p.compiled.turn_end.at(p.buf, p.pos, p.ended))
+
+
 def _whole_call(m: Machine, name: str) -> bool:
     """Reads a message to a tool at once, where the text is whole and the message as usual; else takes nothing."""
     p = m.p
@@ -174,8 +181,7 @@ def _whole_call(m: Machine, name: str) -> bool:
     alone = p.compiled.call_close is None and p.index < p.limits.calls
     found = whole_value(p) if alone and p.char() == "{" else None
     end = p.pos
-    behind = p.char() if found is not None else ""
-    if found is None or type(found[1]) is not dict or behind in _ODD_BEHIND or not (behind or p.ended):
+    if found is None or type(found[1]) is not dict or not _is_end(p):
         p.pos = start
         return False
     p.whole_call((start, end, name, *found, ""))
@@ -190,6 +196,7 @@ def _call(m: Machine, name: str) -> Steps[None]:
     if not _whole_call(m, name):
         p.raw_begin()
         block = p.block = Block(p, bare=True)
+        block.holds = True
         block.reader = p.compiled.readers[0]
         try:
             yield from _message(m, name, block)
@@ -199,6 +206,7 @@ def _call(m: Machine, name: str) -> Steps[None]:
             yield from m.rest_is_text()
             return
         m.output.mark("marker", p.at)  # the blanks behind it were looked past
+        m.state = InText(due=p.pending is not None)
     m.output.fresh = True
     m.end_block(taken)
     m.forget_thought()

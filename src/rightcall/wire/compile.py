@@ -14,6 +14,7 @@ import msgspec
 
 from rightcall.formats.spec import Format, Marker, Pair, Protocol, Special, alternatives
 from rightcall.wire.bodies import BODIES
+from rightcall.wire.bodies.behind import ASIDE
 from rightcall.wire.bodies.kind import Around
 from rightcall.wire.body_reader import BodyReader
 from rightcall.wire.format_markers import (
@@ -95,6 +96,7 @@ class Compiled:
     def _add_ends_of_calls(self, markers: FormatMarkers) -> None:
         closes = [pat for _, pat in markers.closes]
         self.call_close = _any_of_some(closes)
+        self.aside = Probe(seq(ASIDE, blanks(), look(alt(*closes)))) if closes else None
         self.close_heads = frozenset(pat.head for pat in closes)
         self.call_edge = _any(markers.beside())
         self.turn_end = _any_of_some(self._message_ends())
@@ -274,7 +276,16 @@ _OPEN_CALLS = frozenset(("section", "call", "body", "header"))
 
 
 def search_any(sources: list[str]) -> Closes | None:
-    return re.compile("|".join(sources)).search if sources else None
+    """A search for the first of these; compiled when it is first made."""
+    found: Closes | None = None
+
+    def search(text: str, pos: int) -> re.Match[str] | None:
+        nonlocal found
+        if found is None:
+            found = re.compile("|".join(sources)).search
+        return found(text, pos)
+
+    return search if sources else None
 
 
 def _first_opener(marker: Marker) -> Probe | None:

@@ -32,7 +32,7 @@ from rightcall.wire.markers import BLANKS, Scan
 from rightcall.wire.options import ReadOptions
 from rightcall.wire.rehearsal import Rehearsal, begin, stands, take_back
 from rightcall.wire.shown import OUTSIDE
-from rightcall.wire.signs import ACTIONS
+from rightcall.wire.signs import ACTIONS, end_to_tool
 from rightcall.wire.states import Held, InChannel, InReasoning, InSection, InText, State
 
 _OUTSIDE = frozenset((InText, InSection))
@@ -174,6 +174,7 @@ class Machine:
             else:
                 yield
         if p.pending is not None:
+            end_to_tool(self, marked=False)
             p.settle_pending()
         output.last_blanks(p.base + p.pos)
         if self.held is not None:

@@ -94,17 +94,47 @@ def on_section_close(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[N
 
 def on_closer(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
     """What closes a call: of one whose close had not come yet, or of none."""
-    state = m.state
-    if m.is_shown(found, sign):
+    is_late = _is_due(m)
+    if not (is_late and sign.special) and m.is_shown(found, sign):
         return ()
-    if isinstance(state, (InText, InSection)) and state.due:
-        m.state = msgspec.structs.replace(state, due=False)
+    if is_late:
+        _close_late(m)
         m.marker(found.end())
     elif m.p.pending is not None and m.p.in_doubt:
         _block_pending(m, found)
     else:
         _stray(m, found.group(), sign)
     return ()
+
+
+def _is_due(m: Machine) -> bool:
+    return isinstance(m.state, (InText, InSection)) and m.state.due
+
+
+def _close_late(m: Machine) -> None:
+    """The close of a call that is over comes here. Words before it may belong to the call."""
+    p, state = m.p, m.state
+    assert isinstance(state, (InText, InSection))
+    m.state = msgspec.structs.replace(state, due=False)
+    _refuse_words(m)
+    if not (p.in_doubt or any(reader.closers for reader in m.compiled.readers)):
+        p.settle_pending()
+
+
+def _refuse_words(m: Machine) -> None:
+    """Words that stand between a call's arguments and what closes the call may be a part of it."""
+    if m.p.pending is not None and not m.output.fresh:
+        message = "words stand between the call's arguments and what closes the call"
+        m.p.block_pending("trailing_content", f"{message}; send them as an argument, or behind the call")
+
+
+def end_to_tool(m: Machine, *, marked: bool = True) -> None:
+    """A message ends; all of one to a tool is the call's. `marked`: a marker says so, and not the text's end."""
+    channels = m.compiled.channels
+    is_over = channels is not None and (marked or bool(channels.messages["call"][1]))
+    if is_over and isinstance(m.state, InText) and m.state.due:
+        _refuse_words(m)
+        m.state = InText()
 
 
 def _block_pending(m: Machine, found: re.Match[str]) -> None:
@@ -200,6 +230,9 @@ def on_content_close(m: Machine, found: re.Match[str], sign: Sign) -> Steps[None
         m.marker(found.end())
     elif (yield from _is_shown_end(m, found.group(), sign)):
         m.say_exactly(m.p.pos + len(found.group()))
+    elif _is_due(m) and not m.in_content:
+        _close_late(m)
+        m.marker(m.p.pos + len(found.group()))
     elif m.in_content or not sign.special:
         m.in_content = False
         m.marker(m.p.pos + len(found.group()))
@@ -254,6 +287,7 @@ def on_end(m: Machine, found: re.Match[str], sign: Sign) -> Steps[None]:
     if not m.output.thinking and (yield from _is_shown_end(m, marker, sign)):
         m.say_exactly(p.pos + len(marker))
         return
+    end_to_tool(m)
     p.settle_pending()
     m.release()
     if m.due_to is None and not m.output.fresh and ends_call(m, marker):
@@ -320,6 +354,7 @@ def on_header(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
         m.output.shown.messages += 1
         m.output.shown.pass_marker()  # `>>>` at the beginning of a line is no block quote
         return ()
+    end_to_tool(m)
     m.p.settle_pending()
     m.release()
     return header(m)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from rightcall.wire.markers import FINAL, RUN, Pat, Probe, blanks, literal, seq
+from rightcall.wire.markers import FINAL, RUN, Pat, Probe, alt, blanks, literal, seq
 
 if TYPE_CHECKING:
     from rightcall.wire.buffer import Steps
@@ -23,6 +23,11 @@ _KEY = Pat(r'"[^"\\\x00-\x1f]{0,128}+"', r'(?:"[^"\\\x00-\x1f]{0,128}+"?+)?+', s
 _LOST_MEMBER = Probe(
     seq(blanks(), Pat(_CLOSERS, _CLOSERS, sure=RUN), blanks(), literal(","), blanks(), _KEY, blanks(), literal(":"))
 )
+# A comment or a fence between a call and its close. With brackets or quotes in it, it may be a part of the call.
+_WORDS = r"[^\n<`{}\[\]()\"]{0,256}+"
+_LINE = Pat(rf"(?://|\#){_WORDS}", rf"(?:/(?:/{_WORDS})?+|\#{_WORDS})?+", sure=RUN)
+_BETWEEN = Pat(r"/\*[^*<`{}\[\]()\"]{0,256}+\*/", r"(?:/(?:\*(?:[^*<`{}\[\]()\"]{0,256}+\*?+)?+)?+)?+", sure=FINAL)
+ASIDE = alt(_BETWEEN, _LINE, literal("```"))
 _MAY_GO_ON = re.compile(rf'{_B}{_CLOSERS}{_B}(?:(,{_B}")|,?{_B}\Z)').match
 
 

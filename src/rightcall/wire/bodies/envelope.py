@@ -48,7 +48,6 @@ _EXTRA_IN_LIST = Probe(seq(blanks(), Pat(r"\}{1,3}+", r"\}{0,3}"), blanks(), loo
 
 
 class EnvelopeReader(BodyReader):
-    looks_behind = True  # what stands behind a call is told with the call
     begins = _BEGINS
 
     def __init__(self, body: Envelope, closes: list[Pat]) -> None:

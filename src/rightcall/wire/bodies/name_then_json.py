@@ -39,8 +39,6 @@ _NO_MARKER = "what stands between the name of the tool and its arguments is not 
 
 
 class NameThenJsonReader(BodyReader):
-    looks_behind = True  # what stands behind a call is told with the call
-
     def __init__(self, body: NameThenJson, ends: list[Pat]) -> None:
         self.body = body
         self.open = Holes(body.open) if any(alternatives(body.open)) else None

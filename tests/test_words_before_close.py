@@ -1,0 +1,70 @@
+"""What stands between a call's arguments and what closes the call: words refuse it, a comment leaves a receipt."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from rightcall import Call, Parser, Reply, Tool, parse, render
+from rightcall.formats import FORMATS
+from rightcall.formats.spec import Format, alternatives
+
+DELETE = Tool(
+    name="delete_rows",
+    parameters={"type": "object", "properties": {"table": {"type": "string"}}, "required": ["table"]},
+)
+CLOSED = [format for format in FORMATS.values() if alternatives(format.call[1])[0].strip()]
+
+
+def wire(format: Format, behind: str) -> str:
+    text = render(Call("delete_rows", {"table": "users"}), format=format, tools=[DELETE])
+    at = text.rindex(alternatives(format.call[1])[0].strip())
+    return text[:at] + behind + text[at:]
+
+
+def read(text: str, format: Format | str, piece: int = 0) -> Reply:
+    if not piece:
+        return parse(text, tools=[DELETE], format=format)
+    parser = Parser(tools=[DELETE], format=format)
+    for at in range(0, len(text), piece):
+        parser.feed(text[at : at + piece])
+    parser.close()
+    return parser.reply
+
+
+@pytest.mark.parametrize("piece", [0, 1, 5])
+@pytest.mark.parametrize("format", CLOSED, ids=lambda format: format.name)
+def test_words_before_the_close_refuse_the_call(format: Format, piece: int) -> None:
+    reply = read(wire(format, " where id=7\n"), format, piece)
+    assert reply.calls == () and reply.problems
+    assert format.name == "tool_code" or any(problem.blocking for problem in reply.refused[0].problems)
+
+
+@pytest.mark.parametrize(
+    ("format", "text"),
+    [
+        ("harmony", '<|channel|>commentary to=functions.delete_rows<|message|>{"table": "users"} where id=7<|call|>'),
+        ("harmony", '<|channel|>commentary to=functions.delete_rows<|message|>{"table": "users"} where id=7'),
+        ("functionary_v32", '>>>delete_rows\n{"table": "users"} where id=7\n>>>all\nDone.'),
+    ],
+)
+@pytest.mark.parametrize("piece", [0, 1, 5])
+def test_words_in_a_message_to_a_tool_refuse_the_call(format: str, text: str, piece: int) -> None:
+    reply = read(text, format, piece)
+    assert [problem.code for problem in reply.refused[0].problems] == ["trailing_content"] and reply.calls == ()
+
+
+@pytest.mark.parametrize("aside", [" // all of them\n", " # all\n", "\n/* all */", "\n```\n"])
+@pytest.mark.parametrize("name", ["hermes", "contract", "lfm2", "olmo3", "longcat"])
+@pytest.mark.parametrize("piece", [0, 1])
+def test_a_comment_or_a_fence_before_the_close_leaves_a_receipt(name: str, aside: str, piece: int) -> None:
+    reply = read(wire(FORMATS[name], aside), name, piece)
+    assert [call.arguments for call in reply.calls] == [{"table": "users"}] and not re.search(r"\S", reply.content)
+    assert [repair.rule for repair in reply.calls[0].repairs] == ["code_fence" if "`" in aside else "comment"]
+
+
+def test_text_behind_a_call_whose_close_never_comes_is_text() -> None:
+    text = wire(FORMATS["hermes"], "Done.").removesuffix("</tool_call>")
+    reply = read(text, "hermes")
+    assert len(reply.calls) == 1 and reply.content == "Done."
