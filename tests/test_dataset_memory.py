@@ -36,8 +36,8 @@ COMMANDS: dict[str, Callable[[Path, Path], Any]] = {
     "mutate": lambda rows, out: mutate_files([rows], out / "a", kinds={"not_needed": 900}, jobs=1),
     "split": lambda rows, out: split([rows], out / "a"),
     "redact": lambda rows, out: redact_files([rows], out / "a"),
-    "export": lambda rows, out: export([rows], out / "a", to="openai-sft"),
-    "verifier": lambda rows, out: export([rows], out / "a", to="verifier"),
+    "export": lambda rows, out: export([rows], out / "a", to="openai-sft", jobs=1),
+    "verifier": lambda rows, out: export([rows], out / "a", to="verifier", jobs=1),
     "assemble": lambda rows, out: assemble([out.parent / f"{rows.stem}.verifier"], out / "a"),
     "import": lambda rows, out: import_files([out.parent / f"{rows.stem}.sft"], out / "a", refused=_ignore, jobs=1),
 }

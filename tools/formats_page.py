@@ -75,7 +75,7 @@ unless you ask for it:
 from rightcall import Format, formats, parse
 
 formats.discover()  # what the command does; gives what cannot be used
-formats.register(Format.from_toml('name = "mine"\ncall = ["<c>", "</c>"]\nbody = { kind = "envelope" }'))
+formats.register(Format.from_toml('name = "mine"\\ncall = ["<c>", "</c>"]\\nbody = { kind = "envelope" }'))
 print(parse('<c>{"name": "f", "arguments": {}}</c>').format)
 formats.unregister("mine")
 ```

@@ -298,7 +298,9 @@ def release(
 
 
 @app.command()
+@grouped
 def export(
+    *,
     files: Files,
     output: To,
     to: Annotated[ExportShape, typer.Option("--to", help="The shape that the trainer reads.")],
@@ -315,6 +317,7 @@ def export(
         bool,
         typer.Option("--keep-system", help="Leave in what the harness told the model."),
     ] = False,
+    workers: EngineOptions,
     force: Force = False,
     json: AsJson = False,
 ) -> None:
@@ -331,7 +334,7 @@ def export(
         try:
             wire = choose_format_name(format or "auto", format_file) if format or format_file else None
             options: dict[str, Any] = {"to": to.value, "turns": turns, "format": wire, "public": public}
-            made = exported(files, output, keep_system=keep_system, seen=seen, force=force, **options)
+            made = exported(files, output, keep_system=keep_system, seen=seen, force=force, **options, **workers.told())
         except Unreleased as error:
             for where, why in error.rows:
                 _tell(where, why)

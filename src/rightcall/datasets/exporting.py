@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
 from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 from typing import Protocol
 
@@ -19,8 +20,9 @@ import msgspec
 
 from rightcall import formats
 from rightcall.capture.captured_rows import unix_ms
-from rightcall.datasets.conversations import CapturedConversation, CapturedConversations
-from rightcall.datasets.message_shapes import SHAPES, Found, LeftOut, MessageOptions
+from rightcall.datasets.conversations import CapturedConversations
+from rightcall.datasets.example_work import examples
+from rightcall.datasets.message_shapes import SHAPES, LeftOut, MessageOptions
 from rightcall.datasets.releasing import is_released
 from rightcall.datasets.row_files import BadRows, Seen, Where
 from rightcall.datasets.validating import count
@@ -28,6 +30,7 @@ from rightcall.datasets.written_kinds import EXPORT, EXPORTED, PARQUET, manifest
 from rightcall.errors import CallerError
 from rightcall.files.streams import is_stream
 from rightcall.files.whole_files import PRIVATE, PUBLIC, Outputs, WholeFile
+from rightcall.rows.engine_names import engine_of
 from rightcall.types import Json
 
 
@@ -117,6 +120,8 @@ def export(
     format: str | None = None,
     public: bool = False,
     keep_system: bool = False,
+    engine: str = "local",
+    jobs: int | None = None,
     seen: Seen | None = None,
     force: bool = False,
 ) -> Exported:
@@ -131,6 +136,7 @@ def export(
     - `format`: for "text", and needed there: the format to write calls in.
     - `public`: every row must be released; the files may then be read by anybody, otherwise by you alone.
     - `keep_system`: leave in what a capture, or a backend that asks for text, told the model of its own accord.
+    - `engine`, `jobs`: who makes the examples ("local" or "ray"), and how many at a time.
     - `seen`: is called after every line with the bytes it took, to show progress.
     - `force`: also write over a file of another kind.
 
@@ -151,14 +157,14 @@ def export(
         left_out: Counter[str] = Counter()
         number = 0
         with _writer(out, to, how, public) as writer:
-            while first is not None:
+            whole = stream if first is None else chain([first], stream)
+            for made in examples(whole, to, how, engine_of(engine, jobs)):
                 number += 1
-                for example in _examples(first, to, how):
+                for example in made:
                     if isinstance(example, LeftOut):
                         count(left_out, str(example), 100)
                     else:
                         writer.write(example)
-                first = next(stream, None)
         if conversations.left_out:
             left_out["rows behind the first thousand of a conversation"] = conversations.left_out
         if not is_stream(output):
@@ -179,13 +185,6 @@ def _how(to: str, turns: bool, format: str | None) -> MessageOptions:
     if turns and to != "trl-sft":
         raise CallerError("--turns is for trl-sft: the other shapes have their own unit")
     return MessageOptions(turns, formats.find(format) if format is not None else None)
-
-
-def _examples(conversation: CapturedConversation, to: str, how: MessageOptions) -> Found:
-    try:
-        yield from SHAPES[to](conversation, how)
-    except LeftOut as reason:
-        yield reason
 
 
 def _writer(out: WholeFile, to: str, how: MessageOptions, public: bool) -> AbstractContextManager[ExportWriter]:

@@ -20,7 +20,7 @@ _NAME = "my_format"
 _MOST = 400  # objects of a text that are looked at
 
 
-class _Found(NamedTuple):
+class DraftedCall(NamedTuple):
     """Where a call stands, and the body that would read it."""
 
     start: int
@@ -41,9 +41,9 @@ def drafts(text: str, calls: tuple[Call, ...]) -> Iterator[Format]:
         yield format
 
 
-def _located(text: str, calls: tuple[Call, ...]) -> list[_Found]:
+def _located(text: str, calls: tuple[Call, ...]) -> list[DraftedCall]:
     """Each call's place, in order; none if one is missing."""
-    found: list[_Found] = []
+    found: list[DraftedCall] = []
     for call in calls:
         begin = found[-1].end if found else 0
         place = next(_places(text, begin, call), None)
@@ -53,7 +53,7 @@ def _located(text: str, calls: tuple[Call, ...]) -> list[_Found]:
     return found
 
 
-def _places(text: str, begin: int, call: Call) -> Iterator[_Found]:
+def _places(text: str, begin: int, call: Call) -> Iterator[DraftedCall]:
     at, decoder = text.find("{", begin), json.JSONDecoder()
     for _ in range(_MOST):
         if at < 0:
@@ -64,9 +64,9 @@ def _places(text: str, begin: int, call: Call) -> Iterator[_Found]:
             value, end = None, at + 1
         body = _body(value, text[begin:at], call)
         if isinstance(body, Envelope):
-            yield _Found(at, end, body)
+            yield DraftedCall(at, end, body)
         elif body is not None:
-            yield _Found(begin + text[begin:at].rindex(call.name), end, body)
+            yield DraftedCall(begin + text[begin:at].rindex(call.name), end, body)
         at = text.find("{", at + 1)
 
 
@@ -81,7 +81,7 @@ def _body(value: Any, before: str, call: Call) -> Body | None:
     return Envelope(names=(names[0],), args=(args[0],)) if names and args else None
 
 
-def _around(text: str, found: list[_Found]) -> Iterator[Format]:
+def _around(text: str, found: list[DraftedCall]) -> Iterator[Format]:
     head, tail, body = text[: found[0].start], text[found[-1].end :], found[0].body
     middles = [text[one.end : other.start] for one, other in pairwise(found)]
     opens = _common_end([head, *middles]) if middles else _last_tag(head)

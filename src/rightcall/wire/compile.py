@@ -277,7 +277,16 @@ _OPEN_CALLS = frozenset(("section", "call", "body", "header"))
 
 
 def search_any(sources: list[str]) -> Closes | None:
-    return re.compile("|".join(sources)).search if sources else None
+    """A search for the first of these; compiled when it is first made."""
+    found: Closes | None = None
+
+    def search(text: str, pos: int) -> re.Match[str] | None:
+        nonlocal found
+        if found is None:
+            found = re.compile("|".join(sources)).search
+        return found(text, pos)
+
+    return search if sources else None
 
 
 def _first_opener(marker: Marker) -> Probe | None:

@@ -9,11 +9,12 @@ them so that a beginning only counts at the end of what has arrived.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Generic, Literal, NamedTuple, TypeVar
+from collections.abc import Callable, Iterator
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from rightcall.formats.spec import Marker, Special, alternatives
 
+Search = Callable[[str, int], "re.Match[str] | None"]
 BLANKS = " \t\r\n"
 # Longer runs of white space inside one marker are not a marker: unbounded runs would be read again with every chunk.
 MAX_BLANKS = 128
@@ -187,16 +188,30 @@ def templates(marker: Marker) -> list[Pat]:
 
 
 class Probe:
-    """Is this pattern at this place? `at` gives the match, False for no, None when more text is needed to tell."""
+    """Is this pattern at this place? `at` gives the match, False for no, None when more text is needed to tell.
+
+    Expressions are compiled when they are first asked: of the thousands of all formats a process uses few.
+    """
 
     __slots__ = ("_ended", "_final", "_part", "pat", "whole")
+    _ended: Search
+    _part: Search
+    whole: Search
 
     def __init__(self, pat: Pat) -> None:
         self.pat = pat
-        self._ended = re.compile(pat.whole).match
-        self.whole = re.compile(pat.whole.replace(_END, "(?!)")).match
-        self._part = re.compile(f"(?:{pat.part})\\Z").match
         self._final = pat.sure == FINAL
+
+    def __getattr__(self, name: str) -> Search:
+        """Of what is not compiled yet."""
+        sources = {
+            "_ended": self.pat.whole,
+            "whole": self.pat.whole.replace(_END, "(?!)"),
+            "_part": f"(?:{self.pat.part})\\Z",
+        }
+        made = re.compile(sources[name]).match
+        setattr(self, name, made)
+        return made
 
     def at(self, text: str, pos: int, ended: bool) -> re.Match[str] | Literal[False] | None:
         if ended:
@@ -230,13 +245,16 @@ def past_gap(pat: Pat) -> Callable[[str, int], int]:
     rest = whole.removeprefix(re.escape(first) + _GAP.whole)
     if not gap or len(first) > _FEW_SIGNS or rest == whole:
         first, rest = "", whole
-    search, before = re.compile(rest).search, re.compile(f"{re.escape(first)}{_GAP.whole}\\Z").search
+    made: list[re.Pattern[str]] = []  # when it is first asked
 
     def place(text: str, pos: int) -> int:
-        while (found := search(text, pos)) is not None:
+        if not made:
+            made.extend([re.compile(rest), re.compile(f"{re.escape(first)}{_GAP.whole}\\Z")])
+        search, before = made
+        while (found := search.search(text, pos)) is not None:
             if not first:
                 return found.start()
-            start = before(text, max(0, found.start() - len(first) - _LONGEST_GAP), found.start())
+            start = before.search(text, max(0, found.start() - len(first) - _LONGEST_GAP), found.start())
             if start is not None:
                 return start.start()
             pos = found.start() + 1
@@ -272,7 +290,6 @@ class Holes:
         return filled
 
 
-Search = Callable[[str, int], "re.Match[str] | None"]
 A = TypeVar("A")
 _MANY = 24
 _LONGEST = 8_192
@@ -283,26 +300,34 @@ class Scan(Generic[A]):
     which it is, and no `lastindex` means that the text ends in what may become one. A marker that no later text can
     make another is tried first."""
 
-    __slots__ = ("actions", "ended", "finditer", "search")
+    __slots__ = ("_entries", "_sure", "actions", "ended", "finditer", "search")
+    search: Search
+    ended: Search
+    finditer: Callable[..., Iterator[re.Match[str]]]
 
     def __init__(self, entries: list[tuple[A, Pat]]) -> None:
-        entries, sure = _by_certainty(entries)
-        self.actions = [action for action, _ in entries[:1] + entries]  # groups count from 1
-        starts = [f"{re.escape(p.head)}(?:{p.tail[1]})\\Z" for _, p in entries]
-        wholes = [f"{re.escape(p.head)}({p.tail[0]})" for _, p in entries]
+        self._entries, self._sure = _by_certainty(entries)
+        self.actions = [action for action, _ in self._entries[:1] + self._entries]  # groups count from 1
+
+    def __getattr__(self, name: str) -> Any:
+        """Compiled when it is first asked, as a `Probe` is."""
+        if name not in ("search", "ended", "finditer"):
+            raise AttributeError(name)
+        pats, sure = [pat for _, pat in self._entries], self._sure
+        starts = [f"{re.escape(p.head)}(?:{p.tail[1]})\\Z" for p in pats]
+        wholes = [f"{re.escape(p.head)}({p.tail[0]})" for p in pats]
         never = "(?!)"
         ended = re.compile("|".join(wholes) or never)
         wholes = [whole.replace(_END, never) for whole in wholes]
         # As in `Probe`: a beginning is looked for first only where a longer marker may still be arriving.
         search = re.compile("|".join(wholes[:sure] + starts + wholes[sure:]) or never)
-        self.search: Search = search.search
-        self.ended: Search = ended.search
-        self.finditer = ended.finditer
-        if len(entries) > _MANY:
-            places = re.compile(_tree({pat.opening[:10] for _, pat in entries})).search
+        self.search, self.ended, self.finditer = search.search, ended.search, ended.finditer
+        if len(pats) > _MANY:
+            places = re.compile(_tree({pat.opening[:10] for pat in pats})).search
             whole = re.compile("|".join(wholes)).match
             self.search = _places_first(places, whole, search.match)
             self.ended = _places_first(places, whole, ended.match)
+        return getattr(self, name)
 
 
 def _by_certainty(entries: list[tuple[A, Pat]]) -> tuple[list[tuple[A, Pat]], int]:
