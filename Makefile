@@ -7,7 +7,7 @@ RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint unit smoke bench bfcl classes damage grammar gbnf model capture killtest typescript shown laws mutants fuzz pagetests ray venv clean
+.PHONY: help demo test lint unit smoke bench bfcl classes damage grammar gbnf model capture guard killtest typescript shown laws mutants fuzz pagetests ray venv clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -63,6 +63,11 @@ gbnf: $(VENV)/.local ## judge GBNF grammars by llama.cpp itself
 capture: $(VENV)/.local ## run a small model over every stub domain, in three ways
 	$(VENV)/bin/rightcall model pull smollm2
 	$(RUN) evals/capture.py
+
+guard: $(VENV)/.local ## what each policy of the guard is worth: scripted models with one fault each, and a small model
+	$(VENV)/bin/rightcall model pull smollm2
+	$(RUN) evals/guard.py $(FLAGS)
+	$(RUN) evals/guard.py --live $(FLAGS)
 
 killtest: $(VENV)/.dev ## kill captures for minutes, and every command that writes at every step; nothing may be lost
 	RIGHTCALL_KILL_SECONDS=$${RIGHTCALL_KILL_SECONDS:-120} $(RUN) -m pytest -s -k killed tests/test_capture_resume.py tests/test_files_written.py

@@ -298,6 +298,20 @@ def test_a_nudge_grows_with_each_turn_in_a_row() -> None:
     assert told[2].startswith("[required_steps] STOP.")
 
 
+@pytest.mark.parametrize(
+    "policy, choice",
+    [(required_steps("search"), "auto"), (terminal_tools("finish"), "auto"), (tool_choice(), "required")],
+    ids=["required_steps", "terminal_tools", "tool_choice"],
+)
+def test_a_model_that_only_talks_is_not_asked_for_ever(policy: GuardPolicy, choice: str) -> None:
+    guard, history, decisions = Guard(policy), [ASKED], []
+    for _ in range(5):
+        judged = guard.judge(Turn.of(history, TOOLS, reply=now("Done."), choice=choice))
+        decisions.append(judged.decision)
+        history += judged.messages()
+    assert decisions == ["again"] * 4 + ["stop"]
+
+
 def test_what_was_known_is_the_answer_and_the_model_is_asked_again() -> None:
     judged = Guard(repeated()).judge(Turn.of(past(said(A), said(A)), LOOKS, reply=now(A)))
     assert (judged.decision, judged.calls) == ("again", ())

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 
 from rightcall.dispatching.bounded_output import Bounds, bound
 from rightcall.dispatching.trace import Intervention
-from rightcall.guard.intervention import GuardPolicy, told
+from rightcall.guard.intervention import GuardPolicy, asked, told
 from rightcall.guard.turn import Turn, content_text
 
 
 def tool_choice() -> GuardPolicy:
-    """The turn's `choice` holds: no call with "none", a call with "required", and no other tool than the one named."""
+    """The turn's `choice` holds: no call with "none", a call with "required", and no other tool than the one named.
+    The fifth reply in a row without the call stops the task."""
 
     def policy(turn: Turn) -> Iterator[Intervention]:
         if turn.reply is None or turn.choice == "auto":
@@ -33,12 +34,7 @@ def tool_choice() -> GuardPolicy:
                     message=told("tool_choice", words),
                 )
         if not attempts and turn.choice != "none":
-            yield Intervention(
-                policy="tool_choice",
-                action="nudge",
-                reason=f"tool_choice is {turn.choice!r:.60}, and nothing was called",
-                message=told("tool_choice", words),
-            )
+            yield asked("tool_choice", turn, f"tool_choice is {turn.choice!r:.60}, and nothing was called", words)
 
     return policy
 

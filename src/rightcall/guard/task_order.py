@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rightcall.dispatching.trace import Intervention
-from rightcall.guard.intervention import GuardPolicy, told
+from rightcall.guard.intervention import GuardPolicy, asked, told
 from rightcall.guard.turn import Turn
 from rightcall.types import Call
 
@@ -23,6 +23,8 @@ def required_steps(*steps: str, before: Sequence[str] = ()) -> GuardPolicy:
     - `steps`: their names; they may come in any order.
     - `before`: the tools that end the task and wait for the steps; without any, it is a reply without calls that must
       wait.
+
+    The fifth answer in a row that comes too early stops the task.
     """
 
     def policy(turn: Turn) -> Iterator[Intervention]:
@@ -36,12 +38,7 @@ def required_steps(*steps: str, before: Sequence[str] = ()) -> GuardPolicy:
                 yield _refused("required_steps", at, f"{call.name} before {', '.join(missing)}", words)
         if not turn.reply.attempts:
             words = way.format(name="your answer", missing=", ".join(missing), first=missing[0])
-            yield Intervention(
-                policy="required_steps",
-                action="nudge",
-                reason=f"an answer before {', '.join(missing)}",
-                message=told("required_steps", words),
-            )
+            yield asked("required_steps", turn, f"an answer before {', '.join(missing)}", words)
 
     return policy
 
@@ -88,7 +85,8 @@ def terminal_tools(*names: str, required: bool = True) -> GuardPolicy:
     """The task is done once one of these tools was called and went well.
 
     - `names`: the tools that end it.
-    - `required`: nothing else does: a reply without calls is asked to make one of them.
+    - `required`: nothing else does: a reply without calls is asked to make one of them, and the fifth in a row stops
+      the task.
     """
 
     def policy(turn: Turn) -> Iterator[Intervention]:
@@ -100,12 +98,7 @@ def terminal_tools(*names: str, required: bool = True) -> GuardPolicy:
         if required and not turn.reply.attempts:
             listed = " or ".join(names)
             words = f"The task is not over until you call {listed}. Go on with it, or call {listed} now."
-            yield Intervention(
-                policy="terminal_tools",
-                action="nudge",
-                reason=f"an answer without {listed}",
-                message=told("terminal_tools", words),
-            )
+            yield asked("terminal_tools", turn, f"an answer without {listed}", words)
 
     return policy
 

@@ -1,0 +1,322 @@
+"""What each policy of the guard is worth: scripted models with one fault each over the long tasks, and a small model.
+
+    python evals/guard.py [--write]               the scripted models
+    python evals/guard.py --live [--write]        SmolLM2 on this machine, held to a grammar
+
+`--write` puts the figures into docs/guard.md and every cell into evals/guarded/scripted.jsonl (`live.jsonl`).
+
+A task is *completed* if its outcome is right (`capture/task_outcome.py`) and the loop ended by itself. A *harm* is a
+change that was not asked for, was made twice, or came before what it needs. *Stopped*: by the guard. *Out of turns*:
+cut off after 16.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+from faulty_models import FAULTS, Fault, FaultyModel, Way
+from report import ROOT, table, wilson
+
+from rightcall import Reply, Runner, parse
+from rightcall.capture.catalogue import find_domains
+from rightcall.capture.domain import Domain, Scenario
+from rightcall.capture.task_outcome import CallMade, outcome
+from rightcall.dispatching.result import Result
+from rightcall.guard import (
+    Guard,
+    GuardPolicy,
+    Turn,
+    announced,
+    failing_budget,
+    malformed_budget,
+    near_calls,
+    one_at_a_time,
+    prerequisites,
+    problems,
+    repeated,
+    required_steps,
+    silence,
+    terminal_tools,
+    tool_choice,
+    turn_budget,
+    unknown_tool,
+)
+from rightcall.types import Call, Json
+
+LONG = ("clinic", "warehouse", "newsroom", "expenses", "fleet")
+FOLDER = ROOT / "evals" / "guarded"
+PAGE = ROOT / "docs" / "guard.md"
+HEEDS = (1.0, 0.5, 0.0)
+SEEDS = (1, 2)
+MOST_TURNS = 16
+BUDGET = 12
+
+
+def _order(scenario: Scenario) -> dict[str, list[str]]:
+    """What each tool needs, where every right call of it needs the same."""
+    needs: dict[str, list[str]] = {}
+    for name in dict.fromkeys([call.name for call in scenario.calls]):
+        of = [call.after for call in scenario.calls if call.name == name]
+        common = [need for need in of[0] if need != name and all(need in other for other in of)]
+        if common:
+            needs[name] = common
+    return needs
+
+
+def _steps(scenario: Scenario) -> GuardPolicy:
+    steps = [name for name in scenario.required_steps if name not in scenario.terminal]
+    return required_steps(*steps, before=scenario.terminal)
+
+
+# In the order of the guard "full", and behind it those that need the task's own words.
+POLICIES: dict[str, Callable[[Scenario], GuardPolicy]] = {
+    "failing_budget": lambda scenario: failing_budget(),
+    "malformed_budget": lambda scenario: malformed_budget(),
+    "unknown_tool": lambda scenario: unknown_tool(),
+    "problems": lambda scenario: problems(),
+    "near_calls": lambda scenario: near_calls(),
+    "tool_choice": lambda scenario: tool_choice(),
+    "one_at_a_time": lambda scenario: one_at_a_time(),
+    "repeated": lambda scenario: repeated(),
+    "announced": lambda scenario: announced(),
+    "silence": lambda scenario: silence(),
+    "required_steps": _steps,
+    "prerequisites": lambda scenario: prerequisites(_order(scenario)),
+    "terminal_tools": lambda scenario: terminal_tools(*scenario.terminal) if scenario.terminal else _nothing,
+    "turn_budget": lambda scenario: turn_budget(BUDGET),
+}
+
+
+def _nothing(turn: Turn) -> Iterator[object]:
+    return iter(())
+
+
+def guard_of(configuration: str, scenario: Scenario) -> Guard:
+    """`none`, `parse`, `full`, `task` (full, and the task's own), `only NAME` or `without NAME` (of `task`)."""
+    word, _, name = configuration.partition(" ")
+    if word in ("none", "parse", "full"):
+        return Guard.of(word)
+    wanted = [name] if word == "only" else [each for each in POLICIES if word == "task" or each != name]
+    if "terminal_tools" not in wanted:  # nobody else asks for the last call then
+        scenario = msgspec.structs.replace(scenario, terminal=())
+    return Guard(*[POLICIES[each](scenario) for each in wanted])
+
+
+WHOLE = ("none", "parse", "full", "task")
+EACH = (*[f"only {name}" for name in POLICIES], *[f"without {name}" for name in POLICIES])
+
+
+def configurations(fault: Fault, heed: float) -> tuple[str, ...]:
+    """Every policy alone and every one left out where the model heeds; else those that are there for its fault."""
+    return (*WHOLE, *[each for each in EACH if heed == 1 or each.partition(" ")[2] == fault.policy])
+
+
+class Run(msgspec.Struct, frozen=True):
+    """What one task came to."""
+
+    completed: bool
+    right: bool
+    status: str
+    turns: int
+    calls: int
+    harm: int
+    wasted: int
+    interventions: int
+    missing: int
+
+
+class StubTools:
+    """Answers calls with the stubs of a domain, and keeps what ran."""
+
+    def __init__(self, domain: Domain) -> None:
+        self._domain = domain
+        self.made: list[CallMade] = []
+
+    def run(self, calls: Sequence[Call], turn: int) -> list[Result]:
+        results = []
+        for call in calls:
+            given = self._domain.run(call.name, call.arguments)
+            self.made.append(CallMade(turn, call, given.status == "ok"))
+            failed = given.status == "error"
+            results.append(Result(call, given.message, failed, "failed" if failed else "completed"))
+        return results
+
+
+def played(way: Way, runner: Runner, answer: Callable[[object], Reply], most: int = MOST_TURNS) -> Run:
+    """One task from its request to its end."""
+    tools = StubTools(way.domain)
+    runner.ask(way.scenario.request)
+    turns = 0
+    while turns < most and (request := runner.next_request()) is not None:
+        judged = runner.receive(answer(request))
+        if judged.calls:
+            runner.give(tools.run(judged.calls, turns))
+        turns += 1
+    talk = runner.conversation
+    came = outcome(way.scenario, way.domain.tools, tools.made)
+    ended = talk.status == "done" and bool(way.steps or talk.answer.strip())
+    return Run(
+        completed=came.right and ended,
+        right=came.right,
+        status="out of turns" if talk.status == "open" else talk.status,
+        turns=turns,
+        calls=len(tools.made),
+        harm=len(came.harm),
+        wasted=came.wasted,
+        interventions=len(talk.interventions),
+        missing=len(came.missing),
+    )
+
+
+def scripted(way: Way, fault: Fault, heed: float, seed: str, configuration: str) -> Run:
+    model = FaultyModel(way, fault, heed, seed)
+    runner = Runner(None, way.domain.tools, guard=guard_of(configuration, way.scenario), **fault.options)
+
+    def answer(request: object) -> Reply:
+        messages = runner.conversation.messages
+        text = model.say(messages, Turn.of(messages, way.domain.tools))
+        return parse(text, tools=runner.tools, format="hermes", ids=runner.conversation.ids)
+
+    return played(way, runner, answer)
+
+
+class Cell(msgspec.Struct, frozen=True):
+    """All runs of one model under one guard."""
+
+    model: str
+    heed: float
+    guard: str
+    runs: int
+    completed: int
+    interval: tuple[float, float]
+    right: int
+    stopped: int
+    out_of_turns: int
+    turns: float
+    calls: float
+    harm: int
+    wasted: int
+    interventions: int
+
+
+def cell(model: str, heed: float, guard: str, runs: Sequence[Run]) -> Cell:
+    count, completed = len(runs), sum(run.completed for run in runs)
+    low, high = wilson(completed, count)
+    return Cell(
+        model, heed, guard, count, completed, (round(low, 3), round(high, 3)),
+        right=sum(run.right for run in runs),
+        stopped=sum(run.status == "stopped" for run in runs),
+        out_of_turns=sum(run.status == "out of turns" for run in runs),
+        turns=round(sum(run.turns for run in runs) / max(1, count), 2),
+        calls=round(sum(run.calls for run in runs) / max(1, count), 2),
+        harm=sum(run.harm for run in runs),
+        wasted=sum(run.wasted for run in runs),
+        interventions=sum(run.interventions for run in runs),
+    )  # fmt: skip
+
+
+def ways() -> list[Way]:
+    return [Way(domain, scenario) for domain in find_domains(LONG) for scenario in domain.scenarios]
+
+
+def measured(models: Sequence[str], heeds: Sequence[float]) -> Iterator[Cell]:
+    tasks = ways()
+    for model in models:
+        fault = FAULTS[model]
+        able = [way for way in tasks if model == "none" or fault.strikes(way) is not None]
+        for heed in heeds if model != "none" else (1.0,):
+            for guard in configurations(fault, heed):
+                runs = [
+                    scripted(way, fault, heed, f"{seed} {way.domain.name} {way.scenario.name} {model} {heed}", guard)
+                    for way in able
+                    for seed in (SEEDS if 0 < heed < 1 else SEEDS[:1])
+                ]
+                yield cell(model, heed, guard, runs)
+        if sys.stderr.isatty():
+            print(f"\r{model}\033[K", end="", file=sys.stderr, flush=True)
+
+
+# -- the page ----------------------------------------------------------------------------------------------------------
+
+
+def share(of: Cell | None) -> str:
+    if of is None:
+        return ""
+    low, high = of.interval
+    return f"{of.completed}/{of.runs} ({low * 100:.0f}-{high * 100:.0f})"
+
+
+def completed_table(cells: Sequence[Cell], heed: float) -> str:
+    by = {(each.model, each.heed, each.guard): each for each in cells}
+    rows = []
+    for name, fault in FAULTS.items():
+        at = 1.0 if name == "none" else heed
+        own = [f"only {fault.policy}", f"without {fault.policy}"] if fault.policy else ["", ""]
+        columns = [share(by.get((name, at, guard))) for guard in ("none", "parse", "full", "task", *own)]
+        rows.append((f"{fault.about} (`{fault.policy or '-'}`)", *columns))
+    return table(("the model", "none", "parse", "full", "task", "its policy alone", "task without it"), rows)
+
+
+def cost_table(cells: Sequence[Cell], heed: float) -> str:
+    by = {(each.model, each.heed, each.guard): each for each in cells}
+    rows = []
+    for name, fault in FAULTS.items():
+        at = 1.0 if name == "none" else heed
+        found = [by[name, at, guard] for guard in ("none", "full", "task")]
+        how = [" / ".join([str(getattr(each, of)) for each in found]) for of in ("turns", "calls", "harm")]
+        ends = " / ".join([f"{each.stopped}+{each.out_of_turns}" for each in found])
+        rows.append((fault.about, *how, ends))
+    head = ("the model", "turns a task", "calls run a task", "harms in all", "stopped + out of turns")
+    return table(head, rows)
+
+
+def keep(name: str, text: str) -> None:
+    """Puts a part into docs/guard.md, in the place of its last one."""
+    begin, end = f"<!-- part: {name} -->\n", f"<!-- end: {name} -->\n"
+    before, _, rest = PAGE.read_text("utf-8").partition(begin)
+    after = rest.partition(end)[2]
+    PAGE.write_text(f"{before.rstrip()}\n\n{begin}\n{text.strip()}\n\n{end}{after}", "utf-8")
+
+
+def save(path: Path, cells: Sequence[msgspec.Struct], command: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines: list[Json] = [{"command": command}, *[msgspec.to_builtins(each) for each in cells]]
+    path.write_text("".join([json.dumps(line) + "\n" for line in lines]), "utf-8")
+
+
+def part(cells: Sequence[Cell]) -> str:
+    """The tables of docs/guard.md; a model that heeds nothing completes what it completes without a guard or nothing,
+    so of that one only the costs are shown."""
+    shown = [
+        f"Heed {heed:g}: completed tasks, with Wilson's interval in percent.\n\n{completed_table(cells, heed)}"
+        for heed in HEEDS[:2]
+    ]
+    costs = [f"Heed {heed:g}, under none / full / task:\n\n{cost_table(cells, heed)}" for heed in (1.0, 0.0)]
+    return "\n\n".join([*shown, *costs])
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--live", action="store_true", help="ask the small model")
+    parser.add_argument("--seconds", type=float, default=540.0, help="how long the small model may take in all")
+    parser.add_argument("--write", action="store_true", help="write docs/guard.md and the cells")
+    options = parser.parse_args(arguments)
+    if options.live:
+        from guard_live import live
+
+        return live(options.seconds, write=options.write)
+    cells = list(measured(list(FAULTS), HEEDS))
+    print(part(cells))
+    if options.write:
+        save(FOLDER / "scripted.jsonl", cells, "python evals/guard.py --write")
+        keep("scripted", part(cells))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,80 @@
+"""evals/guard.py: the scripted models are what they say, no loop goes on for ever, the page shows what was measured."""
+
+import importlib
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+pytestmark = pytest.mark.skipif(not (ROOT / "evals").is_dir(), reason="the evals are not part of the sdist")
+
+
+@pytest.fixture(scope="module")
+def guard() -> Iterator[Any]:
+    """The module evals/guard.py."""
+    sys.path.insert(0, str(ROOT / "evals"))
+    try:
+        yield importlib.import_module("guard")
+    finally:
+        sys.path.remove(str(ROOT / "evals"))
+
+
+@pytest.fixture(scope="module")
+def ways(guard: Any) -> list[Any]:
+    return [way for way in guard.ways() if way.domain.name == "fleet"]
+
+
+def runs(guard: Any, ways: list[Any], model: str, heed: float, of: str) -> list[Any]:
+    fault = guard.FAULTS[model]
+    able = [way for way in ways if model == "none" or fault.strikes(way) is not None]
+    return [guard.scripted(way, fault, heed, "1", of) for way in able]
+
+
+@pytest.mark.parametrize("of", ["none", "parse", "full", "task"])
+def test_a_model_without_a_fault_completes_every_task_under_every_guard(guard: Any, of: str) -> None:
+    for run in runs(guard, guard.ways(), "none", 1.0, of):
+        assert run.completed and not run.harm and not run.wasted
+
+
+FAULTY = (
+    "unknown_name missing_argument odd_call hollow_call announces silent answers_at_once two_at_once repeats "
+    "goes_round keeps_failing ends_early skips_ahead goes_on wanders lookalike acts_unasked"
+).split()
+
+
+def test_every_fault_is_tried(guard: Any) -> None:
+    assert list(guard.FAULTS) == ["none", *FAULTY]
+    assert {fault.policy for fault in guard.FAULTS.values() if fault.policy} | {"malformed_budget"} == set(
+        guard.POLICIES
+    )
+
+
+@pytest.mark.parametrize("model", FAULTY)
+def test_a_model_that_heeds_nothing_completes_nothing_and_no_loop_goes_on_for_ever(
+    guard: Any, ways: list[Any], model: str
+) -> None:
+    found = runs(guard, ways, model, 0.0, "task")
+    assert found and all(run.status != "out of turns" for run in found)
+    assert any(run.completed for run in found) == (model == "goes_on")
+
+
+@pytest.mark.parametrize(
+    "model", "odd_call announces silent answers_at_once two_at_once ends_early skips_ahead goes_on".split()
+)
+def test_the_policy_that_is_there_for_a_fault_is_what_helps_a_model_that_heeds(
+    guard: Any, ways: list[Any], model: str
+) -> None:
+    policy = guard.FAULTS[model].policy
+    assert not any(run.completed for run in runs(guard, ways, model, 1.0, "none"))
+    assert all(run.completed for run in runs(guard, ways, model, 1.0, f"only {policy}"))
+
+
+def test_the_page_shows_the_cells_that_were_measured(guard: Any) -> None:
+    lines = (guard.FOLDER / "scripted.jsonl").read_text("utf-8").splitlines()
+    cells = [msgspec.convert(json.loads(line), guard.Cell) for line in lines[1:]]
+    assert guard.part(cells) in guard.PAGE.read_text("utf-8")
