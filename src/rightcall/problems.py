@@ -63,6 +63,14 @@ NAMES: tuple[Code, ...] = (
         _sent('{"city": "Oslo"}', "cancel"),
     ),
     Code(
+        "names_disagree",
+        "A call names two tools: what stands before it says one, the call itself another.",
+        "Send the name of the one tool that is meant, in both places.",
+        "<|message_model|>list_bookings<|content_invoke_tool_json|>"
+        '{"name": "book", "args": {"city": "Oslo"}}<|end_message|>',
+        "inkling",
+    ),
+    Code(
         "not_authorised",
         "The tools were scoped (`Toolset.scoped`), and this name is outside the scope, whether it exists or not; "
         'or the request said `choice="none"`.',

@@ -137,3 +137,12 @@ def find_name(arguments: Any, json: str, tools: Toolset | None) -> tuple[str, st
         return name, made, (Repair("hoisted_name", "schema", "", json, made),)
     inferred = infer_name(arguments, tools)
     return (inferred, json, (Repair("inferred_name", "schema", "", "", inferred),)) if inferred else ("", json, ())
+
+
+def two_names(said: str, name: str, tools: Toolset | None, policy: str) -> tuple[str, str] | None:
+    """What is wrong with a call of that name before which another was said, as code and message."""
+    said = settle_name(said, tools, policy)[0]
+    if said == name:
+        return None
+    message = f"the call names two tools: {said[:80]!r} before it, {name[:80]!r} in it"
+    return "names_disagree", f"{message}; send one name in both places"

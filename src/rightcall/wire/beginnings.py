@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rightcall.wire.buffer import Steps
-from rightcall.wire.channels import first_header
+from rightcall.wire.channels import first_header, hear_name
 from rightcall.wire.compile import THINK_OPENS, Compiled
 from rightcall.wire.markers import BLANKS, Probe
 from rightcall.wire.protocol_lines import PLAIN_LINES, line
@@ -68,6 +68,7 @@ def first_of_reply(m: Machine, compiled: Compiled) -> Steps[None]:
     if compiled.first_opener is not None:
         opener = yield from p.test(compiled.first_opener)
         if opener and not p.is_letters(opener.start(), opener.end()):
+            hear_name(m, opener.group())
             yield from m.block(opener.end(), special=True, headless=True)
     elif compiled.first_thought is not None:
         label = yield from p.test(compiled.first_thought)

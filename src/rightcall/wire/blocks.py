@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Literal
 
+import msgspec
+
 from rightcall.repairs.broken_blocks import Sketch
 from rightcall.repairs.finish import allowed, receipts
 from rightcall.types import Repair
@@ -352,7 +354,9 @@ class Block:
         if (yield from p.test(p.compiled.call_close or aside)) or not (found := (yield from p.test(aside))):
             return False
         text = found.group().strip()
-        p.mend_pending(Repair("code_fence" if text[0] == "`" else "comment", "exact", "", text, ""))
+        receipt = Repair("code_fence" if text[0] == "`" else "comment", "exact", "", text, "")
+        index, call = p.pending
+        p.pending = index, msgspec.structs.replace(call, repairs=(*call.repairs, receipt))
         p.pos += len(found.group().rstrip())
         return True
 

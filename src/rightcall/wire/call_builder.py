@@ -18,7 +18,7 @@ from rightcall.repairs.broken_blocks import Sketch
 from rightcall.repairs.finish import LastRung, receipts, settle
 from rightcall.repairs.number_text import dumps
 from rightcall.repairs.schema_rules import fold
-from rightcall.repairs.tool_meant import settle_name
+from rightcall.repairs.tool_meant import settle_name, two_names
 from rightcall.schema.text_kinds import Kind
 from rightcall.schema.unknown_names import is_settled
 from rightcall.strict_json import Undecodable
@@ -41,6 +41,7 @@ _NO_CLOSER = re.compile(r"[ \t\r\n]{0,128}+[^ \t\r\n}\])]").match
 _MOST_FOLDED = 256  # names that another one is compared with
 _NO_KINDS: dict[str, Kind] = {}
 _MOST_NOTES = 32
+_FORBIDDEN = "not_authorised", "no tool may be called in this turn; answer in text"
 MINTED = "\0"  # an id that begins so was not in the text
 
 
@@ -66,12 +67,13 @@ class CallBuilder(Buffer):
 
     __slots__ = (
         *("_last_rung", "_raw_text", "args_at", "block", "call", "compiled", "full", "ids", "in_doubt", "in_thought"),
-        *("index", "limits", "live", "notes", "options", "output", "pending", "raw", "raw_at", "told", "tools"),
+        *("index", "limits", "live", "notes", "options", "output", "pending", "raw", "raw_at", "said", "told", "tools"),
     )
 
     def __init__(self, compiled: Compiled, options: ReadOptions, ids: Ids) -> None:
         super().__init__()
         self.index = 0  # of the next call
+        self.said = ""  # what stands before the call named, where the call says its name again
         self.call: Building | None = None
         self.pending: tuple[int, Call] | None = None  # a call that has ended, if what follows does not say otherwise
         self.block: Block | None = None  # that is being read
@@ -173,15 +175,12 @@ class CallBuilder(Buffer):
         self.index += 1
         self.output.events.append(CallStart(call.index, call.id, name))
         if self.options.forbidden:
-            self.problem(*self._forbidden(), call=call.index)
-        elif not is_known and not unread:
-            wrong = name_problem(name, tools)
-            if wrong is not None:
-                self.problem(*wrong, call=call.index)
+            self.problem(*_FORBIDDEN, call=call.index)
+        elif not is_known and not unread and (wrong := name_problem(name, tools)):
+            self.problem(*wrong, call=call.index)
+        if self.said not in ("", name) and not unread and (two := two_names(self.said, name, tools, self.policy(name))):
+            self.problem(*two, call=call.index)
         return call
-
-    def _forbidden(self) -> tuple[str, str]:
-        return "not_authorised", "no tool may be called in this turn; answer in text"
 
     def policy(self, name: str) -> str:
         """How far calls of this tool may be repaired."""
@@ -194,8 +193,14 @@ class CallBuilder(Buffer):
         if moved:
             start, end = start + moved, end + moved
         tool = self.tools.get(name) if self.tools is not None else None
-        is_usual = value and self.block is None and not self.options.forbidden and end - start <= self.limits.call
-        if is_usual and tool is not None and is_settled(tool, value):
+        is_usual = (
+            value
+            and not self.said
+            and self.block is None
+            and not self.options.forbidden
+            and end - start <= self.limits.call
+        )
+        if is_usual and not self.said and tool is not None and is_settled(tool, value):
             # Where there is nothing to repair and nothing to tell, the same events as below cost less.
             if self.pending is not None:
                 self.settle_pending()
@@ -382,11 +387,6 @@ class CallBuilder(Buffer):
         if self.pending is not None:
             self.output.events.append(CallEnd(*self.pending))
             self.pending = None
-
-    def mend_pending(self, receipt: Repair) -> None:
-        assert self.pending is not None
-        index, call = self.pending
-        self.pending = index, msgspec.structs.replace(call, repairs=(*call.repairs, receipt))
 
     def block_pending(self, code: str, message: str) -> None:
         """What stands behind the last call says that it did not end where it seemed to: it may not run."""

@@ -74,8 +74,16 @@ def _enter(m: Machine, recipient: str | None, kind: str | None, end: int) -> Ste
     if kind is not None and _was_to_tool(m, p.buf[p.pos : end]):
         m.due_to = p.index
     m.marker(end + len(channels.message))
-    if kind is None and BODIES[type(m.compiled.format.bodies[0])].named_by_header:
+    is_named = BODIES[type(m.compiled.format.bodies[0])].named_by_header
+    p.said = "" if is_named or kind is not None else recipient or ""
+    if kind is None and is_named:
         yield from _call(m, recipient or "")
+
+
+def hear_name(m: Machine, opener: str) -> None:
+    """The opener of a call may say its name, which the call itself says again."""
+    if (edges := m.compiled.name_edges) is not None:
+        m.p.said = opener.strip().removeprefix(edges[0]).removesuffix(edges[1]).strip()
 
 
 def _turn_to(m: Machine, kind: str | None) -> None:

@@ -130,6 +130,7 @@ class Compiled:
         """What only a reply begins with: the prompt ended with the token before it."""
         self.first_header = self._first_header()
         self.first_opener = _first_opener(self.format.call[0])
+        self.name_edges = _name_edges(self.format.call[0])
         self.first_thought = _label(self.format.reasoning[0]) if self.format.reasoning else None
         starts = alternatives(self.channels.start) if self.channels else ()
         self.header_starts: list[Match] = [re.compile(template(start).whole).match for start in starts]
@@ -293,6 +294,13 @@ def _first_opener(marker: Marker) -> Probe | None:
     texts = [text for text in alternatives(marker) if isinstance(text, Special) and "{name}" in text]
     rests = [Special(str(text).removeprefix(text.tokens[0]), text.tokens) for text in texts]
     return Probe(alt(*[template(rest) for rest in rests])) if rests else None
+
+
+def _name_edges(marker: Marker) -> tuple[str, str] | None:
+    """What stands around the name in a call's opener, where it says the name that its body says again."""
+    named = [str(text) for text in alternatives(marker) if "{name}" in text]
+    before, _, after = named[0].partition("{name}") if named else ("", "", "")
+    return (before.strip(), after.strip()) if named else None
 
 
 def _label(marker: Marker) -> Probe | None:

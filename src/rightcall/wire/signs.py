@@ -11,7 +11,7 @@ import msgspec
 from rightcall.types import Done
 from rightcall.wire.blocks import Block
 from rightcall.wire.buffer import Steps
-from rightcall.wire.channels import ends_call, header
+from rightcall.wire.channels import ends_call, header, hear_name
 from rightcall.wire.format_markers import Action, Sign
 from rightcall.wire.markers import Probe
 from rightcall.wire.states import InChannel, InReasoning, InSection, InText
@@ -28,6 +28,7 @@ def on_call(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
         return ()
     if type(m.state) is InReasoning:
         m.leave_for_call()
+    hear_name(m, found.group())
     return m.block(found.end(), special=sign.special)
 
 
@@ -289,6 +290,7 @@ def on_end(m: Machine, found: re.Match[str], sign: Sign) -> Steps[None]:
         return
     end_to_tool(m)
     p.settle_pending()
+    p.said = ""
     m.release()
     if m.due_to is None and not m.output.fresh and ends_call(m, marker):
         m.due_to = p.index  # it ends like a call, and its header named no tool

@@ -1,0 +1,56 @@
+"""A call whose name is said twice, with two names, does not run."""
+
+from __future__ import annotations
+
+import pytest
+
+from rightcall import Parser, Tool, parse
+
+TOOLS = [
+    Tool(name="delete_rows", parameters={"type": "object", "properties": {"table": {"type": "string"}}}),
+    Tool(name="stop", parameters={"type": "object", "properties": {}}),
+]
+INVOKE = (
+    '<atem:function_calls>\n<atem:invoke name="delete_rows">\n<atem:parameter name="table">users</atem:parameter>\n'
+    "</atem:invoke>\n</atem:function_calls><|eom|>"
+)
+BODY = '<|content_invoke_tool_json|>{"name": "delete_rows", "args": {"table": "users"}}<|end_message|>'
+
+
+@pytest.mark.parametrize("piece", [1, 7, 1000])
+@pytest.mark.parametrize(
+    ("format", "before", "body"),
+    [
+        ("inkling", "<|message_model|>{}", BODY),
+        ("inkling", "{}", BODY),
+        ("inkling", "<|message_model|> {} ", BODY),
+        ("muse", "<|start|>assistant to={}<|message|>", INVOKE),
+        ("muse", " to={}<|message|>", INVOKE),
+    ],
+)
+def test_a_call_that_is_named_twice_runs_only_if_both_names_are_one(
+    format: str, before: str, body: str, piece: int
+) -> None:
+    for said, codes in (("stop", ["names_disagree"]), ("delete_rows", []), ("other", ["names_disagree"])):
+        text = before.format(said) + body
+        parser = Parser(tools=TOOLS, format=format)
+        for at in range(0, len(text), piece):
+            parser.feed(text[at : at + piece])
+        parser.close()
+        (call,) = parser.reply.attempts
+        assert [problem.code for problem in call.problems] == codes and call.ok is not bool(codes)
+        assert parse(text, tools=TOOLS, format=format).attempts[0].problems == call.problems
+
+
+def test_the_problem_names_both_tools() -> None:
+    (problem,) = parse("<|message_model|>stop" + BODY, tools=TOOLS, format="inkling").problems
+    assert "'stop'" in problem.message and "'delete_rows'" in problem.message
+
+
+def test_the_name_of_one_message_is_not_that_of_the_next() -> None:
+    text = (
+        "<|message_model|>delete_rows"
+        + BODY
+        + '<|message_model|>stop<|content_invoke_tool_json|>{"name": "stop", "args": {}}<|end_message|>'
+    )
+    assert [call.name for call in parse(text, tools=TOOLS, format="inkling").calls] == ["delete_rows", "stop"]
