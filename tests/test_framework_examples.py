@@ -28,26 +28,25 @@ def get_weather(city: str) -> str:
 
 def test_a_model_of_pydantic_ai_is_told_until_it_makes_its_call() -> None:
     pydantic_ai = pytest.importorskip("pydantic_ai")
-    from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
-    from pydantic_ai.models.function import FunctionModel
-
+    said = pytest.importorskip("pydantic_ai.messages")
+    function = pytest.importorskip("pydantic_ai.models.function")
     seen: list[Any] = []
 
     def model(messages: list[Any], info: Any) -> Any:
         last = messages[-1].parts[-1]
         seen.append(str(getattr(last, "content", "")))
         if last.part_kind == "tool-return" and last.content == "sun in Oslo":
-            return ModelResponse(parts=[TextPart("It is sunny.")])
+            return said.ModelResponse(parts=[said.TextPart("It is sunny.")])
         if len(seen) == 1:
-            return ModelResponse(parts=[TextPart("It rains, I guess.")])
+            return said.ModelResponse(parts=[said.TextPart("It rains, I guess.")])
         name = "weather_now" if len(seen) == 2 else "get_weather"
-        return ModelResponse(parts=[ToolCallPart(name, {"city": "Oslo"}, f"c{len(seen)}")])
+        return said.ModelResponse(parts=[said.ToolCallPart(name, {"city": "Oslo"}, f"c{len(seen)}")])
 
     def weather(city: str) -> str:
         return f"sun in {city}"
 
     guarded = example("pydantic_ai_guard").GuardedModel(
-        FunctionModel(model),
+        function.FunctionModel(model),
         Guard.of("full").with_policies(required_steps("get_weather")),
         Toolset(get_weather),
     )
