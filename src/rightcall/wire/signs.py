@@ -28,7 +28,8 @@ def on_call(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
         return ()
     if type(m.state) is InReasoning:
         m.leave_for_call()
-    hear_name(m, found.group())
+    if m.compiled.name_edges is not None:
+        hear_name(m, found.group())
     return m.block(found.end(), special=sign.special)
 
 
