@@ -68,3 +68,8 @@ def test_text_behind_a_call_whose_close_never_comes_is_text() -> None:
     text = wire(FORMATS["hermes"], "Done.").removesuffix("</tool_call>")
     reply = read(text, "hermes")
     assert len(reply.calls) == 1 and reply.content == "Done."
+
+
+def test_what_closes_a_text_closes_no_call() -> None:
+    text = wire(FORMATS["apriel"], "Done.\n[END FINAL RESPONSE]").removesuffix("</tool_calls>")
+    assert len(read(text, "apriel").calls) == 1

@@ -28,7 +28,8 @@ def on_call(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
         return ()
     if type(m.state) is InReasoning:
         m.leave_for_call()
-    hear_name(m, found.group())
+    if m.compiled.name_edges is not None:
+        hear_name(m, found.group())
     return m.block(found.end(), special=sign.special)
 
 
@@ -231,7 +232,7 @@ def on_content_close(m: Machine, found: re.Match[str], sign: Sign) -> Steps[None
         m.marker(found.end())
     elif (yield from _is_shown_end(m, found.group(), sign)):
         m.say_exactly(m.p.pos + len(found.group()))
-    elif _is_due(m) and not m.in_content:
+    elif _is_due(m) and not m.in_content and any(is_it(found.group()) for _, is_it in m.compiled.closing):
         _close_late(m)
         m.marker(m.p.pos + len(found.group()))
     elif m.in_content or not sign.special:
