@@ -17,9 +17,9 @@ from rightcall.backends.local import LocalBackend
 
 GUARDS = ("none", "task")
 RUNS = 5
-TURNS = 4
+TURNS = 3
 OFFERED = 5
-FIELDS: dict[str, Any] = {"mode": "grammar", "temperature": 0.7, "max_tokens": 64}
+FIELDS: dict[str, Any] = {"mode": "grammar", "temperature": 0.7, "max_tokens": 112}
 SYSTEM = "You do what the user asks by calling tools, one after the other. When it is done, say so."
 
 
