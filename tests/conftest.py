@@ -14,6 +14,9 @@ from rightcall.backends.record import Recorder
 
 pytest.register_assert_rewrite("cuts", "replies")
 
+for name in ("COLUMNS", "LINES"):  # the workers of pytest-xdist say that they have a terminal
+    os.environ.pop(name, None)
+
 _QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 _MANY = int(os.environ.get("RIGHTCALL_EXAMPLES", "0"))
 settings.register_profile("ci", max_examples=20, derandomize=True, deadline=None, suppress_health_check=_QUIET)

@@ -269,7 +269,11 @@ def test_an_object_behind_an_opener_is_a_call_even_without_a_name(format: str, i
     assert ran(reply) == [] and "invalid_name" in blocks(reply)
 
 
-@pytest.mark.parametrize("format", [name for name in OPENED if FORMATS[name].bodies[0].names])  # type: ignore[attr-defined]
+# Where the opener names the tool too, that name is none to infer.
+NAMED_INSIDE = [name for name in OPENED if FORMATS[name].bodies[0].names and "{name}" not in str(FORMATS[name].call[0])]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("format", NAMED_INSIDE)
 @pytest.mark.parametrize("name", ['""', '"  "', '" "', "null", "7"])
 def test_a_blank_name_is_inferred_like_a_missing_one(format: str, name: str) -> None:
     key, args = body(format).names[0], body(format).args[0]

@@ -88,8 +88,8 @@ AT_ONCE = [place for place in PLACES if place.command != "demo"]  # the demo tak
 
 # Options that take a path and only read what is there, or hand a folder to tools that have rules of their own.
 READ = {
-    *("--tools", "--format-file", "--terms", "--examples", "--replay", "--workspace", "--local"),
-    *("FILE|-", "FILES", "FILE", "CASSETTE", "NAME|FILE", "[check] [NAMES|FILES]"),
+    *("--tools", "--format-file", "--terms", "--examples", "--replay", "--workspace", "--local", "--system"),
+    *("FILE|-", "FILES", "FILE|NAME", "CASSETTE", "NAME|FILE", "[check] [NAMES|FILES]"),
 }
 INSIDE = {"--combined-output"}  # a name in a folder that has its own rows above
 

@@ -148,7 +148,8 @@ class Rewriter:
         if self._refused != "pass" or reply.calls:
             return reply
         parts = [_freed(part) if part in reply.refused else part for part in reply.parts]
-        return msgspec.structs.replace(reply, parts=tuple(parts))
+        about_none = tuple([problem for problem in reply.problems if problem.call is None])
+        return msgspec.structs.replace(reply, parts=tuple(parts), problems=about_none)
 
     def _error(self, reply: Reply) -> str:
         """What to say in place of an answer whose calls were all refused."""

@@ -72,9 +72,7 @@ class LinkedTurns:
     that one. Whoever comes first goes on with it; a second is another conversation."""
 
     def __init__(self) -> None:
-        self._scratch = Scratch()
-        self._scratch.db.execute("CREATE TABLE ends (key BLOB PRIMARY KEY, name TEXT) WITHOUT ROWID")
-        self._scratch.db.execute("BEGIN")
+        self._scratch = Scratch("CREATE TABLE ends (key BLOB PRIMARY KEY, name TEXT) WITHOUT ROWID", "BEGIN")
 
     def __enter__(self) -> LinkedTurns:
         return self

@@ -54,13 +54,21 @@ def running_digest() -> blake2b:
 
 
 class Scratch:
-    """A database in a folder of its own that is gone afterwards. Only keys and places are kept in it, never rows."""
+    """A database with these tables, in a folder of its own that is gone afterwards. Only keys and places are kept in
+    it, never rows."""
 
-    def __init__(self) -> None:
-        self._folder = tempfile.mkdtemp(prefix="rightcall-")
+    def __init__(self, *tables: str) -> None:
+        try:
+            self._folder = tempfile.mkdtemp(prefix="rightcall-")
+        except OSError as error:
+            raise FileFailed(f"cannot make a scratch folder: {error.strerror}; set TMPDIR") from error
         self.db = sqlite3.connect(os.path.join(self._folder, "scratch.db"), isolation_level=None)
-        for setting in ("journal_mode=OFF", "synchronous=OFF", "temp_store=FILE", "cache_size=-2000"):
-            self.db.execute(f"PRAGMA {setting}")
+        settings = ("journal_mode=OFF", "synchronous=OFF", "temp_store=FILE", "cache_size=-2000")
+        try:
+            for statement in (*[f"PRAGMA {setting}" for setting in settings], *tables):
+                self.db.execute(statement)
+        except sqlite3.Error as error:
+            self.__exit__(type(error), error, None)
 
     def __enter__(self) -> Scratch:
         return self
