@@ -18,11 +18,12 @@ _STAYS = {"call_in_reasoning", "call_in_open_reasoning"}  # such a call stays in
 # A code fence around the calls of a block goes with its markers, also where its end was cut off, and so do the brackets
 # of a list.
 _NO_TEXT = re.compile(r"(?:```|~~~)[^`\n]{0,64}\n|(?:```|~~~)[A-Za-z_0-9]{0,16}|`{1,2}\Z|[\s\[\],;}{)]")
+_BESIDE = ("comment", "code_fence")  # what may stand between a call and its close, and leaves a receipt
 
 
 def nothing_lost_law(format: str | Format, text: str, reply: Reply) -> list[Violation]:
     """Every character of the `text` is text, reasoning, a call's or a marker's in this `reply`, which was read in this
-    `format` with its spans; under a marker there is nothing but markers."""
+    `format` with its spans; under a marker there is nothing but markers, and what has a receipt."""
     what = _tiles(text, reply) or _holds(text, reply) or _under_markers(format, text, reply)
     return [Violation("nothing lost", what, text)] if what else []
 
@@ -96,11 +97,20 @@ def _under_markers(format: str | Format, text: str, reply: Reply) -> str:
     rescued = any(problem.code == "rescued" for problem in reply.problems)
     own = _any_markers(known_formats()) if rescued else _own_markers(known, format == "auto")
     read = _read_until(text, reply)
+    told = [each.before for call in reply.attempts for each in call.repairs if each.rule in _BESIDE]
     for span in reply.spans or ():
-        rest = _NO_TEXT.sub("", own.sub("", _but_edges(known, text, span, read))) if span.kind == "marker" else ""
+        under = _without(told, _but_edges(known, text, span, read)) if span.kind == "marker" else ""
+        rest = _NO_TEXT.sub("", own.sub("", under))
         if rest:
             return f"{rest!r} went under in a marker: {text[span.start : span.end]!r}"
     return ""
+
+
+def _without(told: list[str], under: str) -> str:
+    """What a span holds, without what stood beside a call and has its receipt."""
+    for each in told:
+        under = under.replace(each, "", 1)
+    return under
 
 
 def _but_edges(format: Format, text: str, span: Span, read: int) -> str:

@@ -257,7 +257,17 @@ def _end_arguments(p: CallBuilder, close: Probe | None, value: Any) -> Steps[Non
     # A comment is one only where a marker must follow; elsewhere it is text.
     if char == "{" or (char and char in "/#" and closed):
         raise Broken("trailing_content", "something stands behind the arguments; send one JSON object and no more")
+    if char and close is not None and p.compiled.call_close is None and not (yield from _may_end(p, close)):
+        raise Broken("trailing_content", f"unexpected {char!r} between the arguments and the close of the call")
     yield from _settle(p, close, value)
+
+
+def _may_end(p: CallBuilder, close: Probe) -> Steps[bool]:
+    """Does what closes a call stand here, or what can only stand behind one?"""
+    for end in (close, p.compiled.begins, p.compiled.turn_end):
+        if end is not None and (yield from p.test(end)):
+            return True
+    return p.ended and close.is_begun(p.buf, p.pos)
 
 
 def _settle(p: CallBuilder, close: Probe | None, value: Any, *, empty: bool = False) -> Steps[None]:
