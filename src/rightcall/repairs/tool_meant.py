@@ -140,9 +140,10 @@ def find_name(arguments: Any, json: str, tools: Toolset | None) -> tuple[str, st
 
 
 def two_names(said: str, name: str, tools: Toolset | None, policy: str) -> tuple[str, str] | None:
-    """What is wrong with a call of that name before which another was said, as code and message."""
+    """What is wrong with a call of that name before which another was said, as code and message. What is no
+    name there is a header that was damaged, and says nothing."""
     said = settle_name(said, tools, policy)[0]
-    if said == name:
+    if said == name or not said.replace("_", "").replace("-", "").replace(".", "").isalnum():
         return None
     message = f"the call names two tools: {said[:80]!r} before it, {name[:80]!r} in it"
     return "names_disagree", f"{message}; send one name in both places"
