@@ -14,6 +14,7 @@ import msgspec
 
 from rightcall.api_names import api_name
 from rightcall.apis import openai_chat
+from rightcall.apis.chat_shape import OPAQUE
 from rightcall.declare.toolset import Tools, Toolset
 from rightcall.errors import CallerError
 from rightcall.formats.spec import Format
@@ -24,9 +25,6 @@ from rightcall.wire.parser import Policy
 
 Mode = Literal["native", "text", "grammar", "auto"]
 MODES: tuple[Mode, ...] = ("native", "text", "grammar", "auto")
-
-# In a message of a history: what a provider wants back unseen (signatures, encrypted reasoning), by dialect.
-OPAQUE = "rightcall_opaque"
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
