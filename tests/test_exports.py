@@ -80,7 +80,8 @@ PUBLIC = {  # the modules that may be imported from, beside `rightcall` itself
     "testing": "LAWS Case How Law Recorder ReplayBackend ReplayServer Violation auto_law check_format cut_law "
     "cuttings ends_law events_law keys_law live_law nothing_lost_law opener_law round_trip_law "
     "swallowing_law truncation_law",
-    "workspace": "Approval Ask BASH EDIT_FILE LIST_DIR NAMES Permission READ_FILE WRITE_FILE Workspace all_tools",
+    "workspace": "AllowRule Approval Ask BASH Denial EDIT_FILE EditLog FileEdit LIST_DIR NAMES Permission READ_FILE "
+    "WRITE_FILE Workspace all_tools undo",
 }
 
 HEAVY = "pydantic jsonschema_rs json_repair llguidance typer click rich jinja2 aiohttp starlette uvicorn".split()

@@ -265,6 +265,13 @@ class Block:
             p.output.say_behind(rest, p.at)
         return True
 
+    def holds_all(self) -> bool:
+        """Are there calls in what is left of the block, read loosely, and nothing behind them?"""
+        reader, p = self.reader, self.p
+        text = p.captured(p.raw) if p.raw is not None else ""
+        found = self._sketch(reader, text, False) if reader is not None else []
+        return bool(found) and reader is not None and not text[reader.tail(text, found[-1].end) :].strip()
+
     def _sketch(self, reader: BodyReader, text: str, closed: bool) -> list[Sketch]:
         """The calls in it, read loosely; none where that is not allowed."""
         p, tools = self.p, self.p.tools

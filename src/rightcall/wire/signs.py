@@ -310,8 +310,8 @@ def _is_shown_end(m: Machine, marker: str, sign: Sign) -> Steps[bool]:
     it ends what is shown. The end of a message that another message or a call follows is real, whatever the message
     left open."""
     p, shown = m.p, m.output.shown
-    if p.is_token(p.pos, p.pos + len(marker)):
-        return False
+    if m.output.fresh or p.is_token(p.pos, p.pos + len(marker)):
+        return False  # behind a call or another marker nothing shows it
     if shown.is_closing(marker):
         return True
     in_code = shown.shows(special=sign.special)
