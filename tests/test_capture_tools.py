@@ -16,7 +16,6 @@ from loopback import Answering, backend, chat, json_answer, serving
 from rightcall import Toolset, tool
 from rightcall.capture.captured_rows import OUTCOME
 from rightcall.capture.domain import BadDomain, Domain, read_domain
-from rightcall.capture.real_tools import Allowed, ApprovedCalls
 from rightcall.capture.resumption import journal_of
 from rightcall.capture.runner import Capture
 from rightcall.capture.settings import SYSTEM, Settings
@@ -24,6 +23,7 @@ from rightcall.datasets.exporting import export
 from rightcall.datasets.label import Labeller
 from rightcall.dispatching.hook import Invocation
 from rightcall.errors import CallerError
+from rightcall.workspace import Approval, Permission
 
 OPEN = """
 name = "rooms"
@@ -67,7 +67,7 @@ def held(
 ) -> list[Any]:
     async def go() -> list[Any]:
         chosen = Settings(models=("m",), mode="native", **settings)
-        hooks = [ApprovedCalls(ask)] if ask else ()
+        hooks = [Approval(ask=ask)] if ask else ()
         async with serving(*answers) as server:
             run = Capture(backend(server), [house.domain()], chosen, output, resume=resume, hooks=hooks)
             await run.go()
@@ -76,7 +76,7 @@ def held(
     return asyncio.run(go())
 
 
-def yes(invocation: Invocation) -> Allowed:
+def yes(invocation: Invocation) -> Permission:
     return "yes"
 
 
@@ -103,13 +103,16 @@ def test_what_nobody_allows_is_not_run_and_reading_is(tmp_path: Path, ask: Any) 
     held(tmp_path / "c.jsonl", house, calling(HALL, ("look", "{}")), DONE, ask=ask)
     denied, looked, _ = rows(tmp_path / "c.jsonl")
     assert house.switched == [] and looked["tool_result"] == {"status": "ok", "content": []}
-    assert denied["tool_result"] == {"status": "error", "content": {"error": "the user did not allow switch"}}
+    assert denied["tool_result"] == {
+        "status": "error",
+        "content": {"error": "the user did not allow switch; ask what to do instead"},
+    }
 
 
 def test_a_yes_to_all_is_for_that_tool(tmp_path: Path) -> None:
     asked: list[str] = []
 
-    def ask(invocation: Invocation) -> Allowed:
+    def ask(invocation: Invocation) -> Permission:
         asked.append(invocation.tool.name)
         return "yes to all"
 

@@ -228,7 +228,7 @@ def test_the_guard_around_an_openai_loop_sees_the_task_done() -> None:
     with scripted(chat_turn) as (url, asked):
         client = openai.OpenAI(base_url=url + "/v1", api_key="none", max_retries=0)
         said = example("guarded_loop").ask(client, "m", "Weather?")
-    assert said.startswith(TOLD) and "[problems]" in said and len(asked) == 3
+    assert said.startswith(TOLD) and "[guard: problems]" in said and len(asked) == 3
 
 
 @pytest.mark.parametrize(

@@ -76,11 +76,12 @@ PUBLIC = {  # the modules that may be imported from, beside `rightcall` itself
     "silence terminal_tools tool_choice turn_budget unknown_tool",
     "loop": "CallRan Over Spent",
     "messages": "HISTORY_PROFILES Deliverable HistoryChange HistoryProfile KeptFields Ledger LedgerState SaneHistory "
-    "declarations history_faults kept_of result_text sane violations",
+    "chat_messages declarations history_faults kept_of result_text sane violations",
     "testing": "LAWS Case How Law Recorder ReplayBackend ReplayServer Violation auto_law check_format cut_law "
     "cuttings ends_law events_law keys_law live_law nothing_lost_law opener_law round_trip_law "
     "swallowing_law truncation_law",
-    "workspace": "Approval Ask BASH EDIT_FILE LIST_DIR NAMES Permission READ_FILE WRITE_FILE Workspace all_tools",
+    "workspace": "AllowRule Approval Ask BASH Denial EDIT_FILE EditLog FileEdit LIST_DIR NAMES Permission READ_FILE "
+    "WRITE_FILE Workspace all_tools undo",
 }
 
 HEAVY = "pydantic jsonschema_rs json_repair llguidance typer click rich jinja2 aiohttp starlette uvicorn".split()

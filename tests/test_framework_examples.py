@@ -17,7 +17,7 @@ def test_a_langgraph_loop_with_the_guard_sees_the_task_done() -> None:
     with scripted(chat_turn) as (url, asked):
         client = openai.OpenAI(base_url=url + "/v1", api_key="none", max_retries=0)
         said = example("langgraph_guard").ask(client, "m", "Weather?")
-    assert said.startswith(TOLD) and "[problems]" in said and len(asked) == 3
+    assert said.startswith(TOLD) and "[guard: problems]" in said and len(asked) == 3
 
 
 @tool(read_only=True)
@@ -52,7 +52,7 @@ def test_a_model_of_pydantic_ai_is_told_until_it_makes_its_call() -> None:
     )
     agent = pydantic_ai.Agent(guarded, tools=[pydantic_ai.Tool(weather, name="get_weather")])
     assert asyncio.run(agent.run("Weather in Oslo?")).output == "It is sunny."
-    assert seen[1].startswith("[required_steps]") and "[unknown_tool]" in seen[2] and len(seen) == 4
+    assert seen[1].startswith("[guard: required_steps]") and "[guard: unknown_tool]" in seen[2] and len(seen) == 4
 
 
 def test_a_model_of_openai_agents_is_told_until_it_makes_its_call() -> None:
@@ -91,4 +91,4 @@ def test_a_model_of_openai_agents_is_told_until_it_makes_its_call() -> None:
     )
     agents.set_tracing_disabled(True)
     assert asyncio.run(agents.Runner.run(agent, "Weather in Oslo?")).final_output == "It is sunny."
-    assert seen[1].startswith("[required_steps]") and "[unknown_tool]" in seen[2] and len(seen) == 4
+    assert seen[1].startswith("[guard: required_steps]") and "[guard: unknown_tool]" in seen[2] and len(seen) == 4

@@ -96,7 +96,7 @@ def _wire(call: Any) -> str:
 A = ("search", {"query": "a"})
 B = ("edit", {"path": "b"})
 END = ("finish", {"answer": "42"})
-NUDGED = [{"role": "assistant", "content": "hm"}, {"role": "user", "content": "[required_steps] Before ..."}]
+NUDGED = [{"role": "assistant", "content": "hm"}, {"role": "user", "content": "[guard: required_steps] Before ..."}]
 
 Case = tuple[GuardPolicy, list[dict[str, Any]], Reply | None, list[tuple[str, int | None]]]
 TABLE: dict[str, Case] = {
@@ -114,7 +114,7 @@ TABLE: dict[str, Case] = {
     ),
     "near: twice is enough": (
         near_calls(),
-        past(*[[*said("x"), {"role": "user", "content": "[near_call] ..."}]] * 2),
+        past(*[[*said("x"), {"role": "user", "content": "[guard: near_call] ..."}]] * 2),
         now('So: {"name": "search", "arguments": {"query": "a"}} ok?'),
         [],
     ),
@@ -177,7 +177,7 @@ TABLE: dict[str, Case] = {
     "announced: something said long ago": (announced(), past(), now("Let me think. " + "It is 42. " * 40), []),
     "announced: once is enough": (
         announced(),
-        past([*said("x"), {"role": "user", "content": "[announced] ..."}]),
+        past([*said("x"), {"role": "user", "content": "[guard: announced] ..."}]),
         now("Let me call search."),
         [],
     ),
@@ -223,18 +223,23 @@ TABLE: dict[str, Case] = {
     ),
     "malformed: too often": (
         malformed_budget(2),
-        past(*[said(A, results=["ERROR: [problems] x"])] * 2),
+        past(*[said(A, results=["ERROR: [guard: problems] x"])] * 2),
         now(("search", {})),
         [("stop", None)],
     ),
-    "malformed: a good one": (malformed_budget(2), past(*[said(A, results=["ERROR: [problems] x"])] * 2), now(A), []),
+    "malformed: a good one": (
+        malformed_budget(2),
+        past(*[said(A, results=["ERROR: [guard: problems] x"])] * 2),
+        now(A),
+        [],
+    ),
     "failing: too often": (failing_budget(2), past(*[said(A, results=["ERROR: x"])] * 2), now(A), [("stop", None)]),
     "failing: another tool": (failing_budget(2), past(*[said(A, results=["ERROR: x"])] * 2), now(B), []),
     "silence: words": (silence(), past(), now("hm"), []),
     "silence: nothing": (silence(), past(), now(""), [("nudge", None)]),
     "silence: too long": (
         silence(most=1),
-        past([{"role": "assistant", "content": ""}, {"role": "user", "content": "[silence] ..."}]),
+        past([{"role": "assistant", "content": ""}, {"role": "user", "content": "[guard: silence] ..."}]),
         now(""),
         [("stop", None)],
     ),
@@ -295,7 +300,7 @@ def test_a_nudge_grows_with_each_turn_in_a_row() -> None:
         messages += judged.messages()
     assert len(set(told[:3])) == 3
     assert told[2] == told[3]
-    assert told[2].startswith("[required_steps] STOP.")
+    assert told[2].startswith("[guard: required_steps] STOP.")
 
 
 @pytest.mark.parametrize(
@@ -323,7 +328,7 @@ def test_what_is_told_stands_behind_the_result() -> None:
     judged = Guard(repeated()).judge(turn)
     results = asyncio.run(dispatch(judged.calls, LOOKS))
     answer = judged.messages(results)[-1]["content"]
-    assert answer.startswith("found a\n[repeated] You made this very call before")
+    assert answer.startswith("found a\n[guard: repeated] You made this very call before")
 
 
 def test_the_task_ends_with_its_terminal_tool_only_if_that_went_well() -> None:
@@ -368,7 +373,7 @@ def test_large_results_are_sent_short_and_stay_whole_in_the_history() -> None:
     history = past(said(A, results=["x" * 50_000]))
     sent = Guard.of("full").prepare(Turn.of(history, TOOLS))
     assert len(sent[-1]["content"]) < 20_000
-    assert "[oversized_results]" in sent[-1]["content"]
+    assert "[guard: oversized_results]" in sent[-1]["content"]
     assert len(history[-1]["content"]) == 50_000
 
 
@@ -388,7 +393,7 @@ def test_the_names_of_guards_are_three() -> None:
 names = st.sampled_from(["search", "edit", "finish", "respond", "nope", ""])
 arguments = st.sampled_from([{}, {"query": "a"}, {"query": "b"}, {"path": "x"}, {"answer": "1"}, {"message": "m"}])
 texts = st.sampled_from(
-    ["", "ok", "Let me call search.", "I will look:", '{"name": "search"', "[repeated] x", "é\ud800"]
+    ["", "ok", "Let me call search.", "I will look:", '{"name": "search"', "[guard: repeated] x", "é\ud800"]
 )
 attempts = st.builds(
     lambda name, given_arguments, at, bad: Call(

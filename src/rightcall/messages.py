@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rightcall.lazy_names import on_first_use
 
 if TYPE_CHECKING:
+    from rightcall.apis.chat_shape import chat_messages
     from rightcall.contracts.ledger import Deliverable, Ledger, LedgerState
     from rightcall.contracts.protocol import violations
     from rightcall.contracts.results import result_text
@@ -26,6 +27,7 @@ __all__ = [
     "Ledger",
     "LedgerState",
     "SaneHistory",
+    "chat_messages",
     "declarations",
     "history_faults",
     "kept_of",
@@ -37,6 +39,7 @@ __all__ = [
 __getattr__ = on_first_use(
     __name__,
     {
+        "chat_messages": "rightcall.apis.chat_shape",
         "HISTORY_PROFILES": "rightcall.histories.history_profiles",
         "HistoryProfile": "rightcall.histories.history_profiles",
         "HistoryChange": "rightcall.histories.history_work",

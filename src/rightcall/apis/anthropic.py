@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from rightcall.apis.chat_parts import chat_content
 from rightcall.apis.deltas import Delta, DeltaPiece, Deltas, End, Said, Seen, Stop, Thought, unknown_fields
-from rightcall.apis.dialect import CallOutcome, Dialect
+from rightcall.apis.dialect import CallOutcome, Dialect, Spoken
 from rightcall.apis.outgoing import Extras, fields_of, output_text, turn
 from rightcall.apis.sdk_view import arguments, items, obj, objects, text
 from rightcall.types import Call, Json, Reply
@@ -134,6 +135,29 @@ def _stopped(payload: Json, seen: Seen) -> Iterator[Delta]:
         yield End(_slot(payload))
 
 
+def sides(history: Sequence[Any]) -> Iterator[Json | Spoken]:
+    """Who said what: of a user's message the results first, as the API demands, then what the user said."""
+    for message in objects(history):
+        if message.get("role") == "assistant":
+            yield Spoken(message)
+        else:
+            yield from _heard(message)
+
+
+def _heard(message: Json) -> Iterator[Json]:
+    content = message.get("content")
+    blocks = objects(content)
+    for block in blocks:
+        if block.get("type") == "tool_result":
+            failed = {"is_error": True} if block.get("is_error") is True else {}
+            id = text(block.get("tool_use_id"))
+            yield {"role": "tool", "tool_call_id": id, "content": chat_content(block.get("content")), **failed}
+    said = [block for block in items(content) if (obj(block) or {}).get("type") != "tool_result"]
+    if said or not blocks:
+        role = text(message.get("role")) or "user"
+        yield {"role": role, "content": chat_content(content if isinstance(content, str) else said)}
+
+
 # -- writing -----------------------------------------------------------------------------------------------------------
 
 
@@ -249,4 +273,4 @@ def _results(outcomes: Sequence[CallOutcome], note: str) -> list[Json]:
     return [{"role": "user", "content": content}] if content else []
 
 
-MESSAGES = Dialect("messages", _is_messages, whole, chunk, opaque, assistant_message, _turn, _results)
+MESSAGES = Dialect("messages", _is_messages, whole, chunk, opaque, assistant_message, _turn, _results, sides)

@@ -116,6 +116,10 @@ class Assembler:
         """The index that the next call would have."""
         return self._count if self._calls is None else self._calls.next
 
+    @property
+    def is_native(self) -> bool:
+        return self._calls is not None
+
     # -- native calls --------------------------------------------------------------------------------------------------
 
     def _native(self) -> Calls:

@@ -5,7 +5,7 @@ OLLAMA = Dialect("ollama", shows=_is_ollama, whole=whole, chunk=chunk, opaque=op
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from rightcall.api_names import Api
@@ -23,6 +23,12 @@ class CallOutcome(NamedTuple):
     custom: bool = False
 
 
+class Spoken(NamedTuple):
+    """A turn of the model in a history: its `value`, as the API writes it and `Dialect.whole` reads it."""
+
+    value: Any
+
+
 class Dialect(NamedTuple):
     """One API. A new one is a file with such a value, and a line in `DIALECTS`.
 
@@ -33,6 +39,9 @@ class Dialect(NamedTuple):
     - `assistant_message`: a reply as the assistant's turn, with everything that the wire can say.
     - `turn`: the same as servers take it back, with what is opaque in it.
     - `results`: the messages that answer calls, and a note to the model if there is one.
+    - `sides`: a history in order: turns of the model as `Spoken`, and what others said as messages in the shape of
+      OpenAI's Chat. A result has the id of its call and its name as far as the wire has them, and `is_error` where the
+      wire says so.
     """
 
     name: Api
@@ -43,6 +52,7 @@ class Dialect(NamedTuple):
     assistant_message: Callable[[Reply], Any]
     turn: Callable[[Reply, dict[str, Json]], Any]
     results: Callable[[Sequence[CallOutcome], str], list[Json]]
+    sides: Callable[[Sequence[Any]], Iterator[Json | Spoken]]
 
 
 class ResultWriter(Protocol):

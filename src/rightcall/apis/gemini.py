@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from rightcall.apis.chat_parts import chat_content
 from rightcall.apis.deltas import Delta, DeltaPiece, Deltas, Fault, Said, Seen, Stop, Thought, unknown_fields
-from rightcall.apis.dialect import CallOutcome, Dialect
+from rightcall.apis.dialect import CallOutcome, Dialect, Spoken
 from rightcall.apis.gemini_pieces import Pieces
 from rightcall.apis.outgoing import Extras, fields_of, output_text, turn
 from rightcall.apis.sdk_view import arguments, items, obj, objects, text
@@ -123,6 +124,42 @@ def _part(part: Json) -> Iterator[Delta]:
         yield Thought(said) if part.get("thought") is True else Said(said)
 
 
+def sides(history: Sequence[Any]) -> Iterator[Json | Spoken]:
+    """Who said what: of a user's content the results first, then what the user said."""
+    for content in items(history):
+        found = obj(content)
+        if found is None:
+            if text(content):
+                yield {"role": "user", "content": text(content)}
+        elif found.get("role") == "model":
+            yield Spoken(found)
+        else:
+            yield from _heard(found)
+
+
+def _heard(content: Json) -> Iterator[Json]:
+    said: list[Json] = []
+    for part in objects(content.get("parts")):
+        result = obj(field(part, "functionResponse"))
+        if result is None:
+            said.append(part)
+        else:
+            names = {"tool_call_id": text(result.get("id")), "name": text(result.get("name"))}
+            yield {"role": "tool", **names, **_came_to(result.get("response"))}
+    if said:
+        yield {"role": "user", "content": chat_content(said)}
+
+
+def _came_to(response: Any) -> Json:
+    """A result is an object. One key, `output` or `error`, is the result itself, as the API's own page has it."""
+    found = obj(response) or {}
+    if len(found) == 1:
+        key, value = next(iter(found.items()))
+        if key in ("output", "result", "error"):
+            return {"content": output_text(value), **({"is_error": True} if key == "error" else {})}
+    return {"content": output_text(response), **({"is_error": True} if "error" in found else {})}
+
+
 # -- writing -----------------------------------------------------------------------------------------------------------
 
 
@@ -224,4 +261,4 @@ def _results(outcomes: Sequence[CallOutcome], note: str) -> list[Json]:
     return [{"role": "user", "parts": parts}] if parts else []
 
 
-GEMINI = Dialect("gemini", _is_gemini, whole, chunk, opaque, assistant_message, _turn, _results)
+GEMINI = Dialect("gemini", _is_gemini, whole, chunk, opaque, assistant_message, _turn, _results, sides)

@@ -113,4 +113,6 @@ def _turn(reply: Reply, extras: Extras) -> Json:
     return assistant_message(reply, extras=extras)
 
 
-OLLAMA = Dialect("ollama", _is_ollama, whole, chunk, opaque, assistant_message, _turn, one_by_one(tool_result))
+OLLAMA = Dialect(
+    "ollama", _is_ollama, whole, chunk, opaque, assistant_message, _turn, one_by_one(tool_result), openai_chat.sides
+)

@@ -9,13 +9,13 @@ reasoning under the names that servers give it, a lone call where a list should 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
 
 from rightcall.apis.deltas import Delta, DeltaPiece, Deltas, Fault, Said, Seen, Stop, Thought, unknown_fields
-from rightcall.apis.dialect import Dialect, one_by_one
+from rightcall.apis.dialect import Dialect, Spoken, one_by_one
 from rightcall.apis.outgoing import Extras, argument_text, custom_input, fields_of, output_text, turn
 from rightcall.apis.sdk_view import arguments, dumps, error_text, is_parsed, items, obj, objects, text
 from rightcall.types import Call, Json, Reply
@@ -222,6 +222,20 @@ def _part_call(part: Json) -> DeltaPiece:
     return DeltaPiece(id=id, name=name, arguments=arguments(said), whole=True, parsed=is_parsed(said))
 
 
+def sides(history: Sequence[Any]) -> Iterator[Json | Spoken]:
+    """Who said what. A result of which the id is missing has its tool's name, as Ollama sends it."""
+    for message in objects(history):
+        role = text(message.get("role"))
+        if role == "assistant":
+            yield Spoken(message)
+        elif role in ("tool", "function"):
+            name = text(message.get("name")) or text(message.get("tool_name"))
+            rest = {key: value for key, value in message.items() if key != "tool_name"}
+            yield {**rest, "role": "tool", "tool_call_id": text(message.get("tool_call_id")), "name": name}
+        else:
+            yield {**message, "role": role or "user"}
+
+
 # -- writing -----------------------------------------------------------------------------------------------------------
 
 
@@ -316,4 +330,4 @@ def _turn(reply: Reply, extras: Extras) -> Json:
     return {key: value for key, value in written.items() if key not in dropped}
 
 
-CHAT = Dialect("chat", _is_chat, whole, chunk, opaque, assistant_message, _turn, one_by_one(tool_result))
+CHAT = Dialect("chat", _is_chat, whole, chunk, opaque, assistant_message, _turn, one_by_one(tool_result), sides)

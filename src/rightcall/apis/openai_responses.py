@@ -17,8 +17,9 @@ from typing import Any
 import msgspec
 
 from rightcall.apis import openai_chat
+from rightcall.apis.chat_parts import chat_content
 from rightcall.apis.deltas import Delta, DeltaPiece, Deltas, End, Fault, Said, Seen, Slot, Stop, Thought, unknown_fields
-from rightcall.apis.dialect import CallOutcome, Dialect, with_note
+from rightcall.apis.dialect import CallOutcome, Dialect, Spoken, with_note
 from rightcall.apis.outgoing import Extras, argument_text, custom_input, fields_of, output_text, turn
 from rightcall.apis.sdk_view import arguments, error_text, is_parsed, obj, objects, text
 from rightcall.types import Call, Json, Reply
@@ -80,7 +81,7 @@ def _item(item: Json, *, over: bool = True) -> Iterator[Delta]:
     elif kind == "reasoning":
         if thought := _thought(item):
             yield Thought(thought)
-    elif kind == "message":
+    elif kind == "message" or (not kind and item.get("role") == "assistant"):
         content = item.get("content")
         parts = [text(content)] if text(content) else [_said(part) for part in objects(content)]
         yield from (Said(part) for part in parts if part)
@@ -217,6 +218,32 @@ _EVENTS: dict[str, Callable[[Json, Seen], Iterator[Delta]]] = {
 }
 
 
+def sides(history: Sequence[Any]) -> Iterator[Json | Spoken]:
+    """Who said what: what the model made from one word of the others to the next is one turn."""
+    turn: list[Json] = []
+    for item in objects(history):
+        other = _other_side(item)
+        if other is None:
+            turn.append(item)
+            continue
+        if turn:
+            yield Spoken(turn)
+            turn = []
+        yield other
+    if turn:
+        yield Spoken(turn)
+
+
+def _other_side(item: Json) -> Json | None:
+    """The message that an item is, if the model did not make it."""
+    kind, role = text(item.get("type")), text(item.get("role"))
+    if kind.endswith("_call_output"):
+        return {"role": "tool", "tool_call_id": text(item.get("call_id")), "content": chat_content(item.get("output"))}
+    if role and role != "assistant":
+        return {"role": role, "content": chat_content(item.get("content"))}
+    return None
+
+
 # -- writing -----------------------------------------------------------------------------------------------------------
 
 
@@ -291,8 +318,9 @@ def _fields(item: Json) -> Json:
 
 # -- what is known of it -----------------------------------------------------------------------------------------------
 
-_ITEM_KINDS = frozenset(("function_call", "custom_tool_call", "reasoning"))
-_PART_KINDS = frozenset(("output_text", "refusal", "summary_text", "reasoning_text"))
+_OUTPUTS = ("function_call_output", "custom_tool_call_output")
+_ITEM_KINDS = frozenset(("function_call", "custom_tool_call", "reasoning", *_OUTPUTS))
+_PART_KINDS = frozenset(("output_text", "refusal", "summary_text", "reasoning_text", "input_text", "input_image"))
 
 
 def _is_responses(found: Json) -> bool:
@@ -327,4 +355,4 @@ def _results(outcomes: Sequence[CallOutcome], note: str) -> list[Json]:
     return with_note(out, note)
 
 
-RESPONSES = Dialect("responses", _is_responses, whole, chunk, opaque, assistant_message, _turn, _results)
+RESPONSES = Dialect("responses", _is_responses, whole, chunk, opaque, assistant_message, _turn, _results, sides)

@@ -131,6 +131,11 @@ class Stream:
             reply = self._first.reply if self._first is not None else Reply()
         return reading.of_provider(reply, self._api, self._usage, self._keepsakes.response(self._api))
 
+    @property
+    def has_native_calls(self) -> bool:
+        """Has the answer calls of the provider's own, not only in its text?"""
+        return self._first is not None and self._first.is_native
+
     def _payload(self, payload: Any) -> list[Event]:
         deltas: Deltas = []
         if isinstance(payload, Fault):

@@ -30,7 +30,7 @@ class Wire:
 
     def __init__(self, key: Key | None, api: Api, timeouts: Timeouts) -> None:
         needs("http")
-        self._auth = _auth(key, api)
+        self._auth = auth_headers(key, api)
         self._scrubbed, self._timeouts = Scrubber(own_secrets(key)).text, timeouts
         self._kept: tuple[asyncio.AbstractEventLoop, aiohttp.ClientSession] | None = None
 
@@ -130,7 +130,8 @@ def _when(limit: float, sent: Sent) -> float:
     return min(limit, sent.deadline)
 
 
-def _auth(key: Key | None, api: Api) -> dict[str, str]:
+def auth_headers(key: Key | None, api: Api) -> dict[str, str]:
+    """The header that carries the key, as servers of this API look for it."""
     if key is None:
         return {}
     if api == "messages" and key.name != "ANTHROPIC_AUTH_TOKEN":

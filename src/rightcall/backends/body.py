@@ -14,12 +14,14 @@ import msgspec
 
 from rightcall.api_names import Api
 from rightcall.apis import anthropic, ollama, openai_chat, openai_responses
+from rightcall.apis.chat_shape import OPAQUE
+from rightcall.apis.outgoing import output_text
 from rightcall.apis.sdk_view import obj, text
 from rightcall.backends.chat_history import HistoryTurn, turns
 from rightcall.backends.naming import PROVIDERS, Naming
 from rightcall.backends.plain_prompt import as_prompt, frame_of, text_format
 from rightcall.backends.profiles import IdRule, Profile
-from rightcall.backends.request import OPAQUE, Request
+from rightcall.backends.request import Request
 from rightcall.declare.provider_forms import to_provider
 from rightcall.declare.toolset import Toolset
 from rightcall.formats.spec import Format
@@ -97,6 +99,8 @@ def _chat_message(message: Json, plan: RequestPlan) -> Json:
     out = {key: value for key, value in plan.naming.message(message).items() if key != OPAQUE}
     if out.get("content", "") is None:
         out["content"] = ""
+    if out.pop("is_error", False) is True and isinstance(out.get("content"), str):
+        out["content"] = output_text(out["content"], is_error=True)
     if isinstance(out.get("tool_call_id"), str):
         out["tool_call_id"] = wire_id(out["tool_call_id"], plan.profile.ids)
     if isinstance(out.get("tool_calls"), list):
@@ -123,7 +127,19 @@ def _tools(plan: RequestPlan, say: Callable[[str], Any]) -> Json:
         return {}
     fields: Json = {"tools": to_provider(tools, PROVIDERS[plan.api])}
     said = None if plan.choice == "auto" else say(plan.choice)
-    return fields if said is None else {**fields, "tool_choice": said}
+    if said is not None:
+        fields["tool_choice"] = said
+    return fields if plan.request.parallel or not plan.profile.parallel else _one_at_a_time(fields, plan)
+
+
+def _one_at_a_time(fields: Json, plan: RequestPlan) -> Json:
+    """One call in an answer, in the API's word for it; Ollama's own has none."""
+    if plan.api in ("chat", "responses"):
+        return {**fields, "parallel_tool_calls": False}
+    if plan.api == "messages" and plan.choice != "none":
+        choice = fields.get("tool_choice") or anthropic.tool_choice("auto")
+        return {**fields, "tool_choice": {**choice, "disable_parallel_tool_use": True}}
+    return fields
 
 
 def _sampling(plan: RequestPlan, max_tokens: str, *, stop: str = "stop", seed: str = "seed") -> Json:
@@ -148,7 +164,7 @@ def _responses(plan: RequestPlan) -> Json:
 
 def _responses_items(turn: HistoryTurn) -> list[Json]:
     if turn.role == "tool" and turn.call is not None:
-        return [openai_responses.tool_result(turn.call, turn.text)]
+        return [openai_responses.tool_result(turn.call, turn.text, is_error=turn.is_error)]
     if turn.role == "assistant":
         # Reasoning that the server did not sign cannot be sent back.
         return openai_responses.assistant_message(
@@ -178,7 +194,8 @@ def _anthropic_messages(said: list[HistoryTurn]) -> Iterator[Json]:
     results: list[Json] = []  # of one turn: they must come in one message
     for turn in said:
         if turn.role == "tool" and turn.call is not None:
-            results += anthropic.tool_result(turn.call, _anthropic_parts(turn.content))["content"]
+            parts = _anthropic_parts(turn.content)
+            results += anthropic.tool_result(turn.call, parts, is_error=turn.is_error)["content"]
             continue
         if results:
             yield {"role": "user", "content": results}
@@ -215,7 +232,7 @@ def _ollama(plan: RequestPlan) -> Json:
 
 def _ollama_message(turn: HistoryTurn) -> Json:
     if turn.role == "tool" and turn.call is not None:
-        return ollama.tool_result(turn.call, turn.text)
+        return ollama.tool_result(turn.call, turn.text, is_error=turn.is_error)
     if turn.role == "assistant":
         return ollama.assistant_message(turn.text, turn.calls, reasoning=turn.reasoning)
     message = {"role": turn.role, "content": turn.text}

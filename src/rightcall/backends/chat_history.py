@@ -10,17 +10,18 @@ from typing import Any
 
 import msgspec
 
+from rightcall.apis.chat_shape import OPAQUE
 from rightcall.apis.deltas import DeltaPiece
 from rightcall.apis.openai_chat import whole
 from rightcall.apis.outgoing import output_text
 from rightcall.apis.sdk_view import dumps, items, obj, text
-from rightcall.backends.request import OPAQUE
 from rightcall.strict_json import MAX_DEPTH, decode
 from rightcall.types import Call, Json
 
 
 class HistoryTurn(msgspec.Struct, frozen=True):
-    """One message. `content` is what it holds, text or parts; of a result `call` is the call it belongs to."""
+    """One message. `content` is what it holds, text or parts; of a result `call` is the call it belongs to, and
+    `is_error` what its API said of it."""
 
     role: str
     content: Any = ""
@@ -28,6 +29,7 @@ class HistoryTurn(msgspec.Struct, frozen=True):
     calls: tuple[Call, ...] = ()
     call: Call | None = None
     extras: dict[str, Json] = {}
+    is_error: bool = False
 
     @property
     def text(self) -> str:
@@ -63,7 +65,8 @@ def _turn(message: Json, made: dict[str, Call]) -> HistoryTurn:
     content = "" if content is None else content
     if role in ("tool", "function"):
         id, name = text(message.get("tool_call_id")), text(message.get("name"))
-        return HistoryTurn("tool", _result(content), call=made.get(id) or Call(name, {}, "{}", id))
+        call = made.get(id) or Call(name, {}, "{}", id)
+        return HistoryTurn("tool", _result(content), call=call, is_error=message.get("is_error") is True)
     if role != "assistant":
         return HistoryTurn("system" if role == "developer" else role, content)
     thought = text(message.get("reasoning_content")) or text(message.get("reasoning"))

@@ -14,6 +14,7 @@ import msgspec
 
 from rightcall.api_names import api_name
 from rightcall.apis import openai_chat
+from rightcall.apis.chat_shape import OPAQUE
 from rightcall.declare.toolset import Tools, Toolset
 from rightcall.errors import CallerError
 from rightcall.formats.spec import Format
@@ -25,9 +26,6 @@ from rightcall.wire.parser import Policy
 Mode = Literal["native", "text", "grammar", "auto"]
 MODES: tuple[Mode, ...] = ("native", "text", "grammar", "auto")
 
-# In a message of a history: what a provider wants back unseen (signatures, encrypted reasoning), by dialect.
-OPAQUE = "rightcall_opaque"
-
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """One question to a model, the same for every server. What is None or empty is left to the backend, or to the
@@ -36,6 +34,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     - `messages`: the conversation, in the shape of OpenAI's Chat whatever the server speaks.
     - `tools`: what may be called, as `parse` takes it; None for a request without tools.
     - `choice`: "auto", "required", "none" or the name of the one tool to call.
+    - `parallel`: the answer may hold several calls; else the server is told so as far as it can be, and a `Guard` holds
+      it to that.
     - `model`: instead of the backend's.
     - `mode`: how tools are offered, instead of the backend's `mode`.
     - `format`: what to read calls in text as; "auto" finds out.
@@ -51,6 +51,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     messages: Sequence[Json]
     tools: Tools | None = None
     choice: str = "auto"
+    parallel: bool = True
     model: str = ""
     mode: Mode | None = None
     format: str | Format = "auto"

@@ -20,7 +20,7 @@ from rightcall.backends.base import BaseBackend
 from rightcall.capture.captured_rows import CAPTURE, unix_ms
 from rightcall.capture.commit import Commits
 from rightcall.capture.domain import Domain
-from rightcall.capture.real_tools import ApprovedCalls, real_outcome
+from rightcall.capture.real_tools import real_outcome
 from rightcall.capture.resumption import ANSWERS, Past, check_same, head, journal_of, read_journal
 from rightcall.capture.scenario_run import JournalEntry, ScenarioRun, ToolRan
 from rightcall.capture.settings import Settings, Task, count, identity, tasks
@@ -32,6 +32,7 @@ from rightcall.files.file_kinds import existing
 from rightcall.files.journal import Journal
 from rightcall.files.streams import is_stream
 from rightcall.types import Call, Json
+from rightcall.workspace.approval import Approval
 
 
 class CaptureFailed(RightcallError):
@@ -216,7 +217,7 @@ class Capture:
         known = self._past.ran(task.key, said.turn, index)
         if known is not None:
             return known
-        outcome = await real_outcome(call, task.domain.tools, self._hooks or [ApprovedCalls()])
+        outcome = await real_outcome(call, task.domain.tools, self._hooks or [Approval()])
         ran = ToolRan(ran=call.name, task=task.key, turn=said.turn, call=index, outcome=outcome)
         await journal.append(msgspec.to_builtins(ran))
         return outcome

@@ -10,12 +10,13 @@ stream: the text of its events, or a list of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
+from rightcall.apis.dialect import Spoken
 from rightcall.apis.gemini import field
 from rightcall.apis.sdk_view import dumps, items, obj, objects, text
-from rightcall.apis.sniff import sniff
+from rightcall.apis.sniff import DIALECTS, sniff
 from rightcall.apis.sse import as_payloads, json_value
 from rightcall.datasets.logged import Entry, Log, LogTurn, flat, id_in, model_in, time_in
 from rightcall.types import Json
@@ -213,24 +214,29 @@ def recorded(events: list[Any]) -> str:
 History = tuple[list[Entry], Any]  # entries, and the tools as they were declared
 
 
+def _history(api: str, system: Any, messages: list[Any], is_history: bool) -> list[Entry]:
+    """What was sent, through an API whose requests hold the system's words beside the messages."""
+    entries: list[Entry] = [{"role": "system", "content": said}] if (said := flat(system)) else []
+    for each in DIALECTS[api].sides(messages):
+        entries.append(LogTurn(each.value, api, is_history) if isinstance(each, Spoken) else _entry(each))
+    return entries
+
+
+def _entry(message: Json) -> Json:
+    """What somebody else said; of a result whose it is, by id or by name, and whether it was an error."""
+    said = flat(message.get("content"))
+    if message["role"] != "tool":
+        return {"role": "system" if message["role"] == "developer" else message["role"], "content": said}
+    name = {"name": message["name"]} if message.get("name") else {}
+    status = {"status": "error"} if message.get("is_error") is True else {}
+    return {"tool_call_id": text(message.get("tool_call_id")), **name, "role": "tool", "content": said, **status}
+
+
 def _chat(request: Json, is_history: bool, api: str = "chat") -> History:
-    prompt = request.get("prompt")
-    entries: list[Entry] = [{"role": "user", "content": prompt}] if text(prompt) else []
-    for message in objects(request.get("messages")):
-        role = text(message.get("role"))
-        if role == "assistant":
-            entries.append(LogTurn(message, api, is_history))
-        elif role in ("tool", "function"):
-            entries.append({**_names(message), "role": "tool", "content": flat(message.get("content"))})
-        else:
-            entries.append({"role": role or "user", "content": flat(message.get("content"))})
+    prompt = text(request.get("prompt"))
+    asked = [{"role": "user", "content": prompt}] if prompt else []
+    entries = _history(api, None, [*asked, *objects(request.get("messages"))], is_history)
     return entries, request.get("tools", request.get("functions"))
-
-
-def _names(message: Json) -> Json:
-    """Whose result this is, by id or by name."""
-    name = text(message.get("name")) or text(message.get("tool_name"))
-    return {"tool_call_id": text(message.get("tool_call_id")), **({"name": name} if name else {})}
 
 
 def _ollama(request: Json, is_history: bool) -> History:
@@ -238,96 +244,27 @@ def _ollama(request: Json, is_history: bool) -> History:
 
 
 def _messages(request: Json, is_history: bool) -> History:
-    entries: list[Entry] = []
-    if request.get("system"):
-        entries.append({"role": "system", "content": flat(request["system"])})
-    for message in objects(request.get("messages")):
-        if message.get("role") == "assistant":
-            entries.append(LogTurn(message, "messages", is_history))
-        else:
-            entries += _anthropic_user(message)
+    entries = _history("messages", request.get("system"), items(request.get("messages")), is_history)
     return entries, request.get("tools")
-
-
-def _anthropic_user(message: Json) -> Iterator[Json]:
-    """Results first, as the API demands, then what the user said."""
-    content = message.get("content")
-    blocks = objects(content)
-    for block in blocks:
-        if block.get("type") == "tool_result":
-            status = {"status": "error"} if block.get("is_error") is True else {}
-            id = text(block.get("tool_use_id"))
-            yield {"role": "tool", "tool_call_id": id, "content": flat(block.get("content")), **status}
-    said = content if isinstance(content, str) else flat([each for each in blocks if each.get("type") != "tool_result"])
-    if said or not blocks:
-        yield {"role": text(message.get("role")) or "user", "content": said}
 
 
 def _responses(request: Json, is_history: bool) -> History:
-    entries: list[Entry] = []
-    if text(request.get("instructions")):
-        entries.append({"role": "system", "content": request["instructions"]})
-    if isinstance(request.get("input"), str):
-        entries.append({"role": "user", "content": request["input"]})
-    turn: list[Json] = []
-    for item in [each for key in ("items", "input", "output") for each in objects(request.get(key))]:
-        other = _other_side(item)
-        if other is None:
-            turn.append(item)
-            continue
-        if turn:
-            entries.append(LogTurn(turn, "responses", is_history))
-            turn = []
-        entries.append(other)
-    if turn:
-        entries.append(LogTurn(turn, "responses", is_history))
-    return entries, request.get("tools")
-
-
-def _other_side(item: Json) -> Json | None:
-    """The message that an item is, if the model did not make it."""
-    kind, role = text(item.get("type")), text(item.get("role"))
-    if kind.endswith("_call_output"):
-        return {"role": "tool", "tool_call_id": text(item.get("call_id")), "content": flat(item.get("output"))}
-    if role and role != "assistant":
-        return {"role": "system" if role == "developer" else role, "content": flat(item.get("content"))}
-    return None
+    asked = [{"role": "user", "content": request["input"]}] if isinstance(request.get("input"), str) else []
+    sent = [each for key in ("items", "input", "output") for each in objects(request.get(key))]
+    return _history("responses", text(request.get("instructions")), [*asked, *sent], is_history), request.get("tools")
 
 
 def _gemini(request: Json, is_history: bool) -> History:
-    entries: list[Entry] = []
-    if system := _gemini_text(field(request, "systemInstruction")):
-        entries.append({"role": "system", "content": system})
     given = request.get("contents")
-    for content in given if isinstance(given, list) else [given]:
-        found = obj(content)
-        if found is None:
-            entries += [{"role": "user", "content": content}] if text(content) else []
-        elif found.get("role") == "model":
-            entries.append(LogTurn(found, "gemini", is_history))
-        else:
-            entries += _gemini_user(found)
-    return entries, request.get("tools")
+    contents = given if isinstance(given, list) else [given]
+    return _history("gemini", _gemini_text(field(request, "systemInstruction")), contents, is_history), request.get(
+        "tools"
+    )
 
 
 def _gemini_text(content: Any) -> str:
     found = obj(content)
     return text(content) if found is None else flat(objects(found.get("parts")) or found.get("text"))
-
-
-def _gemini_user(content: Json) -> Iterator[Json]:
-    said: list[Json] = []
-    for part in objects(content.get("parts")):
-        result = obj(field(part, "functionResponse"))
-        if result is None:
-            said.append(part)
-            continue
-        response = result.get("response")
-        status = {"status": "error"} if "error" in (obj(response) or {}) else {}
-        id, name = text(result.get("id")), text(result.get("name"))
-        yield {"role": "tool", "tool_call_id": id, "name": name, "content": flat(response), **status}
-    if said:
-        yield {"role": "user", "content": flat(said)}
 
 
 HISTORIES: dict[str, Callable[[Json, bool], History]] = {

@@ -13,8 +13,8 @@ GuardPolicy = Callable[[Turn], Iterable[Intervention]]
 
 
 def told(policy: str, words: str) -> str:
-    """The message of a policy, known by its first word when it is met in a history."""
-    said = f"[{policy}] {words}"
+    """The message of a policy, known by its first words when it is met in a history."""
+    said = f"[guard: {policy}] {words}"
     return said if len(said) <= LONGEST_NUDGE else said[: LONGEST_NUDGE - 3] + "..."
 
 

@@ -5,7 +5,7 @@
     turn.told("repeated")   in how many turns in a row this policy has spoken
 
 Nothing is remembered between two turns: whoever has the messages has the state. A message of a policy is known by its
-first word, `[policy]`.
+first words, `[guard: policy]`.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from rightcall.apis.chat_shape import chat_messages
 from rightcall.apis.sdk_view import dumps, text
 from rightcall.declare.toolset import Tools, Toolset
 from rightcall.dispatching.earlier_calls import fingerprint
@@ -24,9 +25,10 @@ from rightcall.strict_json import MAX_DEPTH, decode
 from rightcall.types import Call, Json, Reply
 
 CallState = Literal["ok", "failed", "refused", "open"]
-_TOLD = re.compile(r"(?:ERROR: )?\[([a-z_]{1,40})\] ")
-_NOTE = re.compile(r"\n\[[a-z_]{1,40}\] [^\n]*\Z")
+_TOLD = re.compile(r"(?:ERROR: )?\[guard: ([a-z_]{1,40})\] ")
+_EACH_TOLD = re.compile(r"^\[guard: ([a-z_]{1,40})\] ", re.MULTILINE)
 _NOT_RUN = ("ERROR: the call was not run", "the call was not run")
+_REMINDER = ("<system-reminder>", "</system-reminder>")  # of Claude Code, beside results
 _FAILED = ("ERROR", "Error", "error:", '{"error"', "Traceback (most")
 
 
@@ -59,15 +61,16 @@ class PastCall:
 
     def _answer(self, result: str, is_error: bool | None) -> None:
         found = _TOLD.match(result)
-        while not found and (note := _NOTE.search(result)):  # said behind the result, not in its place
-            result = result[: note.start()]
-        self.result, self.told = result, found[1] if found else ""
+        while not found and _TOLD.match(result, (end := result.rfind("\n")) + 1):  # said behind it, not in its place
+            result = result[:end]
+        self.told = found[1] if found else ""
         if found or result.startswith(_NOT_RUN):
             self.outcome = "refused"
         elif is_error or (is_error is None and result.startswith(_FAILED)):
             self.outcome = "failed"
         else:
             self.outcome = "ok"
+        self.result = result if self.outcome == "ok" else result.removeprefix("ERROR: ")  # some wires have a flag
 
 
 class PastTurn(msgspec.Struct, frozen=True):
@@ -87,7 +90,7 @@ class Turn:
     - `reply`: what it says now; None while it has not been asked.
     - `choice`: "auto", "required", "none" or the name of the one tool to call.
     - `parallel`: it may make several calls at once.
-    - `messages`: the history it was made of.
+    - `messages`: the history it was made of, in the shape of OpenAI's Chat.
     """
 
     def __init__(
@@ -106,24 +109,26 @@ class Turn:
     @classmethod
     def of(
         cls,
-        history: Sequence[Mapping[str, Any]],
+        history: Sequence[Any],
         tools: Tools | None = None,
         *,
         reply: Reply | None = None,
         choice: str = "auto",
         parallel: bool = True,
+        api: str = "auto",
     ) -> Turn:
         """The turn that comes after these messages.
 
-        - `history`: in the shape of OpenAI's Chat, without the turn that `reply` is.
+        - `history`: the messages of any API, without the turn that `reply` is.
         - `tools`: what may be called, as `parse` takes it.
         - `reply`: what the model says now; None while it has not been asked.
         - `choice`: "auto", "required", "none" or the name of the one tool to call.
         - `parallel`: it may make several calls at once.
+        - `api`: whose messages they are, as in `rightcall.messages.chat_messages`.
         """
-        start = next((at for at in range(len(history) - 1, -1, -1) if _is_users(history[at])), 0)
-        past = tuple(_turns(history[start:]))
-        given = [dict(message) if type(message) is not dict else message for message in history]
+        given = chat_messages(history, api=api)
+        start = next((at for at in range(len(given) - 1, -1, -1) if _is_users(given[at])), 0)
+        past = tuple(_turns(given[start:]))
         return cls(past, Toolset.of(tools), reply=reply, choice=choice, parallel=parallel, messages=given)
 
     @cached_property
@@ -161,8 +166,11 @@ def _streak(holds: Iterable[bool]) -> int:
 
 
 def _is_users(message: Mapping[str, Any]) -> bool:
-    """Is it a user who speaks? A nudge in the user's role is none."""
-    return message.get("role") == "user" and not _TOLD.match(content_text(message.get("content")))
+    """Is it a user who speaks? A nudge in the user's role is none, nor is what a client adds by itself."""
+    if message.get("role") != "user":
+        return False
+    said = content_text(message.get("content")).strip()
+    return not _TOLD.match(said) and not (said.startswith(_REMINDER[0]) and said.endswith(_REMINDER[1]))
 
 
 def content_text(content: Any) -> str:
@@ -177,20 +185,26 @@ def content_text(content: Any) -> str:
 def _turns(messages: Sequence[Mapping[str, Any]]) -> list[PastTurn]:
     made: list[tuple[str, list[PastCall], set[str]]] = []
     waiting: dict[str, PastCall] = {}
+    answered = True  # a nudge that stands behind no turn was for one that said nothing, which not every wire can say
     for message in messages:
         role = message.get("role")
         if role == "assistant":
             calls = [_call(each) for each in message.get("tool_calls") or ()]
             waiting.update({call.id: call for call in calls})
             made.append((content_text(message.get("content")), calls, set()))
+            answered = False
         elif role == "tool":
+            answered = True
             call = waiting.pop(text(message.get("tool_call_id")), None)
             if call is not None:
                 call._answer(content_text(message.get("content")), message.get("is_error"))
                 if call.told and made:
                     made[-1][2].add(call.told)
-        elif role == "user" and made and (found := _TOLD.match(content_text(message.get("content")))):
-            made[-1][2].add(found[1])
+        elif role == "user" and _TOLD.match(said := content_text(message.get("content"))):
+            if answered:
+                made.append(("", [], set()))
+            made[-1][2].update(_EACH_TOLD.findall(said))
+            answered = True
     return [PastTurn(said, tuple(calls), frozenset(told)) for said, calls, told in made]
 
 

@@ -14,7 +14,8 @@ _QUOTED_OPENER = re.compile(_QUOTES.pattern + r"[^\[<{]*+[\[<{]").search
 _CODE = re.compile(
     r"`|~~~|<pre|<code|<textarea|<!--|<!\[CDATA|^(?:@@ |diff --git|---|\+\+\+)|response|result", re.M | re.I
 )
-_LINE = re.compile(r"\s*+(?:>|\d++[\t|:.]|\d{2,4}-|\[|[A-Za-z ]{1,20}+:)|    |\t")
+_ITEM = r"(?:(?:[-*+]|\d{1,9}[.)])[ \t]++)*+"  # what a list item begins with, and one in it
+_LINE = re.compile(rf"\s*+{_ITEM}(?:>|\d++[\t|:.]|\d{{2,4}}-|\[|[A-Za-z ]{{1,20}}+:)|    |\t")
 
 
 def is_plain(text: str, at: int, spans: tuple[Span, ...]) -> bool:

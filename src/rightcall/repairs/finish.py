@@ -17,7 +17,7 @@ import msgspec
 from rightcall.checks import argument_problems, fits, is_finite
 from rightcall.declare.toolset import Toolset
 from rightcall.extras import is_installed, missing
-from rightcall.repairs.beside import BesideMember, name_members, place
+from rightcall.repairs.beside import SHOWN, BesideMember, name_members, place
 from rightcall.repairs.brackets import could_move
 from rightcall.repairs.fences import unfence
 from rightcall.repairs.liberties import AGAIN, Liberty, Unreadable
@@ -109,9 +109,9 @@ def _about(problem: Problem, index: int | None) -> Problem:
     return Problem(problem.code, problem.message, problem.path, index, problem.blocking)
 
 
-def _of_another(name: str, other: str) -> Problem:
-    said = f"these are no arguments of {name!r} but a whole call of {other[:80]!r}; send only the arguments"
-    return Problem("misplaced_argument", said)
+def _whole_call(name: str, said: str) -> Problem:
+    message = f"these are no arguments of {name!r} but a whole call of {said[:80]!r}; send only the arguments"
+    return Problem("misplaced_argument", message)
 
 
 def _note(twice: Twice) -> Problem:
@@ -195,7 +195,7 @@ class _Settling:
             found = with_spelling(found, self.text)
         if beside:
             found = self._with_beside(found, beside)
-        if self.tool is None or self.policy == "off" or self.is_settled(found):
+        if self.tool is None or self.is_settled(found):
             return found
         return self._fitted(self.tool, found)
 
@@ -215,18 +215,35 @@ class _Settling:
     def _fitted(self, tool: Tool, found: dict[str, Any]) -> dict[str, Any]:
         """The arguments as the tool's schema wants them, as far as that goes."""
         from rightcall.repairs.fitting import mend, rename_aliases
-        from rightcall.repairs.schema_rules import other_tool
+        from rightcall.repairs.schema_rules import call_inside
 
-        other = other_tool(found, tool.name, tool.parameters.get("properties"))
-        if other is not None:
-            self.notes.append(_of_another(tool.name, other))
+        inside = call_inside(found, tool.name, tool.parameters.get("properties"))
+        if inside is not None and self._is_refused(tool, found, inside[0]):
+            self.notes.append(_whole_call(tool.name, inside[0]))
             return found
+        if self.policy == "off":
+            return found
+        if inside is not None and inside[0] == tool.name:
+            self._took(Repair("unwrapped", "schema", "", dumps(found)[:SHOWN], dumps(inside[1])[:SHOWN]))
+            found = inside[1]
         found, receipts = rename_aliases(tool, found)
         self._took(*receipts)
         if strangers(tool, found) or not fits(tool, found):
             found, receipts = mend(tool, found, guesses=self.guesses, depth=self.depth, looks=self._last.looks)
             self._took(*receipts)
         return found
+
+    def _is_refused(self, tool: Tool, found: dict[str, Any], name: str) -> bool:
+        """May arguments that are a call of that name not be this tool's? A tool that takes any may be given a name of
+        its own, but not that of another tool; its own call is taken out, if anything may be repaired."""
+        if name == tool.name:
+            return self.policy == "off" and fits(tool, found)
+        return self._is_declared(name) or bool(strangers(tool, found)) or not fits(tool, found)
+
+    def _is_declared(self, name: str) -> bool:
+        from rightcall.repairs.tool_meant import settle_name
+
+        return self.tools is not None and settle_name(name, self.tools, "safe")[0] in self.tools
 
     def _took(self, *receipts: Repair) -> None:
         if receipts:

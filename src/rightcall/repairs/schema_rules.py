@@ -19,7 +19,7 @@ from rightcall.repairs.loose import read_loose
 from rightcall.repairs.number_text import dumps
 from rightcall.schema.places import MISSING, Places, value_at
 from rightcall.schema.text_kinds import may_be
-from rightcall.strict_json import Undecodable, decode
+from rightcall.strict_json import MAX_DEPTH, Undecodable, decode
 from rightcall.types import Json, Repair
 
 _WRAPPERS = ("arguments", "parameters", "args", "kwargs", "input")
@@ -223,13 +223,26 @@ def _wrapper(value: Json, declared: Json) -> str | None:
     return wrapped[0] if len(wrapped) == 1 and set(value) <= {wrapped[0], *_BESIDE} else None
 
 
-def other_tool(value: Json, name: str, declared: Any) -> str | None:
-    """The tool that these arguments are a call of, where that is another one than theirs."""
+def call_inside(value: Json, name: str, declared: Any) -> tuple[str, Json] | None:
+    """The name and the arguments of the call that these arguments of a tool of that name are, where they are one. Its
+    own name is given as the tool has it."""
     declared = declared if isinstance(declared, dict) else {}
-    if _wrapper(value, declared) is None:
-        return None
+    inner = value.get("function")
+    if isinstance(inner, dict) and "function" not in declared and set(value) <= _BESIDE:
+        value, declared = inner, {}
+    wrapper = _wrapper(_with_object(value, declared), declared)
     said = [value[key] for key in _NAMES if isinstance(value.get(key), str) and key not in declared]
-    return next((each for each in said if fold(_LAST(each)[-1]) != fold(_LAST(name)[-1])), None)
+    if wrapper is None or not said:
+        return None
+    others = [each for each in said if fold(_LAST(each)[-1]) != fold(_LAST(name)[-1])]
+    return next(iter(others), name), _with_object(value, declared)[wrapper]
+
+
+def _with_object(value: Json, declared: Json) -> Json:
+    """The same where the arguments of a call are a text that holds their object."""
+    texts = {key: value[key] for key in _WRAPPERS if isinstance(value.get(key), str) and key not in declared}
+    objects = {key: decode(text, MAX_DEPTH) for key, text in texts.items() if text.lstrip()[:1] == "{"}
+    return {**value, **{key: made for key, made in objects.items() if isinstance(made, dict)}} if objects else value
 
 
 # -- values ------------------------------------------------------------------------------------------------------------

@@ -16,6 +16,8 @@ from rightcall.types import Json, Tool
 _OPEN = frozenset(
     ("additionalProperties", "patternProperties", "unevaluatedProperties", "$ref", "allOf", "anyOf", "oneOf")
 )
+_CALLED = frozenset(("arguments", "parameters", "args", "kwargs", "input"))  # what a call has its arguments under
+_NAMED = frozenset(("name", "function", "tool"))
 _MOST_CLOSED = 5_000  # keywords: compiled once more, a schema takes as much memory again
 _ELSEWHERE = frozenset(("$ref", "anyOf", "oneOf"))
 
@@ -41,10 +43,10 @@ def strangers(tool: Tool, arguments: Any) -> list[list[Any]]:
 
 
 def is_settled(tool: Tool, arguments: dict[str, Any]) -> bool:
-    """Do the arguments fit, with no stranger among them and no alias? Then there is nothing to repair. It is asked of
-    every call: what the tool has to say to it is looked up once."""
+    """Do the arguments fit, with no stranger among them and no alias, and are they no call themselves? Then there is
+    nothing to repair. It is asked of every call: what the tool has to say to it is looked up once."""
     _, is_closed, _ = _ASKED.found.get(id(tool)) or _asked_of(tool)
-    if tool.aliases:
+    if tool.aliases or (not _NAMED.isdisjoint(arguments) and _may_be_call(arguments)):
         return False
     try:
         if is_closed(arguments):
@@ -52,6 +54,11 @@ def is_settled(tool: Tool, arguments: dict[str, Any]) -> bool:
     except ValueError:  # a lone surrogate
         pass
     return fits(tool, arguments) and not strangers(tool, arguments)
+
+
+def _may_be_call(arguments: dict[str, Any]) -> bool:
+    """Is a name among the arguments, and what a call has beside one?"""
+    return isinstance(arguments.get("function"), dict) or not _CALLED.isdisjoint(arguments)
 
 
 def _look(value: Any, shape: KnownShape, where: list[Any], found: list[list[Any]]) -> None:

@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from rightcall.wire.body_reader import BodyReader
     from rightcall.wire.call_builder import CallBuilder
 
-# How a block ended: what was read was text; at its close; without its close, which may still come; at too many calls.
-Ending = Literal["text", "closed", "due", "full"]
+# How a block ended: what was read was text; at its close; without its close, which may still come, and is missed only
+# where a marker opened the block ("due"); at too many calls.
+Ending = Literal["text", "closed", "due", "late", "full"]
 
 _WORD = Probe(Pat(f"(?:{HOLES['name']})?+", f"(?:{HOLES['name']})?+", sure=RUN))
 _NAME = re.compile(HOLES["name"]).match
@@ -265,6 +266,13 @@ class Block:
             p.output.say_behind(rest, p.at)
         return True
 
+    def holds_all(self) -> bool:
+        """Are there calls in what is left of the block, read loosely, and nothing behind them?"""
+        reader, p = self.reader, self.p
+        text = p.captured(p.raw) if p.raw is not None else ""
+        found = self._sketch(reader, text, False) if reader is not None else []
+        return bool(found) and reader is not None and not text[reader.tail(text, found[-1].end) :].strip()
+
     def _sketch(self, reader: BodyReader, text: str, closed: bool) -> list[Sketch]:
         """The calls in it, read loosely; none where that is not allowed."""
         p, tools = self.p, self.p.tools
@@ -319,7 +327,7 @@ class Block:
         close = p.compiled.call_close
         is_due = close is not None and (yield from self._close(close))
         if is_due:
-            return "due"
+            return "late" if self.bare or self._is_inner else "due"
         self._settle()
         return "closed"
 

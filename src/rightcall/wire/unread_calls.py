@@ -32,7 +32,10 @@ def read_broken(block: Block, broken: Broken) -> Steps[None]:
     if block.is_full():
         return
     closes = p.compiled.closes
-    if not block.mend(closed=found and closes):
+    if block.mend(closed=found and closes):
+        if closes and not block.body_close and p.compiled.call_close is None:
+            p.note("unclosed", "the marker that closes the call is missing")
+    else:
         if p.call is None and _is_nameless(block):
             broken = Broken("invalid_name", _NO_NAME)
         if p.index == block.first and p.raw_at == block.broken_at:
@@ -121,11 +124,29 @@ def resync(block: Block, *, headed: bool = False) -> Steps[bool]:
         turn = p.capture() if turn is None else turn
         p.pos += size
         action, size = yield from _next_sign(block.p, scan, 0)
+    if action == "stop" and block.bare and not block.first and (yield from _is_all_of_it(block)):
+        action = "close"
     if turn is not None:
         (p.drop if action.endswith("close") else p.give_back)(turn)
     if action == "body_close":
         block.body_close = size
     return bool(action) or turn is not None
+
+
+def _is_all_of_it(block: Block) -> Steps[bool]:
+    """Of calls that no marker opened: are they all the rest of the text, read loosely? Then a marker in it is a
+    word of a value. Takes it, or nothing."""
+    p = block.p
+    taken = p.capture()
+    while not p.ended:
+        p.pos = len(p.buf)
+        yield
+    p.pos = len(p.buf)
+    if block.holds_all():
+        p.drop(taken)
+        return True
+    p.give_back(taken)
+    return False
 
 
 def _next_sign(p: CallBuilder, scan: Scan[str], skip: int) -> Steps[tuple[str, int]]:

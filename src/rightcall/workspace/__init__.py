@@ -3,18 +3,25 @@
     space = Workspace("project")
     results = await dispatch(reply, space.tools, hooks=[space.approval(ask)])
 
-The four file tools are confined to the root; `bash` is not, unless a sandbox is in force (`space.sandbox`).
+`space.approval(ask)` asks before anything is written or run, an `EditLog` keeps what was written, and `undo` takes it
+back. The four file tools are confined to the root; `bash` is not, unless a sandbox is in force (`space.sandbox`).
 """
 
-from rightcall.workspace.approval import Approval, Ask, Permission
+from rightcall.workspace.allow_rules import AllowRule
+from rightcall.workspace.approval import Approval, Ask, Denial, Permission
 from rightcall.workspace.definitions import BASH, EDIT_FILE, LIST_DIR, NAMES, READ_FILE, WRITE_FILE, all_tools
+from rightcall.workspace.file_edits import EditLog, FileEdit, undo
 from rightcall.workspace.space import Workspace
 
 __all__ = [
+    "AllowRule",
     "Approval",
     "Ask",
     "BASH",
+    "Denial",
     "EDIT_FILE",
+    "EditLog",
+    "FileEdit",
     "LIST_DIR",
     "NAMES",
     "Permission",
@@ -22,4 +29,5 @@ __all__ = [
     "WRITE_FILE",
     "Workspace",
     "all_tools",
+    "undo",
 ]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from itertools import islice
+from typing import NamedTuple
 
 from rightcall.errors import ToolError
 from rightcall.files.draft import Draft, write_all
@@ -96,21 +97,23 @@ def _must_be_text(beginning: bytes, path: str, size: int) -> None:
 
 def write_file(root: Root, path: str, content: str) -> str:
     """Replaces the contents of a file, or makes it and the folders above it."""
-    data = _encoded(content)
+    data = encoded(content)
     with root.changing:
-        _replace(root, root.parts(path), path, data)
+        replace(root, root.parts(path), path, data)
     return f"wrote {path} ({len(data)} bytes)"
 
 
-def _encoded(content: str) -> bytes:
+def encoded(content: str) -> bytes:
+    """The bytes of a file of this text. Raises `ToolError` for half a character."""
     try:
         return content.encode("utf-8")
     except UnicodeEncodeError as error:
         raise ToolError(f"the text holds half a character (a lone surrogate at position {error.start})") from error
 
 
-def _replace(root: Root, parts: list[str], path: str, data: bytes, *, seen: os.stat_result | None = None) -> None:
-    """`seen` is what the file was when it was read, if it was."""
+def replace(root: Root, parts: list[str], path: str, data: bytes, *, seen: os.stat_result | None = None) -> None:
+    """The file is these bytes. `seen` is what it was when it was read, if it was; one that somebody else has changed
+    meanwhile stays. Raises `ToolError`."""
     if not parts or path.endswith("/"):
         raise ToolError(f"{path!r} is a folder; name a file in it")
     with root.folder(parts[:-1], make=True) as folder:
@@ -138,22 +141,37 @@ def _write_beside(name: str, folder: int, data: bytes, before: os.stat_result | 
         draft.discard()
 
 
+class TextEdit(NamedTuple):
+    """What an edit makes of a file's text, and from which line on; `seen` is what the file was when it was read."""
+
+    before: str
+    after: str
+    line: int
+    seen: os.stat_result
+
+
 def edit_file(root: Root, path: str, old_text: str, new_text: str) -> str:
     """Replaces one exact piece of text, which must be there exactly once."""
+    with root.changing:
+        edit = edit_of(root, path, old_text, new_text)
+        replace(root, root.parts(path), path, encoded(edit.after), seen=edit.seen)
+    return f"edited {path} (line {edit.line})"
+
+
+def edit_of(root: Root, path: str, old_text: str, new_text: str) -> TextEdit:
+    """What the edit would be. Raises `ToolError` where it cannot be made."""
     if not old_text:
         raise ToolError("old_text is empty; give the text that is to be replaced")
     if old_text == new_text:
         raise ToolError("old_text and new_text are the same; nothing would change")
-    parts = root.parts(path)
-    with root.changing:
-        text, seen = _whole(root, parts, path)
-        if old_text not in text and "\r\n" in text and "\r" not in old_text:
-            old_text, new_text = _for_windows(old_text), _for_windows(new_text)
-        count = text.count(old_text)
-        if count != 1:
-            raise ToolError(_not_once(text, old_text, path, count))
-        _replace(root, parts, path, _encoded(text.replace(old_text, new_text, 1)), seen=seen)
-    return f"edited {path} (line {text.count(chr(10), 0, text.index(old_text)) + 1})"
+    text, seen = _whole(root, root.parts(path), path)
+    if old_text not in text and "\r\n" in text and "\r" not in old_text:
+        old_text, new_text = _for_windows(old_text), _for_windows(new_text)
+    count = text.count(old_text)
+    if count != 1:
+        raise ToolError(_not_once(text, old_text, path, count))
+    line = text.count("\n", 0, text.index(old_text)) + 1
+    return TextEdit(text, text.replace(old_text, new_text, 1), line, seen)
 
 
 def _for_windows(text: str) -> str:
@@ -161,6 +179,13 @@ def _for_windows(text: str) -> str:
 
 
 def _whole(root: Root, parts: list[str], path: str) -> tuple[str, os.stat_result]:
+    data, seen = whole_bytes(root, parts, path)
+    _must_be_text(data[:_SNIFF], path, len(data))
+    return _text([data], path), seen
+
+
+def whole_bytes(root: Root, parts: list[str], path: str) -> tuple[bytes, os.stat_result]:
+    """All of a file, and what it was then. Raises `ToolError`, also for one that is too large to be edited."""
     with root.file(parts) as handle:
         seen = os.fstat(handle)
         size = seen.st_size
@@ -171,9 +196,7 @@ def _whole(root: Root, parts: list[str], path: str) -> tuple[str, os.stat_result
         while left > 0 and (chunk := os.read(handle, _CHUNK)):  # it may grow all the while
             chunks.append(chunk)
             left -= len(chunk)
-    data = b"".join(chunks)
-    _must_be_text(data[:_SNIFF], path, size)
-    return _text([data], path), seen
+    return b"".join(chunks), seen
 
 
 def _not_once(text: str, old_text: str, path: str, count: int) -> str:

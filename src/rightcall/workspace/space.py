@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
 
 from rightcall.declare.toolset import Toolset
 from rightcall.workspace import file_tools, shell
+from rightcall.workspace.allow_rules import AllowRule
 from rightcall.workspace.approval import Approval, Ask
 from rightcall.workspace.definitions import BASH, EDIT_FILE, LIST_DIR, READ_FILE, WRITE_FILE, all_tools
 from rightcall.workspace.root import Root
@@ -66,17 +67,23 @@ class Workspace:
         return f"a shell command can {' and '.join(found)}: there is no sandbox against it" if found else ""
 
     def approval(
-        self, ask: Ask | None = None, *, mode: Literal["default", "plan", "bypass"] = "default", plan_dir: str = ".plan"
+        self,
+        ask: Ask | None = None,
+        *,
+        mode: Literal["default", "plan", "bypass"] = "default",
+        plan_dir: str = ".plan",
+        rules: Iterable[AllowRule] = (),
     ) -> Approval:
         """The hook that asks before anything is written or run.
 
-        - `ask`: is given the invocation and says "yes", "no" or "yes to all", at once or as an awaitable; None: nothing
-          is allowed.
+        - `ask`: is given the invocation and says "yes", "no", "yes to all", an `AllowRule` or a `Denial`, at once or as
+          an awaitable; None: nothing is allowed but what the rules say.
         - `mode`: "default" asks; "plan" lets files be written in `plan_dir` alone and runs no command; "bypass" asks
           nothing.
-        - `plan_dir`: a folder in the workspace.
+        - `plan_dir`: a folder in the workspace; "" for none.
+        - `rules`: what need not be asked about.
         """
-        return Approval(self.root, ask, mode=mode, plan_dir=plan_dir)
+        return Approval(self.root, ask, mode=mode, plan_dir=plan_dir, rules=rules)
 
     def read_file(self, path: str, line: int = 1, limit: int = file_tools.MOST_LINES) -> str:
         """The text of the file at `path`, at most `limit` lines from `line` on, counted from 1. Raises `ToolError`."""

@@ -17,7 +17,7 @@ from rightcall.values.strings import closing
 from rightcall.wire.bodies.kind import CALLED, Around, BodyKind
 from rightcall.wire.bodies.ts_arguments import held_ts_arguments, ts_arguments
 from rightcall.wire.body_reader import BodyReader
-from rightcall.wire.buffer import Steps
+from rightcall.wire.buffer import Capture, Steps
 from rightcall.wire.call_builder import CallBuilder
 from rightcall.wire.interrupts import Broken, Cut, NotACall
 from rightcall.wire.markers import END, Pat, Probe, alt, blanks, literal, seq, templates
@@ -115,16 +115,19 @@ class TsCallReader(BodyReader):
         _, name = call_parts(p.buf, p.pos)
         ends = _ends(found)
         p.pos = found.end()
+        taken = p.capture()
         try:
             values = yield from held_ts_arguments(p)
         except (Broken, Cut) as wrong:
             cut = isinstance(wrong, Cut)
             p.pos = len(p.buf) if cut else p.pos
+            _give_back_opener(p, taken)
             if isinstance(wrong, Broken):
                 p.problem(wrong.code, f"{name}: {wrong.message}")
             else:
                 p.problem("truncated", f"the text ended before the call of {name!r} did; send the whole call again")
             raise NotACall from None
+        p.drop(taken)
         yield from self._trail(p, ends)
         if wrapped and (yield from p.peek()):
             raise NotACall
@@ -132,6 +135,17 @@ class TsCallReader(BodyReader):
         call.parts.append(values[0])
         p.problem("bare_call", f"the call of {name!r} stood outside its block", blocking=False, call=call.index)
         p.finish(values[1], empty=not values[1])
+
+
+def _give_back_opener(p: CallBuilder, taken: Capture) -> None:
+    """What was taken is no call: what opens a block in it opens one."""
+    text = p.captured(taken)
+    places = [place for _, search in p.compiled.openers if (place := search(text, 0)) >= 0]
+    if places:
+        p.give_back(taken)
+        p.pos += min(places)
+    else:
+        p.drop(taken)
 
 
 def _ends(found: re.Match[str]) -> str:

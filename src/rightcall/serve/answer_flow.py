@@ -1,0 +1,343 @@
+"""One answer on its way: a server's bytes in, a client's bytes out, and the reply that they were. No IO.
+
+    flow = AnswerFlow(reading, make_writer, rules)
+    send(flow.feed(data)) ...
+    send(flow.end())
+    flow.reply, flow.begun, flow.refused
+
+Text and reasoning go on as they come; a call when it is whole and may run. White space before a call is held back, and
+where a call is demanded, all text. A piece of text that nothing was found in goes on as the server wrote it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from rightcall.api_names import Api
+from rightcall.apis.deltas import Fault
+from rightcall.apis.outgoing import argument_text
+from rightcall.apis.sdk_view import error_text, obj, text
+from rightcall.apis.stream import Stream
+from rightcall.backends.attempts import first_choice
+from rightcall.backends.event_stream import MAX_LINE, Payload, ServerEvents, Signal
+from rightcall.backends.metadata import Metadata
+from rightcall.backends.naming import Naming
+from rightcall.serve.answer_writer import AnswerEnd, AnswerUsage, AnswerWriter
+from rightcall.serve.frames import Frames
+from rightcall.serve.plain_chunks import chunk_of, plain_chunk, said_by
+from rightcall.types import Arguments, Call, CallEnd, CallStart, Event, Json, Reasoning, Reply, Text
+
+_BROKEN = "the stream broke before its end; send the whole answer again"
+
+
+class FlowRules(msgspec.Struct, frozen=True, kw_only=True):
+    """How an answer may go on.
+
+    - `same`: server and client speak the same dialect, and the request went up as it came.
+    - `streamed`: the client wants it as it comes.
+    - `holds_text`: a call is demanded; text waits until there is one.
+    - `holds_calls`: calls wait for the end, where somebody judges them.
+    - `live`: arguments of the server's own calls go on as they come.
+    - `parallel`: more than one call may go on.
+    - `open_tools`: a tool that is not declared may be called.
+    """
+
+    same: bool = False
+    streamed: bool = True
+    holds_text: bool = False
+    holds_calls: bool = False
+    live: bool = False
+    parallel: bool = True
+    open_tools: bool = False
+
+
+class AnswerReading(msgspec.Struct, frozen=True, kw_only=True):
+    """How the server's answer is read: its dialect, names put back, and the options of `Stream`."""
+
+    api: Api
+    naming: Naming
+    options: dict[str, Any] = {}
+
+
+class AnswerFlow:
+    """`make_writer` is asked once, for the writer of an answer with this id and model, both "" where the server gave
+    none."""
+
+    def __init__(self, reading: AnswerReading, make_writer: Callable[[Json], AnswerWriter], rules: FlowRules) -> None:
+        self._api, self._naming, self._rules = reading.api, reading.naming, rules
+        self._stream = Stream("chat" if reading.api == "completions" else reading.api, live=True, **reading.options)
+        self._facts = Metadata(reading.api)
+        self._events = ServerEvents(longest=MAX_LINE)
+        self._frames = Frames() if rules.same and rules.streamed and reading.api == "chat" else None
+        self._make_writer = make_writer
+        self._writer: AnswerWriter | None = None
+        self._out: list[bytes] = []
+        self._blank = ""  # white space that is held back
+        self._held: list[Event] = []  # text that waits for a call
+        self._live_sent: list[str] | None = None  # the pieces of the call that goes out as it comes
+        self._payloads = 0
+        self._early: list[bytes] = []  # events that are none of the answer's content, before it began
+        self.begun = False  # something of the answer has gone to the client
+        self.sent: list[Call] = []
+        self.waiting: list[Call] = []  # calls that are right, and wait for the end
+        self.refused: list[Call] = []
+        self.left_out: list[Call] = []  # right, but one too many
+        self.error = ""  # what the server says in place of an answer
+        self.reply = Reply()
+        self.raw: Json | None = None  # an answer that came whole
+
+    @property
+    def writer(self) -> AnswerWriter:
+        if self._writer is None:
+            self._writer = self._make_writer({})
+        return self._writer
+
+    @property
+    def facts(self) -> Metadata:
+        return self._facts
+
+    # -- bytes of the server -------------------------------------------------------------------------------------------
+
+    def feed(self, data: bytes) -> bytes:
+        """What may go to the client now."""
+        if self._frames is None:
+            for payload in self._events.feed(data):
+                self._take(payload)
+        else:
+            self._feed_frames(self._frames, data)
+        return self._taken()
+
+    def _feed_frames(self, frames: Frames, data: bytes) -> None:
+        """Chunks that only hold text are read together, and go on as they are if they were only that."""
+        said: list[str] = []
+        plain: list[bytes] = []
+        for frame in frames.feed(data):
+            chunk = plain_chunk(frame[6:-2]) if frame.startswith(b"data: {") else None
+            if chunk is not None:
+                if self._writer is None:
+                    self._first({"id": chunk.id, "model": chunk.model, "created": chunk.created})
+                said.append(said_by(chunk))
+                plain.append(frame)
+                continue
+            self._plain_text(said, plain)
+            for payload in self._events.feed(frame):
+                self._take(payload)
+        self._plain_text(said, plain)
+        if frames.too_long:
+            self._take(Fault("too_large", "an event of the stream is too long; the rest is not read"))
+
+    def _plain_text(self, said: list[str], plain: list[bytes]) -> None:
+        joined, written = "".join(said), b"".join(plain)
+        said.clear()
+        plain.clear()
+        if not joined:
+            return
+        self._facts.is_answer = True
+        self._payloads += 1
+        events = self._stream.feed(chunk_of(joined))
+        untouched = len(events) == 1 and isinstance(events[0], Text) and events[0].text == joined
+        if untouched and not self._rules.holds_text and not self._blank and not joined.isspace():
+            self._give(written)
+        else:
+            self._process(events)
+
+    def _take(self, payload: Payload) -> None:
+        if isinstance(payload, Signal):
+            self._facts.ended = True
+            return
+        if isinstance(payload, Fault):
+            self._process(self._stream.feed(payload))
+            return
+        self._payloads += 1
+        if payload.get("error") and not any(payload.get(key) for key in ("choices", "output", "message")):
+            self.error = self.error or error_text(payload["error"])
+        if self._writer is None:
+            self._first(payload)
+        self._facts.add(payload)
+        if not self._rules.streamed:
+            self.raw = payload if self._payloads == 1 else None
+        self._process(self._stream.feed(first_choice(payload)))
+        if self._rules.same and self._rules.streamed:
+            passed = self.writer.passed(payload)
+            if passed and self.begun:
+                self._out.append(passed)
+            elif passed:
+                self._early.append(passed)
+
+    def _first(self, payload: Json) -> None:
+        self._writer = self._make_writer(payload)
+
+    def end(self, *, broken: bool = False) -> bytes:
+        """The server has said all, or its connection broke."""
+        if self._frames is not None and (rest := self._frames.close()):
+            for payload in self._events.feed(rest + b"\n\n"):
+                self._take(payload)
+        for payload in self._events.close():
+            self._take(payload)
+        unfinished = self._rules.streamed and self.raw is None and not self._facts.ended and self._payloads
+        if not self.error and ((broken and not self._facts.ended) or unfinished):
+            self._process(self._stream.feed(Fault("truncated", _BROKEN)))
+        self._process(self._stream.close())
+        self.reply = self._naming.reply(self._stream.reply)
+        return self._taken()
+
+    # -- events --------------------------------------------------------------------------------------------------------
+
+    def _process(self, events: list[Event]) -> None:
+        for event in events:
+            if isinstance(event, Text):
+                self._text(event.text)
+            elif isinstance(event, Reasoning):
+                self._reasoning(event.text)
+            elif isinstance(event, CallEnd):
+                named = self._naming.event(event)
+                assert isinstance(named, CallEnd)
+                self._call(named.call)
+            elif self._rules.live and isinstance(event, CallStart | Arguments):
+                self._live(self._naming.event(event))
+
+    def _text(self, said: str) -> None:
+        if not said or not self._rules.streamed:
+            return
+        if self._rules.holds_text and not self.sent:
+            self._held.append(Text(said))
+            return
+        said = self._blank + said
+        self._blank = ""
+        if said.isspace():
+            self._blank = said
+        else:
+            self._give(self.writer.text(said))
+
+    def _reasoning(self, thought: str) -> None:
+        if not thought or not self._rules.streamed:
+            return
+        if self._rules.holds_text and not self.sent:
+            self._held.append(Reasoning(thought))
+        else:
+            self._give(self.writer.reasoning(thought))
+
+    def _call(self, call: Call) -> None:
+        began, self._live_sent = self._live_sent, None
+        if not self.may_go(call):
+            self.refused.append(call)
+            if began is not None:
+                self.error = self.error or "a call that had begun to go out turned out to be wrong"
+        elif began is not None:
+            self._end_live(call, "".join(began))
+        elif not self._rules.parallel and (self.sent or self.waiting):
+            self.left_out.append(call)
+        elif self._rules.holds_calls or not self._rules.streamed:
+            self.waiting.append(call)
+        else:
+            self.send(call)
+
+    def may_go(self, call: Call) -> bool:
+        """Is the call right?"""
+        if call.ok:
+            return True
+        blocking = [problem.code for problem in call.problems if problem.blocking]
+        return self._rules.open_tools and call.complete and blocking == ["unknown_tool"]
+
+    def send(self, call: Call) -> None:
+        """The call goes to the client, and what waited for one."""
+        self.sent.append(call)
+        self._release()
+        extras = self._stream.reply.extras.get(call.id) if self._rules.same else None
+        self._give(self.writer.call(call, extras))
+
+    def _release(self) -> None:
+        self._blank = ""
+        held, self._held = self._held, []
+        for event in held:
+            if isinstance(event, Reasoning):
+                self._give(self.writer.reasoning(event.text))
+            elif isinstance(event, Text):
+                self._text(event.text)
+        self._blank = ""
+
+    # -- live ----------------------------------------------------------------------------------------------------------
+
+    def _live(self, event: Event) -> None:
+        """A call of the server's own goes out as it comes, one at a time and while it is right so far."""
+        if isinstance(event, CallStart):
+            may = self._stream.has_native_calls and not self._rules.holds_calls and self._rules.streamed
+            if not may or (self.sent and not self._rules.parallel) or self._is_unknown(event.name):
+                return
+            self._blank = ""
+            self._live_sent = []
+            self._give(self.writer.call_begin(event.id, event.name))
+        elif isinstance(event, Arguments) and self._live_sent is not None:
+            self._live_sent.append(event.json)
+            self._give(self.writer.call_piece(event.json))
+
+    def _is_unknown(self, name: str) -> bool:
+        return not name.strip() or not (self._rules.open_tools or self._declared(name))
+
+    def _declared(self, name: str) -> bool:
+        tools = self._naming.tools
+        return tools is None or self._naming.out(name) in tools
+
+    def _end_live(self, call: Call, sent: str) -> None:
+        self.sent.append(call)
+        settled = argument_text(call)
+        if not settled.startswith(sent):
+            self.error = self.error or "a call that had begun to go out was settled otherwise"
+            return
+        rest = settled[len(sent) :]
+        self._give((self.writer.call_piece(rest) if rest else b"") + self.writer.call_end())
+
+    # -- bytes for the client ------------------------------------------------------------------------------------------
+
+    def _give(self, data: bytes) -> None:
+        if not data:
+            return
+        if not self.begun:
+            self.begun = True
+            self._out += [self.writer.begin(), *self._early]
+            self._early.clear()
+        self._out.append(data)
+
+    def _taken(self) -> bytes:
+        if not self._out:
+            return b""
+        data = b"".join(self._out)
+        self._out.clear()
+        return data
+
+    def finish(self, finish: str, *, with_text: bool = True) -> bytes:
+        """What ends the answer. White space and text that waited for a call go out if none came."""
+        if with_text and not self.sent:
+            blank, self._blank = self._blank, ""
+            self._release()
+            if blank and self.begun:
+                self._give(self.writer.text(blank))
+        self._give(self.writer.finish(self.ending(finish)))
+        return self._taken()
+
+    def ending(self, finish: str) -> AnswerEnd:
+        tokens = self._facts.tokens
+        usage = AnswerUsage(
+            tokens.prompt,
+            tokens.completion,
+            tokens.cached,
+            tokens.reasoning,
+            (self.reply.usage or {}) if self._rules.same else {},
+        )
+        return AnswerEnd(finish=finish, usage=usage)
+
+    def how_ended(self) -> str:
+        """The finish to tell, now that it is known what went out."""
+        if self.sent:
+            return "tool_calls"
+        said = self.reply.finish or "stop"
+        return {"tool_calls": "stop", "error": "length"}.get(said, said)
+
+
+def answer_id(payload: Json) -> str:
+    """The id that a server gave its answer."""
+    inner = obj(payload.get("response")) or obj(payload.get("message")) or payload
+    return text(inner.get("id"))

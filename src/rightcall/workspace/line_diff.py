@@ -1,0 +1,83 @@
+"""Two texts as a unified diff, in time that grows with their size whatever they hold.
+
+unified("a\\nb\\n", "a\\nc\\n")      "@@ -1,2 +1,2 @@\\n a\\n-b\\n+c"
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
+from itertools import takewhile
+
+CONTEXT = 3
+_COMPARED = 1000  # lines on either side that are compared one by one; more of them are replaced as a whole
+_NO_END = "\\ no newline at the end"
+
+Opcode = tuple[str, int, int, int, int]
+
+
+def unified(before: str, after: str) -> str:
+    """What to take out and to put in to make the one text of the other; "" for equal ones. Line ends of Windows are
+    seen as `\\r` at the end of a line."""
+    old, new = _lines(before), _lines(after)
+    return "\n".join([line for group in _groups(_opcodes(old, new)) for line in _hunk(old, new, group)])
+
+
+def _lines(text: str) -> list[str]:
+    if not text:
+        return []
+    lines = text.split("\n")
+    if not lines[-1]:
+        return lines[:-1]
+    return [*lines[:-1], f"{lines[-1]}\n{_NO_END}"]
+
+
+def _opcodes(old: Sequence[str], new: Sequence[str]) -> list[Opcode]:
+    """As `SequenceMatcher` has them; only what lies between the equal beginning and the equal end is compared."""
+    head = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
+    rest = min(len(old), len(new)) - head
+    pairs = zip(reversed(old), reversed(new), strict=False)
+    tail = min(rest, sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs)))
+    a, b = old[head : len(old) - tail], new[head : len(new) - tail]
+    if len(a) > _COMPARED or len(b) > _COMPARED:
+        middle: list[Opcode] = [("replace", 0, len(a), 0, len(b))]
+    else:
+        middle = list(SequenceMatcher(None, a, b).get_opcodes())
+    found: list[Opcode] = [("equal", 0, head, 0, head)] if head else []
+    found += [(tag, i + head, j + head, k + head, m + head) for tag, i, j, k, m in middle]
+    ends = len(old), len(new)
+    return [*found, *([("equal", ends[0] - tail, ends[0], ends[1] - tail, ends[1])] if tail else [])]
+
+
+def _groups(opcodes: Sequence[Opcode]) -> Iterator[list[Opcode]]:
+    """What is changed, with the equal lines around it; far from each other means in another group."""
+    group: list[Opcode] = []
+    for at, (tag, i, j, k, m) in enumerate(opcodes):
+        if tag != "equal":
+            group.append((tag, i, j, k, m))
+            continue
+        before, after = at > 0, at < len(opcodes) - 1
+        if before and (not after or j - i > 2 * CONTEXT):
+            yield [*group, (tag, i, min(j, i + CONTEXT), k, min(m, k + CONTEXT))]
+            group = []
+        if after:
+            near = 0 if group else CONTEXT
+            group.append((tag, max(i, j - near) if near else i, j, max(k, m - near) if near else k, m))
+    if group:
+        yield group
+
+
+def _hunk(old: Sequence[str], new: Sequence[str], group: Sequence[Opcode]) -> Iterator[str]:
+    first, last = group[0], group[-1]
+    yield f"@@ -{_range(first[1], last[2])} +{_range(first[3], last[4])} @@"
+    for tag, i, j, k, m in group:
+        if tag == "equal":
+            yield from (f" {line}" for line in old[i:j])
+            continue
+        yield from (f"-{line}" for line in old[i:j])
+        yield from (f"+{line}" for line in new[k:m])
+
+
+def _range(start: int, end: int) -> str:
+    size = end - start
+    return f"{start + 1 if size else start},{size}"
