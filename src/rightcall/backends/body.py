@@ -127,7 +127,19 @@ def _tools(plan: RequestPlan, say: Callable[[str], Any]) -> Json:
         return {}
     fields: Json = {"tools": to_provider(tools, PROVIDERS[plan.api])}
     said = None if plan.choice == "auto" else say(plan.choice)
-    return fields if said is None else {**fields, "tool_choice": said}
+    if said is not None:
+        fields["tool_choice"] = said
+    return fields if plan.request.parallel or not plan.profile.parallel else _one_at_a_time(fields, plan)
+
+
+def _one_at_a_time(fields: Json, plan: RequestPlan) -> Json:
+    """One call in an answer, in the API's word for it; Ollama's own has none."""
+    if plan.api in ("chat", "responses"):
+        return {**fields, "parallel_tool_calls": False}
+    if plan.api == "messages" and plan.choice != "none":
+        choice = fields.get("tool_choice") or anthropic.tool_choice("auto")
+        return {**fields, "tool_choice": {**choice, "disable_parallel_tool_use": True}}
+    return fields
 
 
 def _sampling(plan: RequestPlan, max_tokens: str, *, stop: str = "stop", seed: str = "seed") -> Json:

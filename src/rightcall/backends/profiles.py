@@ -44,6 +44,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     - `name`, `title`: for programs, and for people.
     - `native`: it takes tools in a field of their own.
     - `choices`: the tool choices it takes, beside "auto".
+    - `parallel`: it takes the wish for one call at a time, where its API has a word for that.
     - `grammar`: its name in `Grammar.for_server`; empty if that has none.
     - `grammar_apis`, `grammar_fields`: where a grammar goes: into these fields of requests by one of these APIs.
     - `reasoning`: the fields that reasoning comes in.
@@ -57,6 +58,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     native: bool = True
     choices: tuple[Choice, ...] = ("required", "none", "named")
+    parallel: bool = True
     grammar: Server | Literal[""] = ""
     grammar_apis: tuple[str, ...] = ("chat", "completions")
     grammar_fields: tuple[str, ...] = ()
@@ -140,6 +142,7 @@ PROFILES: dict[str, Profile] = {
         name="ollama",
         title="Ollama",
         choices=(),
+        parallel=False,
         grammar="ollama",
         grammar_apis=("ollama",),
         grammar_fields=("format",),

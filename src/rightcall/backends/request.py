@@ -34,6 +34,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     - `messages`: the conversation, in the shape of OpenAI's Chat whatever the server speaks.
     - `tools`: what may be called, as `parse` takes it; None for a request without tools.
     - `choice`: "auto", "required", "none" or the name of the one tool to call.
+    - `parallel`: the answer may hold several calls; else the server is told so as far as it can be, and a `Guard` holds
+      it to that.
     - `model`: instead of the backend's.
     - `mode`: how tools are offered, instead of the backend's `mode`.
     - `format`: what to read calls in text as; "auto" finds out.
@@ -49,6 +51,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     messages: Sequence[Json]
     tools: Tools | None = None
     choice: str = "auto"
+    parallel: bool = True
     model: str = ""
     mode: Mode | None = None
     format: str | Format = "auto"
