@@ -103,6 +103,17 @@ def test_a_gauge_goes_down_too() -> None:
     assert "".join(family.lines()).endswith("# TYPE x gauge\nx 0\n")
 
 
+def test_rows_beside_the_traffic_are_counted_by_what_became_of_them(tmp_path: Path) -> None:
+    metrics, writers = ProxyMetrics(), [BoundedWriter(LineSink(str(tmp_path / name)), bytes) for name in "ab"]
+    metrics.watch("capture", *writers)
+    for writer in writers:
+        writer.put(b"{}\n", 3)
+        writer.close()
+        writer.put(b"{}\n", 3)
+    assert 'rightcall_rows_total{file="capture",outcome="written"} 2\n' in metrics.text()
+    assert 'rightcall_rows_total{file="capture",outcome="dropped"} 2\n' in metrics.text()
+
+
 # -- the log -----------------------------------------------------------------------------------------------------------
 
 SETTINGS = ProxySettings(

@@ -8,8 +8,10 @@ metrics.text()                   # what GET /metrics answers
 from __future__ import annotations
 
 import time
+from typing import Any
 
 from rightcall import __version__
+from rightcall.serve.bounded_writer import BoundedWriter
 from rightcall.serve.exchanged import Exchanged
 from rightcall.serve.prometheus_text import CounterFamily, HistogramFamily
 
@@ -56,10 +58,12 @@ class ProxyMetrics:
         self.bytes = made("rightcall_bytes_total", "Bytes of bodies, from and to clients.", ("direction",))
         self.requests_open = made("rightcall_requests_open", "Requests that are being answered.", kind="gauge")
         self.streams_open = made("rightcall_streams_open", "Streams that are being written.", kind="gauge")
-        self.captured = made(
-            "rightcall_written_rows_total", "Rows of log, capture and recording, and what became of them.",
+        self._rows = made(
+            "rightcall_rows_total",
+            "Rows of the log, the capture and the recordings: written, dropped for want of room, or failed.",
             ("file", "outcome"),
-        )  # fmt: skip
+        )
+        self._writers: list[tuple[str, BoundedWriter[Any]]] = []
         self._about = made("rightcall_build_info", "The version that runs.", ("version",), kind="gauge")
         self._about.set(1, (__version__,))
         self._started = made("rightcall_start_time_seconds", "When the proxy started.", kind="gauge")
@@ -112,7 +116,16 @@ class ProxyMetrics:
         if exchanged.gave_up:
             self.gave_up.add((exchanged.gave_up,))
 
+    def watch(self, file: str, *writers: BoundedWriter[Any]) -> None:
+        """The rows of these writers are counted too, as those of the file `file`: "log", "capture", "record"; in the
+        place of those that were watched under this name before."""
+        self._writers = [each for each in self._writers if each[0] != file] + [(file, each) for each in writers]
+
     def text(self) -> str:
         """All of it, as Prometheus reads it."""
+        for file in dict.fromkeys([file for file, _ in self._writers]):
+            own = [writer for name, writer in self._writers if name == file]
+            for outcome in ("written", "dropped", "failed"):
+                self._rows.set(sum([getattr(writer, outcome) for writer in own]), (file, outcome))
         families = [each for each in vars(self).values() if isinstance(each, CounterFamily | HistogramFamily)]
         return "".join([line for family in families for line in family.lines()])
