@@ -41,7 +41,7 @@ class ExchangedContent(msgspec.Struct):
     """What was written on both sides: kept only where a capture, a recording or `--log-content` wants it.
 
     - `sent`: the body that the upstream was last sent, in its own dialect.
-    - `received`: what it answered: an object, or the list of the payloads of its stream.
+    - `received`: what it answered: an object, the list of the payloads of its stream, or its bytes.
     - `answered`: the same as the client was given it.
     """
 
