@@ -18,6 +18,7 @@ PROVIDERS: dict[Api, Provider] = {
     "messages": "messages",
     "ollama": "ollama",
     "completions": "chat",
+    "gemini": "gemini",
 }
 
 
