@@ -370,8 +370,9 @@ def _ids(messages: list[Json]) -> Ids:
 
 
 def _with_query(url: str, query: str) -> str:
-    """The address with what the client's says beside its path."""
-    return url if not query else f"{url}{'&' if '?' in url else '?'}{query}"
+    """The address with what the client's says beside its path, but for a key, and for what the address says itself."""
+    kept = [each for each in query.split("&") if each and not each.startswith(("key=", "alt="))]
+    return "&".join([url if not kept or "?" in url else f"{url}?{kept.pop(0)}", *kept])
 
 
 def _is_stream(first: bytes, api: str) -> bool:
