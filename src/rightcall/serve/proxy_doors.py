@@ -147,7 +147,7 @@ async def _version(
 async def _metrics(
     http: web.Request, door: Door, board: Switchboard, client: ClientAnswer, exchanged: Exchanged
 ) -> web.StreamResponse:
-    text = board.watchers.metrics.text().encode()
+    text = board.watch.metrics.text().encode()
     return await client.respond(200, text, "text/plain; version=0.0.4; charset=utf-8")
 
 
