@@ -288,7 +288,10 @@ def assistant_message(
 
 def _written(call: Call, extras: Extras | None) -> Json:
     fields = fields_of(extras, call.id)
-    if fields.pop("type", "") == "custom_tool_call":
+    kind = fields.pop("type", "")
+    if kind not in ("", *_CALLS):  # an item of a tool's own, which says what it was called with
+        return {"type": kind, "call_id": call.id, **fields}
+    if kind == "custom_tool_call":
         return {
             "type": "custom_tool_call",
             "call_id": call.id,
