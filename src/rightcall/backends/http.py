@@ -118,6 +118,15 @@ class Backend(BaseBackend):
         asking = Asking(self, within=within)
         return await asking.get(Sent("GET", self.root + path, None, self.headers))
 
+    async def way(self, request: Request) -> Choice:
+        """How tools are best offered for this `request`, and why. Raises a `BackendError` where that must be asked and
+        cannot be."""
+        return await self._modes.choose(request, self.mode, self._model(request), self._probe, self.get)
+
+    def other_way(self, request: Request, choice: Choice, error: BackendError) -> Choice | None:
+        """Another way, if the server does not take this one; None where the `error` is no matter of that."""
+        return self._modes.refused(self._model(request), choice, error)
+
     # -- asking --------------------------------------------------------------------------------------------------------
 
     async def _answer(self, request: Request, *, stream: bool) -> AsyncGenerator[Event | Answer]:

@@ -14,6 +14,7 @@ from rightcall.cli.chat_command import chat
 from rightcall.cli.contract_command import contract
 from rightcall.cli.dataset_cleaning import dedupe, mutate
 from rightcall.cli.dataset_command import app as dataset
+from rightcall.cli.dataset_exchange import export, import_
 from rightcall.cli.demo_command import demo
 from rightcall.cli.domains_command import domains
 from rightcall.cli.explain_command import explain
@@ -68,6 +69,8 @@ app.command()(capture)
 app.add_typer(model, name="model")
 app.add_typer(mcp, name="mcp")
 app.command()(domains)
+dataset.command()(export)
+dataset.command("import")(import_)
 dataset.command()(dedupe)
 dataset.command()(mutate)
 app.add_typer(dataset, name="dataset")
