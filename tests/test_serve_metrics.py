@@ -1,10 +1,12 @@
 """What the proxy counts and logs: every line can be read back, nothing grows without bound, nothing secret is told."""
 
+import asyncio
 import json
 import re
 import threading
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,6 +19,7 @@ from rightcall.serve.exchanged import Exchanged, ExchangedContent
 from rightcall.serve.prometheus_text import CounterFamily, HistogramFamily
 from rightcall.serve.proxy_metrics import ProxyMetrics
 from rightcall.serve.proxy_settings import ProxySettings, UpstreamSettings
+from rightcall.serve.proxy_watch import ProxyWatch
 from rightcall.serve.request_log import RequestLog
 
 _VALUE = r'"(?:[^"\\\n]|\\["\\n])*"'
@@ -122,8 +125,6 @@ SETTINGS = ProxySettings(
 
 
 def _logged(path: Path, *exchanges: Exchanged, content: bool = False) -> list[dict[str, object]]:
-    import msgspec
-
     log = RequestLog(msgspec.structs.replace(SETTINGS, log=str(path), log_content=content))
     for each in exchanges:
         log.add(each)
@@ -212,3 +213,21 @@ def test_a_row_that_cannot_be_made_costs_only_itself() -> None:
         writer.put(at)
     writer.close(30)
     assert (sink.got, writer.failed, writer.written) == (b"1\n1\n", 1, 2)
+
+
+def test_everybody_who_watches_is_told_of_a_request(tmp_path: Path) -> None:
+    settings = msgspec.structs.replace(
+        SETTINGS, log=str(tmp_path / "log"), capture=str(tmp_path / "capture"), record=str(tmp_path / "tapes")
+    )
+    metrics = ProxyMetrics()
+
+    async def told() -> None:
+        watch = ProxyWatch(settings, metrics)
+        content = ExchangedContent(sent={"messages": []}, received={"choices": []})
+        watch.over(_done(content=content), watch.begin({}))
+        await watch.close()
+
+    asyncio.run(told())
+    assert len((tmp_path / "log").read_text().splitlines()) == len((tmp_path / "capture").read_text().splitlines()) == 1
+    assert 'rightcall_rows_total{file="log",outcome="written"} 1\n' in metrics.text()
+    assert [each.name for each in (tmp_path / "tapes").iterdir()] == ["a.jsonl"]

@@ -34,7 +34,8 @@ def test_a_request_is_a_span_with_the_attributes_of_the_conventions_and_no_conte
     exchanged = Exchanged(
         id="req_1", route="chat", client_api="messages", upstream_api="ollama", model="qwen3",
         upstream_model="qwen3:8b", upstream="here", mode="text", status=200, finish="tool_calls",
-        tokens=AnswerUsage(10, 5), repairs=["fence"], guard=["loops: nudge"], content=ExchangedContent(sent={"messages": "swordfish"}),
+        tokens=AnswerUsage(10, 5), repairs=["fence"],
+        guard=["loops: nudge"], content=ExchangedContent(sent={"messages": "swordfish"}),
     )  # fmt: skip
     span = _span(exchanged, traceparent=f"00-{TRACE}-b7ad6b7169203331-01")
     assert (span.name, span.kind) == ("chat qwen3", SpanKind.CLIENT)

@@ -144,7 +144,7 @@ def start(
     begins anew, and with `force` so does one that is no cassette. Raises `BadCassette`, `FileFailed`."""
     check(path, force=force)
     with Journal(path, CASSETTE, torn="cut", fresh=fresh, force=force) as journal:
-        begins = [head] if journal.is_empty or journal.begins_anew else []
+        begins: list[CassetteHead | Recorded] = [head] if journal.is_empty or journal.begins_anew else []
         journal.append_bytes(b"".join([cassette_line(each) for each in (*begins, *first)]))
         journal.make_private()
 

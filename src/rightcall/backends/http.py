@@ -102,7 +102,7 @@ class Backend(BaseBackend):
 
     async def models(self) -> list[str]:
         """The names of the models that the server lists. Raises a `BackendError`."""
-        listed = await self.get(_LISTS.get(self.api, "/v1/models"))
+        listed = await self.get(LISTS.get(self.api, "/v1/models"))
         body = listed[1] if isinstance(listed[1], dict) else {}
         entries = body.get("data") or body.get("models") or []
         names = [each.get("id") or each.get("name") for each in entries if isinstance(each, dict)]
@@ -175,7 +175,7 @@ class Backend(BaseBackend):
         return request.model or self.model
 
 
-_LISTS = {"ollama": "/api/tags", "gemini": "/v1beta/models"}
+LISTS = {"ollama": "/api/tags", "gemini": "/v1beta/models"}
 _SECRET = ("authorization", "x-api-key", "x-goog-api-key", "cookie", "proxy-authorization")
 
 

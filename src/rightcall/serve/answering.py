@@ -18,7 +18,7 @@ import msgspec
 
 from rightcall.api_names import Api
 from rightcall.apis.sdk_view import error_text
-from rightcall.backends.body import write
+from rightcall.backends.body import RequestPlan, write
 from rightcall.backends.plan import Choice, make_plan
 from rightcall.backends.request import Request
 from rightcall.errors import BackendError, BodyError, DecodeError, StatusError, TimedOut, TransportError, Unsupported
@@ -36,8 +36,8 @@ from rightcall.serve.request_bodies import body_of
 from rightcall.serve.request_readers import read_request
 from rightcall.serve.settling import Settled, guard_for, settle
 from rightcall.serve.switchboard import Reached, Switchboard
-from rightcall.serve.upstream_body import same_dialect_body, to_request
 from rightcall.serve.upstream_link import UpstreamAnswer, UpstreamLink, told_headers
+from rightcall.serve.upward import dropped_fields, same_dialect_body, to_request
 from rightcall.servers.refused_requests import error_body
 from rightcall.strict_json import Undecodable, decode
 from rightcall.types import Call, Json, Reply
@@ -173,13 +173,17 @@ class Answering:
 
     async def _judged(self, reached: Reached) -> web.StreamResponse:
         request, exchanged = self._request, self._exchanged
-        messages = self._board.messages(request, reached)
-        asked = msgspec.structs.replace(to_request(request), messages=messages, model=reached.model, ids=_ids(messages))
+        history = self._board.history(request, reached)
+        messages = history.messages
+        asked = to_request(request, reached.link.api, messages=messages)
+        asked = msgspec.structs.replace(asked, model=reached.model, ids=_ids(messages))
+        exchanged.warnings += dropped_fields(request, reached.link.api)
+        changed = messages if history.changes or request.previous else None
         choice = await reached.choose(asked)
         guard = guard_for(self._settings.guard, request)
         again: tuple[Json, ...] = ()
         while True:
-            flow = await self._persistent(reached, asked, choice, again)
+            flow = await self._persistent(reached, asked, choice, changed, again)
             self._note(flow)
             settled = settle(flow, request, messages, asked.toolset, guard, self._settings.give_up)
             exchanged.guard += settled.guard
@@ -193,14 +197,19 @@ class Answering:
         return in_time and self._exchanged.retries < self._settings.max_retries and not self._client.has_content
 
     async def _persistent(
-        self, reached: Reached, asked: Request, choice: Choice, again: tuple[Json, ...]
+        self,
+        reached: Reached,
+        asked: Request,
+        choice: Choice,
+        changed: list[Json] | None,
+        again: tuple[Json, ...],
     ) -> AnswerFlow:
         """An answer, by the way that works: one that the server refuses is given up for the next, once; a connection
         that breaks before anything went out is made again, once."""
         broke = False
         while True:
             try:
-                return await self._once(reached, asked, choice, again)
+                return await self._once(reached, asked, choice, changed, again)
             except (UpstreamRefusal, Unsupported) as error:
                 other = None if self._client.has_content else reached.other_way(asked, choice, error)
                 if other is None:
@@ -211,15 +220,22 @@ class Answering:
                     raise
                 broke = True
 
-    async def _once(self, reached: Reached, asked: Request, choice: Choice, again: tuple[Json, ...]) -> AnswerFlow:
+    async def _once(
+        self,
+        reached: Reached,
+        asked: Request,
+        choice: Choice,
+        changed: list[Json] | None,
+        again: tuple[Json, ...],
+    ) -> AnswerFlow:
         """One answer of the server, read to its end."""
         link, request = reached.link, self._request
         said = msgspec.structs.replace(asked, messages=[*asked.messages, *again])
         plan = make_plan(said, choice, link.api, reached.model, stream=request.stream)
-        same = link.api == request.api and plan.mode == "native" and not plan.naming.renames and not request.previous
+        same = self._is_same(reached, plan)
         if same:
             body = same_dialect_body(
-                request, model=reached.model, stream=request.stream, sent=asked.messages, appended=again
+                request, model=reached.model, stream=request.stream, messages=changed, appended=again
             )
         else:
             body = write(plan)
@@ -236,6 +252,14 @@ class Answering:
                 raise await _refusal(answer)
             await self._read(answer, flow)
         return flow
+
+    def _is_same(self, reached: Reached, plan: RequestPlan) -> bool:
+        """May the client's own body go up, and the server's own answer come down?"""
+        request, link = self._request, reached.link
+        if link.api != request.api or plan.mode != "native" or plan.naming.renames or request.previous:
+            return False
+        functions = all(each.kind == "function" for each in request.tools or ())
+        return functions or plan.profile.name in ("openai", "anthropic")
 
     async def _read(self, answer: UpstreamAnswer, flow: AnswerFlow) -> None:
         client, broken = self._client, False
@@ -268,7 +292,7 @@ class Answering:
             open_tools=request.open_tools,
         )
 
-    def _reading(self, reached: Reached, asked: Request, plan: Any) -> dict[str, Any]:
+    def _reading(self, reached: Reached, asked: Request, plan: RequestPlan) -> dict[str, Any]:
         if not self._request.tools or self._request.choice == "none":
             return {"tools": (), "choice": "none", "format": _PLAIN, "rescue": "off", "reasoning": "off"}
         how = reached.how
@@ -346,8 +370,9 @@ def _ids(messages: list[Json]) -> Ids:
 
 
 def _with_query(url: str, query: str) -> str:
-    """The address with what the client's says beside its path."""
-    return url if not query else f"{url}{'&' if '?' in url else '?'}{query}"
+    """The address with what the client's says beside its path, but for a key, and for what the address says itself."""
+    kept = [each for each in query.split("&") if each and not each.startswith(("key=", "alt="))]
+    return "&".join([url if not kept or "?" in url else f"{url}?{kept.pop(0)}", *kept])
 
 
 def _is_stream(first: bytes, api: str) -> bool:
@@ -379,7 +404,7 @@ def _message(said: str) -> str:
 def _raise_for_nothing(flow: AnswerFlow, answer: UpstreamAnswer) -> None:
     """The server's answer was none: an error in its place, or nothing that could be read."""
     if flow.error:
-        raise UpstreamRefusal(flow.error[:600], 502, "", {}, b"", "")
+        raise BodyError(f"the server answered with an error: {flow.error[:600]}")
     if not flow.facts.is_answer and not flow.reply.parts:
         raise DecodeError(f"the answer of the server is none of its API ({answer.kind or 'no content type'})", "")
 

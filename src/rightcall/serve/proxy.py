@@ -22,9 +22,11 @@ from rightcall.serve.client_answer import ClientAnswer
 from rightcall.serve.client_request import RefusedRequest
 from rightcall.serve.exchanged import Exchanged, new_request_id
 from rightcall.serve.proxy_doors import DOORS, kept_response
+from rightcall.serve.proxy_metrics import ProxyMetrics
 from rightcall.serve.proxy_paths import Door, door_of
 from rightcall.serve.proxy_settings import ProxySettings
 from rightcall.serve.switchboard import Switchboard
+from rightcall.serve.watchers import Watchers
 from rightcall.servers.web import WebServer
 
 if TYPE_CHECKING:
@@ -42,6 +44,7 @@ class Proxy:
         self._board: Switchboard | None = None
         self._busy: dict[Switchboard, int] = {}  # requests that are being answered
         self._retired: set[Switchboard] = set()
+        self._metrics = ProxyMetrics()
 
     @property
     def address(self) -> str:
@@ -72,7 +75,7 @@ class Proxy:
             await self._close_retired()
 
     async def _made(self, settings: ProxySettings) -> Switchboard:
-        board = Switchboard(settings)
+        board = Switchboard(settings, Watchers(settings, self._metrics))
         await board.connect()
         return board
 
@@ -106,27 +109,32 @@ class Proxy:
         )
         client = ClientAnswer(http, exchanged, board.settings)
         api: Api = (door.api if door is not None else None) or "chat"
-        try:
-            return await self._answered(http, door, board, client, exchanged)
-        except (RefusedRequest, BackendError) as error:
-            return await _told(error, api, client, exchanged)
-        except ConnectionError:
-            exchanged.client_gone = True
-            return client.response
-        except asyncio.CancelledError:
-            exchanged.client_gone = True
-            raise
-        except Exception:  # noqa: BLE001 - whatever it is, the client gets an answer, and the log the reason
-            _LOG.exception("request %s failed", exchanged.id)
-            wrong = RefusedRequest("the proxy failed; its log says why", status=500, code="proxy_failed")
-            return await _told(wrong, api, client, exchanged)
-        finally:
-            await client.stop()
-            exchanged.total = exchanged.seconds()
-            board.watch(exchanged)
+        with board.watchers.watching(exchanged, http.headers) as carried:
+            try:
+                return await self._answered(http, door, board, client, exchanged, carried)
+            except (RefusedRequest, BackendError) as error:
+                return await _told(error, api, client, exchanged)
+            except ConnectionError:
+                exchanged.client_gone = True
+                return client.response
+            except asyncio.CancelledError:
+                exchanged.client_gone = True
+                raise
+            except Exception:  # noqa: BLE001 - whatever it is, the client gets an answer, and the log the reason
+                _LOG.exception("request %s failed", exchanged.id)
+                wrong = RefusedRequest("the proxy failed; its log says why", status=500, code="proxy_failed")
+                return await _told(wrong, api, client, exchanged)
+            finally:
+                await client.stop()
 
     async def _answered(
-        self, http: web.Request, door: Door | None, board: Switchboard, client: ClientAnswer, exchanged: Exchanged
+        self,
+        http: web.Request,
+        door: Door | None,
+        board: Switchboard,
+        client: ClientAnswer,
+        exchanged: Exchanged,
+        carried: dict[str, str],
     ) -> web.StreamResponse:
         if door is None:
             raise RefusedRequest(f"there is no {http.method} {http.path:.100} here", status=404, code="not_found")
@@ -139,7 +147,7 @@ class Proxy:
         asked = ClientAsk(
             api=door.api or "chat",
             raw=raw,
-            headers=http.headers,
+            headers={**http.headers, **carried} if carried else http.headers,
             query=http.query_string,
             model=door.model,
             stream=door.stream,

@@ -5,17 +5,23 @@ Each door is a function of a request; `DOORS` has them by the word of `proxy_pat
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from rightcall.errors import BackendError
+from rightcall.backends.http import LISTS
+from rightcall.errors import BackendError, TransportError
 from rightcall.serve.answer_writers import encoded
 from rightcall.serve.client_answer import ClientAnswer
 from rightcall.serve.client_request import RefusedRequest
 from rightcall.serve.exchanged import Exchanged, Route
+from rightcall.serve.model_lists import OLLAMA_VERSION, ListedModel, Shape, merged, model_list, read_models, shown_model
 from rightcall.serve.proxy_paths import Door
+from rightcall.serve.request_bodies import body_of
+from rightcall.serve.request_readers import read_request
 from rightcall.serve.switchboard import Switchboard
-from rightcall.serve.upstream_link import told_headers
+from rightcall.serve.token_estimate import estimate_tokens
+from rightcall.serve.upstream_link import UpstreamLink, told_headers
 from rightcall.types import Json
 
 if TYPE_CHECKING:
@@ -23,6 +29,7 @@ if TYPE_CHECKING:
 
 DoorKeeper = Callable[["web.Request", Door, Switchboard, ClientAnswer, Exchanged], Awaitable["web.StreamResponse"]]
 _MAX_FORWARDED = 64_000_000
+_LISTING = 5.0  # seconds for a server to list its models
 
 
 async def _health(
@@ -38,7 +45,7 @@ async def _ready(
     said: Json = {}
     for name, link in board.links.items():
         try:
-            await link.backend.get("/v1/models" if link.api != "ollama" else "/api/tags", within=5.0)
+            await link.backend.get(LISTS.get(link.api, "/v1/models"), within=_LISTING)
             said[name] = "ok"
         except BackendError as error:
             said[name] = f"{type(error).__name__}"
@@ -85,10 +92,92 @@ async def _forward(
         return await client.respond(answer.status, data, kind, told_headers(answer.headers))
 
 
+async def _listed(board: Switchboard) -> list[ListedModel]:
+    """The models of all servers that can be reached."""
+    links = list(board.links.values())
+    found = await asyncio.gather(*[_models_of(link) for link in links])
+    if not any(each is not None for each in found):
+        raise TransportError("none of the servers lists its models; are they running?")
+    return merged(board.settings, {link.name: each or [] for link, each in zip(links, found, strict=True)})
+
+
+async def _models_of(link: UpstreamLink) -> list[ListedModel] | None:
+    try:
+        _, body = await link.backend.get(LISTS.get(link.api, "/v1/models"), within=_LISTING)
+    except BackendError:
+        return None
+    return read_models(link.api, body)
+
+
+async def _models(
+    http: web.Request, door: Door, board: Switchboard, client: ClientAnswer, exchanged: Exchanged
+) -> web.StreamResponse:
+    if door.api == "gemini":
+        shape: Shape = "gemini"
+    elif "anthropic-version" in http.headers:
+        shape = "messages"
+    else:
+        shape = "codex" if "client_version" in http.query else "openai"
+    return await client.respond(200, encoded(model_list(shape, await _listed(board))))
+
+
+async def _tags(
+    http: web.Request, door: Door, board: Switchboard, client: ClientAnswer, exchanged: Exchanged
+) -> web.StreamResponse:
+    return await client.respond(200, encoded(model_list("tags", await _listed(board))))
+
+
+async def _show(
+    http: web.Request, door: Door, board: Switchboard, client: ClientAnswer, exchanged: Exchanged
+) -> web.StreamResponse:
+    body = body_of(await http.read())
+    name = body.get("model") or body.get("name")
+    found = next((each for each in await _listed(board) if each.id == name), None)
+    if found is None:
+        raise RefusedRequest(f"there is no model {name!r:.100} here", status=404, code="model_not_found")
+    return await client.respond(200, encoded(shown_model(found)))
+
+
+async def _version(
+    http: web.Request, door: Door, board: Switchboard, client: ClientAnswer, exchanged: Exchanged
+) -> web.StreamResponse:
+    return await client.respond(200, encoded({"version": OLLAMA_VERSION}))
+
+
+async def _metrics(
+    http: web.Request, door: Door, board: Switchboard, client: ClientAnswer, exchanged: Exchanged
+) -> web.StreamResponse:
+    text = board.watchers.metrics.text().encode()
+    return await client.respond(200, text, "text/plain; version=0.0.4; charset=utf-8")
+
+
+async def _count_tokens(
+    http: web.Request, door: Door, board: Switchboard, client: ClientAnswer, exchanged: Exchanged
+) -> web.StreamResponse:
+    """As the server counts, if it speaks the client's dialect; else an estimate."""
+    raw = await http.read()
+    request = read_request("messages", body_of(raw))
+    exchanged.model = request.model
+    link = board.reach(request.model)[0].link
+    if link.api == "messages":
+        url = link.backend.address + "/count_tokens"
+        async with link.opened(url, raw, link.headers(http.headers, same=True, own_key=board.has_key)) as answer:
+            data = await answer.whole(_MAX_FORWARDED)
+            if answer.status == 200:
+                return await client.respond(200, data)
+    return await client.respond(200, encoded({"input_tokens": estimate_tokens(request)}))
+
+
 DOORS: dict[Route, DoorKeeper] = {
     "health": _health,
     "ready": _ready,
     "compact": _compact,
     "refused": _no_socket,
     "forward": _forward,
+    "models": _models,
+    "tags": _tags,
+    "show": _show,
+    "version": _version,
+    "metrics": _metrics,
+    "count_tokens": _count_tokens,
 }

@@ -15,14 +15,15 @@ import msgspec
 from rightcall.backends.plan import Choice
 from rightcall.backends.request import Mode, Request
 from rightcall.errors import BackendError
-from rightcall.messages import HISTORY_PROFILES, KeptFields, kept_of, sane
+from rightcall.messages import HISTORY_PROFILES, KeptFields, SaneHistory, kept_of
 from rightcall.serve.answer_flow import AnswerFlow
 from rightcall.serve.client_request import ClientRequest, RefusedRequest
-from rightcall.serve.exchanged import Exchanged
 from rightcall.serve.kept_answers import KeptAnswers
 from rightcall.serve.proxy_settings import ModelSettings, ProxySettings
 from rightcall.serve.upstream_link import UpstreamLink
 from rightcall.serve.upstream_routes import routed
+from rightcall.serve.upward import mended_history
+from rightcall.serve.watchers import Watchers
 from rightcall.types import Json
 from rightcall.wire.parser import Policy, ReasoningCalls, Rescue
 
@@ -65,8 +66,8 @@ class Reached:
 class Switchboard:
     """Shared by all requests of one proxy, for as long as its settings hold."""
 
-    def __init__(self, settings: ProxySettings) -> None:
-        self.settings, self.has_key = settings, settings.key is not None
+    def __init__(self, settings: ProxySettings, watchers: Watchers) -> None:
+        self.settings, self.watchers, self.has_key = settings, watchers, settings.key is not None
         self.links = {link.name: link for link in [UpstreamLink(each, settings) for each in settings.upstream]}
         self._locks = {name: asyncio.Lock() for name in self.links}
         self.responses: KeptAnswers[list[Json]] = KeptAnswers(seconds=settings.store_seconds, most=settings.store_bytes)
@@ -79,6 +80,7 @@ class Switchboard:
     async def close(self) -> None:
         for link in self.links.values():
             await link.close()
+        self.watchers.close()
 
     def reach(self, model: str) -> list[Reached]:
         """The servers to ask for this model, in order. Raises `RefusedRequest` if there is none."""
@@ -87,24 +89,21 @@ class Switchboard:
         links = [self.links[each.name] for each in route.upstreams]
         return [Reached(link, route.model, how, self._locks[link.name]) for link in links]
 
-    def watch(self, exchanged: Exchanged) -> None:
-        """A request is over."""
-
     # -- conversations -------------------------------------------------------------------------------------------------
 
-    def messages(self, request: ClientRequest, reached: Reached) -> list[Json]:
+    def history(self, request: ClientRequest, reached: Reached) -> SaneHistory:
         """The conversation as this server takes it: what went before put before it, and put right."""
-        before: Sequence[Json] = ()
         if request.previous:
-            found = self.responses.get(request.previous)
-            if found is None:
+            before = self.responses.get(request.previous)
+            if before is None:
                 raise RefusedRequest(
                     f"the response {request.previous!r:.80} is not kept any more; send the whole conversation",
                     code="previous_response_not_found",
                 )
-            before = found
-        history = [*before, *request.messages]
-        return sane(history, profile=self._profile(reached), kept=self._wanted(history)).messages
+            request = msgspec.structs.replace(request, messages=[*before, *request.messages])
+        own = reached.link.api == request.api and request.api != "chat"
+        profile = None if own else self._profile(reached)
+        return mended_history(request, profile, kept=self._wanted(request.messages))
 
     def _profile(self, reached: Reached) -> str:
         profile = reached.link.backend.known

@@ -9,11 +9,12 @@ status is known; redirects are not followed, since a key must not travel on.
 from __future__ import annotations
 
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from rightcall.backends.address import request_address
 from rightcall.backends.aiohttp_exchange import auth_headers
 from rightcall.backends.http import Backend
 from rightcall.errors import BodyError, TimedOut, TransportError
@@ -48,7 +49,7 @@ class UpstreamAnswer:
         """Its content type, without parameters."""
         return self.headers.get("content-type", "").partition(";")[0].strip().lower()
 
-    async def pieces(self) -> AsyncIterator[bytes]:
+    async def pieces(self) -> AsyncGenerator[bytes]:
         """Raises `BodyError` where the connection breaks, `TimedOut` where it falls silent."""
         import aiohttp
 
@@ -94,7 +95,7 @@ class UpstreamLink:
 
     def url(self, model: str, *, stream: bool) -> str:
         """Where requests for this model go."""
-        return self.backend.address
+        return request_address(self.backend.address, self.api, model, stream=stream)
 
     async def connect(self) -> None:
         """Makes ready to ask; nothing is sent."""
