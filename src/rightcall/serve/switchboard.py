@@ -80,7 +80,7 @@ class Switchboard:
     async def close(self) -> None:
         for link in self.links.values():
             await link.close()
-        self.watchers.close()
+        await asyncio.to_thread(self.watchers.close)  # it waits for a disk
 
     def reach(self, model: str) -> list[Reached]:
         """The servers to ask for this model, in order. Raises `RefusedRequest` if there is none."""

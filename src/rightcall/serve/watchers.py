@@ -33,6 +33,7 @@ class Watchers:
         self._traces = ProxyTraces() if settings.trace else None
         metrics.watch("log", *([self._log.writer] if self._log is not None else []))
         metrics.watch("capture", *([self._capture.writer] if self._capture is not None else []))
+        metrics.watch("record", *(self._recorder.writers if self._recorder is not None else []))
 
     @property
     def records(self) -> bool:
