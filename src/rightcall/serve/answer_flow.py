@@ -129,10 +129,10 @@ class AnswerFlow:
                     first = chunks[0]
                     self._first({"id": first.id, "model": first.model, "created": first.created})
                 said.append(said_by(chunks))
-                plain += run
+                plain.append(run)
                 continue
             self._plain_text(said, plain)
-            for payload in self._events.feed(run[0]):
+            for payload in self._events.feed(run):
                 self._take(payload)
         self._plain_text(said, plain)
         if frames.too_long:

@@ -404,7 +404,7 @@ def _message(said: str) -> str:
 def _raise_for_nothing(flow: AnswerFlow, answer: UpstreamAnswer) -> None:
     """The server's answer was none: an error in its place, or nothing that could be read."""
     if flow.error:
-        raise UpstreamRefusal(flow.error[:600], 502, "", {}, b"", "")
+        raise BodyError(f"the server answered with an error: {flow.error[:600]}")
     if not flow.facts.is_answer and not flow.reply.parts:
         raise DecodeError(f"the answer of the server is none of its API ({answer.kind or 'no content type'})", "")
 

@@ -1,6 +1,6 @@
 """Chunks of a Chat stream that hold a piece of text and nothing else, told without making an object of them.
 
-    plain_runs([b'data: {"id": "c", ..., "delta": {"content": "Hi"}}]}', b"data: [DONE]"])
+    plain_runs(b'data: {"id": "c", ..., "delta": {"content": "Hi"}}]}\n\ndata: [DONE]\n\n')
 
 Most of a stream is such chunks. One that is written as every client takes it may go on as it came, with all that it has
 beside; any other is read and written anew.
@@ -42,40 +42,44 @@ class PlainChunk(msgspec.Struct):
     error: None = None
 
 
-_GROUP = 16  # chunks that are told together
-_decode = msgspec.json.Decoder(PlainChunk).decode
-_decode_group = msgspec.json.Decoder(list[PlainChunk]).decode
-_FIELD = b"data: "
+_END, _FIELD = b"\n\n", b"data: "
+_LAST = 3  # frames at the end of a piece that are rarely plain: how the answer ended, what it cost, that it is over
+_decode = msgspec.json.Decoder(list[PlainChunk]).decode
 
 
-def plain_runs(frames: list[bytes]) -> Iterator[tuple[list[bytes], list[PlainChunk] | None]]:
-    """The frames in order, those that are plain chunks together with what they are, the others one by one."""
-    for at in range(0, len(frames), _GROUP):
-        group = frames[at : at + _GROUP]
-        chunks = _plain_group(group)
-        if chunks is not None:
-            yield group, chunks
-            continue
-        for frame in group:
-            chunk = _plain_chunk(frame)
-            yield [frame], None if chunk is None else [chunk]
+def plain_runs(frames: bytes) -> Iterator[tuple[bytes, list[PlainChunk] | None]]:
+    """The frames in order: runs of plain chunks together with what they are, the others one by one."""
+    chunks = _plain(frames)
+    if chunks is not None:
+        yield frames, chunks
+        return
+    at = _last_frames(frames)
+    chunks = _plain(frames[:at]) if at else None
+    if chunks is not None:
+        yield frames[:at], chunks
+        frames = frames[at:]
+    for frame in frames.split(_END):
+        if frame:
+            yield frame + _END, _plain(frame + _END)
 
 
-def _plain_group(group: list[bytes]) -> list[PlainChunk] | None:
-    """All of them, if all are plain: JSON is told fastest in one piece."""
+def _last_frames(frames: bytes) -> int:
+    """Where the last few begin."""
+    at = len(frames) - len(_END)
+    for _ in range(_LAST):
+        at = frames.rfind(_END, 0, max(at, 0))
+    return at + len(_END) if at > 0 else 0
+
+
+def _plain(frames: bytes) -> list[PlainChunk] | None:
+    """All of them, if all are plain and of the first choice: JSON is told fastest in one piece."""
+    if not frames.startswith(_FIELD):
+        return None
     try:
-        found = _decode_group(b"[%b]" % b",".join([frame.removeprefix(_FIELD) for frame in group]))
+        found = _decode(b"[%b]" % frames[len(_FIELD) : -len(_END)].replace(_END + _FIELD, b","))
     except (msgspec.DecodeError, RecursionError):
         return None
-    return found if len(found) == len(group) and not any(chunk.choices[0].index for chunk in found) else None
-
-
-def _plain_chunk(frame: bytes) -> PlainChunk | None:
-    try:
-        found = _decode(frame.removeprefix(_FIELD))
-    except (msgspec.DecodeError, RecursionError):
-        return None
-    return None if found.choices[0].index else found
+    return None if any(chunk.choices[0].index for chunk in found) else found
 
 
 def said_by(chunks: list[PlainChunk]) -> str:
