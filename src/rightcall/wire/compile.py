@@ -25,11 +25,11 @@ from rightcall.wire.format_markers import (
     closing_sources,
     entries,
     entries_of_pair,
+    named_header,
     unique,
 )
 from rightcall.wire.markers import (
     END,
-    NAME,
     RUN,
     Pat,
     Probe,
@@ -255,7 +255,7 @@ class Compiled:
             return None
         if self.channels.to:
             return Probe(look(template(self.channels.to)))
-        return Probe(look(seq(NAME, literal(self.channels.message))))
+        return Probe(look(named_header(self.channels)))
 
 
 THINK: Pair = ("<think>\n", "\n</think>\n\n")  # how most models write reasoning, in whatever format they call
