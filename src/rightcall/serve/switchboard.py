@@ -21,9 +21,9 @@ from rightcall.serve.client_request import ClientRequest, RefusedRequest
 from rightcall.serve.kept_answers import KeptAnswers
 from rightcall.serve.proxy_settings import ModelSettings, ProxySettings
 from rightcall.serve.proxy_watch import ProxyWatch
+from rightcall.serve.upstream_body import mended_history
 from rightcall.serve.upstream_link import UpstreamLink
 from rightcall.serve.upstream_routes import routed
-from rightcall.serve.upward import mended_history
 from rightcall.types import Json
 from rightcall.wire.parser import Policy, ReasoningCalls, Rescue
 
