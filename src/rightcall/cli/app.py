@@ -26,6 +26,7 @@ from rightcall.cli.parse_command import detect, parse
 from rightcall.cli.render_command import render
 from rightcall.cli.replay_command import replay
 from rightcall.cli.report_command import report
+from rightcall.cli.run_command import run
 from rightcall.cli.tools_command import tools
 
 app = CommandGroup(add_completion=True)
@@ -64,6 +65,7 @@ app.command()(explain)
 app.command()(replay)
 app.command()(demo)
 app.command()(chat)
+app.command()(run)
 app.command()(capture)
 app.add_typer(model, name="model")
 app.add_typer(mcp, name="mcp")
