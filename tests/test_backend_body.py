@@ -2,13 +2,16 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from loopback import ask
 from rightcall import Toolset
 from rightcall.backends.address import check_api
-from rightcall.backends.body import wire_id, write
-from rightcall.backends.plan import Choice, make_plan
+from rightcall.backends.body import write
+from rightcall.backends.history_bodies import wire_id
+from rightcall.backends.plain_prompt import as_text, text_format
+from rightcall.backends.plan import Choice, grammar_fields, make_plan
 from rightcall.backends.profiles import PROFILES, UNKNOWN, IdRule, Profile
 from rightcall.backends.request import Request
 from rightcall.types import Json
@@ -137,6 +140,35 @@ def test_without_tools_nothing_is_said_of_tools(api: str, tools: Any) -> None:
 )
 def test_every_dialect_has_its_words_for_the_choice(api: str, choice: str, said: Any) -> None:
     assert body(api=api, choice=choice).get("tool_choice") == said
+
+
+@pytest.mark.parametrize(
+    "api, choice, profile, said",
+    [
+        ("chat", "auto", UNKNOWN, {"parallel_tool_calls": False}),
+        ("chat", "auto", PROFILES["ollama"], {}),
+        ("responses", "required", UNKNOWN, {"parallel_tool_calls": False, "tool_choice": "required"}),
+        ("messages", "auto", UNKNOWN, {"tool_choice": {"type": "auto", "disable_parallel_tool_use": True}}),
+        ("messages", "required", UNKNOWN, {"tool_choice": {"type": "any", "disable_parallel_tool_use": True}}),
+        ("messages", "none", UNKNOWN, {"tool_choice": {"type": "none"}}),
+        ("ollama", "auto", PROFILES["ollama"], {}),
+    ],
+)
+def test_every_dialect_has_its_words_for_one_call_at_a_time(api: str, choice: str, profile: Profile, said: Any) -> None:
+    names = {"tool_choice", "parallel_tool_calls"}
+    asked = body(api=api, choice=choice, profile=profile, parallel=False)
+    assert {key: asked[key] for key in names & set(asked)} == said
+    assert "parallel_tool_calls" not in body(api=api, choice=choice, profile=profile)
+
+
+def test_one_call_at_a_time_is_in_the_grammar_and_in_the_text() -> None:
+    request = Request(messages=[{"role": "user", "content": "Hi"}], tools=_two_tools(), parallel=False)
+    both = [request, msgspec.structs.replace(request, parallel=True)]
+    fields = [grammar_fields(each, _two_tools(), "hermes", PROFILES["llama.cpp"], "chat") for each in both]
+    assert fields[0] != fields[1]
+    told = [as_text(each, text_format("auto"))[0]["content"] for each in both]
+    assert told[0].endswith("at most one call in a reply, and wait for its result before the next.")
+    assert told[0].startswith(told[1])
 
 
 def _two_tools() -> Toolset:

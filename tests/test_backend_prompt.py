@@ -20,6 +20,7 @@ from rightcall.backends.plain_prompt import (
     text_format,
 )
 from rightcall.backends.plan import Choice, make_plan
+from rightcall.backends.request import Request
 from rightcall.formats import FORMATS
 from rightcall.types import Json
 
@@ -35,7 +36,7 @@ HISTORY: list[Json] = [
 @pytest.mark.parametrize("name", FORMATS)
 def test_every_format_can_be_asked_for_and_its_history_reads_back(name: str) -> None:
     format = formats.find(name)
-    system, _, assistant, result = as_text(HISTORY, TOOLS, format, "auto")
+    system, _, assistant, result = as_text(Request(messages=HISTORY, tools=TOOLS), format)
     assert "get_weather" in system["content"]
     (call,) = parse(assistant["content"], format=format, tools=TOOLS).attempts
     assert call.arguments == {"city": "Oslo"} and result["role"] == "user" and "rain" in result["content"]
@@ -53,12 +54,14 @@ def test_the_contract_of_a_named_choice_shows_that_tool_alone() -> None:
 
 
 def test_with_choice_none_nothing_is_said_of_tools() -> None:
-    assert as_text(HISTORY[:1], TOOLS, text_format("auto"), "none") == HISTORY[:1]
+    request = Request(messages=HISTORY[:1], tools=TOOLS, choice="none")
+    assert as_text(request, text_format("auto")) == HISTORY[:1]
 
 
 def test_a_system_message_in_parts_keeps_its_text() -> None:
     parts = [{"type": "text", "text": "Be brief."}, {"type": "text", "text": "Be kind."}]
-    system, _ = as_text([{"role": "system", "content": parts}, HISTORY[0]], TOOLS, text_format("auto"), "auto")
+    history = [{"role": "system", "content": parts}, HISTORY[0]]
+    system, _ = as_text(Request(messages=history, tools=TOOLS), text_format("auto"))
     assert system["content"].startswith("Be brief.\nBe kind.\n\n##")
 
 

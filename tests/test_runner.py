@@ -95,6 +95,29 @@ FAULTS: dict[str, tuple[list[str], str, str]] = {
 }
 
 
+def test_one_call_at_a_time_is_asked_for_and_held_whatever_the_model_does() -> None:
+    both = call("look", place="a") + call("change", place="a", to="b")
+    model = Scripted(both, call("change", place="a", to="b"), "Done.")
+    runner = Runner(model, TOOLS, parallel=False)
+    assert runner.run_sync("Look, then change.").status == "done"
+    assert [request.parallel for request in model.asked] == [False] * 3
+    said = [message["content"] for message in runner.conversation.messages if message["role"] == "tool"]
+    assert said[0] == "a is empty" and said[2] == "changed"
+    assert said[1].startswith("ERROR: [guard: one_at_a_time] One call at a time")
+
+
+@pytest.mark.parametrize("choice", ["required", "look"])
+def test_the_choice_is_asked_for_and_held_until_it_was_heeded(choice: str) -> None:
+    texts = ("No.", call("change", place="a", to="b"), call("look", place="a"), "It is empty.")
+    model = Scripted(*texts)
+    runner = Runner(model, TOOLS, choice=choice)
+    assert runner.run_sync("Look.").answer == "It is empty."
+    asked = [request.choice for request in model.asked]
+    assert asked == ([choice, choice, choice, "auto"] if choice == "look" else [choice, choice, "auto", "auto"])
+    told = [each.action for each in runner.conversation.interventions if each.policy == "tool_choice"]
+    assert told == (["nudge", "refuse"] if choice == "look" else ["nudge"])
+
+
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_model_with_one_fault_is_told_and_the_run_ends(fault: str) -> None:
     texts, status, policy = FAULTS[fault]

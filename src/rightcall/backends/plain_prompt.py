@@ -6,11 +6,12 @@ text in the same format, and what comes back is parsed in it. For a server that 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import msgspec
 
 from rightcall.backends.chat_history import HistoryTurn, text_of, turns
+from rightcall.backends.request import Request
 from rightcall.contracts import contract
 from rightcall.contracts.results import result_text
 from rightcall.declare.toolset import Toolset
@@ -21,6 +22,7 @@ from rightcall.types import Json, Part, Text
 from rightcall.wire.rendering import render
 
 DEFAULT = "hermes"
+_ONE_CALL = "Make at most one call in a reply, and wait for its result before the next."
 
 
 def text_format(format: str | Format) -> Format:
@@ -28,19 +30,21 @@ def text_format(format: str | Format) -> Format:
     return find(DEFAULT if format == "auto" else format)
 
 
-def contract_text(tools: Toolset, format: Format, choice: str) -> str:
-    """What the model is told: the tools, how to call one, and whether it must. Of a choice that names a tool, only that
-    one is shown."""
+def contract_text(tools: Toolset, format: Format, choice: str, *, parallel: bool = True) -> str:
+    """What the model is told: the tools, how to call one, whether it must, and whether only one. Of a choice that names
+    a tool, only that one is shown."""
     shown = tools if choice in ("auto", "required") else tools.scoped([choice])
-    return contract(shown, format=format, require_action=choice != "auto").text.strip()
+    told = contract(shown, format=format, require_action=choice != "auto").text.strip()
+    return told if parallel else f"{told}\n\n{_ONE_CALL}"
 
 
-def as_text(messages: Sequence[Json], tools: Toolset | None, format: Format, choice: str) -> list[Json]:
+def as_text(request: Request, format: Format) -> list[Json]:
     """The same conversation in messages that hold nothing but text."""
-    out = [_written(turn, tools, format) for turn in turns(messages)]
-    if not tools or choice == "none":
+    tools = request.toolset
+    out = [_written(turn, tools, format) for turn in turns(request.messages)]
+    if not tools or request.choice == "none":
         return out
-    told = contract_text(tools, format, choice)
+    told = contract_text(tools, format, request.choice, parallel=request.parallel)
     if out and out[0]["role"] == "system":
         return [{"role": "system", "content": f"{text_of(out[0]['content'])}\n\n{told}"}, *out[1:]]
     return [{"role": "system", "content": told}, *out]

@@ -31,12 +31,12 @@ def make_plan(request: Request, choice: Choice, api: Api, model: str, *, stream:
     if mode == "native" and api == "completions" and tools and request.choice != "none":
         raise Unsupported("api='completions' has no tools of its own; use mode='text' or 'grammar', or api='chat'")
     format: str | Format = text_format(request.format)
-    fields = grammar_fields(tools, format, request.choice, choice.profile, api) if mode == "grammar" and tools else {}
+    fields = grammar_fields(request, tools, format, choice.profile, api) if mode == "grammar" and tools else {}
     if api != "completions" and (mode == "native" or "tools" in fields):  # or a grammar of the server's own tools
         naming, messages, format = Naming(tools, api), list(request.messages), request.format
     else:
         naming = Naming(None, api)  # names stand in the text as they are
-        messages = as_text(request.messages, tools, text_format(request.format), request.choice)
+        messages = as_text(request, text_format(request.format))
     return RequestPlan(
         request=request,
         api=api,
@@ -57,7 +57,7 @@ def can_constrain(profile: Profile, api: Api) -> bool:
     return bool(profile.grammar) and api in profile.grammar_apis
 
 
-def grammar_fields(tools: Toolset, format: str | Format, choice: str, profile: Profile, api: Api) -> Json:
+def grammar_fields(request: Request, tools: Toolset, format: str | Format, profile: Profile, api: Api) -> Json:
     """The fields of a body that hold a server to these tools. Which ones they are is the grammar's knowledge."""
     server = profile.grammar
     if not server or not can_constrain(profile, api):
@@ -66,7 +66,8 @@ def grammar_fields(tools: Toolset, format: str | Format, choice: str, profile: P
     from rightcall.constrain.build import grammar
 
     try:
-        fields: Json = grammar(tools, format=format, choice=choice).for_server(server)
+        made = grammar(tools, format=format, choice=request.choice, parallel=request.parallel)
+        fields: Json = made.for_server(server)
     except GrammarCompileError as error:
         raise Unsupported(f"mode='grammar': {error}; use mode='native' or 'text'") from None
     return fields

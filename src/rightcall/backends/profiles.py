@@ -44,6 +44,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     - `name`, `title`: for programs, and for people.
     - `native`: it takes tools in a field of their own.
     - `choices`: the tool choices it takes, beside "auto".
+    - `parallel`: it takes the wish for one call at a time, where its API has a word for that.
     - `grammar`: its name in `Grammar.for_server`; empty if that has none.
     - `grammar_apis`, `grammar_fields`: where a grammar goes: into these fields of requests by one of these APIs.
     - `reasoning`: the fields that reasoning comes in.
@@ -57,6 +58,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     native: bool = True
     choices: tuple[Choice, ...] = ("required", "none", "named")
+    parallel: bool = True
     grammar: Server | Literal[""] = ""
     grammar_apis: tuple[str, ...] = ("chat", "completions")
     grammar_fields: tuple[str, ...] = ()
@@ -104,6 +106,14 @@ PROFILES: dict[str, Profile] = {
         signs=(ServerSign(host="api.mistral.ai"),),
         note="demands ids of nine letters or digits",
     ),
+    "gemini": Profile(
+        name="gemini",
+        title="Gemini",
+        parallel=False,
+        reasoning=("thought",),
+        signs=(ServerSign(host="generativelanguage.googleapis.com"),),
+        note="wants the signatures of its thoughts back with its calls",
+    ),
     "llama.cpp": Profile(
         name="llama.cpp",
         title="llama.cpp",
@@ -140,6 +150,7 @@ PROFILES: dict[str, Profile] = {
         name="ollama",
         title="Ollama",
         choices=(),
+        parallel=False,
         grammar="ollama",
         grammar_apis=("ollama",),
         grammar_fields=("format",),
@@ -160,7 +171,7 @@ PROFILES: dict[str, Profile] = {
 UNKNOWN = Profile(name="", title="unknown")
 
 # Dialects that have tools by their own definition, whoever speaks them.
-BY_API: dict[str, str] = {"messages": "anthropic", "responses": "openai", "ollama": "ollama"}
+BY_API: dict[str, str] = {"messages": "anthropic", "responses": "openai", "ollama": "ollama", "gemini": "gemini"}
 
 
 def find_profile(name: str) -> Profile:

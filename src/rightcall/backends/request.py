@@ -34,11 +34,15 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     - `messages`: the conversation, in the shape of OpenAI's Chat whatever the server speaks.
     - `tools`: what may be called, as `parse` takes it; None for a request without tools.
     - `choice`: "auto", "required", "none" or the name of the one tool to call.
+    - `parallel`: the answer may hold several calls; else the server is told so as far as it can be, and a `Guard` holds
+      it to that.
     - `model`: instead of the backend's.
     - `mode`: how tools are offered, instead of the backend's `mode`.
     - `format`: what to read calls in text as; "auto" finds out.
     - `reasoning`, `repair`, `limits`: how the answer is read, as in `parse`.
     - `temperature`, `max_tokens`, `seed`, `stop`: as servers take them; `stop` is a tuple of strings.
+    - `sampling`: how else the answer is to be written, under the names of OpenAI's Chat (`top_p`, `response_format`,
+      `reasoning_effort` ...); what the server's API has no field for is left out.
     - `extra`: fields that go into the body as they are, and win over what would stand there.
     - `ids`: the ids of the conversation, so that none comes twice.
     - `live`: string arguments go out while they arrive, as in `Parser`.
@@ -49,6 +53,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     messages: Sequence[Json]
     tools: Tools | None = None
     choice: str = "auto"
+    parallel: bool = True
     model: str = ""
     mode: Mode | None = None
     format: str | Format = "auto"
@@ -58,6 +63,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     max_tokens: int | None = None
     seed: int | None = None
     stop: tuple[str, ...] = ()
+    sampling: Json = {}
     extra: Json = {}
     ids: Ids | None = None
     live: bool = False

@@ -128,7 +128,12 @@ class Runner:
         if self._context is not None:
             messages = fit(messages, self._context, summarise=self._summarise)
         return Request(
-            messages=messages, tools=self.tools, choice=turn.choice, ids=self.conversation.ids, **self._fields
+            messages=messages,
+            tools=self.tools,
+            choice=turn.choice,
+            parallel=turn.parallel,
+            ids=self.conversation.ids,
+            **self._fields,
         )
 
     def receive(self, reply: Reply, *, seconds: float = 0.0) -> Judgement:
@@ -167,7 +172,7 @@ class Runner:
             self._journal.close()
 
     def _turn(self, reply: Reply | None) -> Turn:
-        turn = Turn.of(self.conversation.messages, self.tools, reply=reply, parallel=self._parallel)
+        turn = Turn.of(self.conversation.messages, self.tools, reply=reply, parallel=self._parallel, api="chat")
         made = any(call.outcome == "ok" for call in turn.calls)
         turn.choice = "auto" if made and self._choice != "none" else self._choice
         return turn

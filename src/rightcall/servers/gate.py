@@ -22,7 +22,8 @@ from rightcall.redaction.key import Key
 
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.%]{2,60}\]|[A-Za-z0-9._-]{1,253})(?::(\d{1,5}))?", re.A).fullmatch
 _WITH_BODY = ("POST", "PUT", "PATCH")
-_ONCE = ("host", "origin", "authorization", "x-api-key", "content-type", "content-length")
+_KEY_HEADERS = ("x-api-key", "x-goog-api-key")  # Anthropic's clients, and Google's
+_ONCE = ("host", "origin", "authorization", *_KEY_HEADERS, "content-type", "content-length")
 OPEN = ("/health", "/v1/health")
 
 
@@ -179,12 +180,14 @@ def guarding(
     *,
     key: Key | None,
     no_key: bool = False,
+    open_to_all: bool = False,
     origins: Iterable[str] = (),
     hosts: Iterable[str] = (),
     limits: RequestLimits | None = None,
 ) -> Gate:
-    """The guard of a server on this address. Without a key (`no_key`) only this machine may be served."""
-    if key is None and not is_loopback(host):
+    """The guard of a server on this address. Without a key (`no_key`) only this machine may be served, unless the one
+    who starts it says in as many words that it is `open_to_all`."""
+    if key is None and not open_to_all and not is_loopback(host):
         raise CallerError(f"serving on {host!r} lets other machines in; give a key, or serve on 127.0.0.1")
     if key is None and not no_key:
         raise CallerError("a server needs a key: other programs and web pages reach it too; give one, or say no_key")
@@ -221,7 +224,8 @@ def _foreign(origin: str) -> RequestRefusal:
 def _given(headers: Mapping[str, str]) -> list[str]:
     scheme, _, token = headers.get("authorization", "").partition(" ")
     bearer = token.strip() if scheme.lower() == "bearer" else ""
-    return [each for each in (bearer, headers.get("x-api-key", "").strip()) if each]
+    others = [headers.get(name, "").strip() for name in _KEY_HEADERS]
+    return [each for each in (bearer, *others) if each]
 
 
 def _same(given: str, key: str) -> bool:
