@@ -12,7 +12,8 @@ from captured import write
 from rightcall import Toolset
 from rightcall.backends.cassette import load
 from rightcall.capture.captured_rows import call_of, read_rows
-from rightcall.datasets.imported import ImportedLine, ImportOptions, import_files, import_line, rows_of
+from rightcall.datasets.imported import import_files
+from rightcall.datasets.imported_line import ImportedLine, ImportOptions, import_line, rows_of
 from rightcall.datasets.label import Labeller
 from rightcall.datasets.logs import KINDS, sniffed
 from rightcall.datasets.schemas import faults

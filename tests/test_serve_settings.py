@@ -1,5 +1,7 @@
 """Settings of the proxy: three places, one meaning; what cannot be used is told with its place and its cure."""
 
+from pathlib import Path
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -41,7 +43,7 @@ def _given_by_flag(name: str, value: object) -> SettingsSource:
 
 
 @pytest.mark.parametrize("name", [*SETTINGS])
-def test_a_flag_a_variable_and_a_toml_key_of_the_same_name_mean_the_same(name: str, tmp_path) -> None:
+def test_a_flag_a_variable_and_a_toml_key_of_the_same_name_mean_the_same(name: str, tmp_path: Path) -> None:
     setting, value = SETTINGS[name], _sample(SETTINGS[name])
     as_text = " ".join(value) if isinstance(value, list) else str(value)
     file = tmp_path / "some.toml"
@@ -62,7 +64,7 @@ def test_every_field_is_a_setting_but_the_tables_and_the_key() -> None:
     assert all(each.help.endswith(".") and each.group for each in SETTINGS.values())
 
 
-def test_flags_win_over_the_environment_which_wins_over_the_file(tmp_path) -> None:
+def test_flags_win_over_the_environment_which_wins_over_the_file(tmp_path: Path) -> None:
     file = tmp_path / "a.toml"
     file.write_text(f'upstream = "{URL}"\nport = 1\nmax_retries = 1\nhost = "localhost"')
     environ = {"RIGHTCALL_SERVE_PORT": "2", "RIGHTCALL_SERVE_MAX_RETRIES": "2", "RIGHTCALL_SERVE_CONFIG": str(file)}
@@ -93,7 +95,7 @@ alias = "qwen3-8b"
 """
 
 
-def test_a_file_says_upstreams_and_what_holds_for_models(tmp_path) -> None:
+def test_a_file_says_upstreams_and_what_holds_for_models(tmp_path: Path) -> None:
     file = tmp_path / "a.toml"
     file.write_text(WHOLE)
     found = SettingsSource(config=str(file), environ={"MY_KEY": "sk-secret-1"}).read()
@@ -131,7 +133,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("text", [*WRONG])
-def test_what_is_wrong_in_a_file_is_told_with_its_place(text: str, tmp_path) -> None:
+def test_what_is_wrong_in_a_file_is_told_with_its_place(text: str, tmp_path: Path) -> None:
     file = tmp_path / "a.toml"
     file.write_text(text)
     flags = {} if text.startswith(("[[upstream]]", "upstream")) else WITH
@@ -220,7 +222,7 @@ def test_a_key_of_the_environment_does_not_travel_in_the_clear() -> None:
 
 
 @given(st.text(max_size=200))
-def test_a_file_of_anything_is_settings_or_one_error(tmp_path_factory, text: str) -> None:
+def test_a_file_of_anything_is_settings_or_one_error(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     file = tmp_path_factory.getbasetemp() / "anything.toml"
     file.write_text(text, "utf-8", "surrogatepass")
     told = ""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rightcall import Parser, Tool, parse
+from cuts import Setting, hold_of_every_cut
+from rightcall import Parser, Tool, Toolset, parse
 
 TOOLS = [
     Tool(name="delete_rows", parameters={"type": "object", "properties": {"table": {"type": "string"}}}),
@@ -40,6 +41,37 @@ def test_a_call_that_is_named_twice_runs_only_if_both_names_are_one(
         (call,) = parser.reply.attempts
         assert [problem.code for problem in call.problems] == codes and call.ok is not bool(codes)
         assert parse(text, tools=TOOLS, format=format).attempts[0].problems == call.problems
+
+
+ENVELOPE = '{"name": "NAME", "arguments": {"table": "users"}, "id": "SAID"}'
+TWO = [
+    ("harmony", '<|channel|>commentary to=functions.SAID to=functions.NAME<|message|>{"table": "users"}<|call|>'),
+    (
+        "harmony",
+        '<|channel|>commentary to=functions.SAID<|channel|>commentary to=functions.NAME<|message|>{"table": "users"}',
+    ),
+    ("harmony", '<|start|>assistant to=SAID<|channel|>commentary to=NAME<|message|>{"table": "users"}<|call|>'),
+    ("muse", " to=SAID to=NAME<|message|>" + INVOKE),
+    ("muse", " to=NAME to=SAID<|message|>" + INVOKE),
+    ("mistral_v3", f"[TOOL_CALLS] [{ENVELOPE}]"),
+    ("mistral_v3", '[TOOL_CALLS] [{"id": "SAID", "name": "NAME", "arguments": {"table": "users"}}]'),
+    ("hermes", '<tool_call>{"id": "functions.SAID:0", "name": "NAME", "arguments": {"table": "users"}}</tool_call>'),
+    ("hermes", f"<tool_call>{ENVELOPE}</tool_call>"),
+    ("llama3_json", ENVELOPE),
+    ("mistral_v11", '[TOOL_CALLS]NAME[CALL_ID]SAID[ARGS]{"table": "users"}'),
+    (
+        "solar_open",
+        '<|tool_call:begin|>SAID<|tool_call:name|>NAME<|tool_call:args|>{"table": "users"}<|tool_call:end|>',
+    ),
+]
+
+
+@pytest.mark.parametrize(("format", "text"), TWO)
+def test_two_recipients_or_an_id_that_names_another_tool_refuse_the_call(format: str, text: str) -> None:
+    for said, codes in (("stop", ["names_disagree"]), ("delete_rows", [])):
+        filled = text.replace("SAID", said).replace("NAME", "delete_rows")
+        (call,) = hold_of_every_cut(filled, Setting(format, Toolset.of(TOOLS))).attempts
+        assert (call.name, [problem.code for problem in call.problems]) == ("delete_rows", codes)
 
 
 def test_the_problem_names_both_tools() -> None:

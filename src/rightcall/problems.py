@@ -237,7 +237,8 @@ SYNTAX: tuple[Code, ...] = (
     ),
     Code(
         "trailing_content",
-        "Something stands behind the call or its arguments that does not belong there.",
+        "Something stands behind the call or its arguments that does not belong there. Of words behind a call's own "
+        "end, before what ends all calls, it is a note: they are text.",
         "Send nothing behind the call.",
         '[book(city="Oslo" "Bergen")]',
         "pythonic",

@@ -34,7 +34,7 @@ class LogWalk:
         self.told = Toolset.lenient([]) if tools is None else tools
         self.before: list[bytes] = []
         self.after = b""
-        self.ids = Ids()
+        self.ids = Ids.numbered("call")  # the same line gives the same rows in every run
         self.messages: list[Json] = []
         self.asked = NOTHING_ASKED
         self.results: dict[int, Call] = {}  # whose results the entries of these numbers are
@@ -60,6 +60,7 @@ class LogWalk:
                 found += [_nothing(reply) for reply in replies]
                 yield from self._turn(at, entry, replies)
             self.turn += 1
+            self.ids.next_turn()
         if all(found):
             raise CallerError(next(iter(found), "no turn of a model is in it; a log is of what a model said"))
         self.after = self._digest.digest() if self.log.is_exchange else b""

@@ -14,6 +14,7 @@ _CONTROL = re.compile(r"<\|.*|\|>.*|<｜.*|\x00.*", re.S)
 _TOKEN = re.compile(r"<[|｜][^|｜<>]{1,64}[|｜]>")
 _SPLIT = re.compile(r"__|[./:]")
 _CLOSE = 0.85
+_SIGNS = dict.fromkeys(map(ord, "_-."))  # what a name has beside letters and digits
 _NAME_KEYS = ("name", "tool", "tool_name", "function")
 _LONGEST = 512  # a longer name is no tool's in other clothes, and each reading of it costs
 
@@ -139,11 +140,21 @@ def find_name(arguments: Any, json: str, tools: Toolset | None) -> tuple[str, st
     return (inferred, json, (Repair("inferred_name", "schema", "", "", inferred),)) if inferred else ("", json, ())
 
 
+def name_in_id(id: str, tools: Toolset | None) -> str:
+    """The declared tool that a call's id names, as `functions.f:0` and `f` do; "" where it names none."""
+    if tools is None or not id:
+        return ""
+    before, _, number = id.rpartition(":")
+    name = (before if before and number.isdigit() else id).removeprefix("functions.")
+    return name if name in tools else ""
+
+
 def two_names(said: str, name: str, tools: Toolset | None, policy: str) -> tuple[str, str] | None:
-    """What is wrong with a call of that name before which another was said, as code and message. What is no
-    name there is a header that was damaged, and says nothing."""
-    said = settle_name(said, tools, policy)[0]
-    if said == name or not said.replace("_", "").replace("-", "").replace(".", "").isalnum():
+    """What is wrong with a call of that name beside which others were said (with commas), as code and message. What is
+    no name there is a header that was damaged, and says nothing."""
+    names = [settle_name(each, tools, policy)[0] for each in said.split(",")]
+    others = [each for each in names if each != name and each.translate(_SIGNS).isalnum()]
+    if not others:
         return None
-    message = f"the call names two tools: {said[:80]!r} before it, {name[:80]!r} in it"
+    message = f"the call names two tools: {others[0][:80]!r} beside it, {name[:80]!r} in it"
     return "names_disagree", f"{message}; send one name in both places"

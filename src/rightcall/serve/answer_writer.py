@@ -20,17 +20,19 @@ from rightcall.types import Call, Json, Reply
 
 class AnswerHead(msgspec.Struct, frozen=True, kw_only=True):
     """What is known before the first word: the `id` of the answer (new, in the style of the dialect), the `model` to
-    name, when it was `created` (seconds since 1970), and the `request` that it answers."""
+    name, when it was `created` (seconds since 1970), and the `request` that it answers. `as_array`: a Gemini stream is
+    wanted as one JSON array, not as events (the query has no `alt=sse`)."""
 
     id: str
     model: str
     created: int
     request: ClientRequest
+    as_array: bool = False
 
 
 class AnswerUsage(msgspec.Struct, frozen=True):
-    """Tokens; None where the server did not say. As in `backends.Usage`, and `given`: the server's own fields, for a
-    client of the same dialect."""
+    """Tokens; None where the server did not say. As in `backends.Usage`, and `given`: the server's own fields, only
+    where it speaks the client's dialect."""
 
     prompt: int | None = None
     completion: int | None = None
@@ -52,6 +54,7 @@ class AnswerWriter(Protocol):
     """One answer. Streamed: `begin`, pieces in any order, then `finish` or `error`; or `whole`, all at once."""
 
     content_type: str
+    head: AnswerHead
 
     def __init__(self, head: AnswerHead) -> None: ...
 
@@ -65,8 +68,9 @@ class AnswerWriter(Protocol):
         """A piece of reasoning."""
 
     def signature(self, fields: Json) -> bytes:
-        """What the server wants back with the reasoning just given (a signature, encrypted content); empty where the
-        dialect has no place for it."""
+        """What the server wants back with the reasoning just given (`signature`, `encrypted_content`,
+        `thoughtSignature`, a `redacted_thinking` block), under its dialect's names; before any reasoning it begins one
+        (`{"id": "rs_1"}` names it). Empty where the dialect has no place for it."""
 
     def call(self, call: Call, extras: Json | None = None) -> bytes:
         """A whole call, with what the server wants back with it (`Reply.extras` of its id)."""
@@ -93,5 +97,7 @@ class AnswerWriter(Protocol):
     def alive(self) -> bytes:
         """A sign of life that every client takes and none counts as content."""
 
-    def whole(self, reply: Reply, end: AnswerEnd) -> Json:
-        """The answer at once: `reply.parts` in order, only the calls that are in it as `ok`."""
+    def whole(self, reply: Reply, end: AnswerEnd, given: Json | None = None) -> Json:
+        """The answer at once: `reply.parts` in order, only the calls that are in it as `ok`; `encoded` makes bytes of
+        it. `given` is the whole answer of a server of the same dialect: what of it is neither text, reasoning nor a
+        call is kept."""

@@ -14,6 +14,7 @@ from typing import Any, Literal
 import msgspec
 
 from rightcall.api_names import Api
+from rightcall.declare.toolset import Toolset
 from rightcall.types import Json, Tool
 
 ToolKind = Literal["function", "custom", "namespace", "other"]
@@ -45,7 +46,11 @@ class ClientRequest(msgspec.Struct, frozen=True, kw_only=True):
     - `model`: as the client names it.
     - `messages`: the conversation in the shape of Chat, with what is opaque under `OPAQUE`, as `backends.Request` takes
       them.
-    - `tools`: what may be called; None where the request has no tools at all.
+    - `origins`: for each of the messages, the entry of the body's own list that it came from; -1 for what stands
+      elsewhere in the body (instructions, a system field).
+    - `tools`: what may be called; None where the request has no tools at all, and empty where it has only such as
+      their provider runs.
+    - `toolset`: the same tools, ready to check calls with; shared by all requests that declare the same.
     - `choice`: "auto", "required", "none" or the offered name of the one tool to call.
     - `parallel`: several calls at once are welcome.
     - `stream`: the answer is wanted as it comes. `wants_usage`: and what it cost, at its end.
@@ -61,7 +66,9 @@ class ClientRequest(msgspec.Struct, frozen=True, kw_only=True):
     api: Api
     model: str
     messages: list[Json]
+    origins: tuple[int, ...] = ()
     tools: tuple[ClientTool, ...] | None = None
+    toolset: Toolset | None = None
     choice: str = "auto"
     parallel: bool = True
     stream: bool = False

@@ -1,6 +1,6 @@
 """Chunks of a Chat stream that hold a piece of text and nothing else, told without making an object of them.
 
-    piece_of(b'{"id": "c", "object": "chat.completion.chunk", ..., "delta": {"content": "Hi"}}]}')   ->   "Hi"
+    plain_runs(b'data: {"id": "c", ..., "delta": {"content": "Hi"}}]}\n\ndata: [DONE]\n\n')
 
 Most of a stream is such chunks. One that is written as every client takes it may go on as it came, with all that it has
 beside; any other is read and written anew.
@@ -8,6 +8,7 @@ beside; any other is read and written anew.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Literal
 
 import msgspec
@@ -15,7 +16,7 @@ import msgspec
 
 class _PlainDelta(msgspec.Struct):
     content: str
-    role: Literal["assistant"] | None = None
+    role: None = None
     tool_calls: None = None
     function_call: None = None
     reasoning_content: None = None
@@ -41,20 +42,49 @@ class PlainChunk(msgspec.Struct):
     error: None = None
 
 
-_decode = msgspec.json.Decoder(PlainChunk).decode
+_END, _FIELD = b"\n\n", b"data: "
+_LAST = 3  # frames at the end of a piece that are rarely plain: how the answer ended, what it cost, that it is over
+_decode = msgspec.json.Decoder(list[PlainChunk]).decode
 
 
-def plain_chunk(data: bytes) -> PlainChunk | None:
-    """The chunk, if it is plain and of the first choice."""
+def plain_runs(frames: bytes) -> Iterator[tuple[bytes, list[PlainChunk] | None]]:
+    """The frames in order: runs of plain chunks together with what they are, the others one by one."""
+    chunks = _plain(frames)
+    if chunks is not None:
+        yield frames, chunks
+        return
+    at = _last_frames(frames)
+    chunks = _plain(frames[:at]) if at else None
+    if chunks is not None:
+        yield frames[:at], chunks
+        frames = frames[at:]
+    for frame in frames.split(_END):
+        if frame:
+            yield frame + _END, _plain(frame + _END)
+
+
+def _last_frames(frames: bytes) -> int:
+    """Where the last few begin."""
+    at = len(frames) - len(_END)
+    for _ in range(_LAST):
+        at = frames.rfind(_END, 0, max(at, 0))
+    return at + len(_END) if at > 0 else 0
+
+
+def _plain(frames: bytes) -> list[PlainChunk] | None:
+    """All of them, if all are plain and of the first choice: JSON is told fastest in one piece."""
+    if not frames.startswith(_FIELD):
+        return None
     try:
-        found = _decode(data)
+        found = _decode(b"[%b]" % frames[len(_FIELD) : -len(_END)].replace(_END + _FIELD, b","))
     except (msgspec.DecodeError, RecursionError):
         return None
-    return found if found.choices[0].index == 0 else None
+    return None if any(chunk.choices[0].index for chunk in found) else found
 
 
-def said_by(chunk: PlainChunk) -> str:
-    return chunk.choices[0].delta.content
+def said_by(chunks: list[PlainChunk]) -> str:
+    """What they say, one after the other."""
+    return "".join([chunk.choices[0].delta.content for chunk in chunks])
 
 
 def chunk_of(text: str) -> dict[str, Any]:

@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from rightcall.wire.body_reader import BodyReader
     from rightcall.wire.call_builder import CallBuilder
 
-# How a block ended: what was read was text; at its close; without its close, which may still come; at too many calls.
-Ending = Literal["text", "closed", "due", "full"]
+# How a block ended: what was read was text; at its close; without its close, which may still come, and is missed only
+# where a marker opened the block ("due"); at too many calls.
+Ending = Literal["text", "closed", "due", "late", "full"]
 
 _WORD = Probe(Pat(f"(?:{HOLES['name']})?+", f"(?:{HOLES['name']})?+", sure=RUN))
 _NAME = re.compile(HOLES["name"]).match
@@ -326,7 +327,7 @@ class Block:
         close = p.compiled.call_close
         is_due = close is not None and (yield from self._close(close))
         if is_due:
-            return "due"
+            return "late" if self.bare or self._is_inner else "due"
         self._settle()
         return "closed"
 

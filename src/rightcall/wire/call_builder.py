@@ -18,7 +18,7 @@ from rightcall.repairs.broken_blocks import Sketch
 from rightcall.repairs.finish import LastRung, receipts, settle
 from rightcall.repairs.number_text import dumps
 from rightcall.repairs.schema_rules import fold
-from rightcall.repairs.tool_meant import settle_name, two_names
+from rightcall.repairs.tool_meant import name_in_id, settle_name, two_names
 from rightcall.schema.text_kinds import Kind
 from rightcall.schema.unknown_names import is_settled
 from rightcall.strict_json import Undecodable
@@ -73,7 +73,7 @@ class CallBuilder(Buffer):
     def __init__(self, compiled: Compiled, options: ReadOptions, ids: Ids) -> None:
         super().__init__()
         self.index = 0  # of the next call
-        self.said = ""  # what stands before the call named, where the call says its name again
+        self.said = ""  # the names, with commas, in what stands before a call that says its name again
         self.call: Building | None = None
         self.pending: tuple[int, Call] | None = None  # a call that has ended, if what follows does not say otherwise
         self.block: Block | None = None  # that is being read
@@ -178,7 +178,8 @@ class CallBuilder(Buffer):
             self.problem(*_FORBIDDEN, call=call.index)
         elif not is_known and not unread and (wrong := name_problem(name, tools)):
             self.problem(*wrong, call=call.index)
-        if self.said not in ("", name) and not unread and (two := two_names(self.said, name, tools, self.policy(name))):
+        said = self.said or name_in_id(id, tools)
+        if said not in ("", name) and not unread and (two := two_names(said, name, tools, self.policy(name))):
             self.problem(*two, call=call.index)
         return call
 
@@ -195,12 +196,12 @@ class CallBuilder(Buffer):
         tool = self.tools.get(name) if self.tools is not None else None
         is_usual = (
             value
-            and not self.said
+            and not (self.said or self.options.forbidden)
             and self.block is None
-            and not self.options.forbidden
+            and (not id or name_in_id(id, self.tools) in ("", name))
             and end - start <= self.limits.call
         )
-        if is_usual and not self.said and tool is not None and is_settled(tool, value):
+        if is_usual and tool is not None and is_settled(tool, value):
             # Where there is nothing to repair and nothing to tell, the same events as below cost less.
             if self.pending is not None:
                 self.settle_pending()

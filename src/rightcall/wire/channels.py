@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from rightcall.formats.spec import Channels, Special
 from rightcall.wire.blocks import Block
-from rightcall.wire.bodies import BODIES
 from rightcall.wire.bodies.name_then_json import read_arguments_of
 from rightcall.wire.buffer import Capture, Steps
+from rightcall.wire.closes_of_calls import end_message
 from rightcall.wire.interrupts import Broken, Cut, NotACall, broken_by
 from rightcall.wire.json_stream import whole_value
-from rightcall.wire.markers import Probe
+from rightcall.wire.markers import BLANKS, Probe
 from rightcall.wire.states import InChannel, InText
 from rightcall.wire.unread_calls import resync
 
@@ -48,10 +48,11 @@ def _header(m: Machine, taken: Capture, *, bare: bool) -> Steps[None]:
     """Everything up to the message; then what the message is."""
     p, channels = m.p, m.compiled.channels
     assert channels is not None
-    size = len(channels.message)
-    end = yield from _message_start(m, channels.message)
+    marker = _message_marker(channels)
+    size = len(marker)
+    end = yield from _message_start(m, marker)
     recipient, kind = read_header(p.buf[p.pos : max(end, p.pos)], channels, m.compiled.header_starts)
-    is_header = end >= 0 and not _is_other(m, channels.message, end)
+    is_header = end >= 0 and not _is_other(m, marker, end)
     if is_header and bare and not channels.to:
         is_header = yield from _is_recipient(m, recipient, end + size)
     if is_header:
@@ -65,6 +66,11 @@ def _header(m: Machine, taken: Capture, *, bare: bool) -> Steps[None]:
         m.output.say_exactly(p.release(taken), p.at)
 
 
+def _message_marker(channels: Channels) -> str:
+    """What ends a header. Blanks beside a token are the header's."""
+    return channels.message.strip(BLANKS) or channels.message
+
+
 def _enter(m: Machine, recipient: str | None, kind: str | None, end: int) -> Steps[None]:
     """The message begins whose header ends there."""
     p, channels = m.p, m.compiled.channels
@@ -73,9 +79,9 @@ def _enter(m: Machine, recipient: str | None, kind: str | None, end: int) -> Ste
     _turn_to(m, kind)
     if kind is not None and _was_to_tool(m, p.buf[p.pos : end]):
         m.due_to = p.index
-    m.marker(end + len(channels.message))
-    is_named = BODIES[type(m.compiled.format.bodies[0])].named_by_header
-    p.said = "" if is_named or kind is not None else recipient or ""
+    is_named = m.compiled.is_named_by_header
+    p.said = "" if kind is not None else _said_beside(p.buf[p.pos : end], channels, is_named)
+    m.marker(end + len(_message_marker(channels)))
     if kind is None and is_named:
         yield from _call(m, recipient or "")
 
@@ -88,8 +94,9 @@ def hear_name(m: Machine, opener: str) -> None:
 
 def _turn_to(m: Machine, kind: str | None) -> None:
     """A header says what its message holds; None for a call."""
-    m.end_message()
+    end_message(m)
     m.due_to = m.p.index if kind is None else None
+    m.words_from = m.output.text_chars
     m.output.turn(thinking=kind == "reasoning")
     if kind is not None:
         m.state = InChannel("reasoning" if kind == "reasoning" else "content")
@@ -137,6 +144,18 @@ def read_header(text: str, channels: Channels, starts: list[Match]) -> tuple[str
     if recipient:
         return recipient.removeprefix(channels.prefix), channels.kinds.get(recipient)
     return None, channels.kinds.get(_behind(text, channels.channel) if channels.channel else "", "content")
+
+
+def _said_beside(text: str, channels: Channels, is_named: bool) -> str:
+    """The names of tools in a header to one, where there are several, or where the call names itself too: then it is
+    all that stands there, which is no name if the header was damaged."""
+    if not channels.to:
+        return ""
+    parts = text.split(channels.to.strip())[1:]
+    names = [word.group(1).removeprefix(channels.prefix) for part in parts if (word := _WORD(part))]
+    if len(set(names)) > 1:
+        return ",".join(dict.fromkeys(names))
+    return "" if is_named or not parts else parts[-1].strip()
 
 
 def _was_to_tool(m: Machine, text: str) -> bool:
@@ -214,7 +233,7 @@ def _call(m: Machine, name: str) -> Steps[None]:
             yield from m.rest_is_text()
             return
         m.output.mark("marker", p.at)  # the blanks behind it were looked past
-        m.state = InText(due=p.pending is not None)
+        m.state = InText(due="late" if p.pending is not None else "")
     m.output.fresh = True
     m.end_block(taken)
     m.forget_thought()

@@ -25,11 +25,11 @@ from rightcall.wire.format_markers import (
     closing_sources,
     entries,
     entries_of_pair,
+    named_header,
     unique,
 )
 from rightcall.wire.markers import (
     END,
-    NAME,
     RUN,
     Pat,
     Probe,
@@ -102,6 +102,8 @@ class Compiled:
         self.turn_end = _any_of_some(self._message_ends())
         closing = markers.section_closes + markers.closes
         self.closing = [(sign, re.compile(pat.whole).fullmatch) for sign, pat in closing]
+        # Where calls have no markers of their own, what closes a body closes the call.
+        self.body_is_call = [re.compile(pat.whole).fullmatch for pat in markers.body_closes] if not closes else []
         self.closes_calls = _any([pat for _, pat in closing] + markers.body_closes)
 
     def _add_extra_brackets(self, markers: FormatMarkers) -> None:
@@ -144,6 +146,8 @@ class Compiled:
         kinds = list(zip(self.readers, bodies, strict=True))
         self.envelope = next((reader for reader, (kind, _) in kinds if kind.is_object), None)
         outside = [reader for reader, (kind, body) in kinds if kind.is_named_outside(body)]
+        # A message to a tool is nothing but its arguments.
+        self.is_named_by_header = self.channels is not None and bodies[0][0].named_by_header
         self.named = outside[0] if outside and not self.channels else None
         # The first body only: where there are several, what is not usual for the first goes the long way.
         self.quick = self.readers[0].quick
@@ -251,7 +255,7 @@ class Compiled:
             return None
         if self.channels.to:
             return Probe(look(template(self.channels.to)))
-        return Probe(look(seq(NAME, literal(self.channels.message))))
+        return Probe(look(named_header(self.channels)))
 
 
 THINK: Pair = ("<think>\n", "\n</think>\n\n")  # how most models write reasoning, in whatever format they call

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple, TypeVar
 
 from rightcall.formats.spec import Body, Channels, Format, Marker, Pair, Special, alternatives
 from rightcall.wire.bodies import BODIES
-from rightcall.wire.markers import END, NAME, Pat, literal, look, ordered, seq, template, templates
+from rightcall.wire.markers import BLANKS, END, NAME, Pat, blanks, literal, look, ordered, seq, template, templates
 from rightcall.wire.shown import BODY, CALL, SECTION
 
 Action = Literal[
@@ -73,12 +73,12 @@ class FormatMarkers:
         return [pat for body in self.format.bodies for pat in _nameless(body)]
 
     def hints(self) -> list[Pat]:
-        """How the tags of a body begin, whatever becomes of them."""
+        """How the tags of a body begin, whatever becomes of them: their first word."""
         kinds = [(BODIES[type(body)], body) for body in self.format.bodies]
         texts = [
             text for kind, body in kinds for text in (*ordered(body_open(body)), *ordered(kind.param_opening(body)))
         ]
-        starts = dict.fromkeys(text.partition("{")[0].rstrip('=" ') for text in texts)
+        starts = dict.fromkeys(text.partition("{")[0].rstrip('=" ').partition(" ")[0] for text in texts)
         return [literal(start) for start in starts if len(start) > _SURE and not start[0].isalnum()]
 
     def named(self) -> list[Pat]:
@@ -162,8 +162,19 @@ def _headers(channels: Channels) -> Entries:
         starts += [channels.channel] if channels.channel else []
         return [(sign, look(template(start))) for start in starts]
     # The header is the recipient itself: only a whole one tells a header from text.
-    name = seq(NAME, literal(channels.message))
-    return [(sign, look(seq(template(start), name))) for start in starts]
+    name = named_header(channels)
+    return [(sign, look(seq(template(start), *_gap_behind(start), name))) for start in starts]
+
+
+def _gap_behind(start: str) -> list[Pat]:
+    """Detokenizers write blanks behind a token."""
+    return [blanks()] if isinstance(start, Special) else []
+
+
+def named_header(channels: Channels) -> Pat:
+    """A header that is nothing but its recipient."""
+    message = channels.message.strip(BLANKS)
+    return seq(NAME, blanks(), literal(message)) if message else seq(NAME, literal(channels.message))
 
 
 # -- of bodies ---------------------------------------------------------------------------------------------------------

@@ -26,16 +26,25 @@ from rightcall.wire.blocks import Block, Ending
 from rightcall.wire.body_reader import WholeBlock
 from rightcall.wire.buffer import Capture, Steps
 from rightcall.wire.call_builder import CallBuilder
+from rightcall.wire.closes_of_calls import (
+    begin_calls,
+    end_message,
+    end_to_tool,
+    leave_section,
+    settle_calls,
+    take_cut_close,
+)
 from rightcall.wire.compile import LEVELS, Compiled
 from rightcall.wire.format_markers import Sign
 from rightcall.wire.markers import BLANKS, Scan
 from rightcall.wire.options import ReadOptions
 from rightcall.wire.rehearsal import Rehearsal, begin, stands, take_back
 from rightcall.wire.shown import OUTSIDE
-from rightcall.wire.signs import ACTIONS, end_to_tool
-from rightcall.wire.states import Held, InChannel, InReasoning, InSection, InText, State
+from rightcall.wire.signs import ACTIONS
+from rightcall.wire.states import Due, Held, InChannel, InReasoning, InSection, InText, State
 
 _OUTSIDE = frozenset((InText, InSection))
+_DUE: dict[Ending, Due] = {"due": "due", "late": "late"}
 _IN_TEXT, _MAY_BE_LATE = InText(), InText(late=True)
 
 MOST_OPENERS = 10_000  # that hold no call; each costs as much as some hundred characters of text
@@ -46,7 +55,7 @@ class Machine:
 
     __slots__ = (
         *("_steps", "compiled", "due_to", "format_name", "has_thought", "held", "in_content", "is_cut", "is_over"),
-        *("output", "p", "refused", "rehearsal", "room", "state", "thought", "thought_end"),
+        *("output", "p", "refused", "rehearsal", "room", "state", "thought", "thought_end", "words_from"),
     )
 
     def __init__(self, compiled: Compiled, options: ReadOptions, ids: Ids) -> None:
@@ -56,6 +65,7 @@ class Machine:
         self.thought_end: int | None = None  # where the last thought was closed
         self.has_thought = False  # reasoning was opened
         self.due_to: int | None = None  # a header said that a call follows: how many there were before it
+        self.words_from = 0  # how much was said before a place where nothing but calls belongs
         self.in_content = False  # a marker that opens text was seen, and not yet its close
         self.refused = 0  # how many calls outside all blocks were none that may run
         self.is_over = False  # the reply was longer than it may be
@@ -159,7 +169,7 @@ class Machine:
             end = len(p.buf) if found is None else found.start()
             if end > p.pos:
                 if found is None and p.ended and output.fresh and p.index:
-                    self._take_cut_close()
+                    take_cut_close(self)
                 self.say(end)
             if found is not None and (group := found.lastindex):
                 sign = scan.actions[group]
@@ -175,11 +185,12 @@ class Machine:
                 yield
         if p.pending is not None:
             end_to_tool(self, marked=False)
-            p.settle_pending()
+            settle_calls(self)
+        leave_section(self)
         output.last_blanks(p.base + p.pos)
         if self.held is not None:
             self.release()
-        self.end_message()
+        end_message(self)
         if self.rehearsal is not None:
             if self.is_cut:
                 self.rehearsed(self.rehearsal)
@@ -192,14 +203,6 @@ class Machine:
         if isinstance(state, InReasoning):
             return self.compiled.reasoning_in_content if self.in_content else self.compiled.reasoning
         return self.compiled.message if isinstance(state, InChannel) else self.compiled.text
-
-    def _take_cut_close(self) -> None:
-        """Behind a call the text may end inside a marker that closes something."""
-        p = self.p
-        rest = p.buf[p.pos :].lstrip(BLANKS)
-        if rest and self.compiled.closes_calls.is_begun(rest, 0):
-            p.note("unclosed", "the text ended inside a marker that closes calls")
-            self.marker(len(p.buf))
 
     def say(self, end: int) -> None:
         """Takes text up to there."""
@@ -258,7 +261,7 @@ class Machine:
         p, before = self.p, self.state
         first = p.index
         if p.pending is not None:
-            p.settle_pending()
+            settle_calls(self)
         if bare:
             if first == 0 and self.held is None and self.compiled.may_begin:
                 hold_calls(self)
@@ -266,7 +269,9 @@ class Machine:
             if self.held is not None:
                 self.release()
             if self.compiled.section_start is not None:
-                self.state = InSection(first)
+                if type(before) is not InSection:
+                    begin_calls(self)
+                self.state = InSection(first, type(before) is InSection and before.is_open)
         whole = self._whole(start, bare)
         if whole is None or bare or not whole[2]:
             block = Block(p, bare=bare, special=special, headless=headless, inner=inner)
@@ -336,10 +341,10 @@ class Machine:
         if ending == "text":
             self.state = before
         elif type(self.state) is InSection:
-            if self.state.due or ending == "due":
-                self.state = InSection(self.state.before, due=ending == "due")
+            if self.state.due or ending in _DUE:
+                self.state = InSection(self.state.before, self.state.is_open, _DUE.get(ending, ""))
         else:
-            self.state = InText(due=True) if ending == "due" else _IN_TEXT
+            self.state = InText(due=_DUE[ending]) if ending in _DUE else _IN_TEXT
 
     def rest_is_text(self, much: str = "") -> Steps[None]:
         """There is more than there may be, by itself of calls: everything from here on is text."""
@@ -364,12 +369,6 @@ class Machine:
     def forget_thought(self) -> None:
         """What was thought last is not looked at again: something was said or called behind it."""
         self.thought = None
-
-    def end_message(self) -> None:
-        """A message ends. One to a tool holds a call."""
-        if self.due_to == self.p.index and not self.p.full:
-            self.p.note("opener_without_call", f"the message to a tool that ends at {self.p.at} holds no call")
-        self.due_to = None
 
     def leave_reasoning(self) -> None:
         """A special token says that the model has stopped thinking."""

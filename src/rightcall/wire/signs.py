@@ -12,6 +12,18 @@ from rightcall.types import Done
 from rightcall.wire.blocks import Block
 from rightcall.wire.buffer import Steps
 from rightcall.wire.channels import ends_call, header, hear_name
+from rightcall.wire.closes_of_calls import (
+    begin_calls,
+    close_late,
+    end_message,
+    end_to_tool,
+    is_due,
+    leave_section,
+    refuse_words,
+    settle_calls,
+    tell_unclosed,
+    tell_words,
+)
 from rightcall.wire.format_markers import Action, Sign
 from rightcall.wire.markers import Probe
 from rightcall.wire.states import InChannel, InReasoning, InSection, InText
@@ -50,7 +62,8 @@ def on_section(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
     if type(m.state) is InReasoning:
         m.leave_for_call()
     if p.pending is not None:
-        p.settle_pending()
+        settle_calls(m)
+    leave_section(m)
     size = found.end() - found.start()
     assert m.compiled.section_start is not None
     if m.compiled.section_start.at(p.buf, p.pos, p.ended):
@@ -65,7 +78,8 @@ def _section(m: Machine, size: int, sign: Sign, start: Probe) -> Steps[None]:
     if (yield from p.test(start)):
         _open_section(m, size)
         return
-    before, m.state = m.state, InSection(p.index)
+    before, m.state = m.state, InSection(p.index, is_open=True)
+    begin_calls(m)
     block, taken = Block(p, bare=False, special=sign.special, is_odd=True), p.capture()
     if (yield from block.read(p.pos + size)) == "text":
         m.state = before
@@ -76,7 +90,8 @@ def _section(m: Machine, size: int, sign: Sign, start: Probe) -> Steps[None]:
 
 def _open_section(m: Machine, size: int) -> None:
     p = m.p
-    m.state = InSection(p.index)
+    m.state = InSection(p.index, is_open=True)
+    begin_calls(m)
     m.output.settle()
     m.marker(p.pos + size)
     if p.ended and not p.char():
@@ -87,6 +102,11 @@ def on_section_close(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[N
     if isinstance(m.state, InSection):
         if m.state.before == m.p.index:
             m.p.note("opener_without_call", f"the section of calls that ends at {m.p.at} holds none")
+        elif m.state.due == "due":
+            refuse_words(m)
+            tell_unclosed(m)
+        else:
+            tell_words(m, "section of calls")
         m.state = InText()
         m.marker(found.end())
     elif not m.is_shown(found, sign):
@@ -96,47 +116,17 @@ def on_section_close(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[N
 
 def on_closer(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
     """What closes a call: of one whose close had not come yet, or of none."""
-    is_late = _is_due(m)
+    is_late = is_due(m)
     if not (is_late and sign.special) and m.is_shown(found, sign):
         return ()
     if is_late:
-        _close_late(m)
+        close_late(m)
         m.marker(found.end())
     elif m.p.pending is not None and m.p.in_doubt:
         _block_pending(m, found)
     else:
         _stray(m, found.group(), sign)
     return ()
-
-
-def _is_due(m: Machine) -> bool:
-    return isinstance(m.state, (InText, InSection)) and m.state.due
-
-
-def _close_late(m: Machine) -> None:
-    """The close of a call that is over comes here. Words before it may belong to the call."""
-    p, state = m.p, m.state
-    assert isinstance(state, (InText, InSection))
-    m.state = msgspec.structs.replace(state, due=False)
-    _refuse_words(m)
-    if not (p.in_doubt or any(reader.closers for reader in m.compiled.readers)):
-        p.settle_pending()
-
-
-def _refuse_words(m: Machine) -> None:
-    """Words that stand between a call's arguments and what closes the call may be a part of it."""
-    if m.p.pending is not None and not m.output.fresh:
-        message = "words stand between the call's arguments and what closes the call"
-        m.p.block_pending("trailing_content", f"{message}; send them as an argument, or behind the call")
-
-
-def end_to_tool(m: Machine, *, marked: bool = True) -> None:
-    """A message ends; all of one to a tool is the call's. `marked`: a marker says so, and not the text's end."""
-    channels = m.compiled.channels
-    is_over = channels is not None and (marked or bool(channels.messages["call"][1]))
-    if is_over and isinstance(m.state, InText) and m.state.due:
-        _refuse_words(m)
-        m.state = InText()
 
 
 def _block_pending(m: Machine, found: re.Match[str]) -> None:
@@ -157,7 +147,8 @@ def on_value_close(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[Non
             return ACTIONS[other.action](m, found, other)
     if m.is_shown(found, sign):
         return ()
-    if p.pending is not None:
+    is_doubled = m.output.fresh and any(is_it(found.group()) for is_it in m.compiled.body_is_call)
+    if p.pending is not None and not is_doubled:
         _block_pending(m, found)
     else:
         _stray(m, found.group(), sign)
@@ -187,7 +178,8 @@ def on_think(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
     if found.group()[0].isalpha() and (m.output.text_chars or m.has_thought):
         m.say_exactly(found.end())  # a sentence, not a tag: behind other text, or a thought, it is text as well
         return ()
-    m.p.settle_pending()
+    settle_calls(m)
+    leave_section(m)
     m.trust()
     m.marker(found.end())
     m.think()
@@ -232,8 +224,8 @@ def on_content_close(m: Machine, found: re.Match[str], sign: Sign) -> Steps[None
         m.marker(found.end())
     elif (yield from _is_shown_end(m, found.group(), sign)):
         m.say_exactly(m.p.pos + len(found.group()))
-    elif _is_due(m) and not m.in_content and any(is_it(found.group()) for _, is_it in m.compiled.closing):
-        _close_late(m)
+    elif is_due(m) and not m.in_content and any(is_it(found.group()) for _, is_it in m.compiled.closing):
+        close_late(m)
         m.marker(m.p.pos + len(found.group()))
     elif m.in_content or not sign.special:
         m.in_content = False
@@ -290,12 +282,12 @@ def on_end(m: Machine, found: re.Match[str], sign: Sign) -> Steps[None]:
         m.say_exactly(p.pos + len(marker))
         return
     end_to_tool(m)
-    p.settle_pending()
+    settle_calls(m)
     p.said = ""
     m.release()
     if m.due_to is None and not m.output.fresh and ends_call(m, marker):
         m.due_to = p.index  # it ends like a call, and its header named no tool
-    m.end_message()
+    end_message(m)
     p.in_doubt = False
     m.output.at_start = True
     if isinstance(m.state, InChannel):
@@ -358,7 +350,8 @@ def on_header(m: Machine, found: re.Match[str], sign: Sign) -> Iterable[None]:
         m.output.shown.pass_marker()  # `>>>` at the beginning of a line is no block quote
         return ()
     end_to_tool(m)
-    m.p.settle_pending()
+    settle_calls(m)
+    leave_section(m)
     m.release()
     return header(m)
 

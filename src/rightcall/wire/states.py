@@ -10,22 +10,26 @@ from rightcall.types import Event
 from rightcall.wire.buffer import Capture
 from rightcall.wire.output import Snapshot
 
+Due = Literal["", "due", "late"]  # a close: of nothing, of what a marker opened, of what none opened
+
 
 class InText(msgspec.Struct, frozen=True):
     """Outside everything. `late`: nothing was seen yet that speaks against the prompt having opened the reasoning.
-    `due`: the close of the last block may still come. `mentions`: an opener of reasoning was only shown; so may be its
-    close."""
+    `due`: the close of the last block is missing, or may still come. `mentions`: an opener of reasoning was only shown;
+    so may be its close."""
 
     late: bool = False
-    due: bool = False
+    due: Due = ""
     mentions: bool = False
 
 
 class InSection(msgspec.Struct, frozen=True):
-    """Between the markers that surround all calls, of which there were so many before it."""
+    """Between the markers that surround all calls, of which there were so many before it. `is_open`: one of them stood
+    there."""
 
     before: int
-    due: bool = False
+    is_open: bool = False
+    due: Due = ""
 
 
 class InReasoning(msgspec.Struct, frozen=True):

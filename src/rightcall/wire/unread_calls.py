@@ -32,7 +32,10 @@ def read_broken(block: Block, broken: Broken) -> Steps[None]:
     if block.is_full():
         return
     closes = p.compiled.closes
-    if not block.mend(closed=found and closes):
+    if block.mend(closed=found and closes):
+        if closes and not block.body_close and p.compiled.call_close is None:
+            p.note("unclosed", "the marker that closes the call is missing")
+    else:
         if p.call is None and _is_nameless(block):
             broken = Broken("invalid_name", _NO_NAME)
         if p.index == block.first and p.raw_at == block.broken_at:

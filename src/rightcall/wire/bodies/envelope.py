@@ -16,6 +16,7 @@ from rightcall.formats.toml_rules import ANY_TEXT, LITERAL, OPTIONAL, each, json
 from rightcall.repairs.beside import BesideMember, Role
 from rightcall.repairs.broken_blocks import Keys, Sketch, role_of, sketch_envelopes
 from rightcall.repairs.schema_rules import fold
+from rightcall.repairs.tool_meant import name_in_id, two_names
 from rightcall.strict_json import Undecodable, is_deep, scan_unique
 from rightcall.types import Call, Repair
 from rightcall.wire.bodies.behind import goes_on, is_member_lost, what_stands_behind
@@ -82,8 +83,9 @@ class EnvelopeReader(BodyReader):
             close = ends(buf, end)
             if close is None or type(value) is not dict or is_deep(value, buf, begin, end, p.limits.depth):
                 return None
-            if id and '"' in buf[end : close.end()]:
-                return None  # a second id
+            behind = buf[end : close.start(1)]
+            if '"' in behind and (id or name_in_id(behind.split('"')[-2], p.tools) not in ("", usual["name"])):
+                return None  # a second id, or one that names another tool
             found.append((usual.start("object"), close.end(1), usual["name"], buf[begin:end], value, id or ""))
             if close.lastindex == 1:
                 break
@@ -254,11 +256,20 @@ class EnvelopeReader(BodyReader):
         """What stands in the envelope beside the call, and brackets too many behind it."""
         assert p.call is not None
         p.call.beside = self._beside(p, parts)
+        self._compare_ids(p, parts)
         p.raw_end()
         receipts = len(p.call.repairs)
         yield from p.take_extra_closers(_EXTRA_IN_LIST if listed else None)
         if len(p.call.repairs) > receipts:  # what looks like an id may stand behind the bracket that is one too many
             p.call.beside += parts.ids_behind(self.ids)
+
+    def _compare_ids(self, p: CallBuilder, parts: Parts) -> None:
+        """An id behind the arguments may name another tool, as one before them may."""
+        call = p.call
+        ids = [value for key, value in parts.members if key in self.ids and isinstance(value, str)]
+        for said in [each for id in ids if id != parts.id and (each := name_in_id(id, p.tools))]:
+            if call is not None and (two := two_names(said, call.name, p.tools, p.policy(call.name))):
+                p.problem(*two, call=call.index)
 
     def _malformed(self, p: CallBuilder, parts: Parts, lost: LostJsonEnd) -> Steps[None]:
         """Not valid JSON. Where the envelope's own brackets can still be matched, its siblings live."""

@@ -277,6 +277,8 @@ def _settle(p: CallBuilder, close: Probe | None, value: Any, *, empty: bool = Fa
     if found:
         p.pos = found.end()
     closed = p.compiled.call_close is not None
+    if close is not None and not found and not closed and p.call is not None:
+        p.problem("unclosed", "the marker that closes the call is missing", blocking=False, call=p.call.index)
     odd = ""
     if closed or not found:
         odd = yield from what_stands_behind(p, closed=closed or close is not None)

@@ -1,0 +1,103 @@
+"""What closes calls: that comes late, that never comes, that words stand before.
+
+Words between a call's arguments and the call's own close refuse the call; they may be a part of it. Words behind that
+close are text, also where nothing but calls belongs: then a note says so. A close that never comes leaves a note too,
+where other text stands in its place.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from rightcall.wire.markers import BLANKS
+from rightcall.wire.states import InSection, InText
+
+if TYPE_CHECKING:
+    from rightcall.wire.machine import Machine
+
+
+def is_due(m: Machine) -> bool:
+    return isinstance(m.state, (InText, InSection)) and bool(m.state.due)
+
+
+def close_late(m: Machine) -> None:
+    """The close of a call that is over comes here. Words before it may belong to the call."""
+    p, state = m.p, m.state
+    assert isinstance(state, (InText, InSection))
+    m.state = msgspec.structs.replace(state, due="")
+    refuse_words(m)
+    if not (p.in_doubt or any(reader.closers for reader in m.compiled.readers)):
+        p.settle_pending()
+
+
+def refuse_words(m: Machine) -> None:
+    """Words that stand between a call's arguments and what closes the call may be a part of it."""
+    if m.p.pending is not None and not m.output.fresh:
+        message = "words stand between the call's arguments and what closes the call"
+        m.p.block_pending("trailing_content", f"{message}; send them as an argument, or behind the call")
+
+
+def tell_unclosed(m: Machine) -> None:
+    """The close of a call that a marker opened has not come, and will not."""
+    state, pending = m.state, m.p.pending
+    is_due = isinstance(state, (InText, InSection)) and state.due == "due"
+    if is_due and pending is not None and not pending[1].problems:
+        m.p.note("unclosed", f"the marker that closes the call is missing; what stands there up to {m.p.at} is text")
+
+
+def settle_calls(m: Machine) -> None:
+    """Nothing that follows can change the last call any more."""
+    tell_unclosed(m)
+    m.p.settle_pending()
+
+
+def begin_calls(m: Machine) -> None:
+    """From here on nothing but calls belongs. In a message to a tool nothing else did before."""
+    if m.due_to is not None:
+        tell_words(m, "message to a tool")
+    m.words_from = m.output.text_chars
+
+
+def tell_words(m: Machine, where: str) -> None:
+    """Words that stand where nothing but calls belongs are text: they are told, and no call is refused for them."""
+    if m.output.text_chars > m.words_from:
+        message = f"words stand in the {where} before {m.p.at}; they are text, and no part of a call"
+        m.p.note("trailing_content", message)
+    m.words_from = m.output.text_chars
+
+
+def leave_section(m: Machine) -> None:
+    """What surrounds calls was opened, and its close has not come: where words follow, they may be what is left of
+    it."""
+    if type(m.state) is InSection and m.state.is_open and m.output.text_chars > m.words_from:
+        m.p.note("unclosed", f"the marker that closes the calls is missing; what follows them up to {m.p.at} is text")
+
+
+def end_to_tool(m: Machine, *, marked: bool = True) -> None:
+    """A message ends; all of one to a tool is the call's. `marked`: a marker says so, and not the text's end."""
+    channels = m.compiled.channels
+    is_over = channels is not None and (marked or bool(channels.messages["call"][1]))
+    if is_over and isinstance(m.state, InText) and m.state.due:
+        refuse_words(m)
+        m.state = InText()
+
+
+def end_message(m: Machine) -> None:
+    """A message ends. One to a tool holds a call."""
+    if m.due_to == m.p.index and not m.p.full:
+        m.p.note("opener_without_call", f"the message to a tool that ends at {m.p.at} holds no call")
+    elif m.due_to is not None and not m.compiled.is_named_by_header:
+        tell_words(m, "message to a tool")
+    m.due_to = None
+
+
+def take_cut_close(m: Machine) -> None:
+    """Behind a call the text may end inside a marker that closes something."""
+    p = m.p
+    rest = p.buf[p.pos :].lstrip(BLANKS)
+    if rest and m.compiled.closes_calls.is_begun(rest, 0):
+        p.note("unclosed", "the text ended inside a marker that closes calls")
+        p.settle_pending()
+        m.marker(len(p.buf))

@@ -1,0 +1,99 @@
+"""What closes calls: broken, missing or doubled it leaves a note, and so do words that stand before it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from cuts import Setting, hold_of_every_cut
+from replies import codes
+from rightcall import Call, Toolset, render
+from rightcall.formats import FORMATS
+from rightcall.formats.spec import Format, alternatives
+from rightcall.wire.bodies import BODIES
+
+_TABLE = {"type": "object", "properties": {"table": {"type": "string"}}, "required": ["table"]}
+TOOLS = Toolset.of([{"name": "delete_rows", "parameters": _TABLE}])
+SECTIONS = [name for name, format in FORMATS.items() if format.section]
+
+
+def written(format: Format) -> str:
+    return render(Call("delete_rows", {"table": "users"}), format=format, tools=TOOLS)
+
+
+def closes(format: Format) -> Iterator[tuple[str, int, int]]:
+    """What each close in a call's text closes, and where it stands."""
+    text = written(format)
+    body = BODIES[type(format.bodies[0])].closing(format.bodies[0])
+    for what, marker in (("call", format.call[1]), ("section", (format.section or ("", ""))[1]), ("body", body)):
+        close = alternatives(marker)[0].strip()
+        if close and close in text:
+            yield what, text.rindex(close), len(close)
+
+
+CLOSES = [(name, *found) for name, format in FORMATS.items() for found in closes(format)]
+of_closes = pytest.mark.parametrize(
+    ("format", "what", "at", "size"), CLOSES, ids=[f"{name}-{what}" for name, what, *_ in CLOSES]
+)
+
+
+@of_closes
+def test_no_call_with_a_broken_close_runs_without_a_word(format: str, what: str, at: int, size: int) -> None:
+    text, middle = written(FORMATS[format]), at + size // 2
+    for put_in in (" where id=7", "x"):
+        reply = hold_of_every_cut(text[:middle] + put_in + text[middle:], Setting(format, TOOLS))
+        assert codes(reply), "nothing says that the close is broken"
+        assert "where id=7" in reply.content + "".join(call.raw for call in reply.attempts) or put_in == "x"
+
+
+@of_closes
+def test_no_call_without_its_close_runs_before_other_text_without_a_word(
+    format: str, what: str, at: int, size: int
+) -> None:
+    text = written(FORMATS[format])
+    reply = hold_of_every_cut(text[:at] + "Done." + text[at + size :], Setting(format, TOOLS))
+    assert codes(reply), "nothing says that the close is missing"
+
+
+@of_closes
+def test_a_doubled_close_of_a_call_or_of_all_calls_is_dropped_with_a_note(
+    format: str, what: str, at: int, size: int
+) -> None:
+    text = written(FORMATS[format])
+    if what == "body" and FORMATS[format].call[1]:
+        return  # a value may hold it
+    if text[at : at + size].startswith("```"):
+        return  # a fence opens one as well
+    for between in ("", "\n"):
+        doubled = text[: at + size] + between + text[at : at + size] + text[at + size :]
+        reply = hold_of_every_cut(doubled, Setting(format, TOOLS))
+        assert [call.arguments for call in reply.calls] == [{"table": "users"}]
+        assert codes(reply) == ["stray_marker"] and not reply.content.strip()
+
+
+@pytest.mark.parametrize("format", SECTIONS)
+@pytest.mark.parametrize("calls", [1, 2])
+def test_words_between_a_call_and_the_close_of_all_calls_are_told(format: str, calls: int) -> None:
+    sent = [Call("delete_rows", {"table": "users"})] * calls
+    text = render(sent, format=format, tools=TOOLS)
+    closing = alternatives((FORMATS[format].section or ("", ""))[1])[0].strip()
+    at = text.rindex(closing)
+    reply = hold_of_every_cut(text[:at] + " where id=7\n" + text[at:], Setting(format, TOOLS))
+    assert len(reply.calls) == calls and reply.content == "where id=7"
+    assert codes(reply) == ["trailing_content"] and not any(problem.blocking for problem in reply.problems)
+
+
+@pytest.mark.parametrize("place", ["before", "behind"])
+def test_words_in_a_message_to_a_tool_are_told(place: str) -> None:
+    opens, closes = "<atem:function_calls>", "</atem:function_calls>"
+    text = written(FORMATS["muse"])
+    text = text.replace(opens, "Now. " + opens) if place == "before" else text.replace(closes, closes + " Now.")
+    reply = hold_of_every_cut(text, Setting("muse", TOOLS))
+    assert (len(reply.calls), reply.content, codes(reply)) == (1, "Now.", ["trailing_content"])
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_call_as_it_is_written_leaves_no_note(format: str) -> None:
+    reply = hold_of_every_cut(written(FORMATS[format]), Setting(format, TOOLS))
+    assert len(reply.calls) == 1 and codes(reply) == []
