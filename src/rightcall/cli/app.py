@@ -27,6 +27,7 @@ from rightcall.cli.parse_command import detect, parse
 from rightcall.cli.render_command import render
 from rightcall.cli.replay_command import replay
 from rightcall.cli.report_command import report
+from rightcall.cli.serve_command import serve
 from rightcall.cli.tools_command import tools
 
 app = CommandGroup(add_completion=True)
@@ -63,6 +64,7 @@ app.command()(detect)
 app.add_typer(formats, name="formats")
 app.command()(explain)
 app.command()(replay)
+app.command()(serve)
 app.command()(demo)
 app.command()(chat)
 app.command()(capture)

@@ -16,6 +16,7 @@ from rightcall.serve.client_answer import ClientAnswer
 from rightcall.serve.client_request import RefusedRequest
 from rightcall.serve.exchanged import Exchanged, Route
 from rightcall.serve.model_lists import OLLAMA_VERSION, ListedModel, Shape, merged, model_list, read_models, shown_model
+from rightcall.serve.prometheus_text import CONTENT_TYPE
 from rightcall.serve.proxy_paths import Door
 from rightcall.serve.request_bodies import body_of
 from rightcall.serve.request_readers import read_request
@@ -147,8 +148,7 @@ async def _version(
 async def _metrics(
     http: web.Request, door: Door, board: Switchboard, client: ClientAnswer, exchanged: Exchanged
 ) -> web.StreamResponse:
-    text = board.watchers.metrics.text().encode()
-    return await client.respond(200, text, "text/plain; version=0.0.4; charset=utf-8")
+    return await client.respond(200, board.watch.metrics.text().encode(), CONTENT_TYPE)
 
 
 async def _count_tokens(

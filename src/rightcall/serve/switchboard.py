@@ -20,10 +20,10 @@ from rightcall.serve.answer_flow import AnswerFlow
 from rightcall.serve.client_request import ClientRequest, RefusedRequest
 from rightcall.serve.kept_answers import KeptAnswers
 from rightcall.serve.proxy_settings import ModelSettings, ProxySettings
+from rightcall.serve.proxy_watch import ProxyWatch
+from rightcall.serve.upstream_body import mended_history
 from rightcall.serve.upstream_link import UpstreamLink
 from rightcall.serve.upstream_routes import routed
-from rightcall.serve.upward import mended_history
-from rightcall.serve.watchers import Watchers
 from rightcall.types import Json
 from rightcall.wire.parser import Policy, ReasoningCalls, Rescue
 
@@ -66,8 +66,8 @@ class Reached:
 class Switchboard:
     """Shared by all requests of one proxy, for as long as its settings hold."""
 
-    def __init__(self, settings: ProxySettings, watchers: Watchers) -> None:
-        self.settings, self.watchers, self.has_key = settings, watchers, settings.key is not None
+    def __init__(self, settings: ProxySettings, watch: ProxyWatch) -> None:
+        self.settings, self.watch, self.has_key = settings, watch, settings.key is not None
         self.links = {link.name: link for link in [UpstreamLink(each, settings) for each in settings.upstream]}
         self._locks = {name: asyncio.Lock() for name in self.links}
         self.responses: KeptAnswers[list[Json]] = KeptAnswers(seconds=settings.store_seconds, most=settings.store_bytes)
@@ -80,7 +80,7 @@ class Switchboard:
     async def close(self) -> None:
         for link in self.links.values():
             await link.close()
-        self.watchers.close()
+        await self.watch.close()
 
     def reach(self, model: str) -> list[Reached]:
         """The servers to ask for this model, in order. Raises `RefusedRequest` if there is none."""

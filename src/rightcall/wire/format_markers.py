@@ -73,12 +73,12 @@ class FormatMarkers:
         return [pat for body in self.format.bodies for pat in _nameless(body)]
 
     def hints(self) -> list[Pat]:
-        """How the tags of a body begin, whatever becomes of them."""
+        """How the tags of a body begin, whatever becomes of them: their first word."""
         kinds = [(BODIES[type(body)], body) for body in self.format.bodies]
         texts = [
             text for kind, body in kinds for text in (*ordered(body_open(body)), *ordered(kind.param_opening(body)))
         ]
-        starts = dict.fromkeys(text.partition("{")[0].rstrip('=" ') for text in texts)
+        starts = dict.fromkeys(text.partition("{")[0].rstrip('=" ').partition(" ")[0] for text in texts)
         return [literal(start) for start in starts if len(start) > _SURE and not start[0].isalnum()]
 
     def named(self) -> list[Pat]:
