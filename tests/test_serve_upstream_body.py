@@ -15,7 +15,7 @@ from rightcall.backends.profiles import BY_API, UNKNOWN, find_profile
 from rightcall.histories.history_work import KeptFields
 from rightcall.serve.client_request import ClientRequest
 from rightcall.serve.request_readers import READERS, read_request
-from rightcall.serve.upward import dropped_fields, mended_history, same_dialect_body, to_request
+from rightcall.serve.upstream_body import dropped_fields, mended_history, same_dialect_body, to_request
 from rightcall.types import Json
 from test_serve_readers import BODIES, SCHEMA
 
