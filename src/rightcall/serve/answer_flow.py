@@ -26,7 +26,7 @@ from rightcall.backends.event_stream import MAX_LINE, Payload, ServerEvents, Sig
 from rightcall.backends.metadata import Metadata
 from rightcall.backends.naming import Naming
 from rightcall.serve.answer_writer import AnswerEnd, AnswerUsage, AnswerWriter
-from rightcall.serve.frames import Frames
+from rightcall.serve.event_frames import Frames
 from rightcall.serve.plain_chunks import chunk_of, plain_runs, said_by
 from rightcall.types import Arguments, Call, CallEnd, CallStart, Event, Json, Reasoning, Reply, Text
 
